@@ -1,0 +1,31 @@
+/** Longest part of a foreign message that is passed on. */
+const MAX_MESSAGE_LENGTH = 300;
+
+/** Runs that may be a token, a key or a part of one: 20 or more characters without a break. */
+const SECRET_LIKE = /[\w+/=~-]{20,}/g;
+
+/**
+ * A copy of a foreign error that is fit to be kept as a `cause`: its name, its code if that is a plain identifier,
+ * and its message with everything that might be a secret struck out.
+ *
+ * Errors of HTTP clients, JSON parsers and database drivers quote what they choke on, and hang requests, sockets
+ * and query parameters on themselves.
+ */
+export function safeCause(fault: unknown): Error {
+  const { name, code, message } = describe(fault);
+  const cause = new Error(message.slice(0, MAX_MESSAGE_LENGTH).replaceAll(SECRET_LIKE, '[…]'));
+  Object.defineProperty(cause, 'stack', { value: `${name}: ${cause.message}` });
+  Object.defineProperty(cause, 'name', { value: name });
+  return code === undefined ? cause : Object.assign(cause, { code });
+}
+
+function describe(fault: unknown): { name: string; code: string | undefined; message: string } {
+  if (!(fault instanceof Error)) return { name: 'Error', code: undefined, message: `a ${typeof fault} was thrown` };
+  const code: unknown = 'code' in fault ? fault.code : undefined;
+  return {
+    name: /^\w{1,64}$/.test(fault.name) ? fault.name : 'Error',
+    code: typeof code === 'string' && /^\w{1,64}$/.test(code) ? code : undefined,
+    // A SyntaxError of JSON.parse quotes the text that it could not parse.
+    message: fault instanceof SyntaxError ? 'not valid JSON' : String(fault.message),
+  };
+}
