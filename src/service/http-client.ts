@@ -1,0 +1,65 @@
+import type { Dispatcher } from 'undici';
+import { createConnectionPool } from './connection-pool.js';
+import { Deadlines } from './deadlines.js';
+import type { HttpRequest, HttpResponse } from './http.js';
+import { TransportError } from './transport-error.js';
+import { exchangeWhole } from './whole-answer.js';
+
+/** What an {@link HttpClient} is made of. */
+export interface HttpClientOptions {
+  /** Used as it is and never closed. Default: a keep-alive pool of our own, made when the first request is. */
+  readonly dispatcher?: Dispatcher | undefined;
+}
+
+/**
+ * Sends single HTTP requests: one limit of time and one of size for each, no redirects, no second tries.
+ *
+ * Everything that goes wrong is a `TransportError`, except that a stream given as a body fails with its own error.
+ */
+export class HttpClient {
+  readonly #deadlines = new Deadlines();
+  readonly #ownsDispatcher: boolean;
+  #dispatcher: Dispatcher | undefined;
+  #starting: Promise<Dispatcher> | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor({ dispatcher }: HttpClientOptions = {}) {
+    this.#dispatcher = dispatcher;
+    this.#ownsDispatcher = dispatcher === undefined;
+  }
+
+  /** Requests in flight. */
+  get pending(): number {
+    return this.#deadlines.size;
+  }
+
+  /**
+   * The whole answer to a request, whatever its status.
+   *
+   * @throws TransportError
+   */
+  send(request: HttpRequest): Promise<HttpResponse> {
+    if (this.#closing !== undefined) return Promise.reject(new TransportError('closed', false));
+    if (this.#dispatcher !== undefined) return exchangeWhole(this.#dispatcher, request, this.#deadlines);
+    return this.#start().then((dispatcher) => exchangeWhole(dispatcher, request, this.#deadlines));
+  }
+
+  /** Lets the requests in flight end, and frees the connections of our own pool. Later requests are refused. */
+  close(): Promise<void> {
+    this.#closing ??= this.#closeOwn();
+    return this.#closing;
+  }
+
+  async #closeOwn(): Promise<void> {
+    const dispatcher = await this.#starting;
+    if (this.#ownsDispatcher) await dispatcher?.close();
+  }
+
+  #start(): Promise<Dispatcher> {
+    this.#starting ??= createConnectionPool().then((dispatcher) => {
+      this.#dispatcher = dispatcher;
+      return dispatcher;
+    });
+    return this.#starting;
+  }
+}
