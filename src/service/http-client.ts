@@ -5,6 +5,8 @@ import type { HttpRequest, HttpResponse } from './http.js';
 import { TransportError } from './transport-error.js';
 import { exchangeWhole } from './whole-answer.js';
 
+export { TransportError } from './transport-error.js';
+
 /** What an {@link HttpClient} is made of. */
 export interface HttpClientOptions {
   /** Used as it is and never closed. Default: a keep-alive pool of our own, made when the first request is. */

@@ -5,7 +5,7 @@ import type { Dispatcher } from 'undici';
  * Headers of an answer: names in lower case. A header that came more than once is an array, whichever it is: read
  * one that should be there once with {@link headerValue}.
  */
-export type HttpHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
+export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** One HTTP request to one of the service's hosts. */
 export interface HttpRequest {
