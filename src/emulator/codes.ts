@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from './clock.js';
+import type { Secrets } from './secrets.js';
+
+/** What the user approved, and for whom. */
+export interface Approval {
+  readonly clientID: string;
+  readonly redirectUri: string;
+  readonly userId: string;
+  readonly scopes: readonly string[];
+  /** The S256 code challenge, where one was sent (RFC 7636, 4.3). */
+  readonly challenge: string | undefined;
+}
+
+/** What the token endpoint received with a code. */
+export interface Redemption {
+  readonly code: string;
+  readonly clientID: string;
+  readonly redirectUri: string;
+  readonly verifier: string | undefined;
+}
+
+/** The approval that a code stands for, or why it cannot be used. */
+export type Redeemed =
+  | { readonly approval: Approval; readonly spend: (grantId: number) => void }
+  | { readonly refusal: string; readonly grantId?: number | undefined };
+
+interface IssuedCode {
+  readonly approval: Approval;
+  readonly expiresAt: number;
+  /** The grant that it gave, once it was used. */
+  grantId: number | undefined;
+}
+
+// Nobody is expected to have more logins under way at once; it keeps the memory of a soak bounded even if the clock stands still.
+const maxCodes = 100_000;
+
+/**
+ * The authorization codes that were handed out: single use, short-lived, bound to client, redirect URL and code challenge.
+ *
+ * @see service.md sections 4.1 and 4.2; RFC 6749, 4.1.2 and 4.1.3
+ */
+export class Codes {
+  readonly #codes = new Map<string, IssuedCode>();
+  readonly #secrets: Secrets;
+  readonly #clock: Clock;
+  readonly #lifetimeMs: number;
+
+  /** @param lifetime - Seconds. */
+  constructor(secrets: Secrets, clock: Clock, lifetime: number) {
+    this.#secrets = secrets;
+    this.#clock = clock;
+    this.#lifetimeMs = lifetime * 1000;
+  }
+
+  issue(approval: Approval): string {
+    this.#prune();
+    const code = this.#secrets.make();
+    this.#codes.set(code, { approval, expiresAt: this.#clock.now() + this.#lifetimeMs, grantId: undefined });
+    return code;
+  }
+
+  /** Checks a code against all that it is bound to. Only `spend` uses it up, so a refused attempt leaves it alive. */
+  redeem({ code, clientID, redirectUri, verifier }: Redemption): Redeemed {
+    const issued = this.#codes.get(code);
+    if (issued === undefined || issued.approval.clientID !== clientID) {
+      return { refusal: 'The code is unknown here, or was issued to another application.' };
+    }
+    if (issued.grantId !== undefined) return { refusal: 'The code was used already.', grantId: issued.grantId };
+    if (issued.expiresAt <= this.#clock.now()) return { refusal: 'The code has expired.' };
+    if (issued.approval.redirectUri !== redirectUri) {
+      return { refusal: 'redirect_uri is not the one that was used in the authorization request.' };
+    }
+    const refusal = verifierRefusal(issued.approval.challenge, verifier);
+    if (refusal !== undefined) return { refusal };
+    return {
+      approval: issued.approval,
+      spend: (grantId) => {
+        issued.grantId = grantId;
+      },
+    };
+  }
+
+  // Codes stand in the order in which they expire, so the old ones are found at the front.
+  #prune(): void {
+    const now = this.#clock.now();
+    for (const [code, { expiresAt }] of this.#codes) {
+      if (expiresAt > now && this.#codes.size < maxCodes) return;
+      this.#codes.delete(code);
+    }
+  }
+}
+
+// A verifier without a challenge is refused too: otherwise PKCE could be stripped from the authorization request (RFC 9700, 4.8.2).
+function verifierRefusal(challenge: string | undefined, verifier: string | undefined): string | undefined {
+  if (challenge === undefined) {
+    return verifier === undefined
+      ? undefined
+      : 'code_verifier was sent, but the authorization request had no challenge.';
+  }
+  if (verifier === undefined) return 'code_verifier is missing: the authorization request had a code_challenge.';
+  const matches = createHash('sha256').update(verifier).digest('base64url') === challenge;
+  return matches ? undefined : 'code_verifier does not match the code_challenge.';
+}

@@ -1,0 +1,125 @@
+import { request as send } from 'node:http';
+import type { Emulator } from 'passport-oauth-app/emulator';
+
+/** The shape that every refusal has. */
+export interface Refusal {
+  readonly error: string;
+  readonly error_description: string;
+}
+
+export interface Tokens {
+  readonly access_token: string;
+  readonly token_type: string;
+  readonly expires_in: number;
+  readonly refresh_token: string;
+}
+
+export const callback = 'http://localhost:3000/callback';
+
+/** The address of an authorization request; `undefined` leaves a parameter out. */
+export function authorizeUrl(service: Emulator, changes: Record<string, string | undefined> = {}): string {
+  const parameters = {
+    client_id: service.options.clientID,
+    redirect_uri: callback,
+    response_type: 'code',
+    scope: 'project tm',
+    state: 'some-state',
+    ...changes,
+  };
+  const told = Object.entries(parameters).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return `${service.authUrl}/oauth/authorize?${new URLSearchParams(told)}`;
+}
+
+/** Reads a consent page's form as any client could, and presses one of its buttons. */
+export async function decide(
+  consentUrl: string,
+  { user, button = 'Approve' }: { user?: string; button?: string } = {},
+): Promise<Response> {
+  const page = await (await fetch(consentUrl)).text();
+  const form = /<form[^>]*>/.exec(page)?.[0] ?? '';
+  const fields = new URLSearchParams();
+  for (const [tag] of page.matchAll(/<input[^>]*>/g)) {
+    if (tag.includes('type="hidden"')) fields.append(attribute(tag, 'name'), attribute(tag, 'value'));
+    else if (user === undefined && tag.includes(' checked'))
+      fields.append(attribute(tag, 'name'), attribute(tag, 'value'));
+  }
+  if (user !== undefined) fields.append('user', user);
+  const [, tag = ''] = new RegExp(`(<button[^>]*>)${button}</button>`).exec(page) ?? [];
+  fields.append(attribute(tag, 'name'), attribute(tag, 'value'));
+  return fetch(new URL(attribute(form, 'action'), consentUrl), { method: 'POST', body: fields, redirect: 'manual' });
+}
+
+/** The URL that an answer redirects to. */
+export function target(response: Response): URL {
+  return new URL(response.headers.get('location') ?? 'missing:');
+}
+
+/** Approves as a user and returns the code. */
+export async function codeFor(service: Emulator, user = '1', changes = {}): Promise<string> {
+  return target(await decide(authorizeUrl(service, changes), { user })).searchParams.get('code') ?? '';
+}
+
+/** A POST of JSON to the token endpoint, with the first application's credentials; `undefined` leaves a field out. */
+export function postToken(service: Emulator, fields: Record<string, unknown>): Promise<Response> {
+  const { clientID, clientSecret } = service.options;
+  return fetch(`${service.authUrl}/oauth/token`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ client_id: clientID, client_secret: clientSecret, ...fields }),
+  });
+}
+
+export function exchange(service: Emulator, code: string, changes = {}): Promise<Response> {
+  return postToken(service, { grant_type: 'authorization_code', redirect_uri: callback, code, ...changes });
+}
+
+export function refresh(service: Emulator, refreshToken: string, changes = {}): Promise<Response> {
+  return postToken(service, { grant_type: 'refresh_token', refresh_token: refreshToken, ...changes });
+}
+
+/** The tokens of a fresh login. */
+export async function tokensFor(service: Emulator, user = '1'): Promise<Tokens> {
+  return body<Tokens>(await exchange(service, await codeFor(service, user)));
+}
+
+export function projects(service: Emulator, accessToken: string, query = ''): Promise<Response> {
+  return fetch(`${service.baseUrl}/api/v2/projects${query}`, { headers: { authorization: `Bearer ${accessToken}` } });
+}
+
+/** A request with a Host header of one's own, which fetch does not allow. */
+export function onHost(
+  service: Emulator,
+  host: string,
+  path: string,
+  accessToken: string,
+): Promise<{ readonly status: number; readonly text: string }> {
+  const { port } = new URL(service.baseUrl);
+  return new Promise((resolve, reject) => {
+    const headers = { host: `${host}:${port}`, authorization: `Bearer ${accessToken}` };
+    const request = send({ host: '127.0.0.1', port, path, headers }, async (response) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of response) chunks.push(chunk);
+      resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString() });
+    });
+    request.on('error', reject).end();
+  });
+}
+
+/** The claims of a JWT, without any check. */
+export function claimsOf(accessToken: string): Record<string, unknown> {
+  return JSON.parse(Buffer.from(accessToken.split('.')[1] ?? '', 'base64url').toString());
+}
+
+export async function body<T>(response: Response): Promise<T> {
+  return response.json() as Promise<T>;
+}
+
+function attribute(tag: string, name: string): string {
+  const [, value = ''] = new RegExp(` ${name}="([^"]*)"`).exec(tag) ?? [];
+  return value
+    .replace(/&lt;/g, '<')
+    .replace(/&gt;/g, '>')
+    .replace(/&quot;/g, '"')
+    .replace(/&#39;/g, "'")
+    .replace(/&amp;/g, '&');
+}

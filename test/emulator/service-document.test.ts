@@ -1,0 +1,327 @@
+import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import {
+  authorizeUrl,
+  body,
+  callback,
+  claimsOf,
+  codeFor,
+  decide,
+  exchange,
+  onHost,
+  projects,
+  refresh,
+  type Tokens,
+  target,
+  tokensFor,
+} from './plain-client.js';
+
+let service: Emulator;
+beforeEach(async () => {
+  service = await startEmulator();
+});
+afterEach(() => service.close());
+
+describe('service.md 1 and 2: what the service does, resources and fields', () => {
+  test('service.md 1: code by way of the browser, tokens for the code, API with the token, and new tokens with no user about', async () => {
+    const first = await tokensFor(service);
+    expect((await projects(service, first.access_token)).status).toBe(200);
+    service.advance(7200);
+    expect((await projects(service, first.access_token)).status).toBe(401);
+    const second = await body<Tokens>(await refresh(service, first.refresh_token));
+    expect((await projects(service, second.access_token)).status).toBe(200);
+  });
+
+  test('service.md 1: registration yields a client ID and a client secret, and takes one or more redirect URLs', async () => {
+    const urls = ['http://localhost:8080/a', 'http://localhost:8080/b'];
+    const application = service.register({ redirectUrls: urls });
+    expect(application).toMatchObject({ clientID: expect.any(String), clientSecret: expect.any(String) });
+    expect(application.redirectUrls).toEqual(urls);
+    for (const url of urls) {
+      const response = await decide(authorizeUrl(service, { client_id: application.clientID, redirect_uri: url }));
+      expect(target(response).href.startsWith(`${url}?code=`)).toBe(true);
+    }
+  });
+
+  test('service.md 2: a token response has exactly access_token, token_type bearer, expires_in 7200 and refresh_token', async () => {
+    const response = await exchange(service, await codeFor(service));
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toBe('application/json');
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    expect(await response.json()).toEqual({
+      access_token: expect.any(String),
+      token_type: 'bearer',
+      expires_in: 7200,
+      refresh_token: expect.any(String),
+    });
+  });
+
+  test('service.md 2: the access token is a JWT, and the organization domain can be read from it', async () => {
+    const member = claimsOf((await tokensFor(service, '2')).access_token);
+    expect(member).toMatchObject({ sub: '2', domain: 'acme', iat: expect.any(Number) });
+    expect(Number(member.exp) - Number(member.iat)).toBe(7200);
+    expect(claimsOf((await tokensFor(service, '1')).access_token)).not.toHaveProperty('domain');
+  });
+
+  test('service.md 2: several scopes come in one parameter, a space as a plus sign', async () => {
+    const url = authorizeUrl(service, { scope: 'project tm' });
+    expect(url).toContain('scope=project+tm');
+    const page = await (await fetch(url)).text();
+    expect(page).toContain('<code>project</code>');
+    expect(page).toContain('<code>tm</code>');
+  });
+});
+
+describe('service.md 3: states and transitions', () => {
+  test('service.md 3: an access token is usable until its expires_in seconds have passed, and not longer', async () => {
+    const { access_token, expires_in } = await tokensFor(service);
+    service.advance(expires_in - 5);
+    expect((await projects(service, access_token)).status).toBe(200);
+    service.advance(5);
+    expect((await projects(service, access_token)).status).toBe(401);
+  });
+});
+
+describe('service.md 4.1: request authorization code', () => {
+  test('service.md 4.1: the user is asked, with the application and the requested scopes in view', async () => {
+    const response = await fetch(authorizeUrl(service));
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    const page = await response.text();
+    for (const text of ['Sample application', 'See and change your projects', 'Approve', 'Decline']) {
+      expect(page).toContain(text);
+    }
+  });
+
+  test('service.md 4.1: on approval the redirect carries code and state', async () => {
+    const response = await decide(authorizeUrl(service));
+    expect(response.status).toBe(302);
+    const url = target(response);
+    expect(url.origin + url.pathname).toBe(callback);
+    expect([...url.searchParams.keys()]).toEqual(['code', 'state']);
+    expect(url.searchParams.get('state')).toBe('some-state');
+  });
+
+  test('service.md 4.1 and 7: on decline the redirect carries error=access_denied and state', async () => {
+    const response = await decide(authorizeUrl(service), { button: 'Decline' });
+    expect(target(response).href).toBe(`${callback}?error=access_denied&state=some-state`);
+  });
+
+  test.each(['a+b c&d=e#f?%2F%', 'ä€😀', '"><script>', "'", 'a'.repeat(2000), ''])(
+    'service.md 4.1: the state %j is returned unchanged',
+    async (state) => {
+      const url = target(await decide(authorizeUrl(service, { state })));
+      expect(url.searchParams.get('state')).toBe(state);
+    },
+  );
+
+  test('service.md 4.1: state may be left out, and then none is returned', async () => {
+    const url = target(await decide(authorizeUrl(service, { state: undefined })));
+    expect([...url.searchParams.keys()]).toEqual(['code']);
+  });
+
+  test.each(['client_id', 'redirect_uri'])('service.md 4.1: without %s nobody is redirected', async (name) => {
+    const response = await fetch(authorizeUrl(service, { [name]: undefined }), { redirect: 'manual' });
+    expect(response.status).toBe(400);
+    expect(await response.text()).toContain(name);
+  });
+
+  test.each(['response_type', 'scope'])(
+    'service.md 4.1: without %s the application hears of an error',
+    async (name) => {
+      const response = await fetch(authorizeUrl(service, { [name]: undefined }), { redirect: 'manual' });
+      expect(response.status).toBe(302);
+      expect(target(response).searchParams.get('error')).toBe('invalid_request');
+      expect(target(response).searchParams.get('state')).toBe('some-state');
+    },
+  );
+
+  test('service.md 4.1: response_type has the fixed value code', async () => {
+    const response = await fetch(authorizeUrl(service, { response_type: 'token' }), { redirect: 'manual' });
+    expect(target(response).searchParams.get('error')).toBe('unsupported_response_type');
+  });
+
+  test.each([
+    'http://localhost:3000/callback/',
+    'http://localhost:3000/callback?x=1',
+    'http://localhost:3000/Callback',
+    'http://localhost:3001/callback',
+    'https://localhost:3000/callback',
+    'http://evil.example/callback',
+    '//evil.example',
+    'javascript:alert(1)',
+  ])('service.md 4.1, 5.6 and 7: nobody is redirected to the unregistered %s', async (url) => {
+    for (const button of ['Approve', 'Decline']) {
+      const asked = await fetch(authorizeUrl(service, { redirect_uri: url }), { redirect: 'manual' });
+      expect(asked.status).toBe(400);
+      expect(asked.headers.get('location')).toBeNull();
+      const fields = new URLSearchParams(new URL(authorizeUrl(service, { redirect_uri: url })).search);
+      fields.set('user', '1');
+      fields.set('decision', button.toLowerCase());
+      const sent = await fetch(`${service.authUrl}/oauth/authorize`, {
+        method: 'POST',
+        body: fields,
+        redirect: 'manual',
+      });
+      expect(sent.status).toBe(400);
+      expect(sent.headers.get('location')).toBeNull();
+    }
+  });
+});
+
+describe('service.md 4.2: exchange code for tokens', () => {
+  test('service.md 4.2: a POST of the five fields as JSON gives the token response', async () => {
+    const code = await codeFor(service);
+    expect((await exchange(service, code)).status).toBe(200);
+    expect(service.requests.at(-1)).toMatchObject({
+      method: 'POST',
+      path: '/oauth/token',
+      query: {},
+      body: {
+        grant_type: 'authorization_code',
+        client_id: service.options.clientID,
+        client_secret: service.options.clientSecret,
+        redirect_uri: callback,
+        code,
+      },
+    });
+  });
+
+  test.each(['grant_type', 'client_id', 'client_secret', 'redirect_uri', 'code'])(
+    'service.md 4.2: %s is required',
+    async (name) => {
+      const code = await codeFor(service);
+      for (const value of [undefined, '', null, 7, ['x'], { a: 1 }]) {
+        const response = await exchange(service, code, { [name]: value });
+        expect(response.status).toBe(400);
+        const { error, error_description } = await body<Record<string, string>>(response);
+        expect(error).toBe('invalid_request');
+        expect(error_description).toContain(name);
+      }
+      expect((await exchange(service, code)).status).toBe(200);
+    },
+  );
+
+  test('service.md 4.2: redirect_uri must be the one that the authorization request used', async () => {
+    const other = 'http://localhost:3000/other';
+    service.register({ clientID: service.options.clientID, redirectUrls: [other] });
+    const code = await codeFor(service);
+    const response = await exchange(service, code, { redirect_uri: other });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: 'invalid_grant' });
+  });
+
+  test('service.md 4.2: the code must be the one that was received', async () => {
+    const response = await exchange(service, 'made-up');
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: 'invalid_grant' });
+  });
+});
+
+describe('service.md 4.3: refresh token', () => {
+  test('service.md 4.3: a refresh gives a new access token and a new refresh token', async () => {
+    const first = await tokensFor(service);
+    const response = await refresh(service, first.refresh_token);
+    expect(response.status).toBe(200);
+    const second = await body<Tokens>(response);
+    expect(Object.keys(second)).toEqual(['access_token', 'token_type', 'expires_in', 'refresh_token']);
+    expect(second.access_token).not.toBe(first.access_token);
+    expect(second.refresh_token).not.toBe(first.refresh_token);
+  });
+
+  test('service.md 4.3: only the refresh token of the latest token response works', async () => {
+    const first = await tokensFor(service);
+    const second = await body<Tokens>(await refresh(service, first.refresh_token));
+    const again = await refresh(service, first.refresh_token);
+    expect(again.status).toBe(400);
+    expect(await again.json()).toMatchObject({ error: 'invalid_grant' });
+    expect((await refresh(service, second.refresh_token)).status).toBe(200);
+  });
+
+  test.each(['grant_type', 'client_id', 'client_secret', 'refresh_token'])(
+    'service.md 4.3: %s is required',
+    async (name) => {
+      const { refresh_token } = await tokensFor(service);
+      for (const value of [undefined, '', null, 7]) {
+        const response = await refresh(service, refresh_token, { [name]: value });
+        expect(response.status).toBe(400);
+        expect((await body<Record<string, string>>(response)).error_description).toContain(name);
+      }
+      expect((await refresh(service, refresh_token)).status).toBe(200);
+    },
+  );
+});
+
+describe('service.md 4.4: API request with the access token', () => {
+  test('service.md 4.4: the request is made on behalf of the authorized user', async () => {
+    const ada = await body<unknown>(await projects(service, (await tokensFor(service, '1')).access_token));
+    const ben = await body<unknown>(await projects(service, (await tokensFor(service, '2')).access_token));
+    expect(JSON.stringify(ada)).toContain('Pocket Garden');
+    expect(JSON.stringify(ben)).toContain('Acme Storefront');
+  });
+
+  test('service.md 4.4 and 5.5: the host of an enterprise organization serves its members', async () => {
+    const { access_token } = await tokensFor(service, '2');
+    expect(service.enterpriseBaseUrl).toMatch(/^http:\/\/\{domain\}\.api\.localhost:\d+$/);
+    const response = await onHost(service, 'acme.api.localhost', '/api/v2/projects', access_token);
+    expect(response.status).toBe(200);
+    expect(response.text).toContain('Acme Storefront');
+  });
+
+  test('service.md 5.5: the host of an enterprise organization refuses tokens of all others', async () => {
+    const [ada, ben] = [await tokensFor(service, '1'), await tokensFor(service, '2')];
+    expect((await onHost(service, 'acme.api.localhost', '/api/v2/projects', ada.access_token)).status).toBe(403);
+    expect((await onHost(service, 'other.api.localhost', '/api/v2/projects', ben.access_token)).status).toBe(403);
+    expect((await onHost(service, 'acme.api.localhost', '/api/v2/projects', 'made-up')).status).toBe(401);
+  });
+});
+
+describe('service.md 5: authentication', () => {
+  test('service.md 5.3: the token endpoint refuses wrong credentials', async () => {
+    const code = await codeFor(service);
+    for (const wrong of [{ client_id: 'made-up' }, { client_secret: 'made-up' }]) {
+      const response = await exchange(service, code, wrong);
+      expect(response.status).toBe(401);
+      expect(await response.json()).toMatchObject({ error: 'invalid_client' });
+    }
+  });
+
+  test('service.md 5.4: the API wants the scheme Bearer and the access token', async () => {
+    const { access_token, refresh_token } = await tokensFor(service);
+    const url = `${service.baseUrl}/api/v2/projects`;
+    for (const authorization of [
+      '',
+      'Bearer',
+      `Basic ${access_token}`,
+      access_token,
+      `Bearer ${refresh_token}`,
+      'Bearer a.b.c',
+    ]) {
+      const response = await fetch(url, { headers: { authorization } });
+      expect(response.status).toBe(401);
+      expect(response.headers.get('www-authenticate')).toMatch(/^Bearer /);
+      expect(await response.json()).toMatchObject({ error: 'invalid_token' });
+    }
+    expect((await fetch(`${url}?access_token=${access_token}`)).status).toBe(401);
+    expect((await fetch(url, { headers: { authorization: `Bearer ${access_token}` } })).status).toBe(200);
+  });
+});
+
+describe('service.md 8 and 9: limits and versioning', () => {
+  test('service.md 8: the lifetime that expires_in tells can be set', async () => {
+    const short = await startEmulator({ accessTokenLifetime: 5 });
+    const { expires_in, access_token } = await tokensFor(short);
+    expect(expires_in).toBe(5);
+    short.advance(5);
+    expect((await projects(short, access_token)).status).toBe(401);
+    await short.close();
+  });
+
+  test('service.md 9: the API path carries its version, and there is no other; the other endpoints carry none', async () => {
+    const { access_token } = await tokensFor(service);
+    const headers = { authorization: `Bearer ${access_token}` };
+    for (const path of ['/api/v1/projects', '/api/projects', '/projects', '/v2/oauth/token', '/api/v2/oauth/token']) {
+      expect((await fetch(service.baseUrl + path, { headers })).status).toBe(404);
+    }
+  });
+});
