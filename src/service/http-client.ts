@@ -1,11 +1,10 @@
 import type { Dispatcher } from 'undici';
 import { createConnectionPool } from './connection-pool.js';
 import { Deadlines } from './deadlines.js';
-import type { HttpRequest, HttpResponse } from './http.js';
+import type { HttpRequest, HttpResponse, HttpStream, HttpStreamRequest } from './http.js';
+import { exchangeStreamed } from './streamed-answer.js';
 import { TransportError } from './transport-error.js';
 import { exchangeWhole } from './whole-answer.js';
-
-export { TransportError } from './transport-error.js';
 
 /** What an {@link HttpClient} is made of. */
 export interface HttpClientOptions {
@@ -44,6 +43,17 @@ export class HttpClient {
     if (this.#closing !== undefined) return Promise.reject(new TransportError('closed', false));
     if (this.#dispatcher !== undefined) return exchangeWhole(this.#dispatcher, request, this.#deadlines);
     return this.#start().then((dispatcher) => exchangeWhole(dispatcher, request, this.#deadlines));
+  }
+
+  /**
+   * The answer to a request, whatever its status, as soon as its headers are there.
+   *
+   * @throws TransportError
+   */
+  stream(request: HttpStreamRequest): Promise<HttpStream> {
+    if (this.#closing !== undefined) return Promise.reject(new TransportError('closed', false));
+    if (this.#dispatcher !== undefined) return exchangeStreamed(this.#dispatcher, request, this.#deadlines);
+    return this.#start().then((dispatcher) => exchangeStreamed(dispatcher, request, this.#deadlines));
   }
 
   /** Lets the requests in flight end, and frees the connections of our own pool. Later requests are refused. */

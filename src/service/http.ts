@@ -32,6 +32,8 @@ export interface HttpStreamRequest extends HttpRequest {
    * each wait for more of the body while the reader wants it; a long download may take as long as it needs.
    */
   readonly timeoutCovers: 'total' | 'silence';
+  /** What the body fails with, for what went wrong. Default: the error itself. */
+  readonly bodyError?: (error: unknown) => unknown;
 }
 
 /** A whole answer. */
@@ -48,7 +50,7 @@ export interface HttpStream {
   readonly status: number;
   /** Without `content-encoding` and `content-length` where the body is decoded. */
   readonly headers: HttpHeaders;
-  /** Decoded; to be read to its end or destroyed. Fails with a `TransportError`. */
+  /** Decoded; to be read to its end or destroyed. Fails with a `TransportError`, or what `bodyError` makes of it. */
   readonly body: Readable;
 }
 
