@@ -1,0 +1,84 @@
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { accessSync, constants } from 'node:fs';
+import { createServer } from 'node:net';
+import { delimiter, join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+/** What to start, and how to tell that it is ready. */
+export interface ServiceCommand {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly options?: SpawnOptions;
+  /** A line of its output that says so. */
+  readonly ready: RegExp;
+}
+
+const running = new Set<ChildProcess>();
+
+// A test run that is broken off leaves nothing behind that still runs.
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
+/** Starts a service and resolves when it says that it is ready; rejects with its last words if it ends before. */
+export async function startService({ file, args, options, ready }: ServiceCommand): Promise<ChildProcess> {
+  const child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+  const words: string[] = [];
+  await new Promise<void>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', () => reject(new Error(`${file} ended at once:\n${words.slice(-20).join('\n')}`)));
+    for (const input of [child.stdout, child.stderr]) {
+      if (input === null) continue;
+      createInterface({ input }).on('line', (line) => {
+        words.push(line);
+        if (ready.test(line)) resolve();
+      });
+    }
+  });
+  return child;
+}
+
+/** Sends the signal and resolves when the process has ended; at once if it had ended before. */
+export async function endService(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill(signal);
+  // One that a test has frozen acts on no signal but SIGKILL before it goes on.
+  child.kill('SIGCONT');
+  await ended;
+}
+
+/** A TCP port of the loopback interface that is free just now. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+/** The path of an executable, looked for in `folders` and then in PATH; `undefined` if there is none. */
+export function findExecutable(name: string, folders: readonly string[] = []): string | undefined {
+  const all = [...folders, ...(process.env.PATH ?? '').split(delimiter)];
+  return all.map((folder) => join(folder, name)).find(isExecutable);
+}
+
+/** Whether the service is there. Under REQUIRE_SERVICES=1 its absence is an error, so that no test is skipped. */
+export function isInstalled(name: string, path: string | undefined): boolean {
+  if (path === undefined && process.env.REQUIRE_SERVICES === '1') throw new Error(`${name} is not installed`);
+  return path !== undefined;
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
