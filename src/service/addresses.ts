@@ -1,0 +1,65 @@
+import { ConfigurationError } from '../errors.js';
+
+/** Where `{domain}` stands in the template of the enterprise address. */
+const DOMAIN = '{domain}';
+
+/** A DNS label that stands for `{domain}` while the template is looked at. */
+const SAMPLE_LABEL = 'organization-domain';
+
+/**
+ * One of the service's base addresses, without a trailing slash.
+ *
+ * @param option Name of the option, for the message.
+ * @throws ConfigurationError unless it is an https URL, or an http URL of a loopback host, without credentials, query or fragment.
+ * @see service.md, Addresses
+ */
+export function serviceAddress(option: string, value: unknown): string {
+  const url = parseAddress(option, value);
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname))) {
+    throw invalid(option, `expected an https URL (http is for loopback hosts only), got ${url.protocol}//${url.host}`);
+  }
+  if (url.username || url.password || url.search || url.hash) {
+    throw invalid(option, 'expected a URL without credentials, query or fragment');
+  }
+  return url.href.replace(/\/+$/, '');
+}
+
+/**
+ * The template of an enterprise organization's base address, without a trailing slash.
+ *
+ * @throws ConfigurationError unless `{domain}` stands in it once, as one whole label of the host, below another label.
+ * @see service.md, Addresses
+ */
+export function enterpriseAddress(option: string, value: unknown): string {
+  if (typeof value !== 'string' || value.split(DOMAIN).length !== 2) {
+    throw invalid(option, `expected a URL template that holds ${DOMAIN} once, as in https://${DOMAIN}.api.example.com`);
+  }
+  const address = serviceAddress(option, value.replace(DOMAIN, SAMPLE_LABEL));
+  const labels = new URL(address).hostname.split('.');
+  if (labels.length < 2 || labels.filter((label) => label === SAMPLE_LABEL).length !== 1) {
+    throw invalid(
+      option,
+      `expected ${DOMAIN} to be one whole label of the host, as in https://${DOMAIN}.api.example.com`,
+    );
+  }
+  return address.replace(SAMPLE_LABEL, DOMAIN);
+}
+
+/** Whether a host, as `URL.hostname` gives it, is this machine itself (RFC 6761, 6.3; RFC 1122, 3.2.1.3; RFC 4291, 2.5.3). */
+export function isLoopback(hostname: string): boolean {
+  return /(^|\.)localhost$|^127(\.\d{1,3}){3}$|^\[::1\]$/.test(hostname);
+}
+
+function parseAddress(option: string, value: unknown): URL {
+  if (typeof value !== 'string' || !URL.canParse(value)) {
+    throw invalid(
+      option,
+      `expected an absolute URL, got ${typeof value === 'string' ? 'a text that is none' : typeof value}`,
+    );
+  }
+  return new URL(value);
+}
+
+function invalid(option: string, what: string): ConfigurationError {
+  return new ConfigurationError(`${option}: ${what}`, { option });
+}
