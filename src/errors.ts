@@ -33,7 +33,10 @@ export class ConfigurationError extends OAuthAppError {
   /** The option that is wrong, where it is one option. */
   readonly option: string | undefined;
 
-  constructor(message: string, details: { readonly option?: string; readonly code?: string; readonly cause?: unknown } = {}) {
+  constructor(
+    message: string,
+    details: { readonly option?: string; readonly code?: string; readonly cause?: unknown } = {},
+  ) {
     super(message, { code: details.code ?? 'ERR_CONFIGURATION', status: 500, cause: details.cause });
     this.option = details.option;
   }
@@ -45,7 +48,10 @@ export class AuthorizationError extends OAuthAppError {
   /** The `error` parameter if it is one that RFC 6749 or OpenID Connect registers, else `undefined`. */
   readonly error: string | undefined;
 
-  constructor(message: string, details: { readonly error?: string | undefined; readonly code?: string; readonly status?: number } = {}) {
+  constructor(
+    message: string,
+    details: { readonly error?: string | undefined; readonly code?: string; readonly status?: number } = {},
+  ) {
     super(message, { code: details.code ?? 'ERR_AUTHORIZATION', status: details.status ?? 502 });
     this.error = details.error;
   }
@@ -103,4 +109,15 @@ export class TokenStoreError extends OAuthAppError {
   constructor(message: string, details: { readonly code?: string; readonly cause?: unknown } = {}) {
     super(message, { code: details.code ?? 'ERR_TOKEN_STORE', status: 503, cause: details.cause });
   }
+}
+
+/**
+ * A copy of an error, for one more caller: callers that waited for the same thing share no mutable object.
+ * Errors of other packages are handed on as they are.
+ */
+export function reissued(error: unknown): unknown {
+  if (!(error instanceof OAuthAppError)) return error;
+  // Each class takes its own fields as details.
+  const Class = error.constructor as new (message: string, details: OAuthAppError) => OAuthAppError;
+  return new Class(error.message, error);
 }

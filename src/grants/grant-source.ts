@@ -1,0 +1,163 @@
+import type { Credential, CredentialSource } from '../api/credential-source.js';
+import { NotAuthorizedError, type OAuthAppError, reissued } from '../errors.js';
+import type { GrantKeeper } from './grant-keeper.js';
+
+/** For how long a failure that a request has met at its start is not tried again by its calls, in milliseconds. */
+const SAME_MOMENT_MS = 1_000;
+
+interface Failure {
+  readonly error: unknown;
+  /** Epoch milliseconds. */
+  readonly at: number;
+}
+
+/** The credentials of one kept grant, for one API client. */
+export class GrantSource implements CredentialSource {
+  readonly grantId: string;
+  readonly #keeper: GrantKeeper;
+  readonly #clock: () => number;
+  #authorized = true;
+  #last: Credential | undefined;
+  #failure: Failure | undefined;
+
+  /** @param clock Epoch milliseconds. */
+  constructor(keeper: GrantKeeper, grantId: string, clock: () => number) {
+    this.#keeper = keeper;
+    this.#clock = clock;
+    this.grantId = grantId;
+  }
+
+  get authorized(): boolean {
+    return this.#authorized;
+  }
+
+  get organizationDomain(): string | undefined {
+    return this.#last?.organizationDomain;
+  }
+
+  /** Gets the first credential. Never rejects: calls do. @returns `undefined` if it was at hand. */
+  prepare(): Promise<void> | undefined {
+    try {
+      const credential = this.#keeper.current(this.grantId);
+      if (!(credential instanceof Promise)) {
+        this.#last = credential;
+        return undefined;
+      }
+      return credential.then(
+        (given) => void this.#given(given),
+        (error: unknown) => this.#failed(error),
+      );
+    } catch (error) {
+      this.#failed(error);
+      return undefined;
+    }
+  }
+
+  credential(): Credential | Promise<Credential> {
+    if (this.#failure !== undefined && this.#clock() - this.#failure.at < SAME_MOMENT_MS) {
+      return Promise.reject(reissued(this.#failure.error));
+    }
+    const credential = this.#keeper.current(this.grantId);
+    if (credential instanceof Promise) return this.#settle(credential);
+    this.#last = credential;
+    return credential;
+  }
+
+  async renew(refused: Credential): Promise<Credential> {
+    const credential = await this.#settle(this.#keeper.renew(this.grantId, refused.accessToken));
+    return credential.accessToken === refused.accessToken ? refused : credential;
+  }
+
+  settled(_credential: Credential, accepted: boolean): void {
+    this.#keeper.settled(this.grantId, accepted);
+  }
+
+  async #settle(pending: Promise<Credential>): Promise<Credential> {
+    try {
+      return this.#given(await pending);
+    } catch (error) {
+      this.#failed(error);
+      throw reissued(error);
+    }
+  }
+
+  #given<T extends Credential>(credential: T): T {
+    this.#last = credential;
+    this.#failure = undefined;
+    this.#authorized = true;
+    return credential;
+  }
+
+  #failed(error: unknown): void {
+    this.#failure = { error, at: this.#clock() };
+    if (error instanceof NotAuthorizedError) this.#authorized = false;
+  }
+}
+
+/** The source of a request without a grant. */
+export class NoGrantSource implements CredentialSource {
+  readonly grantId = undefined;
+  readonly authorized = false;
+  readonly organizationDomain = undefined;
+
+  credential(): Promise<Credential> {
+    return Promise.reject(
+      new NotAuthorizedError(
+        'Nobody has authorized this application on behalf of this request: the user has to log in first.',
+      ),
+    );
+  }
+
+  renew(refused: Credential): Promise<Credential> {
+    return Promise.resolve(refused);
+  }
+
+  settled(): void {}
+}
+
+/** The source of a client that cannot work, for a reason that each call tells. Not known to be unauthorized. */
+export class FailedSource implements CredentialSource {
+  readonly grantId = undefined;
+  readonly authorized = true;
+  readonly organizationDomain = undefined;
+  readonly #error: OAuthAppError;
+
+  constructor(error: OAuthAppError) {
+    this.#error = error;
+  }
+
+  credential(): Promise<Credential> {
+    return Promise.reject(reissued(this.#error));
+  }
+
+  renew(): Promise<Credential> {
+    return this.credential();
+  }
+
+  settled(): void {}
+}
+
+/** The source of a login that is not finished: tokens that are kept nowhere yet and cannot be refreshed. */
+export class FixedSource implements CredentialSource {
+  readonly grantId = undefined;
+  readonly authorized = true;
+  readonly #credential: Credential;
+
+  constructor(credential: Credential) {
+    this.#credential = credential;
+  }
+
+  get organizationDomain(): string | undefined {
+    return this.#credential.organizationDomain;
+  }
+
+  credential(): Credential {
+    return this.#credential;
+  }
+
+  renew(refused: Credential): Promise<Credential> {
+    return Promise.resolve(refused);
+  }
+
+  settled(): void {}
+}

@@ -1,0 +1,58 @@
+import { randomInt } from 'node:crypto';
+import type { TokenSet } from '../service/token-response.js';
+
+/** What one authorization gave, as it is now. Immutable: a refresh makes a new one. Holds the tokens; never logged. */
+export interface Grant {
+  readonly accessToken: string;
+  /** `undefined` where the service gave none: the grant ends with its access token. */
+  readonly refreshToken: string | undefined;
+  /** When the access token expires, in epoch milliseconds of this machine's clock. */
+  readonly expiresAt: number;
+  /** How long the access token lives in all, in milliseconds. */
+  readonly lifetimeMs: number;
+  readonly organizationDomain: string | undefined;
+  /** The user, as the token's `sub` claim names them. */
+  readonly subject: string | undefined;
+  /** How often the grant was refreshed. */
+  readonly refreshes: number;
+  /** Differs after every write. */
+  readonly version: number;
+}
+
+/** 2^40: versions of two logins under the same id do not meet, and counting on from there stays a safe integer. */
+const FIRST_VERSIONS = 2 ** 40;
+
+/** The grant of a login. @param now Epoch milliseconds of the answer. */
+export function newGrant(tokens: TokenSet, now: number): Grant {
+  return {
+    ...tokensOf(tokens, now),
+    refreshToken: tokens.refreshToken,
+    subject: tokens.subject,
+    refreshes: 0,
+    version: randomInt(1, FIRST_VERSIONS),
+  };
+}
+
+/** The grant after a refresh. What the answer leaves out, stays. @param now Epoch milliseconds of the answer. */
+export function refreshedGrant(grant: Grant, tokens: TokenSet, now: number): Grant {
+  return {
+    ...tokensOf(tokens, now),
+    refreshToken: tokens.refreshToken ?? grant.refreshToken,
+    subject: tokens.subject ?? grant.subject,
+    refreshes: grant.refreshes + 1,
+    version: grant.version + 1,
+  };
+}
+
+/** Whether a refresh answered for somebody else. A token that names nobody proves nothing. */
+export function isOtherSubject(grant: Grant, tokens: TokenSet): boolean {
+  return grant.subject !== undefined && tokens.subject !== undefined && grant.subject !== tokens.subject;
+}
+
+function tokensOf(
+  tokens: TokenSet,
+  now: number,
+): Pick<Grant, 'accessToken' | 'expiresAt' | 'lifetimeMs' | 'organizationDomain'> {
+  const { accessToken, lifetimeMs, organizationDomain } = tokens;
+  return { accessToken, expiresAt: now + lifetimeMs, lifetimeMs, organizationDomain };
+}
