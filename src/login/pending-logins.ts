@@ -1,0 +1,153 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { parse } from 'cookie';
+import { Sealer } from '../sealing.js';
+import type { Secret } from '../secret.js';
+import { UsedStates } from './used-states.js';
+
+/** What a browser carries from the start of a login to its callback. */
+export interface PendingLogin {
+  /** The redirect URL of the authorization request, to be repeated in the code exchange. */
+  readonly redirectUri: string;
+  /** Where to go after the login; a path of this origin. */
+  readonly returnTo: string | undefined;
+  /** With PKCE. */
+  readonly codeVerifier: string | undefined;
+  /** Epoch milliseconds. */
+  readonly expiresAt: number;
+}
+
+/** A login that has just begun. */
+export interface BegunLogin {
+  /** 256 random bits in base64url. */
+  readonly state: string;
+  /** S256 of the code verifier (RFC 7636, 4.2), with PKCE. */
+  readonly codeChallenge: string | undefined;
+  /** Values of `Set-Cookie`. */
+  readonly cookies: readonly string[];
+}
+
+/** What pending logins are bound to. */
+export interface PendingLoginsOptions {
+  readonly strategyName: string;
+  readonly clientID: string;
+  /** Seals the cookies: all processes of the application have it. */
+  readonly clientSecret: Secret;
+  /** Epoch milliseconds. */
+  readonly clock: () => number;
+}
+
+const LIFETIME_MS = 10 * 60 * 1000;
+
+/** Most logins that one browser can have under way; beyond it the oldest goes. Keeps request headers below common limits. */
+const MOST_PENDING = 12;
+
+/**
+ * Logins that have begun and not ended yet: each in a sealed cookie of its own, none on the server.
+ *
+ * The cookie's name is made of the state, and its seal opens with the very state, strategy and client alone. So tabs
+ * do not get in each other's way, a callback in another browser finds nothing, and a crowd that begins logins and
+ * never ends them costs no memory. What was used is remembered until it would have ended anyway.
+ *
+ * @see RFC 6749, 10.12; RFC 9700, 4.7; service.md, 5.7
+ */
+export class PendingLogins {
+  readonly #options: PendingLoginsOptions;
+  readonly #sealer: Sealer;
+  readonly #used = new UsedStates();
+
+  constructor(options: PendingLoginsOptions) {
+    this.#options = options;
+    this.#sealer = new Sealer('pending login', [options.clientSecret]);
+  }
+
+  /** Number of states that are remembered as used. */
+  get used(): number {
+    return this.#used.size;
+  }
+
+  /** Begins a login. @param req For the pending logins that the browser has already. */
+  async begin(
+    req: IncomingMessage,
+    login: Pick<PendingLogin, 'redirectUri' | 'returnTo'>,
+    pkce: boolean,
+  ): Promise<BegunLogin> {
+    const now = this.#options.clock();
+    const state = randomBytes(32).toString('base64url');
+    const codeVerifier = pkce ? randomBytes(32).toString('base64url') : undefined;
+    const pending: PendingLogin = { ...login, codeVerifier, expiresAt: now + LIFETIME_MS };
+    const sealed = await this.#sealer.seal(this.#context(state), JSON.stringify(pending));
+    const name = this.#cookieName(state, login.redirectUri);
+    return {
+      state,
+      codeChallenge: codeVerifier && createHash('sha256').update(codeVerifier).digest('base64url'),
+      // The time of issue stands before the seal, for the browser's oldest to be found. Nothing else depends on it.
+      cookies: [cookie(name, `${now.toString(36)}.${sealed}`, LIFETIME_MS), ...this.#surplus(req).map(expiredCookie)],
+    };
+  }
+
+  /** The login that a state belongs to, if this browser began it not longer than ten minutes ago. */
+  async find(req: IncomingMessage, state: string): Promise<PendingLogin | undefined> {
+    if (!/^[\w-]{43}$/.test(state)) return undefined;
+    const cookies = parse(req.headers.cookie ?? '');
+    const names = [this.#cookieName(state, 'https:'), this.#cookieName(state, 'http:')];
+    for (const name of names) {
+      const value = cookies[name];
+      const text = value && (await this.#sealer.open(this.#context(state), value.slice(value.indexOf('.') + 1)));
+      const login = text ? (JSON.parse(text) as PendingLogin) : undefined;
+      if (login && this.#cookieName(state, login.redirectUri) === name && this.#isAlive(login)) return login;
+    }
+    return undefined;
+  }
+
+  /** Uses a login up; false if that was done before in this process. */
+  use(state: string, login: PendingLogin): boolean {
+    return this.#used.use(state, login.expiresAt, this.#options.clock());
+  }
+
+  /** The `Set-Cookie` that ends a login in the browser. */
+  ended(state: string, login: PendingLogin): string {
+    return expiredCookie(this.#cookieName(state, login.redirectUri));
+  }
+
+  #isAlive(login: PendingLogin): boolean {
+    const left = login.expiresAt - this.#options.clock();
+    // More than a whole life left: the clock was set back.
+    return left > 0 && left <= LIFETIME_MS;
+  }
+
+  #context(state: string): string {
+    const { strategyName, clientID } = this.#options;
+    return JSON.stringify([strategyName, clientID, state]);
+  }
+
+  /** With https the name says that the cookie came from this very host over TLS, which keeps sibling hosts from planting one. */
+  #cookieName(state: string, redirectUri: string): string {
+    const prefix = /^https:/i.test(redirectUri) ? '__Host-' : '';
+    return `${prefix}${this.#options.strategyName}.login.${createHash('sha256').update(state).digest('base64url').slice(0, 16)}`;
+  }
+
+  #surplus(req: IncomingMessage): readonly string[] {
+    const own = Object.entries(parse(req.headers.cookie ?? '')).filter(([name]) => this.#isOwn(name));
+    const byAge = own.sort(([, a], [, b]) => issuedAt(a) - issuedAt(b)).map(([name]) => name);
+    return byAge.slice(0, Math.max(0, byAge.length - (MOST_PENDING - 1)));
+  }
+
+  #isOwn(name: string): boolean {
+    return name.replace(/^__Host-/, '').startsWith(`${this.#options.strategyName}.login.`);
+  }
+}
+
+function issuedAt(value: string | undefined): number {
+  return Number.parseInt(value ?? '', 36) || 0;
+}
+
+/** `Lax`: the callback is a navigation from another site, and has to bring the cookie along. */
+function cookie(name: string, value: string, maxAgeMs: number): string {
+  const secure = name.startsWith('__Host-') ? '; Secure' : '';
+  return `${name}=${value}; Max-Age=${maxAgeMs / 1000}; Path=/; HttpOnly; SameSite=Lax${secure}`;
+}
+
+function expiredCookie(name: string): string {
+  return cookie(name, '', 0);
+}
