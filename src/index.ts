@@ -1,0 +1,51 @@
+/**
+ * A Passport strategy that leaves every request with an authenticated API client that never goes stale.
+ *
+ * @module passport-oauth-app
+ */
+import type { ApiClient } from './api/api-client.js';
+
+export { ApiClient } from './api/api-client.js';
+export { ApiError } from './api/api-error.js';
+export {
+  AuthorizationError,
+  ConfigurationError,
+  NotAuthorizedError,
+  OAuthAppError,
+  ServiceUnavailableError,
+  TokenError,
+  TokenResponseError,
+  TokenStoreError,
+} from './errors.js';
+export type { ApiEvent, GrantLostEvent, LoginEvent, RefreshEvent } from './events.js';
+export { memoryTokenStore } from './grants/memory-token-store.js';
+export {
+  type SessionStoreLike,
+  type SessionTokenStoreOptions,
+  sessionTokenStore,
+} from './grants/session-token-store.js';
+export type { StoredGrant, TokenStore } from './grants/token-store.js';
+export type { Profile } from './login/profile.js';
+export { type ApiClientOptions, apiClient, type Handler } from './middleware/api-client.js';
+export { logout } from './middleware/logout.js';
+export { type RequireAuthorizationOptions, requireAuthorization } from './middleware/require-authorization.js';
+export type { StrategyOptions } from './options.js';
+export type { Claims } from './service/claims.js';
+export {
+  type IncomingRequest,
+  Strategy,
+  type Verify,
+  type VerifyCallback,
+  type VerifyWithParams,
+  type VerifyWithRequest,
+  type VerifyWithRequestAndParams,
+} from './strategy.js';
+
+declare global {
+  namespace Express {
+    interface Request {
+      /** The client that `apiClient(strategy)` attached: acts on behalf of the user who logged in. */
+      apiClient: ApiClient;
+    }
+  }
+}
