@@ -1,5 +1,6 @@
 import { ServiceUnavailableError } from '../errors.js';
 import { type HttpRequest, headerValue } from '../service/http.js';
+import { parseRetryAfter } from '../service/retry-after.js';
 import { TransportError } from '../service/transport-error.js';
 import { abortable } from './abortable.js';
 import type { Answer, AnswerKind } from './answer-kind.js';
@@ -14,7 +15,6 @@ import { redirectTarget } from './redirect.js';
 import { authorizedHeaders } from './request-headers.js';
 import { parseBody } from './response-body.js';
 import { retryDelay, type TryFailure } from './retry.js';
-import { retryAfterMs } from './retry-after.js';
 
 const MAX_REDIRECTS = 5;
 
@@ -66,8 +66,16 @@ export class ApiCall<A extends Answer> {
     try {
       this.#signal?.throwIfAborted();
       for (;;) {
-        const answer = await this.#try();
-        if (answer !== undefined) return answer;
+        let answer: A;
+        try {
+          answer = await this.#exchange();
+        } catch (fault) {
+          await this.#recover(fault);
+          continue;
+        }
+        this.#note(answer.status);
+        if ((answer.status >= 200 && answer.status < 300) || answer.status === 304) return answer;
+        await this.#follow(answer);
       }
     } catch (error) {
       throw this.#asSeen(error);
@@ -76,41 +84,35 @@ export class ApiCall<A extends Answer> {
     }
   }
 
-  /** `undefined`: to be tried again, now. */
-  async #try(): Promise<A | undefined> {
-    let answer: A;
-    try {
-      const { limiter } = this.#context;
-      answer = await (limiter === undefined ? this.#send() : this.#sendInTurn(limiter));
-    } catch (fault) {
-      await this.#recover(fault);
-      return undefined;
-    }
-    this.status = answer.status;
-    if (this.#renewed !== undefined) this.#settle(this.#renewed, answer.status);
-    if ((answer.status >= 200 && answer.status < 300) || answer.status === 304) return answer;
-    await this.#follow(answer);
-    return undefined;
-  }
-
-  async #sendInTurn(limiter: NonNullable<ApiContext['limiter']>): Promise<A> {
+  // Synchronous as far as can be, here and below: every promise on the way costs a share of the throughput.
+  #exchange(): Promise<A> {
+    const { limiter } = this.#context;
     const key = this.#source.grantId;
     // Without a grant there is no credential, and nothing is sent.
-    if (key === undefined) return this.#send();
-    await limiter.acquire(key, this.#signal);
+    if (limiter === undefined || key === undefined) return this.#send();
+    const place = limiter.acquire(key, this.#signal);
+    return place === undefined ? this.#sendAndRelease(key) : place.then(() => this.#sendAndRelease(key));
+  }
+
+  async #sendAndRelease(key: string): Promise<A> {
+    const { limiter } = this.#context;
     try {
       const answer = await this.#send();
-      this.#kind.whenDone(answer, () => limiter.release(key));
+      this.#kind.whenDone(answer, () => limiter?.release(key));
       return answer;
     } catch (error) {
-      limiter.release(key);
+      limiter?.release(key);
       throw error;
     }
   }
 
-  async #send(): Promise<A> {
-    const pending = this.#renewed ?? this.#source.credential();
-    const credential = pending instanceof Promise ? await abortable(pending, this.#signal) : pending;
+  #send(): Promise<A> {
+    const credential = this.#renewed ?? this.#source.credential();
+    if (!(credential instanceof Promise)) return this.#sendWith(credential);
+    return abortable(credential, this.#signal).then((ready) => this.#sendWith(ready));
+  }
+
+  #sendWith(credential: Credential): Promise<A> {
     const { bases, http } = this.#context;
     const base = bases.of(credential.organizationDomain);
     const path = this.#redirectedTo ?? `${base.prefix}${this.#request.path}${this.#request.query}`;
@@ -136,9 +138,11 @@ export class ApiCall<A extends Answer> {
     };
   }
 
-  #settle(renewed: Credential, status: number): void {
+  #note(status: number): void {
+    this.status = status;
+    if (this.#renewed === undefined) return;
+    this.#source.settled(this.#renewed, status !== 401);
     this.#renewed = undefined;
-    this.#source.settled(renewed, status !== 401);
   }
 
   /** Waits for another try, or throws. */
@@ -153,7 +157,7 @@ export class ApiCall<A extends Answer> {
   async #follow(answer: A): Promise<void> {
     if (answer.status === 401 && (await this.#renew(answer))) return this.#kind.discard(answer);
     if (this.#redirect(answer)) return this.#kind.discard(answer);
-    const asked = retryAfterMs(headerValue(answer.headers, 'retry-after'), this.#context.now());
+    const asked = parseRetryAfter(headerValue(answer.headers, 'retry-after'), this.#context.now());
     const delayMs = this.#retryDelay({ status: answer.status, retryAfterMs: asked });
     if (delayMs === undefined) throw await this.#refusal(answer, asked);
     this.#kind.discard(answer);
