@@ -69,6 +69,6 @@ export function transportError(fault: unknown, left: boolean): TransportError {
   const code = fault instanceof Error && 'code' in fault ? String(fault.code) : '';
   const kind = Object.hasOwn(KINDS, code) ? KINDS[code] : undefined;
   if (kind !== undefined) return new TransportError(kind, left && kind !== 'connect', fault);
-  if (code.startsWith('HPE_')) return new TransportError('protocol', left, fault);
+  if (fault instanceof Error && fault.name === 'HTTPParserError') return new TransportError('protocol', left, fault);
   return new TransportError(left ? 'reset' : 'connect', left, fault);
 }

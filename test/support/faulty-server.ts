@@ -1,0 +1,248 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createGzip, gzipSync } from 'node:zlib';
+
+/** One request as it came over the wire. */
+export interface ReceivedRequest {
+  readonly method: string;
+  /** Path and query, exactly as sent. */
+  readonly target: string;
+  /** Names in lower case; the last value where one came more than once. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+/** What the server does with a request. It owns the connection from then on. */
+export type Behaviour = (socket: Socket, request: ReceivedRequest) => void;
+
+/** A server that does exactly what it is told, down to the bytes. */
+export interface FaultyServer {
+  readonly origin: string;
+  readonly port: number;
+  /** Every request received so far. */
+  readonly requests: readonly ReceivedRequest[];
+  /** Connections that are open now. */
+  readonly open: number;
+  /** For the next request, or the next `times` requests. */
+  next(behaviour: Behaviour, times?: number): void;
+  /** For all requests that nothing else is said about. Default: an empty JSON object. */
+  always(behaviour: Behaviour): void;
+  /** Resolves when the n-th request is there. */
+  received(count: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Starts a faulty server on a free port of 127.0.0.1. */
+export async function startFaultyServer(): Promise<FaultyServer> {
+  const requests: ReceivedRequest[] = [];
+  const planned: Behaviour[] = [];
+  const sockets = new Set<Socket>();
+  let usual: Behaviour = json({});
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {}).on('close', () => sockets.delete(socket));
+    readRequests(socket, (request) => {
+      requests.push(request);
+      const behaviour = planned.shift() ?? usual;
+      behaviour(socket, request);
+      server.emit('request');
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    port,
+    requests,
+    get open() {
+      return sockets.size;
+    },
+    next: (behaviour, times = 1) => {
+      planned.push(...Array.from({ length: times }, () => behaviour));
+    },
+    always: (behaviour) => {
+      usual = behaviour;
+    },
+    received: async (count) => {
+      while (requests.length < count) await once(server, 'request');
+    },
+    close: async () => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** An origin where nobody listens. */
+export async function refusingOrigin(): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return `http://127.0.0.1:${port}`;
+}
+
+/** An answer with these headers and this body. */
+export function answer(
+  status: number,
+  headers: Readonly<Record<string, string>>,
+  body: string | Buffer = '',
+): Behaviour {
+  return (socket) => {
+    const length = { 'content-length': String(Buffer.byteLength(body)), ...headers };
+    socket.write(`${head(status, length)}`);
+    socket.write(body);
+  };
+}
+
+/** An answer in JSON. */
+export function json(body: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Behaviour {
+  return answer(status, { 'content-type': 'application/json', ...headers }, JSON.stringify(body));
+}
+
+/** A page of a proxy, where JSON is expected. */
+export function html(status = 200): Behaviour {
+  return answer(status, { 'content-type': 'text/html; charset=utf-8' }, '<!doctype html><title>Gateway</title>');
+}
+
+/** JSON by its type, but not by its text. */
+export function badJson(text = '{"data": [', status = 200): Behaviour {
+  return answer(status, { 'content-type': 'application/json' }, text);
+}
+
+/** Exactly these bytes. */
+export function raw(bytes: string | Buffer): Behaviour {
+  return (socket) => {
+    socket.write(bytes);
+  };
+}
+
+/** No answer, ever. */
+export function hang(): Behaviour {
+  return () => {};
+}
+
+/** The connection is reset once the request was read. */
+export function reset(): Behaviour {
+  return (socket) => {
+    socket.resetAndDestroy();
+  };
+}
+
+/** The connection is closed in good order, with no answer. */
+export function hangUp(): Behaviour {
+  return (socket) => {
+    socket.end();
+  };
+}
+
+/** Headers, then one byte each `everyMs`, for ever. */
+export function drip(everyMs = 10): Behaviour {
+  return (socket) => {
+    socket.write(head(200, { 'content-type': 'application/json', 'content-length': '1000000' }));
+    const timer = setInterval(() => socket.write(' '), everyMs);
+    socket.on('close', () => clearInterval(timer));
+  };
+}
+
+/** Less body than announced, then the end of the connection. */
+export function truncated(): Behaviour {
+  return (socket) => {
+    socket.end(`${head(200, { 'content-type': 'application/json', 'content-length': '1000' })}{"data": [`);
+  };
+}
+
+/** A body of `bytes` zeros without its length announced, written as fast as it is taken. `sent` counts what was written. */
+export function huge(bytes: number, sent: { bytes: number } = { bytes: 0 }): Behaviour {
+  return (socket) => {
+    socket.write(head(200, { 'content-type': 'application/json', 'transfer-encoding': 'chunked' }));
+    const chunk = Buffer.alloc(64 * 1024, '0');
+    const write = () => {
+      while (sent.bytes < bytes && !socket.destroyed) {
+        sent.bytes += chunk.length;
+        socket.write(`${chunk.length.toString(16)}\r\n`);
+        socket.write(chunk);
+        if (!socket.write('\r\n')) return void socket.once('drain', write);
+      }
+      if (!socket.destroyed) socket.write('0\r\n\r\n');
+    };
+    write();
+  };
+}
+
+/** A body that grows to `bytes` when it is decoded. */
+export async function gzipBomb(bytes: number): Promise<Behaviour> {
+  const gzip = createGzip({ level: 9 });
+  const chunks: Buffer[] = [];
+  gzip.on('data', (chunk: Buffer) => chunks.push(chunk));
+  const zeros = Buffer.alloc(1024 * 1024);
+  for (let written = 0; written < bytes; written += zeros.length) {
+    if (!gzip.write(zeros)) await once(gzip, 'drain');
+  }
+  gzip.end();
+  await once(gzip, 'end');
+  return answer(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }, Buffer.concat(chunks));
+}
+
+/** Compressed twice. */
+export function chainedEncodings(): Behaviour {
+  const body = gzipSync(gzipSync('{}'));
+  return answer(200, { 'content-type': 'application/json', 'content-encoding': 'gzip, gzip' }, body);
+}
+
+/** Status line and headers. */
+export function head(status: number, headers: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} Status\r\n${lines.join('')}\r\n`;
+}
+
+/** Calls back for each request of a connection, once its body is there too. */
+function readRequests(socket: Socket, onRequest: (request: ReceivedRequest) => void): void {
+  let pending = Buffer.alloc(0);
+  socket.on('data', (chunk: Buffer) => {
+    pending = Buffer.concat([pending, chunk]);
+    for (let found = takeRequest(pending); found !== undefined; found = takeRequest(pending)) {
+      pending = found.rest;
+      onRequest(found.request);
+    }
+  });
+}
+
+function takeRequest(bytes: Buffer<ArrayBuffer>): { request: ReceivedRequest; rest: Buffer<ArrayBuffer> } | undefined {
+  const end = bytes.indexOf('\r\n\r\n');
+  if (end === -1) return undefined;
+  const [line = '', ...lines] = bytes.subarray(0, end).toString('latin1').split('\r\n');
+  const headers = Object.fromEntries(lines.map(headerOf));
+  const found = takeBody(bytes.subarray(end + 4), headers);
+  if (found === undefined) return undefined;
+  const [method = '', target = ''] = line.split(' ');
+  return { request: { method, target, headers, body: found.body }, rest: found.rest };
+}
+
+function headerOf(line: string): [string, string] {
+  const colon = line.indexOf(':');
+  return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+}
+
+function takeBody(bytes: Buffer<ArrayBuffer>, headers: Readonly<Record<string, string>>) {
+  if (headers['transfer-encoding'] === 'chunked') return takeChunks(bytes);
+  const length = Number(headers['content-length'] ?? 0);
+  return bytes.length < length ? undefined : { body: bytes.subarray(0, length), rest: bytes.subarray(length) };
+}
+
+function takeChunks(bytes: Buffer<ArrayBuffer>) {
+  const parts: Buffer[] = [];
+  for (let at = 0; ; ) {
+    const lineEnd = bytes.indexOf('\r\n', at);
+    if (lineEnd === -1) return undefined;
+    const length = Number.parseInt(bytes.subarray(at, lineEnd).toString('latin1'), 16);
+    const next = lineEnd + 2 + length + 2;
+    if (bytes.length < next) return undefined;
+    if (length === 0) return { body: Buffer.concat(parts), rest: bytes.subarray(next) };
+    parts.push(bytes.subarray(lineEnd + 2, next - 2));
+    at = next;
+  }
+}
