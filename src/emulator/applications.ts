@@ -48,6 +48,10 @@ export class Applications {
     return this.#byID.get(clientID);
   }
 
+  all(): IterableIterator<Application> {
+    return this.#byID.values();
+  }
+
   /**
    * The application as registered: a new one, or a known one with these redirect URLs added.
    *

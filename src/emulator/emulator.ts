@@ -14,6 +14,7 @@ import { sampleRoutes } from './sample-routes.js';
 import { Secrets } from './secrets.js';
 import { requestListener } from './server.js';
 import { type EmulatorUser, Users } from './users.js';
+import { knownUser, type Visits, visits } from './visits.js';
 
 /** What an application has to know of the service: to be spread into the options of a strategy. */
 export interface ServiceOptions {
@@ -25,7 +26,7 @@ export interface ServiceOptions {
 }
 
 /** A running emulator of the service. */
-export interface Emulator {
+export interface Emulator extends Visits {
   /** `{auth_url}` of service.md. */
   readonly authUrl: string;
   /** `{base_url}` of service.md. */
@@ -36,6 +37,11 @@ export interface Emulator {
   readonly options: ServiceOptions;
   /** Every request received, the oldest first: also those that were refused or struck by a fault. Empty it with `requests.length = 0`. */
   readonly requests: ServiceRequest[];
+
+  /** The registered applications, the first one first. */
+  readonly applications: readonly Application[];
+  /** The accounts, in the order in which the consent page offers them. */
+  readonly users: readonly EmulatorUser[];
 
   /**
    * Registers one more application, or more redirect URLs for the known `clientID`, and returns it as it is then.
@@ -82,6 +88,15 @@ export interface Emulator {
  * passport.use(new Strategy({ ...service.options, callbackURL: 'http://localhost:8080/callback', scope: ['project'] }));
  */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
+  return startFrom(options);
+}
+
+/**
+ * Starts an emulator from options of which nothing is known yet.
+ *
+ * @throws {EmulatorError} As `startEmulator`.
+ */
+export async function startFrom(options: unknown): Promise<Emulator> {
   const resolved = resolveOptions(options, process.env.NODE_ENV);
   const parts = assembled(resolved);
   const listener = await listen(requestListener({ ...parts, log: resolved.log }), resolved);
@@ -119,10 +134,11 @@ type Addresses = Pick<ServiceOptions, 'authUrl' | 'baseUrl' | 'enterpriseBaseUrl
 
 // Not `localhost` by default: browsers do not tell ports apart when they send cookies, so an application on localhost:3000 would
 // hand its session cookie to a service on localhost:4000, and nobody would notice that the two are different sites in real life.
-function addressesOf({ host, https }: ResolvedOptions, { port }: Listener): Addresses {
+function addressesOf({ host, https }: ResolvedOptions, listener: Listener): Addresses {
   const scheme = https === undefined ? 'http' : 'https';
-  const origin = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`;
-  return { authUrl: origin, baseUrl: origin, enterpriseBaseUrl: `${scheme}://{domain}.api.localhost:${port}` };
+  const { origin, port } = new URL(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${listener.port}`);
+  const enterpriseBaseUrl = `${scheme}://{domain}.api.localhost${port === '' ? '' : `:${port}`}`;
+  return { authUrl: origin, baseUrl: origin, enterpriseBaseUrl };
 }
 
 function emulator(parts: Parts, addresses: Addresses, listener: Listener): Emulator {
@@ -132,12 +148,19 @@ function emulator(parts: Parts, addresses: Addresses, listener: Listener): Emula
     ...addresses,
     options: Object.freeze({ ...addresses, clientID, clientSecret }),
     requests: parts.requests.requests,
+    get applications() {
+      return [...parts.applications.all()];
+    },
+    get users() {
+      return [...parts.users.all()];
+    },
     register: (registration) => parts.applications.register(registration),
     addUser: (user) => parts.users.put(user),
     fail: (endpoint, fault) => parts.faults.add(endpoint, fault),
     expireAccessTokens: () => parts.grants.expireAccessTokens(),
-    revoke: (userId) => revoke(parts, userId),
-    advance: (seconds) => advance(parts, seconds),
+    revoke: (userId) => parts.grants.endAllOf(knownUser(parts.users, userId)),
+    advance: (seconds) => advance(parts.clock, seconds),
+    ...visits(parts.users, addresses.authUrl),
     close: () => {
       parts.pauses.giveUp();
       closed ??= listener.close();
@@ -146,12 +169,7 @@ function emulator(parts: Parts, addresses: Addresses, listener: Listener): Emula
   };
 }
 
-function revoke({ users, grants }: Parts, userId: string): void {
-  if (users.find(userId) === undefined) refuse('revoke(): the user', 'the id of a user', userId);
-  grants.endAllOf(userId);
-}
-
-function advance({ clock }: Parts, seconds: number): void {
+function advance(clock: Clock, seconds: number): void {
   if (!Number.isFinite(seconds)) refuse('advance(): seconds', 'a number', seconds);
   clock.advance(seconds);
 }

@@ -1,10 +1,12 @@
 export type { ApiRequest, EmulatorRoute } from './api-route.js';
 export type { Application, Registration } from './applications.js';
+export type { Choice } from './approval.js';
 export type { Scopes } from './authorization-request.js';
 export { type Emulator, type ServiceOptions, startEmulator } from './emulator.js';
 export { EmulatorError, type EmulatorErrorCode } from './emulator-error.js';
 export type { Endpoint, Fault } from './faults.js';
 export type { RefreshTokenReuse } from './grants.js';
+export type { Agent, AgentAnswer, LoggedIn, LogInOptions } from './log-in.js';
 export type { EmulatorOptions, LogEntry } from './options.js';
 export type { Query } from './query.js';
 export type { ServiceRequest } from './request-log.js';
