@@ -59,18 +59,22 @@ export function apiEventsWanted(): boolean {
   return api.hasSubscribers;
 }
 
+/** Tells of a login. */
 export function publishLogin(event: LoginEvent): void {
   login.publish(event);
 }
 
+/** Tells of a refresh. */
 export function publishRefresh(event: RefreshEvent): void {
   refresh.publish(event);
 }
 
+/** Tells of a grant that is gone or cannot be read. */
 export function publishGrantLost(event: GrantLostEvent): void {
   grantLost.publish(event);
 }
 
+/** Tells of an API call. */
 export function publishApi(event: ApiEvent): void {
   api.publish(event);
 }

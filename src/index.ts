@@ -26,20 +26,19 @@ export {
 } from './grants/session-token-store.js';
 export type { StoredGrant, TokenStore } from './grants/token-store.js';
 export type { Profile } from './login/profile.js';
+export type {
+  Verify,
+  VerifyCallback,
+  VerifyWithParams,
+  VerifyWithRequest,
+  VerifyWithRequestAndParams,
+} from './login/verify.js';
 export { type ApiClientOptions, apiClient, type Handler } from './middleware/api-client.js';
 export { logout } from './middleware/logout.js';
 export { type RequireAuthorizationOptions, requireAuthorization } from './middleware/require-authorization.js';
-export type { StrategyOptions } from './options.js';
+export type { GrantIdReader, IncomingRequest, StrategyOptions } from './options.js';
 export type { Claims } from './service/claims.js';
-export {
-  type IncomingRequest,
-  Strategy,
-  type Verify,
-  type VerifyCallback,
-  type VerifyWithParams,
-  type VerifyWithRequest,
-  type VerifyWithRequestAndParams,
-} from './strategy.js';
+export { Strategy } from './strategy.js';
 
 declare global {
   namespace Express {
@@ -47,5 +46,7 @@ declare global {
       /** The client that `apiClient(strategy)` attached: acts on behalf of the user who logged in. */
       apiClient: ApiClient;
     }
+    /** The application's user; Passport declares it too. */
+    interface User {}
   }
 }

@@ -62,21 +62,25 @@ export function text(option: string, value: unknown): string {
   throw wrong(option, `expected a text that is not empty, got ${kindOf(value)}${hint}`);
 }
 
+/** A boolean. */
 export function flag(option: string, value: unknown): boolean {
   if (typeof value === 'boolean') return value;
   throw wrong(option, `expected true or false, got ${kindOf(value)}`);
 }
 
+/** A function; what it takes and gives is not looked at. */
 export function fn<T>(option: string, value: unknown): T {
   if (typeof value === 'function') return value as T;
   throw wrong(option, `expected a function, got ${kindOf(value)}`);
 }
 
+/** A number within bounds, both included. */
 export function number(option: string, value: unknown, least: number, most: number, unit: string): number {
   if (typeof value === 'number' && value >= least && value <= most) return value;
   throw wrong(option, `expected a number of ${unit} from ${least} to ${most}, got ${shown(value)}`);
 }
 
+/** A whole number within bounds, both included. */
 export function integer(option: string, value: unknown, least: number, most: number, unit: string): number {
   if (Number.isInteger(number(option, value, least, most, unit))) return value as number;
   throw wrong(option, `expected a whole number of ${unit}, got ${shown(value)}`);
@@ -124,6 +128,7 @@ export function secrets(option: string, value: unknown): readonly Secret[] {
   );
 }
 
+/** A token store: its three methods, and the other two where they are there. */
 export function tokenStore(option: string, value: unknown): TokenStore {
   const store = record(option, value);
   const missing = ['get', 'set', 'delete'].filter((method) => typeof store[method] !== 'function');
@@ -136,6 +141,7 @@ export function tokenStore(option: string, value: unknown): TokenStore {
   );
 }
 
+/** An undici dispatcher: anything with a `dispatch` method. */
 export function dispatcher(option: string, value: unknown): Dispatcher {
   if (typeof value === 'object' && value !== null && 'dispatch' in value && typeof value.dispatch === 'function') {
     return value as Dispatcher;

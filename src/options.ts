@@ -10,6 +10,12 @@ import { Secret } from './secret.js';
 import { enterpriseAddress, serviceAddress } from './service/addresses.js';
 import type { Claims, OrganizationDomainReader } from './service/claims.js';
 
+/** A request as handlers of Express, 4 or 5, and of Connect have it. */
+export type IncomingRequest = IncomingMessage & Express.Request;
+
+/** Gives the id of a user's grant. Written as a method, so that request and user may be typed as the application's own. */
+export type GrantIdReader = { read(req: IncomingRequest, user: Express.User): string | undefined }['read'];
+
 /** Options of `new Strategy(options, verify?)`. A wrong, unknown or missing one throws a ConfigurationError that names it. */
 export interface StrategyOptions {
   /** `{auth_url}` of service.md: base address of the authorization server. https, or http on a loopback host. */
@@ -39,8 +45,7 @@ export interface StrategyOptions {
   /** Where grants are kept. Default: the application's own session store, beside the sessions. */
   readonly tokenStore?: TokenStore | undefined;
   /** Keys grants by an id of the application's own, such as the user's. Default: a random id that the session keeps. */
-  // biome-ignore lint/suspicious/noExplicitAny: typed by the application: its request (Express 4, 5, Connect) and its user
-  readonly grantId?: ((req: any, user: any) => string | undefined) | undefined;
+  readonly grantId?: GrantIdReader | undefined;
   /** One secret or several: tokens at rest are sealed with the first, and opened with any. Default: not sealed. */
   readonly encryptionKeys?: string | readonly string[] | undefined;
   /** Seconds before a token expires: within `leeway` a request waits for the refresh, within `ahead` one starts in the background. Default 30 and 300. */

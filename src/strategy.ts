@@ -2,67 +2,16 @@ import type { IncomingMessage } from 'node:http';
 import OAuth2Strategy from 'passport-oauth2';
 import type { ApiClient } from './api/api-client.js';
 import { Application } from './application.js';
-import { ConfigurationError, OAuthAppError } from './errors.js';
-import { type LoginEvent, publishLogin } from './events.js';
-import { isRandomGrantId } from './grants/grant-id.js';
-import type { GrantKeeper } from './grants/grant-keeper.js';
-import { beginLogin, type LoginOptions } from './login/begin-login.js';
-import { hasCallbackParameters } from './login/callback-query.js';
-import { type CallbackOutcome, finishLogin } from './login/finish-login.js';
-import { originalPath, originalUrl } from './login/incoming.js';
-import type { Profile } from './login/profile.js';
-import { type Handover, handOverAtLogIn, handOverNow } from './login/session-handover.js';
-import type { AnyVerify } from './login/verify.js';
+import { type AuthenticateOptions, authenticate, type Behind, type PassportActions } from './authentication.js';
+import { ConfigurationError } from './errors.js';
+import type {
+  AnyVerify,
+  Verify,
+  VerifyWithParams,
+  VerifyWithRequest,
+  VerifyWithRequestAndParams,
+} from './login/verify.js';
 import { checkVerify, resolveOptions, type StrategyOptions } from './options.js';
-
-/** How `verify` answers: an error, or a user, or `false` and why not. */
-export type VerifyCallback = (error?: unknown, user?: unknown, info?: unknown) => void;
-
-/** A request as handlers of Express, 4 or 5, and of Connect have it. */
-export type IncomingRequest = IncomingMessage & Express.Request;
-
-/** `verify` as it is most often written. */
-export type Verify = (accessToken: string, refreshToken: string, profile: Profile, done: VerifyCallback) => unknown;
-
-/** `verify` with the answer of the token endpoint. */
-export type VerifyWithParams = (
-  accessToken: string,
-  refreshToken: string,
-  params: Readonly<Record<string, unknown>>,
-  profile: Profile,
-  done: VerifyCallback,
-) => unknown;
-
-/** `verify` with `passReqToCallback`. Written as a method, so that the request may be typed as the framework's own. */
-export type VerifyWithRequest = {
-  verify(
-    req: IncomingRequest,
-    accessToken: string,
-    refreshToken: string,
-    profile: Profile,
-    done: VerifyCallback,
-  ): unknown;
-}['verify'];
-
-/** `verify` with `passReqToCallback` and the answer of the token endpoint. */
-export type VerifyWithRequestAndParams = {
-  verify(
-    req: IncomingRequest,
-    accessToken: string,
-    refreshToken: string,
-    params: Readonly<Record<string, unknown>>,
-    profile: Profile,
-    done: VerifyCallback,
-  ): unknown;
-}['verify'];
-
-/** What Passport lets a strategy do with a request; exactly one of them. */
-interface PassportActions {
-  success(user: unknown, info?: unknown): void;
-  fail(info?: unknown, status?: number): void;
-  redirect(url: string, status?: number): void;
-  error(error: unknown): void;
-}
 
 /** The base class, without the types of Express that its own declarations bring along. */
 interface PassportStrategy extends PassportActions {
@@ -77,12 +26,6 @@ const Base: new (options: object, verify: unknown) => PassportStrategy = OAuth2S
 
 /** Leads from a strategy, or an object that Passport derived from one, to what is behind it. Not enumerable: no log finds it. */
 const APPLICATION = Symbol('application');
-
-/** Options of `passport.authenticate` and `passport.authorize` that the strategy heeds. */
-interface AuthenticateOptions extends LoginOptions {
-  readonly session?: unknown;
-  readonly assignProperty?: unknown;
-}
 
 /**
  * A Passport strategy for services with a JSON token endpoint and rotating refresh tokens.
@@ -157,11 +100,6 @@ export class Strategy extends Base {
   }
 }
 
-interface Behind {
-  readonly application: Application;
-  readonly verify: AnyVerify | undefined;
-}
-
 /** The application behind a strategy. @throws ConfigurationError if it is none of this package's */
 export function applicationOf(strategy: Strategy): Application {
   return behind(strategy).application;
@@ -178,83 +116,3 @@ function behind(strategy: object): Behind {
 
 /** Stands in the base class for a `verify` that was left out. */
 function noVerify(): void {}
-
-async function authenticate(
-  { application, verify }: Behind,
-  actions: PassportActions,
-  req: IncomingMessage,
-  options: AuthenticateOptions,
-): Promise<void> {
-  try {
-    const res = application.responseOf(req);
-    // The URL of a callback holds the code, and the one of a login may hold more than others should know.
-    res.setHeader('Cache-Control', 'no-store');
-    res.setHeader('Referrer-Policy', 'no-referrer');
-    const keeper = application.checkLoginIsPossible(req, options.session !== false && !options.assignProperty);
-    if (!isCallback(req, application.settings.callbackURL)) {
-      actions.redirect(await beginLogin(application, req, res, options));
-      return;
-    }
-    await callback(application, keeper, actions, req, options, () => finishLogin(application, req, res, verify));
-  } catch (error) {
-    actions.error(error);
-  }
-}
-
-async function callback(
-  application: Application,
-  keeper: GrantKeeper,
-  actions: PassportActions,
-  req: IncomingMessage,
-  options: AuthenticateOptions,
-  finish: () => Promise<CallbackOutcome>,
-): Promise<void> {
-  const since = performance.now();
-  const tell = (event: Pick<LoginEvent, 'outcome' | 'grantId' | 'reason'>) =>
-    publishLogin({ strategy: application.settings.name, durationMs: performance.now() - since, ...event });
-  try {
-    const outcome = await finish();
-    if (outcome.kind === 'fail') {
-      tell({ outcome: outcome.reason === 'declined' ? 'declined' : 'refused', reason: outcome.reason });
-      actions.fail(outcome.info, outcome.status);
-      return;
-    }
-    tell({ outcome: 'success', grantId: await keep(application, keeper, req, options, outcome) });
-    actions.success(outcome.verdict.user, outcome.verdict.info);
-  } catch (error) {
-    tell({ outcome: 'error', reason: error instanceof OAuthAppError ? error.code : 'ERR_APPLICATION' });
-    throw error;
-  }
-}
-
-/** Keeps the grant, and sees to it that the session will refer to it. */
-async function keep(
-  application: Application,
-  keeper: GrantKeeper,
-  req: IncomingMessage,
-  options: AuthenticateOptions,
-  { tokens, verdict, returnTo }: Extract<CallbackOutcome, { readonly kind: 'success' }>,
-): Promise<string> {
-  const grantId = application.newGrantId(req, verdict.user);
-  const remove = (id: string) => void keeper.remove(id).catch(() => {});
-  await keeper.put(grantId, tokens);
-  const handover: Handover = {
-    key: application.settings.name,
-    reference: application.keepsReference ? grantId : undefined,
-    returnTo,
-    onFailure: () => application.keepsReference && remove(grantId),
-    onReplaced: (former) => application.keepsReference && isRandomGrantId(former) && remove(former),
-  };
-  if (options.assignProperty) await handOverNow(req, handover);
-  else handOverAtLogIn(req, handover);
-  return grantId;
-}
-
-/** Whether a request is a callback: by its path, or by what it brings where a proxy has changed the path. */
-function isCallback(req: IncomingMessage, callbackURL: string): boolean {
-  const path = originalPath(req);
-  return (
-    path === new URL(callbackURL, `http://here.invalid${path.startsWith('/') ? path : '/'}`).pathname ||
-    hasCallbackParameters(originalUrl(req))
-  );
-}

@@ -1,6 +1,45 @@
 import type { IncomingMessage } from 'node:http';
+import type { IncomingRequest } from '../options.js';
 import type { TokenSet } from '../service/token-response.js';
 import type { Profile } from './profile.js';
+
+/** How `verify` answers: an error, or a user, or `false` and why not. */
+export type VerifyCallback = (error?: unknown, user?: unknown, info?: unknown) => void;
+
+/** `verify` as it is most often written. */
+export type Verify = (accessToken: string, refreshToken: string, profile: Profile, done: VerifyCallback) => unknown;
+
+/** `verify` with the answer of the token endpoint. */
+export type VerifyWithParams = (
+  accessToken: string,
+  refreshToken: string,
+  params: Readonly<Record<string, unknown>>,
+  profile: Profile,
+  done: VerifyCallback,
+) => unknown;
+
+/** `verify` with `passReqToCallback`. Written as a method, so that the request may be typed as the framework's own. */
+export type VerifyWithRequest = {
+  verify(
+    req: IncomingRequest,
+    accessToken: string,
+    refreshToken: string,
+    profile: Profile,
+    done: VerifyCallback,
+  ): unknown;
+}['verify'];
+
+/** `verify` with `passReqToCallback` and the answer of the token endpoint. */
+export type VerifyWithRequestAndParams = {
+  verify(
+    req: IncomingRequest,
+    accessToken: string,
+    refreshToken: string,
+    params: Readonly<Record<string, unknown>>,
+    profile: Profile,
+    done: VerifyCallback,
+  ): unknown;
+}['verify'];
 
 /** Passport's verify callback, in whichever arity the application has it. */
 export type AnyVerify = (...args: never[]) => unknown;
