@@ -16,20 +16,24 @@ export type IncomingRequest = IncomingMessage & Express.Request;
 /** Gives the id of a user's grant. Written as a method, so that request and user may be typed as the application's own. */
 export type GrantIdReader = { read(req: IncomingRequest, user: Express.User): string | undefined }['read'];
 
-/** Options of `new Strategy(options, verify?)`. A wrong, unknown or missing one throws a ConfigurationError that names it. */
+/**
+ * Options of `new Strategy(options, verify?)`. A wrong, unknown or missing one throws a ConfigurationError that names it.
+ *
+ * The required ones may be typed as `undefined`, for `process.env` to be handed in as it is; they throw where they are.
+ */
 export interface StrategyOptions {
   /** `{auth_url}` of service.md: base address of the authorization server. https, or http on a loopback host. */
-  readonly authUrl: string;
+  readonly authUrl: string | undefined;
   /** `{base_url}` of service.md: base address of the API. https, or http on a loopback host. */
-  readonly baseUrl: string;
+  readonly baseUrl: string | undefined;
   /** Template of `{enterprise_base_url}`: `{domain}` stands in its host as one whole label. Without it all calls go to `baseUrl`. */
   readonly enterpriseBaseUrl?: string | undefined;
   /** Received at registration. */
-  readonly clientID: string;
+  readonly clientID: string | undefined;
   /** Received at registration. It also seals the cookies of pending logins. */
-  readonly clientSecret: string;
+  readonly clientSecret: string | undefined;
   /** A registered redirect URL. A relative one is resolved against the request, within Express' trust proxy setting. */
-  readonly callbackURL: string;
+  readonly callbackURL: string | undefined;
   /** What the application asks for: `'project tm'` or `['project', 'tm']`. */
   readonly scope: string | readonly string[];
   /** Passport's name for the strategy, and its key under `req.session`. Default `'oauth-app'`. */
