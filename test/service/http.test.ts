@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
@@ -247,7 +247,6 @@ describe('an aborted request', () => {
 
   test('leaves no listener on its signal', async () => {
     const { signal } = new AbortController();
-    const { getEventListeners } = await import('node:events');
     await http.send(request({ signal }));
     server.next(faulty.reset());
     await http.send(request({ signal })).catch(() => {});

@@ -38,7 +38,7 @@ export async function startFaultyServer(): Promise<FaultyServer> {
   const planned: Behaviour[] = [];
   const sockets = new Set<Socket>();
   let usual: Behaviour = json({});
-  const server = createServer((socket) => {
+  const server = createServer({ noDelay: true }, (socket) => {
     sockets.add(socket);
     socket.on('error', () => {}).on('close', () => sockets.delete(socket));
     readRequests(socket, (request) => {

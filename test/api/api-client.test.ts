@@ -1,0 +1,719 @@
+import { channel } from 'node:diagnostics_channel';
+import { Readable } from 'node:stream';
+import { buffer, text } from 'node:stream/consumers';
+import { inspect } from 'node:util';
+import { Agent, FormData as UndiciFormData } from 'undici';
+import { afterEach, beforeEach, describe, expect, expectTypeOf, test } from 'vitest';
+import type { ApiError } from '../../src/api/api-error.js';
+import { NotAuthorizedError } from '../../src/errors.js';
+import { HttpClient } from '../../src/service/http-client.js';
+import * as faulty from '../support/faulty-server.js';
+import { createFixture, credentialOf, type Fixture, MemorySource, tokenOf } from './fixture.js';
+
+let server: faulty.FaultyServer;
+let fixture: Fixture;
+
+beforeEach(async () => {
+  server = await faulty.startFaultyServer();
+  fixture = createFixture(server.origin);
+});
+
+afterEach(async () => {
+  await server.close();
+  await fixture.http.close();
+});
+
+const lastRequest = () => server.requests.at(-1);
+const targets = () => server.requests.map(({ method, target }) => `${method} ${target}`);
+const failure = async (promise: Promise<unknown>): Promise<ApiError> =>
+  promise.then(
+    () => expect.fail('it should have failed'),
+    (error) => error,
+  );
+
+describe('a call', () => {
+  test('carries the token, and gives the parsed body', async () => {
+    server.next(faulty.json({ data: [1] }));
+    const projects = await fixture.client.projects<{ data: number[] }>({ limit: 5, offset: 10 });
+    expectTypeOf(projects).toEqualTypeOf<{ data: number[] }>();
+    expect(projects).toEqual({ data: [1] });
+    expect(lastRequest()).toMatchObject({
+      method: 'GET',
+      target: '/api/v2/projects?limit=5&offset=10',
+      headers: { authorization: `Bearer ${tokenOf('first')}`, accept: 'application/json' },
+    });
+  });
+
+  test.each(['post', 'put', 'patch'] as const)('%s sends JSON', async (method) => {
+    server.next(faulty.json({ data: 1 }, 201));
+    expect(await fixture.client[method]('/projects', { json: { name: 'Site' } })).toEqual({ data: 1 });
+    expect(lastRequest()).toMatchObject({
+      method: method.toUpperCase(),
+      headers: { 'content-type': 'application/json' },
+    });
+    expect(lastRequest()?.body.toString()).toBe('{"name":"Site"}');
+  });
+
+  test('delete gives undefined for an empty answer', async () => {
+    server.next(faulty.raw(faulty.head(204, {})));
+    expect(await fixture.client.delete('/projects/7')).toBeUndefined();
+  });
+
+  test('request gives status and headers too, for any method', async () => {
+    server.next(faulty.json({ a: 1 }, 202, { 'x-total': '7' }));
+    const { status, headers, data } = await fixture.client.request<{ a: number }>('post', 'projects', { body: 'x' });
+    expect({ status, total: headers['x-total'], data }).toEqual({ status: 202, total: '7', data: { a: 1 } });
+    server.next(faulty.raw(faulty.head(200, { etag: '"1"' })));
+    expect((await fixture.client.request('HEAD', '/projects')).headers.etag).toBe('"1"');
+  });
+
+  test('an answer of 304 to a conditional request is no error', async () => {
+    server.next(faulty.raw(faulty.head(304, {})));
+    const { status, data } = await fixture.client.request('GET', '/projects', { headers: { 'if-none-match': '"1"' } });
+    expect([status, data]).toEqual([304, undefined]);
+  });
+
+  test('goes to the host of the organization that the token names', async () => {
+    const source = new MemorySource(credentialOf('ben', 'acme'));
+    const enterpriseBaseUrl = `http://{domain}.api.localhost:${server.port}`;
+    const { client, http } = createFixture('http://nowhere.invalid', { source, enterpriseBaseUrl });
+    await client.get('/projects');
+    expect(lastRequest()?.headers.host).toBe(`acme.api.localhost:${server.port}`);
+    expect(client.baseUrl).toBe(`http://acme.api.localhost:${server.port}/api/v2`);
+    source.current = credentialOf('ben', 'globex');
+    await client.get('/projects');
+    expect(lastRequest()?.headers.host).toBe(`globex.api.localhost:${server.port}`);
+    await http.close();
+  });
+
+  test('without a grant is a NotAuthorizedError, and nothing is sent', async () => {
+    fixture.source.current = undefined;
+    expect(fixture.client.authorized).toBe(false);
+    await expect(fixture.client.get('/projects')).rejects.toBeInstanceOf(NotAuthorizedError);
+    await expect(fixture.client.accessToken()).rejects.toBeInstanceOf(NotAuthorizedError);
+    expect(server.requests).toEqual([]);
+  });
+
+  test('accessToken is that of the moment', async () => {
+    expect(await fixture.client.accessToken()).toBe(tokenOf('first'));
+    fixture.source.current = credentialOf('second');
+    expect(await fixture.client.accessToken()).toBe(tokenOf('second'));
+  });
+
+  test('a client that lives long goes on across refreshes', async () => {
+    for (const name of ['a', 'b', 'c']) {
+      fixture.source.current = credentialOf(name);
+      await fixture.client.get('/projects');
+      expect(lastRequest()?.headers.authorization).toBe(`Bearer ${tokenOf(name)}`);
+    }
+  });
+});
+
+describe('THREATS 25, 26: what would lead the token elsewhere is a TypeError, and nothing is sent', () => {
+  test.each(['//evil', 'https://evil', '\\\\evil', '\thttps:', '../', '%2e%2e/', '..%2f', '/a\r\nb', '/a?b', '/a#b'])(
+    'path %j',
+    async (path) => {
+      const { client } = fixture;
+      for (const method of ['get', 'post', 'put', 'patch', 'delete'] as const)
+        await expect(client[method](path)).rejects.toThrow(TypeError);
+      await expect(client.request('GET', path)).rejects.toThrow(TypeError);
+      await expect(client.stream('GET', path)).rejects.toThrow(TypeError);
+      expect(() => client.paginate(path)).toThrow(TypeError);
+      expect(server.requests).toEqual([]);
+    },
+  );
+
+  test.each([
+    { headers: { aUTHORIZATION: 'Bearer other' } },
+    { headers: { Host: 'evil' } },
+    { headers: { 'x-a': 'b\r\nHost: evil' } },
+    { json: {}, body: 'x' },
+    { json: () => {} },
+    { body: 7 },
+    { timeout: 0 },
+    { timeout: '5' },
+    { signal: {} },
+    { query: { a: {} } },
+    { qurey: {} },
+    null,
+    'x',
+  ])('options %j', async (options) => {
+    // @ts-expect-error what JavaScript may give
+    await expect(fixture.client.post('/projects', options)).rejects.toThrow(TypeError);
+    expect(server.requests).toEqual([]);
+  });
+
+  test.each(['', 'GET /', 'CONNECT', 'TRACE', 'G\r\nT', 7])('method %j', async (method) => {
+    // @ts-expect-error what JavaScript may give
+    await expect(fixture.client.request(method, '/projects')).rejects.toThrow(TypeError);
+  });
+
+  test('a body where none may be', async () => {
+    await expect(fixture.client.get('/projects', { json: {} })).rejects.toThrow(/query/);
+  });
+});
+
+describe('a body', () => {
+  test.each<[string, () => string | Uint8Array | Readable, string]>([
+    ['text', () => 'text', 'text'],
+    ['a Buffer', () => Buffer.from('bytes'), 'bytes'],
+    ['a part of an Uint8Array', () => new Uint8Array(Buffer.from('xbytesx')).subarray(1, 6), 'bytes'],
+    ['a Readable', () => Readable.from(['a', 'b']), 'ab'],
+    ['nothing', () => '', ''],
+  ])('may be %s', async (_name, make, sent) => {
+    await fixture.client.post('/storages', { body: make(), headers: { 'content-type': 'text/x-own' } });
+    expect(lastRequest()?.body.toString()).toBe(sent);
+    expect(lastRequest()?.headers['content-type']).toBe('text/x-own');
+  });
+
+  test.each([
+    ['the global FormData', () => new FormData()],
+    ["undici's FormData", () => new UndiciFormData()],
+  ])('may be %s', async (_name, make) => {
+    const form = make();
+    form.append('text', 'line 1\nline 2');
+    form.append('quo"te\r\n', 'x');
+    form.append('file', new File(['file bytes'], 'na"me.txt', { type: 'text/plain' }));
+    form.append('blob', new Blob(['blob bytes']));
+    await fixture.client.post('/storages', { body: form });
+    const { headers, body } = lastRequest() ?? expect.fail();
+    expect(headers['content-length']).toBe(String(body.length));
+    const parsed = await new Response(new Uint8Array(body), {
+      headers: { 'content-type': headers['content-type'] ?? '' },
+    }).formData();
+    expect(parsed.get('text')).toBe('line 1\r\nline 2');
+    expect([...parsed.keys()]).toHaveLength(4);
+    const file = parsed.get('file') as File;
+    expect([file.name, file.type, await file.text()]).toEqual(['na"me.txt', 'text/plain', 'file bytes']);
+  });
+
+  test('a form can be sent again, a stream never is', async () => {
+    const form = new FormData();
+    form.append('file', new Blob(['bytes']));
+    server.next(faulty.json({}, 503));
+    await fixture.client.put('/files/1', { body: form });
+    expect(server.requests.map(({ body }) => body.includes('bytes'))).toEqual([true, true]);
+    server.next(faulty.json({}, 503));
+    await expect(fixture.client.put('/files/1', { body: Readable.from(['x']) })).rejects.toMatchObject({ status: 503 });
+    server.next(faulty.json({}, 401));
+    await expect(fixture.client.put('/files/1', { body: Readable.from(['x']) })).rejects.toMatchObject({ status: 401 });
+    expect(server.requests).toHaveLength(4);
+    expect(fixture.source.refreshes).toBe(0);
+  });
+
+  test('that fails while it is read fails the call with its own error', async () => {
+    const own = new Error('the disk is gone');
+    const body = new Readable({
+      read() {
+        this.destroy(own);
+      },
+    });
+    await expect(fixture.client.post('/storages', { body })).rejects.toBe(own);
+  });
+});
+
+describe('an answer that is no success is an ApiError', () => {
+  test('with all that the service said', async () => {
+    server.next(faulty.json({ error: { message: 'Project Not Found', code: 404 } }, 404, { 'x-request-id': 'r-1' }));
+    const error = await failure(fixture.client.get('/projects/7', { query: { secret: 'in-query' } }));
+    expect(error).toMatchObject({ name: 'ApiError', code: 'ERR_API', status: 404, method: 'GET', path: '/projects/7' });
+    expect(error.data).toEqual({ error: { message: 'Project Not Found', code: 404 } });
+    expect(error.headers['x-request-id']).toBe('r-1');
+    expect(error.message).toBe(
+      'GET /projects/7: status 404. Project Not Found (404). There is no such thing, or not for this user and organization.',
+    );
+  });
+
+  test.each([
+    [400, /status 400\.$/],
+    [401, /authorize the application again/],
+    [403, /scopes/],
+    [429, /concurrency/],
+    [500, /status 500\.$/],
+  ])('%i, with a hint where there is one', async (status, message) => {
+    server.always(faulty.json({}, status));
+    const source = new MemorySource();
+    source.renew = (refused) => Promise.resolve(refused);
+    const error = await failure(fixture.another(source).get('/projects'));
+    expect(error).toMatchObject({ name: 'ApiError', status, message: expect.stringMatching(message) });
+  });
+
+  test('and HTML is data, on errors and on successes', async () => {
+    server.next(faulty.html(500));
+    expect((await failure(fixture.client.get('/projects'))).data).toMatch(/^<!doctype html>/);
+    server.next(faulty.html());
+    expect(await fixture.client.get('/projects')).toMatch(/^<!doctype html>/);
+  });
+
+  test('and so is JSON that is none, too large an answer, and a damaged one', async () => {
+    server.next(faulty.badJson('{"canary": '));
+    const error = await failure(fixture.client.get('/projects'));
+    expect(error).toMatchObject({ name: 'ApiError', code: 'ERR_API_RESPONSE', status: 502, data: '{"canary": ' });
+    expect(inspect(error)).not.toMatch(/canary/);
+    const small = createFixture(server.origin, { maxBytes: 100, http: fixture.http });
+    server.next(faulty.json('x'.repeat(101)));
+    expect(await failure(small.client.get('/projects'))).toMatchObject({ code: 'ERR_API_RESPONSE', status: 502 });
+    server.next(faulty.chainedEncodings());
+    expect(await failure(small.client.get('/projects'))).toMatchObject({ code: 'ERR_API_RESPONSE', status: 502 });
+  });
+
+  test('THREATS 23, 24: and shows no token that the service echoes, whatever is done to it', async () => {
+    const token = tokenOf('first');
+    server.next((socket, received) =>
+      faulty.json({ error: { message: `bad: ${received.headers.authorization}`, code: 400 } }, 400, {
+        'x-echo': token,
+        'set-cookie': token,
+      })(socket, received),
+    );
+    const error = await failure(fixture.client.get('/projects'));
+    const shown = [
+      error.message,
+      error.stack,
+      String(error),
+      inspect(error, { depth: 9 }),
+      JSON.stringify(error),
+    ].join();
+    for (const part of [token, ...token.split('.')]) expect(shown).not.toContain(part);
+    expect(JSON.stringify(error.data)).toContain(token);
+  });
+});
+
+test('THREATS 23: neither inspection nor JSON shows more of a client than may be logged', () => {
+  const { client } = fixture;
+  const plain = {
+    authorized: true,
+    grantId: 'grant-1',
+    organizationDomain: undefined,
+    baseUrl: `${server.origin}/api/v2`,
+  };
+  expect(JSON.parse(JSON.stringify(client))).toEqual({
+    authorized: true,
+    grantId: 'grant-1',
+    baseUrl: `${server.origin}/api/v2`,
+  });
+  expect(inspect(client, { depth: 9, showHidden: true })).toBe(`ApiClient ${inspect(plain)}`);
+  expect(inspect({ client }, { depth: 9 })).not.toMatch(/eyJ|CANARY/);
+});
+
+describe('a token that the API refuses', () => {
+  const refuse =
+    (name: string): faulty.Behaviour =>
+    (socket, received) =>
+      received.headers.authorization === `Bearer ${tokenOf(name)}`
+        ? faulty.json({}, 401)(socket, received)
+        : faulty.json({ ok: true })(socket, received);
+
+  test('is renewed, and the call is tried once more, POST too', async () => {
+    server.always(refuse('first'));
+    expect(await fixture.client.post('/projects', { json: {} })).toEqual({ ok: true });
+    expect(targets()).toEqual(['POST /api/v2/projects', 'POST /api/v2/projects']);
+    expect(fixture.source).toMatchObject({ refreshes: 1, settledWith: [true] });
+  });
+
+  test('is not tried a third time', async () => {
+    server.always(faulty.json({}, 401));
+    await expect(fixture.client.get('/projects')).rejects.toMatchObject({ name: 'ApiError', status: 401 });
+    expect(server.requests).toHaveLength(2);
+    expect(fixture.source.settledWith).toEqual([false]);
+  });
+
+  test('is an ApiError at once where there is no newer one', async () => {
+    server.always(faulty.json({}, 401));
+    fixture.source.renew = (refused) => Promise.resolve(refused);
+    await expect(fixture.client.get('/projects')).rejects.toMatchObject({ name: 'ApiError', status: 401 });
+    expect(server.requests).toHaveLength(1);
+    expect(fixture.source.settledWith).toEqual([]);
+  });
+
+  test('and whose grant is gone makes a NotAuthorizedError', async () => {
+    server.always(faulty.json({}, 401));
+    fixture.source.renew = () => Promise.reject(new NotAuthorizedError('Revoked.'));
+    await expect(fixture.client.get('/projects')).rejects.toBeInstanceOf(NotAuthorizedError);
+    await expect(fixture.client.stream('GET', '/projects')).rejects.toBeInstanceOf(NotAuthorizedError);
+    await expect.poll(() => fixture.http.pending).toBe(0);
+  });
+
+  test('THREATS 51: 500 parallel refusals make one refresh, one more try each, and no failure', async () => {
+    server.always(refuse('first'));
+    const answers = await Promise.all(
+      Array.from({ length: 500 }, () => fixture.client.get<{ ok: boolean }>('/projects')),
+    );
+    expect(answers.every(({ ok }) => ok)).toBe(true);
+    expect(fixture.source.refreshes).toBe(1);
+    expect(server.requests).toHaveLength(1000);
+  });
+
+  test('THREATS 51: 403 and 429 make no refresh', async () => {
+    for (const status of [403, 429, 429, 429]) server.next(faulty.json({}, status));
+    await expect(fixture.client.get('/projects')).rejects.toMatchObject({ status: 403 });
+    await expect(fixture.client.get('/projects')).rejects.toMatchObject({ status: 429 });
+    expect(fixture.source.refreshes).toBe(0);
+  });
+});
+
+describe('a failed try', () => {
+  test.each([429, 502, 503, 504])('%i is followed by others, with growing waits', async (status) => {
+    server.next(faulty.json({}, status), 2);
+    server.next(faulty.json({ ok: true }));
+    expect(await fixture.client.get('/projects')).toEqual({ ok: true });
+    expect(fixture.waits).toEqual([250, 500]);
+  });
+
+  test('is the last one after three', async () => {
+    server.always(faulty.json({}, 503));
+    await expect(fixture.client.get('/projects')).rejects.toMatchObject({ name: 'ApiError', status: 503 });
+    expect(server.requests).toHaveLength(3);
+  });
+
+  test.each([
+    ['2', 2_250],
+    [new Date(Date.UTC(2030, 0, 1, 0, 0, 3)).toUTCString(), 3_250],
+    ['soon', 250],
+  ])('THREATS 39: heeds Retry-After: %s', async (value, waited) => {
+    const { client, waits, http } = createFixture(server.origin, { now: () => Date.UTC(2030, 0, 1) });
+    server.next(faulty.json({}, 429, { 'retry-after': value }));
+    await client.get('/projects');
+    expect(waits).toEqual([waited]);
+    await http.close();
+  });
+
+  test('THREATS 39: does not wait for a Retry-After of a year, but tells it', async () => {
+    server.next(faulty.json({}, 503, { 'retry-after': '31536000' }));
+    await expect(fixture.client.get('/projects')).rejects.toMatchObject({ status: 503, retryAfter: 31_536_000 });
+    expect(fixture.waits).toEqual([]);
+  });
+
+  test('of GET whose connection broke is followed by another', async () => {
+    server.next(faulty.reset());
+    server.next(faulty.truncated());
+    expect(await fixture.client.get('/projects')).toEqual({});
+    expect(server.requests).toHaveLength(3);
+  });
+
+  test('THREATS 38: of POST that left is the only one', async () => {
+    for (const behaviour of [faulty.reset(), faulty.truncated()]) {
+      server.next(behaviour);
+      const error = await failure(fixture.client.post('/projects', { json: {} }));
+      expect(error).toMatchObject({
+        name: 'ServiceUnavailableError',
+        status: 503,
+        cause: { kind: 'reset', left: true },
+      });
+    }
+    server.next(faulty.json({}, 503));
+    await expect(fixture.client.post('/projects', { json: {} })).rejects.toMatchObject({
+      name: 'ApiError',
+      status: 503,
+    });
+    expect(server.requests).toHaveLength(3);
+  });
+
+  test('THREATS 36: of POST that never left is followed by others', async () => {
+    const refused = createFixture(await faulty.refusingOrigin());
+    const error = await failure(refused.client.post('/projects', { json: {} }));
+    expect(error).toMatchObject({ name: 'ServiceUnavailableError', code: 'ERR_SERVICE_UNAVAILABLE', status: 503 });
+    expect(refused.waits).toHaveLength(2);
+    await refused.http.close();
+  });
+
+  test('THREATS 37: that takes too long is the only one', async () => {
+    server.always(faulty.drip(5));
+    const { client, http } = createFixture(server.origin, { timeoutMs: 60 });
+    await expect(client.get('/projects')).rejects.toMatchObject({
+      name: 'ServiceUnavailableError',
+      code: 'ERR_SERVICE_TIMEOUT',
+      status: 503,
+    });
+    expect(server.requests).toHaveLength(1);
+    await http.close();
+  });
+
+  test('THREATS 24: no error of any fault shows the token', async () => {
+    const { client, http } = createFixture(server.origin, { timeoutMs: 60 });
+    const echo: faulty.Behaviour = (socket, { headers }) =>
+      socket.end(`HTTP/1.1 200 OK\r\nx: ${headers.authorization}\r\nbroken header ${headers.authorization}\r\n\r\n`);
+    for (const behaviour of [
+      faulty.reset(),
+      faulty.hang(),
+      faulty.truncated(),
+      faulty.badJson(tokenOf('first')),
+      echo,
+    ]) {
+      server.next(behaviour);
+      const error = await failure(client.post('/projects', { json: {} }));
+      expect(inspect(error, { depth: 9, showHidden: false })).not.toMatch(/eyJ|CANARY/);
+      expect(JSON.stringify(error)).not.toMatch(/eyJ|CANARY/);
+    }
+    await http.close();
+  });
+});
+
+describe('THREATS 26: a redirect', () => {
+  test('on the same origin below /api/v2 is followed, for GET and HEAD', async () => {
+    server.next(faulty.answer(302, { location: '/api/v2/elsewhere?a=1' }));
+    server.next(faulty.answer(307, { location: 'third' }));
+    expect(await fixture.client.get('/projects', { query: { limit: 1 } })).toEqual({});
+    expect(targets()).toEqual(['GET /api/v2/projects?limit=1', 'GET /api/v2/elsewhere?a=1', 'GET /api/v2/third']);
+  });
+
+  test('in a circle ends', async () => {
+    server.always(faulty.answer(302, { location: '/api/v2/projects' }));
+    await expect(fixture.client.get('/projects')).rejects.toMatchObject({ name: 'ApiError', status: 302 });
+    expect(server.requests).toHaveLength(6);
+  });
+
+  test.each([
+    ['another host', () => 'http://evil.example/api/v2/projects'],
+    ['another name of the same host', () => `http://localhost:${server.port}/api/v2/projects`],
+    ['another port', () => 'http://127.0.0.1:1/api/v2/projects'],
+    ['another scheme', () => server.origin.replace('http', 'https')],
+    ['a host alone', () => '//evil.example/api/v2/'],
+    ['credentials in it', () => server.origin.replace('//', '//user:pass@')],
+    ['no API', () => '/oauth/authorize'],
+    ['a way out', () => '/api/v2/../../secret'],
+    ['an encoded way out', () => '/api/v2/%2e%2e/%252e%252e/secret'],
+    ['no URL', () => 'http://['],
+  ])('to %s is not followed', async (_name, location) => {
+    server.always(faulty.answer(302, { location: location() }));
+    const error = await failure(fixture.client.get('/projects'));
+    expect(error).toMatchObject({ name: 'ApiError', status: 302 });
+    expect(error.headers.location).toBe(location());
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test('of a POST is not followed', async () => {
+    server.always(faulty.answer(307, { location: '/api/v2/elsewhere' }));
+    await expect(fixture.client.post('/projects', { json: {} })).rejects.toMatchObject({ status: 307 });
+    expect(server.requests).toHaveLength(1);
+  });
+});
+
+describe('a signal', () => {
+  test('ends a call that waits for the service', async () => {
+    server.next(faulty.hang());
+    const controller = new AbortController();
+    const aborted = expect(fixture.client.get('/projects', { signal: controller.signal })).rejects.toMatchObject({
+      name: 'AbortError',
+    });
+    await server.received(1);
+    controller.abort();
+    await aborted;
+  });
+
+  test('gives its own reason, and an aborted one sends nothing', async () => {
+    const reason = new Error('enough');
+    await expect(fixture.client.get('/projects', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    await expect(fixture.client.stream('GET', '/projects', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    expect(server.requests).toEqual([]);
+  });
+
+  test('ends a call that waits for a token', async () => {
+    const controller = new AbortController();
+    fixture.source.credential = () => new Promise(() => {});
+    const aborted = expect(fixture.client.get('/projects', { signal: controller.signal })).rejects.toMatchObject({
+      name: 'AbortError',
+    });
+    controller.abort();
+    await aborted;
+  });
+
+  test('ends a call that waits for another try', async () => {
+    server.always(faulty.json({}, 503, { 'retry-after': '9' }));
+    const { client, http } = createFixture(server.origin, { wait: undefined });
+    const controller = new AbortController();
+    const aborted = expect(client.get('/projects', { signal: controller.signal })).rejects.toMatchObject({
+      name: 'AbortError',
+    });
+    await server.received(1);
+    setTimeout(() => controller.abort(), 20);
+    await aborted;
+    expect(server.requests).toHaveLength(1);
+    await http.close();
+  });
+});
+
+describe('a limit for the whole call', () => {
+  const timeout = { name: 'ServiceUnavailableError', code: 'ERR_SERVICE_TIMEOUT', status: 503 };
+
+  test('holds over a hanging service, however long each request may take', async () => {
+    server.always(faulty.hang());
+    await expect(fixture.client.get('/projects', { timeout: 50 })).rejects.toMatchObject(timeout);
+  });
+
+  test('holds over a token that does not come', async () => {
+    fixture.source.credential = () => new Promise(() => {});
+    await expect(fixture.client.get('/projects', { timeout: 50 })).rejects.toMatchObject(timeout);
+  });
+
+  test('leaves no time for a wait that is longer', async () => {
+    server.always(faulty.json({}, 503, { 'retry-after': '5' }));
+    await expect(fixture.client.get('/projects', { timeout: 2_000 })).rejects.toMatchObject({
+      name: 'ApiError',
+      status: 503,
+      retryAfter: 5,
+    });
+    expect(fixture.waits).toEqual([]);
+  });
+
+  test('may be longer than that of one request', async () => {
+    const { client, http } = createFixture(server.origin, { timeoutMs: 40 });
+    server.next((socket, received) => setTimeout(() => faulty.json({ late: true })(socket, received), 120));
+    expect(await client.get('/projects', { timeout: 5_000 })).toEqual({ late: true });
+    await http.close();
+  });
+});
+
+describe('concurrency', () => {
+  test('1,000 calls with 20 at once: never more at the service, none starved, in the order of their arrival', async () => {
+    const { client, another, http } = createFixture(server.origin, { concurrency: 20 });
+    let running = 0;
+    let most = 0;
+    const order: number[] = [];
+    server.always((socket, received) => {
+      most = Math.max(most, ++running);
+      order.push(Number(received.target.split('=')[1]));
+      setTimeout(() => {
+        running--;
+        faulty.json({})(socket, received);
+      }, 5);
+    });
+    const clients = [client, another()];
+    await Promise.all(Array.from({ length: 1000 }, (_none, n) => clients[n % 2]?.get('/projects', { query: { n } })));
+    expect(most).toBe(20);
+    expect(order).toHaveLength(1000);
+    expect(order.every((n, index) => Math.abs(n - index) <= 20)).toBe(true);
+    await http.close();
+  });
+
+  test('a call that is aborted while it waits leaves at once; another grant does not wait', async () => {
+    const { client, another, http } = createFixture(server.origin, { concurrency: 1 });
+    server.next(faulty.hang());
+    const first = new AbortController();
+    const running = client.get('/1', { signal: first.signal }).catch(() => 'ended');
+    await server.received(1);
+    const controller = new AbortController();
+    const aborted = expect(client.get('/2', { signal: controller.signal })).rejects.toMatchObject({
+      name: 'AbortError',
+    });
+    const timed = expect(client.get('/3', { timeout: 30 })).rejects.toMatchObject({ code: 'ERR_SERVICE_TIMEOUT' });
+    controller.abort();
+    await aborted;
+    await timed;
+    const other = new MemorySource();
+    other.grantId = 'grant-2';
+    await another(other).get('/other');
+    const last = client.get('/4');
+    first.abort();
+    expect(await running).toBe('ended');
+    await last;
+    expect(targets()).toEqual(['GET /api/v2/1', 'GET /api/v2/other', 'GET /api/v2/4']);
+    await http.close();
+  });
+
+  test('a stream keeps its place until it is read or destroyed; failures give theirs back', async () => {
+    const { client, source, http } = createFixture(server.origin, { concurrency: 1 });
+    const { body } = await client.stream('GET', '/download');
+    const waiting = client.get('/next');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(server.requests).toHaveLength(1);
+    await text(body);
+    await waiting;
+    (await client.stream('GET', '/download')).body.destroy();
+    server.next(faulty.reset());
+    await expect(client.post('/x')).rejects.toThrow();
+    const current = source.current;
+    source.current = undefined;
+    await expect(client.get('/x')).rejects.toBeInstanceOf(NotAuthorizedError);
+    source.current = current;
+    await client.get('/last');
+    await http.close();
+  });
+});
+
+describe('a stream', () => {
+  test('gives status, headers and the body as it comes', async () => {
+    server.next(faulty.answer(200, { 'content-type': 'text/csv', 'x-a': 'b' }, 'a,b'));
+    const { status, headers, body } = await fixture.client.stream('GET', '/export', { query: { a: 1 } });
+    expect([status, headers['x-a'], await text(body)]).toEqual([200, 'b', 'a,b']);
+    expect(lastRequest()).toMatchObject({
+      target: '/api/v2/export?a=1',
+      headers: { accept: '*/*', 'accept-encoding': 'identity' },
+    });
+  });
+
+  test('renews, tries again and refuses as other calls do', async () => {
+    server.next(faulty.json({}, 401));
+    server.next(faulty.json({}, 503));
+    server.next(faulty.answer(200, {}, 'body'));
+    expect((await buffer((await fixture.client.stream('GET', '/export')).body)).toString()).toBe('body');
+    expect(fixture.source).toMatchObject({ refreshes: 1, settledWith: [true] });
+    server.next(faulty.json({ error: { message: 'No', code: 1 } }, 403));
+    const error = await failure(fixture.client.stream('GET', '/export'));
+    expect(error).toMatchObject({ status: 403, data: { error: { message: 'No', code: 1 } } });
+    await expect.poll(() => fixture.http.pending).toBe(0);
+  });
+
+  test('ends its request when it is destroyed', async () => {
+    server.next(faulty.drip(5));
+    const { body } = await fixture.client.stream('GET', '/export');
+    body.destroy();
+    await expect.poll(() => server.open).toBe(0);
+  });
+
+  test('that breaks fails with an error of this package', async () => {
+    server.next(faulty.truncated());
+    const broken = await fixture.client.stream('GET', '/export');
+    await expect(text(broken.body)).rejects.toMatchObject({ name: 'ServiceUnavailableError', status: 503 });
+    server.next(faulty.drip(5));
+    const slow = await fixture.client.stream('GET', '/export', { timeout: 60 });
+    await expect(text(slow.body)).rejects.toMatchObject({ code: 'ERR_SERVICE_TIMEOUT' });
+    server.next(faulty.drip(5));
+    const controller = new AbortController();
+    const aborted = await fixture.client.stream('GET', '/export', { signal: controller.signal });
+    setTimeout(() => controller.abort(), 20);
+    await expect(text(aborted.body)).rejects.toMatchObject({ name: 'AbortError' });
+  });
+
+  test('of an error that is huge is read in part only', async () => {
+    const sent = { bytes: 0 };
+    server.next((socket) => {
+      socket.write(faulty.head(404, { 'content-type': 'text/plain', 'transfer-encoding': 'chunked' }));
+      const write = () => {
+        while (!socket.destroyed && sent.bytes < 50e6) {
+          sent.bytes += 65536;
+          if (!socket.write(`10000\r\n${'x'.repeat(65536)}\r\n`)) return void socket.once('drain', write);
+        }
+      };
+      write();
+    });
+    const error = await failure(fixture.client.stream('GET', '/export'));
+    expect(error.data).toHaveLength(1024 * 1024);
+    expect(sent.bytes).toBeLessThan(20e6);
+  });
+});
+
+describe('events', () => {
+  test('tell of each call, once it is over', async () => {
+    const events: unknown[] = [];
+    const listener = (event: unknown) => events.push(event);
+    channel('passport-oauth-app:api').subscribe(listener);
+    server.next(faulty.json({}, 503));
+    await fixture.client.get('/projects', { query: { secret: 1 } });
+    server.next(faulty.json({}, 404));
+    await fixture.client.get('/projects/7').catch(() => {});
+    channel('passport-oauth-app:api').unsubscribe(listener);
+    await fixture.client.get('/silent');
+    const common = { strategy: 'oauth-app', grantId: 'grant-1', method: 'GET', durationMs: expect.any(Number) };
+    expect(events).toEqual([
+      { ...common, path: '/projects', status: 200, attempts: 2 },
+      { ...common, path: '/projects/7', status: 404, attempts: 1, reason: 'ERR_API' },
+    ]);
+  });
+});
+
+test("a user's dispatcher carries the calls", async () => {
+  const dispatcher = new Agent();
+  const { client } = createFixture(server.origin, { http: new HttpClient({ dispatcher }) });
+  expect(await client.get('/projects')).toEqual({});
+  await dispatcher.close();
+});

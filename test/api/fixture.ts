@@ -1,0 +1,99 @@
+import { ApiClient } from '../../src/api/api-client.js';
+import { type ApiContextOptions, createApiContext } from '../../src/api/api-context.js';
+import type { Credential, CredentialSource } from '../../src/api/credential-source.js';
+import { NotAuthorizedError } from '../../src/errors.js';
+import { HttpClient } from '../../src/service/http-client.js';
+
+/** Looks like a JWT, as a whole and in its parts. */
+export function tokenOf(name: string): string {
+  return `eyJhbGciOiJub25lIn0.${Buffer.from(`{"sub":"${name}-canary"}`).toString('base64url')}.${name}-SIGNATURE-CANARY`;
+}
+
+export function credentialOf(name: string, organizationDomain?: string): Credential {
+  return Object.freeze({ accessToken: tokenOf(name), organizationDomain });
+}
+
+/** A grant in memory: refreshes are counted, and are one for all that wait. */
+export class MemorySource implements CredentialSource {
+  grantId: string | undefined = 'grant-1';
+  current: Credential | undefined;
+  refreshes = 0;
+  readonly settledWith: boolean[] = [];
+  #refresh: Promise<Credential> | undefined;
+
+  constructor(current: Credential | undefined = credentialOf('first')) {
+    this.current = current;
+  }
+
+  get authorized(): boolean {
+    return this.current !== undefined;
+  }
+
+  get organizationDomain(): string | undefined {
+    return this.current?.organizationDomain;
+  }
+
+  credential(): Credential | Promise<Credential> {
+    if (this.#refresh !== undefined) return this.#refresh;
+    if (this.current === undefined) throw new NotAuthorizedError('Nobody is logged in.');
+    return this.current;
+  }
+
+  renew(refused: Credential): Promise<Credential> {
+    if (this.#refresh !== undefined) return this.#refresh;
+    if (this.current !== undefined && this.current !== refused) return Promise.resolve(this.current);
+    this.#refresh = this.refresh().finally(() => {
+      this.#refresh = undefined;
+    });
+    return this.#refresh;
+  }
+
+  settled(_credential: Credential, accepted: boolean): void {
+    this.settledWith.push(accepted);
+  }
+
+  /** What a refresh does; to be replaced. */
+  async refresh(): Promise<Credential> {
+    this.refreshes++;
+    await new Promise((resolve) => setImmediate(resolve));
+    this.current = credentialOf(`refresh-${this.refreshes}`, this.organizationDomain);
+    return this.current;
+  }
+}
+
+/** A client, and what can be seen and steered of it. */
+export interface Fixture {
+  readonly client: ApiClient;
+  readonly source: MemorySource;
+  readonly http: HttpClient;
+  /** Milliseconds of each wait between tries. */
+  readonly waits: number[];
+  another(source?: CredentialSource): ApiClient;
+}
+
+/** A client for a service at `origin`; waits end at once, and the jitter is always at its upper end. */
+export function createFixture(
+  origin: string,
+  options: Partial<ApiContextOptions> & { source?: MemorySource } = {},
+): Fixture {
+  const { source = new MemorySource(), http = new HttpClient(), ...others } = options;
+  const waits: number[] = [];
+  const context = createApiContext({
+    http,
+    baseUrl: origin,
+    timeoutMs: 5_000,
+    strategyName: 'oauth-app',
+    random: () => 1,
+    wait: async (ms) => {
+      waits.push(ms);
+    },
+    ...others,
+  });
+  return {
+    client: new ApiClient(source, context),
+    source,
+    http,
+    waits,
+    another: (own = source) => new ApiClient(own, context),
+  };
+}

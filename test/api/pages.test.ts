@@ -1,0 +1,167 @@
+import { getEventListeners } from 'node:events';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import * as faulty from '../support/faulty-server.js';
+import { createFixture, credentialOf, type Fixture } from './fixture.js';
+
+let server: faulty.FaultyServer;
+let fixture: Fixture;
+
+beforeEach(async () => {
+  server = await faulty.startFaultyServer();
+  fixture = createFixture(server.origin);
+});
+
+afterEach(async () => {
+  await server.close();
+  await fixture.http.close();
+});
+
+/** A list of `total` items, of which at most `most` are given at once. */
+function list(total: number, most = Infinity): faulty.Behaviour {
+  return (socket, received) => {
+    const query = new URL(received.target, 'http://x').searchParams;
+    const limit = Math.min(Number(query.get('limit')), most);
+    const offset = Number(query.get('offset'));
+    const length = Math.max(0, Math.min(limit, total - offset));
+    const data = Array.from({ length }, (_none, index) => ({ data: { id: offset + index } }));
+    faulty.json({ data, pagination: { offset, limit } })(socket, received);
+  };
+}
+
+async function idsOf(items: AsyncIterable<{ id: number }>): Promise<number[]> {
+  const ids: number[] = [];
+  for await (const { id } of items) ids.push(id);
+  return ids;
+}
+
+const firstIds = (count: number) => Array.from({ length: count }, (_none, id) => id);
+
+describe('paginate', () => {
+  test.each([
+    [0, 10, 1],
+    [9, 10, 1],
+    [10, 10, 2],
+    [25, 10, 3],
+  ])('gives all of %i items, %i at once, with %i requests', async (total, limit, requests) => {
+    server.always(list(total));
+    expect(await idsOf(fixture.client.paginate('/projects', { limit }))).toEqual(firstIds(total));
+    expect(server.requests).toHaveLength(requests);
+  });
+
+  test('begins where it is told to, and keeps the other parameters', async () => {
+    server.always(list(10));
+    expect(await idsOf(fixture.client.paginate('/projects', { offset: 8, query: { groupId: 1 } }))).toEqual([8, 9]);
+    expect(server.requests[0]?.target).toBe('/api/v2/projects?groupId=1&limit=100&offset=8');
+    await idsOf(fixture.client.paginate('/projects', { query: new URLSearchParams({ groupId: '1' }) }));
+    expect(server.requests[1]?.target).toBe('/api/v2/projects?groupId=1&limit=100&offset=0');
+  });
+
+  test('does not stop early at a service that gives less at once than it is asked for', async () => {
+    server.always(list(60, 25));
+    expect(await idsOf(fixture.client.paginate('/projects', { limit: 500 }))).toEqual(firstIds(60));
+  });
+
+  test('takes other shapes with `items`', async () => {
+    server.next(faulty.json({ results: [1, 2] }));
+    server.next(faulty.json({ results: [3] }));
+    const items = (page: unknown) => (page as { results: number[] }).results;
+    const found: number[] = [];
+    for await (const item of fixture.client.paginate('/x', { limit: 2, items })) found.push(item);
+    expect(found).toEqual([1, 2, 3]);
+  });
+
+  test('asks for the next page only when it is needed, unless it may read ahead', async () => {
+    server.always(list(100));
+    const slow = fixture.client.paginate('/projects', { limit: 10 });
+    for (let count = 0; count < 10; count++) await slow.next();
+    expect(server.requests).toHaveLength(1);
+    await slow.return?.();
+    const ahead = fixture.client.paginate<{ id: number }>('/projects', { limit: 10, readAhead: true });
+    await ahead.next();
+    await server.received(3);
+    expect(server.requests).toHaveLength(3);
+    expect(await idsOf({ [Symbol.asyncIterator]: () => ahead })).toEqual(firstIds(100).slice(1));
+    expect(server.requests).toHaveLength(1 + 11);
+  });
+
+  test('gives up reading ahead when the reader leaves', async () => {
+    server.next(list(100));
+    server.next(faulty.hang());
+    for await (const _item of fixture.client.paginate('/projects', { limit: 10, readAhead: true })) {
+      await server.received(2);
+      break;
+    }
+    await expect.poll(() => fixture.http.pending).toBe(0);
+  });
+
+  test('tells of a page that failed when its turn comes', async () => {
+    server.next(list(100));
+    server.next(faulty.json({}, 500));
+    const found: number[] = [];
+    const reading = (async () => {
+      for await (const { id } of fixture.client.paginate<{ id: number }>('/projects', { limit: 10, readAhead: true }))
+        found.push(id);
+    })();
+    await expect(reading).rejects.toMatchObject({ name: 'ApiError', status: 500 });
+    expect(found).toEqual(firstIds(10));
+  });
+
+  test('rejects with the reason of its signal, and holds on to it no longer than it runs', async () => {
+    server.always(list(100));
+    const controller = new AbortController();
+    const { signal } = controller;
+    fixture.client.paginate('/projects', { signal });
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+    const items = fixture.client.paginate<{ id: number }>('/projects', { limit: 10, signal });
+    await items.next();
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+    const reason = new Error('enough');
+    controller.abort(reason);
+    await expect(idsOf({ [Symbol.asyncIterator]: () => items })).rejects.toBe(reason);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+
+  test.each([{ data: {} }, [], 'text', {}])('of %j is an ApiError that says what to do', async (page) => {
+    server.next(faulty.json(page));
+    await expect(idsOf(fixture.client.paginate('/projects'))).rejects.toMatchObject({
+      code: 'ERR_API_RESPONSE',
+      message: expect.stringContaining('`items`'),
+    });
+  });
+
+  test.each([
+    { limit: 0 },
+    { limit: 1.5 },
+    { limit: '10' },
+    { offset: -1 },
+    { items: 1 },
+    { json: {} },
+    { page: 2 },
+    { timeout: -1 },
+  ])('with options %j is a TypeError at once', (options) => {
+    // @ts-expect-error what JavaScript may give
+    expect(() => fixture.client.paginate('/projects', options)).toThrow(TypeError);
+  });
+});
+
+test('a job that reads 10,000 items over three expiries goes through, and has one page in hand at a time', async () => {
+  let valid = 'first';
+  let inHand = 0;
+  let most = 0;
+  server.always((socket, received) => {
+    const isValid = received.headers.authorization === `Bearer ${credentialOf(valid).accessToken}`;
+    (isValid ? list(10_000) : faulty.json({}, 401))(socket, received);
+  });
+  const { client, source } = fixture;
+  let count = 0;
+  const items = (page: unknown) => {
+    most = Math.max(most, ++inHand);
+    return (page as { data: readonly { data: { id: number } }[] }).data;
+  };
+  for await (const { data } of client.paginate('/projects', { limit: 500, items })) {
+    expect(data.id).toBe(count++);
+    if (count % 500 === 0) inHand--;
+    if (count % 2_500 === 0 && count < 10_000) valid = `refresh-${source.refreshes + 1}`;
+  }
+  expect({ count, most, refreshes: source.refreshes }).toEqual({ count: 10_000, most: 1, refreshes: 3 });
+});
