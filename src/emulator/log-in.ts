@@ -1,4 +1,5 @@
 import type { Choice } from './approval.js';
+import { keepingCookies } from './cookie-fetch.js';
 import { CookieJar } from './cookie-jar.js';
 import { EmulatorError } from './emulator-error.js';
 
@@ -90,18 +91,6 @@ async function walk<Answer>(start: URL, ask: (url: URL) => Promise<Step<Answer>>
     url = callback === undefined ? next : new URL(callback);
   }
   throw notLoggedIn(`it redirected more than ${maxRedirects} times, at last to ${url.pathname}`);
-}
-
-function keepingCookies(fetch: typeof globalThis.fetch, jar: CookieJar): typeof globalThis.fetch {
-  return async function fetchWithCookies(input, init) {
-    const request = new Request(input, init);
-    const url = new URL(request.url);
-    const cookie = jar.header(url);
-    if (cookie !== '') request.headers.set('cookie', cookie);
-    const response = await fetch(request);
-    jar.take(url, response.headers.getSetCookie());
-    return response;
-  };
 }
 
 function locationOf(headers: unknown): string | undefined {

@@ -1,0 +1,184 @@
+import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
+import { afterEach, describe, expect, test } from 'vitest';
+import { body, onHost, projects, tokensFor } from './plain-client.js';
+
+interface Page {
+  readonly data: readonly { readonly data: { readonly id: number } }[];
+  readonly pagination: unknown;
+}
+
+let service: Emulator;
+afterEach(() => service.close());
+
+async function start(options: EmulatorOptions = {}, user = '1'): Promise<string> {
+  service = await startEmulator(options);
+  return (await tokensFor(service, user)).access_token;
+}
+
+function api(token: string, path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  return fetch(`${service.baseUrl}/api/v2${path}`, { headers, ...init });
+}
+
+describe('/projects and /user', () => {
+  const users = [{ id: '1', name: 'Ada', projects: Array.from({ length: 60 }, (_, id) => ({ id })) }];
+
+  test('projects come in pages of limit and offset', async () => {
+    const token = await start({ users });
+    const ids = async (query: string) => {
+      const page = await body<Page>(await projects(service, token, query));
+      return { ids: page.data.map(({ data }) => data.id), pagination: page.pagination };
+    };
+    expect((await ids('')).pagination).toEqual({ offset: 0, limit: 25 });
+    expect((await ids('')).ids).toHaveLength(25);
+    expect(await ids('?limit=3&offset=58')).toEqual({ ids: [58, 59], pagination: { offset: 58, limit: 3 } });
+    expect((await ids('?offset=60')).ids).toEqual([]);
+    expect((await ids('?limit=500')).ids).toHaveLength(60);
+  });
+
+  test.each(['limit=0', 'limit=501', 'limit=x', 'offset=-1', 'limit=1.5', 'limit='])(
+    'the page %s is refused',
+    async (query) => {
+      const token = await start({ users });
+      expect((await projects(service, token, `?${query}`)).status).toBe(400);
+    },
+  );
+
+  test('/user tells who it is', async () => {
+    const token = await start({}, '2');
+    expect(await (await api(token, '/user')).json()).toEqual({
+      data: { id: '2', fullName: 'Ben Okafor', organization: 'acme' },
+    });
+  });
+});
+
+describe('what is not there', () => {
+  test('an unknown path is 404, another method 405 with Allow, both in JSON', async () => {
+    const token = await start();
+    const unknown = await api(token, '/nothing');
+    expect([unknown.status, await unknown.json()]).toEqual([404, expect.objectContaining({ error: 'not_found' })]);
+    const method = await api(token, '/projects', { method: 'DELETE' });
+    expect([method.status, method.headers.get('allow')]).toEqual([405, 'GET']);
+    expect(await method.json()).toMatchObject({ error: 'invalid_request' });
+  });
+
+  test('HEAD is answered like GET, without the body', async () => {
+    const token = await start();
+    const head = await api(token, '/projects', { method: 'HEAD' });
+    expect(head.status).toBe(200);
+    expect(Number(head.headers.get('content-length'))).toBeGreaterThan(100);
+    expect(await head.text()).toBe('');
+  });
+
+  test('the hosts of organizations have the API only', async () => {
+    const token = await start({}, '2');
+    expect((await onHost(service, 'acme.api.localhost', '/oauth/token', token)).status).toBe(404);
+    expect((await onHost(service, 'ACME.API.localhost', '/api/v2/user', token)).status).toBe(200);
+    expect((await onHost(service, 'a.acme.api.localhost', '/api/v2/user', token)).status).toBe(403);
+  });
+
+  test('a member of an organization may use the plain host: service.md does not say otherwise', async () => {
+    const token = await start({}, '2');
+    expect((await projects(service, token)).status).toBe(200);
+  });
+});
+
+describe('routes that a test adds', () => {
+  test('a handler is told of the request, and what it returns is the answer', async () => {
+    const token = await start({
+      routes: [
+        {
+          method: 'POST',
+          path: '/projects/:projectId/files/:name',
+          handler: ({ user, scopes, params, query, body, organization }) => ({
+            user: user.name,
+            scopes,
+            params,
+            query,
+            body,
+            organization,
+          }),
+        },
+      ],
+    });
+    const response = await api(token, '/projects/7/files/a%20b?x=1&x=2', { method: 'POST', body: '{"c":3}' });
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({
+      user: 'Ada Ferrant',
+      scopes: ['project', 'tm'],
+      params: { projectId: '7', name: 'a b' },
+      query: { x: ['1', '2'] },
+      body: { c: 3 },
+    });
+  });
+
+  test.each<[unknown, number, string, string | null]>([
+    [undefined, 204, '', 'application/json'],
+    [null, 200, 'null', 'application/json'],
+    [{ status: 'draft' }, 200, '{"status":"draft"}', 'application/json'],
+    [{ status: 201, body: { id: 1 } }, 201, '{"id":1}', 'application/json'],
+    [{ status: 404, body: '<h1>Gone</h1>' }, 404, '<h1>Gone</h1>', 'text/html; charset=utf-8'],
+    [{ status: 302, headers: { Location: '/x' }, body: '' }, 302, '', 'text/plain; charset=utf-8'],
+    [{ status: 7, title: 'Seven' }, 200, '{"status":7,"title":"Seven"}', 'application/json'],
+  ])('%j becomes the answer that it stands for', async (result, status, text, type) => {
+    const token = await start({ routes: [{ method: 'GET', path: '/made', handler: async () => result }] });
+    const response = await api(token, '/made', { redirect: 'manual' });
+    expect([response.status, await response.text(), response.headers.get('content-type')]).toEqual([
+      status,
+      text,
+      type,
+    ]);
+  });
+
+  test('what a handler throws is a 500, and the service goes on', async () => {
+    const handler = () => {
+      throw new Error('out of paper');
+    };
+    const token = await start({ routes: [{ method: 'GET', path: '/made', handler }] });
+    const response = await api(token, '/made');
+    expect([response.status, await response.json()]).toEqual([
+      500,
+      { error: 'server_error', error_description: 'out of paper' },
+    ]);
+    expect((await projects(service, token)).status).toBe(200);
+  });
+
+  test('a route of one’s own comes before the one that is always there', async () => {
+    const token = await start({ routes: [{ method: 'GET', path: '/projects', handler: () => ({ data: [] }) }] });
+    expect(await (await projects(service, token)).json()).toEqual({ data: [] });
+  });
+
+  test('they want an access token like all others', async () => {
+    await start({ routes: [{ method: 'GET', path: '/made', handler: () => 1 }] });
+    expect((await api('made-up', '/made')).status).toBe(401);
+  });
+});
+
+describe('simultaneous requests', () => {
+  test('one more than concurrency allows gets 429, and each account has its own count', async () => {
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const routes = [{ method: 'GET', path: '/slow', handler: () => held }];
+    const ada = await start({ concurrency: 2, routes });
+    const ben = (await tokensFor(service, '2')).access_token;
+    const running = [api(ada, '/slow'), api(ada, '/slow')];
+    await expect.poll(() => service.requests.filter(({ path }) => path.endsWith('/slow')).length).toBe(2);
+    const surplus = await projects(service, ada);
+    expect([surplus.status, surplus.headers.get('retry-after')]).toEqual([429, '1']);
+    expect((await projects(service, ben)).status).toBe(200);
+    release();
+    expect((await Promise.all(running)).map(({ status }) => status)).toEqual([204, 204]);
+    expect((await projects(service, ada)).status).toBe(200);
+  });
+
+  test('a delayed request keeps its place', async () => {
+    const token = await start({ concurrency: 1 });
+    service.fail('api', { delay: 100 });
+    const first = projects(service, token);
+    await expect.poll(() => service.requests.filter(({ path }) => path.startsWith('/api')).length).toBe(1);
+    expect((await projects(service, token)).status).toBe(429);
+    expect((await first).status).toBe(200);
+  });
+});

@@ -1,0 +1,178 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+
+const project = fileURLToPath(new URL('../..', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'emulator-command-'));
+const running = new Set<ChildProcess>();
+
+// Built by itself, from its own folder only: this also shows that the emulator imports nothing from the rest of the package.
+beforeAll(() => {
+  const options = [
+    '--outDir',
+    folder,
+    '--rootDir',
+    'src/emulator',
+    '--module',
+    'nodenext',
+    '--target',
+    'es2023',
+    '--types',
+    'node',
+  ];
+  const tsc = join(project, 'node_modules/typescript/bin/tsc');
+  execFileSync(process.execPath, [tsc, '--ignoreConfig', ...options, 'src/emulator/cli.ts'], { cwd: project });
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+});
+afterEach(() => {
+  for (const child of running) child.kill('SIGKILL');
+  running.clear();
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+interface Run {
+  readonly child: ChildProcess;
+  /** Resolves once the output matches. */
+  readonly says: (pattern: RegExp) => Promise<string>;
+  readonly ended: Promise<{ readonly code: number | null; readonly out: string; readonly err: string }>;
+}
+
+function run(...args: readonly string[]): Run {
+  const env = { ...process.env, NODE_ENV: 'development' };
+  const child = spawn(process.execPath, [join(folder, 'cli.js'), ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  running.add(child);
+  let [out, err] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    out += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    err += text;
+  });
+  const says = async (pattern: RegExp) => {
+    await expect.poll(() => out, { timeout: 10_000 }).toMatch(pattern);
+    return out;
+  };
+  return { child, says, ended: new Promise((resolve) => child.on('close', (code) => resolve({ code, out, err }))) };
+}
+
+describe('passport-oauth-app emulator', () => {
+  test('prints what to paste, logs each request without secrets, and Ctrl-C ends it cleanly', async () => {
+    const { child, says, ended } = run(
+      'emulator',
+      '--port',
+      '0',
+      '--client-id',
+      'my-id',
+      '--client-secret',
+      "it's",
+      '--redirect-url',
+      'http://localhost:1/a',
+      '--redirect-url',
+      'http://localhost:1/b',
+    );
+    const text = await says(/Ctrl-C ends it/);
+    const origin = /authUrl: '(http:\/\/127\.0\.0\.1:\d+)'/.exec(text)?.[1] ?? '';
+    for (const line of [
+      `baseUrl: '${origin}'`,
+      "clientID: 'my-id'",
+      "clientSecret: 'it\\'s'",
+      "callbackURL: 'http://localhost:1/a'",
+      'http://localhost:1/b',
+      'Ben Okafor, organization acme',
+    ]) {
+      expect(text).toContain(line);
+    }
+    await fetch(`${origin}/api/v2/projects?secret=query`, { headers: { authorization: 'Bearer secret-token' } });
+    const logged = await says(/GET \/api\/v2\/projects 401 \d+ ms/);
+    expect(logged).not.toMatch(/secret=query|secret-token/);
+    child.kill('SIGINT');
+    expect(await ended).toMatchObject({ code: 0, err: '' });
+  });
+
+  test('SIGTERM ends it too, with connections open', async () => {
+    const { child, says, ended } = run('emulator', '--port', '0', '--quiet');
+    const origin = /listens on (\S+),/.exec(await says(/Ctrl-C/))?.[1] ?? '';
+    await fetch(origin);
+    child.kill('SIGTERM');
+    expect(await ended).toMatchObject({ code: 0, out: expect.not.stringContaining('404') });
+  });
+
+  test('--help tells all options', async () => {
+    for (const args of [['--help'], ['emulator', '-h']]) {
+      const { code, out } = await run(...args).ended;
+      expect(code).toBe(0);
+      for (const option of [
+        '--port',
+        '--client-id',
+        '--client-secret',
+        '--redirect-url',
+        '--token-lifetime',
+        '--config',
+      ]) {
+        expect(out).toContain(option);
+      }
+    }
+  });
+
+  test('a config file gives any option, and the command line goes before it', async () => {
+    const config = join(folder, 'emulator.json');
+    const applications = [{ clientID: 'from-file', clientSecret: 's', redirectUrls: ['http://localhost:2/x'] }];
+    writeFileSync(config, JSON.stringify({ port: 0, applications, users: [{ id: 'z', name: 'Zoe' }] }));
+    const text = await run('emulator', '--config', config, '--redirect-url', 'http://localhost:2/y').says(/Ctrl-C/);
+    for (const expected of ["clientID: 'from-file'", "callbackURL: 'http://localhost:2/y'", 'z  Zoe'])
+      expect(text).toContain(expected);
+    expect(text).not.toContain('localhost:2/x');
+  });
+
+  test('a config file may be a module, which can hold routes', async () => {
+    const config = join(folder, 'emulator.config.js');
+    writeFileSync(config, "export default { port: 0, routes: [{ method: 'GET', path: '/x', handler: () => 1 }] };");
+    await run('emulator', '--config', config).says(/listens on/);
+  });
+
+  test('a taken port is an error that says what to do', async () => {
+    const port = /127\.0\.0\.1:(\d+)/.exec(await run('emulator', '--port', '0').says(/Ctrl-C/))?.[1] ?? '';
+    expect(await run('emulator', '--port', port).ended).toEqual({
+      code: 1,
+      out: '',
+      err: `Port ${port} is taken. End what listens there, or choose another port (0 takes a free one).\n`,
+    });
+  });
+
+  test.each<[readonly string[], number, string]>([
+    [['emulator', '--prot', '1'], 2, "Unknown option '--prot'\nSee passport-oauth-app emulator --help.\n"],
+    [['emulator', '--port'], 2, "Option '--port <value>' argument missing\nSee passport-oauth-app emulator --help.\n"],
+    [['emulator', '--port', 'http'], 1, "port must be a whole number from 0 to 65535, but it is 'http'.\n"],
+    [
+      ['emulator', '--host', '0.0.0.0'],
+      1,
+      "host must be a loopback host: '127.0.0.1', '::1' or 'localhost', but it is '0.0.0.0'.\n",
+    ],
+    [['emulator', '--token-lifetime', '-1'], 2, "Option '--token-lifetime' argument is ambiguous"],
+    [['emulator', '--redirect-url', 'x'], 1, 'applications[0].redirectUrls[0] must be an absolute URL'],
+    [['emulator', 'more'], 2, 'Usage: passport-oauth-app emulator'],
+    [[], 2, 'Usage: passport-oauth-app emulator'],
+    [['emulator', '--config', '/nowhere.json'], 1, 'The config file /nowhere.json cannot be used: ENOENT'],
+    [['emulator', '--config', '/nowhere.mjs'], 1, 'The config file /nowhere.mjs cannot be used: Cannot find module'],
+  ])('%j is refused', async (args, code, message) => {
+    const ended = await run(...args).ended;
+    expect([ended.code, ended.out]).toEqual([code, '']);
+    expect(ended.err).toContain(message);
+    expect(ended.err).not.toContain('    at ');
+  });
+
+  test.each(['{"clientSecret": "hush', '[]', '7', '{"nonsense":1}'])(
+    'the config file %j is refused without quoting it',
+    async (text) => {
+      const config = join(folder, 'bad.json');
+      writeFileSync(config, text);
+      const { code, err } = await run('emulator', '--config', config).ended;
+      expect(code).toBe(1);
+      expect(err).toMatch(/cannot be used|unknown key "nonsense"/);
+      expect(err).not.toContain('hush');
+    },
+  );
+});

@@ -1,0 +1,225 @@
+import { request as send } from 'node:http';
+import { type Emulator, type Fault, startEmulator } from 'passport-oauth-app/emulator';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import {
+  authorizeUrl,
+  body,
+  codeFor,
+  exchange,
+  projects,
+  type Refusal,
+  refresh,
+  type Tokens,
+  tokensFor,
+} from './plain-client.js';
+
+let service: Emulator;
+beforeEach(async () => {
+  service = await startEmulator();
+});
+afterEach(() => service.close());
+
+describe('a fault that replaces the answer', () => {
+  test('an empty fault is a 500 with a JSON error body, once', async () => {
+    const { refresh_token } = await tokensFor(service);
+    service.fail('token');
+    const failed = await refresh(service, refresh_token);
+    expect(failed.status).toBe(500);
+    expect(await body<Refusal>(failed)).toMatchObject({ error: 'server_error' });
+    expect((await refresh(service, refresh_token)).status).toBe(200);
+  });
+
+  test('a status comes with a JSON error body, and with the headers that were asked for', async () => {
+    service.fail('api', { status: 503, headers: { 'Retry-After': '7' } });
+    const response = await projects(service, 'any');
+    expect(response.status).toBe(503);
+    expect(response.headers.get('retry-after')).toBe('7');
+    expect(response.headers.get('content-type')).toBe('application/json');
+  });
+
+  test.each<[unknown, number, string, string]>([
+    ['<h1>Bad gateway</h1>', 200, 'text/html; charset=utf-8', '<h1>Bad gateway</h1>'],
+    ['out of order', 200, 'text/plain; charset=utf-8', 'out of order'],
+    ['', 200, 'text/plain; charset=utf-8', ''],
+    [null, 200, 'application/json', 'null'],
+    [[], 200, 'application/json', '[]'],
+    [{ access_token: 'x' }, 200, 'application/json', '{"access_token":"x"}'],
+    [{ error: 'invalid_grant' }, 400, 'application/json', '{"error":"invalid_grant"}'],
+    [{ error: 'invalid_client' }, 401, 'application/json', '{"error":"invalid_client"}'],
+    [Buffer.from('bytes'), 200, 'application/octet-stream', 'bytes'],
+  ])('the body %j is sent with the status and type that suit it', async (sent, status, type, text) => {
+    service.fail('token', { body: sent });
+    const response = await exchange(service, 'any');
+    expect([response.status, response.headers.get('content-type'), await response.text()]).toEqual([
+      status,
+      type,
+      text,
+    ]);
+  });
+
+  test('status and content type can be told apart from the body', async () => {
+    service.fail('token', { status: 502, body: '{"a":', headers: { 'content-type': 'application/json' } });
+    const response = await exchange(service, 'any');
+    expect(response.status).toBe(502);
+    expect(response.headers.get('content-type')).toBe('application/json');
+    await expect(response.json()).rejects.toThrow(SyntaxError);
+  });
+
+  test('an answer can be cut off: a length that is never reached, and the connection closed', async () => {
+    service.fail('token', { body: '{"access', headers: { 'content-length': '500', connection: 'close' } });
+    const response = await exchange(service, 'any');
+    await expect(response.text()).rejects.toThrow();
+  });
+
+  test('without afterEffect a request that fails has no effect', async () => {
+    const { refresh_token } = await tokensFor(service);
+    service.fail('token', { status: 500 });
+    await refresh(service, refresh_token);
+    expect((await refresh(service, refresh_token)).status).toBe(200);
+  });
+});
+
+describe('a fault in which no answer comes', () => {
+  test('reset ends the connection with a TCP reset', async () => {
+    service.fail('api', { reset: true });
+    const failure = await new Promise<NodeJS.ErrnoException>((resolve) => {
+      send(`${service.baseUrl}/api/v2/projects`).on('error', resolve).end();
+    });
+    expect(failure.code).toBe('ECONNRESET');
+  });
+
+  test('hang never answers, and close() ends it', async () => {
+    service.fail('authorize', { hang: true });
+    const pending = fetch(authorizeUrl(service));
+    await vi.waitUntil(() => service.requests.length === 1);
+    const closed = service.close();
+    await expect(pending).rejects.toThrow();
+    await closed;
+  });
+
+  test('a client that gives up on a hanging request leaves the service in order', async () => {
+    service.fail('token', { hang: true });
+    await expect(
+      fetch(`${service.authUrl}/oauth/token`, { method: 'POST', body: '{}', signal: AbortSignal.timeout(50) }),
+    ).rejects.toThrow();
+    expect((await exchange(service, await codeFor(service))).status).toBe(200);
+  });
+
+  test('delay alone serves the request as usual, later', async () => {
+    const { refresh_token } = await tokensFor(service);
+    service.fail('token', { delay: 60 });
+    const startedAt = performance.now();
+    expect((await refresh(service, refresh_token)).status).toBe(200);
+    expect(performance.now() - startedAt).toBeGreaterThan(55);
+  });
+
+  test('delay goes before whatever else the fault is', async () => {
+    service.fail('token', { delay: 60, status: 503 });
+    const startedAt = performance.now();
+    expect((await exchange(service, 'any')).status).toBe(503);
+    expect(performance.now() - startedAt).toBeGreaterThan(55);
+  });
+
+  test('close() does not wait for a delay', async () => {
+    service.fail('api', { delay: 2 ** 31 - 1 });
+    const pending = projects(service, 'any').catch(() => 'ended');
+    await vi.waitUntil(() => service.requests.length === 1);
+    await service.close();
+    expect(await pending).toBe('ended');
+  });
+});
+
+describe('afterEffect: the answer is lost after it took effect', () => {
+  test.each<Fault>([{}, { reset: true }, { status: 503 }, { body: '<html>' }, { delay: 5 }])(
+    'the rotation took place, but %j came instead of the new pair',
+    async (fault) => {
+      const { refresh_token } = await tokensFor(service);
+      service.fail('token', { ...fault, afterEffect: true });
+      const lost = await refresh(service, refresh_token).then(
+        (response) => response.text(),
+        () => '',
+      );
+      expect(lost).not.toContain('access_token');
+      const again = await refresh(service, refresh_token);
+      expect(again.status).toBe(400);
+      expect(await body<Refusal>(again)).toMatchObject({ error: 'invalid_grant' });
+    },
+  );
+
+  test('with refreshTokenReuse: grace the lost pair can be fetched once more', async () => {
+    const graceful = await startEmulator({ refreshTokenReuse: 'grace' });
+    const { refresh_token } = await tokensFor(graceful);
+    graceful.fail('token', { afterEffect: true });
+    await expect(refresh(graceful, refresh_token)).rejects.toThrow();
+    const { access_token } = await body<Tokens>(await refresh(graceful, refresh_token));
+    expect((await projects(graceful, access_token)).status).toBe(200);
+    await graceful.close();
+  });
+
+  test('a code is used up although its tokens never arrived', async () => {
+    const code = await codeFor(service);
+    service.fail('token', { afterEffect: true, hang: true });
+    const signal = AbortSignal.timeout(50);
+    const { clientID, clientSecret } = service.options;
+    const fields = { grant_type: 'authorization_code', client_id: clientID, client_secret: clientSecret };
+    const redirect_uri = 'http://localhost:3000/callback';
+    await expect(
+      fetch(`${service.authUrl}/oauth/token`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ ...fields, redirect_uri, code }),
+        signal,
+      }),
+    ).rejects.toThrow();
+    expect((await exchange(service, code)).status).toBe(400);
+  });
+});
+
+describe('several faults', () => {
+  test('times strikes so many requests, and faults strike in the order in which they were asked for', async () => {
+    service.fail('api', { status: 502, times: 2 });
+    service.fail('api', { status: 429 });
+    const { access_token } = await tokensFor(service);
+    const statuses = [];
+    for (let n = 0; n < 4; n += 1) statuses.push((await projects(service, access_token)).status);
+    expect(statuses).toEqual([502, 502, 429, 200]);
+  });
+
+  test('each endpoint has its own, and the others go on', async () => {
+    service.fail('token', { status: 500 });
+    const { status } = await fetch(authorizeUrl(service));
+    expect(status).toBe(200);
+    expect((await exchange(service, 'any')).status).toBe(500);
+  });
+
+  test('Infinity lasts until the fault is taken back', async () => {
+    const cancel = service.fail('authorize', { status: 500, times: Number.POSITIVE_INFINITY });
+    for (let n = 0; n < 3; n += 1) expect((await fetch(authorizeUrl(service))).status).toBe(500);
+    cancel();
+    expect((await fetch(authorizeUrl(service))).status).toBe(200);
+    cancel();
+  });
+
+  test('requests that were struck are recorded like all others', async () => {
+    service.fail('token', { reset: true });
+    await expect(exchange(service, 'a-code')).rejects.toThrow();
+    expect(service.requests).toMatchObject([{ method: 'POST', path: '/oauth/token', body: { code: 'a-code' } }]);
+  });
+});
+
+test.each<[unknown, unknown, RegExp]>([
+  ['tokens', {}, /the endpoint must be one of 'authorize', 'token', 'api'/],
+  ['token', { stauts: 500 }, /unknown key "stauts".*Known are: status/],
+  ['token', { status: 99 }, /^status must be a whole number from 200 to 599, but it is 99/],
+  ['token', { status: '500' }, /^status must be/],
+  ['token', { delay: -1 }, /^delay must be/],
+  ['token', { delay: 2 ** 31 }, /^delay must be/],
+  ['token', { times: 0 }, /^times must be/],
+  ['token', { hang: 'yes' }, /^hang must be true or false/],
+  ['token', { headers: { 'a b': 'c' } }, /^headers\["a b"\] must be a valid header/],
+  ['token', { headers: { a: 'b\r\nc' } }, /^headers\["a"\] must be a valid header/],
+  ['token', { headers: { a: 1 } }, /must be a string/],
+  ['token', 'hang', /must be an object/],
+])('fail(%j, %j) is refused with a message that says what is expected', (endpoint, fault, message) => {
+  expect(() => Reflect.apply(service.fail, service, [endpoint, fault])).toThrow(message);
+});

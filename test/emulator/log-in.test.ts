@@ -1,0 +1,133 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
+import request from 'supertest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { authorizeUrl, body, callback, exchange, projects, type Tokens } from './plain-client.js';
+
+let service: Emulator;
+beforeEach(async () => {
+  service = await startEmulator();
+});
+afterEach(() => service.close());
+
+/** An application with nothing but a login: it keeps the access token in a cookie, which no real one should do. */
+function application(redirectUri: () => string = () => callback) {
+  return createServer((incoming, response) => {
+    answer(incoming, response, redirectUri()).catch(() => response.writeHead(500).end());
+  });
+}
+
+async function answer(
+  { url = '/', headers }: IncomingMessage,
+  response: ServerResponse,
+  redirect_uri: string,
+): Promise<void> {
+  const { pathname, searchParams } = new URL(url, 'http://localhost');
+  const redirect = (location: string, cookie: readonly string[] = []) =>
+    void response.writeHead(302, { location, 'set-cookie': [...cookie] }).end();
+  const token = /token=([^;]+)/.exec(headers.cookie ?? '')?.[1];
+  if (pathname === '/login') return redirect(authorizeUrl(service, { redirect_uri }), ['pending=1; HttpOnly']);
+  if (pathname === '/forever') return redirect('/forever');
+  if (pathname === '/out') return redirect('/', ['token=; Max-Age=0']);
+  if (pathname === '/callback') {
+    if (searchParams.get('error') !== null || !headers.cookie?.includes('pending=1')) return redirect('/declined');
+    const tokens = await body<Tokens>(await exchange(service, searchParams.get('code') ?? '', { redirect_uri }));
+    return redirect('/', [`token=${tokens.access_token}; Path=/`, 'pending=; Expires=Thu, 01 Jan 1970 00:00:00 GMT']);
+  }
+  const page = token === undefined ? `anonymous at ${pathname}` : await (await projects(service, token)).text();
+  response.end(page);
+}
+
+describe('approve()', () => {
+  test('turns an authorization request into the callback URL', async () => {
+    const url = new URL(await service.approve(authorizeUrl(service), { user: '2' }));
+    expect(url.href.startsWith(`${callback}?code=`)).toBe(true);
+    const { access_token } = await body<Tokens>(await exchange(service, url.searchParams.get('code') ?? ''));
+    expect(await (await projects(service, access_token)).text()).toContain('Acme Storefront');
+  });
+
+  test('declines where it is told to', async () => {
+    expect(await service.approve(authorizeUrl(service), { decline: true })).toBe(
+      `${callback}?error=access_denied&state=some-state`,
+    );
+  });
+
+  test('returns an error that the service sends back', async () => {
+    const url = await service.approve(authorizeUrl(service, { scope: undefined }));
+    expect(new URL(url).searchParams.get('error')).toBe('invalid_request');
+  });
+
+  test('says why the service sends nobody back', async () => {
+    await expect(service.approve(authorizeUrl(service, { redirect_uri: 'http://evil.example/' }))).rejects.toThrow(
+      /answered the authorization request with 400 instead of a redirect\. The parameter redirect_uri is not one of/,
+    );
+  });
+
+  test('takes no other URL and no unknown user', async () => {
+    await expect(service.approve('http://127.0.0.1:1/oauth/authorize')).rejects.toThrow(
+      /must be an authorization request to/,
+    );
+    await expect(service.approve(`${service.authUrl}/other`)).rejects.toThrow(/must be an authorization request to/);
+    await expect(service.approve(authorizeUrl(service), { user: 'nobody' })).rejects.toThrow(
+      /must be the id of a user/,
+    );
+  });
+
+  test('its requests are recorded, and faults strike them', async () => {
+    await service.approve(authorizeUrl(service));
+    expect(service.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([
+      'GET /oauth/authorize',
+      'POST /oauth/authorize',
+    ]);
+    service.fail('authorize', { status: 502 });
+    await expect(service.approve(authorizeUrl(service))).rejects.toThrow(/with 502/);
+  });
+});
+
+describe('logIn() with a supertest agent', () => {
+  test('logs in as the first user, or as the one who is named', async () => {
+    const [ada, ben] = [request.agent(application()), request.agent(application())];
+    const response = await service.logIn(ada);
+    expect([response.status, response.text]).toEqual([200, expect.stringContaining('Pocket Garden')]);
+    await service.logIn(ben, { user: '2', login: '/login?from=test' });
+    expect((await ben.get('/')).text).toContain('Acme Storefront');
+    expect((await ada.get('/')).text).toContain('Pocket Garden');
+  });
+
+  test('declines where it is told to', async () => {
+    expect((await service.logIn(request.agent(application()), { decline: true })).text).toBe('anonymous at /declined');
+  });
+
+  test('an application that does not come to the service is an error that says where it stopped', async () => {
+    const agent = request.agent(application());
+    await expect(service.logIn(agent, { login: '/elsewhere' })).rejects.toThrow(
+      '/elsewhere answered with 200 instead of a redirect to the service',
+    );
+    await expect(service.logIn(agent, { login: '/forever' })).rejects.toThrow(/redirected more than 10 times/);
+  });
+});
+
+describe('logIn() with fetch', () => {
+  test('gives the last response, and a fetch that is logged in and goes on keeping cookies', async () => {
+    let origin = '';
+    const server = application(() => `${origin}/callback`);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const address = server.address();
+    origin = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`;
+    service.register({ clientID: service.options.clientID, redirectUrls: [`${origin}/callback`] });
+
+    const ben = await service.logIn(fetch, { login: `${origin}/login`, user: '2' });
+    expect([ben.response.status, await ben.response.text()]).toEqual([200, expect.stringContaining('Acme Storefront')]);
+    expect(ben.cookie).toMatch(/^token=[\w.-]+$/);
+    expect(await (await fetch(origin, { headers: { cookie: ben.cookie } })).text()).toContain('Acme Storefront');
+    expect(await (await ben.fetch(origin)).text()).toContain('Acme Storefront');
+    expect(await (await ben.fetch(`${origin}/out`)).text()).toBe('anonymous at /');
+    server.close();
+  });
+
+  test('the login must be an absolute URL', async () => {
+    await expect(service.logIn(fetch, { login: '/login' })).rejects.toThrow(
+      /must be an absolute URL where fetch is used/,
+    );
+  });
+});

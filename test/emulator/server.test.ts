@@ -1,0 +1,342 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { request as send } from 'node:http';
+import { get as secureGet } from 'node:https';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Emulator, type EmulatorOptions, type LogEntry, startEmulator } from 'passport-oauth-app/emulator';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { authorizeUrl, codeFor, exchange, projects, tokensFor } from './plain-client.js';
+
+let service: Emulator;
+afterEach(() => service?.close());
+
+async function start(options: EmulatorOptions = {}): Promise<void> {
+  service = await startEmulator(options);
+}
+
+/** Sends bytes as they are and returns the status line. */
+function raw(text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(new URL(service.baseUrl).port), '127.0.0.1', () => socket.end(text));
+    let answer = '';
+    socket.setEncoding('latin1').on('data', (chunk) => {
+      answer += chunk;
+    });
+    socket.on('error', reject).on('close', () => resolve(answer.split('\r\n', 1)[0] ?? ''));
+  });
+}
+
+describe('requests', () => {
+  test('every request is recorded with method, path, query, headers and body', async () => {
+    await start();
+    await fetch(`${service.authUrl}/oauth/token?a=1&b=x+y&b=2`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-test': '7' },
+      body: '{"a":[1]}',
+    });
+    await fetch(`${service.authUrl}/nothing%20here`, { method: 'POST', body: 'plain text' });
+    await fetch(`${service.authUrl}/oauth/token`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{broken',
+    });
+    expect(service.requests).toMatchObject([
+      {
+        method: 'POST',
+        path: '/oauth/token',
+        query: { a: '1', b: ['x y', '2'] },
+        headers: { 'x-test': '7' },
+        body: { a: [1] },
+      },
+      { method: 'POST', path: '/nothing%20here', query: {}, body: 'plain text' },
+      { method: 'POST', path: '/oauth/token', body: '{broken' },
+    ]);
+    await fetch(authorizeUrl(service));
+    expect(service.requests[3]).toMatchObject({
+      method: 'GET',
+      path: '/oauth/authorize',
+      query: { state: 'some-state' },
+      body: undefined,
+    });
+    service.requests.length = 0;
+    await projects(service, 'x');
+    expect(service.requests).toMatchObject([{ path: '/api/v2/projects' }]);
+  });
+
+  test('keepRequests bounds how many are kept: the newest', async () => {
+    await start({ keepRequests: 10 });
+    for (let n = 0; n < 25; n += 1) await fetch(`${service.baseUrl}/${n}`);
+    expect(service.requests.length).toBeLessThanOrEqual(10);
+    expect(service.requests.at(-1)?.path).toBe('/24');
+    await service.close();
+    await start({ keepRequests: 0 });
+    await fetch(service.baseUrl);
+    expect(service.requests).toEqual([]);
+  });
+
+  test('log tells the outcome of each, and no secret', async () => {
+    const entries: LogEntry[] = [];
+    await start({ log: (entry) => entries.push(entry) });
+    const code = await codeFor(service);
+    await exchange(service, code);
+    service.fail('api', { reset: true });
+    await expect(projects(service, 'secret-token')).rejects.toThrow();
+    expect(entries.map(({ method, path, outcome }) => `${method} ${path} ${outcome}`)).toEqual([
+      'GET /oauth/authorize 200',
+      'POST /oauth/authorize 302',
+      'POST /oauth/token 200',
+      'GET /api/v2/projects reset',
+    ]);
+    for (const secret of [code, service.options.clientSecret, 'secret-token']) {
+      expect(JSON.stringify(entries)).not.toContain(secret);
+    }
+  });
+});
+
+describe('malformed requests get an answer and do no harm', () => {
+  test.each([
+    ['GET /oauth/authorize?client_id=%E0%A4%A HTTP/1.1\r\nHost: x\r\n\r\n', '400'],
+    ['GET /oauth/authorize?__proto__=1&constructor=2 HTTP/1.1\r\nHost: x\r\n\r\n', '400'],
+    ['GET /api/v2/projects?a=%ff HTTP/1.1\r\nHost: x\r\n\r\n', '401'],
+    ['GET /api/v2/%zz HTTP/1.1\r\nHost: [::::\r\n\r\n', '401'],
+    ['GET http://other.example/api/v2/projects HTTP/1.1\r\nHost: other.example\r\n\r\n', '404'],
+    ['OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n', '404'],
+    ['GET //oauth/authorize HTTP/1.1\r\nHost: x\r\n\r\n', '404'],
+    ['GET /oauth/../oauth/token HTTP/1.1\r\nHost: x\r\n\r\n', '404'],
+    ['GET /api/v2/projects HTTP/1.0\r\n\r\n', '401'],
+    ['GET /api/v2/projects HTTP/1.1\r\n\r\n', '400'],
+    ['PUT /oauth/authorize HTTP/1.1\r\nHost: x\r\n\r\n', '405'],
+    ['HEAD /oauth/authorize HTTP/1.1\r\nHost: x\r\n\r\n', '400'],
+    ['nonsense\r\n\r\n', '400'],
+    ['POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{', ''],
+  ])('%j', async (request, status) => {
+    await start();
+    const line = await raw(request.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
+    if (status !== '') expect(line).toContain(` ${status} `);
+    await tokensFor(service);
+  });
+
+  test('a body over 1 MiB is refused with 413', async () => {
+    await start();
+    const status = await new Promise((resolve, reject) => {
+      const headers = { 'content-type': 'application/json' };
+      const request = send(`${service.authUrl}/oauth/token`, { method: 'POST', headers }, (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      });
+      request.on('error', reject);
+      request.write(Buffer.alloc(1024 * 1024 + 1, ' '));
+    });
+    expect(status).toBe(413);
+    expect(service.requests).toMatchObject([{ path: '/oauth/token', body: undefined }]);
+    await tokensFor(service);
+  });
+
+  test('a client that leaves in the middle of its body is forgotten', async () => {
+    await start();
+    const socket = connect(Number(new URL(service.baseUrl).port), '127.0.0.1');
+    socket.write('POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"a"', () =>
+      socket.resetAndDestroy(),
+    );
+    await new Promise((resolve) => socket.once('close', resolve));
+    await tokensFor(service);
+    expect(service.requests.filter(({ path }) => path === '/oauth/token')).toHaveLength(1);
+  });
+});
+
+describe('listening', () => {
+  test('THREATS 54: it refuses to start under NODE_ENV=production', async () => {
+    vi.stubEnv('NODE_ENV', 'production');
+    try {
+      await expect(startEmulator()).rejects.toMatchObject({ name: 'EmulatorError', code: 'ERR_EMULATOR_PRODUCTION' });
+    } finally {
+      vi.unstubAllEnvs();
+    }
+  });
+
+  test.each(['0.0.0.0', '::', '192.168.1.5', 'example.com', '', '127.0.0.1.example.com', '[::1]', '128.0.0.1'])(
+    'THREATS 54: it refuses to start on the address %j',
+    async (host) => {
+      await expect(startEmulator({ host })).rejects.toMatchObject({ code: 'ERR_EMULATOR_OPTION', option: 'host' });
+    },
+  );
+
+  test('it answers on IPv4 and, where there is one, on IPv6 loopback, and nowhere else', async () => {
+    await start();
+    const { port } = new URL(service.baseUrl);
+    expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(404);
+    expect((await fetch(`http://localhost:${port}/`)).status).toBe(404);
+    const six = await fetch(`http://[::1]:${port}/`).then(
+      ({ status }) => status,
+      (error: Error) => (error.cause instanceof Error && 'code' in error.cause ? error.cause.code : error),
+    );
+    expect([404, 'EADDRNOTAVAIL', 'EAFNOSUPPORT']).toContain(six);
+  });
+
+  test.each(['localhost', '::1', '127.0.0.1'])('with host %s the addresses say so', async (host) => {
+    await start({ host });
+    expect(new URL(service.authUrl).hostname).toBe(host === '::1' ? '[::1]' : host);
+    await tokensFor(service);
+  });
+
+  test('a port that is taken is an error that says so', async () => {
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    const address = other.address();
+    const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
+    await expect(startEmulator({ port })).rejects.toThrow(`Port ${port} is taken.`);
+    await new Promise((resolve) => other.close(resolve));
+    await start({ port });
+    expect(new URL(service.authUrl).port).toBe(String(port));
+  });
+
+  test('close() ends idle connections at once, may be called twice, and frees the port', async () => {
+    await start();
+    const port = Number(new URL(service.authUrl).port);
+    const socket = connect(port, '127.0.0.1');
+    await new Promise((resolve) => socket.once('connect', resolve));
+    const ended = new Promise((resolve) => socket.once('close', resolve));
+    await Promise.all([service.close(), service.close()]);
+    await ended;
+    await start({ port });
+  });
+
+  test('with a certificate it speaks HTTPS', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'emulator-'));
+    const [keyFile, certFile] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+    const openssl = [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-nodes',
+      '-days',
+      '2',
+      '-subj',
+      '/CN=localhost',
+      '-keyout',
+      keyFile,
+      '-out',
+      certFile,
+    ];
+    execFileSync('openssl', openssl, { stdio: 'ignore' });
+    const https = { key: readFileSync(keyFile), cert: readFileSync(certFile) };
+    rmSync(folder, { recursive: true });
+    await start({ https, host: 'localhost' });
+    expect(service.authUrl).toMatch(/^https:\/\/localhost:\d+$/);
+    expect(service.enterpriseBaseUrl).toMatch(/^https:\/\/\{domain\}\.api\.localhost:\d+$/);
+    const status = await new Promise((resolve, reject) => {
+      secureGet(`${service.baseUrl}/api/v2/projects`, { ca: https.cert }, ({ statusCode }) => resolve(statusCode)).on(
+        'error',
+        reject,
+      );
+    });
+    expect(status).toBe(401);
+    expect(await service.approve(authorizeUrl(service))).toMatch(/callback\?code=/);
+    service.fail('api', { reset: true });
+    await expect(
+      new Promise((resolve, reject) => {
+        secureGet(`${service.baseUrl}/api/v2/projects`, { ca: https.cert }, resolve).on('error', reject);
+      }),
+    ).rejects.toThrow();
+  });
+});
+
+describe('options', () => {
+  const application = { redirectUrls: ['http://localhost:3000/callback'] };
+
+  test.each<[Record<string, unknown>, RegExp]>([
+    [{ prot: 1 }, /unknown key "prot"\. Known are: port, host/],
+    [{ port: '4000' }, /^port must be a whole number from 0 to 65535, but it is '4000'/],
+    [{ port: 70_000 }, /^port must be/],
+    [{ accessTokenLifetime: 0 }, /^accessTokenLifetime must be/],
+    [{ accessTokenLifetime: 1.5 }, /^accessTokenLifetime must be/],
+    [{ codeLifetime: -1 }, /^codeLifetime must be/],
+    [
+      { refreshTokenReuse: 'never' },
+      /^refreshTokenReuse must be one of 'refuse', 'revoke', 'grace', but it is 'never'/,
+    ],
+    [{ codeReuse: 'grace' }, /^codeReuse must be one of/],
+    [{ concurrency: 0 }, /^concurrency must be/],
+    [{ clock: 5 }, /^clock must be a function/],
+    [{ seed: 5 }, /^seed must be a non-empty string/],
+    [{ log: 'yes' }, /^log must be a function/],
+    [{ scopes: ['project'] }, /^scopes must be an object/],
+    [{ applications: [] }, /^applications must be a list with at least one item/],
+    [{ applications: [{}] }, /^applications\[0\]\.redirectUrls must be a list/],
+    [
+      { applications: [{ redirectUrls: [] }] },
+      /^applications\[0\]\.redirectUrls must be a list with at least one item/,
+    ],
+    [
+      { applications: [{ redirectUrls: ['/callback'] }] },
+      /^applications\[0\]\.redirectUrls\[0\] must be an absolute URL/,
+    ],
+    [{ applications: [{ redirectUrls: ['http://localhost/#x'] }] }, /without a fragment/],
+    [{ applications: [{ redirectUrls: ['javascript:alert(1)'] }] }, /must be an absolute URL/],
+    [{ applications: [{ ...application, clientId: 'x' }] }, /applications\[0\] has the unknown key "clientId"/],
+    [{ applications: [{ ...application, clientID: '' }] }, /^applications\[0\]\.clientID must be a non-empty string/],
+    [{ users: [] }, /^users must be a list with at least one item/],
+    [{ users: [{ name: 'Ada' }] }, /^users\[0\]\.id must be a non-empty string, but it is missing/],
+    [{ users: [{ id: '1', name: 'Ada', domain: 'a.b' }] }, /^users\[0\]\.domain must be one DNS label/],
+    [{ users: [{ id: '1', name: 'Ada', projects: [7] }] }, /^users\[0\]\.projects\[0\] must be an object/],
+    [
+      { routes: [{ method: 'get', path: '/x', handler: () => 1 }] },
+      /^routes\[0\]\.method must be an HTTP method in capitals/,
+    ],
+    [{ routes: [{ method: 'GET', path: '/api/v2/x', handler: () => 1 }] }, /^routes\[0\]\.path must be a path below/],
+    [{ routes: [{ method: 'GET', path: '/x' }] }, /^routes\[0\]\.handler must be a function/],
+    [{ https: {} }, /^https\.key must be PEM text/],
+    [{ https: { key: 'x', cert: 'y' } }, /^https must hold a private key/],
+  ])('%j is refused with a message that says what is expected', async (options, message) => {
+    await expect(Reflect.apply(startEmulator, undefined, [options])).rejects.toThrow(message);
+  });
+
+  test('a wrong secret is not shown in the message', async () => {
+    const secret = ['hush-hush'];
+    const options = { applications: [{ ...application, clientSecret: secret }] };
+    const failure: Error = await Reflect.apply(startEmulator, undefined, [options]).catch((error: Error) => error);
+    expect(failure.message).toContain('applications[0].clientSecret must be a non-empty string');
+    expect(failure.message).not.toContain('hush');
+  });
+
+  test('undefined is as if an option were left out', async () => {
+    await start({ port: undefined, applications: undefined, accessTokenLifetime: undefined, seed: undefined });
+    expect(Object.keys(service.options)).toEqual([
+      'authUrl',
+      'baseUrl',
+      'enterpriseBaseUrl',
+      'clientID',
+      'clientSecret',
+    ]);
+  });
+
+  test('with scopes, only those are known, and the consent page shows their words', async () => {
+    await start({ scopes: { glossary: 'Read your glossaries' } });
+    expect(await (await fetch(authorizeUrl(service, { scope: 'glossary' }))).text()).toContain('Read your glossaries');
+    const response = await fetch(authorizeUrl(service, { scope: 'glossary project' }), { redirect: 'manual' });
+    expect(response.headers.get('location')).toContain('error=invalid_scope');
+  });
+
+  test('register() adds redirect URLs to a known application, or another application', async () => {
+    await start();
+    const { clientID } = service.options;
+    const extended = service.register({ clientID, redirectUrls: ['http://localhost:8080/cb'] });
+    expect(extended.redirectUrls).toEqual(['http://localhost:3000/callback', 'http://localhost:8080/cb']);
+    expect(extended.clientSecret).toBe(service.options.clientSecret);
+    expect(service.register({ clientID: 'mine', clientSecret: 'my-secret', name: 'Mine', ...application })).toEqual({
+      clientID: 'mine',
+      clientSecret: 'my-secret',
+      name: 'Mine',
+      ...application,
+    });
+    expect(service.applications.map((one) => one.clientID)).toEqual([clientID, 'mine']);
+    expect(() => service.register({ clientID, clientSecret: 'another', ...application })).toThrow(
+      /clientSecret must be left out/,
+    );
+  });
+});
