@@ -55,7 +55,7 @@ export function errorPage(status: number, error: string, description: string): R
     'This request cannot be answered',
     html`<h1>This request cannot be answered</h1>
 <p>${description}</p>
-<p class="soft">Nobody was sent back to the application, because the request does not prove to be its own. <code>${error}</code></p>`,
+<p class="soft">So you cannot be sent back to the application. Start again from there. <code>${error}</code></p>`,
   );
 }
 

@@ -40,10 +40,10 @@ legend, h2 { padding: 0; margin: 0 0 8px; font-size: .875rem; font-weight: 600; 
 .user:has(:focus-visible), button:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 .user input:focus { outline: none; }
 ul { list-style: none; margin: 0 0 20px; padding: 0; border: 1px solid var(--line); border-radius: 10px; }
-li { padding: 10px 14px; }
+li { display: flex; align-items: center; justify-content: space-between; gap: 12px; padding: 10px 14px; }
 li + li { border-top: 1px solid var(--line); }
 code {
-  padding: 1px 6px; border-radius: 5px; background: var(--code); color: var(--soft);
+  flex: none; max-width: 60%; padding: 1px 6px; border-radius: 5px; background: var(--code); color: var(--soft);
   font: .8125rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace;
 }
 .choice { display: grid; grid-template-columns: 1fr 1fr; gap: 12px; margin-bottom: 16px; }
@@ -54,6 +54,6 @@ button {
 button:hover { border-color: var(--soft); }
 button.approve { background: var(--accent); border-color: var(--accent); color: var(--on-accent); }
 button.approve:hover { background: var(--accent-over); border-color: var(--accent-over); }
-form > p:last-child { margin: 0; }
+main > p:last-child, form > p:last-child { margin: 0; }
 @media (max-width: 480px) { main { padding: 24px 20px; } }
 `;
