@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 
 /** The global `FormData`, or that of any copy of undici. */
@@ -41,7 +40,7 @@ export interface EncodedForm {
  * @see RFC 7578
  */
 export function encodeForm(form: FormDataLike): EncodedForm {
-  const boundary = `form-${randomBytes(18).toString('hex')}`;
+  const boundary = `form-${crypto.randomUUID()}`;
   const parts = [...form.entries()].map(([name, value]) => ({
     head: Buffer.from(headOf(boundary, name, value)),
     value: contentOf(value),

@@ -1,6 +1,6 @@
 import type { LookupAddress, LookupOptions } from 'node:dns';
 import { lookup } from 'node:dns';
-import type { Dispatcher } from 'undici';
+import { Agent, type Dispatcher } from 'undici';
 
 /** Most connections to one origin; further requests wait for a free one, within their own limit of time. */
 const CONNECTIONS_PER_ORIGIN = 256;
@@ -14,9 +14,8 @@ const LOOPBACK: readonly LookupAddress[] = [
 
 type LookupCallback = (fault: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void;
 
-/** A keep-alive pool of our own. undici is loaded here, when the first request is made, and not before. */
-export async function createConnectionPool(): Promise<Dispatcher> {
-  const { Agent } = await import('undici');
+/** A keep-alive pool of our own. This module is to be loaded when the first request is made: undici takes its time. */
+export function createConnectionPool(): Dispatcher {
   return new Agent({
     connections: CONNECTIONS_PER_ORIGIN,
     connect: { lookup: lookupHost, timeout: CONNECT_TIMEOUT_MS },

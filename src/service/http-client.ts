@@ -1,5 +1,4 @@
 import type { Dispatcher } from 'undici';
-import { createConnectionPool } from './connection-pool.js';
 import { Deadlines } from './deadlines.js';
 import type { HttpRequest, HttpResponse, HttpStream, HttpStreamRequest } from './http.js';
 import { exchangeStreamed } from './streamed-answer.js';
@@ -68,10 +67,13 @@ export class HttpClient {
   }
 
   #start(): Promise<Dispatcher> {
-    this.#starting ??= createConnectionPool().then((dispatcher) => {
-      this.#dispatcher = dispatcher;
-      return dispatcher;
-    });
+    this.#starting ??= this.#createPool();
     return this.#starting;
+  }
+
+  async #createPool(): Promise<Dispatcher> {
+    const { createConnectionPool } = await import('./connection-pool.js');
+    this.#dispatcher = createConnectionPool();
+    return this.#dispatcher;
   }
 }

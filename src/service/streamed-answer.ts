@@ -1,6 +1,6 @@
-import { pipeline, Readable, type Transform } from 'node:stream';
+import { pipeline, Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { type ContentEncoding, createDecoder, decodedHeaders, decodingError } from './content-encoding.js';
+import { type ContentEncoding, decodedHeaders } from './content-encoding.js';
 import type { Deadlines } from './deadlines.js';
 import { Exchange } from './exchange.js';
 import type { HttpHeaders, HttpStream, HttpStreamRequest } from './http.js';
@@ -23,7 +23,7 @@ export function exchangeStreamed(
 
 /** Passes the body on as fast as it is read and no faster. */
 class StreamedAnswer extends Exchange {
-  readonly #resolve: (stream: HttpStream) => void;
+  readonly #resolve: (stream: HttpStream | Promise<HttpStream>) => void;
   readonly #reject: (error: unknown) => void;
   readonly #limitsSilence: boolean;
   readonly #bodyError: (error: unknown) => unknown;
@@ -34,7 +34,7 @@ class StreamedAnswer extends Exchange {
   constructor(
     request: HttpStreamRequest,
     deadlines: Deadlines,
-    resolve: (stream: HttpStream) => void,
+    resolve: (stream: HttpStream | Promise<HttpStream>) => void,
     reject: (error: unknown) => void,
   ) {
     super(request, deadlines);
@@ -56,7 +56,9 @@ class StreamedAnswer extends Exchange {
     if (encoding === 'identity') {
       this.#resolve({ status, headers, body: this.#body });
     } else {
-      this.#resolve({ status, headers: decodedHeaders(headers), body: this.#decoded(this.#body, encoding) });
+      this.#resolve(
+        this.#decoded(this.#body, encoding).then((body) => ({ status, headers: decodedHeaders(headers), body })),
+      );
     }
   }
 
@@ -84,12 +86,10 @@ class StreamedAnswer extends Exchange {
     this.#body?.destroy(seen instanceof Error ? seen : new TransportError('aborted', true));
   }
 
-  #decoded(body: Readable, encoding: ContentEncoding): Readable {
-    const decoder = createDecoder(encoding);
-    translateErrors(decoder, (fault) => this.#bodyError(fault));
-    return pipeline(body, decoder, () => {});
+  async #decoded(body: Readable, encoding: ContentEncoding): Promise<Readable> {
+    const { createDecoder } = await import('./decoding.js');
+    return pipeline(body, createDecoder(encoding, this.#bodyError), () => {});
   }
-
   #pause(): void {
     this.#paused = true;
     this.controller?.pause();
@@ -103,17 +103,4 @@ class StreamedAnswer extends Exchange {
     if (this.#limitsSilence) this.deadlines.extend(this, this.request.timeoutMs);
     this.controller?.resume();
   }
-}
-
-/**
- * Has a decoder fail with our own error for damaged data, rather than with zlib's. Errors that were passed on to it
- * from the body have been translated already.
- */
-function translateErrors(decoder: Transform, bodyError: (error: unknown) => unknown): void {
-  const destroy = decoder._destroy;
-  decoder._destroy = (fault, callback) => {
-    const isOfZlib = fault !== null && 'errno' in fault && 'code' in fault && String(fault.code).startsWith('Z_');
-    const seen = isOfZlib ? bodyError(decodingError(fault)) : fault;
-    destroy.call(decoder, seen instanceof Error ? seen : null, callback);
-  };
 }

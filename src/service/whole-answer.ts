@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { type ContentEncoding, decode, decodedHeaders } from './content-encoding.js';
+import { type ContentEncoding, decodedHeaders } from './content-encoding.js';
 import type { Deadlines } from './deadlines.js';
 import { Exchange } from './exchange.js';
 import type { HttpHeaders, HttpRequest, HttpResponse } from './http.js';
@@ -70,6 +70,8 @@ class WholeAnswer extends Exchange {
   }
 
   async #decoded(encoded: Buffer, encoding: ContentEncoding): Promise<HttpResponse> {
+    // Loaded when it is needed: zlib takes its time, and most answers come without.
+    const { decode } = await import('./decoding.js');
     const body = await decode(encoded, encoding, this.request.maxBytes);
     return { status: this.#status, headers: decodedHeaders(this.#headers), body };
   }
