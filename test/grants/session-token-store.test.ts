@@ -3,9 +3,16 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
+import connectPgSimple from 'connect-pg-simple';
+import { RedisStore } from 'connect-redis';
 import session from 'express-session';
-import { afterEach, expect, it, vi } from 'vitest';
+import pg from 'pg';
+import { createClient } from 'redis';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { tokenStoreChecks } from '../../src/grants/conformance.js';
 import { type SessionStoreLike, sessionTokenStore } from '../../src/grants/session-token-store.js';
+import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.js';
+import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text', future: { field: [1, 'two'] } };
 
@@ -116,14 +123,82 @@ it('names what is wrong at creation', () => {
   }
 });
 
-it('works over session-file-store, with its retries and its logging left as they are', async () => {
+const folders: string[] = [];
+
+async function fileStore(options: object = {}): Promise<{ store: SessionStoreLike; folder: string }> {
   const folder = await mkdtemp(join(tmpdir(), 'grants-'));
+  folders.push(folder);
   const FileStore = sessionFileStore(session);
-  const store = sessionTokenStore(new FileStore({ path: folder, reapInterval: -1, logFn: () => undefined }));
-  await store.set('id', grant);
-  expect(await store.get('id')).toEqual(grant);
-  expect(await readdir(folder)).toEqual(['oauth-app-grant.id.json']);
-  await store.delete('id');
-  expect(await store.get('id')).toBeUndefined();
-  await rm(folder, { recursive: true });
+  return { store: new FileStore({ path: folder, reapInterval: -1, logFn: () => undefined, ...options }), folder };
+}
+
+afterAll(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true }))));
+
+function checkAll(createStore: () => SessionStoreLike | Promise<SessionStoreLike>): void {
+  for (const { name, run } of tokenStoreChecks(async () => sessionTokenStore(await createStore()))) it(name, run);
+}
+
+describe('over the MemoryStore of express-session', () => checkAll(() => new session.MemoryStore()));
+
+describe('over session-file-store', () => {
+  checkAll(async () => (await fileStore({ retries: 0 })).store);
+
+  it('makes a file for each grant, and finds a missing one with its retries left as they are', async () => {
+    const { store, folder } = await fileStore();
+    const tokens = sessionTokenStore(store);
+    await tokens.set('id', grant);
+    expect(await readdir(folder)).toEqual(['oauth-app-grant.id.json']);
+    await tokens.delete('id');
+    expect(await tokens.get('id')).toBeUndefined();
+  });
+});
+
+describe.skipIf(!hasRedis())('over connect-redis', () => {
+  let redis: RedisServer;
+  let client: ReturnType<typeof createClient>;
+
+  beforeAll(async () => {
+    redis = await startRedis();
+    client = createClient({ url: redis.url });
+    await client.connect();
+  });
+  afterAll(async () => {
+    client.destroy();
+    await redis.stop();
+  });
+
+  checkAll(() => new RedisStore({ client }));
+
+  it('lets Redis end the grant after its time to live', async () => {
+    await sessionTokenStore(new RedisStore({ client }), { ttl: 100 }).set('id', grant);
+    expect(await client.ttl('sess:oauth-app-grant.id')).toBeOneOf([99, 100]);
+  });
+});
+
+describe.skipIf(!hasPostgres())('over connect-pg-simple', () => {
+  let postgres: PostgresServer;
+  let pool: pg.Pool;
+  let store: SessionStoreLike;
+
+  beforeAll(async () => {
+    postgres = await startPostgres();
+    pool = new pg.Pool({ connectionString: postgres.connectionString });
+    const PgStore = connectPgSimple(session);
+    store = new PgStore({ pool, createTableIfMissing: true, pruneSessionInterval: false });
+  });
+  afterAll(async () => {
+    await pool.end();
+    await postgres.stop();
+  });
+
+  checkAll(() => store);
+
+  it('lets the table end the grant after its time to live', async () => {
+    await sessionTokenStore(store, { ttl: 100 }).set('id', grant);
+    const { rows } = await pool.query(
+      "SELECT expire > now() + interval '90 s' AND expire < now() + interval '110 s' AS good FROM session WHERE sid = $1",
+      ['oauth-app-grant.id'],
+    );
+    expect(rows).toEqual([{ good: true }]);
+  });
 });
