@@ -6,6 +6,9 @@ import { TransportError, type TransportFault, transportError } from './transport
 
 type Controller = Pick<Dispatcher.DispatchController, 'abort' | 'pause' | 'resume'>;
 
+/** Hands an exchange to a dispatcher. */
+export type Dispatch = (options: Dispatcher.DispatchOptions, exchange: Exchange) => void;
+
 /**
  * One request and its answer, as undici's dispatchers report on it.
  *
@@ -41,7 +44,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler, Expiring {
   }
 
   /** Sends the request. To be called once. */
-  start(dispatcher: Dispatcher): void {
+  start(dispatch: Dispatch): void {
     const { signal, timeoutMs } = this.request;
     if (signal?.aborted) {
       this.fail('aborted');
@@ -50,7 +53,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler, Expiring {
     signal?.addEventListener('abort', this);
     this.deadlines.add(this, timeoutMs);
     try {
-      dispatcher.dispatch(dispatchOptions(this.request), this);
+      dispatch(dispatchOptions(this.request), this);
     } catch (fault) {
       this.onResponseError(undefined, fault);
     }

@@ -1,5 +1,7 @@
 import type { Dispatcher } from 'undici';
 import { Deadlines } from './deadlines.js';
+import { EitherHandler } from './either-handler.js';
+import type { Dispatch } from './exchange.js';
 import type { HttpRequest, HttpResponse, HttpStream, HttpStreamRequest } from './http.js';
 import { exchangeStreamed } from './streamed-answer.js';
 import { TransportError } from './transport-error.js';
@@ -18,14 +20,14 @@ export interface HttpClientOptions {
  */
 export class HttpClient {
   readonly #deadlines = new Deadlines();
-  readonly #ownsDispatcher: boolean;
-  #dispatcher: Dispatcher | undefined;
-  #starting: Promise<Dispatcher> | undefined;
+  #dispatch: Dispatch | undefined;
+  #starting: Promise<Dispatch> | undefined;
+  #pool: Dispatcher | undefined;
   #closing: Promise<void> | undefined;
 
   constructor({ dispatcher }: HttpClientOptions = {}) {
-    this.#dispatcher = dispatcher;
-    this.#ownsDispatcher = dispatcher === undefined;
+    if (dispatcher === undefined) return;
+    this.#dispatch = (options, exchange) => dispatcher.dispatch(options, new EitherHandler(exchange));
   }
 
   /** Requests in flight. */
@@ -40,8 +42,8 @@ export class HttpClient {
    */
   send(request: HttpRequest): Promise<HttpResponse> {
     if (this.#closing !== undefined) return Promise.reject(new TransportError('closed', false));
-    if (this.#dispatcher !== undefined) return exchangeWhole(this.#dispatcher, request, this.#deadlines);
-    return this.#start().then((dispatcher) => exchangeWhole(dispatcher, request, this.#deadlines));
+    if (this.#dispatch !== undefined) return exchangeWhole(this.#dispatch, request, this.#deadlines);
+    return this.#start().then((dispatch) => exchangeWhole(dispatch, request, this.#deadlines));
   }
 
   /**
@@ -51,8 +53,8 @@ export class HttpClient {
    */
   stream(request: HttpStreamRequest): Promise<HttpStream> {
     if (this.#closing !== undefined) return Promise.reject(new TransportError('closed', false));
-    if (this.#dispatcher !== undefined) return exchangeStreamed(this.#dispatcher, request, this.#deadlines);
-    return this.#start().then((dispatcher) => exchangeStreamed(dispatcher, request, this.#deadlines));
+    if (this.#dispatch !== undefined) return exchangeStreamed(this.#dispatch, request, this.#deadlines);
+    return this.#start().then((dispatch) => exchangeStreamed(dispatch, request, this.#deadlines));
   }
 
   /** Lets the requests in flight end, and frees the connections of our own pool. Later requests are refused. */
@@ -62,18 +64,20 @@ export class HttpClient {
   }
 
   async #closeOwn(): Promise<void> {
-    const dispatcher = await this.#starting;
-    if (this.#ownsDispatcher) await dispatcher?.close();
+    await this.#starting;
+    await this.#pool?.close();
   }
 
-  #start(): Promise<Dispatcher> {
+  #start(): Promise<Dispatch> {
     this.#starting ??= this.#createPool();
     return this.#starting;
   }
 
-  async #createPool(): Promise<Dispatcher> {
+  async #createPool(): Promise<Dispatch> {
     const { createConnectionPool } = await import('./connection-pool.js');
-    this.#dispatcher = createConnectionPool();
-    return this.#dispatcher;
+    const pool = createConnectionPool();
+    this.#pool = pool;
+    this.#dispatch = (options, exchange) => pool.dispatch(options, exchange);
+    return this.#dispatch;
   }
 }

@@ -1,8 +1,7 @@
 import { pipeline, Readable } from 'node:stream';
-import type { Dispatcher } from 'undici';
 import { type ContentEncoding, decodedHeaders } from './content-encoding.js';
 import type { Deadlines } from './deadlines.js';
-import { Exchange } from './exchange.js';
+import { type Dispatch, Exchange } from './exchange.js';
 import type { HttpHeaders, HttpStream, HttpStreamRequest } from './http.js';
 import { TransportError } from './transport-error.js';
 
@@ -12,12 +11,12 @@ import { TransportError } from './transport-error.js';
  * @throws TransportError
  */
 export function exchangeStreamed(
-  dispatcher: Dispatcher,
+  dispatch: Dispatch,
   request: HttpStreamRequest,
   deadlines: Deadlines,
 ): Promise<HttpStream> {
   return new Promise((resolve, reject) => {
-    new StreamedAnswer(request, deadlines, resolve, reject).start(dispatcher);
+    new StreamedAnswer(request, deadlines, resolve, reject).start(dispatch);
   });
 }
 

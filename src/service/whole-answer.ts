@@ -1,7 +1,6 @@
-import type { Dispatcher } from 'undici';
 import { type ContentEncoding, decodedHeaders } from './content-encoding.js';
 import type { Deadlines } from './deadlines.js';
-import { Exchange } from './exchange.js';
+import { type Dispatch, Exchange } from './exchange.js';
 import type { HttpHeaders, HttpRequest, HttpResponse } from './http.js';
 
 const NOTHING = Buffer.alloc(0);
@@ -11,13 +10,9 @@ const NOTHING = Buffer.alloc(0);
  *
  * @throws TransportError
  */
-export function exchangeWhole(
-  dispatcher: Dispatcher,
-  request: HttpRequest,
-  deadlines: Deadlines,
-): Promise<HttpResponse> {
+export function exchangeWhole(dispatch: Dispatch, request: HttpRequest, deadlines: Deadlines): Promise<HttpResponse> {
   return new Promise((resolve, reject) => {
-    new WholeAnswer(request, deadlines, resolve, reject).start(dispatcher);
+    new WholeAnswer(request, deadlines, resolve, reject).start(dispatch);
   });
 }
 

@@ -280,6 +280,31 @@ describe('a dispatcher of the user', () => {
     await dispatcher.close();
   });
 
+  test('may be that of another undici, such as the one built into Node', async () => {
+    await fetch('data:,');
+    const dispatcher: Dispatcher = Reflect.get(globalThis, Symbol.for('undici.globalDispatcher.1'));
+    const own = new HttpClient({ dispatcher });
+    server.next(faulty.raw('HTTP/1.1 200 OK\r\nX-A: b\r\nx-a: c\r\ncontent-length: 2\r\n\r\n{}'));
+    expect(await own.send(request())).toMatchObject({
+      status: 200,
+      headers: { 'x-a': ['b', 'c'] },
+      body: Buffer.from('{}'),
+    });
+    await expect(own.send(request({ origin: await faulty.refusingOrigin() }))).rejects.toMatchObject({
+      kind: 'connect',
+      left: false,
+    });
+    server.next(faulty.reset());
+    await expect(own.send(request({ method: 'POST' }))).rejects.toMatchObject({ kind: 'reset', left: true });
+    server.next(faulty.hang());
+    await expect(own.send(request({ timeoutMs: 40 }))).rejects.toMatchObject({ kind: 'timeout', left: true });
+    server.next(faulty.huge(3e6));
+    const { body } = await own.stream({ ...request(), timeoutCovers: 'silence' });
+    let length = 0;
+    for await (const chunk of body) length += chunk.length;
+    expect(length).toBeGreaterThanOrEqual(3e6);
+  });
+
   test.each<[string, Dispatcher.Dispatch]>([
     [
       'throws',
