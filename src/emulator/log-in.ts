@@ -11,8 +11,7 @@ export interface Agent<Answer extends AgentAnswer> {
 /** As much of a supertest response as is needed. */
 export interface AgentAnswer {
   readonly status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: it is what superagent declares, and any narrower type would refuse its responses.
-  readonly headers: any;
+  readonly headers: unknown;
 }
 
 /** How to log in through an application. */
