@@ -1,0 +1,64 @@
+/** One answer, with its body read. */
+export interface Page {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly url: string;
+  readonly text: string;
+  /** The body, parsed. */
+  readonly json: () => ReturnType<typeof JSON.parse>;
+}
+
+interface Visit {
+  readonly method?: string;
+  readonly headers?: Record<string, string>;
+  readonly body?: string;
+}
+
+/** As much of a browser as logins need: cookies by host and port, and redirects that are followed or not. */
+export class Browser {
+  readonly #jars = new Map<string, Map<string, string>>();
+
+  /** One request; redirects are not followed. */
+  async visit(url: string, { method = 'GET', headers = {}, body }: Visit = {}): Promise<Page> {
+    const { host } = new URL(url);
+    const jar = this.cookies(url);
+    const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join('; ');
+    const response = await fetch(url, {
+      method,
+      redirect: 'manual',
+      headers: { accept: 'text/html', ...(cookie ? { cookie } : {}), ...headers },
+      ...(body === undefined ? {} : { body }),
+    });
+    for (const line of response.headers.getSetCookie()) this.#keep(host, line);
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, url, text, json: () => JSON.parse(text) };
+  }
+
+  /** Follows redirects from a page for as long as they stay on its own host. */
+  async settle(page: Page): Promise<Page> {
+    let current = page;
+    for (let hops = 0; hops < 10 && current.status >= 300 && current.status < 400; hops++) {
+      const next = new URL(current.headers.get('location') ?? '', current.url);
+      if (next.host !== new URL(page.url).host) return current;
+      current = await this.visit(next.href);
+    }
+    return current;
+  }
+
+  /** The cookies that a URL's host has set. */
+  cookies(url: string): Map<string, string> {
+    const { host } = new URL(url);
+    const jar = this.#jars.get(host) ?? new Map<string, string>();
+    this.#jars.set(host, jar);
+    return jar;
+  }
+
+  #keep(host: string, line: string): void {
+    const [pair = '', ...attributes] = line.split(';');
+    const name = pair.slice(0, pair.indexOf('='));
+    const jar = this.#jars.get(host) ?? new Map<string, string>();
+    if (attributes.some((attribute) => /^\s*max-age=0$/i.test(attribute))) jar.delete(name);
+    else jar.set(name, pair.slice(pair.indexOf('=') + 1));
+    this.#jars.set(host, jar);
+  }
+}

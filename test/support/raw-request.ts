@@ -1,0 +1,30 @@
+import { once } from 'node:events';
+import { type IncomingHttpHeaders, request } from 'node:http';
+
+/** An answer to a request that went out exactly as it was written. */
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+/** What `fetch` would change or refuse: the path as it is, any method, any header. */
+export interface RawOptions {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** One request whose path is sent byte for byte. No redirects, no cookies of its own. */
+export async function rawRequest(
+  origin: string,
+  path: string,
+  { method = 'GET', headers = {} }: RawOptions = {},
+): Promise<RawAnswer> {
+  const { hostname, port } = new URL(origin);
+  const outgoing = request({ hostname, port, path, method, headers: { accept: 'text/html', ...headers } });
+  outgoing.end();
+  const [incoming] = await once(outgoing, 'response');
+  let text = '';
+  for await (const chunk of incoming.setEncoding('utf8')) text += chunk;
+  return { status: incoming.statusCode, headers: incoming.headers, text };
+}
