@@ -99,13 +99,15 @@ function checked(registration: unknown, option: string): Registration {
   };
 }
 
-// A fragment may not stand in a redirect URL (RFC 6749, 3.1.2), and a script or data URL would run in the service's page.
+// A fragment may not stand in a redirect URL (RFC 6749, 3.1.2), nothing but ASCII in a Location header, and a script or data URL would
+// run in the service's page.
 function redirectUrl(option: string, value: unknown): string {
   const url = text(option, value);
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   const harmful = /^(javascript|data|vbscript|blob|about|file):$/;
-  if (parsed === undefined || url.includes('#') || harmful.test(parsed.protocol)) {
-    refuse(option, 'an absolute URL without a fragment, such as http://localhost:3000/callback', value);
+  const isAscii = /^[\x21-\x7e]+$/.test(url);
+  if (parsed === undefined || !isAscii || url.includes('#') || harmful.test(parsed.protocol)) {
+    refuse(option, 'an absolute URL in ASCII without a fragment, such as http://localhost:3000/callback', value);
   }
   integer(`${option} (length)`, url.length, 1, 2000);
   return url;

@@ -59,7 +59,8 @@ function decided(request: AuthorizationRequest, form: Query, { users, codes }: A
   if (decision === 'decline') return sentBack(redirectUri, { error: 'access_denied', state });
   if (decision !== 'approve')
     return errorPage(400, 'invalid_request', 'The field decision must be approve or decline.');
-  const user = users.find(single(form, 'user') ?? '');
+  // The first one is chosen on the page from the start, so that is who a form without the field stands for.
+  const user = Object.hasOwn(form, 'user') ? users.find(single(form, 'user') ?? '') : users.first();
   if (user === undefined) return errorPage(400, 'invalid_request', 'The field user must be the id of a user.');
   const approval = { clientID: application.clientID, redirectUri, userId: user.id, scopes, challenge };
   return sentBack(redirectUri, { code: codes.issue(approval), state });

@@ -40,7 +40,7 @@ export interface GrantsSetting {
 }
 
 // The grants that were refreshed longest ago go first beyond this, so that a soak of millions of logins stays within its memory.
-const maxGrants = 200_000;
+const maxGrants = 100_000;
 
 /**
  * What users have granted, and the tokens that follow from it.

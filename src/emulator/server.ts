@@ -51,7 +51,17 @@ async function exchange(request: IncomingMessage, response: ServerResponse, sett
 function finish(response: ServerResponse, outcome: Outcome, method: string): void {
   if (outcome === 'hang') return;
   if (outcome === 'reset') reset(response);
-  else write(response, outcome, { head: method === 'HEAD' });
+  else writeSafely(response, outcome, method === 'HEAD');
+}
+
+// What a route of a test returns may have headers or a status that HTTP does not have.
+function writeSafely(response: ServerResponse, reply: Reply, head: boolean): void {
+  try {
+    write(response, reply, { head });
+  } catch (error) {
+    if (response.headersSent) response.destroy();
+    else write(response, handlerFailed(error), { head });
+  }
 }
 
 // A socket under TLS cannot send a reset by itself; there the connection just ends.

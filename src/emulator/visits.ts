@@ -66,8 +66,11 @@ export function visits(users: Users, authUrl: string): Visits {
   };
 }
 
-function isConsent(url: URL, authUrl: string): boolean {
-  return url.origin === authUrl && url.pathname === '/oauth/authorize';
+// An application may call the service by another of its loopback names than `authUrl` does.
+function isConsent({ protocol, hostname, port, pathname }: URL, authUrl: string): boolean {
+  const service = new URL(authUrl);
+  const isLoopback = hostname === service.hostname || /^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname);
+  return isLoopback && protocol === service.protocol && port === service.port && pathname === '/oauth/authorize';
 }
 
 /**

@@ -143,6 +143,17 @@ describe('routes that a test adds', () => {
     expect((await projects(service, token)).status).toBe(200);
   });
 
+  test.each([
+    { status: 99 },
+    { status: 200, headers: { 'a b': 'c' } },
+    { status: 200, headers: { a: 'b\nc' } },
+    { body: 1n },
+  ])('the impossible answer %# is a 500, and the service goes on', async (result) => {
+    const token = await start({ routes: [{ method: 'GET', path: '/made', handler: () => result }] });
+    expect((await api(token, '/made')).status).toBe(500);
+    expect((await projects(service, token)).status).toBe(200);
+  });
+
   test('a route of one’s own comes before the one that is always there', async () => {
     const token = await start({ routes: [{ method: 'GET', path: '/projects', handler: () => ({ data: [] }) }] });
     expect(await (await projects(service, token)).json()).toEqual({ data: [] });

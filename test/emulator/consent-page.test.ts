@@ -75,7 +75,8 @@ describe('the form', () => {
       [{ ...fields, user: '1', decision: 'approve', redirect_uri: 'http://evil.example/' }, 400],
       [{ ...fields, user: '1', decision: 'approve', client_id: 'x' }, 400],
       [{ ...fields, user: '9', decision: 'approve' }, 400],
-      [{ ...fields, decision: 'approve' }, 400],
+      [{ ...fields, user: '', decision: 'approve' }, 400],
+      [{ ...fields, decision: 'approve' }, 302],
       [{ ...fields, user: '1', decision: 'maybe' }, 400],
       [{ ...fields, user: '1' }, 400],
     ] as const;

@@ -63,6 +63,11 @@ describe('approve()', () => {
     );
   });
 
+  test('takes the service by another of its loopback names', async () => {
+    const url = authorizeUrl(service).replace('127.0.0.1', 'localhost');
+    expect(await service.approve(url)).toContain('?code=');
+  });
+
   test('takes no other URL and no unknown user', async () => {
     await expect(service.approve('http://127.0.0.1:1/oauth/authorize')).rejects.toThrow(
       /must be an authorization request to/,

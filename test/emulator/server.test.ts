@@ -277,6 +277,8 @@ describe('options', () => {
       /^applications\[0\]\.redirectUrls\[0\] must be an absolute URL/,
     ],
     [{ applications: [{ redirectUrls: ['http://localhost/#x'] }] }, /without a fragment/],
+    [{ applications: [{ redirectUrls: ['http://localhost/ä'] }] }, /must be an absolute URL in ASCII/],
+    [{ applications: [{ redirectUrls: ['http://localhost/\r\nx: y'] }] }, /must be an absolute URL in ASCII/],
     [{ applications: [{ redirectUrls: ['javascript:alert(1)'] }] }, /must be an absolute URL/],
     [{ applications: [{ ...application, clientId: 'x' }] }, /applications\[0\] has the unknown key "clientId"/],
     [{ applications: [{ ...application, clientID: '' }] }, /^applications\[0\]\.clientID must be a non-empty string/],
