@@ -28,9 +28,13 @@ export class BackOffs {
 
   /** Leaves the key alone for its next moment, and returns how long that is. @param askedMs What the service asked for; counts within 1 s to 30 s. */
   lengthen(key: string, now: number, askedMs?: number): number {
-    const step = (this.#entries.get(key)?.step ?? 0) + 1;
-    const growing = FIRST_MS * 2 ** Math.min(step - 1, 10);
-    const ms = Math.min(Math.max(askedMs ?? growing, FIRST_MS), LONGEST_MS);
+    this.#forgetSpent(now);
+    const former = this.#entries.get(key);
+    const leftMs = this.remainingMs(key, now);
+    // What fails together is one failure: the moment grows once.
+    const step = leftMs > 0 ? (former?.step ?? 1) : (former?.step ?? 0) + 1;
+    const growing = leftMs > 0 ? leftMs : FIRST_MS * 2 ** Math.min(step - 1, 10);
+    const ms = Math.min(Math.max(askedMs ?? growing, leftMs, FIRST_MS), LONGEST_MS);
     this.#entries.delete(key);
     this.#entries.set(key, { step, until: now + ms });
     if (this.#entries.size > MOST_KEYS) this.#forgetOldest();
@@ -39,6 +43,14 @@ export class BackOffs {
 
   clear(key: string): void {
     this.#entries.delete(key);
+  }
+
+  /** Moments that ended long ago say nothing about the next one. The order of the map is about the order in which they end. */
+  #forgetSpent(now: number): void {
+    for (const [key, { until }] of this.#entries) {
+      if (Math.abs(now - until) <= LONGEST_MS) return;
+      this.#entries.delete(key);
+    }
   }
 
   #forgetOldest(): void {

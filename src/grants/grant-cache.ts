@@ -31,13 +31,17 @@ export class GrantCache {
     return this.#entries.size;
   }
 
+  /** The grant, if it was seen lately enough to be believed. */
   get(id: string, now: number): Grant | undefined {
     const entry = this.#entries.get(id);
     if (entry === undefined) return undefined;
     const age = now - entry.since;
-    if (age >= 0 && age < this.#limits.ttlMs) return entry.grant;
-    this.#entries.delete(id);
-    return undefined;
+    return age >= 0 && age < this.#limits.ttlMs ? entry.grant : undefined;
+  }
+
+  /** The grant as it was last seen, however long ago: for when the store cannot be asked. None where nothing is to be believed at all. */
+  last(id: string): Grant | undefined {
+    return this.#limits.ttlMs > 0 ? this.#entries.get(id)?.grant : undefined;
   }
 
   set(id: string, grant: Grant, now: number): void {

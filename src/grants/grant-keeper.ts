@@ -46,6 +46,7 @@ export class GrantKeeper {
       clock,
       cache: cache && new GrantCache(cache),
       onUnreadable: (id) => options.onLost(this.#grantId(id), 'unreadable'),
+      onRecovery: () => this.#refresher.storeIsBack(),
     });
     this.#refresher = new GrantRefresher({
       repository: this.#repository,
@@ -102,6 +103,8 @@ export class GrantKeeper {
     const id = this.#storeId(grantId);
     this.#forget(id);
     await this.#repository.create(id, newGrant(tokens, this.#options.clock()));
+    // What began while the store was still at it had the former grant in hand.
+    this.#forget(id);
   }
 
   /** Deletes the grant. A refresh that is under way does not bring it back. @throws TokenStoreError if it could not be deleted */
@@ -109,6 +112,7 @@ export class GrantKeeper {
     const id = this.#storeId(grantId);
     this.#forget(id);
     await this.#repository.remove(id);
+    this.#forget(id);
   }
 
   /** Resolves when all refreshes and saves that are under way have ended. */

@@ -1,8 +1,9 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { NotAuthorizedError, OAuthAppError, ServiceUnavailableError, TokenError } from '../errors.js';
 import type { RefreshEvent } from '../events.js';
 import type { TokenEndpoint } from '../service/token-endpoint.js';
 import type { TokenSet } from '../service/token-response.js';
-import { type Grant, isOtherSubject, refreshedGrant } from './grant.js';
+import { type Grant, hasSameTokens, isOtherSubject, refreshedGrant } from './grant.js';
 import type { GrantRepository } from './grant-repository.js';
 import { Outages } from './outages.js';
 import { UnsavedGrants } from './unsaved-grants.js';
@@ -19,10 +20,12 @@ export interface GrantRefresherOptions {
   /** Whether a grant that somebody else has put in place is good to go on with. */
   readonly isUsable: (id: string, grant: Grant) => boolean;
   readonly onRefresh: (id: string, event: Pick<RefreshEvent, 'outcome' | 'trigger' | 'durationMs' | 'reason'>) => void;
-  readonly onLost: (id: string, reason: 'refused' | 'other-subject') => void;
+  readonly onLost: (id: string, reason: LossReason) => void;
 }
 
 type Outcome = RefreshEvent['outcome'];
+type LossReason = 'refused' | 'other-subject';
+
 /** One refresh under way. */
 interface Flight {
   readonly id: string;
@@ -90,19 +93,26 @@ export class GrantRefresher {
     this.#outages.forget(id);
   }
 
+  /** Saves what the store could not take while it was down. */
+  storeIsBack(): void {
+    void this.#unsaved.flush();
+  }
+
   /** Resolves when all refreshes have ended, and everything was saved that can be. */
   async drain(): Promise<void> {
-    await Promise.allSettled([...this.#flights.values()].map((flight) => flight.result));
-    await this.#unsaved.flush();
+    while (this.#flights.size > 0) {
+      await Promise.allSettled([...this.#flights.values()].map((flight) => flight.result));
+    }
+    await this.#unsaved.saveAll();
   }
 
   async #fly(flight: Flight, trigger: RefreshTrigger): Promise<Grant> {
     const { id } = flight;
-    const { clock, onRefresh } = this.#options;
-    this.#outages.check(id, clock());
+    const luckier = await this.#duringOutage(flight);
+    if (luckier) return luckier;
     const since = performance.now();
     const tell = (outcome: Outcome, reason?: string) =>
-      onRefresh(id, {
+      this.#options.onRefresh(id, {
         outcome,
         trigger,
         durationMs: performance.now() - since,
@@ -118,32 +128,56 @@ export class GrantRefresher {
     }
   }
 
+  /** In a bad moment of the service: what another process may have got. @throws ServiceUnavailableError if there is none */
+  async #duringOutage({ id, seen }: Flight): Promise<Grant | undefined> {
+    const { clock, repository, isUsable } = this.#options;
+    if (this.#outages.remainingMs(id, clock()) === 0) return undefined;
+    const stored = await repository.readAnew(id).catch(() => undefined);
+    if (stored && stored.accessToken !== seen.accessToken && isUsable(id, stored)) return stored;
+    this.#outages.check(id, clock());
+    return undefined;
+  }
+
   async #refreshLocked(flight: Flight): Promise<Refreshed> {
     const { id, seen } = flight;
     const current = this.#unsaved.get(id) ?? (await this.#options.repository.readAnew(id));
     if (!current) throw gone();
     if (current.accessToken !== seen.accessToken && this.#options.isUsable(id, current)) return ['adopted', current];
-    const tokens = await this.#ask(id, current);
-    if (tokens === undefined) return ['adopted', await this.#adopt(id)];
-    if (isOtherSubject(current, tokens)) return await this.#lose(id, current, 'other-subject');
-    return await this.#save(flight, current, refreshedGrant(current, tokens, this.#options.clock()));
+    const refreshed = await this.#exchange(flight, current);
+    if (refreshed) return refreshed;
+    const winner = await this.#adopt(id);
+    if (this.#options.isUsable(id, winner)) return ['adopted', winner];
+    // Whoever was faster was so long ago: its token has expired as well, and its refresh token is the one to use.
+    const second = await this.#exchange(flight, winner);
+    return second ?? ['adopted', await this.#adopt(id)];
   }
 
-  /** The service's answer; `undefined` if it refused the refresh token because somebody else had used it first. */
-  async #ask(id: string, grant: Grant): Promise<TokenSet | undefined> {
-    if (grant.refreshToken === undefined) return await this.#lose(id, grant, 'refused');
+  /** The grant after `grant`; `undefined` if the service refused it, and the store has another one by now. */
+  async #exchange(flight: Flight, grant: Grant): Promise<Refreshed | undefined> {
+    const tokens = await this.#ask(flight, grant);
+    if (tokens === undefined) return await this.#giveUp(flight, grant, 'refused');
+    if (isOtherSubject(grant, tokens)) return await this.#giveUp(flight, grant, 'other-subject');
+    return await this.#save(flight, grant, refreshedGrant(grant, tokens, this.#options.clock()));
+  }
+
+  /** The service's answer; `undefined` if it refused the refresh token, or there is none. */
+  async #ask(flight: Flight, { refreshToken }: Grant): Promise<TokenSet | undefined> {
+    const { id } = flight;
+    const { endpoint, clock } = this.#options;
+    if (refreshToken === undefined) return undefined;
     try {
-      const tokens = await this.#options.endpoint.refresh(grant.refreshToken);
+      const tokens = await endpoint.refresh(refreshToken);
       this.#outages.answered(id);
       return tokens;
     } catch (error) {
-      if (error instanceof ServiceUnavailableError) throw this.#outages.failed(id, error, this.#options.clock());
+      if (error instanceof ServiceUnavailableError) {
+        // Of a grant that is replaced or deleted by now, nothing is to be remembered.
+        throw flight.overtaken ? error : this.#outages.failed(id, error, clock());
+      }
       this.#outages.answered(id);
-      if (!(error instanceof TokenError && error.error === 'invalid_grant')) throw error;
+      if (error instanceof TokenError && error.error === 'invalid_grant') return undefined;
+      throw error;
     }
-    const removed = await this.#options.repository.removeRefused(id, grant);
-    if (removed) return this.#lost(id, 'refused');
-    return undefined;
   }
 
   /** What the store has in place of the grant that could not be refreshed or saved. */
@@ -171,15 +205,25 @@ export class GrantRefresher {
     return ['discarded', await this.#adopt(id)];
   }
 
-  async #lose(id: string, grant: Grant, reason: 'refused' | 'other-subject'): Promise<never> {
-    await this.#options.repository.removeRefused(id, grant);
-    return this.#lost(id, reason);
-  }
-
-  #lost(id: string, reason: 'refused' | 'other-subject'): never {
+  /** Deletes a grant that is of no use any more, unless the store has another one by now. */
+  async #giveUp(flight: Flight, grant: Grant, reason: LossReason): Promise<undefined> {
+    const { id } = flight;
+    if (reason === 'refused') await this.#awaitWinner(flight, grant);
+    if (!(await this.#options.repository.removeRefused(id, grant))) return undefined;
+    if (flight.overtaken) throw gone();
     this.forget(id);
     this.#options.onLost(id, reason);
     throw gone();
+  }
+
+  /** A refresh token is refused as well if another process has just used it, and is about to save its pair. */
+  async #awaitWinner(flight: Flight, refused: Grant): Promise<void> {
+    const { repository } = this.#options;
+    for (const pauseMs of repository.pausesBeforeLoss) {
+      const stored = await repository.readAnew(flight.id);
+      if (!stored || !hasSameTokens(stored, refused) || flight.overtaken) return;
+      await pause(pauseMs);
+    }
   }
 }
 

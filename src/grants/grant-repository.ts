@@ -1,10 +1,9 @@
-import { OAuthAppError, TokenStoreError } from '../errors.js';
-import { safeCause } from '../safe-cause.js';
-import type { Grant } from './grant.js';
+import { type Grant, hasSameTokens, newVersion } from './grant.js';
 import type { GrantCache } from './grant-cache.js';
 import type { GrantRecords } from './grant-record.js';
+import { GrantStore } from './grant-store.js';
 import { KeyedQueue } from './keyed-queue.js';
-import type { TokenStore } from './token-store.js';
+import type { StoredGrant, TokenStore } from './token-store.js';
 import { within } from './within.js';
 
 /** What a repository is made of. */
@@ -16,13 +15,25 @@ export interface GrantRepositoryOptions {
   readonly clock: () => number;
   /** Called for a record that is there and cannot be read; it is kept. */
   readonly onUnreadable: (id: string) => void;
+  /** Called when the store works again after it has failed. */
+  readonly onRecovery: () => void;
 }
 
 /** How long a store may take to answer, in milliseconds. A save may take less: there is memory to fall back on. */
 const READ_LIMIT_MS = 5_000;
 const SAVE_LIMIT_MS = 2_000;
-/** How long to wait for a store's lock; longer than the lease of the stores of this package. */
-const LOCK_LIMIT_MS = 45_000;
+/** The same where the cache still has what was read last. */
+const READ_AGAIN_LIMIT_MS = 1_000;
+/** When a write that does not end counts as lost, and no longer holds up those after it. */
+const LOST_WRITE_MS = 60_000;
+
+/** Pauses before a refused grant is given up, in milliseconds: whoever was faster may not have saved its pair yet. */
+const PAUSES_WITHOUT_LOCK: readonly number[] = [50, 150, 300];
+/** The same after the store has failed: it was perhaps the save of the winner's pair that failed. */
+const PAUSES_AFTER_FAILURE: readonly number[] = [50, 150, 300, 500, 1_000];
+
+/** What a record holds, instead of tokens, in the moment before it is deleted. */
+const ENDED = 'ended';
 
 /**
  * The grants of one token store: decoded, cached, and written in order.
@@ -34,11 +45,13 @@ const LOCK_LIMIT_MS = 45_000;
  */
 export class GrantRepository {
   readonly #options: GrantRepositoryOptions;
+  readonly #store: GrantStore;
   readonly #writes = new KeyedQueue();
   readonly #reads = new Map<string, Promise<Grant | undefined>>();
 
   constructor(options: GrantRepositoryOptions) {
     this.#options = options;
+    this.#store = new GrantStore(options.store, options.onRecovery);
   }
 
   /** Number of writes and reads under way, by id. */
@@ -46,88 +59,85 @@ export class GrantRepository {
     return this.#writes.size + this.#reads.size;
   }
 
-  /** The grant as far as this process knows it without asking. */
-  cached(id: string): Grant | undefined {
-    return this.#options.cache?.get(id, this.#options.clock());
+  /** How long to wait, time and again, for another pair to turn up before a refused one is given up. */
+  get pausesBeforeLoss(): readonly number[] {
+    if (this.#store.hasFailedLately) return PAUSES_AFTER_FAILURE;
+    return this.#store.hasLock ? [] : PAUSES_WITHOUT_LOCK;
   }
 
-  /** The grant as the store has it. Requests that ask at once share one look. */
+  /** The grant as far as this process knows it without asking: seen lately, or last while the store is down. */
+  cached(id: string): Grant | undefined {
+    const { cache, clock } = this.#options;
+    return cache?.get(id, clock()) ?? (this.#store.isDown ? cache?.last(id) : undefined);
+  }
+
+  /** The grant as the store has it, or had it last if it fails now. Requests that ask at once share one look. */
   read(id: string): Promise<Grant | undefined> {
-    return this.#reads.get(id) ?? this.#startRead(id);
+    const last = this.#options.cache?.last(id);
+    const reading = this.#reads.get(id) ?? this.#startRead(id, last ? READ_AGAIN_LIMIT_MS : READ_LIMIT_MS);
+    // Looked up again: a logout may have come in between.
+    return last ? reading.catch((error) => this.#options.cache?.last(id) ?? Promise.reject(error)) : reading;
   }
 
   /** The grant as the store has it now, never one that a look under way may have seen earlier. */
   readAnew(id: string): Promise<Grant | undefined> {
-    return this.#startRead(id);
+    return this.#startRead(id, READ_LIMIT_MS);
   }
 
   /** Keeps the grant of a login, in place of whatever was there. */
-  async create(id: string, grant: Grant): Promise<void> {
-    const record = await this.#options.records.write(id, grant);
-    await this.#write(id, SAVE_LIMIT_MS, async () => {
-      await this.#options.store.set(id, record);
+  create(id: string, grant: Grant): Promise<void> {
+    return this.#write(id, SAVE_LIMIT_MS, async (store) => {
+      await store.set(id, await this.#options.records.write(id, grant));
       this.#seen(id, grant);
     });
   }
 
   /** Keeps a refreshed grant if the store still has one of the given versions; false if it has another one or none. */
-  async replace(id: string, grant: Grant, versions: readonly number[]): Promise<boolean> {
-    const record = await this.#options.records.write(id, grant);
-    return await this.#write(id, SAVE_LIMIT_MS, async () => {
-      const saved = await this.#compareAndSet(id, record, versions);
+  replace(id: string, grant: Grant, versions: readonly number[]): Promise<boolean> {
+    return this.#write(id, SAVE_LIMIT_MS, async (store) => {
+      const record = await this.#options.records.write(id, grant);
+      const saved = await compareAndSet(store, id, record, versions);
       if (saved) this.#seen(id, grant);
+      else this.#forget(id);
       return saved;
     });
   }
 
   /** Removes the grant. */
-  async remove(id: string): Promise<void> {
+  remove(id: string): Promise<void> {
     this.#forget(id);
-    await this.#write(id, READ_LIMIT_MS, () => this.#delete(id));
+    return this.#write(id, READ_LIMIT_MS, (store) => this.#delete(store, id));
   }
 
   /** Removes the grant if the store has it with the very same tokens; false if it has another one. */
-  async removeRefused(id: string, refused: Grant): Promise<boolean> {
-    return await this.#write(id, READ_LIMIT_MS, async () => {
-      const stored = await this.#load(id);
-      if (stored && stored.refreshToken !== refused.refreshToken) return false;
-      if (stored) await this.#delete(id);
+  removeRefused(id: string, refused: Grant): Promise<boolean> {
+    return this.#write(id, READ_LIMIT_MS, async (store) => {
       this.#forget(id);
+      const record = await store.get(id);
+      const stored = await this.#decode(id, record);
+      if (!record || !stored) return true;
+      if (!hasSameTokens(stored, refused)) return false;
+      // Marked first, so that a newer pair that comes in just now is not deleted in place of the refused one.
+      const mark = { version: newVersion(), expiresAt: record.expiresAt, sealed: ENDED };
+      if (store.update && !(await store.update(id, mark, record.version))) return false;
+      await this.#delete(store, id);
       return true;
     });
   }
 
   /** Runs `work` under the store's lock for the id, or right away if the store has no locks. */
-  async locked<T>(id: string, work: () => Promise<T>): Promise<T> {
-    const { store } = this.#options;
-    if (!store.lock) return await work();
-    let began: (() => void) | undefined;
-    const start = new Promise<void>((resolve) => {
-      began = resolve;
-    });
-    let abandoned = false;
-    const done = this.#attempt(() =>
-      // Called as a method, for stores that are classes.
-      (store as Required<Pick<TokenStore, 'lock'>>).lock(id, async () => {
-        if (abandoned) throw late('lock');
-        began?.();
-        return await work();
-      }),
-    );
-    await within(Promise.race([start, done.then(nothing)]), LOCK_LIMIT_MS, () => {
-      abandoned = true;
-      return late('lock');
-    });
-    return await done;
+  locked<T>(id: string, work: () => Promise<T>): Promise<T> {
+    return this.#store.locked(id, work);
   }
 
-  /** Resolves when all writes that are under way have settled. */
+  /** Resolves when all writes that are under way have settled, or have had their time. */
   async drain(): Promise<void> {
-    await this.#writes.drain();
+    await within(this.#writes.drain(), READ_LIMIT_MS, () => this.#store.late('write')).catch(() => {});
   }
 
-  #startRead(id: string): Promise<Grant | undefined> {
-    const reading = within(this.#load(id), READ_LIMIT_MS, () => late('get'));
+  #startRead(id: string, limitMs: number): Promise<Grant | undefined> {
+    const loaded = this.#store.use((store) => store.get(id)).then((record) => this.#decode(id, record));
+    const reading = within(loaded, limitMs, () => this.#store.late('get'));
     const settled = (grant?: Grant) => {
       // A write that came in between knows better, and has taken this look out of the map.
       if (this.#reads.get(id) !== reading) return;
@@ -139,51 +149,22 @@ export class GrantRepository {
     return reading;
   }
 
-  async #load(id: string): Promise<Grant | undefined> {
-    const { store, records, onUnreadable } = this.#options;
-    const record = await this.#attempt(() => store.get(id));
-    if (record === undefined || record === null) return undefined;
-    const grant = await records.read(id, record);
-    if (!grant) onUnreadable(id);
+  async #decode(id: string, record: StoredGrant | undefined): Promise<Grant | undefined> {
+    if (record === undefined || record === null || record.sealed === ENDED) return undefined;
+    const grant = await this.#options.records.read(id, record);
+    if (!grant) this.#options.onUnreadable(id);
     return grant;
   }
 
-  async #compareAndSet(
-    id: string,
-    record: Parameters<TokenStore['set']>[1],
-    versions: readonly number[],
-  ): Promise<boolean> {
-    const { store } = this.#options;
-    for (const version of store.update ? versions : []) {
-      if (await store.update?.(id, record, version)) return true;
-    }
-    const current = await store.get(id);
-    // A write that was given up as late, and arrived after all, was this one.
-    if (current?.version === record.version) return true;
-    if (store.update || current === undefined || !versions.includes(current.version)) return false;
-    await store.set(id, record);
-    return true;
-  }
-
-  async #delete(id: string): Promise<void> {
-    await this.#options.store.delete(id);
+  async #delete(store: TokenStore, id: string): Promise<void> {
+    await store.delete(id);
     this.#forget(id);
   }
 
-  #write<T>(id: string, limitMs: number, task: () => Promise<T>): Promise<T> {
-    const written = this.#writes.run(id, () => this.#attempt(task));
-    return within(written, limitMs, () => late('write'));
-  }
-
-  async #attempt<T>(task: () => Promise<T>): Promise<T> {
-    try {
-      return await task();
-    } catch (error) {
-      if (error instanceof OAuthAppError) throw error;
-      throw new TokenStoreError('The token store failed. No grant was given up; the next request asks it again.', {
-        cause: safeCause(error),
-      });
-    }
+  #write<T>(id: string, limitMs: number, task: (store: TokenStore) => Promise<T>): Promise<T> {
+    const late = () => this.#store.late('write');
+    const written = this.#writes.run(id, () => within(this.#store.use(task), LOST_WRITE_MS, late));
+    return within(written, limitMs, late);
   }
 
   #seen(id: string, grant: Grant): void {
@@ -197,13 +178,20 @@ export class GrantRepository {
   }
 }
 
-function late(what: string): TokenStoreError {
-  return new TokenStoreError(
-    `The token store did not answer in time (${what}). No grant was given up; the next request asks it again.`,
-    {
-      code: 'ERR_TOKEN_STORE_TIMEOUT',
-    },
-  );
+/** True once the store has `record`, in place of one of the versions; false if it has another one or none. */
+async function compareAndSet(
+  store: TokenStore,
+  id: string,
+  record: StoredGrant,
+  versions: readonly number[],
+): Promise<boolean> {
+  for (const version of store.update ? versions : []) {
+    if (await store.update?.(id, record, version)) return true;
+  }
+  const current = await store.get(id);
+  // A write that was given up as late, and arrived after all, was this one.
+  if (current?.version === record.version) return true;
+  if (store.update || !current || !versions.includes(current.version)) return false;
+  await store.set(id, record);
+  return true;
 }
-
-function nothing(): void {}

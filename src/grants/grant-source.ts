@@ -54,9 +54,7 @@ export class GrantSource implements CredentialSource {
   }
 
   credential(): Credential | Promise<Credential> {
-    if (this.#failure !== undefined && this.#clock() - this.#failure.at < SAME_MOMENT_MS) {
-      return Promise.reject(reissued(this.#failure.error));
-    }
+    if (this.#failure !== undefined && this.#isNow(this.#failure)) return Promise.reject(reissued(this.#failure.error));
     const credential = this.#keeper.current(this.grantId);
     if (credential instanceof Promise) return this.#settle(credential);
     this.#last = credential;
@@ -86,6 +84,12 @@ export class GrantSource implements CredentialSource {
     this.#failure = undefined;
     this.#authorized = true;
     return credential;
+  }
+
+  /** A clock that was set back since then does not make a moment of hours. */
+  #isNow({ at }: Failure): boolean {
+    const age = this.#clock() - at;
+    return age >= 0 && age < SAME_MOMENT_MS;
   }
 
   #failed(error: unknown): void {

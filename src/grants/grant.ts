@@ -19,8 +19,8 @@ export interface Grant {
   readonly version: number;
 }
 
-/** 2^40: versions of two logins under the same id do not meet, and counting on from there stays a safe integer. */
-const FIRST_VERSIONS = 2 ** 40;
+/** Versions are random and not counted: two processes that write after the same version never write the same one. */
+const VERSIONS = 2 ** 47;
 
 /** The grant of a login. @param now Epoch milliseconds of the answer. */
 export function newGrant(tokens: TokenSet, now: number): Grant {
@@ -29,7 +29,7 @@ export function newGrant(tokens: TokenSet, now: number): Grant {
     refreshToken: tokens.refreshToken,
     subject: tokens.subject,
     refreshes: 0,
-    version: randomInt(1, FIRST_VERSIONS),
+    version: newVersion(),
   };
 }
 
@@ -40,13 +40,23 @@ export function refreshedGrant(grant: Grant, tokens: TokenSet, now: number): Gra
     refreshToken: tokens.refreshToken ?? grant.refreshToken,
     subject: tokens.subject ?? grant.subject,
     refreshes: grant.refreshes + 1,
-    version: grant.version + 1,
+    version: newVersion(),
   };
 }
 
 /** Whether a refresh answered for somebody else. A token that names nobody proves nothing. */
 export function isOtherSubject(grant: Grant, tokens: TokenSet): boolean {
   return grant.subject !== undefined && tokens.subject !== undefined && grant.subject !== tokens.subject;
+}
+
+/** Whether two grants hold the very same tokens. */
+export function hasSameTokens(one: Grant, other: Grant): boolean {
+  return one.accessToken === other.accessToken && one.refreshToken === other.refreshToken;
+}
+
+/** The version of one more write. */
+export function newVersion(): number {
+  return randomInt(1, VERSIONS);
 }
 
 function tokensOf(

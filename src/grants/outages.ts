@@ -1,7 +1,7 @@
 import { ServiceUnavailableError } from '../errors.js';
 import { BackOffs } from './back-offs.js';
 
-/** After so many failures in a row, of whichever grants, the service itself counts as down. */
+/** When the refreshes of so many grants have failed, and none has been answered, the service itself counts as down. */
 const SERVICE_DOWN_AFTER = 5;
 
 /** The key of the service itself. Ids of grants hold no white space. */
@@ -10,12 +10,13 @@ const SERVICE = 'the service';
 /**
  * What is known of the token endpoint's bad moments.
  *
- * A grant whose refresh failed is left alone for a growing moment. When grant after grant fails, all are: nobody
- * waits for a time-out that somebody else has just waited for.
+ * A grant whose refresh failed is left alone for a growing moment. When grant after grant fails, or the service asks
+ * for a pause, all are: nobody waits for a time-out that somebody else has just waited for.
  */
 export class Outages {
   readonly #backOffs = new BackOffs();
-  #failuresInARow = 0;
+  /** Grants that failed since the service answered last; not more than count. */
+  readonly #failed = new Set<string>();
 
   get size(): number {
     return this.#backOffs.size;
@@ -43,15 +44,16 @@ export class Outages {
   failed(id: string, failure: ServiceUnavailableError, now: number): ServiceUnavailableError {
     const askedMs = failure.retryAfter === undefined ? undefined : failure.retryAfter * 1000;
     const ms = this.#backOffs.lengthen(id, now, askedMs);
-    this.#failuresInARow += 1;
-    if (this.#failuresInARow >= SERVICE_DOWN_AFTER) this.#backOffs.lengthen(SERVICE, now, askedMs);
+    if (this.#failed.size < SERVICE_DOWN_AFTER) this.#failed.add(id);
+    if (askedMs !== undefined || this.#failed.size >= SERVICE_DOWN_AFTER)
+      this.#backOffs.lengthen(SERVICE, now, askedMs);
     const { message, code, cause } = failure;
     return new ServiceUnavailableError(message, { code, cause, retryAfter: Math.ceil(ms / 1000) });
   }
 
   /** Notes that the service answered, be it with a refusal. */
   answered(id: string): void {
-    this.#failuresInARow = 0;
+    this.#failed.clear();
     this.#backOffs.clear(id);
     this.#backOffs.clear(SERVICE);
   }

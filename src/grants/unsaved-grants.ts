@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Grant } from './grant.js';
 import type { GrantRepository } from './grant-repository.js';
 
@@ -10,19 +11,24 @@ interface Unsaved {
 }
 
 const FIRST_RETRY_MS = 100;
-const LONGEST_RETRY_MS = 30_000;
+const LONGEST_RETRY_MS = 5_000;
+/** How long `saveAll` goes on, and the pause between its tries. */
+const SAVE_ALL_MS = 5_000;
+const SAVE_ALL_PAUSE_MS = 200;
 /** Past versions that are remembered, should a grant be refreshed again and again while the store is down. */
 const MOST_VERSIONS = 8;
 
 /**
  * Rotated grants that the store could not take: used from memory, and saved when the store is back.
  *
- * The service has buried the pair that the store still has, so these are the only living ones.
+ * The service has buried the pair that the store still has, so these are the only living ones: the sooner they are
+ * saved, the fewer other processes try the dead one.
  */
 export class UnsavedGrants {
   readonly #repository: GrantRepository;
   readonly #onSettled: (id: string, saved: boolean) => void;
   readonly #entries = new Map<string, Unsaved>();
+  #flushing: Promise<void> | undefined;
 
   /** @param onSettled Called when the store has taken a grant, or has turned out to have another one or none. */
   constructor(repository: GrantRepository, onSettled: (id: string, saved: boolean) => void) {
@@ -57,9 +63,22 @@ export class UnsavedGrants {
     this.#entries.delete(id);
   }
 
-  /** Tries once more, for all. */
-  async flush(): Promise<void> {
-    await Promise.all([...this.#entries].map(([id, entry]) => this.#save(id, entry)));
+  /** Tries once more, for all. Calls at once are one. */
+  flush(): Promise<void> {
+    this.#flushing ??= Promise.all([...this.#entries].map(([id, entry]) => this.#save(id, entry))).then(() => {
+      this.#flushing = undefined;
+    });
+    return this.#flushing;
+  }
+
+  /** Tries until all are saved, for some seconds. */
+  async saveAll(): Promise<void> {
+    const until = performance.now() + SAVE_ALL_MS;
+    await this.flush();
+    while (this.#entries.size > 0 && performance.now() < until) {
+      await pause(SAVE_ALL_PAUSE_MS);
+      await this.flush();
+    }
   }
 
   #schedule(id: string, entry: Unsaved): void {
