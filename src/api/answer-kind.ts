@@ -37,7 +37,7 @@ export const STREAMED: AnswerKind<HttpStream> = Object.freeze({
   send: (http: HttpClient, request: HttpRequest, streaming: Streaming) => http.stream({ ...request, ...streaming }),
   read: readErrorBody,
   discard: ({ body }: HttpStream) => {
-    body.on('error', () => {}).destroy();
+    body.destroy();
   },
   whenDone: ({ body }: HttpStream, callback: () => void) => {
     body.once('close', callback);

@@ -78,6 +78,7 @@ export class ApiCall<A extends Answer> {
         await this.#follow(answer);
       }
     } catch (error) {
+      this.#request.body?.discard?.();
       throw this.#asSeen(error);
     } finally {
       this.#limit?.end();

@@ -2,6 +2,7 @@ import type { Deadlines } from '../service/deadlines.js';
 import { unusableAnswer } from './api-error.js';
 import { CallLimit } from './call-limit.js';
 import { callRequest, type RequestOptions } from './call-request.js';
+import { field } from './field.js';
 import type { Query } from './query.js';
 
 /** Options of `paginate`; those of a call hold for each page, `timeout` among them. */
@@ -106,10 +107,4 @@ function unwrapped<T>(path: string): (page: unknown) => readonly T[] {
     }
     return list.map((entry: unknown) => field(entry, 'data') as T);
   };
-}
-
-function field(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-    ? Reflect.get(value, name)
-    : undefined;
 }

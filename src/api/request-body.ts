@@ -7,8 +7,14 @@ export type BodyInit = string | Uint8Array | Readable | FormDataLike;
 
 /** A body ready to be sent. */
 export interface RequestBody {
-  /** What to send; to be called once for each try. */
+  /**
+   * What to send; to be called once for each try.
+   *
+   * @throws the error of a stream that broke before it could be sent
+   */
   create(): HttpRequest['body'];
+  /** Lets go of a stream that will not be sent any more, or no further. */
+  discard?(): void;
   /** Whether it can be sent more than once. */
   readonly replayable: boolean;
   /** Default for `Content-Type`. */
@@ -33,11 +39,27 @@ export function requestBody(options: { readonly json?: unknown; readonly body?: 
 
 function givenBody(body: unknown): RequestBody {
   if (typeof body === 'string' || body instanceof Uint8Array) return sameBody(body, undefined);
-  if (body instanceof Readable) return { create: () => body, replayable: false, contentType: undefined };
+  if (body instanceof Readable) return streamBody(body);
   if (isFormData(body)) return encodeForm(body);
   throw new TypeError('body: expected a string, Buffer, Uint8Array, Readable or FormData');
 }
 
 function sameBody(body: string | Uint8Array, contentType: string | undefined): RequestBody {
   return { create: () => body, replayable: true, contentType };
+}
+
+function streamBody(body: Readable): RequestBody {
+  // It may break while the call waits for a token or a place, when nobody else listens; that would end the process.
+  body.on('error', () => {});
+  return {
+    create: () => {
+      if (body.errored) throw body.errored;
+      return body;
+    },
+    discard: () => {
+      body.destroy();
+    },
+    replayable: false,
+    contentType: undefined,
+  };
 }

@@ -1,3 +1,5 @@
+import { field } from './field.js';
+
 const MAX_LENGTH = 300;
 
 /** Entries of a list of errors that are shown. */
@@ -52,12 +54,6 @@ function withCode(message: string, code: unknown): string {
 function withoutToken(text: string, accessToken: string): string {
   const parts = [accessToken, ...accessToken.split('.')].filter((part) => part.length >= 8);
   return parts.reduce((rest, part) => rest.replaceAll(part, '[…]'), text);
-}
-
-function field(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-    ? Reflect.get(value, name)
-    : undefined;
 }
 
 function listOf(value: unknown): readonly unknown[] {

@@ -46,6 +46,11 @@ export class Deadlines {
     if (this.#waiting.delete(entry) && this.#waiting.size === 0) this.#timer?.unref();
   }
 
+  /** Ends all that wait, now. */
+  endAll(): void {
+    for (const entry of this.#waiting) this.#end(entry);
+  }
+
   #lookAt(time: number, now: number): void {
     clearTimeout(this.#timer);
     const waitMs = Math.min(Math.max(time - now, RESOLUTION_MS), LONGEST_WAIT_MS);

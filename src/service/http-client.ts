@@ -11,7 +11,11 @@ import { exchangeWhole } from './whole-answer.js';
 export interface HttpClientOptions {
   /** Used as it is and never closed. Default: a keep-alive pool of our own, made when the first request is. */
   readonly dispatcher?: Dispatcher | undefined;
+  /** Milliseconds that {@link HttpClient.close} waits for requests in flight. Default: 10,000. */
+  readonly graceMs?: number | undefined;
 }
+
+const GRACE_MS = 10_000;
 
 /**
  * Sends single HTTP requests: one limit of time and one of size for each, no redirects, no second tries.
@@ -20,12 +24,14 @@ export interface HttpClientOptions {
  */
 export class HttpClient {
   readonly #deadlines = new Deadlines();
+  readonly #graceMs: number;
   #dispatch: Dispatch | undefined;
   #starting: Promise<Dispatch> | undefined;
   #pool: Dispatcher | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor({ dispatcher }: HttpClientOptions = {}) {
+  constructor({ dispatcher, graceMs = GRACE_MS }: HttpClientOptions = {}) {
+    this.#graceMs = graceMs;
     if (dispatcher === undefined) return;
     this.#dispatch = (options, exchange) => dispatcher.dispatch(options, new EitherHandler(exchange));
   }
@@ -57,7 +63,10 @@ export class HttpClient {
     return this.#start().then((dispatch) => exchangeStreamed(dispatch, request, this.#deadlines));
   }
 
-  /** Lets the requests in flight end, and frees the connections of our own pool. Later requests are refused. */
+  /**
+   * Lets the requests in flight end, within the grace, and frees the connections of our own pool. Later requests are
+   * refused.
+   */
   close(): Promise<void> {
     this.#closing ??= this.#closeOwn();
     return this.#closing;
@@ -65,7 +74,11 @@ export class HttpClient {
 
   async #closeOwn(): Promise<void> {
     await this.#starting;
-    await this.#pool?.close();
+    if (this.#pool === undefined) return;
+    // A stream that nobody reads would keep the pool open for ever.
+    const timer = setTimeout(() => this.#deadlines.endAll(), this.#graceMs);
+    await this.#pool.close();
+    clearTimeout(timer);
   }
 
   #start(): Promise<Dispatch> {

@@ -52,6 +52,7 @@ class StreamedAnswer extends Exchange {
         callback(error);
       },
     });
+    keepFailuresLocal(this.#body);
     if (encoding === 'identity') {
       this.#resolve({ status, headers, body: this.#body });
     } else {
@@ -87,7 +88,7 @@ class StreamedAnswer extends Exchange {
 
   async #decoded(body: Readable, encoding: ContentEncoding): Promise<Readable> {
     const { createDecoder } = await import('./decoding.js');
-    return pipeline(body, createDecoder(encoding, this.#bodyError), () => {});
+    return keepFailuresLocal(pipeline(body, createDecoder(encoding, this.#bodyError), () => {}));
   }
   #pause(): void {
     this.#paused = true;
@@ -102,4 +103,9 @@ class StreamedAnswer extends Exchange {
     if (this.#limitsSilence) this.deadlines.extend(this, this.request.timeoutMs);
     this.controller?.resume();
   }
+}
+
+/** A stream that fails while nobody reads it, yet or any more, must not end the process. Readers still get the error. */
+function keepFailuresLocal<S extends Readable>(stream: S): S {
+  return stream.on('error', () => {});
 }

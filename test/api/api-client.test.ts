@@ -212,6 +212,27 @@ describe('a body', () => {
   });
 });
 
+describe('a stream that is to be sent', () => {
+  test('and breaks while the call waits for a token fails the call, and not the process', async () => {
+    const own = new Error('no such file');
+    const body = new Readable({ read() {} });
+    fixture.source.credential = async () => {
+      body.destroy(own);
+      await new Promise((resolve) => setImmediate(resolve));
+      return credentialOf('first');
+    };
+    await expect(fixture.client.post('/storages', { body })).rejects.toBe(own);
+    expect(server.requests).toEqual([]);
+  });
+
+  test('is destroyed if the call fails before it can be sent', async () => {
+    fixture.source.current = undefined;
+    const body = Readable.from(['x']);
+    await expect(fixture.client.post('/storages', { body })).rejects.toBeInstanceOf(NotAuthorizedError);
+    expect(body.destroyed).toBe(true);
+  });
+});
+
 describe('an answer that is no success is an ApiError', () => {
   test('with all that the service said', async () => {
     server.next(faulty.json({ error: { message: 'Project Not Found', code: 404 } }, 404, { 'x-request-id': 'r-1' }));

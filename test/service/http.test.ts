@@ -458,3 +458,11 @@ test('a closed client lets running requests end and refuses later ones', async (
   await Promise.all([http.close(), running]);
   await expect(http.send(request())).rejects.toMatchObject({ kind: 'closed', left: false });
 });
+
+test('a closed client waits for a stream that nobody reads, but not for ever', async () => {
+  const own = new HttpClient({ graceMs: 30 });
+  server.next(faulty.huge(100e6));
+  const { body } = await own.stream({ ...request(), timeoutCovers: 'silence' });
+  await own.close();
+  await expect(text(body)).rejects.toMatchObject({ name: 'TransportError' });
+});
