@@ -39,8 +39,16 @@ export interface PendingLoginsOptions {
 
 const LIFETIME_MS = 10 * 60 * 1000;
 
-/** Most logins that one browser can have under way; beyond it the oldest goes. Keeps request headers below common limits. */
+/** Most logins that one browser can have under way; beyond it the oldest goes. */
 const MOST_PENDING = 12;
+
+/**
+ * Longest page to go back to, and most characters of pending cookies in a browser before pages are left out of new
+ * ones. Together with `MOST_PENDING` they keep the browser's `Cookie` header below 8 KB: above it many proxies, and
+ * above 16 KB Node itself, would refuse every request of the browser until the cookies end.
+ */
+const LONGEST_PAGE = 1024;
+const ROOM_FOR_PAGES = 4096;
 
 /**
  * Logins that have begun and not ended yet: each in a sealed cookie of its own, none on the server.
@@ -66,23 +74,29 @@ export class PendingLogins {
     return this.#used.size;
   }
 
-  /** Begins a login. @param req For the pending logins that the browser has already. */
+  /**
+   * Begins a login. A page to go back to that there is no room for is left out: the login leads home then.
+   *
+   * @param req For the pending logins that the browser has already.
+   */
   async begin(
     req: IncomingMessage,
     login: Pick<PendingLogin, 'redirectUri' | 'returnTo'>,
     pkce: boolean,
   ): Promise<BegunLogin> {
     const now = this.#options.clock();
+    const { kept, surplus } = this.#pendingIn(req);
     const state = randomBytes(32).toString('base64url');
     const codeVerifier = pkce ? randomBytes(32).toString('base64url') : undefined;
-    const pending: PendingLogin = { ...login, codeVerifier, expiresAt: now + LIFETIME_MS };
+    const returnTo = hasRoomFor(login.returnTo, kept) ? login.returnTo : undefined;
+    const pending: PendingLogin = { ...login, returnTo, codeVerifier, expiresAt: now + LIFETIME_MS };
     const sealed = await this.#sealer.seal(this.#context(state), JSON.stringify(pending));
     const name = this.#cookieName(state, login.redirectUri);
     return {
       state,
       codeChallenge: codeVerifier && createHash('sha256').update(codeVerifier).digest('base64url'),
       // The time of issue stands before the seal, for the browser's oldest to be found. Nothing else depends on it.
-      cookies: [cookie(name, `${now.toString(36)}.${sealed}`, LIFETIME_MS), ...this.#surplus(req).map(expiredCookie)],
+      cookies: [cookie(name, `${now.toString(36)}.${sealed}`, LIFETIME_MS), ...surplus.map(expiredCookie)],
     };
   }
 
@@ -127,15 +141,26 @@ export class PendingLogins {
     return `${prefix}${this.#options.strategyName}.login.${createHash('sha256').update(state).digest('base64url').slice(0, 16)}`;
   }
 
-  #surplus(req: IncomingMessage): readonly string[] {
+  /** The pending cookies of the browser: those that stay when one more comes, and the names of those that have to go. */
+  #pendingIn(req: IncomingMessage): { readonly kept: readonly string[]; readonly surplus: readonly string[] } {
     const own = Object.entries(parse(req.headers.cookie ?? '')).filter(([name]) => this.#isOwn(name));
-    const byAge = own.sort(([, a], [, b]) => issuedAt(a) - issuedAt(b)).map(([name]) => name);
-    return byAge.slice(0, Math.max(0, byAge.length - (MOST_PENDING - 1)));
+    const byAge = own.sort(([, a], [, b]) => issuedAt(a) - issuedAt(b));
+    const count = Math.max(0, byAge.length - (MOST_PENDING - 1));
+    return {
+      kept: byAge.slice(count).map(([name, value]) => `${name}=${value}; `),
+      surplus: byAge.slice(0, count).map(([name]) => name),
+    };
   }
 
   #isOwn(name: string): boolean {
     return name.replace(/^__Host-/, '').startsWith(`${this.#options.strategyName}.login.`);
   }
+}
+
+/** Base64 in the sealed cookie takes four characters for three. */
+function hasRoomFor(page: string | undefined, cookies: readonly string[]): boolean {
+  const length = page?.length ?? 0;
+  return length <= LONGEST_PAGE && cookies.join('').length + (length * 4) / 3 <= ROOM_FOR_PAGES;
 }
 
 function issuedAt(value: string | undefined): number {

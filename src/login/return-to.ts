@@ -15,5 +15,7 @@ export function safeReturnTo(value: unknown): string {
     return '/';
   if (!URL.canParse(value, 'http://here.invalid')) return '/';
   const { origin, pathname, search, hash } = new URL(value, 'http://here.invalid');
-  return origin === 'http://here.invalid' && !pathname.startsWith('//') ? pathname + search + hash : '/';
+  const path = pathname + search + hash;
+  // Percent-encoded, a text may be nine times as long as it was.
+  return origin === 'http://here.invalid' && !path.startsWith('//') && path.length <= MAX_LENGTH ? path : '/';
 }

@@ -1,6 +1,10 @@
+import session from 'express-session';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { startWorld, type World, type WorldOptions } from '../support/world.js';
+import { rawRequest } from '../support/raw-request.js';
+import { type Framework, startWorld, type World, type WorldOptions } from '../support/world.js';
+
+const frameworks: readonly Framework[] = ['express5', 'express4', 'connect'];
 
 let world: World;
 const open = async (options?: WorldOptions) => {
@@ -9,7 +13,7 @@ const open = async (options?: WorldOptions) => {
 };
 afterEach(() => world.close());
 
-describe.each(['express5', 'express4', 'connect'] as const)('a login under %s', (framework) => {
+describe.each(frameworks)('a login under %s', (framework) => {
   it('ends with a session that refers to a grant, and with a client that works', async () => {
     await open({ framework });
     const browser = new Browser();
@@ -22,4 +26,260 @@ describe.each(['express5', 'express4', 'connect'] as const)('a login under %s', 
     expect(me.user).toEqual({ id: '1' });
     expect(me.session['oauth-app']).toBe(me.grantId);
   });
+
+  it('works with the instance in the place of the name', async () => {
+    await open({ framework, byInstance: true });
+    const browser = new Browser();
+    await world.logIn(browser);
+    expect((await browser.visit(`${world.url}/whoami`)).json().user).toEqual({ id: '1' });
+  });
+
+  it('of a member of an organization leads to the enterprise host', async () => {
+    await open({ framework });
+    const browser = new Browser();
+    await world.logIn(browser, '2');
+    const me = (await browser.visit(`${world.url}/whoami`)).json();
+    expect(me.organizationDomain).toBe('acme');
+    expect(me.baseUrl).toBe(`${world.service.enterpriseBaseUrl.replace('{domain}', 'acme')}/api/v2`);
+    expect((await browser.visit(`${world.url}/projects`)).json().data[0].data.name).toBe('Acme Storefront');
+  });
+
+  it('THREATS 12: every answer of login and callback is neither stored nor tells where it came from', async () => {
+    await open({ framework });
+    const browser = new Browser();
+    const login = await browser.visit(`${world.url}/login`);
+    const declined = await browser.visit(await world.begin(browser, { decline: true }));
+    const forged = await browser.visit(`${world.url}/callback?code=a&state=b`);
+    const malformed = await browser.visit(`${world.url}/callback?code=a&code=b&state=c`);
+    const bare = await browser.visit(`${world.url}/callback`);
+    world.service.fail('token', { status: 500 });
+    const failed = await browser.visit(await world.begin(browser));
+    const good = await world.logIn(browser);
+    expect([login, declined, forged, malformed, bare, failed].map(({ status }) => status)).toEqual([
+      302, 401, 403, 400, 400, 503,
+    ]);
+    for (const { headers } of [login, declined, forged, malformed, bare, failed, good]) {
+      expect(headers.get('cache-control')).toBe('no-store');
+      expect(headers.get('referrer-policy')).toBe('no-referrer');
+    }
+  });
+});
+
+describe('the authorization request', () => {
+  const locationOf = async (path = '/login') => {
+    const answer = await rawRequest(world.url, path);
+    expect(answer.status).toBe(302);
+    return String(answer.headers.location);
+  };
+
+  it('has exactly the five parameters of service.md, with plus signs for spaces', async () => {
+    const { service, url } = await open();
+    const location = await locationOf();
+    const { searchParams, origin, pathname } = new URL(location);
+    const state = searchParams.get('state') ?? '';
+    expect(`${origin}${pathname}`).toBe(`${service.authUrl}/oauth/authorize`);
+    expect(location.slice(location.indexOf('?') + 1).split('&')).toEqual([
+      `client_id=${service.options.clientID}`,
+      `redirect_uri=${encodeURIComponent(`${url}/callback`)}`,
+      'response_type=code',
+      'scope=project+tm',
+      `state=${state}`,
+    ]);
+  });
+
+  it('takes the scope as a text as well', async () => {
+    await open({ strategy: { scope: 'tm  project' } });
+    expect(await locationOf()).toContain('&scope=tm+project&');
+  });
+
+  it('has a state of 256 random bits that is never the same', async () => {
+    await open();
+    const states = new Set<string>();
+    for (let count = 0; count < 50; count++) {
+      const state = new URL(await locationOf()).searchParams.get('state') ?? '';
+      expect(state).toMatch(/^[\w-]{43}$/);
+      expect(Buffer.from(state, 'base64url')).toHaveLength(32);
+      states.add(state);
+    }
+    expect(states.size).toBe(50);
+  });
+
+  it('has the two parameters of PKCE where that is asked for, and a verifier that fits the challenge', async () => {
+    await open({ strategy: { pkce: true } });
+    const { searchParams } = new URL(await locationOf());
+    expect([...searchParams.keys()].slice(5)).toEqual(['code_challenge', 'code_challenge_method']);
+    expect(searchParams.get('code_challenge')).toMatch(/^[\w-]{43}$/);
+    expect(searchParams.get('code_challenge_method')).toBe('S256');
+    // The emulator checks the verifier against the challenge.
+    const browser = new Browser();
+    expect((await world.logIn(browser)).status).toBe(302);
+    expect(world.tokenRequests()[0]?.body).toHaveProperty('code_verifier', expect.stringMatching(/^[\w-]{43}$/));
+  });
+
+  it('takes no parameter from the query of the login route', async () => {
+    const { url } = await open();
+    const { searchParams } = new URL(
+      await locationOf('/login?client_id=evil&redirect_uri=https://evil.example&scope=admin&response_type=token'),
+    );
+    expect([...searchParams.keys()]).toEqual(['client_id', 'redirect_uri', 'response_type', 'scope', 'state']);
+    expect(searchParams.get('redirect_uri')).toBe(`${url}/callback`);
+    expect(searchParams.get('scope')).toBe('project tm');
+  });
+
+  it('can ask for another scope at one route alone', async () => {
+    await open({
+      routes: (app, { passport }) => {
+        app.get('/login-more', passport.authenticate('oauth-app', { scope: ['admin', 'tm'] }) as never);
+      },
+    });
+    expect(await locationOf('/login-more')).toContain('&scope=admin+tm&');
+  });
+});
+
+describe('pending logins', () => {
+  it('THREATS 4: two tabs of a browser that has no session yet both log in', async () => {
+    await open();
+    const browser = new Browser();
+    const callbacks = await Promise.all([world.begin(browser), world.begin(browser)]);
+    expect((await browser.visit(callbacks[0])).status).toBe(302);
+    expect((await browser.visit(callbacks[1])).status).toBe(302);
+    expect(world.tokenRequests()).toHaveLength(2);
+  });
+
+  it('THREATS 4: eight tabs and more that began at once all log in, in any order', async () => {
+    await open();
+    const browser = new Browser();
+    const callbacks = await Promise.all(Array.from({ length: 10 }, () => world.begin(browser)));
+    for (const callback of [...callbacks].reverse()) expect((await browser.visit(callback)).status).toBe(302);
+  });
+
+  it('THREATS 4: twelve tabs with pages of their own all log in, and come back to a page of this origin', async () => {
+    await open();
+    const browser = new Browser();
+    const callbacks: string[] = [];
+    for (let tab = 0; tab < 12; tab++) {
+      const page = `/projects?tab=${tab}&filter=${'a'.repeat(1500)}`;
+      callbacks.push(await world.begin(browser, {}, `/login?returnTo=${encodeURIComponent(page)}`));
+    }
+    for (const callback of callbacks) {
+      const page = await browser.visit(callback);
+      expect(page.status).toBe(302);
+      expect(page.headers.get('location')).toMatch(/^\/(projects\?tab=\d+&filter=a+)?$/);
+    }
+  });
+
+  it('keep all cookies together below 8 KB, the limit of common proxies for a header', async () => {
+    await open();
+    const browser = new Browser();
+    for (const length of [10, 2000, 300, 1000, 2000, 2000, 500, 100, 2000, 2000, 2000, 2000, 2000, 40, 2000]) {
+      await browser.visit(`${world.url}/login?returnTo=/${'é'.repeat(length / 6)}${'a'.repeat(length / 2)}`);
+      const header = [...browser.cookies(world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
+      expect(header.length).toBeLessThan(8192);
+    }
+  });
+
+  it('give way beyond the bound, the oldest first', async () => {
+    await open();
+    const browser = new Browser();
+    const callbacks: string[] = [];
+    for (let tab = 0; tab < 14; tab++) callbacks.push(await world.begin(browser));
+    const statuses: number[] = [];
+    for (const callback of callbacks) statuses.push((await browser.visit(callback)).status);
+    expect(statuses).toEqual([403, 403, ...Array.from({ length: 12 }, () => 302)]);
+  });
+
+  it('leave no cookie behind once they are finished', async () => {
+    await open();
+    const browser = new Browser();
+    await world.logIn(browser);
+    expect([...browser.cookies(world.url).keys()]).toEqual(['connect.sid']);
+  });
+
+  it('live in cookies that no script and no other site can use, and that show nothing', async () => {
+    await open({ strategy: { pkce: true } });
+    const answer = await rawRequest(world.url, '/login?returnTo=/projects');
+    const [cookie = '', ...others] = answer.headers['set-cookie'] ?? [];
+    expect(others).toEqual([]);
+    expect(cookie).toMatch(/^oauth-app\.login\.[\w-]{16}=[\w.-]+; Max-Age=600; Path=\/; HttpOnly; SameSite=Lax$/);
+    const opened = cookie
+      .split('=', 2)
+      .join('.')
+      .split('.')
+      .map((part) => Buffer.from(part, 'base64url').toString('latin1'))
+      .join();
+    expect(opened).not.toContain('/projects');
+    expect(opened).not.toContain('codeVerifier');
+  });
+
+  it('are bound to the very host with https, where no sibling host can plant a cookie', async () => {
+    await open({ strategy: { callbackURL: 'https://app.example.net/callback' } });
+    const answer = await rawRequest(world.url, '/login');
+    expect(answer.headers['set-cookie']?.[0]).toMatch(/^__Host-oauth-app\.login\..*; Path=\/; .*; Secure$/);
+    expect(answer.headers['set-cookie']?.[0]).not.toMatch(/domain/i);
+  });
+
+  it('THREATS 13: a thousand logins that nobody finishes leave nothing in the session store', async () => {
+    await open();
+    for (let batch = 0; batch < 20; batch++) {
+      await Promise.all(Array.from({ length: 50 }, () => rawRequest(world.url, '/login')));
+    }
+    expect(world.stored()).toEqual([]);
+  });
+
+  it('THREATS 13: forged callbacks leave nothing in the session store', async () => {
+    await open();
+    for (let batch = 0; batch < 10; batch++) {
+      await Promise.all(
+        Array.from({ length: 50 }, (_, index) =>
+          rawRequest(world.url, `/callback?code=x&state=${String(index).padStart(43, 'A')}`),
+        ),
+      );
+    }
+    expect(world.stored()).toEqual([]);
+    expect(world.service.requests).toEqual([]);
+  });
+
+  it('leave the session that a browser has untouched', async () => {
+    const store = new session.MemoryStore();
+    let writes = 0;
+    const set = store.set.bind(store);
+    store.set = (...args) => {
+      writes += 1;
+      set(...args);
+    };
+    await open({ session: { store } });
+    const browser = new Browser();
+    await world.logIn(browser);
+    const before = writes;
+    await browser.visit(`${world.url}/login`);
+    expect(writes).toBe(before);
+  });
+});
+
+it('THREATS 14: hundreds of users who log in at once through one instance each get their own tokens', async () => {
+  const users = Array.from({ length: 200 }, (_, index) => ({
+    id: `user-${index}`,
+    name: `User ${index}`,
+    projects: [{ id: index, name: `Project of user-${index}` }],
+  }));
+  await open({ byInstance: true, service: { users } });
+  const browsers = await Promise.all(
+    users.map(async ({ id }) => {
+      const browser = new Browser();
+      await world.logIn(browser, id);
+      return { id, browser };
+    }),
+  );
+  const seen = await Promise.all(
+    browsers.map(async ({ id, browser }) => {
+      const me = (await browser.visit(`${world.url}/whoami`)).json();
+      const projects = (await browser.visit(`${world.url}/projects`)).json();
+      return { id, user: me.user.id, grantId: me.grantId, project: projects.data[0].data.name };
+    }),
+  );
+  for (const { id, user, project } of seen) {
+    expect(user).toBe(id);
+    expect(project).toBe(`Project of ${id}`);
+  }
+  expect(new Set(seen.map(({ grantId }) => grantId)).size).toBe(users.length);
 });
