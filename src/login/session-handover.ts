@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { safeReturnTo } from './return-to.js';
-import { onRegeneration, saveSession, sessionOf } from './session-reference.js';
+import { onRegeneration, type SessionLike, saveSession, sessionOf } from './session-reference.js';
 
 /** What a login leaves in the session. */
 export interface Handover {
@@ -35,8 +35,7 @@ export async function handOverNow(req: IncomingMessage, handover: Handover): Pro
   try {
     await saveSession(session);
   } catch (error) {
-    if (former === undefined) delete session[handover.key];
-    else session[handover.key] = former;
+    restore(session, handover.key, former);
     handover.onFailure();
     throw error;
   }
@@ -44,45 +43,75 @@ export async function handOverNow(req: IncomingMessage, handover: Handover): Pro
 }
 
 /**
- * Has the next `req.logIn` that writes a session carry the handover through Passport's regeneration of it, whoever
- * calls that: Passport itself, or the application after `session: false` or in a callback of its own.
+ * Has each `req.logIn` of this request that writes a session carry the handover through Passport's regeneration of it,
+ * whoever calls that: Passport itself, or the application after `session: false` or in a callback of its own.
  */
 export function handOverAtLogIn(req: IncomingMessage & PassportRequest, handover: Handover): void {
   const logIn = req.logIn;
   if (!logIn) return;
   const carrying: LogIn = function logInWithGrant(user, given, callback) {
     const [options, done] = typeof given === 'function' ? [undefined, given as Done] : [given, callback];
-    const former = sessionOf(req);
-    const target = handover.returnTo ?? former?.returnTo;
-    const writesSession = !isSessionless(options);
-    if (writesSession) {
-      req.logIn = logIn;
-      req.login = logIn;
-    }
-    const formerReference = writesSession ? carry(req, handover) : undefined;
-    logIn.call(this, user, options, (error?: unknown) => {
+    const target = handover.returnTo ?? sessionOf(req)?.returnTo;
+    const carried = isSessionless(options) ? undefined : carry(req, handover);
+    let ended = false;
+    const end: Done = (error) => {
+      ended = true;
+      if (error) carried?.undo();
+      else carried?.confirm();
       if (!error) setReturnTo(req, target);
-      if (writesSession) error ? handover.onFailure() : handover.onReplaced(formerReference);
       done?.(error);
-    });
+    };
+    try {
+      logIn.call(this, user, options, end);
+    } catch (error) {
+      if (!ended) carried?.undo();
+      throw error;
+    }
   };
   req.logIn = carrying;
   req.login = carrying;
 }
 
-function carry(req: IncomingMessage, { key, reference }: Handover): unknown {
-  const session = sessionOf(req);
-  const former = session?.[key];
-  if (session) {
-    onRegeneration(
-      session,
-      () => sessionOf(req),
-      (written) => {
-        if (reference !== undefined) written[key] = reference;
-      },
-    );
+/** A handover that is on its way into the session. */
+interface Carried {
+  confirm(): void;
+  undo(): void;
+}
+
+function carry(req: IncomingMessage, handover: Handover): Carried {
+  const { key, reference } = handover;
+  const before = sessionOf(req);
+  const former = before?.[key];
+  const write = (session: SessionLike) => {
+    if (reference !== undefined) session[key] = reference;
+  };
+  if (before) onRegeneration(before, () => sessionOf(req), write);
+  return {
+    confirm: () => {
+      if (former !== reference) handover.onReplaced(former);
+    },
+    undo: () => {
+      const session = sessionOf(req);
+      if (session && session !== before) empty(session);
+      else if (session) restore(session, key, former);
+      handover.onFailure();
+    },
+  };
+}
+
+/**
+ * Takes everything out of a session that a failed login has begun. express-session saves what is left at the end of
+ * the response: by then its store may be back, and somebody would be logged in who was told otherwise.
+ */
+function empty(session: SessionLike): void {
+  for (const name of Object.keys(session)) {
+    if (name !== 'cookie') delete session[name];
   }
-  return former;
+}
+
+function restore(session: SessionLike, key: string, former: unknown): void {
+  if (former === undefined) delete session[key];
+  else session[key] = former;
 }
 
 /** After the save: Passport reads it for its redirect and deletes it, and the session need not be saved once more. */
