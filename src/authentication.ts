@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Application } from './application.js';
 import { OAuthAppError } from './errors.js';
 import { type LoginEvent, publishLogin } from './events.js';
@@ -42,8 +42,9 @@ export async function authenticate(
   req: IncomingMessage,
   options: AuthenticateOptions,
 ): Promise<void> {
+  let res: ServerResponse | undefined;
   try {
-    const res = application.responseOf(req);
+    res = application.responseOf(req);
     // The URL of a callback holds the code, and the one of a login may hold more than others should know.
     res.setHeader('Cache-Control', 'no-store');
     res.setHeader('Referrer-Policy', 'no-referrer');
@@ -52,10 +53,28 @@ export async function authenticate(
       actions.redirect(await beginLogin(application, req, res, options));
       return;
     }
-    await callback(application, keeper, actions, req, options, () => finishLogin(application, req, res, verify));
+    const finish = finishLogin.bind(undefined, application, req, res, verify);
+    await callback(application, keeper, actions, req, options, finish);
   } catch (error) {
-    actions.error(error);
+    report(actions, res, error);
   }
+}
+
+/** Hands an error to Passport, and so to the application. */
+function report(actions: PassportActions, res: ServerResponse | undefined, error: unknown): void {
+  try {
+    actions.error(isTellable(error) ? error : new Error('verify or userProfile failed, and did not say why'));
+  } catch (thrown) {
+    // A callback of the application's own threw. Beyond this point there is nobody who could answer.
+    process.emitWarning(thrown instanceof Error ? thrown : 'A callback given to passport.authenticate threw');
+    if (res && !res.headersSent) res.statusCode = 500;
+    res?.end();
+  }
+}
+
+/** Routers take a false value for no error at all, and these two texts as orders to skip handlers: the request would go on. */
+function isTellable(error: unknown): boolean {
+  return Boolean(error) && error !== 'route' && error !== 'router';
 }
 
 async function callback(
@@ -92,7 +111,7 @@ async function keep(
   options: AuthenticateOptions,
   { tokens, verdict, returnTo }: Extract<CallbackOutcome, { readonly kind: 'success' }>,
 ): Promise<string> {
-  const grantId = application.newGrantId(req, verdict.user);
+  const grantId = application.newGrantId(req, ownerOf(req, options, verdict.user));
   const remove = (id: string) => void keeper.remove(id).catch(() => {});
   await keeper.put(grantId, tokens);
   const handover: Handover = {
@@ -107,11 +126,23 @@ async function keep(
   return grantId;
 }
 
+/**
+ * Whose grant it is. With `passport.authorize` that is the user who is logged in, as with each request later on: what
+ * `verify` gives there is the account that is connected, whose id may be another user's here.
+ */
+function ownerOf(req: IncomingMessage, options: AuthenticateOptions, account: unknown): unknown {
+  const user: unknown = options.assignProperty && 'user' in req ? req.user : undefined;
+  return user ?? account;
+}
+
 /** Whether a request is a callback: by its path, or by what it brings where a proxy has changed the path. */
 function isCallback(req: IncomingMessage, callbackURL: string): boolean {
   const path = originalPath(req);
-  return (
-    path === new URL(callbackURL, `http://here.invalid${path.startsWith('/') ? path : '/'}`).pathname ||
-    hasCallbackParameters(originalUrl(req))
-  );
+  const { pathname } = new URL(callbackURL, `http://here.invalid${path.startsWith('/') ? path : '/'}`);
+  return asRouted(path) === asRouted(pathname) || hasCallbackParameters(originalUrl(req));
+}
+
+/** A path as routers compare it, unless they are told otherwise: in any case, with or without a slash at the end. */
+function asRouted(path: string): string {
+  return path.toLowerCase().replace(/\/$/, '');
 }

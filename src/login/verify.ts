@@ -70,7 +70,7 @@ export function callVerify(
     const done = (error?: unknown, user?: unknown, info?: unknown) => (error ? reject(error) : resolve({ user, info }));
     const args = [...start, ...(withParams ? [tokens.params] : []), profile, done];
     const returned: unknown = (verify as (...args: unknown[]) => unknown)(...args);
-    // An async verify that throws has nobody else to tell.
-    if (returned instanceof Promise) returned.catch(reject);
+    // An async verify that throws has nobody else to tell. Its promise may be of another library.
+    Promise.resolve(returned).catch(reject);
   });
 }

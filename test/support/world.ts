@@ -27,7 +27,8 @@ export type ErrorHandler = (error: PassedError, req: Req, res: ServerResponse, n
 
 /** As much of an application as the frameworks have in common; Connect has `use` alone. */
 export interface App {
-  use(handler: Handler | ErrorHandler): unknown;
+  use(handler: Handler): unknown;
+  use(handler: ErrorHandler): unknown;
   use(path: string, ...handlers: Handler[]): unknown;
   get(path: string, ...handlers: Handler[]): unknown;
   post(path: string, ...handlers: Handler[]): unknown;
@@ -50,6 +51,8 @@ export type Passport = InstanceType<typeof passportModule.Passport>;
 export interface WorldOptions {
   readonly framework?: Framework;
   readonly service?: EmulatorOptions;
+  /** A service that runs already, instead of one of the world's own. It is not closed with the world. */
+  readonly running?: Emulator;
   readonly strategy?: Partial<StrategyOptions>;
   /** Any arity. `undefined` leaves it out. */
   readonly verify?: ((...args: never[]) => unknown) | undefined;
@@ -94,7 +97,7 @@ const verifyById: Verify = (_accessToken, _refreshToken, profile, done) => done(
 
 /** Starts a service and an application that uses it, both on free ports. */
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
-  const service = await startEmulator(options.service);
+  const service = options.running ?? (await startEmulator(options.service));
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -107,7 +110,8 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const store = (sessionOptions?.store ?? new session.MemoryStore()) as session.MemoryStore;
   const world = createWorld(url, server, service, strategy, store);
   server.on('request', createApp(world, options));
-  return world;
+  if (options.running === undefined) return world;
+  return { ...world, close: () => closeApplication(strategy, server) };
 }
 
 function createWorld(
@@ -141,8 +145,7 @@ function createWorld(
     grantKeys: () => stored().flatMap(([key, entry]) => ('grant' in entry ? [key] : [])),
     references: () => stored().flatMap(([, entry]) => (strategy.name in entry ? [String(entry[strategy.name])] : [])),
     close: async () => {
-      await strategy.close();
-      await closeServer(server);
+      await closeApplication(strategy, server);
       await service.close();
     },
   };
@@ -217,6 +220,11 @@ export function sendJson(res: ServerResponse, body: unknown): void {
 function entriesOf(store: session.MemoryStore): [string, Record<string, unknown>][] {
   const sessions = (Reflect.get(store, 'sessions') ?? {}) as Record<string, string>;
   return Object.entries(sessions).map(([key, text]) => [key, JSON.parse(text)]);
+}
+
+async function closeApplication(strategy: Strategy, server: Server): Promise<void> {
+  await strategy.close();
+  await closeServer(server);
 }
 
 async function closeServer(server: Server): Promise<void> {

@@ -1,0 +1,392 @@
+import { inspect } from 'node:util';
+import passportModule from 'passport';
+import { afterEach, describe, expect, it } from 'vitest';
+import { Strategy } from '../../src/index.js';
+import { Browser } from '../support/browser.js';
+import { rawRequest } from '../support/raw-request.js';
+import { type Framework, type Handler, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
+
+const frameworks: readonly Framework[] = ['express5', 'express4', 'connect'];
+
+let world: World;
+const open = async (options?: WorldOptions) => {
+  world = await startWorld(options);
+  return world;
+};
+afterEach(() => world.close());
+
+/** The callback URL with its query changed. */
+function altered(callback: string, change: (query: URLSearchParams) => void): string {
+  const url = new URL(callback);
+  change(url.searchParams);
+  return url.href;
+}
+
+/** Raw path and cookies of a callback, for what `fetch` would change on the way. */
+function rawCallback(
+  browser: Browser,
+  path: string,
+  options: { method?: string; headers?: Record<string, string> } = {},
+) {
+  const cookie = [...browser.cookies(world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
+  return rawRequest(world.url, path, { ...options, headers: { cookie, ...options.headers } });
+}
+
+describe.each(frameworks)('under %s', (framework) => {
+  it.each([
+    ['nothing at all', '/callback', 400],
+    ['an empty query', '/callback?', 400],
+    ['a code without a state', '/callback?code=abc', 403],
+    ['an error without a state', '/callback?error=access_denied', 403],
+    ['a state alone', '/callback?state=abc', 400],
+    ['an empty state', '/callback?code=abc&state=', 400],
+    ['a forged state', `/callback?code=abc&state=${'A'.repeat(43)}`, 403],
+    ['both code and error', '/callback?code=a&error=access_denied&state=b', 400],
+  ])('THREATS 1: a callback with %s is refused, and no request leaves', async (_what, path, status) => {
+    await open({ framework });
+    const answer = await rawRequest(world.url, path);
+    expect(answer.status).toBe(status);
+    expect(answer.headers.location).toBeUndefined();
+    expect(world.service.requests).toEqual([]);
+  });
+
+  it.each([
+    ['code twice', '&code=other'],
+    ['state twice', '&state=other'],
+    ['a code like an array', '&code[]=other'],
+    ['a code like an array, percent-encoded', '&code%5B%5D=other'],
+    ['a nested code', '&code[x]=other'],
+    ['a nested state', '&state[x]=other'],
+    ['__proto__ as a name', '&__proto__=other'],
+    ['__proto__ as a nested name', '&__proto__[polluted]=yes'],
+    ['__proto__ within a name', '&a[__proto__][polluted]=yes'],
+    ['__proto__ as a value', '&other=__proto__'],
+    ['an error beside the code', '&error=access_denied'],
+  ])('THREATS 2: a good callback to which %s was added is refused, and stays good without it', async (_what, more) => {
+    await open({ framework });
+    const browser = new Browser();
+    const callback = await world.begin(browser);
+    const { pathname, search } = new URL(callback);
+    const answer = await rawCallback(browser, `${pathname}${search}${more}`);
+    expect(answer.status).toBe(400);
+    expect(Reflect.get({}, 'polluted')).toBeUndefined();
+    expect(world.tokenRequests()).toEqual([]);
+    await browser.visit(callback);
+    expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(true);
+  });
+
+  it.each([
+    ['of 8 kB', 'a'.repeat(8000)],
+    ['with NUL', 'a%00b'],
+    ['with a lone surrogate', 'a%ED%A0%80b'],
+    ['with invalid UTF-8', 'a%FF%FEb'],
+    ['with CR and LF', 'a%0D%0ASet-Cookie:%20x=y'],
+    ['with letters beyond ASCII', 'a%C3%A9b'],
+    ['that is empty', ''],
+  ])('THREATS 2: a code or a state %s is refused before any look-up', async (_what, value) => {
+    await open({ framework });
+    const browser = new Browser();
+    const { searchParams } = new URL(await world.begin(browser));
+    const good = { code: searchParams.get('code'), state: searchParams.get('state') };
+    expect((await rawCallback(browser, `/callback?code=${value}&state=${good.state}`)).status).toBe(400);
+    expect((await rawCallback(browser, `/callback?code=${good.code}&state=${value}`)).status).toBe(400);
+    expect((await rawCallback(browser, `/callback?error=${value}&state=${good.state}`)).status).toBe(400);
+    expect(world.tokenRequests()).toEqual([]);
+  });
+});
+
+describe('the state', () => {
+  it('THREATS 3: that is forged is refused, and the pending login still works', async () => {
+    await open();
+    const browser = new Browser();
+    const callback = await world.begin(browser);
+    for (const state of ['x', '__proto__x', 'A'.repeat(43), `${new URL(callback).searchParams.get('state')}A`]) {
+      const forged = await browser.visit(altered(callback, (query) => query.set('state', state)));
+      expect(forged.status).toBe(403);
+    }
+    expect(world.tokenRequests()).toEqual([]);
+    expect((await browser.visit(callback)).status).toBe(302);
+  });
+
+  it('THREATS 5: works once, in series', async () => {
+    await open();
+    const browser = new Browser();
+    const callback = await world.begin(browser);
+    // The cookies as they were: an attacker keeps them.
+    const cookie = [...browser.cookies(world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
+    expect((await browser.visit(callback)).status).toBe(302);
+    expect((await browser.visit(callback)).status).toBe(403);
+    expect((await browser.visit(callback, { headers: { cookie } })).status).toBe(403);
+    expect(world.tokenRequests()).toHaveLength(1);
+  });
+
+  it('THREATS 5: works once, with fifty replays at once', async () => {
+    await open();
+    const browser = new Browser();
+    const callback = await world.begin(browser);
+    const { pathname, search } = new URL(callback);
+    const answers = await Promise.all(Array.from({ length: 50 }, () => rawCallback(browser, `${pathname}${search}`)));
+    expect(answers.filter(({ status }) => status === 302)).toHaveLength(1);
+    expect(answers.filter(({ status }) => status === 403)).toHaveLength(49);
+    expect(world.tokenRequests()).toHaveLength(1);
+  });
+
+  it('THREATS 5: does not work again after the exchange failed', async () => {
+    await open();
+    const browser = new Browser();
+    const callback = await world.begin(browser);
+    world.service.fail('token', { status: 500 });
+    const { pathname, search } = new URL(callback);
+    const cookie = [...browser.cookies(world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
+    expect((await browser.visit(callback)).status).toBe(503);
+    expect((await rawRequest(world.url, `${pathname}${search}`, { headers: { cookie } })).status).toBe(403);
+    expect(world.tokenRequests()).toHaveLength(1);
+  });
+
+  it('THREATS 6: of a login that was begun in another browser is refused, and no token request leaves', async () => {
+    await open();
+    const attacker = new Browser();
+    const callback = await world.begin(attacker);
+    const victim = new Browser();
+    expect((await victim.visit(callback)).status).toBe(403);
+    await world.begin(victim);
+    expect((await victim.visit(callback)).status).toBe(403);
+    expect(world.tokenRequests()).toEqual([]);
+    expect((await victim.visit(`${world.url}/whoami`)).json().user).toBeUndefined();
+    expect((await attacker.visit(callback)).status).toBe(302);
+  });
+
+  it("THREATS 6: does not go with another login's cookie, under whatever name", async () => {
+    await open();
+    const browser = new Browser();
+    const first = await world.begin(browser);
+    const [nameOfFirst = ''] = [...browser.cookies(world.url).keys()];
+    const attacker = new Browser();
+    await world.begin(attacker);
+    const [sealedForOther = ''] = [...attacker.cookies(world.url).values()];
+    browser.cookies(world.url).set(nameOfFirst, sealedForOther);
+    expect((await browser.visit(first)).status).toBe(403);
+    expect(world.tokenRequests()).toEqual([]);
+  });
+
+  it("THREATS 6: of another strategy's login in the same browser is refused, and no token request leaves", async () => {
+    let other: Strategy | undefined;
+    await open({
+      routes: (app, { passport, service, url }) => {
+        other = new Strategy({ ...service.options, name: 'other', callbackURL: `${url}/callback`, scope: 'tm' });
+        passport.use(other as passportModule.Strategy);
+        app.get('/login-other', passport.authenticate('other') as Handler);
+      },
+    });
+    const browser = new Browser();
+    const callback = await world.begin(browser, {}, '/login-other');
+    expect((await browser.visit(callback)).status).toBe(403);
+    // Not even under the name that the cookie would have there.
+    for (const [name, value] of browser.cookies(world.url)) {
+      browser.cookies(world.url).set(name.replace('other.', 'oauth-app.'), value);
+    }
+    expect((await browser.visit(callback)).status).toBe(403);
+    expect(world.tokenRequests()).toEqual([]);
+    await other?.close();
+  });
+
+  it("of another client's login is refused although the secret is the same", async () => {
+    let other: Strategy | undefined;
+    await open({
+      routes: (app, { service, url }) => {
+        const passport = new passportModule.Passport();
+        service.register({ clientID: 'second', clientSecret: 'second secret', redirectUrls: [`${url}/callback`] });
+        const { options } = service;
+        other = new Strategy({ ...options, clientID: 'second', callbackURL: `${url}/callback`, scope: 'tm' });
+        app.get('/login-other', passport.authenticate(other as unknown as string) as Handler);
+      },
+    });
+    const browser = new Browser();
+    const callback = await world.begin(browser, {}, '/login-other');
+    expect((await browser.visit(callback)).status).toBe(403);
+    await other?.close();
+  });
+
+  it('THREATS 7: is good for ten minutes, and not for longer', async () => {
+    let now = Date.now();
+    await open({ strategy: { clock: () => now } });
+    const browser = new Browser();
+    const [late, inTime] = [await world.begin(browser), await world.begin(browser)];
+    now += 10 * 60 * 1000 - 1;
+    expect((await browser.visit(inTime)).status).toBe(302);
+    now += 1;
+    expect((await browser.visit(late)).status).toBe(403);
+    expect(world.tokenRequests()).toHaveLength(1);
+  });
+
+  it('THREATS 7: from the future is refused, as after a clock was set back', async () => {
+    let now = Date.now();
+    await open({ strategy: { clock: () => now } });
+    const browser = new Browser();
+    const callback = await world.begin(browser);
+    now -= 60 * 60 * 1000;
+    expect((await browser.visit(callback)).status).toBe(403);
+  });
+
+  it.each([
+    ['nonsense', () => 'nonsense'],
+    ['nothing', () => ''],
+    ['an unsealed login', () => `abc.${Buffer.from('{"redirectUri":"https://evil.example"}').toString('base64url')}`],
+    ['a giant', () => 'A'.repeat(9000)],
+    ['a sealed text that was cut', (value: string) => value.slice(0, -5)],
+    ['broken percent-encoding', () => '%E0%A4%A'],
+  ])('does not go with a cookie that was replaced by %s', async (_what, replace) => {
+    await open();
+    const browser = new Browser();
+    const callback = await world.begin(browser);
+    for (const [name, value] of browser.cookies(world.url)) browser.cookies(world.url).set(name, replace(value));
+    expect((await browser.visit(callback)).status).toBe(403);
+    expect(world.tokenRequests()).toEqual([]);
+  });
+
+  it('goes with its cookie among hundreds of foreign and malformed ones', async () => {
+    await open();
+    const browser = new Browser();
+    const callback = await world.begin(browser);
+    const own = [...browser.cookies(world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
+    const foreign = Array.from({ length: 300 }, (_, index) => `__proto__=x; =y; ;;; c${index}=%FF; oauth-app.login.=z`);
+    const { pathname, search } = new URL(callback);
+    const cookie = `${foreign.join('; ').slice(0, 12_000)}; ${own}`;
+    expect((await rawRequest(world.url, `${pathname}${search}`, { headers: { cookie } })).status).toBe(302);
+  });
+});
+
+describe('an error in the callback', () => {
+  it('THREATS 8: without a good state is refused with a text of our own, and the pending login is kept', async () => {
+    await open();
+    const browser = new Browser();
+    const callback = await world.begin(browser);
+    const forged = await browser.visit(`${world.url}/callback?error=access_denied&state=${'B'.repeat(43)}`);
+    expect(forged.status).toBe(403);
+    expect(forged.text).not.toContain('denied');
+    expect((await browser.visit(callback)).status).toBe(302);
+  });
+
+  it('THREATS 8: with a good state is a decline, with the message of the contract', async () => {
+    const failures: unknown[] = [];
+    await open({
+      callback:
+        ({ passport }) =>
+        (req, res, next) =>
+          passport.authenticate('oauth-app', (error: unknown, user: unknown, info: unknown, status: unknown) => {
+            failures.push({ error, user, info, status });
+            sendJson(res, {});
+          })(req, res, next),
+    });
+    const browser = new Browser();
+    await browser.visit(await world.begin(browser, { decline: true }));
+    expect(failures).toEqual([
+      { error: null, user: false, info: { message: 'The user declined authorization' }, status: undefined },
+    ]);
+    expect(world.tokenRequests()).toEqual([]);
+  });
+
+  it('leads to failureRedirect where the application set one', async () => {
+    await open({ authenticate: { failureRedirect: '/declined' } });
+    const browser = new Browser();
+    const page = await browser.visit(await world.begin(browser, { decline: true }));
+    expect([page.status, page.headers.get('location')]).toEqual([302, '/declined']);
+  });
+
+  it('that is declined uses the state up', async () => {
+    await open();
+    const browser = new Browser();
+    const callback = await world.begin(browser, { decline: true });
+    const retried = altered(callback, (query) => {
+      query.delete('error');
+      query.set('code', 'stolen');
+    });
+    expect((await browser.visit(callback)).status).toBe(401);
+    expect((await browser.visit(retried)).status).toBe(403);
+    expect(world.tokenRequests()).toEqual([]);
+  });
+
+  it.each([
+    ['server_error', 'server_error'],
+    ['invalid_scope', 'invalid_scope'],
+    ['<script>alert(1)</script>', undefined],
+    ['a_text_of_the_senders_own', undefined],
+  ])('THREATS 8: of %s with a good state is an AuthorizationError', async (code, told) => {
+    await open();
+    const browser = new Browser();
+    const callback = altered(await world.begin(browser, { decline: true }), (query) => query.set('error', code));
+    const page = await browser.visit(callback);
+    expect(page.status).toBe(502);
+    expect(world.errors[0]).toMatchObject({ name: 'AuthorizationError', code: 'ERR_AUTHORIZATION', error: told });
+    if (told === undefined) expect(`${page.text}${inspect(world.errors[0])}`).not.toContain(code);
+  });
+
+  it.each([
+    ['markup', '<img src=x onerror=alert(1)>'],
+    ['CR and LF', 'fine\r\nSet-Cookie: admin=1'],
+    ['10 kB', 'planted '.repeat(1250)],
+  ])('THREATS 9: does not show, flash or log a description with %s', async (_what, description) => {
+    const flashed: unknown[] = [];
+    await open({
+      before: (app) => {
+        app.use((req, _res, next) => {
+          Object.assign(req, { flash: (...args: unknown[]) => flashed.push(args) });
+          next();
+        });
+      },
+      authenticate: { failureFlash: true, failureMessage: true },
+    });
+    const browser = new Browser();
+    for (const error of ['access_denied', 'server_error', 'planted_error']) {
+      const callback = altered(await world.begin(browser, { decline: true }), (query) => {
+        query.set('error', error);
+        query.set('error_description', description);
+        query.set('error_uri', 'https://evil.example/');
+      });
+      const page = await browser.visit(callback);
+      const shown = inspect([page.text, [...page.headers], flashed, world.errors, world.stored()], { depth: 9 });
+      for (const planted of ['onerror', 'admin=1', 'planted', 'evil.example']) expect(shown).not.toContain(planted);
+    }
+    expect(flashed).toEqual([['error', 'The user declined authorization']]);
+  });
+});
+
+describe('a callback that no person asked for', () => {
+  it.each([
+    ['HEAD', { method: 'HEAD' }, 405],
+    ['POST', { method: 'POST' }, 405],
+    ['PUT', { method: 'PUT' }, 405],
+    ['a prefetch', { headers: { 'sec-purpose': 'prefetch' } }, 503],
+    ['a prerender', { headers: { 'sec-purpose': 'prefetch;prerender' } }, 503],
+    ['an old prefetch', { headers: { purpose: 'prefetch' } }, 503],
+    ['the prefetch of Firefox', { headers: { 'x-moz': 'prefetch' } }, 503],
+  ])('THREATS 10: %s does not use the code up', async (_what, options, status) => {
+    await open();
+    const browser = new Browser();
+    const callback = await world.begin(browser);
+    const { pathname, search } = new URL(callback);
+    expect((await rawCallback(browser, `${pathname}${search}`, options)).status).toBe(status);
+    expect(world.tokenRequests()).toEqual([]);
+    expect((await browser.visit(callback)).status).toBe(302);
+  });
+
+  it('takes nothing from the body of a POST', async () => {
+    await open();
+    const browser = new Browser();
+    const { search } = new URL(await world.begin(browser));
+    const page = await browser.visit(`${world.url}/callback`, {
+      method: 'POST',
+      body: search.slice(1),
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    });
+    expect(page.status).toBe(405);
+    expect(world.tokenRequests()).toEqual([]);
+  });
+
+  it.each(['/callback/', '/Callback', '/CALLBACK/?'])('is no login either, however it is written: %s', async (path) => {
+    await open();
+    const answer = await rawRequest(world.url, path);
+    expect(answer.status).toBe(400);
+    expect(answer.headers['set-cookie']).toBeUndefined();
+  });
+});
