@@ -13,7 +13,8 @@ const SECRET_LIKE = /[\w+/=~-]{20,}/g;
  */
 export function safeCause(fault: unknown): Error {
   const { name, code, message } = describe(fault);
-  const cause = new Error(message.slice(0, MAX_MESSAGE_LENGTH).replaceAll(SECRET_LIKE, '[…]'));
+  // Struck out before it is cut: the first half of a secret may be too short to be told from a word.
+  const cause = new Error(message.replaceAll(SECRET_LIKE, '[…]').slice(0, MAX_MESSAGE_LENGTH));
   Object.defineProperty(cause, 'stack', { value: `${name}: ${cause.message}` });
   Object.defineProperty(cause, 'name', { value: name });
   return code === undefined ? cause : Object.assign(cause, { code });

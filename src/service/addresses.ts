@@ -18,7 +18,8 @@ export function serviceAddress(option: string, value: unknown): string {
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname))) {
     throw invalid(option, `expected an https URL (http is for loopback hosts only), got ${url.protocol}//${url.host}`);
   }
-  if (url.username || url.password || url.search || url.hash) {
+  // An empty query or fragment is in `href` alone, and would swallow the paths that are appended.
+  if (url.username || url.password || /[?#]/.test(url.href)) {
     throw invalid(option, 'expected a URL without credentials, query or fragment');
   }
   return url.href.replace(/\/+$/, '');
@@ -36,10 +37,11 @@ export function enterpriseAddress(option: string, value: unknown): string {
   }
   const address = serviceAddress(option, value.replace(DOMAIN, SAMPLE_LABEL));
   const labels = new URL(address).hostname.split('.');
-  if (labels.length < 2 || labels.filter((label) => label === SAMPLE_LABEL).length !== 1) {
+  // As the last label it would let a token choose the top-level domain, and with it somebody else's host.
+  if (labels.at(-1) === SAMPLE_LABEL || labels.filter((label) => label === SAMPLE_LABEL).length !== 1) {
     throw invalid(
       option,
-      `expected ${DOMAIN} to be one whole label of the host, as in https://${DOMAIN}.api.example.com`,
+      `expected ${DOMAIN} to be one whole label of the host and not its last one, as in https://${DOMAIN}.api.example.com`,
     );
   }
   return address.replace(SAMPLE_LABEL, DOMAIN);

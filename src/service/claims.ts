@@ -10,16 +10,26 @@ export type OrganizationDomainReader = (claims: Claims) => unknown;
 
 const NO_CLAIMS: Claims = Object.freeze({});
 
+/** Deeper claims are nobody's: the token counts as one without. */
+const MOST_LEVELS = 64;
+
 /** One DNS label (RFC 1123, 2.1), lower-cased already. */
 const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** The claims of an access token; none where it is no JWT. @see service.md, 5.5 */
 export function readClaims(accessToken: string): Claims {
   try {
-    return Object.freeze({ ...decodeJwt(accessToken) });
+    const claims: Claims = { ...decodeJwt(accessToken) };
+    return isNestedWithin(MOST_LEVELS, claims) ? Object.freeze(claims) : NO_CLAIMS;
   } catch {
     return NO_CLAIMS;
   }
+}
+
+/** Parsing takes any depth, but the recursion of JSON.stringify does not, and sessions are written with that. */
+function isNestedWithin(levels: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return levels > 0 && Object.values(value).every((inner) => isNestedWithin(levels - 1, inner));
 }
 
 /** The `sub` claim, where there is a usable one (RFC 7519, 4.1.2). Numbers count, for services that send them. */

@@ -8,7 +8,7 @@ const DEFAULT_S = 3600;
 /**
  * How long an access token is good, in milliseconds: at most 24 hours, and never so short that refreshes chase each other.
  *
- * `expires_in` counts where it is a positive number of at most ten years, as number or numeric string. Else the
+ * `expires_in` counts where it is from a second to ten years, as number or numeric string. Else the
  * token's own `exp` does (against its `iat`, which leaves this machine's clock out of it, or against `now`), then an hour.
  *
  * @param now Epoch milliseconds.
@@ -26,5 +26,5 @@ const TEN_YEARS_S = 10 * 365 * LONGEST_S;
 
 function secondsOf(value: unknown): number | undefined {
   const seconds = typeof value === 'string' && /^\d{1,12}(\.\d{1,6})?$/.test(value.trim()) ? Number(value) : value;
-  return typeof seconds === 'number' && seconds > 0 && seconds <= TEN_YEARS_S ? seconds : undefined;
+  return typeof seconds === 'number' && seconds >= 1 && seconds <= TEN_YEARS_S ? seconds : undefined;
 }

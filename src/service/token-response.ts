@@ -94,7 +94,7 @@ function unavailable(status: number, headers: HttpResponse['headers'], now: numb
 }
 
 function refusal(status: number, body: Readonly<Record<string, unknown>>, secrets: readonly string[]): TokenError {
-  const error = identifier(body.error);
+  const error = identifier(body.error, secrets);
   const description = describe(body.error_description, secrets);
   const advice = error === 'invalid_client' ? ' Check the options clientID and clientSecret.' : '';
   return new TokenError(
@@ -104,8 +104,9 @@ function refusal(status: number, body: Readonly<Record<string, unknown>>, secret
 }
 
 /** The service's `error` if it is an identifier, as all registered ones are: a text of any other form may quote anything. */
-function identifier(value: unknown): string {
-  return typeof value === 'string' && /^[a-z][a-z0-9_.-]{0,63}$/i.test(value) ? value : 'unrecognized_error';
+function identifier(value: unknown, secrets: readonly string[]): string {
+  if (typeof value !== 'string' || !/^[a-z][a-z0-9_.-]{0,63}$/i.test(value)) return 'unrecognized_error';
+  return secrets.some((secret) => secret !== '' && value.includes(secret)) ? 'unrecognized_error' : value;
 }
 
 function describe(value: unknown, secrets: readonly string[]): string {
@@ -114,9 +115,9 @@ function describe(value: unknown, secrets: readonly string[]): string {
     .filter((secret) => secret !== '')
     .reduce((text, secret) => text.replaceAll(secret, '[…]'), value);
   return open
-    .slice(0, MAX_DESCRIPTION_LENGTH)
-    .replaceAll(/[^\x20-\x7e]+/g, ' ')
+    .replaceAll(/[^\x20-\x7e…]+/g, ' ')
     .replaceAll(/[\w+/=~-]{20,}/g, '[…]')
+    .slice(0, MAX_DESCRIPTION_LENGTH)
     .trim();
 }
 
