@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { TokenStoreError } from '../errors.js';
-import { within } from './deadline.js';
 import { secondsOption } from './store-options.js';
+import { within } from './within.js';
 
 /** A lease that a shared store gives to one owner at a time, and that ends by itself. */
 export interface Lease {
@@ -90,7 +90,7 @@ async function inTurn(
   line.tail = turn.then(() => left);
   line.length += 1;
   try {
-    await within(turn, patienceMs, 'The lock of a grant could not be had in time: others of this process wait for it.');
+    await within(turn, patienceMs, () => lateFor('others of this process wait for it too'));
     await attempt(line, deadline);
   } finally {
     leave();
@@ -111,7 +111,7 @@ async function takeLease(attempt: Attempt, line: Line, deadline: number): Promis
   let pauseMs: number = PAUSE_MS.first;
   while (!(await takeOnce(attempt))) {
     const leftMs = deadline - performance.now();
-    if (leftMs <= 0) throw new TokenStoreError('The lock of a grant could not be had in time: somebody else keeps it.');
+    if (leftMs <= 0) throw lateFor('somebody else keeps it');
     // Jitter, so that waiters of many processes do not all come at once.
     await pause(line, Math.min(leftMs, pauseMs * (1 + Math.random())));
     pauseMs = Math.min(pauseMs * PAUSE_MS.growth, PAUSE_MS.most / 2);
@@ -135,7 +135,7 @@ async function takeOnce({ lease, leaseMs, id, owner }: Attempt): Promise<boolean
 
 /** Never rejects: a lease that is not given back ends by itself, and the work's result must not suffer. */
 async function giveBack(lease: Lease, id: string, owner: string): Promise<void> {
-  await within(lease.release(id, owner), RELEASE_MS, 'late').catch(() => undefined);
+  await within(lease.release(id, owner), RELEASE_MS, () => lateFor('it is not given back')).catch(() => undefined);
 }
 
 function pause(line: Line, ms: number): Promise<void> {
@@ -145,5 +145,11 @@ function pause(line: Line, ms: number): Promise<void> {
       clearTimeout(timer);
       resolve();
     };
+  });
+}
+
+function lateFor(reason: string): TokenStoreError {
+  return new TokenStoreError(`The lock of a grant could not be had in time: ${reason}.`, {
+    code: 'ERR_TOKEN_STORE_LOCKED',
   });
 }

@@ -1,10 +1,10 @@
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../safe-cause.js';
-import { within } from './deadline.js';
 import { leaseLock, leaseOption } from './lease-lock.js';
 import { prefixOption, refuseUnknownOptions, requireMethods, ttlOption } from './store-options.js';
 import { parseGrant, serializeGrant } from './stored-grant.js';
 import type { TokenStore } from './token-store.js';
+import { within } from './within.js';
 
 /** What is used of a client of node-redis, version 4 and later, single or cluster. */
 export interface RedisClientLike {
@@ -105,12 +105,12 @@ async function command(
   args: { keys: string[]; arguments: string[] },
 ): Promise<string | undefined> {
   if (client.isReady === false) throw new TokenStoreError(`Redis is not connected: could not ${verb} a grant.`);
-  const failed = `Redis could not ${verb} a grant`;
+  const late = (): TokenStoreError => new TokenStoreError(`Redis did not ${verb} a grant within ${COMMAND_MS} ms.`);
   try {
-    return asText(await within(client.eval(script, args), COMMAND_MS, `${failed} within ${COMMAND_MS} ms.`));
+    return asText(await within(client.eval(script, args), COMMAND_MS, late));
   } catch (error) {
     if (error instanceof TokenStoreError) throw error;
-    throw new TokenStoreError(`${failed}.`, { cause: safeCause(error) });
+    throw new TokenStoreError(`Redis could not ${verb} a grant.`, { cause: safeCause(error) });
   }
 }
 
