@@ -1,0 +1,73 @@
+import { createServer } from 'node:http';
+import type { StrategyOptions } from 'passport-oauth-app';
+import type { Emulator } from 'passport-oauth-app/emulator';
+import { createApp, createStrategy } from './app.js';
+import { startService, strategyOptionsFor } from './emulated-service.js';
+import { hear } from './panel/happening.js';
+import { Journal } from './panel/journal.js';
+import { Panel } from './panel/panel.js';
+import { Scribe } from './panel/scribe.js';
+import { ServiceLog } from './panel/service-log.js';
+import { closeServer, listen } from './server.js';
+import type { ServerSettings } from './settings.js';
+
+/** What to run. */
+export interface ExampleOptions extends ServerSettings {
+  /** The real service; without it, an emulated one is started. */
+  readonly realService?: StrategyOptions | undefined;
+  /** Seconds that an access token of the emulated service lives. */
+  readonly tokenLifetime?: number | undefined;
+  /** The clock of the application and of the emulated service, in epoch milliseconds. */
+  readonly clock?: (() => number) | undefined;
+}
+
+/** The running application. */
+export interface Example {
+  /** To be opened in a browser. */
+  readonly url: string;
+  /** The service, where it is the emulated one. */
+  readonly service: Emulator | undefined;
+  /** Lets what is under way finish, and ends everything. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts the application, and the emulated service unless there is a real one.
+ *
+ * @throws {SettingsError} if the port is taken
+ */
+export async function startExample(options: ExampleOptions): Promise<Example> {
+  const { realService, sessionSecret, tokenLifetime, clock } = options;
+  const server = createServer();
+  // With the emulated service it is for this computer only.
+  const port = await listen(server, options.port, realService ? undefined : '127.0.0.1');
+  const log = new ServiceLog();
+  const service = realService ? undefined : await startService({ appPort: port, log, tokenLifetime, clock });
+  const strategyOptions = service ? strategyOptionsFor(service) : realService;
+  const strategy = createStrategy({ ...(strategyOptions as StrategyOptions), clock });
+  const journal = new Journal();
+  const stopHearing = keepJournal(journal, log);
+  const panel = new Panel({ journal, expireTokens: service && (() => service.expireAccessTokens()) });
+  const secure = realService?.callbackURL?.startsWith('https:') === true;
+  server.on('request', createApp({ strategy, sessionSecret, secure, panel }));
+  return {
+    url: `http://localhost:${port}`,
+    service,
+    close: async () => {
+      panel.close();
+      await closeServer(server);
+      await strategy.close();
+      stopHearing();
+      await service?.close();
+    },
+  };
+}
+
+/** Writes down what happens in this process. @returns Ends it. */
+function keepJournal(journal: Journal, log: ServiceLog): () => void {
+  const scribe = new Scribe(log);
+  return hear((happening) => {
+    const entry = scribe.write(happening);
+    if (entry) journal.add(entry);
+  });
+}

@@ -1,0 +1,24 @@
+/** A piece of HTML in which everything from outside is escaped. */
+export class Html {
+  readonly source: string;
+
+  constructor(source: string) {
+    this.source = source;
+  }
+}
+
+type Value = string | number | Html | readonly Html[] | undefined;
+
+/** Template tag: values are escaped unless they are `Html` themselves; a list is put together, `undefined` is nothing. */
+export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Html {
+  let source = strings[0] ?? '';
+  for (const [index, value] of values.entries()) source += sourceOf(value) + (strings[index + 1] ?? '');
+  return new Html(source);
+}
+
+function sourceOf(value: Value): string {
+  if (value === undefined) return '';
+  if (value instanceof Html) return value.source;
+  if (typeof value === 'object') return value.map((part) => part.source).join('');
+  return String(value).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}

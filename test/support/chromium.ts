@@ -1,0 +1,59 @@
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { findExecutable, isInstalled } from './service-process.js';
+
+const executable = ['chromium', 'chromium-browser', 'google-chrome']
+  .map((name) => findExecutable(name))
+  .find((path) => path !== undefined);
+
+const quiet = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+/** Whether there is a browser; its absence is an error where nothing may be skipped. For `describe.skipIf(!hasChromium())`. */
+export function hasChromium(): boolean {
+  return isInstalled('chromium', executable);
+}
+
+/** A browser that runs, and fresh profiles in it. */
+export interface Chromium {
+  /** A page in a profile of its own. */
+  visit(options?: BrowserContextOptions): Promise<Visit>;
+  close(): Promise<void>;
+}
+
+/** A page, and what the browser complained of on it: errors in the console, scripts that failed, answers that should not be. */
+export interface Visit {
+  readonly page: Page;
+  readonly problems: readonly string[];
+  /** One more page of the same profile. */
+  tab(): Promise<Page>;
+  close(): Promise<void>;
+}
+
+/** Starts the browser. */
+export async function startChromium(): Promise<Chromium> {
+  if (executable === undefined) throw new Error('chromium is not installed');
+  const browser = await chromium.launch({ executablePath: executable, args: quiet });
+  return { visit: (options) => visit(browser, options), close: () => browser.close() };
+}
+
+async function visit(browser: Browser, options: BrowserContextOptions = {}): Promise<Visit> {
+  const context = await browser.newContext(options);
+  const problems: string[] = [];
+  const tab = async () => {
+    const page = await context.newPage();
+    page.setDefaultTimeout(15_000);
+    page.on('console', (message) => {
+      if (message.type() === 'error' || message.type() === 'warning') problems.push(message.text());
+    });
+    page.on('pageerror', (error) => problems.push(String(error)));
+    return page;
+  };
+  return { page: await tab(), problems, tab, close: () => context.close() };
+}
