@@ -162,7 +162,7 @@ function createApp(world: World, options: WorldOptions): (req: IncomingMessage, 
     const usual = { secret: 'session secret', resave: false, saveUninitialized: false, store };
     app.use(session({ ...usual, ...sessionOptions }) as unknown as Handler);
   }
-  app.use(world.passport.session() as Handler);
+  app.use(sessionOptions ? (world.passport.session() as Handler) : passportSessionIfAny(world.passport));
   if (!options.withoutApiClient) app.use(apiClient(world.strategy));
   if (framework === 'connect') connectRoutes(app, world, options);
   else expressRoutes(app, world, options);
@@ -174,6 +174,12 @@ function createApp(world: World, options: WorldOptions): (req: IncomingMessage, 
     sendJson(res, { name: error.name, code: error.code, message: error.message });
   });
   return app as unknown as (req: IncomingMessage, res: ServerResponse) => void;
+}
+
+/** Passport's own middleware refuses requests without a session; here they are to reach what is tested. */
+function passportSessionIfAny(passport: Passport): Handler {
+  const authenticateSession = passport.session() as Handler;
+  return (req, res, next) => (req.session ? authenticateSession(req, res, next) : next());
 }
 
 function connectRoutes(app: App, world: World, options: WorldOptions): void {

@@ -1,0 +1,377 @@
+import cookieSession from 'cookie-session';
+import session from 'express-session';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { memoryTokenStore, type StoredGrant, Strategy, type TokenStore } from '../../src/index.js';
+import { Browser } from '../support/browser.js';
+import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
+import { rawRequest } from '../support/raw-request.js';
+import { type Framework, type Handler, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
+
+const frameworks: readonly Framework[] = ['express5', 'express4', 'connect'];
+
+let world: World;
+const open = async (options?: WorldOptions) => {
+  world = await startWorld(options);
+  return world;
+};
+afterEach(() => world.close());
+
+const whoami = async (browser: Browser) => (await browser.visit(`${world.url}/whoami`)).json();
+const hasReference = (_key: string, entry: unknown) => JSON.stringify(entry).includes('"oauth-app"');
+
+/** Removals of grants that nobody refers to run in the background. */
+const noGrantIsLeft = () => vi.waitFor(() => expect(world.grantKeys()).toEqual([]));
+
+describe('without a session', () => {
+  it.each(frameworks)(
+    'THREATS 11: login and callback say what to do, and nothing is sent, under %s',
+    async (framework) => {
+      await open({ framework, session: false });
+      for (const path of ['/login', '/callback?code=a&state=b']) {
+        const answer = await rawRequest(world.url, path);
+        expect(answer.status).toBe(500);
+        expect(JSON.parse(answer.text)).toMatchObject({ name: 'ConfigurationError', code: 'ERR_NO_SESSION' });
+        expect(answer.text).toContain('express-session');
+        expect(answer.headers['set-cookie']).toBeUndefined();
+      }
+      expect(world.service.requests).toEqual([]);
+    },
+  );
+
+  it('of a store, as with cookie-session, the error says to set tokenStore', async () => {
+    await open({
+      session: false,
+      before: (app) => app.use(cookieSession({ name: 'c', secret: 'x' }) as unknown as Handler),
+    });
+    const answer = await rawRequest(world.url, '/login');
+    expect(answer.status).toBe(500);
+    expect(JSON.parse(answer.text)).toMatchObject({ name: 'ConfigurationError', code: 'ERR_NO_TOKEN_STORE' });
+    expect(answer.text).toContain('Set tokenStore');
+  });
+
+  it('of a store, but with the option tokenStore, a login works and its cookie holds no token', async () => {
+    const shim: Handler = (req, _res, next) => {
+      // What applications do that use Passport with cookie-session.
+      const method = (done: () => void) => done();
+      Object.assign(req.session, { regenerate: method, save: method });
+      next();
+    };
+    await open({
+      session: false,
+      strategy: { tokenStore: memoryTokenStore() },
+      before: (app) => {
+        app.use(cookieSession({ name: 'c', secret: 'x' }) as unknown as Handler);
+        app.use(shim);
+      },
+    });
+    const browser = new Browser();
+    await world.logIn(browser);
+    expect(Object.keys((await whoami(browser)).session).sort()).toEqual(['oauth-app', 'passport']);
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+  });
+});
+
+describe('a session store that fails', () => {
+  const cases: readonly [string, (store: FlakyStore) => void][] = [
+    ['when the grant is saved', (store) => store.fail('set', isGrantKey)],
+    ['when the session is saved', (store) => store.fail('set', hasReference)],
+    ['at every save', (store) => store.fail('set')],
+    ['when the old session is destroyed', (store) => store.fail('destroy', (key) => !isGrantKey(key))],
+  ];
+
+  it.each(cases)('THREATS 11: %s: 503, nobody is logged in, and no grant is left', async (_when, breakIt) => {
+    const store = new FlakyStore();
+    await open({ session: { store } });
+    const browser = new Browser();
+    const callback = await world.begin(browser);
+    breakIt(store);
+    const page = await browser.visit(callback);
+    expect(page.status).toBe(503);
+    expect(page.json().name).toBe('TokenStoreError');
+    await noGrantIsLeft();
+    expect(world.references()).toEqual([]);
+    store.recover();
+    const me = await whoami(browser);
+    expect([me.user, me.authorized]).toEqual([undefined, false]);
+    expect((await world.logIn(browser)).status).toBe(302);
+    expect((await whoami(browser)).authorized).toBe(true);
+  });
+
+  it.each(cases.slice(0, 3))(
+    'THREATS 11: %s, by throwing: an error, nobody is logged in, and no grant is left',
+    async (_when, breakIt) => {
+      const store = new FlakyStore();
+      await open({ session: { store } });
+      const browser = new Browser();
+      const callback = await world.begin(browser);
+      breakIt(store);
+      store.fail('destroy', (key) => !isGrantKey(key));
+      store.throwInstead();
+      expect((await browser.visit(callback)).status).toBeGreaterThanOrEqual(500);
+      await noGrantIsLeft();
+      expect(world.references()).toEqual([]);
+      store.recover();
+      expect((await whoami(browser)).user).toBeUndefined();
+    },
+  );
+
+  it('THREATS 11: once, and is back at the end of the response: nobody is logged in all the same', async () => {
+    const store = new FlakyStore();
+    let left = 1;
+    store.fail('set', (key, entry) => hasReference(key, entry) && left-- > 0);
+    await open({ session: { store } });
+    const browser = new Browser();
+    expect((await world.logIn(browser)).status).toBe(503);
+    await noGrantIsLeft();
+    expect(world.references()).toEqual([]);
+    expect((await whoami(browser)).user).toBeUndefined();
+  });
+
+  it('THREATS 11: during a second login keeps the grant of the first one out of reach, and nobody logged in', async () => {
+    const store = new FlakyStore();
+    await open({ session: { store } });
+    const browser = new Browser();
+    await world.logIn(browser);
+    const callback = await world.begin(browser, { user: '2' });
+    store.fail('set', (key, entry) => !isGrantKey(key) && hasReference(key, entry));
+    expect((await browser.visit(callback)).status).toBe(503);
+    store.recover();
+    const me = await whoami(browser);
+    expect([me.user, me.authorized]).toEqual([undefined, false]);
+  });
+
+  it('THREATS 11: when sessions are read leaves a pending login as it was', async () => {
+    const store = new FlakyStore();
+    await open({ session: { store } });
+    const browser = new Browser();
+    await world.logIn(browser);
+    const callback = await world.begin(browser);
+    store.fail('get', (key) => !isGrantKey(key));
+    expect((await browser.visit(callback)).status).toBe(500);
+    expect(world.tokenRequests()).toHaveLength(1);
+    store.recover();
+    expect((await browser.visit(callback)).status).toBe(302);
+  });
+
+  it('THREATS 11: by its connection, of which it tells: 503', async () => {
+    const store = new session.MemoryStore();
+    const sessions = session({ secret: 'x', resave: false, saveUninitialized: false, store });
+    await open({ session: false, before: (app) => app.use(sessions as unknown as Handler) });
+    const browser = new Browser();
+    await world.logIn(browser);
+    const callback = await world.begin(browser);
+    store.emit('disconnect');
+    const page = await browser.visit(callback);
+    expect([page.status, page.json().code]).toEqual([503, 'ERR_SESSION_STORE']);
+    expect(world.tokenRequests()).toHaveLength(1);
+    store.emit('connect');
+    expect((await browser.visit(callback)).status).toBe(302);
+  });
+
+  it('of its own, beside a token store: 503, and no grant is left there', async () => {
+    const store = new FlakyStore();
+    const kept = new Map<string, StoredGrant>();
+    const tokenStore: TokenStore = {
+      get: async (id) => kept.get(id),
+      set: async (id, grant) => void kept.set(id, grant),
+      delete: async (id) => void kept.delete(id),
+    };
+    await open({ session: { store }, strategy: { tokenStore } });
+    const browser = new Browser();
+    const callback = await world.begin(browser);
+    store.fail('set');
+    expect((await browser.visit(callback)).status).toBe(503);
+    await vi.waitFor(() => expect(kept.size).toBe(0));
+  });
+});
+
+it('a login that fails in serializeUser leaves no grant and no reference', async () => {
+  await open({
+    routes: (_app, { passport }) => {
+      Reflect.set(passport, '_serializers', []);
+      passport.serializeUser((_user, done) => done(new Error('the user directory is down')));
+    },
+  });
+  const browser = new Browser();
+  expect((await world.logIn(browser)).status).toBe(500);
+  await noGrantIsLeft();
+  expect(world.references()).toEqual([]);
+});
+
+describe('after a login', () => {
+  it('THREATS 18: the cookie from before is anonymous; session id and grant reference are new', async () => {
+    await open();
+    const browser = new Browser();
+    await world.logIn(browser);
+    const sid = browser.cookies(world.url).get('connect.sid') ?? '';
+    const first = await whoami(browser);
+    await world.logIn(browser);
+    const second = await whoami(browser);
+    expect(browser.cookies(world.url).get('connect.sid')).not.toBe(sid);
+    expect(second.grantId).not.toBe(first.grantId);
+    const old = new Browser();
+    old.cookies(world.url).set('connect.sid', sid);
+    const me = await whoami(old);
+    expect([me.user, me.authorized, me.grantId]).toEqual([undefined, false, undefined]);
+  });
+
+  it('THREATS 18: a session that was planted in the browser is not the one that is logged in', async () => {
+    await open({ routes: (app) => app.get('/visit', countVisit) });
+    const attacker = new Browser();
+    await attacker.visit(`${world.url}/visit`);
+    const planted = attacker.cookies(world.url).get('connect.sid') ?? '';
+    expect(planted).not.toBe('');
+    const victim = new Browser();
+    victim.cookies(world.url).set('connect.sid', planted);
+    await world.logIn(victim);
+    expect((await whoami(victim)).authorized).toBe(true);
+    expect((await whoami(attacker)).authorized).toBe(false);
+  });
+
+  it("the grant of the session's former login is deleted", async () => {
+    await open();
+    const browser = new Browser();
+    await world.logIn(browser, '1');
+    await world.logIn(browser, '2');
+    await vi.waitFor(() => expect(world.grantKeys()).toHaveLength(1));
+    expect((await whoami(browser)).organizationDomain).toBe('acme');
+  });
+
+  it('THREATS 19: the session holds a reference, and never a token', async () => {
+    const tokens: string[] = [];
+    await open({
+      verify: (accessToken: string, refreshToken: string, _profile: unknown, done: (e: null, u: object) => void) => {
+        tokens.push(accessToken, refreshToken);
+        done(null, { id: '1' });
+      },
+    });
+    const browser = new Browser();
+    await world.logIn(browser);
+    const me = await whoami(browser);
+    expect(Object.keys(me.session).sort()).toEqual(['cookie', 'oauth-app', 'passport']);
+    expect(me.session['oauth-app']).toMatch(/^[\w-]{43}$/);
+    expect(tokens).toHaveLength(2);
+    for (const token of tokens) expect(JSON.stringify(me)).not.toContain(token);
+  });
+
+  it('THREATS 20: grant ids are 256 random bits', async () => {
+    await open();
+    const ids = new Set<string>();
+    for (let count = 0; count < 10; count++) {
+      const browser = new Browser();
+      await world.logIn(browser);
+      ids.add((await whoami(browser)).grantId);
+    }
+    for (const id of ids) expect(Buffer.from(id, 'base64url')).toHaveLength(32);
+    expect(ids.size).toBe(10);
+  });
+
+  it.each(['an id that is no reference', '../../etc/passwd', '__proto__', 7, { id: 'x' }, ['x'], true, 'A'.repeat(44)])(
+    'a reference of another form leads to no grant: %j',
+    async (planted) => {
+      await open({
+        routes: (app) =>
+          app.get('/plant', (req, res) => {
+            Reflect.set(req.session, 'oauth-app', planted);
+            sendJson(res, {});
+          }),
+      });
+      const browser = new Browser();
+      await browser.visit(`${world.url}/plant`);
+      const me = await whoami(browser);
+      expect([me.authorized, me.grantId]).toEqual([false, undefined]);
+    },
+  );
+
+  it('the session is saved before the redirect leaves, however slow its store is', async () => {
+    const store = new session.MemoryStore();
+    const set = store.set.bind(store);
+    store.set = (...args) => setTimeout(set, 60, ...args);
+    await open({ session: { store } });
+    const browser = new Browser();
+    expect((await world.logIn(browser)).status).toBe(302);
+    expect(world.references()).toHaveLength(1);
+    expect((await whoami(browser)).authorized).toBe(true);
+  });
+
+  it('the reference is there with keepSessionInfo as well, beside what the session had', async () => {
+    await open({ authenticate: { keepSessionInfo: true }, routes: (app) => app.get('/visit', countVisit) });
+    const browser = new Browser();
+    await browser.visit(`${world.url}/visit`);
+    await world.logIn(browser);
+    const me = await whoami(browser);
+    expect(me.session).toMatchObject({ visits: 1, 'oauth-app': me.grantId });
+    expect(me.authorized).toBe(true);
+  });
+
+  it('two callbacks at once in one session end with one login that works', async () => {
+    await open();
+    const browser = new Browser();
+    await world.logIn(browser);
+    const [first, second] = [await world.begin(browser, { user: '1' }), await world.begin(browser, { user: '2' })];
+    const pages = await Promise.all([browser.visit(first), browser.visit(second)]);
+    expect(pages.map(({ status }) => status)).toEqual([302, 302]);
+    const me = await whoami(browser);
+    expect(me.authorized).toBe(true);
+    expect(me.organizationDomain).toBe(me.user.id === '2' ? 'acme' : undefined);
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+  });
+});
+
+describe('grants under ids of the application', () => {
+  it('THREATS 20: are kept apart by strategy, and escaped in the keys of the store', async () => {
+    const ids = ['Ünï ✓/../x', 'a+b', '%2e', 'k:*'];
+    let current = '';
+    const grantId = () => current;
+    let other: Strategy | undefined;
+    await open({
+      strategy: { grantId },
+      routes: (app, { passport, service, url }) => {
+        other = new Strategy({ ...service.options, name: 'b', callbackURL: `${url}/b`, scope: 'tm', grantId });
+        service.register({ clientID: service.options.clientID, redirectUrls: [`${url}/b`] });
+        passport.use(other as never);
+        app.get('/login-b', passport.authenticate('b') as Handler);
+        app.get('/b', passport.authenticate('b') as Handler);
+      },
+    });
+    for (const id of ids) {
+      current = id;
+      const browser = new Browser();
+      await world.logIn(browser);
+      expect((await whoami(browser)).grantId).toBe(id);
+      expect((await browser.visit(await world.begin(browser, {}, '/login-b'))).status).toBe(200);
+    }
+    expect(new Set(world.grantKeys()).size).toBe(2 * ids.length);
+    for (const key of world.grantKeys()) expect(key).toMatch(/^oauth-app-grant\.[\w.~+%=-]+$/);
+    await other?.close();
+  });
+
+  it.each([
+    ['nothing', undefined],
+    ['an empty text', ''],
+    ['a number', 7],
+    ['a promise', Promise.resolve('1')],
+    ['a text that is too long', 'x'.repeat(257)],
+    ['a lone surrogate', '\ud800'],
+  ])('are refused at login where the option gives %s', async (_what, id) => {
+    await open({ strategy: { grantId: (() => id) as () => string } });
+    const page = await world.logIn(new Browser());
+    expect([page.status, page.json().code]).toEqual([500, 'ERR_CONFIGURATION']);
+    expect(world.errors[0]).toMatchObject({ option: 'grantId' });
+    expect(world.grantKeys()).toEqual([]);
+  });
+
+  it('leave no reference in the session', async () => {
+    await open({ strategy: { grantId: (_req: unknown, user: { id: string }) => `user-${user.id}` } });
+    const browser = new Browser();
+    await world.logIn(browser);
+    const me = await whoami(browser);
+    expect(me.grantId).toBe('user-1');
+    expect(me.session).not.toHaveProperty('oauth-app');
+  });
+});
+
+const countVisit: Handler = (req, res) => {
+  Reflect.set(req.session, 'visits', 1);
+  sendJson(res, {});
+};
