@@ -1,3 +1,4 @@
+import { defaultMaxListeners, getMaxListeners, setMaxListeners } from 'node:events';
 import { apiPath } from './path.js';
 import { type Query, queryString } from './query.js';
 import { type BodyInit, type RequestBody, requestBody } from './request-body.js';
@@ -101,6 +102,7 @@ function checkOptions(options: RequestOptions): void {
     throw new TypeError(`options: ${nameOf(unknown)} is not known; there are ${[...OPTIONS].join(', ')}`);
   const { signal, timeout } = options;
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw new TypeError('signal: expected an AbortSignal');
+  if (signal !== undefined) allowListeners(signal);
   if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0)) {
     throw new TypeError('timeout: expected milliseconds, more than 0');
   }
@@ -113,4 +115,16 @@ function nameOf(option: string): string {
 
 function withLength(headers: readonly string[], body: RequestBody | undefined): readonly string[] {
   return body?.contentLength === undefined ? headers : [...headers, 'content-length', String(body.contentLength)];
+}
+
+/**
+ * One signal for hundreds of calls at once is no leak, which Node takes it for from eleven listeners on: each call
+ * takes its own back. A limit that the caller has set is left alone.
+ */
+function allowListeners(signal: AbortSignal): void {
+  try {
+    if (getMaxListeners(signal) === defaultMaxListeners) setMaxListeners(Infinity, signal);
+  } catch {
+    // Node 20 fails to read a limit of 0, which is no limit already.
+  }
 }

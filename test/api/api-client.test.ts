@@ -1,4 +1,5 @@
 import { channel } from 'node:diagnostics_channel';
+import { getEventListeners } from 'node:events';
 import { Readable } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
@@ -526,6 +527,21 @@ describe('a signal', () => {
     await expect(fixture.client.get('/projects', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     await expect(fixture.client.stream('GET', '/projects', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     expect(server.requests).toEqual([]);
+  });
+
+  test('may be that of many calls at once, without a warning, and is let go of afterwards', async () => {
+    const warnings: Error[] = [];
+    const listener = (warning: Error) => warnings.push(warning);
+    process.on('warning', listener);
+    const { signal } = new AbortController();
+    const { client, http } = createFixture(server.origin, { concurrency: 20 });
+    await Promise.all(Array.from({ length: 60 }, () => client.get('/projects', { signal, timeout: 5_000 })));
+    await Promise.all(Array.from({ length: 60 }, () => fixture.client.get('/projects', { signal })));
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('warning', listener);
+    expect(warnings).toEqual([]);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+    await http.close();
   });
 
   test('ends a call that waits for a token', async () => {
