@@ -1,0 +1,352 @@
+import { once } from 'node:events';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { Profile } from '../../src/index.js';
+import { Browser } from '../support/browser.js';
+import { type Handler, type Req, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
+
+type Done = (error?: unknown, user?: unknown, info?: unknown) => void;
+type Params = Record<string, unknown>;
+
+let world: World;
+const open = async (options?: WorldOptions) => {
+  world = await startWorld(options);
+  return world;
+};
+afterEach(() => world.close());
+
+const whoami = async (browser: Browser) => (await browser.visit(`${world.url}/whoami`)).json();
+
+/** Logs in; what the session then knows. */
+async function logInAndAsk(user?: string) {
+  const browser = new Browser();
+  const page = await world.logIn(browser, user);
+  return { page, me: await whoami(browser) };
+}
+
+describe('verify', () => {
+  const isJwt = expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/);
+  const isText = expect.stringMatching(/^\S{10,}$/);
+  const isProfile = expect.objectContaining({ provider: 'oauth-app', id: '2', organizationDomain: 'acme' });
+  const isRequest = expect.objectContaining({ url: expect.stringContaining('/callback?') });
+  const isParams = expect.objectContaining({ token_type: 'bearer', expires_in: 7200 });
+
+  it.each([
+    ['four parameters', false, [isJwt, isText, isProfile]],
+    ['five, the answer of the token endpoint among them', false, [isJwt, isText, isParams, isProfile]],
+    ['the request before four', true, [isRequest, isJwt, isText, isProfile]],
+    ['the request before five', true, [isRequest, isJwt, isText, isParams, isProfile]],
+  ])('may have %s', async (_what, passReqToCallback, expected) => {
+    const seen: unknown[][] = [];
+    const answer = (args: unknown[]) => {
+      seen.push(args.slice(0, -1));
+      (args.at(-1) as Done)(null, { id: 'x' });
+    };
+    const arities: Record<string, (...args: never[]) => void> = {
+      false3: (a: string, b: string, c: Profile, d: Done) => answer([a, b, c, d]),
+      false4: (a: string, b: string, c: Params, d: Profile, e: Done) => answer([a, b, c, d, e]),
+      true4: (a: Req, b: string, c: string, d: Profile, e: Done) => answer([a, b, c, d, e]),
+      true5: (a: Req, b: string, c: string, d: Params, e: Profile, f: Done) => answer([a, b, c, d, e, f]),
+    };
+    await open({ strategy: { passReqToCallback }, verify: arities[`${passReqToCallback}${expected.length}`] });
+    const { me } = await logInAndAsk('2');
+    expect(me.user).toEqual({ id: 'x' });
+    expect(seen).toEqual([expected]);
+  });
+
+  it('may be left out: the profile is the user then', async () => {
+    await open({ verify: undefined });
+    const { me } = await logInAndAsk('2');
+    expect(me.user).toMatchObject({ provider: 'oauth-app', id: '2', organizationDomain: 'acme', claims: { sub: '2' } });
+  });
+
+  it.each([
+    ['false', false],
+    ['null', null],
+    ['nothing', undefined],
+  ])('that gives %s for a user fails the login, and keeps no grant', async (_what, user) => {
+    await open({
+      verify: (_a: string, _r: string, _p: Profile, done: Done) => done(null, user, { message: 'Not you' }),
+    });
+    const { page, me } = await logInAndAsk();
+    expect(page.status).toBe(401);
+    expect([me.user, me.authorized]).toEqual([undefined, false]);
+    expect(world.stored()).toEqual([]);
+  });
+
+  const oddities: readonly [string, (done: Done) => unknown, number][] = [
+    ['throws', () => fail(new Error('from verify')), 500],
+    ['throws later', async () => fail(new Error('from verify')), 500],
+    ['rejects with a promise of another library', () => foreignRejection(new Error('from verify')), 500],
+    ['gives an error', (done) => done(new Error('from verify')), 500],
+    ['throws undefined', () => fail(undefined), 500],
+    ['rejects with undefined', () => Promise.reject(), 500],
+    ['throws null', () => fail(null), 500],
+    ['throws an empty text', () => fail(''), 500],
+    ['throws the text that has Express skip a route', () => fail('route'), 500],
+    ['gives the text that has Express skip a router', (done) => done('router'), 500],
+  ];
+  it.each(oddities)('that %s ends in an error, and keeps no grant', async (_what, act, status) => {
+    let passed = false;
+    await open({
+      verify: (_a: string, _r: string, _p: Profile, done: Done) => act(done),
+      authenticate: { successReturnToOrRedirect: undefined },
+      routes: (app) =>
+        app.get('/callback', (_req, res) => {
+          passed = true;
+          sendJson(res, {});
+        }),
+    });
+    const { page, me } = await logInAndAsk();
+    expect(page.status).toBe(status);
+    expect(passed).toBe(false);
+    expect([me.user, me.authorized]).toEqual([undefined, false]);
+    expect(world.stored()).toEqual([]);
+  });
+
+  it.each<[string, (done: Done) => unknown]>([
+    ['twice', (done) => [done(null, { id: 'first' }), done(null, { id: 'second' })]],
+    ['and then throws', (done) => [done(null, { id: 'first' }), fail(new Error('late'))]],
+    ['and then with an error', (done) => [done(null, { id: 'first' }), done(new Error('late'))]],
+    ['and then rejects', async (done) => [done(null, { id: 'first' }), fail(new Error('late'))]],
+  ])('that answers %s counts by its first answer', async (_what, act) => {
+    await open({ verify: (_a: string, _r: string, _p: Profile, done: Done) => act(done) });
+    const { page, me } = await logInAndAsk();
+    expect(page.status).toBe(302);
+    expect(me.user).toEqual({ id: 'first' });
+    expect(world.grantKeys()).toHaveLength(1);
+    expect(world.errors).toEqual([]);
+  });
+});
+
+describe('userProfile', () => {
+  const verify = (_a: string, _r: string, profile: Profile, done: Done) => done(null, profile);
+
+  it('gets a client that works, and adds to the profile', async () => {
+    await open({
+      verify,
+      strategy: {
+        userProfile: async (client) => ({ projects: await client.projects(), authorized: client.authorized }),
+      },
+    });
+    const { me } = await logInAndAsk('2');
+    expect(me.user).toMatchObject({ id: '2', authorized: true });
+    expect(me.user.projects.data[0].data.name).toBe('Acme Storefront');
+  });
+
+  it('that fails ends the login, and keeps no grant', async () => {
+    await open({ verify, strategy: { userProfile: (client) => client.get('/no-such-thing') } });
+    const { page } = await logInAndAsk();
+    expect([page.status, page.json().name]).toEqual([404, 'ApiError']);
+    expect(world.stored()).toEqual([]);
+  });
+
+  it.each([['a text'], [null], [undefined], [7]])(
+    'that gives %j in the place of an object is told so',
+    async (value) => {
+      await open({ verify, strategy: { userProfile: (async () => value) as never } });
+      const { page } = await logInAndAsk();
+      expect(page.json()).toMatchObject({ name: 'ConfigurationError' });
+      expect(world.errors[0]).toMatchObject({ option: 'userProfile' });
+      expect(world.stored()).toEqual([]);
+    },
+  );
+
+  it('cannot reach for the prototype of the profile', async () => {
+    const more = JSON.parse('{"__proto__": {"admin": true}, "constructor": 1}');
+    await open({ verify, strategy: { userProfile: async () => more } });
+    const { me } = await logInAndAsk();
+    expect(me.user.admin).toBeUndefined();
+    expect(Reflect.get({}, 'admin')).toBeUndefined();
+  });
+});
+
+describe('passport.authorize', () => {
+  const local: Handler = (req, res, next) =>
+    req.logIn({ id: 'local' } as Express.User, (error) => (error ? next(error) : sendJson(res, {})));
+  const options: WorldOptions = {
+    callback: ({ passport }) => passport.authorize('oauth-app', {}) as Handler,
+    routes: (app) => {
+      app.get('/local-login', local);
+      app.get('/callback', (req, res) => sendJson(res, { user: req.user, account: Reflect.get(req, 'account') }));
+    },
+  };
+
+  it('connects an account to the user who is logged in, and leaves that login alone', async () => {
+    await open(options);
+    const browser = new Browser();
+    await browser.visit(`${world.url}/local-login`);
+    const page = await world.logIn(browser);
+    expect(page.json()).toEqual({ user: { id: 'local' }, account: { id: '1' } });
+    const me = await whoami(browser);
+    expect([me.user, me.authorized]).toEqual([{ id: 'local' }, true]);
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+  });
+
+  it('works for a browser that nobody is logged in with', async () => {
+    await open(options);
+    const { page, me } = await logInAndAsk();
+    expect(page.json()).toEqual({ account: { id: '1' } });
+    expect([me.user, me.authorized]).toEqual([undefined, true]);
+  });
+
+  it('a second time takes the place of the first grant', async () => {
+    await open(options);
+    const browser = new Browser();
+    await browser.visit(`${world.url}/local-login`);
+    await world.logIn(browser, '1');
+    await world.logIn(browser, '2');
+    await vi.waitFor(() => expect(world.grantKeys()).toHaveLength(1));
+    expect((await whoami(browser)).organizationDomain).toBe('acme');
+  });
+
+  it('keys the grant by the user who is logged in, and never by the id of the connected account', async () => {
+    const grantId = (_req: unknown, user: { id: string }) => user.id;
+    await open({ ...options, strategy: { grantId } });
+    const browser = new Browser();
+    await browser.visit(`${world.url}/local-login`);
+    await world.logIn(browser, '1');
+    const me = await whoami(browser);
+    expect([me.authorized, me.grantId]).toEqual([true, 'local']);
+    expect(world.strategy.client('local').grantId).toBe('local');
+    expect(world.grantKeys()).toEqual(['oauth-app-grant.oauth-app+local']);
+  });
+});
+
+describe('the application logs in by itself', () => {
+  it('after session: false, as NestJS does', async () => {
+    await open({
+      authenticate: { session: false, successReturnToOrRedirect: undefined },
+      routes: (app) =>
+        app.get('/callback', (req, res, next) =>
+          req.logIn({ id: 'own' } as Express.User, (error) => (error ? next(error) : sendJson(res, { ok: true }))),
+        ),
+    });
+    const { page, me } = await logInAndAsk();
+    expect(page.json()).toEqual({ ok: true });
+    expect([me.user, me.authorized]).toEqual([{ id: 'own' }, true]);
+    expect(me.session['oauth-app']).toBe(me.grantId);
+  });
+
+  it('in a callback of its own', async () => {
+    await open({
+      callback:
+        ({ passport }) =>
+        (req, res, next) =>
+          passport.authenticate('oauth-app', (error: unknown, user: Express.User, info: unknown) => {
+            if (error || !user) return sendJson(res, { error: Boolean(error), info });
+            req.login(user, (failure) => (failure ? next(failure) : sendJson(res, { user })));
+          })(req, res, next),
+    });
+    const { page, me } = await logInAndAsk();
+    expect(page.json()).toEqual({ user: { id: '1' } });
+    expect(me.authorized).toBe(true);
+  });
+
+  it('a second time in the same request: the grant goes along', async () => {
+    await open({
+      authenticate: { successReturnToOrRedirect: undefined },
+      routes: (app) =>
+        app.get('/callback', (req, res, next) =>
+          req.logIn({ id: 'merged' } as Express.User, (error) => (error ? next(error) : sendJson(res, {}))),
+        ),
+    });
+    const { me } = await logInAndAsk();
+    expect([me.user, me.authorized]).toEqual([{ id: 'merged' }, true]);
+    expect(world.grantKeys()).toHaveLength(1);
+  });
+
+  it('after logging out first, as some do against fixation: the grant goes along', async () => {
+    await open({
+      authenticate: { session: false, successReturnToOrRedirect: undefined },
+      routes: (app) =>
+        app.get('/callback', (req, res, next) =>
+          req.logOut(() =>
+            req.logIn({ id: 'own' } as Express.User, (error) => (error ? next(error) : sendJson(res, {}))),
+          ),
+        ),
+    });
+    const { me } = await logInAndAsk();
+    expect([me.user, me.authorized]).toEqual([{ id: 'own' }, true]);
+  });
+
+  it('never: with session: false and grantId the grant is found by the user', async () => {
+    const asOwner: Handler = (req, _res, next) => {
+      if (req.headers['x-user']) Object.assign(req, { user: { id: String(req.headers['x-user']) } });
+      next();
+    };
+    await open({
+      session: false,
+      strategy: { grantId: (_req: unknown, user: { id: string }) => `u${user.id}`, tokenStore: memory() },
+      authenticate: { session: false, successReturnToOrRedirect: '/' },
+      before: (app) => app.use(asOwner),
+    });
+    const browser = new Browser();
+    expect((await world.logIn(browser)).status).toBe(302);
+    expect((await browser.visit(`${world.url}/projects`, { headers: { 'x-user': '1' } })).status).toBe(200);
+    expect((await browser.visit(`${world.url}/whoami`, { headers: { 'x-user': '2' } })).json().authorized).toBe(false);
+    expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(false);
+  });
+
+  it.each([
+    ['on success', {}, undefined],
+    ['on a decline', { decline: true }, undefined],
+    ['on an error', {}, { status: 500 }],
+  ])(
+    'and throws in its callback %s: the request is answered, and the process goes on',
+    async (_when, choice, fault) => {
+      await open({
+        callback:
+          ({ passport }) =>
+          (req, res, next) =>
+            passport.authenticate('oauth-app', () => fail(new TypeError('a slip in the callback')))(req, res, next),
+      });
+      const warned = once(process, 'warning');
+      const browser = new Browser();
+      const callback = await world.begin(browser, choice);
+      if (fault) world.service.fail('token', fault);
+      expect((await browser.visit(callback)).status).toBe(500);
+      const [warning] = await warned;
+      expect(warning.message).toBe('a slip in the callback');
+      expect((await browser.visit(`${world.url}/`)).status).toBe(200);
+    },
+  );
+});
+
+it('one of several strategies gives way to the next one when it fails', async () => {
+  await open({
+    callback: ({ passport }) => {
+      class Welcoming {
+        readonly name = 'guest';
+        declare success: (user: object) => void;
+        authenticate() {
+          this.success({ id: 'guest' });
+        }
+      }
+      passport.use(new Welcoming() as never);
+      return passport.authenticate(['oauth-app', 'guest'], { successRedirect: '/' }) as Handler;
+    },
+  });
+  const browser = new Browser();
+  await browser.visit(await world.begin(browser, { decline: true }));
+  const me = await whoami(browser);
+  expect([me.user, me.authorized]).toEqual([{ id: 'guest' }, false]);
+});
+
+function fail(reason: unknown): never {
+  throw reason;
+}
+
+/** As much of a promise as an old promise library has. */
+function foreignRejection(reason: unknown): PromiseLike<never> {
+  // biome-ignore lint/suspicious/noThenProperty: it is what makes it a foreign promise
+  return { then: (_resolve, reject) => Promise.reject(reason).then(undefined, reject) as never };
+}
+
+function memory() {
+  const grants = new Map<string, never>();
+  return {
+    get: async (id: string) => grants.get(id),
+    set: async (id: string, grant: unknown) => void grants.set(id, grant as never),
+    delete: async (id: string) => void grants.delete(id),
+  };
+}

@@ -1,0 +1,152 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { Browser } from '../support/browser.js';
+import { rawRequest } from '../support/raw-request.js';
+import { type Framework, type Handler, startWorld, type World, type WorldOptions } from '../support/world.js';
+
+const frameworks: readonly Framework[] = ['express5', 'express4', 'connect'];
+
+let world: World;
+const open = async (options?: WorldOptions) => {
+  world = await startWorld(options);
+  return world;
+};
+afterEach(() => world.close());
+
+/** The `redirect_uri` of the authorization request that the login route answers with. */
+async function redirectUriFor(headers: Record<string, string>, path = '/login'): Promise<string | null> {
+  const answer = await rawRequest(world.url, path, { headers });
+  return answer.status === 302 ? new URL(String(answer.headers.location)).searchParams.get('redirect_uri') : null;
+}
+
+describe.each(frameworks)('under %s', (framework) => {
+  it.each([
+    'http://app.example/callback',
+    'http://APP.example:80/callback',
+    'http://app.example/callback?b=2&a=%7e%20x+y&&=',
+    'http://app.example/x/../callback',
+    'http://app.example/callback?',
+  ])('THREATS 16: %s is byte for byte the same in authorization request and code exchange', async (callbackURL) => {
+    await open({ framework, strategy: { callbackURL } });
+    world.service.register({ clientID: world.service.options.clientID, redirectUrls: [callbackURL] });
+    expect(await redirectUriFor({})).toBe(callbackURL);
+    const browser = new Browser();
+    const { search } = new URL(await world.begin(browser));
+    await browser.visit(`${world.url}/callback${search}`);
+    expect(world.tokenRequests()[0]?.body).toMatchObject({ redirect_uri: callbackURL });
+    expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(true);
+  });
+
+  it('THREATS 15: an absolute callbackURL is unaffected by forged hosts', async () => {
+    await open({ framework, before: (app) => framework !== 'connect' && app.set('trust proxy', true) });
+    const forged = { host: 'evil.example', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' };
+    expect(await redirectUriFor(forged)).toBe(`${world.url}/callback`);
+    expect(await redirectUriFor({ ...forged, forwarded: 'host=evil.example;proto=https' })).toBe(
+      `${world.url}/callback`,
+    );
+  });
+
+  it('THREATS 15: a relative callbackURL follows the Host, and no X-Forwarded-Host where no proxy is trusted', async () => {
+    await open({ framework, strategy: { callbackURL: '/callback' } });
+    expect(await redirectUriFor({})).toBe(`${world.url}/callback`);
+    const forwarded = { host: 'app.example:8080', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' };
+    expect(await redirectUriFor(forwarded)).toBe('http://app.example:8080/callback');
+  });
+
+  it.each([
+    'evil.example/path',
+    'user@evil.example',
+    'evil.example?x',
+    'evil.example#x',
+    'a b',
+    'evil.example\\x',
+    'ünï.example',
+    '[::1',
+    'evil.example:99999999',
+  ])('THREATS 15: a relative callbackURL is not resolved against a Host that is none: %j', async (host) => {
+    await open({ framework, strategy: { callbackURL: '/callback' } });
+    expect(await redirectUriFor({ host: Buffer.from(host).toString('latin1') })).toBeNull();
+    expect(world.service.requests).toEqual([]);
+  });
+
+  it('a relative callbackURL logs in, with the same redirect_uri in both requests', async () => {
+    await open({ framework, strategy: { callbackURL: '/callback' } });
+    const browser = new Browser();
+    await world.logIn(browser);
+    expect(world.tokenRequests()[0]?.body).toMatchObject({ redirect_uri: `${world.url}/callback` });
+    expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(true);
+  });
+
+  it('the code exchange repeats the redirect_uri of the start, whatever host the callback comes to', async () => {
+    await open({ framework, strategy: { callbackURL: '/callback' } });
+    const browser = new Browser();
+    const { pathname, search } = new URL(await world.begin(browser));
+    const cookie = [...browser.cookies(world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
+    await rawRequest(world.url, `${pathname}${search}`, { headers: { cookie, host: 'elsewhere.example' } });
+    expect(world.tokenRequests()[0]?.body).toMatchObject({ redirect_uri: `${world.url}/callback` });
+  });
+});
+
+describe.each(['express5', 'express4'] as const)('behind a trusted proxy under %s', (framework) => {
+  const behind = (trust: unknown): WorldOptions => ({
+    framework,
+    strategy: { callbackURL: '/callback' },
+    before: (app) => app.set('trust proxy', trust),
+  });
+  const forwarded = { host: 'inner:3000', 'x-forwarded-host': 'app.example', 'x-forwarded-proto': 'https' };
+
+  it('THREATS 15: a relative callbackURL follows X-Forwarded-Host and X-Forwarded-Proto', async () => {
+    await open(behind('loopback'));
+    expect(await redirectUriFor(forwarded)).toBe('https://app.example/callback');
+    expect(await redirectUriFor({ ...forwarded, 'x-forwarded-host': 'app.example, evil.example' })).toBe(
+      'https://app.example/callback',
+    );
+  });
+
+  it('THREATS 15: a relative callbackURL does not if the proxy that is trusted is another one', async () => {
+    await open(behind('10.1.2.3'));
+    expect(await redirectUriFor(forwarded)).toBe('http://inner:3000/callback');
+  });
+
+  it('the cookie of the login is bound to the host where the browser has https', async () => {
+    await open(behind(true));
+    const answer = await rawRequest(world.url, '/login', { headers: forwarded });
+    expect(answer.headers['set-cookie']?.[0]).toMatch(/^__Host-.*; Secure$/);
+  });
+});
+
+it('a relative callbackURL is resolved against the path of the login route, wherever that is mounted', async () => {
+  await open({
+    strategy: { callbackURL: 'callback' },
+    routes: (app, { passport }) => app.get('/auth/deep/login', passport.authenticate('oauth-app') as Handler),
+  });
+  expect(await redirectUriFor({}, '/auth/deep/login?x=/y/')).toBe(`${world.url}/auth/deep/callback`);
+});
+
+it('an authorization request may name another callbackURL, which the code exchange repeats', async () => {
+  await open({
+    routes: (app, { passport, url, service }) => {
+      const callbackURL = `${url}/callback?tenant=7`;
+      service.register({ clientID: service.options.clientID, redirectUrls: [callbackURL] });
+      app.get('/login-7', passport.authenticate('oauth-app', { callbackURL } as object) as Handler);
+    },
+  });
+  const browser = new Browser();
+  const callback = await world.begin(browser, {}, '/login-7');
+  expect((await browser.visit(callback)).status).toBe(302);
+  expect(world.tokenRequests()[0]?.body).toMatchObject({ redirect_uri: `${world.url}/callback?tenant=7` });
+});
+
+it('the token request has exactly the five fields of service.md', async () => {
+  await open();
+  await world.logIn(new Browser());
+  const [request] = world.tokenRequests();
+  expect(request?.method).toBe('POST');
+  expect(request?.headers['content-type']).toMatch(/^application\/json/);
+  expect(request?.body).toEqual({
+    grant_type: 'authorization_code',
+    client_id: world.service.options.clientID,
+    client_secret: world.service.options.clientSecret,
+    redirect_uri: `${world.url}/callback`,
+    code: expect.stringMatching(/^\S+$/),
+  });
+});
