@@ -36,6 +36,7 @@ export class GrantKeeper {
   /** Grants whose new token the API refused as well. */
   readonly #coolDowns = new BackOffs();
   #ahead = 0;
+  #closing: Promise<void> | undefined;
 
   constructor(options: GrantKeeperOptions) {
     const { store, records, clock, endpoint, cache } = options;
@@ -115,10 +116,10 @@ export class GrantKeeper {
     this.#forget(id);
   }
 
-  /** Resolves when all refreshes and saves that are under way have ended. */
-  async close(): Promise<void> {
-    await this.#refresher.drain();
-    await this.#repository.drain();
+  /** Resolves when all refreshes and saves that are under way have ended, or have had their time. Calls after the first one join it. */
+  close(): Promise<void> {
+    this.#closing ??= this.#refresher.drain().then(() => this.#repository.drain());
+    return this.#closing;
   }
 
   async #load(id: string): Promise<Grant> {

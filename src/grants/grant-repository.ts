@@ -27,10 +27,13 @@ const READ_AGAIN_LIMIT_MS = 1_000;
 /** When a write that does not end counts as lost, and no longer holds up those after it. */
 const LOST_WRITE_MS = 60_000;
 
-/** Pauses before a refused grant is given up, in milliseconds: whoever was faster may not have saved its pair yet. */
-const PAUSES_WITHOUT_LOCK: readonly number[] = [50, 150, 300];
-/** The same after the store has failed: it was perhaps the save of the winner's pair that failed. */
-const PAUSES_AFTER_FAILURE: readonly number[] = [50, 150, 300, 500, 1_000];
+/**
+ * Pauses before a refused grant is given up, in milliseconds: whoever was faster may not have saved its pair yet, for
+ * want of a lock or since its first try to save it has failed. A user who did revoke the grant waits for it once.
+ */
+const PAUSES: readonly number[] = [50, 150, 300];
+/** The same where the store has failed lately: it was perhaps the save of the winner's pair that failed. */
+const PAUSES_AFTER_FAILURE: readonly number[] = [...PAUSES, 500, 1_000];
 
 /** What a record holds, instead of tokens, in the moment before it is deleted. */
 const ENDED = 'ended';
@@ -61,8 +64,7 @@ export class GrantRepository {
 
   /** How long to wait, time and again, for another pair to turn up before a refused one is given up. */
   get pausesBeforeLoss(): readonly number[] {
-    if (this.#store.hasFailedLately) return PAUSES_AFTER_FAILURE;
-    return this.#store.hasLock ? [] : PAUSES_WITHOUT_LOCK;
+    return this.#store.hasFailedLately ? PAUSES_AFTER_FAILURE : PAUSES;
   }
 
   /** The grant as far as this process knows it without asking: seen lately, or last while the store is down. */
@@ -132,7 +134,7 @@ export class GrantRepository {
 
   /** Resolves when all writes that are under way have settled, or have had their time. */
   async drain(): Promise<void> {
-    await within(this.#writes.drain(), READ_LIMIT_MS, () => this.#store.late('write')).catch(() => {});
+    await within(this.#writes.drain(), SAVE_LIMIT_MS, () => this.#store.late('write')).catch(() => {});
   }
 
   #startRead(id: string, limitMs: number): Promise<Grant | undefined> {

@@ -29,11 +29,6 @@ export class GrantStore {
     this.#onRecovery = onRecovery;
   }
 
-  /** Whether processes that share the store refresh a grant one at a time. */
-  get hasLock(): boolean {
-    return this.#store.lock !== undefined;
-  }
-
   /** Whether the store has just failed, so that there is no use in waiting for it. */
   get isDown(): boolean {
     return this.#isFailing && performance.now() - this.#failedAt < DOWN_MS;
@@ -66,7 +61,7 @@ export class GrantStore {
    * whatever the lock makes of it.
    */
   async locked<T>(id: string, work: () => Promise<T>): Promise<T> {
-    if (!this.hasLock) return await work();
+    if (!this.#store.lock) return await work();
     const turn = new Turn(work);
     const over = this.#lock(id, turn);
     await within(Promise.race([turn.start, over]), LOCK_LIMIT_MS, () => {

@@ -13,7 +13,7 @@ interface Unsaved {
 const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 5_000;
 /** How long `saveAll` goes on, and the pause between its tries. */
-const SAVE_ALL_MS = 5_000;
+const SAVE_ALL_MS = 4_000;
 const SAVE_ALL_PAUSE_MS = 200;
 /** Past versions that are remembered, should a grant be refreshed again and again while the store is down. */
 const MOST_VERSIONS = 8;

@@ -1,0 +1,69 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { type LoggedIn, logInto } from '../support/logged-in.js';
+import { TestClock } from '../support/test-clock.js';
+
+const HOURS = 3600;
+
+let flow: LoggedIn;
+afterEach(() => flow.world.close());
+
+describe("the application's clock", () => {
+  it.each([3, -3])('THREATS 52: %i hours off from the service makes no loop and no storm', async (hours) => {
+    const ours = new TestClock();
+    ours.advance(hours * HOURS);
+    flow = await logInto({ strategy: { clock: ours.now } });
+    for (let minute = 0; minute < 240; minute++) {
+      ours.advance(60);
+      flow.clock.advance(60);
+      expect((await flow.projects()).status).toBe(200);
+    }
+    expect(flow.world.tokenRequests()).toHaveLength(2);
+  });
+
+  it('THREATS 52: that jumps to and fro makes no loop and no storm', async () => {
+    const ours = new TestClock();
+    flow = await logInto({ strategy: { clock: ours.now } });
+    for (const hours of [3, -3, -3, 3, 3, -3]) {
+      ours.advance(hours * HOURS);
+      for (let index = 0; index < 20; index++) expect((await flow.projects()).status).toBe(200);
+    }
+    // One for each jump at the most.
+    expect(flow.world.tokenRequests().length).toBeLessThanOrEqual(6);
+  });
+
+  it('THREATS 52: that was set back does not make tokens last: the 401 of the API tells', async () => {
+    const ours = new TestClock();
+    flow = await logInto({ strategy: { clock: ours.now } });
+    ours.advance(-3 * HOURS);
+    flow.clock.advance(2 * HOURS);
+    for (let index = 0; index < 10; index++) expect((await flow.projects()).status).toBe(200);
+    expect(flow.world.tokenRequests()).toHaveLength(1);
+  });
+
+  it('THREATS 52: that was set back during an outage does not make the pause one of hours', async () => {
+    flow = await logInto();
+    flow.clock.advance(2 * HOURS);
+    const { grantId } = await flow.whoami().then((me) => (flow.world.service.requests.splice(0), me));
+    const client = flow.world.strategy.client(grantId);
+    flow.clock.advance(2 * HOURS);
+    flow.world.service.fail('token', { status: 503 });
+    await expect(client.accessToken()).rejects.toMatchObject({ status: 503 });
+    flow.clock.advance(-3 * HOURS);
+    await client.accessToken();
+    flow.clock.advance(6 * HOURS);
+    await client.accessToken();
+  });
+
+  it('THREATS 52: makes tokens of a senseless lifetime no refresh loop', async () => {
+    for (const expiresIn of [0, -5, 'soon', null, 1e300]) {
+      flow = await logInto();
+      const token = { access_token: 'opaque', token_type: 'bearer', expires_in: expiresIn };
+      flow.clock.advance(2 * HOURS);
+      flow.world.service.fail('token', { status: 200, body: token });
+      for (let index = 0; index < 10; index++) expect((await flow.whoami()).authorized).toBe(true);
+      expect(flow.world.tokenRequests()).toHaveLength(1);
+      await flow.world.close();
+    }
+    flow = await logInto();
+  });
+});

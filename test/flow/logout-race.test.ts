@@ -1,0 +1,122 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { Browser } from '../support/browser.js';
+import { EventLog } from '../support/event-log.js';
+import { type LoggedIn, logInto } from '../support/logged-in.js';
+import { TroubledStore } from '../support/troubled-store.js';
+
+const HOURS = 3600;
+
+let flow: LoggedIn;
+afterEach(() => flow.world.close());
+
+const logOut = (browser = flow.browser) => browser.visit(`${flow.world.url}/logout`, { method: 'POST' });
+
+describe('a logout during a refresh', () => {
+  it('THREATS 49: ends the grant for good: the late result is discarded', async () => {
+    const store = new TroubledStore();
+    flow = await logInto({ strategy: { tokenStore: store } });
+    const { grantId } = await flow.whoami();
+    flow.clock.advance(2 * HOURS);
+    flow.world.service.fail('token', { delay: 150 });
+    const late = flow.projects();
+    await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+    expect((await logOut()).status).toBe(200);
+    expect((await late).status).not.toBe(200);
+    expect(await store.inner.get(`oauth-app+${grantId}`)).toBeUndefined();
+    await expect(flow.world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
+  });
+
+  it('THREATS 49: is not overtaken by a save that is slow, nor by one that fails', async () => {
+    for (const fails of [false, true]) {
+      const store = new TroubledStore();
+      flow = await logInto({ strategy: { tokenStore: store } });
+      const { grantId } = await flow.whoami();
+      flow.clock.advance(2 * HOURS);
+      let goOn = () => {};
+      const held = new Promise<void>((resolve, reject) => {
+        goOn = () => (fails ? reject(new Error('The store is down')) : resolve());
+      });
+      store.before = (method) => (method === 'update' ? held : undefined);
+      const saving = flow.projects();
+      await vi.waitFor(() => expect(store.calls).toContain('update'));
+      const leaving = logOut();
+      await vi.waitFor(() => expect(flow.world.service.requests.length).toBeGreaterThan(0));
+      goOn();
+      await Promise.all([saving, leaving]);
+      store.recover();
+      await expect(flow.world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
+      expect(await store.inner.get(`oauth-app+${grantId}`)).toBeUndefined();
+      if (!fails) await flow.world.close();
+    }
+  });
+
+  it('THREATS 21: is not undone by a slow request of the same user that goes on with its client', async () => {
+    let goOn = () => {};
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    flow = await logInto({
+      routes: (app) =>
+        app.get('/slow', async (req, res) => {
+          await held;
+          const outcome = await req.apiClient.accessToken().then(
+            () => 'a token',
+            (error) => error.code,
+          );
+          res.end(JSON.stringify(outcome));
+        }),
+    });
+    const { grantId } = await flow.whoami();
+    const slow = flow.browser.visit(`${flow.world.url}/slow`);
+    await flow.projects();
+    flow.clock.advance(2 * HOURS);
+    await logOut();
+    goOn();
+    expect((await slow).json()).toBe('ERR_NOT_AUTHORIZED');
+    expect(flow.world.grantKeys()).toEqual([]);
+    await expect(flow.world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
+  });
+
+  it('tells nobody that the grant was lost: it was given back', async () => {
+    flow = await logInto();
+    const events = new EventLog('grant-lost');
+    flow.clock.advance(2 * HOURS);
+    flow.world.service.fail('token', { delay: 100 });
+    const late = flow.projects();
+    await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+    await logOut();
+    await late;
+    events.stop();
+    expect(events.events).toEqual([]);
+  });
+});
+
+describe('a login during a refresh', () => {
+  it('THREATS 49: under the same id is not overwritten by the late result', async () => {
+    const tokenStore = new TroubledStore();
+    flow = await logInto({ strategy: { tokenStore, grantId: (_req, user: { id: string }) => user.id } });
+    flow.clock.advance(2 * HOURS);
+    flow.world.service.fail('token', { delay: 200 });
+    const late = flow.projects();
+    await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+    const again = new Browser();
+    await flow.world.logIn(again);
+    const token = await flow.world.strategy.client('1').accessToken();
+    await late;
+    expect(await flow.world.strategy.client('1').accessToken()).toBe(token);
+    flow.clock.advance(2 * HOURS);
+    expect((await again.visit(`${flow.world.url}/projects`)).status).toBe(200);
+  });
+});
+
+describe('a logout that the store cannot carry out', () => {
+  it('ends the Passport login, and says what went wrong', async () => {
+    const store = new TroubledStore();
+    flow = await logInto({ strategy: { tokenStore: store } });
+    store.fail('delete');
+    expect((await logOut()).status).toBe(503);
+    const me = (await flow.browser.visit(`${flow.world.url}/whoami`)).json();
+    expect(me).toMatchObject({ authorized: false });
+    expect(me.user).toBeUndefined();
+  });
+});

@@ -1,0 +1,216 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Fault } from '../../src/emulator/faults.js';
+import { memoryTokenStore } from '../../src/index.js';
+import { Browser } from '../support/browser.js';
+import { Network } from '../support/network.js';
+import { TestClock } from '../support/test-clock.js';
+import { startWorld, type World, type WorldOptions } from '../support/world.js';
+
+const HOURS = 3600;
+
+let world: World;
+let clock: TestClock;
+let browser: Browser;
+
+afterEach(() => world.close());
+
+async function loggedIn({ service, strategy, ...options }: WorldOptions = {}): Promise<void> {
+  clock = new TestClock();
+  const times = { clock: clock.now };
+  world = await startWorld({ ...options, service: { ...times, ...service }, strategy: { ...times, ...strategy } });
+  browser = new Browser();
+  await world.logIn(browser);
+  world.service.requests.length = 0;
+}
+
+const projects = () => browser.visit(`${world.url}/projects`);
+const refreshTokens = () => world.tokenRequests().map(({ body }) => (body as Record<string, string>).refresh_token);
+const lastRetryAfter = () => world.errors.at(-1)?.retryAfter;
+
+/** The service is back: the user goes on, with the refresh token that was tried before and without a login. */
+async function expectRecovery(): Promise<void> {
+  const tried = refreshTokens().at(-1);
+  clock.advance(31);
+  expect((await projects()).status).toBe(200);
+  if (tried !== undefined) expect(refreshTokens().at(-1)).toBe(tried);
+  expect(world.service.requests.some(({ path }) => path === '/oauth/authorize')).toBe(false);
+}
+
+describe('a token endpoint that cannot be reached', () => {
+  it.each([
+    ['a refused connection', 'ECONNREFUSED'],
+    ['a name that is not found', 'ENOTFOUND'],
+    ['a certificate for another host', 'ERR_TLS_CERT_ALTNAME_INVALID'],
+  ])('THREATS 36: is tried once more after %s, then the answer is 503 and the grant is kept', async (_what, code) => {
+    const network = new Network();
+    await loggedIn({ strategy: { dispatcher: network.dispatcher } });
+    clock.advance(2 * HOURS);
+    network.cut(code, 2);
+    network.attempts = 0;
+    const page = await projects();
+    expect(page.status).toBe(503);
+    expect(page.json().name).toBe('ServiceUnavailableError');
+    expect(lastRetryAfter()).toBe(1);
+    expect(network.attempts).toBe(2);
+    expect(world.tokenRequests()).toEqual([]);
+    await expectRecovery();
+  });
+
+  it('costs no request where the second connection comes about', async () => {
+    const network = new Network();
+    await loggedIn({ strategy: { dispatcher: network.dispatcher } });
+    clock.advance(2 * HOURS);
+    network.cut('ECONNREFUSED', 1);
+    expect((await projects()).status).toBe(200);
+    expect(world.tokenRequests()).toHaveLength(1);
+  });
+});
+
+describe('a token endpoint that fails', () => {
+  const faults: readonly (readonly [string, Fault])[] = [
+    ['a reset', { reset: true }],
+    ['no answer in time', { hang: true }],
+    ...[500, 502, 503, 504].map((status) => [`status ${status}`, { status }] as const),
+  ];
+
+  it.each(faults)(
+    'THREATS 38: is not asked a second time blindly after %s, and the grant is kept',
+    async (_what, fault) => {
+      await loggedIn({ strategy: { timeout: 200 } });
+      clock.advance(2 * HOURS);
+      world.service.fail('token', fault);
+      const page = await projects();
+      expect(page.status).toBe(503);
+      expect(page.json().code).toBe('ERR_SERVICE_UNAVAILABLE');
+      expect(world.tokenRequests()).toHaveLength(1);
+      await expectRecovery();
+    },
+  );
+
+  it('THREATS 37: that hangs for all requests costs each of them the time-out at most, together and not one by one', async () => {
+    await loggedIn({ strategy: { timeout: 200 } });
+    clock.advance(2 * HOURS);
+    world.service.fail('token', { hang: true, times: Number.POSITIVE_INFINITY });
+    const pages = await Promise.all(Array.from({ length: 50 }, projects));
+    expect(pages.every(({ status }) => status === 503)).toBe(true);
+    expect(world.tokenRequests()).toHaveLength(1);
+  });
+
+  it('is left alone for a moment that grows from 1 s to 30 s, and during it requests fail at once', async () => {
+    await loggedIn();
+    clock.advance(2 * HOURS);
+    const takeBack = world.service.fail('token', { status: 503, times: Number.POSITIVE_INFINITY });
+    for (const [tries, seconds] of [1, 2, 4, 8, 16, 30, 30].entries()) {
+      expect((await projects()).status).toBe(503);
+      expect(lastRetryAfter()).toBe(seconds);
+      clock.advance(seconds - 0.1);
+      expect((await projects()).status).toBe(503);
+      expect(world.tokenRequests()).toHaveLength(tries + 1);
+      clock.advance(0.2);
+    }
+    takeBack();
+    expect((await projects()).status).toBe(200);
+    expect(new Set(refreshTokens()).size).toBe(1);
+    clock.advance(2 * HOURS);
+    world.service.fail('token', { status: 503 });
+    expect((await projects()).status).toBe(503);
+    expect(lastRetryAfter()).toBe(1);
+  });
+
+  const waits: readonly (readonly [string, number, number])[] = [
+    ['5', 503, 5],
+    ['5', 429, 5],
+    ['0', 503, 1],
+    ['31536000', 429, 30],
+    ['soon', 503, 1],
+    ['-7', 429, 1],
+    ['', 503, 1],
+  ];
+
+  it.each(waits)(
+    'THREATS 39: heeds Retry-After: %s with status %i for %i s, and no request sleeps for it',
+    async (value, status, seconds) => {
+      await loggedIn();
+      clock.advance(2 * HOURS);
+      world.service.fail('token', { status, headers: { 'retry-after': value } });
+      expect((await projects()).status).toBe(503);
+      expect(lastRetryAfter()).toBe(seconds);
+      clock.advance(seconds - 0.01);
+      const pages = await Promise.all(Array.from({ length: 10 }, projects));
+      expect(pages.every((page) => page.status === 503)).toBe(true);
+      expect(world.tokenRequests()).toHaveLength(1);
+      clock.advance(0.02);
+      expect((await projects()).status).toBe(200);
+    },
+  );
+
+  it('THREATS 39: heeds Retry-After where it is a date', async () => {
+    await loggedIn();
+    clock.advance(2 * HOURS);
+    const date = new Date(clock.now() + 12_000).toUTCString();
+    world.service.fail('token', { status: 503, headers: { 'retry-after': date } });
+    expect((await projects()).status).toBe(503);
+    expect(lastRetryAfter()).toBe(12);
+    await expectRecovery();
+  });
+
+  it('and asks for a pause is not asked for other users either', async () => {
+    await loggedIn();
+    const another = new Browser();
+    await world.logIn(another, '2');
+    world.service.requests.length = 0;
+    clock.advance(2 * HOURS);
+    world.service.fail('token', { status: 429, headers: { 'retry-after': '9' } });
+    expect((await projects()).status).toBe(503);
+    expect((await another.visit(`${world.url}/projects`)).status).toBe(503);
+    expect(world.tokenRequests()).toHaveLength(1);
+    clock.advance(10);
+    expect((await another.visit(`${world.url}/projects`)).status).toBe(200);
+  });
+
+  it('for five users is not asked for the sixth one', async () => {
+    const users = Array.from({ length: 7 }, (_, index) => ({ id: `${index}`, name: 'N', projects: [] }));
+    await loggedIn({ service: { users } });
+    const browsers = await Promise.all(
+      users.map(async ({ id }) => {
+        const one = new Browser();
+        await world.logIn(one, id);
+        return one;
+      }),
+    );
+    world.service.requests.length = 0;
+    clock.advance(2 * HOURS);
+    world.service.fail('token', { status: 500, times: 5 });
+    for (const one of browsers) expect((await one.visit(`${world.url}/projects`)).status).toBe(503);
+    expect(world.tokenRequests()).toHaveLength(5);
+    clock.advance(2);
+    for (const one of browsers) expect((await one.visit(`${world.url}/projects`)).status).toBe(200);
+  });
+
+  it('THREATS 41: before the token has expired costs nothing: requests go on with it', async () => {
+    await loggedIn();
+    clock.advance(2 * HOURS - 120);
+    world.service.fail('token', { status: 503, times: Number.POSITIVE_INFINITY });
+    for (let index = 0; index < 5; index++) {
+      expect((await projects()).status).toBe(200);
+      clock.advance(10);
+    }
+    expect(world.tokenRequests().length).toBeGreaterThan(1);
+    expect(world.errors).toEqual([]);
+  });
+
+  it('for this process alone does not keep it from what another one has got', async () => {
+    const network = new Network();
+    const tokenStore = memoryTokenStore();
+    const shared = { tokenStore, grantId: () => 'shared' };
+    await loggedIn({ strategy: { ...shared, dispatcher: network.dispatcher } });
+    const other = await startWorld({ running: world.service, strategy: { ...shared, clock: clock.now } });
+    clock.advance(2 * HOURS);
+    network.cut('ECONNREFUSED', 2);
+    await expect(world.strategy.client('shared').accessToken()).rejects.toMatchObject({ status: 503 });
+    const token = await other.strategy.client('shared').accessToken();
+    expect(await world.strategy.client('shared').accessToken()).toBe(token);
+    expect(world.tokenRequests()).toHaveLength(1);
+    await other.close();
+  });
+});

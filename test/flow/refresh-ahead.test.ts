@@ -1,0 +1,104 @@
+import { afterEach, expect, it, vi } from 'vitest';
+import { Browser } from '../support/browser.js';
+import { EventLog } from '../support/event-log.js';
+import { type LoggedIn, logInto } from '../support/logged-in.js';
+
+const HOURS = 3600;
+
+let flow: LoggedIn;
+let events: EventLog | undefined;
+
+afterEach(async () => {
+  events?.stop();
+  await flow.world.close();
+});
+
+it('lets no request wait under steady load across several expiries: not one finds the token expired', async () => {
+  flow = await logInto();
+  events = new EventLog('refresh');
+  for (let second = 0; second < 6 * HOURS; second += 30) {
+    flow.clock.advance(30);
+    expect((await flow.projects()).status).toBe(200);
+  }
+  expect(new Set(events.values('refresh', 'trigger'))).toEqual(new Set(['ahead']));
+  expect(new Set(events.values('refresh', 'outcome'))).toEqual(new Set(['refreshed']));
+  expect(flow.world.tokenRequests()).toHaveLength(3);
+});
+
+it('lets requests go on while a token endpoint that hangs has the refresh', async () => {
+  flow = await logInto({ strategy: { timeout: 60_000 } });
+  flow.clock.advance(2 * HOURS - 120);
+  flow.world.service.fail('token', { delay: 300 });
+  const { service } = flow.world;
+  const answered: number[] = [];
+  for (let index = 0; index < 5; index++) {
+    expect((await flow.projects()).status).toBe(200);
+    answered.push(service.requests.filter(({ path }) => path.startsWith('/api')).length);
+  }
+  // All five were served with the old token, before the refresh that the first one began came to its end.
+  const used = new Set(
+    service.requests.filter(({ path }) => path.startsWith('/api')).map(({ headers }) => headers.authorization),
+  );
+  expect(answered).toEqual([1, 2, 3, 4, 5]);
+  expect(used.size).toBe(1);
+  expect(flow.world.tokenRequests()).toHaveLength(1);
+  const before = [...used][0];
+  await vi.waitFor(async () => {
+    await flow.projects();
+    expect(service.requests.at(-1)?.headers.authorization).not.toBe(before);
+  });
+});
+
+it('starts one refresh for all requests of that time', async () => {
+  flow = await logInto();
+  flow.clock.advance(2 * HOURS - 100);
+  const pages = await Promise.all(Array.from({ length: 100 }, flow.projects));
+  expect(pages.every(({ status }) => status === 200)).toBe(true);
+  await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+});
+
+it('does not start for a token that lives long still', async () => {
+  flow = await logInto();
+  flow.clock.advance(2 * HOURS - 400);
+  await flow.projects();
+  await flow.projects();
+  expect(flow.world.tokenRequests()).toEqual([]);
+});
+
+it('keeps apart in time what was issued at one moment: of forty grants, not all refresh in the same second', async () => {
+  const users = Array.from({ length: 40 }, (_, index) => ({ id: `${index}`, name: 'N', projects: [] }));
+  flow = await logInto({ service: { users } });
+  const browsers = await Promise.all(
+    users.map(async ({ id }) => {
+      const one = new Browser();
+      await flow.world.logIn(one, id);
+      return one;
+    }),
+  );
+  flow.world.service.requests.length = 0;
+  flow.clock.advance(2 * HOURS - 361);
+  const counts: number[] = [];
+  for (let step = 0; step < 7; step++) {
+    await Promise.all(browsers.map((one) => one.visit(`${flow.world.url}/projects`)));
+    flow.clock.advance(12);
+    counts.push(flow.world.tokenRequests().length);
+  }
+  await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(40));
+  expect(Math.max(...counts.map((count, index) => count - (counts[index - 1] ?? 0)))).toBeLessThan(30);
+});
+
+it.each([2, 10, 60, 600])(
+  'takes a shorter window for tokens that live %i s, and still none is waited for',
+  async (lifetime) => {
+    flow = await logInto({ service: { accessTokenLifetime: lifetime } });
+    events = new EventLog('refresh');
+    for (let step = 0; step < 60; step++) {
+      flow.clock.advance(lifetime / 20);
+      expect((await flow.projects()).status).toBe(200);
+    }
+    expect(new Set(events.values('refresh', 'trigger'))).toEqual(new Set(['ahead']));
+    // Three lifetimes, of which the last quarter or so is left out each time.
+    expect(flow.world.tokenRequests().length).toBeGreaterThanOrEqual(3);
+    expect(flow.world.tokenRequests().length).toBeLessThanOrEqual(5);
+  },
+);

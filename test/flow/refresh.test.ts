@@ -1,0 +1,310 @@
+import { request } from 'node:http';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { ServiceUnavailableError } from '../../src/index.js';
+import { Browser, type Page } from '../support/browser.js';
+import { TestClock } from '../support/test-clock.js';
+import { TroubledStore } from '../support/troubled-store.js';
+import { startWorld, type World, type WorldOptions } from '../support/world.js';
+
+const HOURS = 3600;
+
+let world: World;
+let clock: TestClock;
+let browser: Browser;
+
+afterEach(() => world.close());
+
+/** A user is logged in, and no request of the login is counted. */
+async function loggedIn({ service, strategy, ...options }: WorldOptions = {}, user?: string): Promise<void> {
+  clock = new TestClock();
+  const times = { clock: clock.now };
+  world = await startWorld({ ...options, service: { ...times, ...service }, strategy: { ...times, ...strategy } });
+  browser = new Browser();
+  await world.logIn(browser, user);
+  world.service.requests.length = 0;
+}
+
+const projects = () => browser.visit(`${world.url}/projects`);
+const whoami = async () => (await browser.visit(`${world.url}/whoami`)).json();
+const many = (count: number): Promise<Page[]> => Promise.all(Array.from({ length: count }, projects));
+const statuses = (pages: readonly Page[]) => [...new Set(pages.map(({ status }) => status))];
+const refreshTokens = () => world.tokenRequests().map(({ body }) => (body as Record<string, string>).refresh_token);
+/** An answer of the token endpoint that is right in form, for another user or with another domain. */
+const tokensOf = (claims: object, more: object = { refresh_token: 'another' }) => ({
+  access_token: ['{"alg":"none"}', JSON.stringify(claims), 'x']
+    .map((part) => Buffer.from(part).toString('base64url'))
+    .join('.'),
+  token_type: 'bearer',
+  expires_in: 7200,
+  ...more,
+});
+
+describe('an expired token', () => {
+  it.each([200, 1_000])(
+    'THREATS 42: makes one token request for %i requests at once, and none of them fails',
+    async (count) => {
+      await loggedIn({ before: dropKeepAlive });
+      for (const expiry of [1, 2]) {
+        clock.advance(2 * HOURS);
+        expect(statuses(await many(count))).toEqual([200]);
+        expect(world.tokenRequests()).toHaveLength(expiry);
+      }
+      expect(new Set(refreshTokens()).size).toBe(2);
+    },
+  );
+
+  it('is refreshed with a JSON body of exactly four fields', async () => {
+    await loggedIn();
+    clock.advance(2 * HOURS);
+    await projects();
+    const [sent] = world.tokenRequests();
+    expect(sent?.headers['content-type']).toBe('application/json');
+    expect(Object.keys(sent?.body as object).sort()).toEqual([
+      'client_id',
+      'client_secret',
+      'grant_type',
+      'refresh_token',
+    ]);
+    expect(sent?.body).toMatchObject({ grant_type: 'refresh_token' });
+  });
+
+  it('is replaced in the store before anyone goes on', async () => {
+    const store = new TroubledStore();
+    await loggedIn({ strategy: { tokenStore: store } });
+    clock.advance(2 * HOURS);
+    const seen: string[] = [];
+    store.before = async (method) => {
+      if (method !== 'update') return;
+      await new Promise((resolve) => setImmediate(resolve));
+      seen.push(`saved after ${world.service.requests.filter(({ path }) => path.startsWith('/api')).length} calls`);
+    };
+    expect(statuses(await many(20))).toEqual([200]);
+    expect(seen).toEqual(['saved after 0 calls']);
+  });
+
+  it('leaves each grant its own refresh when those of many users end at once', async () => {
+    const users = Array.from({ length: 20 }, (_, index) => ({
+      id: `u${index}`,
+      name: 'N',
+      projects: [{ id: index, name: `P${index}` }],
+    }));
+    await loggedIn({ service: { users } }, 'u0');
+    const browsers = await Promise.all(
+      users.map(async ({ id }) => {
+        const one = new Browser();
+        await world.logIn(one, id);
+        return one;
+      }),
+    );
+    world.service.requests.length = 0;
+    clock.advance(2 * HOURS);
+    const pages = await Promise.all(browsers.flatMap((one) => [1, 2, 3].map(() => one.visit(`${world.url}/projects`))));
+    expect(pages.map((page) => page.json().data[0].data.id)).toEqual(
+      users.flatMap((_, index) => [index, index, index]),
+    );
+    expect(world.tokenRequests()).toHaveLength(20);
+  });
+
+  it('gives callers that wait together errors of their own', async () => {
+    await loggedIn();
+    clock.advance(2 * HOURS);
+    world.service.fail('token', { status: 503, delay: 50 });
+    expect(statuses(await many(20))).toEqual([503]);
+    const errors = world.errors.filter((error) => error instanceof ServiceUnavailableError);
+    expect(errors).toHaveLength(20);
+    expect(new Set(errors).size).toBe(20);
+    expect(world.tokenRequests()).toHaveLength(1);
+  });
+
+  it('THREATS 44: is refreshed and saved also when the browser goes away meanwhile', async () => {
+    const store = new TroubledStore();
+    await loggedIn({ strategy: { tokenStore: store } });
+    clock.advance(2 * HOURS);
+    world.service.fail('token', { delay: 100 });
+    const cookie = [...browser.cookies(world.url)].map((pair) => pair.join('=')).join('; ');
+    const going = request(`${world.url}/projects`, { headers: { cookie } }).on('error', () => {});
+    going.end();
+    await vi.waitFor(() => expect(world.tokenRequests()).toHaveLength(1));
+    going.destroy();
+    await vi.waitFor(() => expect(store.calls).toContain('update'));
+    expect((await projects()).status).toBe(200);
+    expect(world.tokenRequests()).toHaveLength(1);
+  });
+
+  it('keeps the refresh token when the answer brings none, an empty one or null', async () => {
+    await loggedIn();
+    for (const more of [{}, { refresh_token: '' }, { refresh_token: null }]) {
+      clock.advance(2 * HOURS);
+      world.service.fail('token', { status: 200, body: tokensOf({ sub: '1' }, more) });
+      expect((await whoami()).authorized).toBe(true);
+    }
+    clock.advance(2 * HOURS);
+    expect((await projects()).status).toBe(200);
+    expect(new Set(refreshTokens()).size).toBe(1);
+    expect(world.tokenRequests()).toHaveLength(4);
+  });
+
+  it('THREATS 35: a refresh without a new refresh token goes on with the old one', async () => {
+    await loggedIn();
+    clock.advance(2 * HOURS);
+    world.service.fail('token', { status: 200, body: tokensOf({ sub: '1' }, {}) });
+    expect((await whoami()).authorized).toBe(true);
+    clock.advance(2 * HOURS);
+    expect((await projects()).status).toBe(200);
+    expect(new Set(refreshTokens()).size).toBe(1);
+  });
+
+  it('that is replaced by the token of another user ends the grant, and is never used', async () => {
+    await loggedIn();
+    clock.advance(2 * HOURS);
+    world.service.fail('token', { status: 200, body: tokensOf({ sub: '2' }) });
+    expect((await whoami()).authorized).toBe(false);
+    expect(world.service.requests.filter(({ path }) => path.startsWith('/api'))).toEqual([]);
+    expect(world.grantKeys()).toEqual([]);
+    expect((await whoami()).authorized).toBe(false);
+    expect(world.tokenRequests()).toHaveLength(1);
+  });
+
+  it('that is replaced by one of another organization leads to the host of that one', async () => {
+    await loggedIn();
+    expect((await whoami()).organizationDomain).toBeUndefined();
+    world.service.addUser({ id: '1', name: 'Ada', domain: 'initech', projects: [{ id: 9, name: 'Moved' }] });
+    clock.advance(2 * HOURS);
+    const page = await projects();
+    expect(page.json().data[0].data.name).toBe('Moved');
+    expect(world.service.requests.at(-1)?.headers.host).toMatch(/^initech\.api\.localhost/);
+    expect((await whoami()).baseUrl).toContain('//initech.api.localhost');
+  });
+
+  it('with a domain that is no host label is kept as it was, and the answer is never used', async () => {
+    await loggedIn();
+    clock.advance(2 * HOURS);
+    world.service.fail('token', { status: 200, body: tokensOf({ sub: '1', domain: 'evil.example/' }) });
+    expect((await projects()).status).toBe(502);
+    expect(world.grantKeys()).toHaveLength(1);
+  });
+});
+
+describe('a refusal by the token endpoint', () => {
+  it('THREATS 40: with invalid_grant ends the grant once the store has been read again', async () => {
+    const store = new TroubledStore();
+    await loggedIn({ strategy: { tokenStore: store } });
+    clock.advance(2 * HOURS);
+    world.service.revoke('1');
+    store.calls.length = 0;
+    expect((await whoami()).authorized).toBe(false);
+    expect(store.calls.filter((call) => call === 'get').length).toBeGreaterThan(1);
+    expect(store.calls.at(-1)).toBe('delete');
+    expect((await projects()).status).toBe(401);
+    expect(world.tokenRequests()).toHaveLength(1);
+  });
+
+  it('THREATS 40: with invalid_grant is no end where another process was faster, with a lock and without', async () => {
+    for (const withLock of [true, false]) {
+      const { get, set, delete: remove, ...rest } = new TroubledStore().inner;
+      const tokenStore = { get, set, delete: remove, ...(withLock ? rest : {}) };
+      await loggedIn({ strategy: { tokenStore, grantId: () => 'shared' } });
+      const other = await startWorld({
+        running: world.service,
+        strategy: { tokenStore, grantId: () => 'shared', clock: clock.now },
+      });
+      await world.strategy.client('shared').accessToken();
+      await other.strategy.client('shared').accessToken();
+      clock.advance(2 * HOURS);
+      const own = await Promise.all([world, other].map(({ strategy }) => strategy.client('shared').accessToken()));
+      const later = await Promise.all([world, other].map(({ strategy }) => strategy.client('shared').accessToken()));
+      expect(new Set([...own, ...later]).size).toBe(1);
+      expect(world.tokenRequests()).toHaveLength(withLock ? 1 : 2);
+      await other.close();
+      if (withLock) await world.close();
+    }
+  });
+
+  it('with invalid_grant waits a moment for the winner to save its pair, where no lock keeps the two apart', async () => {
+    const store = new TroubledStore();
+    const { inner } = store;
+    const get = (id: string) => store.get(id);
+    const tokenStore = {
+      get,
+      set: (...args: Parameters<typeof inner.set>) => store.set(...args),
+      delete: inner.delete,
+    };
+    await loggedIn({ strategy: { tokenStore, grantId: () => 'shared', cache: false } });
+    const other = await startWorld({
+      running: world.service,
+      strategy: { tokenStore, grantId: () => 'shared', clock: clock.now, cache: false },
+    });
+    clock.advance(2 * HOURS);
+    let slow = true;
+    store.before = async (method) => {
+      if (method !== 'set' || !slow) return;
+      slow = false;
+      await new Promise((resolve) => setTimeout(resolve, 150));
+    };
+    const winner = world.strategy.client('shared').accessToken();
+    await vi.waitFor(() => expect(world.tokenRequests()).toHaveLength(1));
+    expect(await other.strategy.client('shared').accessToken()).toBe(await winner);
+    expect(world.tokenRequests()).toHaveLength(2);
+    await other.close();
+  });
+
+  it('THREATS 40: with invalid_client is told to the caller, and the user stays', async () => {
+    await loggedIn();
+    clock.advance(2 * HOURS);
+    world.service.fail('token', { body: { error: 'invalid_client' } });
+    expect((await projects()).json()).toMatchObject({ name: 'TokenError', code: 'ERR_TOKEN_REFUSED' });
+    expect(world.errors[0]).toMatchObject({ error: 'invalid_client' });
+    expect((await projects()).status).toBe(200);
+  });
+
+  it.each([
+    ['an error in a 200', { status: 200, body: { error: 'server_error' } }],
+    ['a page', { status: 200, body: '<html>' }],
+    ['nothing', { status: 200, body: '' }],
+    ['null', { status: 200, body: 'null', headers: { 'content-type': 'application/json' } }],
+    ['a list', { status: 200, body: [] }],
+    ['half an object', { status: 200, body: '{"access_token": "x' }],
+  ])('THREATS 30: %s in the place of an answer keeps the grant', async (_what, fault) => {
+    await loggedIn();
+    clock.advance(2 * HOURS);
+    world.service.fail('token', fault);
+    expect((await projects()).json().name).toBe('TokenResponseError');
+    expect((await projects()).status).toBe(200);
+  });
+});
+
+describe('a session', () => {
+  it('THREATS 22: saved late with an old copy does not bring a dead token back', async () => {
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await loggedIn({
+      session: { resave: true },
+      routes: (app) =>
+        app.get('/slow', async (req, res) => {
+          Reflect.set(req.session, 'touched', true);
+          await held;
+          res.end();
+        }),
+    });
+    const slow = browser.visit(`${world.url}/slow`);
+    clock.advance(2 * HOURS);
+    expect((await projects()).status).toBe(200);
+    release();
+    await slow;
+    clock.advance(60);
+    expect((await projects()).status).toBe(200);
+    clock.advance(2 * HOURS);
+    expect((await projects()).status).toBe(200);
+    expect(world.tokenRequests()).toHaveLength(2);
+  });
+});
+
+/** A thousand connections that are kept alive would outlive the test. */
+function dropKeepAlive(app: Parameters<NonNullable<WorldOptions['before']>>[0]): void {
+  app.use((_req: unknown, res: { setHeader(name: string, value: string): void }, next: () => void) => {
+    res.setHeader('Connection', 'close');
+    next();
+  });
+}

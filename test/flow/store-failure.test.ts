@@ -1,0 +1,224 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { TokenStoreError } from '../../src/index.js';
+import { EventLog } from '../support/event-log.js';
+import { type LoggedIn, logInto } from '../support/logged-in.js';
+import { TroubledStore } from '../support/troubled-store.js';
+import { startWorld } from '../support/world.js';
+
+const HOURS = 3600;
+const forever = (): Promise<void> => new Promise(() => {});
+
+let flow: LoggedIn;
+let store: TroubledStore;
+
+afterEach(() => flow.world.close());
+
+async function logIn(strategy: object = {}): Promise<void> {
+  store = new TroubledStore();
+  flow = await logInto({ strategy: { tokenStore: store, ...strategy } });
+}
+
+/** The access token that the store has, as another process finds it. */
+async function tokenOfAnotherProcess(): Promise<string> {
+  const { grantId } = await flow.whoami();
+  const other = await startWorld({
+    running: flow.world.service,
+    strategy: { tokenStore: store.inner, clock: flow.clock.now },
+  });
+  const token = await other.strategy.client(grantId).accessToken();
+  await other.close();
+  return token;
+}
+
+const ownToken = async () => flow.world.strategy.client((await flow.whoami()).grantId).accessToken();
+
+describe('a save that fails after a rotation', () => {
+  it('THREATS 45: three times over is made good: all requests served, one token request, the pair in the store at the end', async () => {
+    await logIn();
+    const events = new EventLog('refresh');
+    flow.clock.advance(2 * HOURS);
+    let failures = 0;
+    store.before = (method) => {
+      if (method === 'update' && ++failures <= 3) throw new Error('The store is down');
+    };
+    for (let round = 0; round < 10; round++) {
+      const pages = await Promise.all([flow.projects(), flow.projects(), flow.projects()]);
+      expect(pages.every(({ status }) => status === 200)).toBe(true);
+    }
+    await vi.waitFor(() => expect(events.values('refresh', 'outcome')).toEqual(['unsaved', 'saved']));
+    events.stop();
+    expect(await tokenOfAnotherProcess()).toBe(await ownToken());
+    expect(flow.world.tokenRequests()).toHaveLength(1);
+  });
+
+  it('THREATS 45: that hangs is not waited for, and the pair is in the store once the store goes on', async () => {
+    await logIn();
+    flow.clock.advance(2 * HOURS);
+    let goOn = () => {};
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    store.before = (method) => (method === 'update' ? held : undefined);
+    expect((await flow.projects()).status).toBe(200);
+    expect((await flow.projects()).status).toBe(200);
+    goOn();
+    store.recover();
+    await vi.waitFor(async () => expect(await tokenOfAnotherProcess()).toBe(await ownToken()));
+    expect(flow.world.tokenRequests()).toHaveLength(1);
+  });
+
+  it('does not lose the pair either when the token expires again before the store is back', async () => {
+    await logIn();
+    store.fail('update', 'set');
+    for (let round = 0; round < 3; round++) {
+      flow.clock.advance(2 * HOURS);
+      expect((await flow.projects()).status).toBe(200);
+    }
+    store.recover();
+    // It may show the dead refresh token first, and then waits for the pair that followed.
+    await vi.waitFor(async () => expect(await tokenOfAnotherProcess()).toBe(await ownToken()));
+    expect(new Set(flow.refreshTokens()).size).toBe(3);
+  });
+
+  it('is made good at the end at the latest: close() saves the pair', async () => {
+    await logIn();
+    flow.clock.advance(2 * HOURS);
+    store.fail('update', 'set');
+    const before = (await store.inner.get(`oauth-app+${(await flow.whoami()).grantId}`))?.version;
+    const closed = flow.world.strategy.close();
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    store.recover();
+    await closed;
+    const { grantId } = await flow.whoami();
+    expect((await store.inner.get(`oauth-app+${grantId}`))?.version).not.toBe(before);
+    expect(await tokenOfAnotherProcess()).toBe(await ownToken());
+  });
+
+  it('costs nobody the grant who shows the old refresh token before the new one is saved', async () => {
+    await logIn({ grantId: () => 'shared' });
+    const client = flow.world.strategy.client('shared');
+    const theirs = new TroubledStore();
+    Reflect.set(theirs, 'inner', store.inner);
+    const other = await startWorld({
+      running: flow.world.service,
+      strategy: { tokenStore: theirs, grantId: () => 'shared', clock: flow.clock.now },
+    });
+    // Both processes see the store fail, and the other one sees it come back first.
+    flow.clock.advance(2 * HOURS);
+    theirs.fail();
+    await expect(other.strategy.client('shared').accessToken()).rejects.toBeInstanceOf(TokenStoreError);
+    let failing = true;
+    store.before = (method) => {
+      if (method === 'update' && failing) throw new Error('The store is down');
+    };
+    const token = await client.accessToken();
+    theirs.recover();
+    const pending = other.strategy.client('shared').accessToken();
+    await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(2));
+    failing = false;
+    expect(await pending).toBe(token);
+    await other.close();
+  });
+});
+
+describe('a token store that fails', () => {
+  it('THREATS 48: goes on to serve valid tokens from memory, answers 503 for expired ones, and loses nobody', async () => {
+    await logIn();
+    expect((await flow.projects()).status).toBe(200);
+    store.fail();
+    for (const age of [10, 30, 600]) {
+      flow.clock.advance(age);
+      expect((await flow.projects()).status).toBe(200);
+    }
+    flow.clock.advance(2 * HOURS);
+    const page = await flow.projects();
+    expect(page.status).toBe(503);
+    expect(page.json()).toMatchObject({ name: 'TokenStoreError', code: 'ERR_TOKEN_STORE' });
+    expect(flow.world.tokenRequests()).toEqual([]);
+    store.recover();
+    expect((await flow.projects()).status).toBe(200);
+    expect(flow.world.tokenRequests()).toHaveLength(1);
+  });
+
+  it('THREATS 48: by its lock alone costs valid tokens nothing, and deletes nothing', async () => {
+    await logIn({ cache: false });
+    store.fail('lock');
+    flow.clock.advance(2 * HOURS - 60);
+    expect((await flow.projects()).status).toBe(200);
+    flow.clock.advance(60);
+    expect((await flow.projects()).status).toBe(503);
+    expect(store.calls).not.toContain('delete');
+    store.recover();
+    expect((await flow.projects()).status).toBe(200);
+  });
+
+  it('is asked by each request without a cache, and the answer is 503 with no secret in it', async () => {
+    await logIn({ cache: false });
+    store.fail('get');
+    const page = await flow.projects();
+    expect(page.status).toBe(503);
+    expect(page.json().name).toBe('TokenStoreError');
+    expect((await flow.whoami()).authorized).toBe(true);
+    store.recover();
+    expect((await flow.projects()).status).toBe(200);
+  });
+
+  it('hangs no request for good', async () => {
+    await logIn({ cache: false });
+    store.before = forever;
+    const page = await flow.projects();
+    expect(page.json()).toMatchObject({ name: 'TokenStoreError', code: 'ERR_TOKEN_STORE_TIMEOUT' });
+    store.recover();
+    expect((await flow.projects()).status).toBe(200);
+  });
+
+  it('by throwing instead of rejecting, or by answering nonsense, crashes nothing', async () => {
+    await logIn({ cache: false });
+    const { inner } = store;
+    const nonsense = [
+      null,
+      'text',
+      7,
+      [],
+      {},
+      { version: 1 },
+      { version: 'x', sealed: 'y' },
+      { version: 1, sealed: '%%' },
+    ];
+    for (const answer of nonsense) {
+      store.get = () => answer as never;
+      expect((await flow.projects()).status).toBe(401);
+    }
+    store.get = () => {
+      throw new Error('at once');
+    };
+    expect((await flow.projects()).status).toBe(503);
+    store.get = inner.get;
+    expect((await flow.projects()).status).toBe(200);
+  });
+});
+
+describe('a lock of a store', () => {
+  const locks: readonly (readonly [string, (work: () => Promise<unknown>) => Promise<unknown>])[] = [
+    ['forgets to hand the result on', (work) => work().then(() => undefined)],
+    ['never takes itself back', (work) => work().then(forever)],
+    ['fails to take itself back', (work) => work().then(() => Promise.reject(new Error('The lock is lost')))],
+    ['runs its work twice', (work) => work().then(work)],
+  ];
+
+  it.each(locks)('that %s costs no refresh', async (_what, lock) => {
+    await logIn();
+    store.lock = <T>(_id: string, work: () => Promise<T>) => lock(work) as Promise<T>;
+    flow.clock.advance(2 * HOURS);
+    expect((await flow.projects()).status).toBe(200);
+    expect(flow.world.tokenRequests()).toHaveLength(1);
+  });
+
+  it('that never runs its work is a failure of the store', async () => {
+    await logIn();
+    store.lock = async () => undefined as never;
+    flow.clock.advance(2 * HOURS);
+    expect((await flow.projects()).json().name).toBe('TokenStoreError');
+    expect(flow.world.tokenRequests()).toEqual([]);
+  });
+});

@@ -1,0 +1,55 @@
+import type { StoredGrant, TokenStore } from '../../src/grants/token-store.js';
+import { memoryTokenStore } from '../../src/index.js';
+
+export type StoreMethod = keyof TokenStore;
+
+/** A token store with all methods that does what a test wants before each call, such as failing, waiting or never ending. */
+export class TroubledStore implements Required<TokenStore> {
+  /** Every call, as it came in. */
+  readonly calls: StoreMethod[] = [];
+  /** Runs before each call. */
+  before: (method: StoreMethod, id: string) => unknown = () => undefined;
+  readonly inner: Required<TokenStore> = memoryTokenStore();
+
+  async get(id: string): Promise<StoredGrant | undefined> {
+    await this.#enter('get', id);
+    return await this.inner.get(id);
+  }
+
+  async set(id: string, grant: StoredGrant): Promise<void> {
+    await this.#enter('set', id);
+    await this.inner.set(id, grant);
+  }
+
+  async delete(id: string): Promise<void> {
+    await this.#enter('delete', id);
+    await this.inner.delete(id);
+  }
+
+  async update(id: string, grant: StoredGrant, version: number): Promise<boolean> {
+    await this.#enter('update', id);
+    return await this.inner.update(id, grant, version);
+  }
+
+  async lock<T>(id: string, work: () => Promise<T>): Promise<T> {
+    await this.#enter('lock', id);
+    return await this.inner.lock(id, work);
+  }
+
+  /** From now on these methods fail, or all of them. */
+  fail(...methods: StoreMethod[]): void {
+    this.before = (method) => {
+      if (methods.length === 0 || methods.includes(method)) throw new Error('The store is down');
+    };
+  }
+
+  /** From now on it does as it should. */
+  recover(): void {
+    this.before = () => undefined;
+  }
+
+  async #enter(method: StoreMethod, id: string): Promise<void> {
+    this.calls.push(method);
+    await this.before(method, id);
+  }
+}
