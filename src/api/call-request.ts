@@ -10,7 +10,10 @@ export interface RequestOptions {
   readonly query?: Query | URLSearchParams | undefined;
   /** A body to be sent as JSON. */
   readonly json?: unknown;
-  /** Any other body. Text and bytes go without a `Content-Type` unless `headers` name one; a `Readable` is never sent twice, and destroyed if the call fails. */
+  /**
+   * Any other body. Text and bytes go without a `Content-Type` unless `headers` name one; a `Readable` is never sent
+   * twice, and destroyed if the call fails.
+   */
   readonly body?: BodyInit | undefined;
   /** Further headers; `Authorization`, `Host` and those of the connection are refused. */
   readonly headers?: RequestHeaders | undefined;
