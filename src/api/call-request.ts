@@ -1,7 +1,7 @@
 import { defaultMaxListeners, getMaxListeners, setMaxListeners } from 'node:events';
 import { apiPath } from './path.js';
 import { type Query, queryString } from './query.js';
-import { type BodyInit, type RequestBody, requestBody } from './request-body.js';
+import { type RequestBody, type RequestBodyInit, requestBody } from './request-body.js';
 import { DEFAULT_HEADERS, DEFAULT_STREAM_HEADERS, type RequestHeaders, requestHeaders } from './request-headers.js';
 
 /** Options of one API call. */
@@ -14,7 +14,7 @@ export interface RequestOptions {
    * Any other body. Text and bytes go without a `Content-Type` unless `headers` name one; a `Readable` is never sent
    * twice, and destroyed if the call fails.
    */
-  readonly body?: BodyInit | undefined;
+  readonly body?: RequestBodyInit | undefined;
   /** Further headers; `Authorization`, `Host` and those of the connection are refused. */
   readonly headers?: RequestHeaders | undefined;
   /** Ends the call at once, wherever it is; it then rejects with the signal's reason. */

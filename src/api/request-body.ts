@@ -3,7 +3,7 @@ import type { HttpRequest } from '../service/http.js';
 import { encodeForm, type FormDataLike, isFormData } from './form-body.js';
 
 /** A body as the caller gives it, beside `json`. */
-export type BodyInit = string | Uint8Array | Readable | FormDataLike;
+export type RequestBodyInit = string | Uint8Array | Readable | FormDataLike;
 
 /** A body ready to be sent. */
 export interface RequestBody {
