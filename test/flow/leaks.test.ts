@@ -1,0 +1,255 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { inspect } from 'node:util';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ConfigurationError, Strategy } from '../../src/index.js';
+import { Browser } from '../support/browser.js';
+import { answer, type Behaviour, type FaultyServer, startFaultyServer } from '../support/faulty-server.js';
+import { startWorld, type World, type WorldOptions } from '../support/world.js';
+
+type Done = (error?: unknown, user?: unknown) => void;
+
+let world: World;
+let faulty: FaultyServer | undefined;
+let tokens: string[];
+const open = async (options?: WorldOptions) => {
+  tokens = [];
+  world = await startWorld({
+    verify: (accessToken: string, refreshToken: string, profile: { id: string }, done: Done) => {
+      tokens.push(accessToken, refreshToken);
+      done(null, { id: profile.id });
+    },
+    ...options,
+    strategy: { pkce: true, ...options?.strategy },
+  });
+  return world;
+};
+afterEach(async () => {
+  await world.close();
+  await faulty?.close();
+  faulty = undefined;
+});
+
+/** Everything that must not show: the tokens, the client secret, and what the token requests carried. */
+function secrets(): string[] {
+  const sent = world.tokenRequests().flatMap(({ body }) => {
+    const { code, code_verifier, refresh_token } = body as Record<string, string>;
+    return [code, code_verifier, refresh_token];
+  });
+  const all = [...tokens, ...sent, world.service.options.clientSecret];
+  return all.filter((secret) => typeof secret === 'string');
+}
+
+/** All that a log could make of a value. */
+function shownOf(value: unknown): string {
+  const shown = [
+    inspect(value, { depth: 10, showHidden: true, maxStringLength: null, maxArrayLength: null }),
+    String(value),
+  ];
+  for (let error = value; error instanceof Error; error = error.cause) {
+    shown.push(
+      error.message,
+      String(error.stack),
+      JSON.stringify(error),
+      JSON.stringify(Object.getOwnPropertyDescriptors(error)),
+    );
+  }
+  try {
+    shown.push(JSON.stringify(value) ?? '');
+  } catch {
+    // Requests refer to themselves.
+  }
+  return shown.join('\n');
+}
+
+function expectNoSecret(shown: string, hidden = secrets()): void {
+  expect(hidden.length).toBeGreaterThan(0);
+  for (const secret of hidden) expect(shown.includes(secret), `shows ${secret.slice(0, 6)}…`).toBe(false);
+}
+
+it('THREATS 23: the strategy shows no secret, before and after logins', async () => {
+  await open();
+  expectNoSecret(shownOf(world.strategy));
+  await world.logIn(new Browser());
+  expect(secrets()).toHaveLength(5);
+  expectNoSecret(shownOf(world.strategy));
+  expectNoSecret(shownOf(Object.create(world.strategy)));
+  expectNoSecret(shownOf(world.passport));
+  const { _oauth2 } = world.strategy as unknown as { _oauth2: { _clientSecret: string } };
+  expect(_oauth2._clientSecret).toBe('');
+});
+
+it('THREATS 23: a client shows no secret, and neither does a client outside of a request', async () => {
+  const shown: string[] = [];
+  await open({
+    routes: (app) =>
+      app.get('/dump', async (req, res) => {
+        await req.apiClient.projects();
+        shown.push(shownOf(req.apiClient), shownOf(world.strategy.client(String(req.apiClient.grantId))));
+        res.end();
+      }),
+  });
+  const browser = new Browser();
+  await world.logIn(browser);
+  await browser.visit(`${world.url}/dump`);
+  expect(shown).toHaveLength(2);
+  expectNoSecret(shown.join());
+});
+
+it('THREATS 19: THREATS 23: a whole request, its session and its store show no secret', async () => {
+  const shown: string[] = [];
+  await open({
+    routes: (app) =>
+      app.get('/dump', async (req, res) => {
+        await req.apiClient.projects();
+        const dump = { depth: 10, showHidden: true, maxStringLength: null, maxArrayLength: null };
+        shown.push(inspect(req, dump), JSON.stringify(req.session), JSON.stringify(req.headers));
+        shown.push(inspect(req.sessionStore, dump), JSON.stringify(req.sessionStore));
+        res.end();
+      }),
+  });
+  const browser = new Browser();
+  await world.logIn(browser);
+  await browser.visit(`${world.url}/dump`);
+  expect(shown).toHaveLength(5);
+  expectNoSecret(shown.join());
+});
+
+it('THREATS 23: no answer, header or cookie shows a secret to the browser', async () => {
+  await open();
+  const browser = new Browser();
+  const login = await browser.visit(`${world.url}/login`);
+  const callback = await world.service.approve(login.headers.get('location') ?? '');
+  const pages = [login, await browser.visit(callback), await browser.visit(`${world.url}/whoami`)];
+  expectNoSecret(inspect(pages.map(({ headers, text }) => [[...headers], text])));
+});
+
+it('events tell of logins without a secret', async () => {
+  const events: unknown[] = [];
+  const note = (event: unknown) => void events.push(event);
+  subscribe('passport-oauth-app:login', note);
+  await open();
+  const browser = new Browser();
+  await world.logIn(browser);
+  await browser.visit(await world.begin(browser, { decline: true }));
+  await browser.visit(`${world.url}/callback?code=x&state=y`);
+  world.service.fail('token', { body: { error: 'invalid_client' } });
+  await world.logIn(browser);
+  unsubscribe('passport-oauth-app:login', note);
+  expect(events).toMatchObject([
+    { strategy: 'oauth-app', outcome: 'success', grantId: expect.stringMatching(/^[\w-]{43}$/) },
+    { outcome: 'declined' },
+    { outcome: 'refused' },
+    { outcome: 'error', reason: 'ERR_TOKEN_REFUSED' },
+  ]);
+  expectNoSecret(shownOf(events));
+});
+
+describe('THREATS 24: a code exchange that ends with', () => {
+  type Quote = (body: string) => Behaviour;
+  const sends =
+    (status: number, type: string, wrap: (body: string) => string): Quote =>
+    (body) =>
+      answer(status, { 'content-type': type }, wrap(body));
+  // Each answer quotes the whole request back, secrets included.
+  const faults: readonly [string, Quote, string][] = [
+    [
+      'a refusal that quotes the request',
+      sends(400, 'application/json', (body) => JSON.stringify({ error: 'invalid_grant', error_description: body })),
+      'TokenError',
+    ],
+    [
+      'a refusal whose error is the request',
+      sends(400, 'application/json', (body) => JSON.stringify({ error: body })),
+      'TokenError',
+    ],
+    [
+      'a refusal whose error is the code',
+      sends(400, 'application/json', (body) => JSON.stringify({ error: `x${JSON.parse(body).code}` })),
+      'TokenError',
+    ],
+    ['half of it as JSON', sends(200, 'application/json', (body) => `{"access_token": ${body}`), 'TokenResponseError'],
+    ['a page that quotes it', sends(200, 'text/html', (body) => `<p>${body}</p>`), 'TokenResponseError'],
+    [
+      'another token type, beside tokens',
+      sends(200, 'application/json', (body) => JSON.stringify({ access_token: body, token_type: 'mac' })),
+      'TokenResponseError',
+    ],
+    [
+      'an access token that cannot be sent',
+      sends(200, 'application/json', (body) => JSON.stringify({ access_token: `${body}\r\n`, token_type: 'bearer' })),
+      'TokenResponseError',
+    ],
+    ['a fault that quotes it', sends(500, 'application/json', (body) => body), 'ServiceUnavailableError'],
+    [
+      'a redirect that quotes it',
+      (body) => answer(302, { location: `https://evil.example/${encodeURIComponent(body)}` }),
+      'TokenResponseError',
+    ],
+    [
+      'a header that cannot be parsed',
+      (body) => (socket) => void socket.end(`HTTP/1.1 200 OK\r\nx y: ${body}\r\n\r\n`),
+      'ServiceUnavailableError',
+    ],
+    [
+      'a status line that cannot be parsed',
+      (body) => (socket) => void socket.end(`${body}\r\n\r\n`),
+      'ServiceUnavailableError',
+    ],
+    ['a reset', () => (socket) => void socket.resetAndDestroy(), 'ServiceUnavailableError'],
+  ];
+
+  it.each(faults)('%s shows no secret', async (_what, quote, name) => {
+    const server = await startFaultyServer();
+    faulty = server;
+    const received: string[] = [];
+    server.always((socket, request) => {
+      received.push(request.body.toString());
+      quote(request.body.toString())(socket, request);
+    });
+    await open({ strategy: { authUrl: server.origin } });
+    const browser = new Browser();
+    const login = await browser.visit(`${world.url}/login`);
+    const state = new URL(login.headers.get('location') ?? '').searchParams.get('state');
+    const code = 'c0de'.repeat(12);
+    const page = await browser.visit(`${world.url}/callback?code=${code}&state=${state}`);
+    expect(world.errors).toMatchObject([{ name }]);
+    expect(page.status).toBeGreaterThanOrEqual(500);
+    const { client_secret, code_verifier } = JSON.parse(received[0] ?? '{}');
+    expectNoSecret(`${shownOf(world.errors)}${shownOf(world.errors[0])}${page.text}`, [
+      client_secret,
+      code_verifier,
+      code,
+    ]);
+    expect(world.stored()).toEqual([]);
+  });
+});
+
+describe('a ConfigurationError', () => {
+  const secret = 'a-secret-of-the-client-that-must-not-show';
+  const options = {
+    authUrl: 'https://accounts.example.com',
+    baseUrl: 'https://api.example.com',
+    clientID: 'id',
+    clientSecret: secret,
+    callbackURL: '/callback',
+    scope: 'tm',
+  };
+
+  it.each([
+    ['another option is wrong', { ...options, scope: '' }],
+    ['a name is misspelt', { ...options, clientsecret: secret }],
+    ['the secret stands in a list', { ...options, clientSecret: [secret] }],
+    ['the secret stands in an address', { ...options, authUrl: `https://x:${secret}@accounts.example.com` }],
+    ['the secret stands in a query', { ...options, baseUrl: `https://api.example.com?key=${secret}` }],
+    ['an encryption key is empty', { ...options, encryptionKeys: [secret, ''] }],
+    ['an environment variable is not set', { ...options, clientID: undefined }],
+  ])('shows no value where %s', (_what, given) => {
+    try {
+      new Strategy(given as never);
+      expect.unreachable();
+    } catch (error) {
+      expect(error).toBeInstanceOf(ConfigurationError);
+      expectNoSecret(shownOf(error), [secret]);
+    }
+  });
+});
