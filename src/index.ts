@@ -5,8 +5,13 @@
  */
 import type { ApiClient } from './api/api-client.js';
 
-export { ApiClient } from './api/api-client.js';
+export { ApiClient, type ApiResponse, type ApiStream } from './api/api-client.js';
 export { ApiError } from './api/api-error.js';
+export type { RequestOptions } from './api/call-request.js';
+export type { PaginateOptions } from './api/pages.js';
+export type { Query, QueryValue } from './api/query.js';
+export type { RequestBodyInit } from './api/request-body.js';
+export type { RequestHeaders } from './api/request-headers.js';
 export {
   AuthorizationError,
   ConfigurationError,
@@ -38,6 +43,7 @@ export { logout } from './middleware/logout.js';
 export { type RequireAuthorizationOptions, requireAuthorization } from './middleware/require-authorization.js';
 export type { GrantIdReader, IncomingRequest, StrategyOptions } from './options.js';
 export type { Claims } from './service/claims.js';
+export type { HttpHeaders } from './service/http.js';
 export { Strategy } from './strategy.js';
 
 declare global {

@@ -82,6 +82,10 @@ ${settings.map(([name, value]) => `  ${name}: ${quoted(value ?? '')},`).join('\n
   scope: ['project'],
 })
 
+Or set, for an application that reads its environment:
+
+${environment(options)}
+
 Redirect URLs:
 ${redirectUrls.map((url) => `  ${url}`).join('\n')}
 Users:
@@ -89,6 +93,19 @@ ${people.join('\n')}
 
 Ctrl-C ends it.
 `;
+}
+
+function environment({ authUrl, baseUrl, enterpriseBaseUrl, clientID, clientSecret }: Emulator['options']): string {
+  const variables = {
+    AUTH_URL: authUrl,
+    BASE_URL: baseUrl,
+    ENTERPRISE_BASE_URL: enterpriseBaseUrl,
+    CLIENT_ID: clientID,
+    CLIENT_SECRET: clientSecret,
+  };
+  return Object.entries(variables)
+    .map(([name, value]) => `export ${name}='${value.replaceAll("'", `'\\''`)}'`)
+    .join('\n');
 }
 
 function quoted(text: string): string {

@@ -9,7 +9,13 @@ export function parseRetryAfter(value: string | readonly string[] | undefined, n
   const text = (typeof value === 'object' ? value[0] : value)?.trim();
   if (text === undefined || text === '') return undefined;
   if (/^\d{1,15}$/.test(text)) return Number(text) * 1000;
-  // Date.parse takes much more than HTTP dates: "-5" is a year for it.
-  const at = /^[A-Z][a-z]{2,8}[, ]/.test(text) ? Date.parse(text) : Number.NaN;
+  const at = parseHttpDate(text);
   return Number.isNaN(at) ? undefined : Math.max(0, at - now);
+}
+
+/** Epoch milliseconds of an HTTP date in any of its three forms (RFC 9110, 5.6.7), else NaN. All are in GMT; asctime does not say so. */
+function parseHttpDate(text: string): number {
+  // Date.parse takes much more than HTTP dates: "-5" is a year for it.
+  if (!/^[A-Z][a-z]{2,8}[, ]/.test(text)) return Number.NaN;
+  return Date.parse(/\bGMT$/.test(text) ? text : `${text} GMT`);
 }
