@@ -43,7 +43,9 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
 function isPageRequest({ method, headers }: IncomingMessage): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false;
   const mode = headers['sec-fetch-mode'];
-  if (mode !== undefined) return mode === 'navigate';
+  if (mode === 'navigate') return true;
+  // A browser tells what it fetches for as well. Node's fetch sends the mode alone: it counts by what it accepts.
+  if (mode !== undefined && headers['sec-fetch-dest'] !== undefined) return false;
   return headers['x-requested-with'] === undefined && /\btext\/html\b/i.test(headers.accept ?? '');
 }
 

@@ -1,0 +1,190 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { apiClient, requireAuthorization, type Strategy } from '../../src/index.js';
+import { Browser } from '../support/browser.js';
+import { rawRequest } from '../support/raw-request.js';
+import { type Framework, type Handler, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
+
+let world: World;
+const open = async (options?: WorldOptions) => {
+  world = await startWorld(options);
+  return world;
+};
+afterEach(() => world.close());
+
+const behind = (guard: Handler): WorldOptions => ({
+  routes: (app) => {
+    app.use('/private', guard, (_req, res) => sendJson(res, { passed: true }));
+  },
+});
+
+describe.each<Framework>(['express5', 'express4'])('requireAuthorization under %s', (framework) => {
+  const guarded = { framework, ...behind(requireAuthorization({ login: '/login' })) };
+
+  it('lets a request pass that has a grant', async () => {
+    await open(guarded);
+    const browser = new Browser();
+    await world.logIn(browser);
+    expect((await browser.visit(`${world.url}/private`)).json()).toEqual({ passed: true });
+    expect((await browser.visit(`${world.url}/private`, { method: 'POST' })).json()).toEqual({ passed: true });
+  });
+
+  it.each<[string, string, Record<string, string>]>([
+    ['GET', 'of a page', { accept: 'text/html,application/xhtml+xml' }],
+    ['HEAD', 'of a page', { accept: 'text/html' }],
+    ['GET', "of a page by Node's fetch", { accept: 'text/html', 'sec-fetch-mode': 'cors' }],
+    ['GET', 'by navigation', { 'sec-fetch-mode': 'navigate', accept: '*/*' }],
+  ])('sends a %s %s to log in', async (method, _what, headers) => {
+    await open(guarded);
+    const answer = await rawRequest(world.url, '/private/x?y=1', { method, headers });
+    expect([answer.status, answer.headers.location]).toEqual([302, '/login']);
+    expect(answer.headers['cache-control']).toBe('no-store');
+  });
+
+  it.each<[string, string, Record<string, string>]>([
+    ['POST', 'of a form', { accept: 'text/html' }],
+    ['GET', 'for JSON', { accept: 'application/json' }],
+    ['GET', 'for anything', { accept: '*/*' }],
+    ['GET', 'by fetch', { accept: 'text/html', 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }],
+    ['GET', 'for an image', { accept: 'text/html', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }],
+    ['GET', 'by XMLHttpRequest', { accept: 'text/html', 'x-requested-with': 'XMLHttpRequest' }],
+    ['DELETE', 'whatever it accepts', { accept: 'text/html' }],
+  ])('answers a %s %s with NotAuthorizedError', async (method, _what, headers) => {
+    await open(guarded);
+    const answer = await rawRequest(world.url, '/private', { method, headers });
+    expect(answer.status).toBe(401);
+    expect(JSON.parse(answer.text)).toMatchObject({ name: 'NotAuthorizedError', code: 'ERR_NOT_AUTHORIZED' });
+    expect(answer.headers['set-cookie']).toBeUndefined();
+  });
+
+  it('without login answers a page request with NotAuthorizedError too', async () => {
+    await open({ framework, ...behind(requireAuthorization()) });
+    expect((await rawRequest(world.url, '/private')).status).toBe(401);
+  });
+
+  it('sends back to the page after the login, once', async () => {
+    await open(guarded);
+    const browser = new Browser();
+    await browser.visit(`${world.url}/private/x?y=1`);
+    expect((await world.logIn(browser)).headers.get('location')).toBe('/private/x?y=1');
+    expect((await world.logIn(browser)).headers.get('location')).toBe('/');
+  });
+});
+
+describe('requireAuthorization', () => {
+  it('without apiClient before it says so', async () => {
+    await open({ withoutApiClient: true, ...behind(requireAuthorization({ login: '/login' })) });
+    const answer = await rawRequest(world.url, '/private');
+    expect(answer.status).toBe(500);
+    expect(JSON.parse(answer.text)).toMatchObject({ name: 'ConfigurationError', code: 'ERR_NO_API_CLIENT' });
+  });
+
+  it('is not passed by an object that only looks like a client', async () => {
+    await open({
+      withoutApiClient: true,
+      before: (app) =>
+        app.use((req, _res, next) => {
+          Object.assign(req, { apiClient: { authorized: true } });
+          next();
+        }),
+      ...behind(requireAuthorization()),
+    });
+    expect((await rawRequest(world.url, '/private')).status).toBe(500);
+  });
+
+  it('looks at the property that apiClient was told', async () => {
+    await open({
+      routes: (app, { strategy }) => {
+        app.use(apiClient(strategy, { property: 'crowdin' }));
+        const guard = requireAuthorization({ property: 'crowdin' });
+        app.get('/private', guard, (req, res) => sendJson(res, { authorized: Reflect.get(req, 'crowdin').authorized }));
+      },
+    });
+    const browser = new Browser();
+    expect((await browser.visit(`${world.url}/private`)).status).toBe(401);
+    await world.logIn(browser);
+    expect((await browser.visit(`${world.url}/private`)).json()).toEqual({ authorized: true });
+  });
+
+  it.each([[7], [''], ['/log in'], ['/x\r\nSet-Cookie: a=b'], [null]])(
+    'is refused when it is set up with login: %j',
+    async (login) => {
+      await open();
+      expect(() => requireAuthorization({ login } as never)).toThrow(
+        expect.objectContaining({ name: 'ConfigurationError', option: 'login' }),
+      );
+    },
+  );
+});
+
+describe('apiClient', () => {
+  it('attaches a client that is not authorized where there is no grant, and whose calls say so', async () => {
+    await open({
+      routes: (app) =>
+        app.get('/try', (req, res) => {
+          const { authorized, grantId } = req.apiClient;
+          const calls = [req.apiClient.projects(), req.apiClient.accessToken(), req.apiClient.post('/x', { json: {} })];
+          return Promise.allSettled(calls).then((results) =>
+            sendJson(res, {
+              authorized,
+              grantId,
+              names: results.map((r) => r.status === 'rejected' && [r.reason.name, r.reason.status]),
+            }),
+          );
+        }),
+    });
+    const page = await new Browser().visit(`${world.url}/try`);
+    expect(page.json()).toEqual({
+      authorized: false,
+      names: Array.from({ length: 3 }, () => ['NotAuthorizedError', 401]),
+    });
+    expect(world.service.requests).toEqual([]);
+  });
+
+  it('with a good token makes no request of its own, to the service or to the token store on a cache hit', async () => {
+    let reads = 0;
+    const kept = new Map();
+    await open({
+      strategy: {
+        tokenStore: {
+          get: async (id) => {
+            reads += 1;
+            return kept.get(id);
+          },
+          set: async (id, grant) => void kept.set(id, grant),
+          delete: async (id) => void kept.delete(id),
+        },
+      },
+    });
+    const browser = new Browser();
+    await world.logIn(browser);
+    const before = world.service.requests.length;
+    for (let count = 0; count < 5; count++)
+      expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(true);
+    expect(world.service.requests).toHaveLength(before);
+    expect(reads).toBe(0);
+  });
+
+  it.each([[undefined], [{}], ['oauth-app']])('apiClient(%j) is refused when it is set up', async (given) => {
+    await open();
+    expect(() => apiClient(given as unknown as Strategy)).toThrow(expect.objectContaining({ option: 'strategy' }));
+  });
+
+  it.each([[''], [7], [null]])('apiClient with the property %j is refused when it is set up', async (property) => {
+    await open();
+    expect(() => apiClient(world.strategy, { property } as never)).toThrow(
+      expect.objectContaining({ option: 'property' }),
+    );
+  });
+
+  it('left out under Connect, the login route says so', async () => {
+    await open({ framework: 'connect', withoutApiClient: true });
+    const answer = await rawRequest(world.url, '/login');
+    expect(JSON.parse(answer.text)).toMatchObject({ name: 'ConfigurationError', code: 'ERR_NO_RESPONSE' });
+    expect(answer.text).toContain('apiClient(strategy)');
+  });
+
+  it.each<Framework>(['express5', 'express4'])('left out under %s, logins work all the same', async (framework) => {
+    await open({ framework, withoutApiClient: true });
+    expect((await world.logIn(new Browser())).status).toBe(302);
+  });
+});
