@@ -1,0 +1,215 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { memoryTokenStore, type StoredGrant, type TokenStore } from '../../src/index.js';
+import { Browser } from '../support/browser.js';
+import { startWorld, type World, type WorldOptions } from '../support/world.js';
+
+let world: World;
+const open = async (options?: WorldOptions) => {
+  world = await startWorld(options);
+  return world;
+};
+afterEach(() => world.close());
+
+const whoami = async (browser: Browser) => (await browser.visit(`${world.url}/whoami`)).json();
+
+describe('THREATS 27: a domain claim that is no DNS label ends the login before any request to the API', () => {
+  const hostile: readonly unknown[] = [
+    'evil.example',
+    'evil.example/',
+    'evil.example#',
+    'evil.example?',
+    'a/b',
+    'a\\b',
+    'a#b',
+    'a?b',
+    'user@evil',
+    'evil:443',
+    'a.b',
+    '.',
+    '..',
+    'a.',
+    '.a',
+    '-a',
+    'a-',
+    '-',
+    'a_b',
+    'a%2eb',
+    '%61cme',
+    ' acme',
+    'acme ',
+    'ac me',
+    'acme\t',
+    'acme\n',
+    'acme\r\nHost: evil',
+    'acme\0',
+    '\u0430cme', // Cyrillic a
+    '\uff41cme', // full-width a
+    'ac\u00adme', // soft hyphen
+    'ac\u200bme', // zero-width space
+    '\u212aelvin', // Kelvin sign
+    'acme\u3002evil', // ideographic full stop
+    'münchen',
+    'a'.repeat(64),
+    7,
+    0,
+    false,
+    true,
+    {},
+    { toString: 'acme' },
+    [],
+    ['acme'],
+  ];
+  it.each(hostile.map((domain) => [JSON.stringify(domain), domain]))('%s', async (_shown, domain) => {
+    await open({ service: { users: [{ id: 'h', name: 'Hostile', claims: { domain } }] } });
+    const browser = new Browser();
+    const page = await world.logIn(browser);
+    expect([page.status, page.json().code]).toEqual([502, 'ERR_ORGANIZATION_DOMAIN']);
+    expect(world.service.requests.filter(({ path }) => path.startsWith('/api'))).toEqual([]);
+    expect(world.stored()).toEqual([]);
+    expect((await whoami(browser)).authorized).toBe(false);
+  });
+});
+
+it.each([
+  ['acme', 'acme'],
+  ['ACME', 'acme'],
+  ['a', 'a'],
+  ['a-1', 'a-1'],
+  ['1', '1'],
+  ['a'.repeat(63), 'a'.repeat(63)],
+  ['xn--mnchen-3ya', 'xn--mnchen-3ya'],
+])('the domain claim %s leads to the enterprise host of %s', async (domain, label) => {
+  await open({ service: { users: [{ id: 'm', name: 'Member', domain: label, claims: { domain } }] } });
+  const browser = new Browser();
+  await world.logIn(browser);
+  expect((await whoami(browser)).organizationDomain).toBe(label);
+  expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+  expect(world.service.requests.at(-1)?.headers.host).toMatch(new RegExp(`^${label}\\.api\\.localhost:\\d+$`));
+});
+
+it.each([
+  ['undefined', undefined],
+  ['null', null],
+  ['an empty text', ''],
+])('a domain claim of %s means no organization', async (_what, domain) => {
+  await open({ service: { users: [{ id: 'm', name: 'Member', claims: { domain } }] } });
+  const browser = new Browser();
+  await world.logIn(browser);
+  const me = await whoami(browser);
+  expect([me.organizationDomain, me.baseUrl]).toEqual([undefined, `${world.service.baseUrl}/api/v2`]);
+});
+
+describe('the option organizationDomain', () => {
+  it('reads the domain from wherever the service puts it', async () => {
+    await open({
+      service: {
+        users: [{ id: 'm', name: 'Member', domain: 'acme', claims: { domain: undefined, org: { d: 'Acme' } } }],
+      },
+      strategy: { organizationDomain: (claims) => (claims.org as { d: string }).d },
+    });
+    const browser = new Browser();
+    await world.logIn(browser);
+    expect((await whoami(browser)).organizationDomain).toBe('acme');
+  });
+
+  it('is not believed more than the claim is', async () => {
+    await open({ strategy: { organizationDomain: () => 'evil.example/' } });
+    const page = await world.logIn(new Browser());
+    expect(page.json().code).toBe('ERR_ORGANIZATION_DOMAIN');
+  });
+
+  it('that throws is named, and ends the login', async () => {
+    await open({
+      strategy: {
+        organizationDomain: () => {
+          throw new Error('no such claim');
+        },
+      },
+    });
+    const page = await world.logIn(new Browser());
+    expect(page.json().name).toBe('ConfigurationError');
+    expect(world.errors[0]).toMatchObject({ option: 'organizationDomain' });
+    expect(world.stored()).toEqual([]);
+  });
+});
+
+describe('claims', () => {
+  it('THREATS 28: route and name, and never authorize', async () => {
+    const claims = { admin: true, roles: ['admin'], authorized: true, grantId: 'x', baseUrl: 'https://evil.example' };
+    await open({ service: { users: [{ id: 'm', name: 'Member', claims }] } });
+    const browser = new Browser();
+    await world.logIn(browser);
+    const me = await whoami(browser);
+    expect(me.user).toEqual({ id: 'm' });
+    expect(me.baseUrl).toBe(`${world.service.baseUrl}/api/v2`);
+  });
+
+  it('THREATS 28: nested without end do not bring down an application that keeps its profile in the session', async () => {
+    const payload = Buffer.from(`{"sub":"1","n":${'['.repeat(5500)}${']'.repeat(5500)}}`).toString('base64url');
+    await open({ verify: undefined });
+    const browser = new Browser();
+    const callback = await world.begin(browser);
+    const body = { access_token: `eyJhbGciOiJub25lIn0.${payload}.x`, token_type: 'bearer', expires_in: 60 };
+    world.service.fail('token', { status: 200, body });
+    expect((await browser.visit(callback)).status).toBe(302);
+    const me = await whoami(browser);
+    expect([me.user.claims, me.authorized]).toEqual([{}, true]);
+  });
+});
+
+describe('THREATS 29: a stored grant that was edited by hand', () => {
+  const editing = (edit: (grant: Record<string, unknown>) => void) => {
+    const inner = memoryTokenStore();
+    const tokenStore: TokenStore = {
+      ...inner,
+      get: async (id) => {
+        const stored = await inner.get(id);
+        return stored && edited(stored, edit);
+      },
+    };
+    return { tokenStore, cache: false as const };
+  };
+
+  it.each(['evil.example', 'acme/', 'a#', '@evil', '.', ' ', 7, {}, ['acme'], true])(
+    'to the organization %j is refused, and nothing is sent',
+    async (domain) => {
+      const strategy = editing((grant) => {
+        grant.organizationDomain = domain;
+      });
+      await open({ strategy });
+      const browser = new Browser();
+      await world.logIn(browser, '2');
+      world.service.requests.length = 0;
+      expect((await browser.visit(`${world.url}/projects`)).status).toBeGreaterThanOrEqual(302);
+      expect(world.service.requests).toEqual([]);
+    },
+  );
+
+  it.each([
+    ['a token that cannot stand in a header', { accessToken: 'a\r\nX: y' }],
+    ['a token that is no text', { accessToken: 7 }],
+    ['no token', { accessToken: undefined }],
+    ['an expiry that is no number', { expiresAt: 'never' }],
+    ['a refresh token that is no text', { refreshToken: {} }],
+  ])('to have %s is refused, and nothing is sent', async (_what, change) => {
+    await open({ strategy: editing((grant) => void Object.assign(grant, change)) });
+    const browser = new Browser();
+    await world.logIn(browser);
+    world.service.requests.length = 0;
+    expect((await browser.visit(`${world.url}/projects`)).status).toBeGreaterThanOrEqual(302);
+    expect(world.service.requests).toEqual([]);
+  });
+
+  it('in nothing is used as it is', async () => {
+    await open({ strategy: editing(() => {}) });
+    const browser = new Browser();
+    await world.logIn(browser, '2');
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+  });
+});
+
+function edited(stored: StoredGrant, edit: (grant: Record<string, unknown>) => void): StoredGrant {
+  const grant = JSON.parse(Buffer.from(stored.sealed, 'base64url').toString());
+  edit(grant);
+  return { ...stored, sealed: Buffer.from(JSON.stringify(grant)).toString('base64url') };
+}

@@ -1,0 +1,138 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { logout, type Strategy } from '../../src/index.js';
+import { Browser } from '../support/browser.js';
+import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
+import { type Framework, type Handler, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
+
+let world: World;
+const open = async (options?: WorldOptions) => {
+  world = await startWorld(options);
+  return world;
+};
+afterEach(() => world.close());
+
+const whoami = async (browser: Browser) => (await browser.visit(`${world.url}/whoami`)).json();
+const logOut = (browser: Browser) => browser.visit(`${world.url}/logout`, { method: 'POST' });
+
+describe.each<Framework>(['express5', 'express4', 'connect'])('logout under %s', (framework) => {
+  it('deletes the grant, ends the Passport login, and goes on', async () => {
+    await open({ framework });
+    const browser = new Browser();
+    await world.logIn(browser);
+    const { grantId } = await whoami(browser);
+    const sid = browser.cookies(world.url).get('connect.sid') ?? '';
+    expect((await logOut(browser)).status).toBe(200);
+    const me = await whoami(browser);
+    expect([me.user, me.authorized]).toEqual([undefined, false]);
+    expect([world.grantKeys(), world.references()]).toEqual([[], []]);
+    const thief = new Browser();
+    thief.cookies(world.url).set('connect.sid', sid);
+    expect((await whoami(thief)).authorized).toBe(false);
+    await expect(world.strategy.client(grantId).projects()).rejects.toMatchObject({ name: 'NotAuthorizedError' });
+  });
+
+  it('of somebody who is not logged in goes on as well', async () => {
+    await open({ framework });
+    expect((await logOut(new Browser())).status).toBe(200);
+  });
+});
+
+it("logout leaves other users' grants alone, and other logins of the same user", async () => {
+  await open();
+  const [here, there, other] = [new Browser(), new Browser(), new Browser()];
+  await world.logIn(here, '1');
+  await world.logIn(there, '1');
+  await world.logIn(other, '2');
+  await logOut(here);
+  expect((await whoami(there)).authorized).toBe(true);
+  expect((await whoami(other)).authorized).toBe(true);
+});
+
+it('logout with grantId deletes the grant of the user', async () => {
+  await open({ strategy: { grantId: (_req: unknown, user: { id: string }) => user.id } });
+  const browser = new Browser();
+  await world.logIn(browser);
+  await logOut(browser);
+  expect(world.grantKeys()).toEqual([]);
+});
+
+it('logout where grantId throws ends the login all the same, and tells the error', async () => {
+  let broken = false;
+  await open({
+    strategy: {
+      grantId: (_req: unknown, user: { id: string }) => {
+        if (broken) throw new Error('no tenant');
+        return user.id;
+      },
+    },
+  });
+  const browser = new Browser();
+  await world.logIn(browser);
+  broken = true;
+  expect((await logOut(browser)).status).toBe(500);
+  broken = false;
+  expect((await whoami(browser)).user).toBeUndefined();
+});
+
+it('logout where the grant cannot be deleted ends the login all the same, and tells the error', async () => {
+  const store = new FlakyStore();
+  await open({ session: { store } });
+  const browser = new Browser();
+  await world.logIn(browser);
+  store.fail('destroy', isGrantKey);
+  const page = await logOut(browser);
+  expect([page.status, page.json().name]).toEqual([503, 'TokenStoreError']);
+  const me = await whoami(browser);
+  expect([me.user, me.authorized]).toEqual([undefined, false]);
+});
+
+it('logout without a session and without Passport goes on', async () => {
+  await open({
+    session: false,
+    routes: (app, { strategy }) => app.get('/bare', logout(strategy), (_req, res) => sendJson(res, { on: true })),
+  });
+  expect((await new Browser().visit(`${world.url}/bare`)).json()).toEqual({ on: true });
+});
+
+it('THREATS 21: logout while a slow request of the same user runs: nothing brings the grant back', async () => {
+  const reached: (() => void)[] = [];
+  const released: (() => void)[] = [];
+  const slow: Handler = async (req, res) => {
+    await new Promise<void>((resolve) => {
+      released.push(resolve);
+      for (const tell of reached) tell();
+    });
+    // The old session, saved late, and a call with the old client.
+    Object.assign(req.session, { touched: true });
+    const outcome = await req.apiClient.projects().then(
+      () => 'worked',
+      (error: Error) => error.name,
+    );
+    sendJson(res, { outcome });
+  };
+  await open({ routes: (app) => app.get('/slow', slow) });
+  const browser = new Browser();
+  await world.logIn(browser);
+  const atWork = new Promise<void>((resolve) => reached.push(resolve));
+  const page = browser.visit(`${world.url}/slow`);
+  await atWork;
+  const sid = browser.cookies(world.url).get('connect.sid') ?? '';
+  await logOut(browser);
+  for (const release of released) release();
+  expect((await page).json()).toEqual({ outcome: 'NotAuthorizedError' });
+  expect(world.grantKeys()).toEqual([]);
+  const old = new Browser();
+  old.cookies(world.url).set('connect.sid', sid);
+  expect((await whoami(old)).authorized).toBe(false);
+  expect(world.tokenRequests()).toHaveLength(1);
+});
+
+it.each([[undefined], [null], [{}], ['oauth-app'], [{ authenticate() {} }]])(
+  'logout(%j) is refused when it is set up',
+  async (given) => {
+    await open();
+    expect(() => logout(given as unknown as Strategy)).toThrow(
+      expect.objectContaining({ name: 'ConfigurationError', option: 'strategy' }),
+    );
+  },
+);

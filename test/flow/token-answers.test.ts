@@ -1,0 +1,211 @@
+import { gzipSync } from 'node:zlib';
+import { afterEach, describe, expect, it } from 'vitest';
+import { Browser } from '../support/browser.js';
+import { answer, type Behaviour, type FaultyServer, hang, json, startFaultyServer } from '../support/faulty-server.js';
+import { startWorld, type World, type WorldOptions } from '../support/world.js';
+
+let world: World;
+let faulty: FaultyServer | undefined;
+const open = async (options?: WorldOptions) => {
+  world = await startWorld(options);
+  return world;
+};
+afterEach(async () => {
+  await world.close();
+  await faulty?.close();
+  faulty = undefined;
+});
+
+const whoami = async (browser: Browser) => (await browser.visit(`${world.url}/whoami`)).json();
+
+const jwt = (claims: object) =>
+  `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.x`;
+const good = { access_token: jwt({ sub: '1' }), token_type: 'bearer', expires_in: 7200, refresh_token: 'r' };
+
+/** Logs in while the token endpoint gives this answer. */
+async function logInWith(fault: Parameters<World['service']['fail']>[1]) {
+  await open();
+  const browser = new Browser();
+  const callback = await world.begin(browser);
+  world.service.fail('token', fault);
+  const page = await browser.visit(callback);
+  return { browser, page };
+}
+
+async function expectNoLogin(browser: Browser): Promise<void> {
+  expect(world.stored()).toEqual([]);
+  const me = await whoami(browser);
+  expect([me.user, me.authorized]).toEqual([undefined, false]);
+  expect((await world.logIn(browser)).status).toBe(302);
+}
+
+describe('a login fails, nothing is stored, and the next one works, after', () => {
+  const unusable: readonly [string, Parameters<World['service']['fail']>[1]][] = [
+    ['THREATS 30: an error in a 200', { status: 200, body: { error: 'invalid_grant' } }],
+    ['THREATS 30: a page', { status: 200, body: '<!doctype html><title>Gateway</title>' }],
+    ['THREATS 30: nothing', { status: 200, body: '' }],
+    ['THREATS 30: null', { status: 200, body: null }],
+    ['THREATS 30: a list', { status: 200, body: [good] }],
+    ['THREATS 30: a text', { status: 200, body: '"text"' }],
+    ['THREATS 30: half an object', { status: 200, body: JSON.stringify(good).slice(0, -9) }],
+    ['THREATS 30: a status that nobody expects', { status: 404, body: '<h1>Not here</h1>' }],
+    ['THREATS 31: more than 64 KiB', { status: 200, body: { ...good, padding: 'x'.repeat(65_536) } }],
+    ['THREATS 32: no access_token', { status: 200, body: { ...good, access_token: undefined } }],
+    ['THREATS 32: an empty access_token', { status: 200, body: { ...good, access_token: '' } }],
+    ['THREATS 32: an access_token that is a number', { status: 200, body: { ...good, access_token: 7 } }],
+    ['THREATS 32: an access_token that is an object', { status: 200, body: { ...good, access_token: {} } }],
+    ['THREATS 32: an access_token with CR and LF', { status: 200, body: { ...good, access_token: 'a\r\nX: y' } }],
+    ['THREATS 32: an access_token with a space', { status: 200, body: { ...good, access_token: 'a b' } }],
+    ['THREATS 32: an access_token beyond ASCII', { status: 200, body: { ...good, access_token: 'ä' } }],
+    ['THREATS 32: an access_token over 16 KiB', { status: 200, body: { ...good, access_token: 'a'.repeat(16_385) } }],
+    ['THREATS 33: a token_type of another kind', { status: 200, body: { ...good, token_type: 'mac' } }],
+    ['THREATS 33: a token_type that is no text', { status: 200, body: { ...good, token_type: ['bearer'] } }],
+    ['THREATS 33: a token_type with more to it', { status: 200, body: { ...good, token_type: 'bearer x' } }],
+    ['THREATS 26: a redirect', { status: 307, headers: { location: 'http://127.0.0.1:1/' }, body: good }],
+    ['a refresh_token that is no text', { status: 200, body: { ...good, refresh_token: { r: 1 } } }],
+  ];
+  it.each(unusable)('%s', async (_what, fault) => {
+    const { browser, page } = await logInWith(fault);
+    expect([page.status, page.json().name]).toEqual([502, 'TokenResponseError']);
+    expect(world.tokenRequests()).toHaveLength(1);
+    await expectNoLogin(browser);
+  });
+
+  it.each(['invalid_grant', 'invalid_client', 'unauthorized_client', 'a_code_of_their_own'])(
+    'a refusal, whose error it tells: %s',
+    async (error) => {
+      const { browser, page } = await logInWith({ body: { error, error_description: 'No.' } });
+      expect([page.status, page.json().name]).toEqual([502, 'TokenError']);
+      expect(world.errors[0]).toMatchObject({ error });
+      await expectNoLogin(browser);
+    },
+  );
+
+  it.each([
+    ['a fault', { status: 500 }],
+    ['an overload', { status: 503, headers: { 'retry-after': '7' } }],
+    ['too many requests', { status: 429 }],
+    ['a bad gateway', { status: 502, body: '<h1>Bad gateway</h1>' }],
+    ['a reset after it took effect', { afterEffect: true }],
+  ])('%s, with a single token request', async (_what, fault) => {
+    const { browser, page } = await logInWith(fault);
+    expect([page.status, page.json().name]).toEqual([503, 'ServiceUnavailableError']);
+    expect(world.tokenRequests()).toHaveLength(1);
+    if ('headers' in fault) expect(world.errors[0]?.retryAfter).toBe(7);
+    await expectNoLogin(browser);
+  });
+});
+
+describe('a token endpoint that does not keep to HTTP', () => {
+  const bomb = gzipSync(Buffer.alloc(50_000_000));
+  const floods: readonly [string, Behaviour, string][] = [
+    ['THREATS 31: 100 MB', (socket) => pour(socket, 100_000_000), 'TokenResponseError'],
+    ['THREATS 31: a gzip bomb', answer(200, { 'content-encoding': 'gzip' }, bomb), 'TokenResponseError'],
+    [
+      'THREATS 31: chained encodings',
+      answer(200, { 'content-encoding': 'gzip, gzip' }, gzipSync(bomb)),
+      'TokenResponseError',
+    ],
+    ['THREATS 37: no answer', hang(), 'ServiceUnavailableError'],
+    ['THREATS 37: an answer that drips', dripSmall, 'ServiceUnavailableError'],
+  ];
+  it.each(floods)('%s ends the login within the time limit, with memory to spare', async (_what, behaviour, name) => {
+    const server = await startFaultyServer();
+    faulty = server;
+    server.always(behaviour);
+    await open({ strategy: { authUrl: server.origin, timeout: 1000 } });
+    const browser = new Browser();
+    const login = await browser.visit(`${world.url}/login`);
+    const state = new URL(login.headers.get('location') ?? '').searchParams.get('state');
+    const before = process.memoryUsage().rss;
+    const since = performance.now();
+    const page = await browser.visit(`${world.url}/callback?code=c&state=${state}`);
+    expect(page.json().name).toBe(name);
+    expect(performance.now() - since).toBeLessThan(3000);
+    expect(process.memoryUsage().rss - before).toBeLessThan(60_000_000);
+    expect(server.requests).toHaveLength(1);
+    expect(world.stored()).toEqual([]);
+  });
+
+  it('answers in gzip are read', async () => {
+    const server = await startFaultyServer();
+    faulty = server;
+    const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+    server.always(answer(200, headers, gzipSync(JSON.stringify(good))));
+    await open({ strategy: { authUrl: server.origin } });
+    const browser = new Browser();
+    const login = await browser.visit(`${world.url}/login`);
+    const state = new URL(login.headers.get('location') ?? '').searchParams.get('state');
+    expect((await browser.visit(`${world.url}/callback?code=c&state=${state}`)).status).toBe(302);
+  });
+
+  it('THREATS 26: a redirect is not followed, to wherever it leads', async () => {
+    const [server, evil] = [await startFaultyServer(), await startFaultyServer()];
+    faulty = server;
+    evil.always(json(good));
+    server.always(answer(307, { location: `${evil.origin}/oauth/token` }));
+    await open({ strategy: { authUrl: server.origin } });
+    const browser = new Browser();
+    const login = await browser.visit(`${world.url}/login`);
+    const state = new URL(login.headers.get('location') ?? '').searchParams.get('state');
+    const page = await browser.visit(`${world.url}/callback?code=c&state=${state}`);
+    expect(page.json().name).toBe('TokenResponseError');
+    expect(evil.requests).toHaveLength(0);
+    await evil.close();
+  });
+});
+
+describe('a login works with', () => {
+  it.each(['bearer', 'Bearer', 'BEARER', 'bEaReR'])('THREATS 33: the token_type %s', async (token_type) => {
+    const { browser, page } = await logInWith({ status: 200, body: { ...good, token_type } });
+    expect(page.status).toBe(302);
+    expect((await whoami(browser)).authorized).toBe(true);
+  });
+
+  it.each([
+    ['no refresh_token', { refresh_token: undefined }],
+    ['a refresh_token that is null', { refresh_token: null }],
+    ['an access token that is no JWT', { access_token: 'opaque' }],
+    ['fields that nobody knows', { scope: 'tm', __proto__x: 1 }],
+    ['an access token of 16 KiB', { access_token: 'a'.repeat(16_384) }],
+  ])('%s', async (_what, change) => {
+    const { browser, page } = await logInWith({ status: 200, body: { ...good, ...change } });
+    expect(page.status).toBe(302);
+    expect((await whoami(browser)).authorized).toBe(true);
+  });
+
+  it.each([
+    ['0', 0],
+    ['a negative number', -5],
+    ['a numeric text', '7200'],
+    ['NaN', 'NaN'],
+    ['1e300', 1e300],
+    ['a fraction of a second', 1e-9],
+    ['nothing', undefined],
+    ['null', null],
+    ['an object', {}],
+  ])('THREATS 34: expires_in of %s, and no refresh loop comes of it', async (_what, expires_in) => {
+    const { browser, page } = await logInWith({ status: 200, body: { ...good, expires_in } });
+    expect(page.status).toBe(302);
+    for (let count = 0; count < 5; count++) expect((await whoami(browser)).authorized).toBe(true);
+    expect(world.tokenRequests()).toHaveLength(1);
+  });
+});
+
+/** Headers of a huge answer, and as much of it as the reader takes. */
+function pour(socket: Parameters<Behaviour>[0], bytes: number): void {
+  socket.write(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${bytes}\r\n\r\n`);
+  const block = Buffer.alloc(65_536, ' ');
+  const more = () => {
+    while (!socket.destroyed && socket.write(block));
+  };
+  socket.on('drain', more);
+  more();
+}
+
+/** Headers of an answer of a usual size, and then a byte now and then. */
+function dripSmall(socket: Parameters<Behaviour>[0]): void {
+  socket.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 5000\r\n\r\n');
+  const timer = setInterval(() => socket.write(' '), 10);
+  socket.on('close', () => clearInterval(timer));
+}
