@@ -1,0 +1,110 @@
+import { Pool } from 'pg';
+import { createClient } from 'redis';
+import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.js';
+import { postgresTokenStore } from '../../src/grants/postgres-token-store.js';
+import { redisTokenStore } from '../../src/grants/redis-token-store.js';
+import type { TokenStore } from '../../src/index.js';
+import { Browser } from '../support/browser.js';
+import { hasPostgres, startPostgres } from '../support/postgres-server.js';
+import { type SharedStore, Worker } from '../support/processes.js';
+import { hasRedis, startRedis } from '../support/redis-server.js';
+import { startWorld } from '../support/world.js';
+
+/** A store that several processes share, with its server. */
+export interface StoreServer {
+  /** What the processes are told. */
+  readonly shared: (lease: number) => SharedStore;
+  /** The same store as seen from the test. */
+  readonly tokenStore: TokenStore;
+  kill(): Promise<void>;
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** The stores that processes can share, and whether they are installed here. */
+export const stores: readonly (readonly [string, boolean, () => Promise<StoreServer>])[] = [
+  ['Redis', hasRedis(), startRedisStore],
+  ['PostgreSQL', hasPostgres(), startPostgresStore],
+];
+
+async function startRedisStore(): Promise<StoreServer> {
+  const server = await startRedis();
+  const client = createClient({ url: server.url, socket: { reconnectStrategy: 50 } }).on('error', () => {});
+  await client.connect();
+  return {
+    shared: (lease) => ({ redis: server.url, lease }),
+    tokenStore: redisTokenStore(client),
+    kill: server.kill,
+    restart: server.restart,
+    stop: async () => {
+      client.destroy();
+      await server.stop();
+    },
+  };
+}
+
+async function startPostgresStore(): Promise<StoreServer> {
+  const server = await startPostgres();
+  const pool = new Pool({ connectionString: server.connectionString }).on('error', () => {});
+  return {
+    shared: (lease) => ({ postgres: server.connectionString, lease }),
+    tokenStore: postgresTokenStore(pool),
+    kill: server.kill,
+    restart: server.restart,
+    stop: async () => {
+      await pool.end();
+      await server.stop();
+    },
+  };
+}
+
+/** Several processes of one application, and the service. */
+export interface Fleet {
+  readonly service: Emulator;
+  readonly workers: readonly Worker[];
+  /** Lets so many seconds pass for all, the service included. */
+  advance(seconds: number): Promise<void>;
+  tokenRequests(): number;
+  close(): Promise<void>;
+}
+
+/** Starts processes over a shared store in which these users are logged in. */
+export async function startFleet(
+  store: StoreServer,
+  { processes = 4, users = ['1'], lease = 30, ...options }: EmulatorFleetOptions = {},
+): Promise<Fleet> {
+  const service = await startEmulator({
+    ...options,
+    users: users.map((id) => ({ id, name: `User ${id}`, projects: [] })),
+  });
+  const world = await startWorld({
+    running: service,
+    strategy: { tokenStore: store.tokenStore, grantId: (_req: unknown, user: { id: string }) => user.id },
+  });
+  for (const user of users) await world.logIn(new Browser(), user);
+  await world.close();
+  service.requests.length = 0;
+  const workers = await Promise.all(
+    Array.from({ length: processes }, () => Worker.start(store.shared(lease), service.options)),
+  );
+  return {
+    service,
+    workers,
+    advance: async (seconds) => {
+      service.advance(seconds);
+      await Promise.all(workers.map((worker) => worker.advance(seconds)));
+    },
+    tokenRequests: () => service.requests.filter(({ path }) => path === '/oauth/token').length,
+    close: async () => {
+      await Promise.all(workers.map((worker) => worker.kill()));
+      await service.close();
+    },
+  };
+}
+
+interface EmulatorFleetOptions extends Pick<EmulatorOptions, 'refreshTokenReuse'> {
+  readonly processes?: number;
+  readonly users?: readonly string[];
+  /** Seconds. */
+  readonly lease?: number;
+}

@@ -1,0 +1,54 @@
+// One process of an application that runs in several. It is the built package that runs here: Node 20 takes no TypeScript.
+// Whoever asks is the user that the header x-user names; sessions are not what these tests are about.
+import { createServer } from 'node:http';
+import { apiClient, Strategy } from 'passport-oauth-app';
+import { postgresTokenStore } from 'passport-oauth-app/postgres';
+import { redisTokenStore } from 'passport-oauth-app/redis';
+import pg from 'pg';
+import { createClient } from 'redis';
+
+const { store, options } = JSON.parse(process.argv[2]);
+let aheadMs = 0;
+
+const strategy = new Strategy({
+  ...options,
+  callbackURL: 'http://127.0.0.1/callback',
+  scope: 'project',
+  tokenStore: await openStore(),
+  grantId: (_req, user) => user.id,
+  clock: () => Date.now() + aheadMs,
+});
+const attach = apiClient(strategy);
+const server = createServer((req, res) => {
+  req.user = { id: req.headers['x-user'] };
+  attach(req, res, () => answer(req, res));
+});
+server.listen(0, '127.0.0.1', () => process.send({ port: server.address().port }));
+
+process.on('message', async ({ id, advance, close }) => {
+  if (advance !== undefined) aheadMs += advance * 1000;
+  if (close) await strategy.close();
+  process.send({ id });
+});
+process.on('disconnect', () => process.exit());
+
+async function openStore() {
+  const { lease } = store;
+  if (store.postgres) {
+    const pool = new pg.Pool({ connectionString: store.postgres }).on('error', () => {});
+    return postgresTokenStore(pool, { lease });
+  }
+  const client = createClient({ url: store.redis, socket: { reconnectStrategy: 50 } }).on('error', () => {});
+  await client.connect();
+  return redisTokenStore(client, { lease });
+}
+
+async function answer(req, res) {
+  try {
+    await req.apiClient.projects();
+    res.end(await req.apiClient.accessToken());
+  } catch (error) {
+    res.statusCode = error.status ?? 500;
+    res.end(`${error.name} ${error.code}`);
+  }
+}

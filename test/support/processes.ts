@@ -1,0 +1,81 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import type { ServiceOptions } from '../../src/emulator/emulator.js';
+
+/** Where the processes keep their grants. */
+export type SharedStore =
+  | { readonly redis: string; readonly lease?: number }
+  | { readonly postgres: string; readonly lease?: number };
+
+/** The answer of a process to one request: the access token it used, or why it has none. */
+export interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+const SCRIPT = fileURLToPath(new URL('./grant-worker.mjs', import.meta.url));
+
+/** A process of an application that runs in several processes. */
+export class Worker {
+  readonly #child: ChildProcess;
+  readonly #url: string;
+  #messages = 0;
+
+  /** Starts a process; it is ready for requests. */
+  static async start(store: SharedStore, options: ServiceOptions): Promise<Worker> {
+    const child = fork(SCRIPT, [JSON.stringify({ store, options })]);
+    const [{ port }] = (await once(child, 'message')) as [{ port: number }];
+    return new Worker(child, `http://127.0.0.1:${port}/`);
+  }
+
+  constructor(child: ChildProcess, url: string) {
+    this.#child = child;
+    this.#url = url;
+    child.setMaxListeners(0);
+  }
+
+  /** A request of this user. */
+  async ask(user: string): Promise<Answer> {
+    const response = await fetch(this.#url, { headers: { 'x-user': user } });
+    return { status: response.status, text: await response.text() };
+  }
+
+  /** Lets so many seconds pass for the process. */
+  advance(seconds: number): Promise<void> {
+    return this.#tell({ advance: seconds });
+  }
+
+  /** `strategy.close()`, then the end. */
+  async close(): Promise<void> {
+    await this.#tell({ close: true });
+    await this.kill();
+  }
+
+  /** SIGSTOP or SIGCONT. */
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Ends it without any warning. May be called more than once. */
+  async kill(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const ended = once(this.#child, 'exit');
+    this.#child.kill('SIGKILL');
+    await ended;
+  }
+
+  async #tell(message: object): Promise<void> {
+    const id = ++this.#messages;
+    const answered = new Promise<void>((resolve) => {
+      const listener = (answer: { id?: number }) => {
+        if (answer.id !== id) return;
+        this.#child.off('message', listener);
+        resolve();
+      };
+      this.#child.on('message', listener);
+    });
+    this.#child.send({ id, ...message });
+    await answered;
+  }
+}
