@@ -1,0 +1,37 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { repository } from './packed.js';
+
+/** A block of code in a document. */
+export interface Snippet {
+  /** The document, without its extension. */
+  readonly document: string;
+  /** Where it begins in the document. */
+  readonly line: number;
+  readonly language: string;
+  /** The name that its first line gives it as a comment (`// app.ts`); other snippets of the document import it by that. */
+  readonly file: string;
+  readonly text: string;
+}
+
+const EXTENSIONS: Readonly<Record<string, string>> = { ts: 'ts', js: 'js', sh: 'sh' };
+
+/** README.md and docs/*.md. */
+export const documents: readonly string[] = [
+  'README.md',
+  ...readdirSync(join(repository, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .sort()
+    .map((name) => `docs/${name}`),
+];
+
+/** All blocks of code of a document, in order. */
+export function snippetsOf(document: string): readonly Snippet[] {
+  const text = readFileSync(join(repository, document), 'utf8');
+  return [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(({ 1: language = '', 2: code = '', index }) => {
+    const line = text.slice(0, index).split('\n').length + 1;
+    const named = /^\/\/ ([\w-]+(?:\.[\w-]+)*\.[cm]?[jt]s)\n/.exec(code)?.[1];
+    const file = named ?? `line-${line}.${EXTENSIONS[language] ?? 'txt'}`;
+    return { document: document.replace(/^.*\/|\.md$/g, ''), line, language, file, text: code };
+  });
+}

@@ -1,0 +1,116 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Browser } from '../support/browser.js';
+
+/** A program that runs until it is stopped. */
+export interface Running {
+  stdout(): string;
+  stderr(): string;
+  stop(): Promise<void>;
+}
+
+/** The emulator's command, and the environment that it says to set. */
+export interface RunningEmulator extends Running {
+  readonly variables: Readonly<Record<string, string>>;
+}
+
+/** An application that listens on a port of localhost. */
+export interface RunningApplication extends Running {
+  /** Logs in as a person would, through the consent page; the text of the page that this leads to. */
+  logIn(): Promise<string>;
+}
+
+/** How long a program may take until it is ready. */
+const PATIENCE_MS = 20_000;
+
+/** Starts the emulator's command in a project. @param command How it is called; by its file unless told */
+export async function startEmulatorCommand(
+  folder: string,
+  args: readonly string[],
+  command: readonly string[] = [process.execPath, join(folder, 'node_modules/passport-oauth-app/dist/emulator/cli.js')],
+): Promise<RunningEmulator> {
+  const emulator = start(folder, [...command, 'emulator', ...args], {});
+  await until(emulator, () => emulator.stdout().includes('Ctrl-C'));
+  const variables = [...emulator.stdout().matchAll(/^\s*export (\w+)='([^']*)'$/gm)];
+  return { ...emulator, variables: Object.fromEntries(variables.map(([, name, value]) => [name, value])) };
+}
+
+/** Starts a file, waits until it listens, and gives what it takes to log in there. */
+export async function startApplication(
+  folder: string,
+  file: string,
+  variables: Readonly<Record<string, string>>,
+  port: number,
+): Promise<RunningApplication> {
+  const application = start(folder, [process.execPath, file], variables);
+  await until(application, () => isListening(port));
+  return { ...application, logIn: () => logInAt(`http://localhost:${port}`) };
+}
+
+/** A port that nobody listens on now. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0);
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+async function logInAt(origin: string): Promise<string> {
+  const browser = new Browser();
+  const { headers } = await browser.visit(`${origin}/login`);
+  const consent = new URL(headers.get('location') ?? '');
+  await browser.visit(consent.href);
+  const form = new URLSearchParams(consent.search);
+  form.set('user', '1');
+  form.set('decision', 'approve');
+  const decided = await browser.visit(`${consent.origin}${consent.pathname}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: form.toString(),
+  });
+  const page = await browser.visit(decided.headers.get('location') ?? '');
+  return (await browser.settle(page)).text;
+}
+
+function start(cwd: string, [program = '', ...args]: readonly string[], variables: NodeJS.ProcessEnv): Running {
+  const { NODE_ENV: _testing, ...environment } = process.env;
+  // A group of its own: npx passes no signal on to what it runs.
+  const child = spawn(program, args, { cwd, env: { ...environment, ...variables }, detached: true });
+  const text = { stdout: '', stderr: '' };
+  for (const stream of ['stdout', 'stderr'] as const) {
+    child[stream].setEncoding('utf8').on('data', (chunk: string) => {
+      text[stream] += chunk;
+    });
+  }
+  return { stdout: () => text.stdout, stderr: () => text.stderr, stop: () => stop(child) };
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
+  const ended = once(child, 'close');
+  process.kill(-child.pid, 'SIGTERM');
+  await ended;
+}
+
+async function until(program: Running, isReady: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + PATIENCE_MS;
+  while (!(await isReady())) {
+    if (Date.now() > deadline) {
+      await program.stop();
+      throw new Error(`Not ready after ${PATIENCE_MS} ms. ${program.stdout()}${program.stderr()}`);
+    }
+    await wait(50);
+  }
+}
+
+function isListening(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, 'localhost', () => resolve(true)).on('error', () => resolve(false));
+    socket.on('connect', () => socket.destroy());
+  });
+}

@@ -1,0 +1,93 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import manifest from '../../package.json' with { type: 'json' };
+import { type Packed, pack, repository } from '../consumers/packed.js';
+import { createProject, type Project } from '../consumers/project.js';
+import { documents, snippetsOf } from '../consumers/snippets.js';
+import { freePort, startApplication, startEmulatorCommand } from '../consumers/stranger.js';
+
+let packed: Packed;
+const projects: Project[] = [];
+beforeAll(async () => {
+  packed = await pack();
+});
+afterAll(() => Promise.all([packed, ...projects].map((one) => one?.remove())));
+
+async function projectWith(packages: readonly string[]): Promise<Project> {
+  const project = await createProject(packed, packages);
+  projects.push(project);
+  return project;
+}
+
+const read = (file: string) => readFileSync(join(repository, file), 'utf8');
+
+describe('the code in README.md and docs', () => {
+  it('compiles, with names of its surroundings out of test/consumers/prelude.d.ts', async () => {
+    const { dependencies, devDependencies } = manifest;
+    const own = Object.keys(dependencies);
+    const project = await projectWith(Object.keys(devDependencies).filter((name) => !own.includes(name)));
+    const snippets = documents.flatMap(snippetsOf).filter(({ language }) => language === 'ts' || language === 'js');
+    // The added line makes a module of every snippet: names of one do not stand in the way of another.
+    const files = snippets.map(({ document, file, text }) => [`${document}/${file}`, `${text}\nexport {};\n`]);
+    expect(new Set(files.map(([name]) => name)).size).toBe(files.length);
+    await project.write({
+      ...Object.fromEntries(files),
+      'prelude.d.ts': read('test/consumers/prelude.d.ts'),
+      'package.json': '{ "type": "module" }',
+    });
+    // As strict as most projects are, which is less than this one.
+    const { stdout } = await project.tsc({
+      exactOptionalPropertyTypes: false,
+      module: 'nodenext',
+      allowJs: true,
+      checkJs: true,
+      skipLibCheck: true,
+      types: ['node'],
+    });
+    expect(stdout).toBe('');
+  });
+
+  it('names no file of the repository that is not there', () => {
+    const missing = documents.flatMap((document) => {
+      const links = [...read(document).matchAll(/\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)/g)].map(
+        ([, target = '']) => target,
+      );
+      return links
+        .filter((target) => !existsSync(join(repository, dirname(document), target)))
+        .map((target) => `${document}: ${target}`);
+    });
+    expect(missing).toEqual([]);
+  });
+});
+
+describe('the first snippet of README.md', () => {
+  it('stands before line 40 and has at most 20 lines', () => {
+    const [snippet] = snippetsOf('README.md').filter(({ language }) => language === 'js');
+    const lines = snippet?.text.split('\n').filter((line) => line.trim() !== '') ?? [];
+    expect(lines.length).toBeLessThanOrEqual(20);
+    expect(snippet?.line).toBeLessThan(40);
+  });
+
+  it('logs in as it stands, its port aside, with what the command of the emulator prints', async () => {
+    const project = await projectWith(['express', 'express-session', 'passport']);
+    const [snippet] = snippetsOf('README.md').filter(({ language }) => language === 'js');
+    const port = await freePort();
+    const emulator = await startEmulatorCommand(project.folder, [
+      '--port',
+      '0',
+      '--redirect-url',
+      `http://localhost:${port}/callback`,
+    ]);
+    await project.write({ 'app.mjs': snippet?.text.replaceAll('3000', String(port)) ?? '' });
+    const application = await startApplication(project.folder, 'app.mjs', emulator.variables, port);
+    try {
+      const page = await application.logIn();
+      expect(JSON.parse(page)).toHaveProperty('data');
+      expect(application.stderr()).toBe('');
+    } finally {
+      await application.stop();
+      await emulator.stop();
+    }
+  });
+});
