@@ -1,8 +1,13 @@
 /** Longest part of a foreign message that is passed on. */
 const MAX_MESSAGE_LENGTH = 300;
 
-/** Runs that may be a token, a key or a part of one: 20 or more characters without a break. */
-const SECRET_LIKE = /[\w+/=~-]{20,}/g;
+/** Runs that may be a token or a key: what begins as a JWT does, or 20 characters and more without a break, and what dots join to them. */
+const SECRET_LIKE = /eyJ[\w+/=~.-]+|[\w+/=~-]{20,}(?:\.[\w+/=~-]*)*/g;
+
+/** A text without anything that may be a secret. To be called before the text is cut: half a secret may look like a word. */
+export function withoutSecrets(text: string): string {
+  return text.replaceAll(SECRET_LIKE, '[…]');
+}
 
 /**
  * A copy of a foreign error that is fit to be kept as a `cause`: its name, its code if that is a plain identifier,
@@ -13,8 +18,7 @@ const SECRET_LIKE = /[\w+/=~-]{20,}/g;
  */
 export function safeCause(fault: unknown): Error {
   const { name, code, message } = describe(fault);
-  // Struck out before it is cut: the first half of a secret may be too short to be told from a word.
-  const cause = new Error(message.replaceAll(SECRET_LIKE, '[…]').slice(0, MAX_MESSAGE_LENGTH));
+  const cause = new Error(withoutSecrets(message).slice(0, MAX_MESSAGE_LENGTH));
   Object.defineProperty(cause, 'stack', { value: `${name}: ${cause.message}` });
   Object.defineProperty(cause, 'name', { value: name });
   return code === undefined ? cause : Object.assign(cause, { code });

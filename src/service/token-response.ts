@@ -1,4 +1,5 @@
 import { ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
+import { withoutSecrets } from '../safe-cause.js';
 import { type Claims, type OrganizationDomainReader, organizationDomainOf, readClaims, subjectOf } from './claims.js';
 import type { HttpResponse } from './http.js';
 import { parseRetryAfter } from './retry-after.js';
@@ -114,9 +115,7 @@ function describe(value: unknown, secrets: readonly string[]): string {
   const open = secrets
     .filter((secret) => secret !== '')
     .reduce((text, secret) => text.replaceAll(secret, '[…]'), value);
-  return open
-    .replaceAll(/[^\x20-\x7e…]+/g, ' ')
-    .replaceAll(/[\w+/=~-]{20,}/g, '[…]')
+  return withoutSecrets(open.replaceAll(/[^\x20-\x7e…]+/g, ' '))
     .slice(0, MAX_DESCRIPTION_LENGTH)
     .trim();
 }
