@@ -1,0 +1,262 @@
+import { Agent } from 'undici';
+import { describe, expect, it } from 'vitest';
+import { ConfigurationError, memoryTokenStore, Strategy } from '../src/index.js';
+import { resolveOptions } from '../src/options.js';
+
+const required = {
+  authUrl: 'https://accounts.example.com',
+  baseUrl: 'https://api.example.com',
+  clientID: 'id',
+  clientSecret: 'secret',
+  callbackURL: 'https://app.example.net/callback',
+  scope: ['project', 'tm'],
+};
+
+/** The error that these options end in. */
+function refusalOf(options: unknown, verify?: unknown): ConfigurationError {
+  try {
+    new Strategy(options as never, verify as never);
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error;
+    throw error;
+  }
+  throw new Error('The options were taken');
+}
+
+describe('an option that is wrong is named, with what was expected', () => {
+  const notAddresses = [
+    '',
+    'accounts.example.com',
+    '/path',
+    '//accounts.example.com',
+    'ftp://accounts.example.com',
+    'javascript:alert(1)',
+    'http://accounts.example.com',
+    'http://localhost.evil.example',
+    'http://127.0.0.1.evil.example',
+    'http://evil.example#localhost',
+    'https://user:pass@accounts.example.com',
+    'https://user@accounts.example.com',
+    'https://accounts.example.com?x=1',
+    'https://accounts.example.com?',
+    'https://accounts.example.com#x',
+    'https://accounts.example.com#',
+    'https://',
+    7,
+    null,
+    {},
+    ['https://accounts.example.com'],
+  ];
+  const notTexts = ['', 7, null, {}, ['x'], true];
+  const notFunctions = ['x', 7, null, {}, true];
+  const bad: Readonly<Record<string, readonly unknown[]>> = {
+    authUrl: notAddresses,
+    baseUrl: notAddresses,
+    enterpriseBaseUrl: [
+      ...notAddresses,
+      'https://api.example.com',
+      'https://{domain}',
+      'https://api.{domain}',
+      'https://api.example.com/{domain}',
+      'https://api.example.com/?d={domain}',
+      'https://x-{domain}.example.com',
+      'https://{domain}x.example.com',
+      'https://{domain}.{domain}.example.com',
+      'https://{domain}@api.example.com',
+      'https://api.example.com:{domain}',
+      'http://{domain}.example.com',
+      'https://{Domain}.example.com',
+    ],
+    clientID: notTexts,
+    clientSecret: notTexts,
+    callbackURL: [
+      ...notTexts,
+      '//evil.example/callback',
+      '/\\evil.example/callback',
+      '\\\\evil.example',
+      'ftp://app.example.net/callback',
+      'javascript:alert(1)',
+      'myapp:/callback',
+      'https:',
+      'https:///callback',
+      'https://app.example.net/callback#x',
+      '/callback#x',
+      '/call back',
+      '/callbäck',
+      '/callback\r\nX: y',
+      `/${'a'.repeat(2048)}`,
+    ],
+    scope: ['', '  ', [], [''], ['a b'], 'a"b', 'a\\b', 'a\tb', 'ä', [7], 7, null, {}],
+    name: [
+      '',
+      'a b',
+      'a.b',
+      'ä',
+      'a'.repeat(65),
+      '__proto__',
+      'constructor',
+      'toString',
+      'cookie',
+      'passport',
+      'returnTo',
+      'id',
+      7,
+      null,
+    ],
+    organizationDomain: notFunctions,
+    pkce: ['S256', 1, null],
+    userProfile: notFunctions,
+    passReqToCallback: ['yes', 1, null],
+    tokenStore: [
+      'redis',
+      null,
+      {},
+      { get() {}, set() {} },
+      { get() {}, set() {}, delete: true },
+      { ...memoryTokenStore(), lock: 7 },
+      { ...memoryTokenStore(), update: true },
+    ],
+    grantId: notFunctions,
+    encryptionKeys: ['', [], [''], ['a', 7], 7, null, {}],
+    concurrency: [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '20', null],
+    timeout: [0, -1, 1.5, 2 ** 31, Number.NaN, Number.POSITIVE_INFINITY, '10', null],
+    dispatcher: ['proxy', 7, null, {}, { dispatch: true }],
+    clock: ['now', 7, null],
+    refresh: [7, null, [], 'soon'],
+    cache: [7, null, [], true, 'on'],
+  };
+  const cases = Object.entries(bad).flatMap(([option, values]) => values.map((value) => [option, value] as const));
+  it.each(cases)('%s: %j', (option, value) => {
+    const error = refusalOf({ ...required, [option]: value });
+    expect(error).toMatchObject({ option, code: 'ERR_CONFIGURATION', status: 500 });
+    expect(error.message.startsWith(`${option}: `)).toBe(true);
+    expect(error.message.length).toBeGreaterThan(option.length + 15);
+  });
+
+  it.each([
+    ['refresh', 'leeway', [-1, Number.NaN, '30', 86_401, null]],
+    ['refresh', 'ahead', [-1, Number.NaN, '300', 86_401, null]],
+    ['cache', 'max', [0, 1.5, -1, Number.NaN, '10', null]],
+    ['cache', 'ttl', [-1, Number.NaN, '30', null]],
+  ])('%s.%s', (group, option, values) => {
+    for (const value of values) {
+      const error = refusalOf({ ...required, [group]: { [option]: value } });
+      expect(error.message).toContain(`${group}.${option}`);
+    }
+  });
+
+  it.each([[undefined], [null], ['options'], [7], [[]]])('the options themselves: %j', (options) => {
+    expect(refusalOf(options)).toMatchObject({ option: 'options' });
+  });
+
+  it.each([['verify'], [7], [null], [{}]])('verify: %j', (verify) => {
+    expect(refusalOf(required, verify)).toMatchObject({ option: 'verify' });
+  });
+});
+
+describe('an option that is missing is named', () => {
+  it.each(Object.keys(required))('%s', (option) => {
+    expect(refusalOf({ ...required, [option]: undefined })).toMatchObject({ option });
+    const { [option as keyof typeof required]: _left, ...others } = required;
+    expect(refusalOf(others)).toMatchObject({ option });
+  });
+
+  it('with a hint where it comes from the environment most often', () => {
+    expect(refusalOf({ ...required, clientSecret: undefined }).message).toMatch(/environment variable/);
+  });
+});
+
+describe('an option that nobody reads is named', () => {
+  it.each([
+    ['clientId', 'clientID'],
+    ['callbackUrl', 'callbackURL'],
+    ['authURL', 'authUrl'],
+    ['PKCE', 'pkce'],
+  ])('%s, with the question whether it is %s', (option, twin) => {
+    const error = refusalOf({ ...required, [option]: 'x' });
+    expect(error.option).toBe(option);
+    expect(error.message).toContain(`did you mean ${twin}?`);
+  });
+
+  it.each(['state', 'sessionKey', 'authorizationURL', 'tokenURL', 'clock2', 'constructor', 'toString'])(
+    '%s',
+    (option) => {
+      expect(refusalOf({ ...required, [option]: 'x' })).toMatchObject({ option });
+    },
+  );
+
+  it('within refresh and cache as well', () => {
+    expect(refusalOf({ ...required, refresh: { lee: 1 } }).option).toBe('lee');
+    expect(refusalOf({ ...required, cache: { size: 1 } }).option).toBe('size');
+  });
+});
+
+describe('the options, resolved', () => {
+  it('have the defaults of the contract', () => {
+    expect(resolveOptions(required)).toMatchObject({
+      name: 'oauth-app',
+      pkce: false,
+      passReqToCallback: false,
+      refresh: { leewayMs: 30_000, aheadMs: 300_000 },
+      cache: { max: 10_000, ttlMs: 30_000 },
+      timeoutMs: 10_000,
+      encryptionKeys: [],
+      enterpriseBaseUrl: undefined,
+      concurrency: undefined,
+      tokenStore: undefined,
+      grantId: undefined,
+      dispatcher: undefined,
+    });
+    expect(resolveOptions(required).organizationDomain({ domain: 'acme' })).toBe('acme');
+    expect(resolveOptions({ ...required, cache: false }).cache).toBeUndefined();
+  });
+
+  it('are frozen, and follow no later change of what was given', () => {
+    const given = { ...required, scope: ['tm'] };
+    const settings = resolveOptions(given);
+    given.scope.push('admin');
+    expect(settings.scope).toBe('tm');
+    expect(Object.isFrozen(settings)).toBe(true);
+  });
+
+  it.each([
+    ['authUrl', 'https://accounts.example.com/', 'https://accounts.example.com'],
+    ['authUrl', 'https://accounts.example.com/base/', 'https://accounts.example.com/base'],
+    ['authUrl', 'http://localhost:4000', 'http://localhost:4000'],
+    ['authUrl', 'http://auth.localhost:4000', 'http://auth.localhost:4000'],
+    ['baseUrl', 'http://127.0.0.1:4000', 'http://127.0.0.1:4000'],
+    ['baseUrl', 'http://[::1]:4000', 'http://[::1]:4000'],
+    ['enterpriseBaseUrl', 'https://{domain}.api.example.com/', 'https://{domain}.api.example.com'],
+    ['enterpriseBaseUrl', 'https://api.{domain}.example.com/x', 'https://api.{domain}.example.com/x'],
+    ['enterpriseBaseUrl', 'http://{domain}.api.localhost:4000', 'http://{domain}.api.localhost:4000'],
+    ['scope', ' tm   project ', 'tm project'],
+    ['scope', ['tm', 'project'], 'tm project'],
+    ['callbackURL', 'callback', 'callback'],
+    ['callbackURL', '../callback?x=1', '../callback?x=1'],
+    ['callbackURL', 'https://app.example.net/%7e?x=+', 'https://app.example.net/%7e?x=+'],
+  ])('take %s %j', (option, value, expected) => {
+    expect(resolveOptions({ ...required, [option]: value })).toHaveProperty(option, expected);
+  });
+
+  it('take all options at once', () => {
+    const all = {
+      ...required,
+      enterpriseBaseUrl: 'https://{domain}.api.example.com',
+      name: 'crowdin_2',
+      organizationDomain: () => undefined,
+      pkce: true,
+      userProfile: async () => ({}),
+      passReqToCallback: true,
+      tokenStore: memoryTokenStore(),
+      grantId: () => 'x',
+      encryptionKeys: ['new', 'old'],
+      refresh: { leeway: 0, ahead: 86_400 },
+      cache: { max: 1, ttl: 0 },
+      concurrency: 1,
+      timeout: 1,
+      dispatcher: new Agent(),
+      clock: () => 0,
+    };
+    expect(new Strategy(all).name).toBe('crowdin_2');
+  });
+});
