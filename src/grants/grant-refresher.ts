@@ -78,6 +78,7 @@ export class GrantRefresher {
    */
   refresh(id: string, seen: Grant, trigger: RefreshTrigger): Promise<Grant> {
     const underWay = this.#flights.get(id);
+    if (underWay?.overtaken) return this.#refreshAfter(underWay.result, id, seen, trigger);
     if (underWay) return underWay.result;
     const flight: Flight = { id, seen, overtaken: false };
     const result = this.#fly(flight, trigger).finally(() => this.#flights.delete(id));
@@ -104,6 +105,12 @@ export class GrantRefresher {
       await Promise.allSettled([...this.#flights.values()].map((flight) => flight.result));
     }
     await this.#unsaved.saveAll();
+  }
+
+  /** What a login or logout has overtaken may end with "no grant", and says nothing about the grant of now. */
+  async #refreshAfter(overtaken: Promise<Grant>, ...refresh: Parameters<GrantRefresher['refresh']>): Promise<Grant> {
+    await overtaken.catch(() => undefined);
+    return await this.refresh(...refresh);
   }
 
   async #fly(flight: Flight, trigger: RefreshTrigger): Promise<Grant> {

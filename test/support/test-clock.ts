@@ -5,8 +5,8 @@ export class TestClock {
   /** Epoch milliseconds. To be handed over as it is. */
   readonly now = (): number => this.#now;
 
-  /** Moves on by so many seconds, or back by as many if they are negative. */
+  /** Moves on by so many seconds, to the millisecond, or back by as many if they are negative. */
   advance(seconds: number): void {
-    this.#now += seconds * 1000;
+    this.#now += Math.round(seconds * 1000);
   }
 }

@@ -1,0 +1,113 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { memoryTokenStore } from '../../src/index.js';
+import { Browser } from '../support/browser.js';
+import { type LoggedIn, logInto } from '../support/logged-in.js';
+import { TroubledStore } from '../support/troubled-store.js';
+import { startWorld } from '../support/world.js';
+
+const HOURS = 3600;
+const byUser = (_req: unknown, user: { id: string }) => user.id;
+
+let flow: LoggedIn;
+afterEach(() => flow.world.close());
+
+describe('a random grant id', () => {
+  it('THREATS 20: has 256 bits, is new at each login, and is all that the session holds', async () => {
+    flow = await logInto();
+    const first = await flow.whoami();
+    expect(first.grantId).toMatch(/^[\w-]{43}$/);
+    await flow.world.logIn(flow.browser);
+    expect((await flow.whoami()).grantId).not.toBe(first.grantId);
+    expect(flow.world.grantKeys()).toHaveLength(1);
+  });
+});
+
+describe('the option grantId', () => {
+  it('keys grants by the id of the application, with nothing in the session', async () => {
+    const tokenStore = new TroubledStore();
+    flow = await logInto({ strategy: { tokenStore, grantId: byUser } });
+    const me = await flow.whoami();
+    expect(me.grantId).toBe('1');
+    expect(flow.world.references()).toEqual([]);
+    expect(await tokenStore.inner.get('oauth-app+1')).toBeDefined();
+  });
+
+  it('gives all browsers of a user one grant, which is refreshed once for all', async () => {
+    flow = await logInto({ strategy: { tokenStore: memoryTokenStore(), grantId: byUser } });
+    const another = new Browser();
+    await flow.world.logIn(another);
+    flow.world.service.requests.length = 0;
+    flow.clock.advance(2 * HOURS);
+    await Promise.all([flow.projects(), another.visit(`${flow.world.url}/projects`)]);
+    expect(flow.world.tokenRequests()).toHaveLength(1);
+  });
+
+  it('THREATS 20: is kept apart by strategy, and escaped in the keys of the store', async () => {
+    const tokenStore = new TroubledStore();
+    const ids: string[] = [];
+    tokenStore.before = (_method, id) => void ids.push(id);
+    const grantId = () => 'a+b/../ü %2F';
+    flow = await logInto({ strategy: { tokenStore, grantId } });
+    const other = await startWorld({
+      running: flow.world.service,
+      strategy: { name: 'another', tokenStore, grantId, clock: flow.clock.now },
+    });
+    await expect(other.strategy.client(grantId()).accessToken()).rejects.toMatchObject({ status: 401 });
+    await other.logIn(new Browser(), '2');
+    expect(new Set(ids)).toEqual(
+      new Set(['oauth-app+a%2Bb%2F..%2F%C3%BC%20%252F', 'another+a%2Bb%2F..%2F%C3%BC%20%252F']),
+    );
+    for (const id of ids) expect(id).toMatch(/^[\x21-\x7e]{1,1024}$/);
+    const tokens = await Promise.all(
+      [flow.world, other].map(({ strategy }) => strategy.client(grantId()).accessToken()),
+    );
+    expect(new Set(tokens).size).toBe(2);
+    await other.close();
+  });
+
+  it.each([
+    ['too long', () => 'x'.repeat(257)],
+    ['too long when it is escaped', () => 'ü'.repeat(200)],
+    ['half a character', () => '\ud800'],
+    ['no text', () => 7 as unknown as string],
+  ])('that gives an id which is %s ends the login with an error that names the option', async (_what, grantId) => {
+    flow = await logInto({ strategy: { tokenStore: memoryTokenStore(), grantId } });
+    expect(flow.world.errors.at(-1)).toMatchObject({ name: 'ConfigurationError', option: 'grantId' });
+  });
+});
+
+describe('a client outside of a request', () => {
+  it('shares lock, cache and store with the requests', async () => {
+    flow = await logInto({ strategy: { tokenStore: memoryTokenStore() } });
+    const { grantId } = await flow.whoami();
+    flow.clock.advance(2 * HOURS);
+    const client = flow.world.strategy.client(grantId);
+    const [page, projects] = await Promise.all([flow.projects(), client.projects()]);
+    expect(page.json()).toEqual(projects);
+    expect(flow.world.tokenRequests()).toHaveLength(1);
+  });
+
+  it('goes on across refreshes, however long it lives', async () => {
+    flow = await logInto({ strategy: { tokenStore: memoryTokenStore() } });
+    const client = flow.world.strategy.client((await flow.whoami()).grantId);
+    const tokens = new Set<string>();
+    for (let day = 0; day < 5; day++) {
+      tokens.add(await client.accessToken());
+      flow.clock.advance(24 * HOURS);
+    }
+    expect(tokens.size).toBe(5);
+  });
+
+  it('works over the store of the sessions, once a request has led to it', async () => {
+    flow = await logInto();
+    const { grantId } = await flow.whoami();
+    expect(await flow.world.strategy.client(grantId).projects()).toEqual((await flow.projects()).json());
+  });
+
+  it('of an id that nobody has rejects with NotAuthorizedError', async () => {
+    flow = await logInto();
+    const client = flow.world.strategy.client('nobody');
+    await expect(client.projects()).rejects.toMatchObject({ name: 'NotAuthorizedError', status: 401 });
+    expect(client.authorized).toBe(false);
+  });
+});
