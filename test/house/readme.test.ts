@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
@@ -60,6 +60,32 @@ describe('the code in README.md and docs', () => {
     expect(missing).toEqual([]);
   });
 });
+
+describe('docs/errors.md', () => {
+  const sources = readdirSync(join(repository, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => read(join('src', file)));
+  const rows = [...read('docs/errors.md').matchAll(/^\| `(ERR_[A-Z_]+)` \| (?:`(\w+)`)?/gm)];
+
+  it('has a row for each code in the sources, and for no other', () => {
+    const codes = sources.flatMap((text) => [...text.matchAll(/'(ERR_[A-Z_]+)'/g)].map(([, code]) => code));
+    const ours = codes.filter((code) => !OF_NODE.has(code ?? ''));
+    expect(rows.map(([, code]) => code).sort()).toEqual([...new Set(ours)].sort());
+  });
+
+  it('names each class of errors that can be thrown', () => {
+    const classes = sources.flatMap((text) =>
+      [...text.matchAll(/^export class (\w+Error) extends (?:OAuthApp)?Error\b/gm)].map(([, name]) => name),
+    );
+    const named = new Set(rows.map(([, , name]) => name));
+    expect(classes.filter((name) => !named.has(name) && !INNER_ERRORS.has(name ?? ''))).toEqual([]);
+  });
+});
+
+/** Codes of Node that the sources compare with. */
+const OF_NODE = new Set(['ERR_BUFFER_TOO_LARGE']);
+/** Errors that never leave the package but as a `cause`. */
+const INNER_ERRORS = new Set(['TransportError']);
 
 describe('the first snippet of README.md', () => {
   it('stands before line 40 and has at most 20 lines', () => {
