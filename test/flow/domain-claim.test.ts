@@ -179,6 +179,8 @@ describe('THREATS 29: a stored grant that was edited by hand', () => {
       await open({ strategy });
       const browser = new Browser();
       await world.logIn(browser, '2');
+      const me = await whoami(browser);
+      expect([me.authorized, me.organizationDomain]).toEqual([false, undefined]);
       world.service.requests.length = 0;
       expect((await browser.visit(`${world.url}/projects`)).status).toBeGreaterThanOrEqual(302);
       expect(world.service.requests).toEqual([]);
