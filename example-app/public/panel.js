@@ -35,7 +35,22 @@ function showEntry({ data }) {
   // Made by the same template as the rest of the page, where everything from outside is escaped.
   log.insertAdjacentHTML('afterbegin', JSON.parse(data));
   log.firstElementChild.setAttribute('data-new', '');
+  fold(log.firstElementChild);
   while (log.childElementCount > 60) log.lastElementChild.remove();
+}
+
+/** Makes one line of an API call and the one before it, if both went without anything worth a line of its own. */
+function fold(entry) {
+  const older = entry.nextElementSibling;
+  if (!older || !entry.dataset.fold || entry.dataset.fold !== older.dataset.fold) return;
+  const count = Number(entry.dataset.count) + Number(older.dataset.count);
+  const pids = [...new Set(`${older.dataset.pids} ${entry.dataset.pids}`.split(' '))];
+  entry.dataset.count = count;
+  entry.dataset.pids = pids.join(' ');
+  entry.querySelector('b').textContent = `${count} × ${entry.dataset.fold}`;
+  entry.querySelector('.note').textContent = `process${pids.length > 1 ? 'es' : ''} ${pids.join(' and ')}`;
+  entry.querySelector('ul')?.append(...(older.querySelector('ul')?.children ?? []));
+  older.remove();
 }
 
 function showLive(text, on) {
@@ -79,6 +94,7 @@ if (meter) {
 }
 
 if (panel) {
+  for (const entry of panel.querySelectorAll('[data-fold]')) fold(entry);
   listen();
   // A browser has few connections for one host: a page that nobody sees takes none.
   document.addEventListener('visibilitychange', () => {

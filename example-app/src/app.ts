@@ -84,18 +84,18 @@ export function createApp({ strategy, sessionSecret, sessionStore, secure, panel
     logins.authenticate('oauth-app', { successReturnToOrRedirect: '/', failWithError: true }),
     declined,
   );
-  app.get('/declined', (req, res) => {
-    res.send(declinedPage(req, res));
+  app.get('/declined', async (req, res) => {
+    res.send(await declinedPage(req, res));
   });
   app.get('/projects', requireAuthorization({ login: '/login' }), async (req, res) => {
-    res.send(projectsPage(req, res, await req.apiClient.projects<ProjectList>()));
+    res.send(await projectsPage(req, res, await req.apiClient.projects<ProjectList>()));
   });
   app.post('/logout', logout(strategy), (_req, res) => {
     res.redirect(303, '/');
   });
 
-  app.use((req, res) => {
-    res.status(404).send(notFoundPage(req, res));
+  app.use(async (req, res) => {
+    res.status(404).send(await notFoundPage(req, res));
   });
   app.use(errorPage);
   return app;

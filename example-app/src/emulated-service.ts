@@ -19,7 +19,7 @@ export interface EmulatedServiceOptions {
 export async function startService({ appPort, log, tokenLifetime, clock }: EmulatedServiceOptions): Promise<Emulator> {
   const redirectUrls = ['localhost', '127.0.0.1'].map((host) => `http://${host}:${appPort}/callback`);
   const service = await startEmulator({
-    applications: [{ name: 'Example application', redirectUrls }],
+    applications: [{ clientID: 'example-app', name: 'Example application', redirectUrls }],
     users: sampleUsers,
     accessTokenLifetime: tokenLifetime ?? 75,
     keepRequests: 1000,

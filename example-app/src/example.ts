@@ -1,4 +1,4 @@
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { StrategyOptions } from 'passport-oauth-app';
 import type { Emulator } from 'passport-oauth-app/emulator';
 import { createApp, createStrategy } from './app.js';
@@ -37,10 +37,19 @@ export interface Example {
  * @throws {SettingsError} if the port is taken
  */
 export async function startExample(options: ExampleOptions): Promise<Example> {
-  const { realService, sessionSecret, tokenLifetime, clock } = options;
   const server = createServer();
   // With the emulated service it is for this computer only.
-  const port = await listen(server, options.port, realService ? undefined : '127.0.0.1');
+  const port = await listen(server, options.port, options.realService ? undefined : '127.0.0.1');
+  try {
+    return await serve(server, port, options);
+  } catch (error) {
+    server.close();
+    throw error;
+  }
+}
+
+async function serve(server: Server, port: number, options: ExampleOptions): Promise<Example> {
+  const { realService, sessionSecret, tokenLifetime, clock } = options;
   const log = new ServiceLog();
   const service = realService ? undefined : await startService({ appPort: port, log, tokenLifetime, clock });
   const strategyOptions = service ? strategyOptionsFor(service) : realService;
@@ -50,17 +59,14 @@ export async function startExample(options: ExampleOptions): Promise<Example> {
   const panel = new Panel({ journal, expireTokens: service && (() => service.expireAccessTokens()) });
   const secure = realService?.callbackURL?.startsWith('https:') === true;
   server.on('request', createApp({ strategy, sessionSecret, secure, panel }));
-  return {
-    url: `http://localhost:${port}`,
-    service,
-    close: async () => {
-      panel.close();
-      await closeServer(server);
-      await strategy.close();
-      stopHearing();
-      await service?.close();
-    },
+  const close = async () => {
+    panel.close();
+    await closeServer(server);
+    await strategy.close();
+    stopHearing();
+    await service?.close();
   };
+  return { url: `http://localhost:${port}`, service, close };
 }
 
 /** Writes down what happens in this process. @returns Ends it. */

@@ -27,8 +27,9 @@ async function main(args: readonly string[]): Promise<number> {
 
 async function run(service: ReturnType<typeof realService>): Promise<number> {
   const example = await startExample({ ...serverSettings(process.env), realService: service });
-  say(`\n  Open ${example.url}\n`, 0);
-  if (example.service) say(`  The emulated service listens on ${example.service.authUrl}. Ctrl-C ends both.`, 0);
+  const emulated =
+    example.service && `\n  The emulated service listens on ${example.service.authUrl}. Ctrl-C ends both.`;
+  say(`\n  Open ${example.url}\n${emulated ?? ''}`, 0);
   await untilAskedToEnd();
   await example.close();
   return 0;

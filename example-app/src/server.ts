@@ -25,9 +25,11 @@ export async function listen(server: Server, port: number | undefined, host: str
 /** Stops listening, and resolves when all requests have ended. Those that take too long are broken off. */
 export async function closeServer(server: Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve));
-  server.closeIdleConnections();
+  // A connection whose last request ends after this is kept for another one that will never come.
+  const sweep = setInterval(() => server.closeIdleConnections(), 50);
   const impatience = setTimeout(() => server.closeAllConnections(), patienceMs);
   await closed;
+  clearInterval(sweep);
   clearTimeout(impatience);
 }
 

@@ -30,7 +30,7 @@ export interface Chromium {
 /** A page, and what the browser complained of on it: errors in the console, scripts that failed, answers that should not be. */
 export interface Visit {
   readonly page: Page;
-  readonly problems: readonly string[];
+  readonly problems: string[];
   /** One more page of the same profile. */
   tab(): Promise<Page>;
   close(): Promise<void>;

@@ -3,7 +3,7 @@ import { html } from './html.js';
 import { layout } from './layout.js';
 
 /** The page after a declined login. */
-export function declinedPage(req: Request, res: Response): string {
+export function declinedPage(req: Request, res: Response): Promise<string> {
   const main = html`<section class="message">
 <h1>You declined, and that is fine</h1>
 <p class="lead">The service has given this application nothing. You can log in whenever you change your mind.</p>

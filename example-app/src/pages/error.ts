@@ -21,7 +21,7 @@ const home = ['/', 'Back to the start'] as const;
 const login = ['/login', 'Log in'] as const;
 
 /** Express' error handler: a page in plain words, with the error's status. Details go to the server's log. */
-export function errorPage(error: unknown, req: Request, res: Response, next: NextFunction): void {
+export async function errorPage(error: unknown, req: Request, res: Response, next: NextFunction): Promise<void> {
   if (res.headersSent) {
     next(error);
     return;
@@ -39,7 +39,7 @@ export function errorPage(error: unknown, req: Request, res: Response, next: Nex
 <div class="actions"><a class="button" href="${way[0]}">${way[1]}</a></div>
 ${error instanceof OAuthAppError ? html`<p class="soft">Code <code>${error.code}</code></p>` : undefined}
 </section>`;
-  res.status(status).send(layout(req, res, { title, main }));
+  res.status(status).send(await layout(req, res, { title, main }));
 }
 
 function wordsFor(error: unknown, status: number): Words {

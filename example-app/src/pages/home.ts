@@ -1,14 +1,13 @@
 import type { Request, Response } from 'express';
-import { tokenMeter } from '../panel/token-meter.js';
-import { readTokenState } from '../panel/token-state.js';
+import type { PanelParts } from '../panel/panel.js';
 import { type Html, html } from './html.js';
-import { layout, viewerOf } from './layout.js';
+import { layout, panelParts, viewerOf } from './layout.js';
 
 /** The home page: an invitation to log in, or who is logged in and how their token is doing. */
 export async function homePage(req: Request, res: Response): Promise<string> {
   const viewer = viewerOf(req);
   if (!viewer) return layout(req, res, { title: 'Welcome', main: welcome(req) });
-  return layout(req, res, { title: 'Home', main: await overview(req, res, viewer) });
+  return layout(req, res, { title: 'Home', main: overview(req, viewer, await panelParts(res)) });
 }
 
 function welcome(req: Request): Html {
@@ -29,18 +28,17 @@ watch beside the page how the tokens are kept fresh.</p>
 </ol>`;
 }
 
-async function overview(req: Request, res: Response, viewer: Express.User): Promise<Html> {
-  const canExpire = res.locals.canExpire === true;
+function overview(req: Request, viewer: Express.User, panel: PanelParts | undefined): Html {
   return html`<h1>Hello, ${viewer.name}</h1>
 <dl class="facts">
 <div><dt>Logged in as</dt><dd>${viewer.name}</dd></div>
 <div><dt>Organization</dt><dd>${viewer.organization ?? 'None: a personal account'}</dd></div>
 <div class="wide"><dt>Requests go to</dt><dd><code>${req.apiClient.baseUrl}</code></dd></div>
 </dl>
-${tokenMeter(await readTokenState(req.apiClient), Number(res.locals.refreshes))}
+${panel?.meter}
 <div class="actions">
 <a class="button" href="/projects">See my projects</a>
-${canExpire ? html`<form method="post" action="/panel/expire"><button>Expire my token now</button></form>` : undefined}
+${panel?.canExpire ? html`<form method="post" action="/panel/expire"><button>Expire my token now</button></form>` : undefined}
 <a class="quiet" href="/login">Log in as somebody else</a>
 </div>`;
 }

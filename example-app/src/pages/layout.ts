@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
-import { Html, html } from './html.js';
+import type { PanelParts } from '../panel/panel.js';
+import { type Html, html } from './html.js';
 
 /** What differs from page to page. */
 export interface PageContent {
@@ -7,9 +8,9 @@ export interface PageContent {
   readonly main: Html;
 }
 
-/** A whole page: header with navigation, the content, and beside it what `res.locals.aside` holds. */
-export function layout(req: Request, res: Response, { title, main }: PageContent): string {
-  const aside: unknown = res.locals.aside;
+/** A whole page: header with navigation, the content, and the panel beside it. */
+export async function layout(req: Request, res: Response, { title, main }: PageContent): Promise<string> {
+  const panel = await panelParts(res);
   const { source } = html`<!doctype html>
 <html lang="en">
 <head>
@@ -34,7 +35,7 @@ ${account(req)}
 <main id="main" tabindex="-1">
 ${main}
 </main>
-${aside instanceof Html ? aside : undefined}
+${panel?.aside}
 </div>
 </body>
 </html>
@@ -45,6 +46,11 @@ ${aside instanceof Html ? aside : undefined}
 /** Who is logged in: known by name, and with a grant to act with. */
 export function viewerOf(req: Request): Express.User | undefined {
   return req.apiClient?.authorized ? req.user : undefined;
+}
+
+/** What there is of the panel; nothing if the page is an error that came before it. */
+export async function panelParts(res: Response): Promise<PanelParts | undefined> {
+  return res.locals.panel?.();
 }
 
 function link(req: Request, path: string, text: string): Html {

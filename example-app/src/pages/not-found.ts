@@ -3,7 +3,7 @@ import { html } from './html.js';
 import { layout } from './layout.js';
 
 /** The page for an address that does not exist. */
-export function notFoundPage(req: Request, res: Response): string {
+export function notFoundPage(req: Request, res: Response): Promise<string> {
   const main = html`<section class="message">
 <p class="status">404</p>
 <h1>There is nothing here</h1>

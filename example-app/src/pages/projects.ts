@@ -15,7 +15,7 @@ interface Project {
 }
 
 /** The page that lists the visitor's projects. */
-export function projectsPage(req: Request, res: Response, list: ProjectList): string {
+export function projectsPage(req: Request, res: Response, list: ProjectList): Promise<string> {
   const projects = list.data.map(({ data }) => data);
   const main = html`<h1>Projects</h1>
 <p class="lead">From <code>${req.apiClient.baseUrl}/projects</code>, on behalf of ${req.user?.name}.</p>

@@ -1,0 +1,143 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { realService, serverSettings } from '../../example-app/src/settings.js';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const main = fileURLToPath(new URL('../../example-app/dist/main.js', import.meta.url));
+
+const real = {
+  AUTH_URL: 'https://accounts.example.com',
+  BASE_URL: 'https://api.example.com',
+  CLIENT_ID: 'an-id',
+  CLIENT_SECRET: 'a-secret',
+  CALLBACK_URL: 'https://app.example.net/callback',
+  SCOPE: 'project tm',
+  SESSION_SECRET: 'session secret',
+};
+
+// What tests of the command run is what was built; vitest itself needs no build of the example.
+beforeAll(async () => {
+  const compiler = spawn(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'example-app'], {
+    cwd: root,
+    stdio: 'inherit',
+  });
+  await once(compiler, 'exit');
+});
+
+function start(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const { PATH = '' } = process.env;
+  return spawn(process.execPath, [main, ...args], { env: { PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+async function run(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const child = start(args, env);
+  const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
+  return { out, err, code };
+}
+
+/** Starts the application, and resolves when it has printed its address. */
+async function started(env: Readonly<Record<string, string>>) {
+  const child = start([], env);
+  const errors = text(child.stderr);
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [, url] = /Open (http\S+)$/.exec(line) ?? [];
+    if (url !== undefined) return { child, url };
+  }
+  throw new Error(`it has ended at once: ${await errors}`);
+}
+
+describe('npm start', () => {
+  it('with --tour walks through everything and prints no secret', async () => {
+    const { out, err, code } = await run(['--tour']);
+    expect(err).toBe('');
+    expect(code).toBe(0);
+    expect(out).toContain('All 18 steps did what they should.');
+    expect(out).toContain('error=access_denied');
+    expect(out).toContain('http://acme.api.localhost');
+    // No token, code, state or secret of the service is shorter than this, and no other word is as long.
+    expect(out.match(/[\w-]{32,}/g)).toBeNull();
+  });
+
+  it('with --help says how it is used', async () => {
+    const { out, code } = await run(['--help']);
+    expect(code).toBe(0);
+    expect(out).toContain('--tour');
+  });
+
+  it('refuses an option that it does not know', async () => {
+    const { err, code } = await run(['--turo']);
+    expect(code).toBe(2);
+    expect(err).toContain('Unknown option: --turo');
+  });
+
+  it('prints one address, answers there, and ends when it is asked to', async () => {
+    const { child, url } = await started({ PORT: '0' });
+    expect((await fetch(url)).status).toBe(200);
+    child.kill('SIGTERM');
+    expect(await once(child, 'exit')).toEqual([0, null]);
+  });
+
+  it('says that the port is taken, if it was asked for that one', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    const { err, code } = await run([], { PORT: String(port) });
+    other.close();
+    expect(code).toBe(1);
+    expect(err).toBe(`Port ${port} is taken. End what listens there, or set PORT to another one.\n`);
+  });
+
+  it('runs against a real service that the environment names', async () => {
+    const { child, url } = await started({ ...real, CALLBACK_URL: 'http://localhost:3000/callback', PORT: '0' });
+    const answer = await fetch(`${url}/login`, { redirect: 'manual' });
+    const location = new URL(answer.headers.get('location') ?? '');
+    expect(location.origin).toBe(real.AUTH_URL);
+    expect(location.searchParams.get('redirect_uri')).toBe('http://localhost:3000/callback');
+    expect(await (await fetch(url)).text()).not.toContain('Expire');
+    child.kill('SIGTERM');
+    expect(await once(child, 'exit')).toEqual([0, null]);
+  });
+
+  it('names what is missing of a real service', async () => {
+    const { err, code } = await run([], { AUTH_URL: real.AUTH_URL, CLIENT_ID: real.CLIENT_ID });
+    expect(code).toBe(1);
+    expect(err).toContain('missing: BASE_URL, CLIENT_SECRET, CALLBACK_URL, SCOPE, SESSION_SECRET');
+  });
+
+  it('says what is wrong with an address, and no stack', async () => {
+    const { err, code } = await run([], { ...real, AUTH_URL: 'http://accounts.example.com' });
+    expect(code).toBe(1);
+    expect(err).toContain('authUrl');
+    expect(err).not.toMatch(/\n\s+at /);
+  });
+});
+
+describe('the settings', () => {
+  it('want the emulated service where the environment names none', () => {
+    expect(realService({ PORT: '80', SESSION_SECRET: 'x' })).toBeUndefined();
+  });
+
+  it('hold everything that the strategy needs', () => {
+    const service = realService({ ...real, ENTERPRISE_BASE_URL: 'https://{domain}.api.example.com', PKCE: '1' });
+    expect(service).toEqual({
+      authUrl: real.AUTH_URL,
+      baseUrl: real.BASE_URL,
+      enterpriseBaseUrl: 'https://{domain}.api.example.com',
+      clientID: real.CLIENT_ID,
+      clientSecret: real.CLIENT_SECRET,
+      callbackURL: real.CALLBACK_URL,
+      scope: real.SCOPE,
+      pkce: true,
+    });
+  });
+
+  it('refuse what is no port', () => {
+    for (const PORT of ['http', '-1', '70000']) expect(() => serverSettings({ PORT })).toThrow(/PORT/);
+  });
+});

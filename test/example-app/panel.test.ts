@@ -1,0 +1,132 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Browser } from '../support/browser.js';
+import { type Application, startApplication } from './application.js';
+
+let application: Application;
+let browser: Browser;
+
+beforeEach(async () => {
+  application = await startApplication();
+  browser = new Browser();
+});
+
+afterEach(() => application.close());
+
+/** The server-sent events of a browser's panel, until `wanted` is among them. */
+async function listenUntil(visitor: Browser, wanted: RegExp, meanwhile = async () => {}): Promise<string> {
+  const url = `${application.url}/panel/events`;
+  const cookie = [...visitor.cookies(url)].map((pair) => pair.join('=')).join('; ');
+  const response = await fetch(url, { headers: { cookie } });
+  expect(response.headers.get('content-type')).toContain('text/event-stream');
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let heard = '';
+  const listening = (async () => {
+    for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
+      heard += part.value;
+      if (wanted.test(heard)) return;
+    }
+  })();
+  await meanwhile();
+  await listening;
+  await reader?.cancel();
+  return heard;
+}
+
+const projects = (visitor: Browser) => visitor.visit(`${application.url}/projects`, { headers: { accept: '*/*' } });
+
+describe('the panel', () => {
+  it('tells nothing to whoever is not logged in', async () => {
+    expect((await browser.visit(`${application.url}/panel/events`)).status).toBe(204);
+  });
+
+  it('tells of the login, with what the service saw of it', async () => {
+    await application.logIn(browser);
+    const heard = await listenUntil(browser, /event: token/);
+    expect(heard).toContain('Logged in');
+    expect(heard).toContain('grant_type=authorization_code');
+    expect(heard.match(/\/oauth\/authorize/g)).toHaveLength(2);
+  });
+
+  it('tells of a refresh as it happens, and of the new expiry', async () => {
+    await application.logIn(browser);
+    const heard = await listenUntil(browser, /"refreshes":"once"/, async () => {
+      application.service.expireAccessTokens();
+      await projects(browser);
+    });
+    expect(heard).toContain('Token refreshed');
+    expect(heard).toContain('grant_type=refresh_token');
+  });
+
+  it('tells of each API call, with the host that it went to', async () => {
+    await application.logIn(browser, '2');
+    const heard = await listenUntil(browser, /GET \/projects/, async () => {
+      await projects(browser);
+    });
+    expect(heard).toContain('acme.api.localhost');
+  });
+
+  it('tells nobody of what others do', async () => {
+    const other = new Browser();
+    await application.logIn(browser, '1');
+    await application.logIn(other, '2');
+    const heard = await listenUntil(browser, /"refreshes":"once"/, async () => {
+      await projects(other);
+      application.service.expireAccessTokens();
+      await projects(other);
+      await projects(browser);
+    });
+    expect(heard).not.toMatch(/acme|Okafor/);
+    expect(heard.match(/Token refreshed/g)).toHaveLength(1);
+  });
+
+  it('never holds a secret', async () => {
+    await application.logIn(browser);
+    const heard = await listenUntil(browser, /"refreshes":"once"/, async () => {
+      application.service.expireAccessTokens();
+      await projects(browser);
+    });
+    const page = await browser.visit(`${application.url}/`);
+    const secrets = application.service.requests.flatMap(({ body, headers, query }) => [
+      headers.authorization?.replace('Bearer ', ''),
+      query.state,
+      ...(typeof body === 'object' && body !== null
+        ? [Reflect.get(body, 'code'), Reflect.get(body, 'client_secret'), Reflect.get(body, 'refresh_token')]
+        : []),
+    ]);
+    const known = secrets.filter((secret): secret is string => typeof secret === 'string' && secret !== '');
+    expect(known.length).toBeGreaterThan(5);
+    for (const secret of known) {
+      expect(heard).not.toContain(secret);
+      expect(page.text).not.toContain(secret);
+    }
+  });
+
+  it('goes on where a stream was broken off', async () => {
+    await application.logIn(browser);
+    const url = `${application.url}/panel/events`;
+    const heard = await listenUntil(browser, /event: token/);
+    const last = [...heard.matchAll(/^id: (\d+)$/gm)].at(-1)?.[1] ?? '';
+    const cookie = [...browser.cookies(url)].map((pair) => pair.join('=')).join('; ');
+    const response = await fetch(url, { headers: { cookie, 'last-event-id': last } });
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    expect((await reader?.read())?.value).toMatch(/^event: token/);
+    await reader?.cancel();
+  });
+
+  it('ends with the login', async () => {
+    await application.logIn(browser);
+    const heard = await listenUntil(browser, /event: end/, async () => {
+      await browser.visit(`${application.url}/logout`, { method: 'POST' });
+    });
+    expect(heard).toContain('event: end');
+  });
+
+  it('does not keep the application from ending', async () => {
+    await application.logIn(browser);
+    const url = `${application.url}/panel/events`;
+    const cookie = [...browser.cookies(url)].map((pair) => pair.join('=')).join('; ');
+    const response = await fetch(url, { headers: { cookie } });
+    await application.close();
+    expect(await response.text()).toContain('event: token');
+  });
+});
