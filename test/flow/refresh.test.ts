@@ -195,7 +195,7 @@ describe('a refusal by the token endpoint', () => {
     expect((await whoami()).authorized).toBe(false);
     expect(store.calls.filter((call) => call === 'get').length).toBeGreaterThan(1);
     expect(store.calls.at(-1)).toBe('delete');
-    expect((await projects()).status).toBe(401);
+    expect((await projects()).status).toBe(302);
     expect(world.tokenRequests()).toHaveLength(1);
   });
 

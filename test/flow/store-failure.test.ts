@@ -187,7 +187,7 @@ describe('a token store that fails', () => {
     ];
     for (const answer of nonsense) {
       store.get = () => answer as never;
-      expect((await flow.projects()).status).toBe(401);
+      expect((await flow.projects()).status).toBe(302);
     }
     store.get = () => {
       throw new Error('at once');
