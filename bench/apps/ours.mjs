@@ -1,0 +1,36 @@
+import express from 'express';
+import session from 'express-session';
+import passport from 'passport';
+import { redisTokenStore } from '../../dist/grants/redis-token-store.js';
+import { apiClient, logout, requireAuthorization, Strategy } from '../../dist/index.js';
+import { answerHome, SESSION } from './common.mjs';
+
+/** An application as the README shows it. */
+export function createApp({ store, redis, service, origin }) {
+  const strategy = new Strategy({
+    authUrl: service.url,
+    baseUrl: service.url,
+    clientID: service.clientID,
+    clientSecret: service.clientSecret,
+    callbackURL: `${origin}/callback`,
+    scope: 'project',
+    tokenStore: redis && redisTokenStore(redis),
+  });
+  const auth = new passport.Passport();
+  auth.use(strategy);
+  auth.serializeUser((user, done) => done(null, user.id));
+  auth.deserializeUser((id, done) => done(null, { id }));
+  const app = express();
+  app.use(session({ ...SESSION, store }), auth.session(), apiClient(strategy));
+  app.get('/login', auth.authenticate('oauth-app'));
+  app.get('/callback', auth.authenticate('oauth-app', { successRedirect: '/' }));
+  app.get('/', answerHome);
+  app.get('/projects', requireAuthorization(), async (req, res) => res.json(await req.apiClient.projects()));
+  app.get('/late', async (req, res) => {
+    req.session.visits = (req.session.visits ?? 0) + 1;
+    await new Promise((resolve) => setTimeout(resolve, Number(req.query.ms)));
+    res.json({});
+  });
+  app.post('/logout', logout(strategy), (_req, res) => res.json({}));
+  return { handler: app };
+}

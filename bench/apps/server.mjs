@@ -1,0 +1,25 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { RedisStore } from 'connect-redis';
+import session from 'express-session';
+import { redisClient } from '../lib/redis.mjs';
+import { answerTasks, argument } from '../lib/tasks.mjs';
+
+/** The process of one application. Its argument says which one, over which session store, in front of which service. */
+const { app, redisUrl, sessions = 'memory', ...options } = argument;
+
+const redis = redisUrl === undefined ? undefined : await redisClient(redisUrl);
+const server = createServer();
+server.listen(0, '127.0.0.1');
+await once(server, 'listening');
+const { port } = server.address();
+
+const { createApp } = await import(`./${app}.mjs`);
+const { handler, tasks } = createApp({ ...options, store: storeOf(sessions), redis, origin: `http://127.0.0.1:${port}` });
+server.on('request', handler);
+answerTasks({ port }, tasks);
+
+function storeOf(kind) {
+  if (kind === 'cookie') return undefined;
+  return redis === undefined ? new session.MemoryStore() : new RedisStore({ client: redis, prefix: 'session:' });
+}

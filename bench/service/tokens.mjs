@@ -1,0 +1,96 @@
+import { createHmac, randomBytes } from 'node:crypto';
+
+const LIFETIME_S = 7200;
+
+/** As long as an RS256 signature. Nobody checks it: what is measured is the clients. */
+const SIGNATURE = randomBytes(256).toString('base64url');
+
+/**
+ * The token endpoint: single-use refresh tokens, and access tokens that are JWTs.
+ *
+ * @see service.md, 4.2 and 4.3
+ */
+export class Tokens {
+  #options;
+  /** Serial of the refresh token that is good now, by grant. */
+  #current = new Map();
+  #grants = 0;
+  #stats = emptyStats();
+
+  /** @param {{ issuer: string, firstLifetimeS?: number, clientID: string, clientSecret: string }} options */
+  constructor(options) {
+    this.#options = options;
+  }
+
+  /** What has happened since the last call. */
+  takeStats() {
+    const stats = { ...this.#stats };
+    this.#stats = { ...emptyStats(), atOnce: stats.atOnce };
+    return stats;
+  }
+
+  started() {
+    this.#stats.atOnce += 1;
+    this.#stats.mostAtOnce = Math.max(this.#stats.mostAtOnce, this.#stats.atOnce);
+    this.#stats.times.push(Date.now());
+  }
+
+  /** @param {Record<string, string>} fields @returns {{ status: number, body: object }} */
+  answer(fields) {
+    this.#stats.atOnce -= 1;
+    return fields.grant_type === 'refresh_token' ? this.#refresh(fields.refresh_token) : this.#exchange(fields.code);
+  }
+
+  /** Grants as if so many users had logged in long ago: their first refresh tokens are `<grant>.1`. */
+  seed(grants) {
+    for (let grant = this.#grants + 1; grant <= grants; grant += 1) this.#current.set(grant, 1);
+    this.#grants = Math.max(this.#grants, grants);
+  }
+
+  #exchange(code) {
+    this.#stats.exchanges += 1;
+    const { user, nonce } = JSON.parse(Buffer.from(code, 'base64url').toString());
+    this.#grants += 1;
+    const idToken = nonce === undefined ? {} : { id_token: this.#idToken(user, nonce) };
+    return { status: 200, body: { ...this.#pair(this.#grants, 1, this.#options.firstLifetimeS ?? LIFETIME_S, user), ...idToken } };
+  }
+
+  #refresh(token) {
+    const [grant, serial] = token.split('.').map(Number);
+    if (this.#current.get(grant) !== serial) {
+      this.#stats.refused += 1;
+      return { status: 400, body: { error: 'invalid_grant' } };
+    }
+    this.#stats.refreshed += 1;
+    return { status: 200, body: this.#pair(grant, serial + 1, LIFETIME_S) };
+  }
+
+  #pair(grant, serial, lifetimeS, user = String(grant)) {
+    this.#current.set(grant, serial);
+    const now = Math.floor(Date.now() / 1000);
+    const claims = { iss: this.#options.issuer, sub: user, iat: now, exp: now + lifetimeS, jti: `${grant}.${serial}` };
+    return {
+      access_token: `${encoded({ alg: 'RS256', typ: 'JWT' })}.${encoded(claims)}.${SIGNATURE}`,
+      token_type: 'bearer',
+      expires_in: lifetimeS,
+      refresh_token: `${grant}.${serial}`,
+    };
+  }
+
+  /** For OpenID Connect, HS256. */
+  #idToken(user, nonce) {
+    const { issuer, clientID, clientSecret } = this.#options;
+    const now = Math.floor(Date.now() / 1000);
+    const claims = { iss: issuer, aud: clientID, sub: user, nonce, iat: now, exp: now + LIFETIME_S };
+    const content = `${encoded({ alg: 'HS256', typ: 'JWT' })}.${encoded(claims)}`;
+    return `${content}.${createHmac('sha256', clientSecret).update(content).digest('base64url')}`;
+  }
+}
+
+function emptyStats() {
+  return { exchanges: 0, refreshed: 0, refused: 0, atOnce: 0, mostAtOnce: 0, times: [] };
+}
+
+function encoded(value) {
+  return Buffer.from(JSON.stringify(value)).toString('base64url');
+}
