@@ -1,7 +1,9 @@
+import express5 from 'express';
+import express4 from 'express4';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { rawRequest } from '../support/raw-request.js';
-import { type Framework, type Handler, startWorld, type World, type WorldOptions } from '../support/world.js';
+import { type App, type Framework, type Handler, startWorld, type World, type WorldOptions } from '../support/world.js';
 
 const frameworks: readonly Framework[] = ['express5', 'express4', 'connect'];
 
@@ -148,5 +150,42 @@ it('the token request has exactly the five fields of service.md', async () => {
     client_secret: world.service.options.clientSecret,
     redirect_uri: `${world.url}/callback`,
     code: expect.stringMatching(/^\S+$/),
+  });
+});
+
+describe.each([
+  ['express5', express5],
+  ['express4', express4],
+] as const)('in an application that is mounted under %s', (framework, create) => {
+  const mounted = (trust: boolean): WorldOptions => ({
+    framework,
+    strategy: { callbackURL: '/auth/callback' },
+    before: (app) => app.set('trust proxy', trust),
+    routes: (app, { passport, service, url }) => {
+      const inner = create() as unknown as App;
+      const handler = passport.authenticate('oauth-app', { successReturnToOrRedirect: '/' }) as Handler;
+      inner.get('/login', handler);
+      inner.get('/callback', handler);
+      app.use('/auth', inner as unknown as Handler);
+      service.register({ clientID: service.options.clientID, redirectUrls: [`${url}/auth/callback`] });
+    },
+  });
+
+  it('logins work, and the callback is known by its whole path', async () => {
+    await open(mounted(false));
+    expect((await rawRequest(world.url, '/auth/callback')).status).toBe(400);
+    const browser = new Browser();
+    const callback = await world.begin(browser, {}, '/auth/login');
+    expect(callback).toMatch(`${world.url}/auth/callback?`);
+    expect((await browser.visit(callback)).status).toBe(302);
+  });
+
+  it.each([
+    [true, 'https://app.example/auth/callback'],
+    [false, 'http://inner/auth/callback'],
+  ])('THREATS 15: the trust proxy setting is the one outside: %s', async (trust, expected) => {
+    await open(mounted(trust));
+    const forwarded = { host: 'inner', 'x-forwarded-host': 'app.example', 'x-forwarded-proto': 'https' };
+    expect(await redirectUriFor(forwarded, '/auth/login')).toBe(expected);
   });
 });
