@@ -215,7 +215,7 @@ export class GrantRefresher {
   /** Deletes a grant that is of no use any more, unless the store has another one by now. */
   async #giveUp(flight: Flight, grant: Grant, reason: LossReason): Promise<undefined> {
     const { id } = flight;
-    if (reason === 'refused') await this.#awaitWinner(flight, grant);
+    if (reason === 'refused' && grant.refreshToken !== undefined) await this.#awaitWinner(flight, grant);
     if (!(await this.#options.repository.removeRefused(id, grant))) return undefined;
     if (flight.overtaken) throw gone();
     this.forget(id);

@@ -1,0 +1,122 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { GrantKeeper } from '../../src/grants/grant-keeper.js';
+import { GrantRecords } from '../../src/grants/grant-record.js';
+import type { TokenSet } from '../../src/service/token-response.js';
+import { type FaultyServer, hang, json, startFaultyServer } from '../support/faulty-server.js';
+import { TestClock } from '../support/test-clock.js';
+import { TroubledStore } from '../support/troubled-store.js';
+import { endpointAt } from './fixture.js';
+
+const EMPTY = { flights: 0, unsaved: 0, outages: 0, repository: 0, coolDowns: 0, ahead: 0 };
+
+let server: FaultyServer;
+let store: TroubledStore;
+let clock: TestClock;
+let keeper: GrantKeeper;
+let serial = 0;
+
+beforeEach(async () => {
+  server = await startFaultyServer();
+  server.always((socket, request) => {
+    serial += 1;
+    json({
+      access_token: `access-${serial}`,
+      token_type: 'bearer',
+      expires_in: 7200,
+      refresh_token: `refresh-${serial}`,
+    })(socket, request);
+  });
+  store = new TroubledStore();
+  clock = new TestClock();
+  keeper = new GrantKeeper({
+    strategyName: 'oauth-app',
+    store,
+    records: new GrantRecords([]),
+    endpoint: endpointAt(server.origin, clock),
+    cache: { max: 1_000, ttlMs: 30_000 },
+    window: { leewayMs: 30_000, aheadMs: 300_000 },
+    clock: clock.now,
+    onRefresh: () => {},
+    onLost: () => {},
+  });
+});
+afterEach(() => server.close());
+
+function tokens(name: string): TokenSet {
+  const none = { claims: {}, subject: undefined, organizationDomain: undefined, params: {} };
+  return { accessToken: `access-${name}`, refreshToken: `refresh-${name}`, lifetimeMs: 7_200_000, ...none };
+}
+
+it('gives a cached grant at once, with no promise and no look into the store', async () => {
+  await keeper.put('id', tokens('first'));
+  store.calls.length = 0;
+  expect(keeper.current('id')).toMatchObject({ accessToken: 'access-first' });
+  expect(store.calls).toEqual([]);
+});
+
+it('gives a due grant at once, and refreshes it in the background', async () => {
+  await keeper.put('id', tokens('first'));
+  clock.advance(7_200 - 60);
+  await keeper.current('id');
+  expect(keeper.current('id')).toMatchObject({ accessToken: 'access-first' });
+  await vi.waitFor(() => expect(keeper.current('id')).toMatchObject({ accessToken: `access-${serial}` }));
+  expect(server.requests).toHaveLength(1);
+  await keeper.close();
+  expect(keeper.sizes).toEqual(EMPTY);
+});
+
+it('lets 32 refreshes at once run with nobody waiting for them, and no more', async () => {
+  server.always(hang());
+  for (let index = 0; index < 50; index++) await keeper.put(`${index}`, tokens(`${index}`));
+  clock.advance(7_200 - 60);
+  await Promise.all(Array.from({ length: 50 }, (_, index) => keeper.current(`${index}`)));
+  expect(keeper.sizes.ahead).toBe(32);
+  await keeper.close();
+  expect(keeper.sizes.ahead).toBe(0);
+});
+
+it('renews a refused token once, takes what others have got, and rests while new ones are refused', async () => {
+  await keeper.put('id', tokens('first'));
+  const renewed = await keeper.renew('id', 'access-first');
+  expect(await keeper.renew('id', 'access-first')).toBe(renewed);
+  keeper.settled('id', false);
+  expect((await keeper.renew('id', renewed.accessToken)).accessToken).toBe(renewed.accessToken);
+  expect(server.requests).toHaveLength(1);
+  clock.advance(1);
+  expect((await keeper.renew('id', renewed.accessToken)).accessToken).not.toBe(renewed.accessToken);
+  keeper.settled('id', true);
+  expect(keeper.sizes).toEqual(EMPTY);
+});
+
+it('THREATS 49: keeps nothing of a grant that was removed while it was being refreshed, nor if the save fails then', async () => {
+  for (const fails of [false, true]) {
+    await keeper.put('id', tokens('first'));
+    clock.advance(7_200);
+    store.before = async (method) => {
+      if (method !== 'update') return;
+      void keeper.remove('id').catch(() => {});
+      if (fails) throw new Error('The store fails');
+    };
+    await Promise.resolve(keeper.current('id')).catch(() => {});
+    store.recover();
+    await vi.waitFor(async () => expect(await store.inner.get('oauth-app+id')).toBeUndefined());
+    await expect(Promise.resolve().then(() => keeper.current('id'))).rejects.toMatchObject({ status: 401 });
+    await vi.waitFor(() => expect(keeper.sizes).toEqual(EMPTY));
+  }
+});
+
+it('has no grant after a login that could not be saved', async () => {
+  store.fail('set');
+  await expect(keeper.put('id', tokens('first'))).rejects.toMatchObject({ name: 'TokenStoreError' });
+  store.recover();
+  await expect(Promise.resolve().then(() => keeper.current('id'))).rejects.toMatchObject({ status: 401 });
+});
+
+it('holds nothing by id after 2,000 grants have come and gone', async () => {
+  for (let index = 0; index < 2_000; index++) {
+    await keeper.put(`${index}`, tokens(`${index}`));
+    keeper.settled(`${index}`, false);
+    await keeper.remove(`${index}`);
+  }
+  await vi.waitFor(() => expect(keeper.sizes).toEqual(EMPTY));
+});
