@@ -10,8 +10,8 @@ export interface Project {
   write(files: Readonly<Record<string, string>>): Promise<void>;
   /** Runs a file with this Node. */
   node(file: string, ...args: string[]): Promise<Outcome>;
-  /** Runs the compiler over the project's tsconfig.json. */
-  tsc(compilerOptions: Readonly<Record<string, unknown>>): Promise<Outcome>;
+  /** Runs the compiler over the whole project. @param compiler Its file; the repository's own unless told */
+  tsc(compilerOptions: Readonly<Record<string, unknown>>, compiler?: string): Promise<Outcome>;
   remove(): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ export interface Outcome {
 /** What the package brings along itself; an installation has these whether it asks for them or not. */
 const BROUGHT_ALONG = ['cookie', 'jose', 'passport-oauth2', 'undici'];
 
-const compiler = join(repository, 'node_modules/typescript/bin/tsc');
+const ownCompiler = join(repository, 'node_modules/typescript/bin/tsc');
 
 /**
  * Sets a project up without the registry: the package is copied in from the tarball, everything else is linked from
@@ -53,7 +53,7 @@ export async function createProject(packed: Packed, packages: readonly string[])
     folder,
     write,
     node: (file, ...args) => execute(folder, [file, ...args]),
-    tsc: async (compilerOptions) => {
+    tsc: async (compilerOptions, compiler = ownCompiler) => {
       await write({ 'tsconfig.json': JSON.stringify({ compilerOptions: { ...STRICTEST, ...compilerOptions } }) });
       return execute(folder, [compiler, '-p', '.', '--pretty', 'false']);
     },

@@ -117,3 +117,14 @@ describe('the first snippet of README.md', () => {
     }
   });
 });
+
+describe('the snippet of README.md about tests', () => {
+  it('runs, and leaves nothing running', async () => {
+    const project = await projectWith([]);
+    const snippet = snippetsOf('README.md').find(({ text }) => text.includes('startEmulator'));
+    // It builds on what stands above it.
+    const before = "import { Strategy } from 'passport-oauth-app';";
+    await project.write({ 'test.mjs': `${before}\n${snippet?.text}await strategy.close();\n` });
+    expect(await project.node('test.mjs')).toEqual({ exitCode: 0, stdout: '', stderr: '' });
+  });
+});

@@ -7,8 +7,8 @@ let installation: Installation;
 const works = new Map<string, boolean>();
 
 beforeAll(async () => {
-  installation = await install();
-}, 300_000);
+  installation = await install(['combinations']);
+});
 afterAll(async () => {
   if (works.size === COMBINATIONS.length) await writeTable(COMBINATIONS, (one) => works.get(titleOf(one)) === true);
   await installation?.remove();

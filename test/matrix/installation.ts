@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,14 +9,16 @@ import { type Combination, NODES } from './combinations.js';
 
 const run = promisify(execFile);
 
-/** Everything that the combinations need, in folders of their own. */
+/** What the matrix needs, in folders of their own. */
 export interface Installation {
   /** The packed package. */
   readonly packed: Packed;
-  /** Runs a file of the smoke application as a combination wants it. */
+  /** Runs the smoke application as a combination wants it. Needs `combinations`. */
   smoke(combination: Combination): Promise<{ readonly stdout: string; readonly stderr: string }>;
-  /** An empty folder that nothing was installed into. */
-  emptyFolder(name: string): Promise<string>;
+  /** The compiler's file. Needs `typescript`. */
+  compiler(version: string): string;
+  /** A new folder with nothing in it. */
+  emptyFolder(): Promise<string>;
   remove(): Promise<void>;
 }
 
@@ -37,38 +39,48 @@ const WEB = {
   passport: 'passport@0.7',
 };
 
-/** Packs the package and installs it beside the frameworks, and all Node versions, from the registry. */
-export async function install(): Promise<Installation> {
+const TYPESCRIPTS = ['5.5', '5.9', '6.0'];
+
+/** Packs the package, and installs from the registry what is asked for. */
+export async function install(wanted: readonly ('combinations' | 'typescript')[] = []): Promise<Installation> {
   const home = await mkdtemp(join(tmpdir(), 'passport-oauth-app-matrix-'));
   const packed = await pack();
-  const folders = {
-    nodes: await installed(
-      join(home, 'nodes'),
-      Object.fromEntries(NODES.map((node) => [`node-${node}`, binary(node)])),
-    ),
-    web: await installed(join(home, 'web'), WEB, packed.tarball),
-    'NestJS 11': await installed(join(home, 'nest-11'), nest('11', '0.6.0'), packed.tarball),
-    'NestJS 12': await installed(join(home, 'nest-12'), nest('12', '0.7'), packed.tarball),
-  };
-  const folderOf = ({ framework }: Combination) =>
-    framework === 'NestJS 11' || framework === 'NestJS 12' ? folders[framework] : folders.web;
+  const folder = (name: string) => join(home, name);
+  if (wanted.includes('typescript')) {
+    await installed(
+      folder('typescript'),
+      namedBy(TYPESCRIPTS, (version) => `typescript@${version}`),
+    );
+  }
+  if (wanted.includes('combinations')) {
+    await installed(folder('node'), namedBy(NODES, binary));
+    await installed(folder('web'), WEB, packed.tarball);
+    await installed(folder('NestJS 11'), nest('11', '0.6.0'), packed.tarball);
+    await installed(folder('NestJS 12'), nest('12', '0.7'), packed.tarball);
+  }
   return {
     packed,
-    smoke: (combination) =>
+    smoke: ({ node, framework, ...combination }) =>
       run(
-        join(folders.nodes, 'node_modules', `node-${combination.node}`, 'bin/node'),
-        [combination.modules === 'import' ? 'main.mjs' : 'main.cjs', JSON.stringify(combination)],
-        { cwd: folderOf(combination), timeout: 60_000 },
+        join(folder('node'), `node_modules/v${node}/bin/node`),
+        [
+          combination.modules === 'import' ? 'main.mjs' : 'main.cjs',
+          JSON.stringify({ node, framework, ...combination }),
+        ],
+        { cwd: folder(framework.startsWith('NestJS') ? framework : 'web'), timeout: 60_000 },
       ),
-    emptyFolder: async (name) => {
-      await mkdir(join(home, name));
-      return join(home, name);
-    },
+    compiler: (version) => join(folder('typescript'), `node_modules/v${version}/bin/tsc`),
+    emptyFolder: () => mkdtemp(folder('empty-')),
     remove: async () => {
       await packed.remove();
       await rm(home, { recursive: true, force: true });
     },
   };
+}
+
+/** Several versions of one package beside each other, each as `v` and its version. */
+function namedBy(versions: readonly string[], spec: (version: string) => string): Readonly<Record<string, string>> {
+  return Object.fromEntries(versions.map((version) => [`v${version}`, spec(version)]));
 }
 
 function nest(version: string, passport: string): Readonly<Record<string, string>> {
@@ -86,16 +98,11 @@ function binary(version: string): string {
   return `node-${platform}-${process.arch}@${version}`;
 }
 
-async function installed(
-  folder: string,
-  packages: Readonly<Record<string, string>>,
-  tarball?: string,
-): Promise<string> {
+async function installed(folder: string, packages: Readonly<Record<string, string>>, tarball?: string): Promise<void> {
   await cp(application, folder, { recursive: true });
   await writeFile(join(folder, 'package.json'), '{ "private": true }\n');
   const named = Object.entries(packages).map(([name, spec]) => `${name}@npm:${spec}`);
   const ours = tarball === undefined ? [] : [tarball];
   // `--ignore-scripts`: nothing that is installed here needs one to work, ours included.
   await run('npm', ['install', '--ignore-scripts', '--prefer-offline', ...ours, ...named], { cwd: folder });
-  return folder;
 }

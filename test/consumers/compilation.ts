@@ -1,0 +1,73 @@
+import { readFile } from 'node:fs/promises';
+import type { Packed } from './packed.js';
+import { createProject, type Outcome } from './project.js';
+
+/** Which file of src is behind which entry point. */
+const ENTRY_POINTS: Readonly<Record<string, string>> = {
+  'src/index.js': 'passport-oauth-app',
+  'src/providers.js': 'passport-oauth-app/providers',
+  'src/grants/redis-token-store.js': 'passport-oauth-app/redis',
+  'src/grants/postgres-token-store.js': 'passport-oauth-app/postgres',
+  'src/emulator/index.js': 'passport-oauth-app/emulator',
+  'src/grants/conformance.js': 'passport-oauth-app/conformance',
+};
+
+/** The ways in which a TypeScript project finds a package, with the `type` of its package.json. */
+export const MANNERS = {
+  'nodenext, ESM': [{ module: 'nodenext', verbatimModuleSyntax: true }, 'module'],
+  'nodenext, CommonJS': [{ module: 'nodenext' }, 'commonjs'],
+  'bundler resolution': [{ module: 'esnext', moduleResolution: 'bundler', verbatimModuleSyntax: true }, 'module'],
+} as const;
+
+/** Types beside ours for each framework. */
+export const EXPRESS_5 = ['@types/express', '@types/express-session', '@types/passport'];
+export const CONNECT = ['@types/connect', '@types/passport'];
+/** With all that these types import, each of the major version that Express 4 goes with. */
+export const EXPRESS_4 = [
+  '@types/express=@types/express4',
+  ...['express-serve-static-core', 'send', 'serve-static'].map(ofExpress4),
+  ...['body-parser', 'connect', 'express-session', 'http-errors', 'mime', 'passport', 'qs', 'range-parser'].map(
+    ofTypes,
+  ),
+  'undici-types',
+];
+
+function ofExpress4(name: string): string {
+  return `@types/${name}=@types/express4/node_modules/@types/${name}`;
+}
+
+function ofTypes(name: string): string {
+  return `@types/${name}`;
+}
+
+/** What to compile, and how. */
+export interface Compilation {
+  /** Files of `sources`. */
+  readonly names: readonly string[];
+  readonly manner: keyof typeof MANNERS;
+  readonly packages?: readonly string[];
+  readonly options?: Readonly<Record<string, unknown>>;
+  readonly compiler?: string;
+}
+
+/** Compiles sources as users would have written them, in a strict project of its own. */
+export async function compile(
+  packed: Packed,
+  { names, manner, packages = [], options = {}, compiler }: Compilation,
+): Promise<Outcome> {
+  const [ofManner, type] = MANNERS[manner];
+  const project = await createProject(packed, ['@types/node', ...packages]);
+  try {
+    for (const name of names) await project.write({ [name]: await source(name) });
+    await project.write({ 'package.json': JSON.stringify({ type }) });
+    return await project.tsc({ types: ['node'], ...ofManner, ...options }, compiler);
+  } finally {
+    await project.remove();
+  }
+}
+
+/** A source of this folder as a user would have written it. */
+async function source(name: string): Promise<string> {
+  const text = await readFile(new URL(`sources/${name}`, import.meta.url), 'utf8');
+  return text.replaceAll(/'\.\.\/\.\.\/\.\.\/(src\/[^']+)'/g, (_, file: string) => `'${ENTRY_POINTS[file]}'`);
+}
