@@ -80,6 +80,24 @@ describe('a save that fails after a rotation', () => {
     expect(new Set(flow.refreshTokens()).size).toBe(3);
   });
 
+  it('is made good as soon as the store answers anybody, whatever the pause between the tries is by then', async () => {
+    await logIn();
+    flow.clock.advance(2 * HOURS);
+    store.fail('update', 'set');
+    expect((await flow.projects()).status).toBe(200);
+    const tries = () => store.calls.filter((call) => call === 'update').length;
+    await vi.waitFor(() => expect(tries()).toBeGreaterThan(4), 5_000);
+    const tried = tries();
+    store.recover();
+    await flow.world.strategy
+      .client('of somebody else')
+      .accessToken()
+      .catch(() => {});
+    // The next try by itself would come after more than a second.
+    await vi.waitFor(() => expect(tries()).toBe(tried + 1), 500);
+    expect(await tokenOfAnotherProcess()).toBe(await ownToken());
+  });
+
   it('is made good at the end at the latest: close() saves the pair', async () => {
     await logIn();
     flow.clock.advance(2 * HOURS);

@@ -105,6 +105,27 @@ it('THREATS 49: keeps nothing of a grant that was removed while it was being ref
   }
 });
 
+it('THREATS 49: keeps nothing of a refresh that began while the grant was being removed, if its save fails', async () => {
+  await keeper.put('id', tokens('first'));
+  clock.advance(7_200);
+  let goOn = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  store.before = (method) => {
+    if (method === 'update') throw new Error('The store fails');
+    return method === 'delete' ? held : undefined;
+  };
+  const removing = keeper.remove('id');
+  const late = Promise.resolve(keeper.current('id')).catch((error: unknown) => error);
+  await server.received(1);
+  goOn();
+  await removing;
+  expect(await late).toMatchObject({ status: 401 });
+  await expect(Promise.resolve().then(() => keeper.current('id'))).rejects.toMatchObject({ status: 401 });
+  await vi.waitFor(() => expect(keeper.sizes).toEqual(EMPTY));
+});
+
 it('has no grant after a login that could not be saved', async () => {
   store.fail('set');
   await expect(keeper.put('id', tokens('first'))).rejects.toMatchObject({ name: 'TokenStoreError' });
