@@ -83,7 +83,11 @@ function onceAtATime(refresh) {
   const underWay = new Map();
   return function joined(service, user) {
     const key = user.refreshToken;
-    if (!underWay.has(key)) underWay.set(key, refresh(service, user).finally(() => underWay.delete(key)));
+    if (!underWay.has(key))
+      underWay.set(
+        key,
+        refresh(service, user).finally(() => underWay.delete(key)),
+      );
     return underWay.get(key);
   };
 }

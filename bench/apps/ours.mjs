@@ -3,10 +3,16 @@ import session from 'express-session';
 import passport from 'passport';
 import { redisTokenStore } from '../../dist/grants/redis-token-store.js';
 import { apiClient, logout, requireAuthorization, Strategy } from '../../dist/index.js';
+import { fastClock } from '../lib/fast-clock.mjs';
 import { answerHome, SESSION } from './common.mjs';
+import { countEvents } from './event-counts.mjs';
 
-/** An application as the README shows it. */
-export function createApp({ store, redis, service, origin }) {
+/**
+ * An application as the README shows it.
+ *
+ * @param {{ time?: { start: number, speed: number } }} options `time`: for a soak, in which time goes faster
+ */
+export function createApp({ store, redis, service, origin, time }) {
   const strategy = new Strategy({
     authUrl: service.url,
     baseUrl: service.url,
@@ -15,6 +21,7 @@ export function createApp({ store, redis, service, origin }) {
     callbackURL: `${origin}/callback`,
     scope: 'project',
     tokenStore: redis && redisTokenStore(redis),
+    clock: time && fastClock(time),
   });
   const auth = new passport.Passport();
   auth.use(strategy);
@@ -32,5 +39,5 @@ export function createApp({ store, redis, service, origin }) {
     res.json({});
   });
   app.post('/logout', logout(strategy), (_req, res) => res.json({}));
-  return { handler: app };
+  return { handler: app, tasks: time && { events: countEvents() } };
 }

@@ -29,7 +29,9 @@ class JsonAnswer {
 
   onResponseEnd() {
     const body = JSON.stringify(JSON.parse(Buffer.concat(this.#chunks).toString()));
-    this.#res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) }).end(body);
+    this.#res
+      .writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) })
+      .end(body);
   }
 
   onResponseError(_controller, error) {

@@ -15,7 +15,12 @@ await once(server, 'listening');
 const { port } = server.address();
 
 const { createApp } = await import(`./${app}.mjs`);
-const { handler, tasks } = createApp({ ...options, store: storeOf(sessions), redis, origin: `http://127.0.0.1:${port}` });
+const { handler, tasks } = createApp({
+  ...options,
+  store: storeOf(sessions),
+  redis,
+  origin: `http://127.0.0.1:${port}`,
+});
 server.on('request', handler);
 answerTasks({ port }, tasks);
 

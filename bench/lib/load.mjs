@@ -10,7 +10,8 @@ answerTasks(undefined, { logIns, run, runLogIns });
 async function logIns({ port, users }) {
   const cookies = [];
   const connection = new Connection({ port });
-  for (let index = 0; index < users; index += 1) cookies.push(await logIn(connection, { port, user: String(index + 1) }));
+  for (let index = 0; index < users; index += 1)
+    cookies.push(await logIn(connection, { port, user: String(index + 1) }));
   connection.close();
   return cookies;
 }
@@ -40,7 +41,7 @@ function textsFor(path, port, headers, users) {
     const texts = headers.map((one) => getRequest(path, port, one));
     return (index) => texts[index % texts.length];
   }
-  return () => getRequest(path, port, { 'x-user': String(Math.floor(Math.random() * users)) });
+  return () => getRequest(path, port, { 'x-user': String(1 + Math.floor(Math.random() * users)) });
 }
 
 async function sendInTurn({ connection, texts }, counted) {

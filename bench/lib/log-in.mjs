@@ -19,7 +19,8 @@ export async function logIn(connection, { port, user }) {
   if (path === undefined) return cookieHeader(cookies);
   const finished = await connection.send(getRequest(path, port, { Cookie: cookieHeader(cookies) }));
   const location = finished.status === 302 ? locationOf(finished.head) : undefined;
-  if (location === undefined || new URL(location, 'http://127.0.0.1').pathname !== '/') unexpected('callback', finished);
+  if (location === undefined || new URL(location, 'http://127.0.0.1').pathname !== '/')
+    unexpected('callback', finished);
   return cookieHeader({ ...cookies, ...cookiesOf(finished.head) });
 }
 

@@ -9,7 +9,12 @@ const LIFETIME_MS = 7_200_000;
 /** A grant as a login of a user leaves it in a token store. @param {number} now epoch milliseconds */
 export async function seededGrant(user, now) {
   const id = storeId('oauth-app', user);
-  const claims = { sub: user, iat: Math.floor(now / 1000), exp: Math.floor((now + LIFETIME_MS) / 1000), jti: `${user}.1` };
+  const claims = {
+    sub: user,
+    iat: Math.floor(now / 1000),
+    exp: Math.floor((now + LIFETIME_MS) / 1000),
+    jti: `${user}.1`,
+  };
   const content = `${encoded({ alg: 'RS256', typ: 'JWT' })}.${encoded(claims)}`;
   const grant = {
     accessToken: `${content}.${SIGNATURE}`,

@@ -31,6 +31,15 @@ function newStage(ending) {
     service: (options) => kept(startChild('service/service.mjs', options)),
     load: () => kept(startChild('lib/load.mjs')),
     /** @param {object} options which application, in front of which service: see apps/server.mjs */
-    app: (options) => kept(startChild('apps/server.mjs', options, { env: PRODUCTION })),
+    app: (options) =>
+      kept(startChild('apps/server.mjs', options, { env: PRODUCTION, execArgv: ['--max-old-space-size=8192'] })),
+    /** The same, for memory to be measured: each question after its use collects garbage first. */
+    appWithGc: (options) =>
+      kept(
+        startChild('apps/server.mjs', options, {
+          env: PRODUCTION,
+          execArgv: ['--max-old-space-size=8192', '--expose-gc'],
+        }),
+      ),
   };
 }

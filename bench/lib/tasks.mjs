@@ -23,8 +23,8 @@ export function answerTasks(ready, tasks = {}) {
 
 /** CPU time of this process so far in microseconds, and its memory in bytes (after a collection where `--expose-gc` allows one). */
 function usage() {
-  const { user, system } = process.cpuUsage();
   globalThis.gc?.();
+  const { user, system } = process.cpuUsage();
   const { heapUsed, rss } = process.memoryUsage();
   return { cpuUs: user + system, heapUsed, rss };
 }

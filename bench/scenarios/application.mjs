@@ -17,7 +17,8 @@ export function application({ rounds, share }) {
     const load = await stage.load();
     const requests = Math.round(1200 * share);
     const entered = [];
-    for (const { name, ...options } of CONTESTANTS) entered.push(await enter(stage, load, service.ready, requests, name, options));
+    for (const { name, ...options } of CONTESTANTS)
+      entered.push(await enter(stage, load, service.ready, requests, name, options));
     await inTurns(entered, 2);
     return {
       title: 'GET /projects of an application that asks the API',

@@ -26,7 +26,10 @@ export async function overhead(settings) {
 export async function overheadRedis(settings) {
   const redis = await startRedis();
   try {
-    const contestants = IN_MEMORY.filter(({ sessions }) => sessions !== 'cookie').map((one) => ({ ...one, redisUrl: redis.url }));
+    const contestants = IN_MEMORY.filter(({ sessions }) => sessions !== 'cookie').map((one) => ({
+      ...one,
+      redisUrl: redis.url,
+    }));
     return {
       title: 'The same with sessions and grants in Redis',
       rows: await compete(settings, contestants),
@@ -42,7 +45,8 @@ function compete({ rounds, share }, contestants) {
     const load = await stage.load();
     const requests = Math.round(2500 * share);
     const entered = [];
-    for (const { name, ...options } of contestants) entered.push(await enter(stage, load, service.ready, requests, name, options));
+    for (const { name, ...options } of contestants)
+      entered.push(await enter(stage, load, service.ready, requests, name, options));
     await inTurns(entered, 2);
     return compared(await inTurns(entered, rounds), 'bare');
   });

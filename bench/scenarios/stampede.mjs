@@ -16,7 +16,13 @@ const CONTESTANTS = [
   { name: 'passport-oauth-app, over Redis', app: 'ours', processes: 1, redis: true },
   { name: 'passport-oauth-app, 4 processes', app: 'ours', processes: 4, redis: true },
   { name: 'passport-oauth2 by hand, 4 processes', app: 'hand-written', processes: 4, redis: true },
-  { name: 'passport-oauth2 by hand, single-flight, 4 processes', app: 'hand-written', singleFlight: true, processes: 4, redis: true },
+  {
+    name: 'passport-oauth2 by hand, single-flight, 4 processes',
+    app: 'hand-written',
+    singleFlight: true,
+    processes: 4,
+    redis: true,
+  },
   { name: 'express-openid-connect, 4 processes', app: 'openid-connect', processes: 4, redis: true },
 ];
 
@@ -37,7 +43,9 @@ function endure({ name, processes, redis, ...options }, redisUrl, times) {
     const service = await stage.service({ tokenDelayMs: TOKEN_DELAY_MS, firstLifetimeS: FIRST_LIFETIME_S });
     const load = await stage.load();
     const shared = redis ? { redisUrl } : {};
-    const starting = Array.from({ length: processes }, () => stage.app({ service: service.ready, ...options, ...shared }));
+    const starting = Array.from({ length: processes }, () =>
+      stage.app({ service: service.ready, ...options, ...shared }),
+    );
     const ports = (await Promise.all(starting)).map(({ ready }) => ready.port);
     const bursts = [];
     for (let time = 0; time <= times; time += 1) bursts.push(await burst(load, service, ports));

@@ -14,11 +14,19 @@ import { answerText, readRequests } from './wire.mjs';
 const CREDENTIALS = { clientID: 'bench-client', clientSecret: 'bench-secret-that-is-long-enough-for-hs256' };
 
 const PROJECTS = Array.from({ length: 5 }, (_none, index) => ({
-  data: { id: index + 1, userId: 1, name: `Project ${index + 1}`, identifier: `project-${index + 1}`, sourceLanguageId: 'en' },
+  data: {
+    id: index + 1,
+    userId: 1,
+    name: `Project ${index + 1}`,
+    identifier: `project-${index + 1}`,
+    sourceLanguageId: 'en',
+  },
 }));
 const API_ANSWER = answerText(200, JSON.stringify({ data: PROJECTS, pagination: { offset: 0, limit: 25 } }));
 
-const server = createServer({ noDelay: true }, (socket) => readRequests(socket, (request) => void serve(socket, request)));
+const server = createServer({ noDelay: true }, (socket) =>
+  readRequests(socket, (request) => void serve(socket, request)),
+);
 server.listen(0, '127.0.0.1');
 await once(server, 'listening');
 

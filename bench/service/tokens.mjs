@@ -12,7 +12,7 @@ const SIGNATURE = randomBytes(256).toString('base64url');
  */
 export class Tokens {
   #options;
-  /** Serial of the refresh token that is good now, by grant. */
+  /** By grant: its user, and the serial of the refresh token that is good now. */
   #current = new Map();
   #grants = 0;
   #stats = emptyStats();
@@ -43,7 +43,8 @@ export class Tokens {
 
   /** Grants as if so many users had logged in long ago: their first refresh tokens are `<grant>.1`. */
   seed(grants) {
-    for (let grant = this.#grants + 1; grant <= grants; grant += 1) this.#current.set(grant, 1);
+    for (let grant = this.#grants + 1; grant <= grants; grant += 1)
+      this.#current.set(grant, { user: String(grant), serial: 1 });
     this.#grants = Math.max(this.#grants, grants);
   }
 
@@ -52,21 +53,28 @@ export class Tokens {
     const { user, nonce } = JSON.parse(Buffer.from(code, 'base64url').toString());
     this.#grants += 1;
     const idToken = nonce === undefined ? {} : { id_token: this.#idToken(user, nonce) };
-    return { status: 200, body: { ...this.#pair(this.#grants, 1, this.#options.firstLifetimeS ?? LIFETIME_S, user), ...idToken } };
+    return {
+      status: 200,
+      body: {
+        ...this.#pair(this.#grants, { user, serial: 1 }, this.#options.firstLifetimeS ?? LIFETIME_S),
+        ...idToken,
+      },
+    };
   }
 
   #refresh(token) {
     const [grant, serial] = token.split('.').map(Number);
-    if (this.#current.get(grant) !== serial) {
+    const current = this.#current.get(grant);
+    if (current?.serial !== serial) {
       this.#stats.refused += 1;
       return { status: 400, body: { error: 'invalid_grant' } };
     }
     this.#stats.refreshed += 1;
-    return { status: 200, body: this.#pair(grant, serial + 1, LIFETIME_S) };
+    return { status: 200, body: this.#pair(grant, { user: current.user, serial: serial + 1 }, LIFETIME_S) };
   }
 
-  #pair(grant, serial, lifetimeS, user = String(grant)) {
-    this.#current.set(grant, serial);
+  #pair(grant, { user, serial }, lifetimeS) {
+    this.#current.set(grant, { user, serial });
     const now = Math.floor(Date.now() / 1000);
     const claims = { iss: this.#options.issuer, sub: user, iat: now, exp: now + lifetimeS, jti: `${grant}.${serial}` };
     return {

@@ -1,0 +1,53 @@
+import express from 'express';
+import { redisTokenStore } from '../../dist/grants/redis-token-store.js';
+import { serializeGrant } from '../../dist/grants/stored-grant.js';
+import { apiClient, memoryTokenStore, Strategy } from '../../dist/index.js';
+import { seededGrant } from '../lib/seeded-grant.mjs';
+
+const BATCH = 1_000;
+
+/** An application whose users are named by a header, without sessions: what is left is the cost of finding a grant. */
+export function createApp({ redis, service, origin }) {
+  const memory = memoryTokenStore();
+  const strategy = new Strategy({
+    authUrl: service.url,
+    baseUrl: service.url,
+    clientID: service.clientID,
+    clientSecret: service.clientSecret,
+    callbackURL: `${origin}/callback`,
+    scope: 'project',
+    tokenStore: redis ? redisTokenStore(redis) : memory,
+    grantId: (_req, user) => user,
+  });
+  const app = express();
+  app.use((req, _res, next) => {
+    req.user = req.headers['x-user'];
+    next();
+  });
+  app.use(apiClient(strategy));
+  app.get('/', async (req, res) => {
+    await req.apiClient.accessToken();
+    res.json({ user: req.user });
+  });
+  return { handler: app, tasks: { seed: (range) => seed(range, redis ? saveInRedis(redis) : saveIn(memory)) } };
+}
+
+/** Grants of the users from `from` up to and with `to`. */
+async function seed({ from, to }, save) {
+  const now = Date.now();
+  for (let first = from; first <= to; first += BATCH) {
+    const users = Array.from({ length: Math.min(BATCH, to - first + 1) }, (_none, index) => String(first + index));
+    await save(await Promise.all(users.map((user) => seededGrant(user, now))));
+  }
+}
+
+function saveIn(store) {
+  return async (batch) => {
+    for (const { id, grant } of batch) await store.set(id, grant);
+  };
+}
+
+/** As `redisTokenStore` writes them, but a thousand at once. */
+function saveInRedis(redis) {
+  return (batch) => redis.mSet(batch.map(({ id, grant }) => [`oauth-app-grant:${id}`, serializeGrant(grant)]));
+}

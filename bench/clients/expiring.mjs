@@ -1,0 +1,66 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { memoryTokenStore, Strategy } from '../../dist/index.js';
+import { seededGrant } from '../lib/seeded-grant.mjs';
+import { answerTasks, argument } from '../lib/tasks.mjs';
+
+/** A process with many grants that all expire in the same second, under a clock that is told the time. */
+const { service, grants } = argument;
+const LIFETIME_MS = 7_200_000;
+
+const tokenStore = memoryTokenStore();
+const start = Date.now();
+const expiresAt = start + LIFETIME_MS;
+let now = start;
+const strategy = new Strategy({
+  authUrl: service.url,
+  baseUrl: service.url,
+  clientID: service.clientID,
+  clientSecret: service.clientSecret,
+  callbackURL: 'http://127.0.0.1/callback',
+  scope: 'project',
+  tokenStore,
+  cache: { max: 100_000, ttl: 86_400 },
+  clock: () => now,
+});
+
+const clients = [];
+for (let user = 1; user <= grants; user += 1) {
+  const { id, grant } = await seededGrant(String(user), start);
+  await tokenStore.set(id, grant);
+  clients.push(strategy.client(String(user)));
+}
+await Promise.all(clients.map((client) => client.accessToken()));
+
+answerTasks(undefined, { useBeforeExpiry, useAllAtOnce });
+
+/**
+ * Each grant is used every ten seconds while the time goes from `fromS` to `toS` seconds before the expiry, `speed` times as fast as
+ * on the wall.
+ *
+ * @returns {Promise<{ startedAt: number }>} wall clock of the start
+ */
+async function useBeforeExpiry({ fromS, toS, speed }) {
+  const startedAt = Date.now();
+  const due = clients.map((client) => ({ client, at: Math.random() * 10_000 })).sort((a, b) => a.at - b.at);
+  for (let round = 0; round * 10 < fromS - toS; round += 1) {
+    for (const { client, at } of due) {
+      const wanted = startedAt + (round * 10_000 + at) / speed;
+      // Uses that fall into one millisecond go together.
+      while (Date.now() < wanted) await pause(1);
+      now = expiresAt - fromS * 1000 + (Date.now() - startedAt) * speed;
+      await client.accessToken();
+    }
+  }
+  return { startedAt };
+}
+
+/** All grants have expired, as after a night, and all are used in one moment. */
+async function useAllAtOnce() {
+  now += 2 * LIFETIME_MS;
+  const since = performance.now();
+  const results = await Promise.allSettled(clients.map((client) => client.accessToken()));
+  return {
+    durationMs: performance.now() - since,
+    failures: results.filter(({ status }) => status === 'rejected').length,
+  };
+}

@@ -1,0 +1,59 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { startChild } from '../lib/child.mjs';
+import { onStage } from '../lib/stage.mjs';
+
+const COUNTS = [10, 100, 1_000, 10_000];
+const TOKEN_DELAY_MS = 20;
+
+/** Refreshes ahead start from 360 to 300 seconds before the expiry. */
+const FROM_S = 370;
+const TO_S = 280;
+const SPEED = 10;
+
+/** So many grants that expire in the same second: what the token endpoint sees of it. */
+export async function expiries({ quick }) {
+  const rows = [];
+  for (const grants of quick ? COUNTS.slice(0, 3) : COUNTS) rows.push(await expire(grants));
+  return { title: 'Grants that expire in the same second', tokenDelayMs: TOKEN_DELAY_MS, rows };
+}
+
+function expire(grants) {
+  return onStage(async (stage) => {
+    const service = await stage.service();
+    await service.ask('seed', grants);
+    const process = await stage.keep(startChild('clients/expiring.mjs', { service: service.ready, grants }));
+    // In time that goes faster, the answer has to come faster too.
+    await service.ask('delay', TOKEN_DELAY_MS / SPEED);
+    const { startedAt } = await process.ask('useBeforeExpiry', { fromS: FROM_S, toS: TO_S, speed: SPEED });
+    await pause(500);
+    const ahead = await service.ask('stats');
+    await service.ask('delay', TOKEN_DELAY_MS);
+    const { durationMs, failures } = await process.ask('useAllAtOnce');
+    const atOnce = await service.ask('stats');
+    return {
+      grants,
+      ahead: {
+        refreshed: ahead.refreshed,
+        mostPerSecond: mostPerSecond(ahead.times, startedAt),
+        mostAtOnce: ahead.mostAtOnce,
+      },
+      expired: {
+        refreshed: atOnce.refreshed,
+        refused: atOnce.refused,
+        mostAtOnce: atOnce.mostAtOnce,
+        durationMs,
+        failures,
+      },
+    };
+  });
+}
+
+/** Most refreshes in one second of the time that the grants live in. */
+function mostPerSecond(times, startedAt) {
+  const counts = new Map();
+  for (const time of times) {
+    const second = Math.floor(((time - startedAt) * SPEED) / 1000);
+    counts.set(second, (counts.get(second) ?? 0) + 1);
+  }
+  return Math.max(0, ...counts.values());
+}

@@ -1,0 +1,76 @@
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { installedSize } from '../lib/installed-size.mjs';
+import { ratios, summary } from '../lib/statistics.mjs';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const bench = fileURLToPath(new URL('../', import.meta.url));
+
+const CONTESTANTS = [
+  { name: 'passport-oauth2', specifier: 'passport-oauth2', folder: `${root}node_modules/passport-oauth2` },
+  { name: 'passport-oauth2, once more', specifier: 'passport-oauth2' },
+  { name: 'passport-oauth-app', specifier: `${root}dist/index.js`, folder: root.slice(0, -1), isPublished },
+  {
+    name: 'express-openid-connect',
+    specifier: 'express-openid-connect',
+    folder: `${bench}node_modules/express-openid-connect`,
+  },
+  { name: 'undici', specifier: 'undici' },
+  { name: 'axios', specifier: 'axios', folder: `${bench}node_modules/axios` },
+  {
+    name: 'official SDK',
+    specifier: '@crowdin/crowdin-api-client',
+    folder: `${bench}node_modules/@crowdin/crowdin-api-client`,
+  },
+];
+
+/** The main entry imported in a fresh process: what comes on top of Node itself. And what is installed for it. */
+export function imports({ quick }) {
+  const times = quick ? 9 : 31;
+  const samples = CONTESTANTS.map(() => []);
+  for (let time = 0; time <= times; time += 1) {
+    for (const [index, { specifier }] of CONTESTANTS.entries()) {
+      const sample = importOnce(specifier);
+      // The first one filled the file cache.
+      if (time > 0) samples[index].push(sample);
+    }
+  }
+  const base = samples[0].map(({ ms }) => ms);
+  const rows = CONTESTANTS.map(({ name, folder, isPublished: filter }, index) => ({
+    name,
+    ms: summary(samples[index].map(({ ms }) => ms)),
+    cpuMs: summary(samples[index].map(({ cpuMs }) => cpuMs)),
+    ratio: ratios(
+      samples[index].map(({ ms }) => ms),
+      base,
+    ),
+    ...(folder === undefined ? {} : { installed: installedSize(folder, filter) }),
+  }));
+  return { title: 'Import of the main entry in a fresh process', rows };
+}
+
+const SCRIPT = `
+const cpu = process.cpuUsage();
+const start = performance.now();
+await import(process.argv[1]);
+const ms = performance.now() - start;
+const { user, system } = process.cpuUsage(cpu);
+process.stdout.write(JSON.stringify({ ms, cpuMs: (user + system) / 1000 }));
+process.exit();
+`;
+
+function importOnce(specifier) {
+  const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', SCRIPT, specifier], {
+    cwd: bench,
+    encoding: 'utf8',
+  });
+  if (stdout === '') throw new Error(`${specifier} could not be imported\n${stderr}`);
+  return JSON.parse(stdout);
+}
+
+/** What `files` of package.json names, and what npm adds to it. */
+function isPublished(file) {
+  return (
+    /^(?:dist|src)\//.test(file) || /^docs\/[^/]+\.md$/.test(file) || /^(?:package\.json|[A-Z]+(?:\.md)?)$/.test(file)
+  );
+}
