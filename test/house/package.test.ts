@@ -118,8 +118,23 @@ describe('package.json', () => {
   it('is locked without the address of any registry, so that every one can serve it', () => {
     expect(readFileSync(join(repository, 'package-lock.json'), 'utf8')).not.toContain('"resolved"');
   });
+
+  it('is locked for every platform: npm ci refuses a lock file that lacks what it names', () => {
+    const { packages } = JSON.parse(readFileSync(join(repository, 'package-lock.json'), 'utf8')) as Lock;
+    const missing = Object.entries(packages).flatMap(([place, locked]) =>
+      Object.keys(locked?.optionalDependencies ?? {}).filter(
+        (name) => !(`${place}/node_modules/${name}` in packages) && !(`node_modules/${name}` in packages),
+      ),
+    );
+    expect(missing).toEqual([]);
+  });
 });
 
 interface Lock {
-  readonly packages: Readonly<Record<string, { readonly engines?: { readonly node?: string } } | undefined>>;
+  readonly packages: Readonly<Record<string, LockedPackage | undefined>>;
+}
+
+interface LockedPackage {
+  readonly engines?: { readonly node?: string };
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
