@@ -1,0 +1,44 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { availableParallelism, cpus, release, totalmem, type } from 'node:os';
+
+const require = createRequire(import.meta.url);
+
+const PACKAGES = [
+  'undici',
+  'express',
+  'express-session',
+  'passport',
+  'passport-oauth2',
+  'express-openid-connect',
+  'axios',
+  '@crowdin/crowdin-api-client',
+];
+
+/** What was measured on, and with which versions. */
+export function machine() {
+  return {
+    cpu: cpus()[0]?.model ?? 'unknown',
+    cores: availableParallelism(),
+    memoryGiB: Math.round(totalmem() / 2 ** 30),
+    system: `${type()} ${release().split('-')[0]}`,
+    node: process.version,
+    redis: /v=([\d.]+)/.exec(execFileSync('redis-server', ['--version'], { encoding: 'utf8' }))?.[1],
+    packages: Object.fromEntries(PACKAGES.map((name) => [name, versionOf(name)])),
+  };
+}
+
+function versionOf(name) {
+  const folder = require.resolve.paths(name)?.find((path) => readable(`${path}/${name}/package.json`));
+  return JSON.parse(readFileSync(`${folder}/${name}/package.json`, 'utf8')).version;
+}
+
+function readable(path) {
+  try {
+    readFileSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,78 @@
+const WIDTH = 760;
+const LABEL_WIDTH = 250;
+const BAR_HEIGHT = 18;
+const ROW_HEIGHT = 24;
+const TITLE_HEIGHT = 34;
+const BAR_ROOM = WIDTH - LABEL_WIDTH - 70;
+const OURS = /^passport-oauth-app/;
+
+/** The panels of the plot: which figure of which scenario, with the longest bar first in its own scale. */
+const PANELS = [
+  {
+    scenario: 'overhead',
+    title: 'Logged-in request, no API call: throughput against bare Express (1.00)',
+    value: (row) => row.throughputRatio.median,
+  },
+  {
+    scenario: 'api-loop',
+    title: 'Loop of API calls: throughput against undici.request (1.00)',
+    value: (row) => row.throughputRatio.median,
+  },
+  {
+    scenario: 'application',
+    title: 'GET /projects: throughput against passport-oauth2 by hand (1.00)',
+    value: (row) => row.throughputRatio.median,
+  },
+  {
+    scenario: 'logins',
+    title: 'Whole logins: throughput against passport-oauth2 by hand (1.00)',
+    value: (row) => row.throughputRatio.median,
+  },
+  {
+    scenario: 'stampede',
+    title: '200 requests with an expired token: requests that failed',
+    value: (row) => row.failures.median,
+  },
+];
+
+/** Bars of the main figures, as SVG that reads on light and on dark ground. */
+export function plot(scenarios) {
+  const panels = PANELS.filter(({ scenario }) => scenarios[scenario] !== undefined);
+  let top = 8;
+  const drawn = panels.map((panel) => {
+    const rows = scenarios[panel.scenario].rows.map((row) => ({ name: row.name, value: panel.value(row) }));
+    const svg = drawPanel(panel.title, rows, top);
+    top += TITLE_HEIGHT + rows.length * ROW_HEIGHT + 12;
+    return svg;
+  });
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${top}" role="img" aria-label="Main figures of the benchmark">
+<style>
+text { font: 13px system-ui, sans-serif; fill: #24292f }
+.title { font-weight: 600 }
+.bar { fill: #8c959f }
+.ours { fill: #0969da }
+@media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .bar { fill: #6e7681 } .ours { fill: #58a6ff } }
+</style>
+${drawn.join('\n')}
+</svg>
+`;
+}
+
+function drawPanel(title, rows, top) {
+  const most = Math.max(...rows.map(({ value }) => value));
+  const bars = rows.map(({ name, value }, index) => {
+    const y = top + TITLE_HEIGHT + index * ROW_HEIGHT;
+    const width = Math.max(1, (value / most) * BAR_ROOM);
+    const kind = OURS.test(name) ? 'bar ours' : 'bar';
+    return [
+      `<text x="${LABEL_WIDTH - 8}" y="${y + 14}" text-anchor="end">${escaped(name)}</text>`,
+      `<rect class="${kind}" x="${LABEL_WIDTH}" y="${y}" width="${width.toFixed(1)}" height="${BAR_HEIGHT}" rx="2"/>`,
+      `<text x="${(LABEL_WIDTH + width + 6).toFixed(1)}" y="${y + 14}">${Number.isInteger(value) ? value : value.toFixed(2)}</text>`,
+    ].join('\n');
+  });
+  return [`<text class="title" x="8" y="${top + 20}">${escaped(title)}</text>`, ...bars].join('\n');
+}
+
+function escaped(text) {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+}
