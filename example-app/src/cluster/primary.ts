@@ -1,0 +1,92 @@
+import cluster, { type Worker } from 'node:cluster';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { Emulator } from 'passport-oauth-app/emulator';
+import { startService, strategyOptionsFor } from '../emulated-service.js';
+import { Scribe } from '../panel/scribe.js';
+import { ServiceLog } from '../panel/service-log.js';
+import { closeServer, listen } from '../server.js';
+import { type ServerSettings, SettingsError } from '../settings.js';
+import type { Setup, ToPrimary, ToWorker } from './messages.js';
+import { openRedis, type Redis } from './redis.js';
+
+/** The running processes. */
+export interface Primary {
+  /** To be opened in a browser. */
+  readonly url: string;
+  /** Of the processes that answer. */
+  readonly pids: readonly number[];
+  close(): Promise<void>;
+}
+
+const count = 2;
+
+/** Starts Redis, the emulated service, and the processes that answer. @throws {SettingsError} if it cannot */
+export async function startPrimary(settings: ServerSettings, redisUrl: string | undefined): Promise<Primary> {
+  const port = await usablePort(settings.port);
+  const redis = await openRedis(redisUrl);
+  try {
+    return await startWorkers(redis, port, settings.sessionSecret);
+  } catch (error) {
+    await redis.close();
+    throw error;
+  }
+}
+
+async function startWorkers(redis: Redis, port: number, sessionSecret: string): Promise<Primary> {
+  const log = new ServiceLog();
+  const service = await startService({ appPort: port, log });
+  const setup = { port, redisUrl: redis.url, sessionSecret, strategyOptions: strategyOptionsFor(service) };
+  const workers = Array.from({ length: count }, () => cluster.fork());
+  const scribe = new Scribe(log);
+  for (const worker of workers) serve(worker, workers, service, scribe);
+  await Promise.all(workers.map((worker) => begin(worker, setup)));
+  const close = async () => {
+    await Promise.all(workers.map(end));
+    await service.close();
+    await redis.close();
+  };
+  return { url: `http://localhost:${port}`, pids: workers.map(({ process }) => process.pid ?? 0), close };
+}
+
+function begin(worker: Worker, setup: Setup): Promise<void> {
+  return new Promise((resolve, reject) => {
+    worker.once('exit', () => reject(new SettingsError('A process ended as soon as it was started.')));
+    worker.on('message', ({ kind }: ToPrimary) => {
+      if (kind === 'hello') tell(worker, { kind: 'setup', setup });
+      if (kind === 'ready') resolve();
+    });
+  });
+}
+
+/** Does what a worker asks for, and tells all of them what happened in one of them. */
+function serve(worker: Worker, workers: readonly Worker[], service: Emulator, scribe: Scribe): void {
+  worker.on('message', (message: ToPrimary) => {
+    if (message.kind === 'expire') {
+      service.expireAccessTokens();
+      tell(worker, { kind: 'expired' });
+    }
+    if (message.kind === 'happening') {
+      const entry = scribe.write(message.happening);
+      if (entry) for (const each of workers) tell(each, { kind: 'entry', entry });
+    }
+  });
+}
+
+function tell(worker: Worker, message: ToWorker): void {
+  if (worker.isConnected()) worker.send(message);
+}
+
+async function end(worker: Worker): Promise<void> {
+  if (worker.isDead()) return;
+  tell(worker, { kind: 'end' });
+  await once(worker, 'exit');
+}
+
+/** The port that the workers will share. @throws {SettingsError} if it is taken */
+async function usablePort(port: number | undefined): Promise<number> {
+  const server = createServer();
+  const usable = await listen(server, port, '127.0.0.1');
+  await closeServer(server);
+  return usable;
+}
