@@ -5,6 +5,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Chromium, hasChromium, startChromium, type Visit } from '../support/chromium.js';
 import { type Application, startApplication } from './application.js';
+import { takePictures } from './screenshots.js';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const phone = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
@@ -173,6 +174,10 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
     }
     expect(visit.problems.splice(0).join()).toContain('404');
   });
+
+  if (process.env.SCREENSHOTS === '1') {
+    it('has its pictures taken', () => takePictures(chromium, application.url));
+  }
 
   it('works without scripts', async () => {
     await visit.close();

@@ -7,9 +7,11 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { realService, serverSettings } from '../../example-app/src/settings.js';
+import { Browser } from '../support/browser.js';
+import { hasRedis } from '../support/redis-server.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const main = fileURLToPath(new URL('../../example-app/dist/main.js', import.meta.url));
+const script = (name: string) => fileURLToPath(new URL(`../../example-app/dist/${name}.js`, import.meta.url));
 
 const real = {
   AUTH_URL: 'https://accounts.example.com',
@@ -32,18 +34,18 @@ beforeAll(async () => {
 
 function start(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const { PATH = '' } = process.env;
-  return spawn(process.execPath, [main, ...args], { env: { PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  return spawn(process.execPath, args, { env: { PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
 async function run(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const child = start(args, env);
+  const child = start([script('main'), ...args], env);
   const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
   return { out, err, code };
 }
 
 /** Starts the application, and resolves when it has printed its address. */
-async function started(env: Readonly<Record<string, string>>) {
-  const child = start([], env);
+async function started(env: Readonly<Record<string, string>>, name = 'main') {
+  const child = start([script(name)], env);
   const errors = text(child.stderr);
   for await (const line of createInterface({ input: child.stdout })) {
     const [, url] = /Open (http\S+)$/.exec(line) ?? [];
@@ -117,6 +119,46 @@ describe('npm start', () => {
     expect(err).not.toMatch(/\n\s+at /);
   });
 });
+
+describe.skipIf(!hasRedis())('npm run start:cluster', () => {
+  it('answers from two processes, which refresh a token once between them', async () => {
+    const { child, url } = await started({ PORT: '0' }, 'cluster');
+    const browser = new Browser();
+    const { headers } = await browser.visit(`${url}/login`);
+    await browser.settle(await browser.visit(await approved(headers.get('location') ?? '')));
+    const call = async () => (await browser.visit(`${url}/panel/call`)).json().pid;
+    const before = await Promise.all(Array.from({ length: 12 }, call));
+    expect(new Set(before).size).toBe(2);
+
+    await browser.visit(`${url}/panel/expire`, { method: 'POST' });
+    const after = await Promise.all(Array.from({ length: 12 }, call));
+    expect(new Set(after)).toEqual(new Set(before));
+
+    const cookie = [...browser.cookies(url)].map((pair) => pair.join('=')).join('; ');
+    const panel = await fetch(`${url}/panel/events`, { headers: { cookie } });
+    child.kill('SIGINT');
+    const heard = await panel.text();
+    expect(heard.match(/Token refreshed/g)).toHaveLength(1);
+    expect(await once(child, 'exit')).toEqual([0, null]);
+  });
+
+  it('says what to install where there is no Redis', async () => {
+    const child = start([script('cluster')], { PORT: '0', PATH: '/nowhere' });
+    const [err, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
+    expect(code).toBe(1);
+    expect(err).toContain('redis-server is not installed');
+  });
+});
+
+/** Approves an authorization request at a service that runs elsewhere. @returns The callback. */
+async function approved(authorize: string): Promise<string> {
+  const { origin, pathname, search } = new URL(authorize);
+  const body = new URLSearchParams(search);
+  body.set('user', '2');
+  body.set('decision', 'approve');
+  const answer = await fetch(origin + pathname, { method: 'POST', body, redirect: 'manual' });
+  return answer.headers.get('location') ?? '';
+}
 
 describe('the settings', () => {
   it('want the emulated service where the environment names none', () => {

@@ -57,6 +57,18 @@ describe('the panel', () => {
     expect(heard).toContain('grant_type=refresh_token');
   });
 
+  it('keeps the token of a page that is watched fresh, ahead of its expiry', async () => {
+    await application.close();
+    let movedMs = 0;
+    application = await startApplication({ clock: () => Date.now() + movedMs, tokenLifetime: 7200 });
+    await application.logIn(browser);
+    const heard = await listenUntil(browser, /"refreshes":"once"/, async () => {
+      movedMs = 7100 * 1000;
+    });
+    expect(heard).toContain('ahead of its expiry');
+    expect(application.tokenRequests()).toBe(2);
+  });
+
   it('tells of each API call, with the host that it went to', async () => {
     await application.logIn(browser, '2');
     const heard = await listenUntil(browser, /GET \/projects/, async () => {

@@ -27,7 +27,9 @@ export async function work(): Promise<void> {
 async function serve({ port, redisUrl, sessionSecret, strategyOptions }: Setup): Promise<() => Promise<void>> {
   const redis = await createClient({ url: redisUrl }).on('error', console.error).connect();
   const tokenStore = redisTokenStore(redis);
-  const strategy = createStrategy({ ...strategyOptions, tokenStore, encryptionKeys: sessionSecret });
+  // The cache is short, so that the panel soon shows the token that the other process has got.
+  const cache = { ttl: 1 };
+  const strategy = createStrategy({ ...strategyOptions, tokenStore, cache, encryptionKeys: sessionSecret });
   const panel = new Panel({ journal: sharedJournal(), expireTokens });
   const sessionStore = new RedisStore({ client: redis });
   const server = createServer(createApp({ strategy, sessionSecret, sessionStore, secure: false, panel }));
