@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import express, { type Application, type NextFunction, type Request, type Response } from 'express';
 import session, { type Store } from 'express-session';
 import passport from 'passport';
@@ -60,7 +61,7 @@ export function createApp({ strategy, sessionSecret, sessionStore, secure, panel
   app.disable('x-powered-by');
   if (secure) app.set('trust proxy', 1);
   app.use(securityHeaders, sameOriginPosts);
-  app.use(express.static(new URL('../public/', import.meta.url).pathname));
+  app.use(express.static(fileURLToPath(new URL('../public/', import.meta.url))));
   app.use(
     session({
       name: 'example.sid',
