@@ -103,17 +103,16 @@ export class GrantKeeper {
   async put(grantId: string, tokens: TokenSet): Promise<void> {
     const id = this.#storeId(grantId);
     this.#forget(id);
-    await this.#repository.create(id, newGrant(tokens, this.#options.clock()));
-    // What began while the store was still at it had the former grant in hand.
-    this.#forget(id);
+    const grant = newGrant(tokens, this.#options.clock());
+    // What began while the store was still at it may have the former grant in hand; what begins afterwards has the new one.
+    await this.#repository.create(id, grant, () => this.#forget(id, grant));
   }
 
   /** Deletes the grant. A refresh that is under way does not bring it back. @throws TokenStoreError if it could not be deleted */
   async remove(grantId: string): Promise<void> {
     const id = this.#storeId(grantId);
     this.#forget(id);
-    await this.#repository.remove(id);
-    this.#forget(id);
+    await this.#repository.remove(id, () => this.#forget(id));
   }
 
   /** Resolves when all refreshes and saves that are under way have ended, or have had their time. Calls after the first one join it. */
@@ -159,8 +158,8 @@ export class GrantKeeper {
     return freshness(grant, this.#options.clock(), this.#options.window, id);
   }
 
-  #forget(id: string): void {
-    this.#refresher.forget(id);
+  #forget(id: string, successor?: Grant): void {
+    this.#refresher.forget(id, successor);
     this.#coolDowns.clear(id);
   }
 

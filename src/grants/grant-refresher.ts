@@ -31,6 +31,8 @@ interface Flight {
   readonly id: string;
   /** What the callers hold. */
   readonly seen: Grant;
+  /** What is shown to the service. */
+  current?: Grant;
   /** A login or logout came in between: the result is not to be kept in memory. */
   overtaken: boolean;
 }
@@ -86,10 +88,10 @@ export class GrantRefresher {
     return result;
   }
 
-  /** Forgets what is known of a grant that a login replaces or a logout deletes. */
-  forget(id: string): void {
+  /** Forgets what is known of a grant that a login replaces or a logout deletes. @param successor Of the login: a refresh of that one goes on */
+  forget(id: string, successor?: Grant): void {
     const flight = this.#flights.get(id);
-    if (flight) flight.overtaken = true;
+    if (flight && !(successor && flight.current?.version === successor.version)) flight.overtaken = true;
     this.#unsaved.drop(id);
     this.#outages.forget(id);
   }
@@ -161,6 +163,7 @@ export class GrantRefresher {
 
   /** The grant after `grant`; `undefined` if the service refused it, and the store has another one by now. */
   async #exchange(flight: Flight, grant: Grant): Promise<Refreshed | undefined> {
+    flight.current = grant;
     const tokens = await this.#ask(flight, grant);
     if (tokens === undefined) return await this.#giveUp(flight, grant, 'refused');
     if (isOtherSubject(grant, tokens)) return await this.#giveUp(flight, grant, 'other-subject');

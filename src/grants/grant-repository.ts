@@ -86,10 +86,11 @@ export class GrantRepository {
     return this.#startRead(id, READ_LIMIT_MS);
   }
 
-  /** Keeps the grant of a login, in place of whatever was there. */
-  create(id: string, grant: Grant): Promise<void> {
+  /** Keeps the grant of a login, in place of whatever was there. @param whenSaved Called before anybody in this process can see it. */
+  create(id: string, grant: Grant, whenSaved: () => void = nothing): Promise<void> {
     return this.#write(id, SAVE_LIMIT_MS, async (store) => {
       await store.set(id, await this.#options.records.write(id, grant));
+      whenSaved();
       this.#seen(id, grant);
     });
   }
@@ -105,10 +106,13 @@ export class GrantRepository {
     });
   }
 
-  /** Removes the grant. */
-  remove(id: string): Promise<void> {
+  /** Removes the grant. @param whenRemoved Called before anything else is done with the id. */
+  remove(id: string, whenRemoved: () => void = nothing): Promise<void> {
     this.#forget(id);
-    return this.#write(id, READ_LIMIT_MS, (store) => this.#delete(store, id));
+    return this.#write(id, READ_LIMIT_MS, async (store) => {
+      await this.#delete(store, id);
+      whenRemoved();
+    });
   }
 
   /** Removes the grant if the store has it with the very same tokens; false if it has another one. */
@@ -134,7 +138,7 @@ export class GrantRepository {
 
   /** Resolves when all writes that are under way have settled, or have had their time. */
   async drain(): Promise<void> {
-    await within(this.#writes.drain(), SAVE_LIMIT_MS, () => this.#store.late('write')).catch(() => {});
+    await within(this.#writes.drain(), SAVE_LIMIT_MS, () => this.#store.late('write')).catch(nothing);
   }
 
   #startRead(id: string, limitMs: number): Promise<Grant | undefined> {
@@ -179,6 +183,8 @@ export class GrantRepository {
     this.#options.cache?.delete(id);
   }
 }
+
+function nothing(): void {}
 
 /** True once the store has `record`, in place of one of the versions; false if it has another one or none. */
 async function compareAndSet(

@@ -85,6 +85,22 @@ it('that a login has overtaken is not joined by those who hold the new grant', a
   expect(sent()).toEqual(['refresh-old', 'refresh-login']);
 });
 
+it.each([
+  ['a login has put another grant in place', false],
+  ['it is the grant of that login that is being refreshed', true],
+])('whose save fails keeps its pair or not, where %s meanwhile', async (_what, isSuccessor) => {
+  server.next((socket, request) => {
+    parts.refresher.forget('id', isSuccessor ? old : grantOf('login'));
+    store.fail('update');
+    answer('new')(socket, request);
+  });
+  const grant = await parts.refresher.refresh('id', old, 'expired');
+  expect(grant.accessToken).toBe(isSuccessor ? 'access-new' : 'access-old');
+  expect(parts.told).toEqual([{ outcome: isSuccessor ? 'unsaved' : 'discarded' }]);
+  expect(parts.refresher.sizes.unsaved).toBe(isSuccessor ? 1 : 0);
+  parts.refresher.forget('id');
+});
+
 describe('a service that fails', () => {
   it('is left alone for a moment, without an event for each who asks meanwhile', async () => {
     server.next(reset());

@@ -84,8 +84,8 @@ describe.each(stores)('processes that share %s', (_name, isInstalled, start) => 
       await lost;
       const answers = (await Promise.all(others.map((worker) => ask(worker, 10)))).flat();
       expect(answers.every(({ status }) => status === 401)).toBe(true);
-      // One refusal, and no loop.
-      expect(fleet.tokenRequests()).toBe(2);
+      // One refusal for each that asked, at the most, and no loop.
+      expect(fleet.tokenRequests()).toBeLessThanOrEqual(1 + others.length);
       expect(await store.tokenStore.get('oauth-app+1')).toBeUndefined();
       for (const worker of others) expect((await worker.ask('2')).status).toBe(200);
     },
