@@ -56,12 +56,17 @@ export function asOrganizationDomain(value: unknown): string | undefined {
   if (value === undefined || value === null || value === '') return undefined;
   // Lower-casing maps the Kelvin sign to "k": only ASCII is let through to it.
   const label = typeof value === 'string' && /^[\x21-\x7e]{1,63}$/.test(value) ? value.toLowerCase() : '';
-  if (DNS_LABEL.test(label)) return label;
+  if (DNS_LABEL.test(label) && isHostLabel(label)) return label;
   throw new TokenResponseError(
     'The access token names an organization domain that is no DNS label (letters, digits and inner hyphens, at most 63). ' +
       'Nothing was sent. If the domain stands in another claim, set the option organizationDomain.',
     { code: 'ERR_ORGANIZATION_DOMAIN' },
   );
+}
+
+/** Not every `xn--` label stands for a name (RFC 5891, 4.4), and no URL can be made of those that do not. */
+function isHostLabel(label: string): boolean {
+  return !label.startsWith('xn--') || URL.canParse(`https://${label}.invalid`);
 }
 
 function callReader(claims: Claims, read: OrganizationDomainReader): unknown {

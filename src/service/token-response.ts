@@ -107,6 +107,8 @@ function refusal(status: number, body: Readonly<Record<string, unknown>>, secret
 /** The service's `error` if it is an identifier, as all registered ones are: a text of any other form may quote anything. */
 function identifier(value: unknown, secrets: readonly string[]): string {
   if (typeof value !== 'string' || !/^[a-z][a-z0-9_.-]{0,63}$/i.test(value)) return 'unrecognized_error';
+  // No identifier has a word that long: it is a token, if none that was sent.
+  if (/[a-z0-9]{25}/i.test(value)) return 'unrecognized_error';
   return secrets.some((secret) => secret !== '' && value.includes(secret)) ? 'unrecognized_error' : value;
 }
 

@@ -1,0 +1,40 @@
+import fc from 'fast-check';
+import { afterAll, expect, it } from 'vitest';
+import { hasCallbackParameters, readCallbackQuery } from '../../src/login/callback-query.js';
+import { holds } from './fuzz.js';
+import { arePrototypesUntouched, hostileText } from './hostile.js';
+
+afterAll(() => expect(arePrototypesUntouched()).toBe(true));
+
+const name = fc.oneof(
+  fc.constantFrom('code', 'state', 'error', 'error_description', 'code[]', 'state[x]'),
+  hostileText,
+);
+const value = fc.oneof(fc.constantFrom('abc', 'access_denied', 'A'.repeat(43)), hostileText);
+const encode = (text: string) => encodeURIComponent(text.toWellFormed());
+const query = fc
+  .array(fc.tuple(name, value, fc.boolean()), { maxLength: 6 })
+  .map((pairs) =>
+    pairs.map(([left, right, raw]) => (raw ? `${left}=${right}` : `${encode(left)}=${encode(right)}`)).join('&'),
+  );
+
+it('a callback query of whatever form is read without an error, into visible ASCII of bounded length or not at all', async () => {
+  await holds(
+    'callback queries',
+    0.2,
+    fc.property(fc.constantFrom('/callback?', '?', '//?', ''), query, (path, text) => {
+      const url = path + text;
+      const read = readCallbackQuery(url);
+      if (read.kind === 'malformed') return;
+      const said = read.kind === 'code' ? read.code : read.error;
+      for (const part of [said, read.state ?? 'none']) {
+        if (!/^[\x20-\x7e]{1,4096}$/.test(part)) throw new Error('a value that is not visible ASCII came through');
+      }
+      if (!hasCallbackParameters(url)) throw new Error('a callback was read where none was seen');
+      const given = new URLSearchParams(url.slice(url.indexOf('?') + 1));
+      for (const key of ['code', 'state', 'error']) {
+        if (given.getAll(key).length > 1) throw new Error('a repeated parameter came through');
+      }
+    }),
+  );
+});

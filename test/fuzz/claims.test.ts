@@ -1,0 +1,65 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { BaseUrls } from '../../src/api/base-url.js';
+import { TokenResponseError } from '../../src/index.js';
+import { asOrganizationDomain, organizationDomainOf, readClaims, subjectOf } from '../../src/service/claims.js';
+import { holds } from './fuzz.js';
+import { arePrototypesUntouched, base64url, hostileJson, hostileText } from './hostile.js';
+
+const readDomain = (claims: Readonly<Record<string, unknown>>) => claims.domain;
+const label = fc.oneof(
+  hostileText,
+  fc.anything(),
+  fc.stringMatching(/^[a-z0-9-]{1,70}$/),
+  fc.stringMatching(/^xn--[a-z0-9-]{0,20}$/),
+);
+const bases = new BaseUrls('https://api.example.com', 'https://{domain}.api.example.com/x');
+
+/** The domain, or `undefined` for one that was refused as it should be. */
+function domainOf(find: () => string | undefined): string | undefined {
+  try {
+    return find();
+  } catch (error) {
+    if (error instanceof TokenResponseError && error.code === 'ERR_ORGANIZATION_DOMAIN') return undefined;
+    throw error;
+  }
+}
+
+it('a domain that is let through leads to a host right below the one of the template, whatever it was', async () => {
+  await holds(
+    'organization domains',
+    0.1,
+    fc.property(label, (value) => {
+      const domain = domainOf(() => asOrganizationDomain(value));
+      if (domain === undefined) return;
+      const { origin, url, prefix } = bases.of(domain);
+      if (origin !== `https://${domain}.api.example.com` || url !== `${origin}/x/api/v2` || prefix !== '/x/api/v2') {
+        throw new Error('another host');
+      }
+      if (!/^[a-z0-9-]{1,63}$/.test(domain)) throw new Error('no label');
+    }),
+  );
+});
+
+it('a token of whatever form is read without an error, into claims or none', async () => {
+  const payload = hostileJson(['sub', 'domain', 'exp', 'iat', 'aud']);
+  const part = fc.oneof(
+    hostileText,
+    hostileText.map(base64url),
+    payload.map((value) => base64url(JSON.stringify(value) ?? '')),
+  );
+  const token = fc.array(part, { minLength: 1, maxLength: 5 }).map((parts) => parts.join('.'));
+  const signed = payload.map((value) => `${base64url('{"alg":"none"}')}.${base64url(JSON.stringify(value) ?? '')}.x`);
+  await holds(
+    'access tokens and their claims',
+    0.1,
+    fc.property(fc.oneof(token, signed), (text) => {
+      const claims = readClaims(text);
+      const subject = subjectOf(claims);
+      if (subject !== undefined && subject === '') throw new Error('an empty subject');
+      domainOf(() => organizationDomainOf(claims, readDomain));
+      JSON.stringify(claims);
+    }),
+  );
+  expect(arePrototypesUntouched()).toBe(true);
+});

@@ -1,0 +1,61 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { ConfigurationError, Strategy, type StrategyOptions } from '../../src/index.js';
+import { shownOf } from '../security/shown.js';
+import { holds } from './fuzz.js';
+import { arePrototypesUntouched, asOwnProperties, hostileText } from './hostile.js';
+
+const SECRET = 'canary-of-the-client-secret';
+const GOOD: StrategyOptions = {
+  authUrl: 'https://accounts.example.com',
+  baseUrl: 'https://api.example.com',
+  clientID: 'id',
+  clientSecret: SECRET,
+  callbackURL: '/callback',
+  scope: 'tm',
+};
+const names = [
+  ...['authUrl', 'baseUrl', 'enterpriseBaseUrl', 'clientID', 'clientSecret', 'callbackURL', 'scope', 'name', 'pkce'],
+  ...['organizationDomain', 'userProfile', 'passReqToCallback', 'tokenStore', 'grantId', 'encryptionKeys', 'refresh'],
+  ...['cache', 'concurrency', 'timeout', 'dispatcher', 'clock', '__proto__', 'constructor', 'clientsecret'],
+];
+const url = fc
+  .tuple(fc.constantFrom('https://', 'http://', 'http://localhost', 'https://{domain}.'), hostileText)
+  .map((parts) => parts.join(''));
+const value = fc.oneof(
+  url,
+  hostileText,
+  fc.anything(),
+  fc.constantFrom('https://{domain}.api.example.com', 0, 1, -1, 2 ** 31),
+);
+const changes = fc.array(fc.tuple(fc.constantFrom(...names), value), { maxLength: 4 });
+
+/** The strategy, or `undefined` for options that were refused as they should be. */
+function strategyOf(options: unknown): Strategy | undefined {
+  try {
+    return new Strategy(options as StrategyOptions);
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    if (shownOf(error).includes(SECRET)) throw new Error('the error shows the secret');
+    return undefined;
+  }
+}
+
+it('options of whatever kind make a strategy that shows no secret, or a ConfigurationError that does not either', async () => {
+  await holds(
+    'option objects',
+    0.02,
+    fc.property(changes, (entries) => {
+      const strategy = strategyOf(asOwnProperties([...Object.entries(GOOD), ...entries]));
+      if (strategy && !entries.some(([name]) => name === 'clientSecret') && shownOf(strategy).includes(SECRET)) {
+        throw new Error('the strategy shows the secret');
+      }
+    }),
+  );
+  await holds(
+    'options that are no objects',
+    0.01,
+    fc.property(fc.anything(), (options) => void strategyOf(options)),
+  );
+  expect(arePrototypesUntouched()).toBe(true);
+});

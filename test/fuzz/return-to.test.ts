@@ -1,0 +1,34 @@
+import fc from 'fast-check';
+import { it } from 'vitest';
+import { safeReturnTo } from '../../src/login/return-to.js';
+import { holds } from './fuzz.js';
+import { hostileText } from './hostile.js';
+
+const BASES = ['https://app.example/login', 'http://localhost:3000/a/b?c#d'].map((base) => new URL(base));
+
+it('a page to return to stays on the origin, whatever it is, and is the same when it is made safe twice', async () => {
+  const value = fc.oneof(
+    {
+      arbitrary: fc
+        .tuple(fc.constantFrom('', '/', '/a/', '/a/..', '/./', '/%2e%2e/'), hostileText)
+        .map((parts) => parts.join('')),
+      weight: 20,
+    },
+    { arbitrary: fc.anything(), weight: 1 },
+  );
+  await holds(
+    'pages to return to',
+    0.15,
+    fc.property(value, (given) => {
+      const path = safeReturnTo(given);
+      if (!/^\/(?![/\\])[\x21-\x7e]*$/.test(path) || path.length > 2048) throw new Error('no path of this origin');
+      for (const base of BASES) {
+        if (new URL(path, base).origin !== base.origin) throw new Error('another origin');
+      }
+      // A filter on the way, or the browser's own clean-up, may strike out tabs and line breaks, or turn backslashes round.
+      const cleaned = path.replaceAll(/[\t\r\n]/g, '').replaceAll('\\', '/');
+      if (new URL(cleaned, BASES[0]).origin !== BASES[0]?.origin) throw new Error('another origin once it is cleaned');
+      if (safeReturnTo(path) !== path) throw new Error('not stable');
+    }),
+  );
+});

@@ -1,0 +1,78 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { GrantRecords } from '../../src/grants/grant-record.js';
+import { TokenResponseError } from '../../src/index.js';
+import { Secret } from '../../src/secret.js';
+import { grantOf } from '../grants/fixture.js';
+import { holds } from './fuzz.js';
+import { arePrototypesUntouched, asOwnProperties, base64url, hostileJson, hostileText } from './hostile.js';
+
+const plain = new GrantRecords([]);
+const sealed = new GrantRecords([new Secret('canary of the encryption key')]);
+const names = ['accessToken', 'refreshToken', 'expiresAt', 'lifetimeMs', 'organizationDomain', 'subject', 'refreshes'];
+const known: Readonly<Record<string, unknown>> = { ...grantOf('known', { organizationDomain: 'acme', subject: '1' }) };
+
+/** A record of a sound grant in which some fields were changed by hand. */
+const edited = fc
+  .array(fc.tuple(fc.constantFrom(...names), hostileJson(names)), { maxLength: 3 })
+  .map((changes) => asOwnProperties([...Object.entries(known), ...changes]));
+const content = fc.oneof(edited, hostileJson(names)).map((value) => base64url(JSON.stringify(value) ?? ''));
+const version = fc.oneof(fc.nat(), fc.anything());
+const record = fc.oneof(
+  { arbitrary: fc.record({ version, expiresAt: fc.anything(), sealed: fc.oneof(content, hostileText) }), weight: 9 },
+  { arbitrary: fc.anything(), weight: 1 },
+);
+
+async function readSoundly(records: GrantRecords, value: unknown): Promise<void> {
+  try {
+    const grant = await records.read('id', value);
+    if (grant === undefined) return;
+    if (!/^[\x21-\x7e]+$/.test(grant.accessToken)) throw new Error('no token');
+    if (grant.organizationDomain !== undefined && !/^[a-z0-9-]{1,63}$/.test(grant.organizationDomain))
+      throw new Error('no label');
+    if (![grant.expiresAt, grant.lifetimeMs, grant.refreshes].every((count) => count >= 0)) throw new Error('no times');
+  } catch (error) {
+    if (!(error instanceof TokenResponseError)) throw error;
+  }
+}
+
+it('a stored record that is not sealed is a sound grant, none, or a typed error', async () => {
+  await holds(
+    'stored records',
+    0.05,
+    fc.asyncProperty(record, (value) => readSoundly(plain, value)),
+  );
+  expect(arePrototypesUntouched()).toBe(true);
+});
+
+it('a sealed record opens unchanged for its own id, and in no other form', async () => {
+  const genuine = await sealed.write('id', grantOf('sealed'));
+  const change = fc.tuple(fc.nat(genuine.sealed.length - 1), fc.oneof(hostileText, fc.constantFrom('', 'A', '.', '_')));
+  await holds(
+    'sealed records',
+    0.01,
+    fc.asyncProperty(change, fc.constantFrom('id', 'ID', 'other', ''), async ([at, text], id) => {
+      const forged = genuine.sealed.slice(0, at) + text + genuine.sealed.slice(at + 1);
+      const grant = await sealed.read(id, { ...genuine, sealed: forged });
+      if (grant !== undefined && (id !== 'id' || !isSameText(forged, genuine.sealed)))
+        throw new Error('a forged record opened');
+    }),
+  );
+  await holds(
+    'records that are not sealed, with keys set',
+    0.01,
+    fc.asyncProperty(record, async (value) => {
+      if ((await sealed.read('id', value)) !== undefined) throw new Error('an open record was taken for a sealed one');
+    }),
+  );
+});
+
+/** Whether two texts are the same base64url: the last character of a part has bits that say nothing. */
+function isSameText(one: string, other: string): boolean {
+  const bytes = (text: string) =>
+    text
+      .split('.')
+      .map((part) => Buffer.from(part, 'base64url').toString('hex'))
+      .join('.');
+  return bytes(one) === bytes(other);
+}

@@ -1,0 +1,33 @@
+import { inspect } from 'node:util';
+import { expect, it } from 'vitest';
+import { BaseUrls } from '../../src/api/base-url.js';
+import { asOrganizationDomain } from '../../src/service/claims.js';
+import { readTokenResponse } from '../../src/service/token-response.js';
+
+/** What fuzzing has found once, in its smallest form. */
+it.each(['xn--a', 'xn--0', 'xn--99999', 'XN--A', 'xn---'.padEnd(8, '-0')])(
+  'THREATS 27: a label that no URL can be made of is refused at once, and not at the first call: %s',
+  (label) => {
+    expect(() => asOrganizationDomain(label)).toThrow(/no DNS label/);
+  },
+);
+
+it('THREATS 27: a label of an internationalized name is an organization as any other', () => {
+  const domain = asOrganizationDomain('XN--LS8H');
+  expect(new BaseUrls('https://a.example', 'https://{domain}.a.example').of(domain).origin).toBe(
+    'https://xn--ls8h.a.example',
+  );
+});
+
+it('THREATS 24: a refusal whose error is a token that was never sent does not show it', () => {
+  const error = 'A9f3c0d1e2b4a5968778695a4b3c2d1e0f';
+  const context = { organizationDomain: () => undefined, now: 0, secrets: ['another'] };
+  const read = () =>
+    readTokenResponse({ status: 400, headers: {}, body: Buffer.from(JSON.stringify({ error })) }, context);
+  expect(read).toThrow(/unrecognized_error/);
+  try {
+    read();
+  } catch (refusal) {
+    expect(inspect(refusal, { showHidden: true, depth: 10 })).not.toContain(error);
+  }
+});
