@@ -25,6 +25,11 @@ export abstract class OAuthAppError extends Error {
     this.code = code;
     this.status = status;
   }
+
+  /** The same as `status`, under the name where NestJS and others look. */
+  get statusCode(): number {
+    return this.status;
+  }
 }
 
 /** The application is set up wrongly. Thrown when things are created wherever that is possible. */

@@ -4,6 +4,7 @@ import type { ApiClient } from './api/api-client.js';
 import { Application } from './application.js';
 import { type AuthenticateOptions, authenticate, type Behind, type PassportActions } from './authentication.js';
 import { ConfigurationError } from './errors.js';
+import { checkedGrantId } from './grants/grant-id.js';
 import type {
   AnyVerify,
   Verify,
@@ -87,11 +88,12 @@ export class Strategy extends Base {
    * An API client for a grant outside of any request: for jobs and webhooks. It shares lock, cache and store with the requests.
    *
    * @param grantId As `req.apiClient.grantId` gave it, or as the option `grantId` makes it.
-   * @throws ConfigurationError where no token store is known: without the option `tokenStore` the first request brings it
+   * @throws ConfigurationError for what is no id, and where no token store is known: without the option `tokenStore` the
+   *   first request brings it
    */
   client(grantId: string): ApiClient {
     const { application } = behind(this);
-    return application.clientOf(application.sourceOf(application.keeper(), grantId));
+    return application.clientOf(application.sourceOf(application.keeper(), checkedGrantId(grantId)));
   }
 
   /** Lets running refreshes and saves finish, and frees connections. To be awaited before the process ends. */

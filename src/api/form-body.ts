@@ -2,7 +2,6 @@ import { Readable } from 'node:stream';
 
 /** The global `FormData`, or that of any copy of undici. */
 export interface FormDataLike {
-  readonly [Symbol.toStringTag]: string;
   entries(): IterableIterator<[string, string | FormPart]>;
 }
 

@@ -84,7 +84,7 @@ export class PendingLogins {
     login: Pick<PendingLogin, 'redirectUri' | 'returnTo'>,
     pkce: boolean,
   ): Promise<BegunLogin> {
-    const now = this.#options.clock();
+    const now = Math.trunc(this.#options.clock());
     const { kept, surplus } = this.#pendingIn(req);
     const state = randomBytes(32).toString('base64url');
     const codeVerifier = pkce ? randomBytes(32).toString('base64url') : undefined;
