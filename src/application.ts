@@ -30,6 +30,7 @@ export class Application {
   readonly #records: GrantRecords;
   readonly #keepers = new Map<object, GrantKeeper>();
   readonly #responses = new WeakMap<IncomingMessage, ServerResponse>();
+  readonly #sources = new WeakMap<IncomingMessage, GrantSource>();
   #sessionSeen = false;
 
   constructor(settings: Settings) {
@@ -86,6 +87,18 @@ export class Application {
   /** The source of a known grant. */
   sourceOf(keeper: GrantKeeper, grantId: string): GrantSource {
     return new GrantSource(keeper, grantId, this.#settings.clock);
+  }
+
+  /** The source of a request's grant, for its API client. */
+  sourceFor(req: IncomingMessage, keeper: GrantKeeper, grantId: string): GrantSource {
+    const source = this.sourceOf(keeper, grantId);
+    this.#sources.set(req, source);
+    return source;
+  }
+
+  /** Tells the request's API client that the user has logged out. */
+  endSource(req: IncomingMessage): void {
+    this.#sources.get(req)?.end();
   }
 
   /** The keeper outside of a request. @throws ConfigurationError where no store is known yet */

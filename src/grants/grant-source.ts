@@ -35,6 +35,12 @@ export class GrantSource implements CredentialSource {
     return this.#last?.organizationDomain;
   }
 
+  /** Tells that the user has logged out: the grant is being deleted. */
+  end(): void {
+    this.#authorized = false;
+    this.#last = undefined;
+  }
+
   /** Gets the first credential. Never rejects: calls do. @returns `undefined` if it was at hand. */
   prepare(): Promise<void> | undefined {
     try {

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { CredentialSource } from '../api/credential-source.js';
 import type { Application } from '../application.js';
 import { ConfigurationError, OAuthAppError } from '../errors.js';
-import { FailedSource, type GrantSource, NoGrantSource } from '../grants/grant-source.js';
+import { FailedSource, GrantSource, NoGrantSource } from '../grants/grant-source.js';
 import { safeCause } from '../safe-cause.js';
 import { applicationOf, type Strategy } from '../strategy.js';
 
@@ -35,7 +35,7 @@ export function apiClient(strategy: Strategy, { property = 'apiClient' }: ApiCli
     const source = findSource(application, req);
     Reflect.set(req, property, application.clientOf(source));
     // `prepare` never rejects: what goes wrong is told by the client's calls.
-    const pending = source === noGrant ? undefined : (source as Partial<GrantSource>).prepare?.();
+    const pending = source instanceof GrantSource ? source.prepare() : undefined;
     if (pending === undefined) next();
     else pending.then(() => next());
   };
@@ -46,7 +46,7 @@ function findSource(application: Application, req: IncomingMessage): CredentialS
     const grantId = application.grantIdOf(req);
     if (grantId === undefined) return noGrant;
     const keeper = application.keeperFor(req);
-    return keeper ? application.sourceOf(keeper, grantId) : new FailedSource(noStore());
+    return keeper ? application.sourceFor(req, keeper, grantId) : new FailedSource(noStore());
   } catch (error) {
     return new FailedSource(error instanceof OAuthAppError ? error : grantIdThrew(error));
   }

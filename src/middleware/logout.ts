@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Application } from '../application.js';
-import { sessionOf } from '../login/session-reference.js';
+import { sessionOf, sessionStoreFailed } from '../login/session-reference.js';
 import { applicationOf, type Strategy } from '../strategy.js';
 import type { Handler } from './api-client.js';
 
@@ -19,20 +19,20 @@ export function logout(strategy: Strategy): Handler {
 }
 
 async function end(application: Application, req: IncomingMessage): Promise<void> {
-  // Both are tried, whatever becomes of the other one.
-  const [removal, ending] = await Promise.allSettled([removeGrant(application, req)]).then(async (first) => [
-    ...first,
-    ...(await Promise.allSettled([endPassportLogin(req)])),
-  ]);
-  for (const result of [removal, ending]) {
-    if (result?.status === 'rejected') throw result.reason;
-  }
+  // The login ends whatever becomes of the grant.
+  const failure = await removeGrant(application, req).then(
+    () => undefined,
+    (error: unknown) => ({ error }),
+  );
+  await endPassportLogin(req);
+  if (failure) throw failure.error;
 }
 
 async function removeGrant(application: Application, req: IncomingMessage): Promise<void> {
   const grantId = application.grantIdOf(req);
   const session = sessionOf(req);
   if (session) delete session[application.settings.name];
+  application.endSource(req);
   if (grantId !== undefined) await application.keeperFor(req)?.remove(grantId);
 }
 
@@ -40,6 +40,6 @@ function endPassportLogin(req: IncomingMessage): Promise<void> {
   return new Promise((resolve, reject) => {
     const logOut: unknown = Reflect.get(req, 'logOut');
     if (typeof logOut !== 'function' || !sessionOf(req)) return resolve();
-    logOut.call(req, (error: unknown) => (error ? reject(error) : resolve()));
+    logOut.call(req, (error: unknown) => (error ? reject(sessionStoreFailed(error)) : resolve()));
   });
 }

@@ -37,6 +37,19 @@ describe.each<Framework>(['express5', 'express4', 'connect'])('logout under %s',
   });
 });
 
+it('logout leaves the client of the same request without authorization', async () => {
+  await open({
+    routes: (app, { strategy }) => {
+      app.use('/leave', logout(strategy));
+      app.use('/leave', (req, res) => sendJson(res, { authorized: Reflect.get(req, 'apiClient').authorized }));
+    },
+  });
+  const browser = new Browser();
+  await world.logIn(browser);
+  expect((await whoami(browser)).authorized).toBe(true);
+  expect((await browser.visit(`${world.url}/leave`)).json()).toEqual({ authorized: false });
+});
+
 it("logout leaves other users' grants alone, and other logins of the same user", async () => {
   await open();
   const [here, there, other] = [new Browser(), new Browser(), new Browser()];
