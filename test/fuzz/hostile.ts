@@ -58,22 +58,7 @@ const BITS = [
     '[::1]',
   ],
   ...['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', 'code', 'state', 'error', 'access_denied'],
-  ...[
-    'null',
-    'undefined',
-    'NaN',
-    '-0',
-    '1e300',
-    '{}',
-    '[]',
-    'true',
-    '<script>',
-    "' OR 1=1",
-    'api',
-    'v2',
-    'a',
-    '0',
-  ],
+  ...['null', 'undefined', 'NaN', '-0', '1e300', '{}', '[]', 'true', '<script>', "' OR 1=1", 'api', 'v2', 'a', '0'],
 ] as const;
 
 const unit: fc.Arbitrary<string> = fc.nat(0xffff).map((code) => String.fromCharCode(code));

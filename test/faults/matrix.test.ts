@@ -1,0 +1,110 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { noteFigure } from '../fuzz/fuzz.js';
+import type { Page } from '../support/browser.js';
+import { type FaultyServer, startFaultyServer } from '../support/faulty-server.js';
+import { MATRIX, type Row, redirects } from './matrix.js';
+import { startTrial, type Trial } from './trial.js';
+
+const LIFETIME_S = 7200;
+
+let elsewhere: FaultyServer;
+let trial: Trial;
+let secrets = 0;
+let outputs = 0;
+let cells = 0;
+beforeAll(async () => {
+  elsewhere = await startFaultyServer();
+});
+afterEach(async () => {
+  await trial.close();
+  expect(trial.canaries.findings()).toEqual([]);
+  expect(elsewhere.requests).toEqual([]);
+  cells += 1;
+  secrets += trial.canaries.secrets;
+  outputs += trial.canaries.outputs;
+});
+afterAll(async () => {
+  await elsewhere.close();
+  noteFigure({ kind: 'faults', rows: rows.length, cells, secrets, outputs });
+});
+
+// The port of `elsewhere` is known when the tests run, not when they are named.
+const rows: readonly Row[] = [...MATRIX, ...redirects('http://elsewhere.invalid')];
+const troubled = (row: Row): Row => redirects(elsewhere.origin).find(({ fault }) => fault === row.fault) ?? row;
+const outcome = ({ status, text, json }: Page, requests: number) => {
+  const name: unknown = text.startsWith('{') ? json().name : undefined;
+  return [status, name ?? '', requests];
+};
+const byFault = rows.map((row) => [row.fault, row] as const);
+
+async function loggedIn(row: Row): Promise<void> {
+  trial = await startTrial(row.timeoutMs);
+  expect((await trial.visit(await trial.begin())).status).toBe(302);
+}
+
+/** Once the service is well, and the moment that a grant is left alone for is over, the user goes on without a login. */
+async function expectRecovery(row: Row, isGrantEnded = row.endsGrant === true): Promise<void> {
+  const before = trial.logins();
+  trial.heal();
+  trial.clock.advance(31);
+  const page = await trial.visit('/projects');
+  expect(page.status).toBe(isGrantEnded ? 302 : 200);
+  expect(trial.world.grantKeys()).toHaveLength(isGrantEnded ? 0 : 1);
+  expect(trial.logins()).toBe(before);
+}
+
+describe('at the callback of a login', () => {
+  it.each(byFault)('%s: nobody is logged in, nothing is stored, and a new login works', async (_fault, row) => {
+    trial = await startTrial(row.timeoutMs);
+    const callback = await trial.begin();
+    const requests = trial.strike('token', troubled(row));
+    const page = await trial.visit(callback);
+    expect(outcome(page, requests())).toEqual(row.login);
+    expect(trial.world.stored()).toEqual([]);
+    expect((await trial.visit('/whoami')).json()).toMatchObject({ authorized: false });
+    trial.heal();
+    expect((await trial.visit(callback)).status).toBe(403);
+    expect((await trial.visit(await trial.begin())).status).toBe(302);
+    expect((await trial.visit('/projects')).status).toBe(200);
+  });
+});
+
+describe('at a refresh that a request waits for', () => {
+  it.each(byFault)(
+    '%s: told as it is, and the user stays logged in unless the service says no',
+    async (_fault, row) => {
+      await loggedIn(row);
+      trial.clock.advance(LIFETIME_S);
+      const requests = trial.strike('token', troubled(row));
+      expect(outcome(await trial.visit('/projects'), requests())).toEqual(row.refresh);
+      await expectRecovery(row);
+    },
+  );
+});
+
+describe('at a refresh ahead of time', () => {
+  it.each(byFault)('%s: requests go on with the token that is still good', async (_fault, row) => {
+    await loggedIn(row);
+    trial.clock.advance(LIFETIME_S - 120);
+    const requests = trial.strike('token', troubled(row));
+    const ended = trial.refreshEnds();
+    expect((await trial.visit('/projects')).status).toBe(200);
+    await ended;
+    expect(requests()).toBe(row.ahead);
+    if (!row.endsGrant) expect((await trial.visit('/projects')).status).toBe(200);
+    await expectRecovery(row);
+    trial.clock.advance(LIFETIME_S);
+    await expectRecovery(row);
+  });
+});
+
+describe('at a call of the API', () => {
+  it.each(byFault)('%s: told as it is, and the grant is kept', async (_fault, row) => {
+    await loggedIn(row);
+    const tokenRequests = trial.gateway.requests('token').length;
+    const requests = trial.strike('api', troubled(row));
+    expect(outcome(await trial.visit('/projects'), requests())).toEqual(row.api);
+    expect(trial.gateway.requests('token')).toHaveLength(tokenRequests);
+    await expectRecovery(row, false);
+  });
+});

@@ -1,0 +1,235 @@
+import { gzipSync } from 'node:zlib';
+import {
+  answer,
+  type Behaviour,
+  chainedEncodings,
+  hang,
+  hangUp,
+  html,
+  huge,
+  json,
+  type ReceivedRequest,
+  raw,
+  reset,
+  truncated,
+} from '../support/faulty-server.js';
+
+/** How one request of a browser ends: status, name of the error where there is one, and requests or connections at the service. */
+export type Expected = readonly [status: number, error: string, requests: number];
+
+/** What goes wrong, at the token endpoint or the API, for as long as nobody heals it. */
+export type Trouble =
+  /** No connection comes about; the code is that of Node's error. */
+  | { readonly connect: string }
+  /** The service does this. */
+  | { readonly does: Behaviour }
+  /** The service serves the request, and does this in the place of its answer. */
+  | { readonly afterEffect: Behaviour };
+
+/** One row: a fault, and what comes of it at each moment. */
+export interface Row {
+  readonly fault: string;
+  readonly trouble: Trouble;
+  /** The callback of a login, while the token endpoint has the fault. Afterwards nothing is stored, and a new login works. */
+  readonly login: Expected;
+  /** A request whose token has expired, while the token endpoint has the fault. */
+  readonly refresh: Expected;
+  /** Token requests of a refresh in the background, while the token is still good: the page is 200 in all rows. */
+  readonly ahead: number;
+  /** A call, while the API has the fault. */
+  readonly api: Expected;
+  /** The service has said that the refresh token is no good: the user has to log in again. In all other rows nobody has. */
+  readonly endsGrant?: true;
+  /** For answers that take their time. Default 400. */
+  readonly timeoutMs?: number;
+}
+
+/** An answer that repeats all that was sent: nothing of it may show. */
+function quoting(status: number, wrap: (sent: string) => unknown = (sent) => ({ message: sent })): Behaviour {
+  return (socket, request) => json(wrap(sentIn(request)), status)(socket, request);
+}
+
+function sentIn({ headers, body }: ReceivedRequest): string {
+  return `${headers.authorization ?? ''} ${body.toString()}`;
+}
+
+const SERVICE = 'ServiceUnavailableError';
+const RESPONSE = 'TokenResponseError';
+const bomb = gzipSync(Buffer.alloc(80 * 1024 * 1024));
+const jwt = (claims: object) => `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.x`;
+const tokens = { access_token: jwt({ sub: '1' }), token_type: 'bearer', expires_in: 7200, refresh_token: 'r' };
+
+const connections: Row[] = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'CERT_HAS_EXPIRED'].map(
+  (connect) => ({
+    fault: `no connection (${connect})`,
+    trouble: { connect },
+    login: [503, SERVICE, 2],
+    refresh: [503, SERVICE, 2],
+    ahead: 2,
+    api: [503, SERVICE, 3],
+  }),
+);
+
+/** The answer never comes in full. What left is not sent again to the token endpoint; an idempotent call of the API is, unless its time is over. */
+const silences: Row[] = [
+  ...['hangs', 'drips'].map(
+    (what): Row => ({
+      fault: `the answer ${what}`,
+      trouble: { does: what === 'hangs' ? hang() : dripSmall() },
+      login: [503, SERVICE, 1],
+      refresh: [503, SERVICE, 1],
+      ahead: 1,
+      api: [503, SERVICE, 1],
+    }),
+  ),
+  ...(
+    [
+      ['a reset before the effect', { does: reset() }],
+      ['a reset after the effect', { afterEffect: reset() }],
+      ['a hang-up before the effect', { does: hangUp() }],
+      ['a hang-up after the effect', { afterEffect: hangUp() }],
+      ['half an answer', { does: truncated() }],
+    ] as const
+  ).map(
+    ([fault, trouble]): Row => ({
+      fault,
+      trouble,
+      login: [503, SERVICE, 1],
+      refresh: [503, SERVICE, 1],
+      ahead: 1,
+      api: [503, SERVICE, 3],
+    }),
+  ),
+];
+
+const statuses: Row[] = [500, 502, 503, 504, 429, 408].map((status) => {
+  const isTriedAgain = status !== 500 && status !== 408;
+  return {
+    fault: `status ${status}, which quotes the request`,
+    trouble: { does: quoting(status) },
+    login: [503, SERVICE, 1],
+    refresh: [503, SERVICE, 1],
+    ahead: 1,
+    api: [status, 'ApiError', isTriedAgain ? 3 : 1],
+  };
+});
+
+const refusals: Row[] = [
+  ...[400, 403, 404, 422].map(
+    (status): Row => ({
+      fault: `status ${status} without an OAuth error, which quotes the request`,
+      trouble: { does: quoting(status) },
+      login: [502, RESPONSE, 1],
+      refresh: [502, RESPONSE, 1],
+      ahead: 1,
+      api: [status, 'ApiError', 1],
+    }),
+  ),
+  ...['invalid_client', 'unauthorized_client', 'invalid_scope'].map(
+    (error): Row => ({
+      fault: `the refusal ${error}, which quotes the request`,
+      trouble: { does: quoting(400, (sent) => ({ error, error_description: sent })) },
+      login: [502, 'TokenError', 1],
+      refresh: [502, 'TokenError', 1],
+      ahead: 1,
+      api: [400, 'ApiError', 1],
+    }),
+  ),
+  {
+    fault: 'the refusal invalid_grant, which quotes the request',
+    trouble: { does: quoting(400, (sent) => ({ error: 'invalid_grant', error_description: sent })) },
+    login: [502, 'TokenError', 1],
+    refresh: [302, '', 1],
+    ahead: 1,
+    api: [400, 'ApiError', 1],
+    endsGrant: true,
+  },
+];
+
+/** Answers that are none. What the API sends is data, as long as it is what its type promises. */
+const oddAnswers: Row[] = (
+  [
+    ['a page of a proxy', html(), [200, '', 1]],
+    ['a page of a proxy with status 404', html(404), [404, 'ApiError', 1]],
+    ['an empty answer', answer(200, {}), [200, '', 1]],
+    ['null', json(null), [200, '', 1]],
+    ['a list', json([tokens]), [200, '', 1]],
+    ['an error in a 200', json({ error: 'invalid_grant' }), [200, '', 1]],
+    [
+      'JSON that is cut off',
+      answer(200, { 'content-type': 'application/json' }, '{"access_token": "x'),
+      [502, 'ApiError', 1],
+    ],
+    ['a token that is a number', json({ ...tokens, access_token: 7 }), [200, '', 1]],
+    ['a token with a line break', json({ ...tokens, access_token: 'a\r\nb' }), [200, '', 1]],
+    ['another token type', json({ ...tokens, token_type: 'mac' }), [200, '', 1]],
+    [
+      'a domain that is no label',
+      json({ ...tokens, access_token: jwt({ sub: '1', domain: 'evil.example/' }) }),
+      [200, '', 1],
+    ],
+    ['two encodings', chainedEncodings(), [502, 'ApiError', 1]],
+    ['an encoding that nobody knows', answer(200, { 'content-encoding': 'zstd' }, 'x'), [502, 'ApiError', 1]],
+    ['a gzip that is none', answer(200, { 'content-encoding': 'gzip' }, 'x'), [502, 'ApiError', 1]],
+  ] as const
+).map(([fault, does, api]) => odd(fault, does, api));
+
+const floods: Row[] = [
+  { ...odd('a body without end', huge(80 * 1024 * 1024), [502, 'ApiError', 1]), timeoutMs: 10_000 },
+  {
+    ...odd('a gzip bomb', answer(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }, bomb), [
+      502,
+      'ApiError',
+      1,
+    ]),
+    timeoutMs: 10_000,
+  },
+];
+
+const notHttp: Row[] = [
+  {
+    fault: 'something other than HTTP',
+    trouble: { does: (socket) => void raw('220 mail.example ESMTP\r\n\r\n')(socket, NOBODY) },
+    login: [503, SERVICE, 1],
+    refresh: [503, SERVICE, 1],
+    ahead: 1,
+    api: [502, 'ApiError', 1],
+  },
+];
+
+const NOBODY: ReceivedRequest = { method: '', target: '', headers: {}, body: Buffer.alloc(0) };
+
+function odd(fault: string, does: Behaviour, api: Expected): Row {
+  return { fault, trouble: { does }, login: [502, RESPONSE, 1], refresh: [502, RESPONSE, 1], ahead: 1, api };
+}
+
+/** Headers of an answer of a usual size, and then a byte now and then. */
+function dripSmall(): Behaviour {
+  return (socket) => {
+    socket.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 5000\r\n\r\n');
+    const timer = setInterval(() => socket.write(' '), 20);
+    socket.on('close', () => clearInterval(timer));
+  };
+}
+
+/** Redirects lead to `elsewhere`, which nobody may ever contact. */
+export function redirects(elsewhere: string): Row[] {
+  return [301, 302, 307, 308].map((status) =>
+    odd(`a redirect to another origin (${status})`, answer(status, { location: `${elsewhere}/api/v2/projects` }), [
+      status,
+      'ApiError',
+      1,
+    ]),
+  );
+}
+
+/** All rows but the redirects. */
+export const MATRIX: readonly Row[] = [
+  ...connections,
+  ...silences,
+  ...statuses,
+  ...refusals,
+  ...oddAnswers,
+  ...floods,
+  ...notHttp,
+];

@@ -1,0 +1,95 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { type Emulator, startEmulator } from '../../src/emulator/index.js';
+import { Canaries } from '../security/canaries.js';
+import { Browser, type Page } from '../support/browser.js';
+import { TestClock } from '../support/test-clock.js';
+import { startWorld, type World } from '../support/world.js';
+import { type Endpoint, type Gateway, startGateway } from './gateway.js';
+import type { Row } from './matrix.js';
+import { SplitNetwork } from './split-network.js';
+
+const REFRESHED = 'passport-oauth-app:refresh';
+
+/** An application whose way to the service can fail in every way, and whose secrets are all known. */
+export interface Trial {
+  readonly world: World;
+  readonly gateway: Gateway;
+  readonly clock: TestClock;
+  readonly canaries: Canaries;
+  readonly browser: Browser;
+  visit(path: string): Promise<Page>;
+  /** Begins a login and approves it; the URL of the callback. */
+  begin(): Promise<string>;
+  /** Lets the row's fault strike. @returns requests, or connections where there are none, since then */
+  strike(endpoint: Endpoint, row: Row): () => number;
+  heal(): void;
+  /** Resolves when a refresh has ended, however that was. */
+  refreshEnds(): Promise<void>;
+  /** Logins that were begun at the service so far. */
+  logins(): number;
+  close(): Promise<void>;
+}
+
+/** Starts service, gateway and application. */
+export async function startTrial(timeoutMs = 400): Promise<Trial> {
+  const clock = new TestClock();
+  const canaries = new Canaries();
+  // What a lost answer rotated away works once more: so it shows whether the grant was kept.
+  const service: Emulator = await startEmulator({ clock: clock.now, refreshTokenReuse: 'grace' });
+  canaries.hide('client secret', service.options.clientSecret);
+  const gateway = await startGateway(service, canaries);
+  const network = new SplitNetwork();
+  const { origin } = gateway;
+  const addresses = { authUrl: origin, baseUrl: origin, enterpriseBaseUrl: undefined };
+  const strategy = { ...addresses, clock: clock.now, timeout: timeoutMs, pkce: true, dispatcher: network };
+  const world = await startWorld({ running: service, strategy });
+  const browser = new Browser();
+  const visit = async (url: string) => {
+    const page = await browser.visit(url);
+    canaries.notePage(page);
+    return page;
+  };
+  return {
+    world,
+    gateway,
+    clock,
+    canaries,
+    browser,
+    visit: (path) => visit(path.startsWith('/') ? world.url + path : path),
+    begin: async () => {
+      const { headers } = await visit(`${world.url}/login`);
+      return await service.approve((headers.get('location') ?? '').replace(origin, service.authUrl));
+    },
+    strike: (endpoint, { trouble }) => {
+      const requests = gateway.requests(endpoint).length;
+      const failures = network.failures;
+      if ('connect' in trouble) network.cut(endpoint === 'token' ? '/oauth/token' : '/api/', trouble.connect);
+      else gateway.fail(endpoint, 'does' in trouble ? trouble.does : gateway.afterEffect(trouble.afterEffect));
+      return () => ('connect' in trouble ? network.failures - failures : gateway.requests(endpoint).length - requests);
+    },
+    heal: () => {
+      gateway.heal();
+      network.mend();
+    },
+    refreshEnds: nextRefresh,
+    logins: () => service.requests.filter(({ path }) => path === '/oauth/authorize').length,
+    close: async () => {
+      canaries.noteWorld(world);
+      canaries.stop();
+      await world.close();
+      await gateway.close();
+      await service.close();
+      await network.close();
+    },
+  };
+}
+
+function nextRefresh(): Promise<void> {
+  return new Promise((resolve) => {
+    const listener = () => {
+      unsubscribe(REFRESHED, listener);
+      resolve();
+    };
+    subscribe(REFRESHED, listener);
+  });
+}

@@ -1,0 +1,68 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import fc from 'fast-check';
+import { afterEach, expect, it } from 'vitest';
+import { HttpClient } from '../../src/service/http-client.js';
+import { createFixture } from '../api/fixture.js';
+import { holds } from './fuzz.js';
+import { hostileText } from './hostile.js';
+import { RecordingDispatcher } from './recording-dispatcher.js';
+
+let server: Server;
+let dispatcher: RecordingDispatcher;
+afterEach(async () => {
+  await dispatcher.close();
+  server.closeAllConnections();
+  server.close();
+  await once(server, 'close');
+});
+
+/** A real server, and the targets of the requests that it got. */
+async function listen(): Promise<{ origin: string; targets: string[] }> {
+  const targets: string[] = [];
+  server = createServer({ maxHeaderSize: 1024 * 1024 }, (req, res) => {
+    targets.push(req.url ?? '');
+    res.setHeader('content-type', 'application/json');
+    res.end('{}');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, targets };
+}
+
+it('what Node’s HTTP server gets of an API call is below /api/v2, from the configured host, with no header that the caller forged', async () => {
+  const { origin, targets } = await listen();
+  dispatcher = new RecordingDispatcher([origin]);
+  const { client } = createFixture(origin, { http: new HttpClient({ dispatcher }) });
+  const path = fc.oneof(
+    fc.tuple(fc.constantFrom('/', 'projects/', '/a%2f'), hostileText).map((parts) => parts.join('')),
+    fc.webPath().map((text) => text.slice(0, 200)),
+  );
+  const query = fc.dictionary(hostileText, hostileText, { maxKeys: 3 });
+  const headers = fc.dictionary(
+    fc.oneof(fc.constantFrom('authorization', 'host', 'x-a', 'Host'), hostileText),
+    hostileText,
+    { maxKeys: 2 },
+  );
+  let sent = 0;
+  await holds(
+    'API calls, over HTTP',
+    0.007,
+    fc.asyncProperty(path, query, headers, async (to, pairs, fields) => {
+      targets.length = 0;
+      try {
+        await client.request('GET', to, { query: pairs, headers: fields });
+      } catch (error) {
+        if (!(error instanceof TypeError) || targets.length > 0) throw error;
+        return;
+      }
+      sent += 1;
+      const [target = ''] = targets;
+      const url = new URL(target, origin);
+      if (url.origin !== origin || !url.pathname.startsWith('/api/v2/') || targets.length !== 1)
+        throw new Error('elsewhere');
+    }),
+  );
+  expect(sent).toBeGreaterThan(0);
+  expect([...dispatcher.origins]).toEqual([origin]);
+});
