@@ -30,7 +30,7 @@ function checkStaysBelow(path: string): void {
   }
 }
 
-it('a path of the API stays below /api/v2 of its host after any number of decodings, or is a TypeError that does not quote it', async () => {
+it('THREATS 25: a path of the API stays below /api/v2 of its host after any number of decodings, or is a TypeError that does not quote it', async () => {
   const path = fc
     .tuple(fc.constantFrom('', '/', 'projects/', '/projects/7/', '/a%2f'), hostileText)
     .map((parts) => parts.join(''));
@@ -52,7 +52,7 @@ it('a path of the API stays below /api/v2 of its host after any number of decodi
   );
 });
 
-it('a redirect of the API is followed below /api/v2 of the same origin, or not at all', async () => {
+it('THREATS 26: a redirect of the API is followed below /api/v2 of the same origin, or not at all', async () => {
   const start = fc.constantFrom(
     '',
     '/',

@@ -18,7 +18,7 @@ const query = fc
     pairs.map(([left, right, raw]) => (raw ? `${left}=${right}` : `${encode(left)}=${encode(right)}`)).join('&'),
   );
 
-it('a callback query of whatever form is read without an error, into visible ASCII of bounded length or not at all', async () => {
+it('THREATS 2: a callback query of whatever form is read without an error, into visible ASCII of bounded length or not at all', async () => {
   await holds(
     'callback queries',
     0.2,

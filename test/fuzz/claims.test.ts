@@ -25,7 +25,7 @@ function domainOf(find: () => string | undefined): string | undefined {
   }
 }
 
-it('a domain that is let through leads to a host right below the one of the template, whatever it was', async () => {
+it('THREATS 27: a domain that is let through leads to a host right below the one of the template, whatever it was', async () => {
   await holds(
     'organization domains',
     0.1,
@@ -41,7 +41,7 @@ it('a domain that is let through leads to a host right below the one of the temp
   );
 });
 
-it('a token of whatever form is read without an error, into claims or none', async () => {
+it('THREATS 28: a token of whatever form is read without an error, into claims or none', async () => {
   const payload = hostileJson(['sub', 'domain', 'exp', 'iat', 'aud']);
   const part = fc.oneof(
     hostileText,

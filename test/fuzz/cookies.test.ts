@@ -28,7 +28,7 @@ const cookies = fc
   .array(fc.tuple(ownName, cookieHeader, cookieHeader), { maxLength: 15 })
   .map((all) => all.map(([start, name, value]) => `${start}${name}=${value}`).join('; '));
 
-it('a forged cookie is no pending login, under whatever name', async () => {
+it('THREATS 6: a forged cookie is no pending login, under whatever name', async () => {
   const begun = await logins.begin(requestWith(''), REDIRECT, true);
   const [genuine = ''] = begun.cookies[0]?.split(';') ?? [];
   const name = genuine.slice(0, genuine.indexOf('='));

@@ -30,7 +30,7 @@ async function listen(): Promise<{ origin: string; targets: string[] }> {
   return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, targets };
 }
 
-it('what Node’s HTTP server gets of an API call is below /api/v2, from the configured host, with no header that the caller forged', async () => {
+it('THREATS 25: what Node’s HTTP server gets of an API call is below /api/v2, from the configured host, with no header that the caller forged', async () => {
   const { origin, targets } = await listen();
   dispatcher = new RecordingDispatcher([origin]);
   const { client } = createFixture(origin, { http: new HttpClient({ dispatcher }) });

@@ -46,7 +46,7 @@ const path = fc.constantFrom(
 const method = fc.constantFrom('GET', 'GET', 'GET', 'HEAD', 'POST', 'PUT');
 const cookie = fc.array(hostileText.map(header), { maxLength: 4 }).map((texts) => texts.join('; '));
 
-it('forged callbacks over HTTP end in a typed refusal: no request leaves, nothing is stored, and a pending login is still good', async () => {
+it('THREATS 3: forged callbacks over HTTP end in a typed refusal: no request leaves, nothing is stored, and a pending login is still good', async () => {
   canaries = new Canaries();
   const dispatcher = new RecordingDispatcher([]);
   world = await startWorld({ strategy: { pkce: true, dispatcher } });

@@ -6,7 +6,7 @@ import { hostileText } from './hostile.js';
 
 const BASES = ['https://app.example/login', 'http://localhost:3000/a/b?c#d'].map((base) => new URL(base));
 
-it('a page to return to stays on the origin, whatever it is, and is the same when it is made safe twice', async () => {
+it('THREATS 17: a page to return to stays on the origin, whatever it is, and is the same when it is made safe twice', async () => {
   const value = fc.oneof(
     {
       arbitrary: fc

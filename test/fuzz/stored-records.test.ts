@@ -36,7 +36,7 @@ async function readSoundly(records: GrantRecords, value: unknown): Promise<void>
   }
 }
 
-it('a stored record that is not sealed is a sound grant, none, or a typed error', async () => {
+it('THREATS 29: a stored record that is not sealed is a sound grant, none, or a typed error', async () => {
   await holds(
     'stored records',
     0.05,
@@ -45,7 +45,7 @@ it('a stored record that is not sealed is a sound grant, none, or a typed error'
   expect(arePrototypesUntouched()).toBe(true);
 });
 
-it('a sealed record opens unchanged for its own id, and in no other form', async () => {
+it('THREATS 53: a sealed record opens unchanged for its own id, and in no other form', async () => {
   const genuine = await sealed.write('id', grantOf('sealed'));
   const change = fc.tuple(fc.nat(genuine.sealed.length - 1), fc.oneof(hostileText, fc.constantFrom('', 'A', '.', '_')));
   await holds(
