@@ -57,9 +57,9 @@ function checkEveryDecoding(encoded: string): void {
   throw refusal('is encoded several times over');
 }
 
-/** Some servers take `..;name` for `..`. */
+/** Some servers take `..;name` for `..`, and a URL parser drops the space at the end of what was decoded for it. */
 function isDotSegment(segment: string): boolean {
-  const name = segment.split(';', 1)[0];
+  const name = segment.split(';', 1)[0]?.trim();
   return name === '.' || name === '..';
 }
 

@@ -59,7 +59,10 @@ function parseAddress(option: string, value: unknown): URL {
       `expected an absolute URL, got ${typeof value === 'string' ? 'a text that is none' : typeof value}`,
     );
   }
-  return new URL(value);
+  const url = new URL(value);
+  // Some hosts beyond ASCII are taken, and turned into a form that is not.
+  if (!URL.canParse(url.href)) throw invalid(option, 'expected a URL whose host is a valid one');
+  return url;
 }
 
 function invalid(option: string, what: string): ConfigurationError {

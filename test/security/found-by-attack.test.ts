@@ -1,6 +1,8 @@
 import { inspect } from 'node:util';
 import { expect, it } from 'vitest';
 import { BaseUrls } from '../../src/api/base-url.js';
+import { apiPath } from '../../src/api/path.js';
+import { ConfigurationError, Strategy } from '../../src/index.js';
 import { asOrganizationDomain } from '../../src/service/claims.js';
 import { readTokenResponse } from '../../src/service/token-response.js';
 
@@ -17,6 +19,19 @@ it('THREATS 27: a label of an internationalized name is an organization as any o
   expect(new BaseUrls('https://a.example', 'https://{domain}.a.example').of(domain).origin).toBe(
     'https://xn--ls8h.a.example',
   );
+});
+
+it.each(['.. ', '/a/.. ', '.. /b', '/a/%2e%2e%20', '/a/.%20;x', '/a/%252e.%2520'])(
+  'THREATS 25: a dot segment with spaces around it is refused as one without: %j',
+  (path) => {
+    expect(() => apiPath(path)).toThrow(TypeError);
+  },
+);
+
+it.each(['authUrl', 'baseUrl'])('%s: a host whose ASCII form is none is a ConfigurationError', (option) => {
+  const addresses = { authUrl: 'https://a.example', baseUrl: 'https://b.example', [option]: 'https://"\u00ff' };
+  const others = { clientID: 'id', clientSecret: 's', callbackURL: '/callback', scope: 'tm' };
+  expect(() => new Strategy({ ...addresses, ...others })).toThrow(ConfigurationError);
 });
 
 it('THREATS 24: a refusal whose error is a token that was never sent does not show it', () => {
