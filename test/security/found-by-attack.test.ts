@@ -28,7 +28,7 @@ it.each(['.. ', '/a/.. ', '.. /b', '/a/%2e%2e%20', '/a/.%20;x', '/a/%252e.%2520'
   },
 );
 
-it.each(['authUrl', 'baseUrl'])('%s: a host whose ASCII form is none is a ConfigurationError', (option) => {
+it.each(['authUrl', 'baseUrl'])('%s: a host that is neither a name nor an address is a ConfigurationError', (option) => {
   const addresses = { authUrl: 'https://a.example', baseUrl: 'https://b.example', [option]: 'https://"\u00ff' };
   const others = { clientID: 'id', clientSecret: 's', callbackURL: '/callback', scope: 'tm' };
   expect(() => new Strategy({ ...addresses, ...others })).toThrow(ConfigurationError);
