@@ -12,6 +12,7 @@ import { type SessionStoreLike, sessionTokenStore } from './grants/session-token
 import type { TokenStore } from './grants/token-store.js';
 import { PendingLogins } from './login/pending-logins.js';
 import { sessionOf } from './login/session-reference.js';
+import { noTokenStore } from './no-token-store.js';
 import type { Settings } from './options.js';
 import { HttpClient } from './service/http-client.js';
 import { TokenEndpoint } from './service/token-endpoint.js';
@@ -55,6 +56,10 @@ export class Application {
     return this.#settings;
   }
 
+  get api(): ApiContext {
+    return this.#api;
+  }
+
   get logins(): PendingLogins {
     return this.#logins;
   }
@@ -65,7 +70,7 @@ export class Application {
 
   /** Keeps the response for a strategy that will see the request only. Express links the two by itself, Connect does not. */
   rememberResponse(req: IncomingMessage, res: ServerResponse): void {
-    this.#responses.set(req, res);
+    if (!('res' in req)) this.#responses.set(req, res);
   }
 
   /** @throws ConfigurationError where nothing has handed the response over */
@@ -106,10 +111,7 @@ export class Application {
     const { tokenStore } = this.#settings;
     if (tokenStore) return this.#keeperOver(tokenStore, () => tokenStore);
     for (const keeper of this.#keepers.values()) return keeper;
-    throw new ConfigurationError(
-      'tokenStore: outside of a request there is no session that leads to a store. Set tokenStore: sessionTokenStore(store), with the store of your sessions.',
-      { option: 'tokenStore', code: 'ERR_NO_TOKEN_STORE' },
-    );
+    throw noTokenStore();
   }
 
   /** The keeper for a request: over the option `tokenStore`, or over the store of its session; `undefined` where there is neither. */

@@ -13,22 +13,22 @@ import type { Secret } from './secret.js';
  */
 export class Sealer {
   readonly #purpose: string;
-  readonly #secrets: readonly Secret[];
+  /** In the order of the secrets. */
   readonly #byKeyId: ReadonlyMap<string, Secret>;
 
   /** @param secrets The first one seals, all of them open. At least one. */
   constructor(purpose: string, secrets: readonly Secret[]) {
     this.#purpose = purpose;
-    this.#secrets = secrets;
     // Of two equal secrets it does not matter which one opens.
     this.#byKeyId = new Map(secrets.map((secret) => [this.#keyId(secret), secret]));
   }
 
   async seal(context: string, text: string): Promise<string> {
-    const [secret] = this.#secrets;
-    if (!secret) throw new RangeError('A sealer needs at least one secret');
+    const [first] = this.#byKeyId;
+    if (!first) throw new RangeError('A sealer needs at least one secret');
+    const [kid, secret] = first;
     return await new CompactEncrypt(Buffer.from(text))
-      .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid: this.#keyId(secret) })
+      .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid })
       .encrypt(this.#contentKey(secret, context));
   }
 

@@ -1,10 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import OAuth2Strategy from 'passport-oauth2';
 import type { ApiClient } from './api/api-client.js';
-import { Application } from './application.js';
-import { type AuthenticateOptions, authenticate, type Behind, type PassportActions } from './authentication.js';
+import type { AuthenticateOptions, PassportActions } from './authentication.js';
 import { ConfigurationError } from './errors.js';
 import { checkedGrantId } from './grants/grant-id.js';
+import { lateClient } from './late-client.js';
+import { LateEngine } from './late-engine.js';
 import type {
   AnyVerify,
   Verify,
@@ -26,7 +27,7 @@ const Base: new (options: object, verify: unknown) => PassportStrategy = OAuth2S
 ) => PassportStrategy;
 
 /** Leads from a strategy, or an object that Passport derived from one, to what is behind it. Not enumerable: no log finds it. */
-const APPLICATION = Symbol('application');
+const ENGINE = Symbol('engine');
 
 /**
  * A Passport strategy for services with a JSON token endpoint and rotating refresh tokens.
@@ -68,8 +69,8 @@ export class Strategy extends Base {
       verify ?? noVerify,
     );
     this.name = settings.name;
-    const behind: Behind = { application: new Application(settings), verify };
-    Object.defineProperty(this, APPLICATION, { value: () => behind });
+    const engine = new LateEngine(settings, verify);
+    Object.defineProperty(this, ENGINE, { value: () => engine });
   }
 
   /** Called by Passport for the routes of login and callback. */
@@ -81,7 +82,13 @@ export class Strategy extends Base {
       redirect: this.redirect.bind(this),
       error: this.error.bind(this),
     };
-    void authenticate(behind(this), actions, req, options);
+    const engine = engineOf(this);
+    if (engine.ready) void engine.ready.authenticate(actions, req, options);
+    else
+      engine.start().then(
+        (ready) => ready.authenticate(actions, req, options),
+        (error: unknown) => actions.error(error),
+      );
   }
 
   /**
@@ -92,25 +99,22 @@ export class Strategy extends Base {
    *   first request brings it
    */
   client(grantId: string): ApiClient {
-    const { application } = behind(this);
-    return application.clientOf(application.sourceOf(application.keeper(), checkedGrantId(grantId)));
+    const engine = engineOf(this);
+    const id = checkedGrantId(grantId);
+    return engine.ready === undefined ? lateClient(engine, id) : engine.ready.client(id);
   }
 
   /** Lets running refreshes and saves finish, and frees connections. To be awaited before the process ends. */
   async close(): Promise<void> {
-    await behind(this).application.close();
+    const engine = await engineOf(this).start();
+    await engine.close();
   }
 }
 
-/** The application behind a strategy. @throws ConfigurationError if it is none of this package's */
-export function applicationOf(strategy: Strategy): Application {
-  return behind(strategy).application;
-}
-
-function behind(strategy: object): Behind {
-  const find: unknown =
-    typeof strategy === 'object' && strategy !== null ? Reflect.get(strategy, APPLICATION) : undefined;
-  if (typeof find === 'function') return find() as Behind;
+/** The engine behind a strategy. @throws ConfigurationError if it is none of this package's */
+export function engineOf(strategy: object): LateEngine {
+  const find: unknown = typeof strategy === 'object' && strategy !== null ? Reflect.get(strategy, ENGINE) : undefined;
+  if (typeof find === 'function') return find() as LateEngine;
   throw new ConfigurationError('strategy: expected an instance of the Strategy of passport-oauth-app', {
     option: 'strategy',
   });

@@ -4,9 +4,9 @@ import { parseRetryAfter } from '../service/retry-after.js';
 import { TransportError } from '../service/transport-error.js';
 import { abortable } from './abortable.js';
 import type { Answer, AnswerKind } from './answer-kind.js';
-import type { ApiContext } from './api-context.js';
 import { type ApiError, refusedAnswer } from './api-error.js';
 import type { ApiBase } from './base-url.js';
+import type { CallContext } from './call-context.js';
 import { callError } from './call-error.js';
 import { CallLimit } from './call-limit.js';
 import type { CallRequest } from './call-request.js';
@@ -32,7 +32,7 @@ export class ApiCall<A extends Answer> {
   /** Of the last answer. */
   status: number | undefined;
   readonly #source: CredentialSource;
-  readonly #context: ApiContext;
+  readonly #context: CallContext;
   readonly #request: CallRequest;
   readonly #kind: AnswerKind<A>;
   readonly #limit: CallLimit | undefined;
@@ -46,7 +46,7 @@ export class ApiCall<A extends Answer> {
   #failures = 0;
   #waitedMs = 0;
 
-  constructor(source: CredentialSource, context: ApiContext, request: CallRequest, kind: AnswerKind<A>) {
+  constructor(source: CredentialSource, context: CallContext, request: CallRequest, kind: AnswerKind<A>) {
     const { timeoutMs, signal, body } = request;
     this.#source = source;
     this.#context = context;

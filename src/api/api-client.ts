@@ -1,32 +1,16 @@
-import type { Readable } from 'node:stream';
-import { apiEventsWanted, publishApi } from '../events.js';
-import type { HttpHeaders, HttpResponse } from '../service/http.js';
-import { type Answer, type AnswerKind, STREAMED, WHOLE } from './answer-kind.js';
-import { ApiCall } from './api-call.js';
-import type { ApiContext } from './api-context.js';
-import { unusableAnswer } from './api-error.js';
-import { type CallRequest, callRequest, type RequestOptions } from './call-request.js';
+import type { ApiCalls, ApiResponse, ApiStream } from './api-calls.js';
+import type { BaseUrls } from './base-url.js';
+import type { RequestOptions } from './call-request.js';
 import type { CredentialSource } from './credential-source.js';
-import { type PaginateOptions, paginate } from './pages.js';
+import type { PaginateOptions } from './pages.js';
 import type { Query } from './query.js';
-import { parseBody } from './response-body.js';
 
-/** An answer of the API. */
-export interface ApiResponse<T = unknown> {
-  readonly status: number;
-  /** Names in lower case; a header that came more than once is an array. */
-  readonly headers: HttpHeaders;
-  /** The body: parsed if it is JSON, text (HTML among it) as a string, other types as a `Buffer`, `undefined` where it is empty. */
-  readonly data: T;
-}
+export type { ApiResponse, ApiStream } from './api-calls.js';
 
-/** An answer of the API whose body is still to come. */
-export interface ApiStream {
-  readonly status: number;
-  /** Names in lower case; a header that came more than once is an array. */
-  readonly headers: HttpHeaders;
-  /** To be read to its end or destroyed: until then it holds a connection, and a place where `concurrency` is set. */
-  readonly body: Readable;
+/** What a client works with. It is loaded when it is needed, and this class alone with the package. */
+export interface ClientContext {
+  readonly bases: Pick<BaseUrls, 'of'>;
+  readonly calls: ApiCalls;
 }
 
 /**
@@ -40,10 +24,10 @@ export interface ApiStream {
  */
 export class ApiClient {
   readonly #source: CredentialSource;
-  readonly #context: ApiContext;
+  readonly #context: ClientContext;
 
   /** Not for applications: take the client from `req.apiClient` or `strategy.client(grantId)`. */
-  constructor(source: CredentialSource, context: ApiContext) {
+  constructor(source: CredentialSource, context: ClientContext) {
     this.#source = source;
     this.#context = context;
   }
@@ -75,27 +59,27 @@ export class ApiClient {
 
   /** `GET`: the parsed body. @param path Below `/api/v2`, for example `/projects/7` */
   get<T = unknown>(path: string, options?: RequestOptions): Promise<T> {
-    return this.#data<T>('GET', path, options);
+    return this.#context.calls.data<T>(this.#source, 'GET', path, options);
   }
 
   /** `POST`: the parsed body. Never sent twice once it left. @param path Below `/api/v2` */
   post<T = unknown>(path: string, options?: RequestOptions): Promise<T> {
-    return this.#data<T>('POST', path, options);
+    return this.#context.calls.data<T>(this.#source, 'POST', path, options);
   }
 
   /** `PUT`: the parsed body. @param path Below `/api/v2` */
   put<T = unknown>(path: string, options?: RequestOptions): Promise<T> {
-    return this.#data<T>('PUT', path, options);
+    return this.#context.calls.data<T>(this.#source, 'PUT', path, options);
   }
 
   /** `PATCH`: the parsed body. Never sent twice once it left. @param path Below `/api/v2` */
   patch<T = unknown>(path: string, options?: RequestOptions): Promise<T> {
-    return this.#data<T>('PATCH', path, options);
+    return this.#context.calls.data<T>(this.#source, 'PATCH', path, options);
   }
 
   /** `DELETE`: the parsed body, mostly `undefined`. @param path Below `/api/v2` */
   delete<T = unknown>(path: string, options?: RequestOptions): Promise<T> {
-    return this.#data<T>('DELETE', path, options);
+    return this.#context.calls.data<T>(this.#source, 'DELETE', path, options);
   }
 
   /**
@@ -104,10 +88,8 @@ export class ApiClient {
    * @param path Below `/api/v2`, for example `/projects/7`. Values in it should have gone through `encodeURIComponent`.
    * @throws TypeError, ApiError, NotAuthorizedError, ServiceUnavailableError, TokenError, TokenStoreError
    */
-  async request<T = unknown>(method: string, path: string, options?: RequestOptions): Promise<ApiResponse<T>> {
-    const request = callRequest(method, path, options, false);
-    const answer = await this.#perform(request, WHOLE);
-    return { status: answer.status, headers: answer.headers, data: dataOf<T>(request, answer) };
+  request<T = unknown>(method: string, path: string, options?: RequestOptions): Promise<ApiResponse<T>> {
+    return this.#context.calls.request<T>(this.#source, method, path, options);
   }
 
   /**
@@ -118,8 +100,8 @@ export class ApiClient {
    *
    * @throws like {@link request}; an answer that is no success is an `ApiError` here too
    */
-  async stream(method: string, path: string, options?: RequestOptions): Promise<ApiStream> {
-    return await this.#perform(callRequest(method, path, options, true), STREAMED);
+  stream(method: string, path: string, options?: RequestOptions): Promise<ApiStream> {
+    return this.#context.calls.stream(this.#source, method, path, options);
   }
 
   /**
@@ -128,7 +110,7 @@ export class ApiClient {
    * @throws TypeError at once for wrong options; the iterator rejects like {@link request}
    */
   paginate<T = unknown>(path: string, options: PaginateOptions<T> = {}): AsyncIterableIterator<T> {
-    return paginate<T>((each) => this.get(path, each), this.#context.deadlines, path, options);
+    return this.#context.calls.paginate<T>(this.#source, path, options);
   }
 
   /**
@@ -151,38 +133,6 @@ export class ApiClient {
     const { authorized, grantId, organizationDomain, baseUrl } = this;
     return { authorized, grantId, organizationDomain, baseUrl };
   }
-
-  async #data<T>(method: string, path: string, options: RequestOptions | undefined): Promise<T> {
-    const request = callRequest(method, path, options, false);
-    return dataOf<T>(request, await this.#perform(request, WHOLE));
-  }
-
-  #perform<A extends Answer>(request: CallRequest, kind: AnswerKind<A>): Promise<A> {
-    const call = new ApiCall(this.#source, this.#context, request, kind);
-    return apiEventsWanted() ? this.#observed(call, request) : call.run();
-  }
-
-  async #observed<A extends Answer>(call: ApiCall<A>, { method, path }: CallRequest): Promise<A> {
-    const start = performance.now();
-    let reason: string | undefined;
-    try {
-      return await call.run();
-    } catch (error) {
-      reason = reasonOf(error);
-      throw error;
-    } finally {
-      publishApi({
-        strategy: this.#context.strategyName,
-        grantId: this.#source.grantId,
-        method,
-        path,
-        ...(call.status === undefined ? {} : { status: call.status }),
-        ...(reason === undefined ? {} : { reason }),
-        attempts: call.attempts,
-        durationMs: performance.now() - start,
-      });
-    }
-  }
 }
 
 // Declared beside the class because it is for Node's inspector only, and no part of what the class offers.
@@ -196,15 +146,3 @@ Object.defineProperty(ApiClient.prototype, Symbol.for('nodejs.util.inspect.custo
     return `ApiClient ${inspect(this.toJSON(), options)}`;
   },
 });
-
-function dataOf<T>(request: CallRequest, { body, headers }: HttpResponse): T {
-  const { data, broken } = parseBody(body, headers);
-  if (!broken) return data as T;
-  const { method, path } = request;
-  throw unusableAnswer('the body is not the JSON that its type promises.', { data, headers, method, path });
-}
-
-function reasonOf(error: unknown): string {
-  const code: unknown = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' ? code : 'ERR_ABORTED';
-}

@@ -1,7 +1,9 @@
 import { Deadlines } from '../service/deadlines.js';
 import type { HttpClient } from '../service/http-client.js';
 import { wait } from './abortable.js';
+import { type ApiCalls, apiCalls } from './api-calls.js';
 import { BaseUrls } from './base-url.js';
+import type { CallContext } from './call-context.js';
 import { ConcurrencyLimiter } from './concurrency.js';
 
 /** What the API clients of one strategy are made of. */
@@ -28,18 +30,8 @@ export interface ApiContextOptions {
 }
 
 /** Shared by all API clients of a strategy. */
-export interface ApiContext {
-  readonly http: HttpClient;
-  readonly bases: BaseUrls;
-  readonly timeoutMs: number;
-  readonly limiter: ConcurrencyLimiter | undefined;
-  readonly strategyName: string;
-  readonly maxBytes: number;
-  /** Of whole calls, for those that have one. */
-  readonly deadlines: Deadlines;
-  readonly now: () => number;
-  readonly random: () => number;
-  readonly wait: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
+export interface ApiContext extends CallContext {
+  readonly calls: ApiCalls;
 }
 
 const MAX_BYTES = 64 * 1024 * 1024;
@@ -47,7 +39,7 @@ const MAX_BYTES = 64 * 1024 * 1024;
 /** To be made once for each strategy: the limits of concurrency hold between all clients of one context. */
 export function createApiContext(options: ApiContextOptions): ApiContext {
   const { concurrency } = options;
-  return Object.freeze({
+  const context: CallContext = {
     http: options.http,
     bases: new BaseUrls(options.baseUrl, options.enterpriseBaseUrl),
     timeoutMs: options.timeoutMs,
@@ -58,5 +50,6 @@ export function createApiContext(options: ApiContextOptions): ApiContext {
     now: options.now ?? Date.now,
     random: options.random ?? Math.random,
     wait: options.wait ?? wait,
-  });
+  };
+  return Object.freeze({ ...context, calls: apiCalls(context) });
 }

@@ -1,7 +1,4 @@
-import type { IncomingMessage } from 'node:http';
-import type { Application } from '../application.js';
-import { sessionOf, sessionStoreFailed } from '../login/session-reference.js';
-import { applicationOf, type Strategy } from '../strategy.js';
+import { engineOf, type Strategy } from '../strategy.js';
 import type { Handler } from './api-client.js';
 
 /**
@@ -12,34 +9,10 @@ import type { Handler } from './api-client.js';
  * @throws ConfigurationError for anything but a Strategy of this package
  */
 export function logout(strategy: Strategy): Handler {
-  const application = applicationOf(strategy);
+  const engine = engineOf(strategy);
   return function logOut(req, _res, next) {
-    end(application, req).then(() => next(), next);
+    const { ready } = engine;
+    const ended = ready ? ready.endLogin(req) : engine.start().then((started) => started.endLogin(req));
+    ended.then(() => next(), next);
   };
-}
-
-async function end(application: Application, req: IncomingMessage): Promise<void> {
-  // The login ends whatever becomes of the grant.
-  const failure = await removeGrant(application, req).then(
-    () => undefined,
-    (error: unknown) => ({ error }),
-  );
-  await endPassportLogin(req);
-  if (failure) throw failure.error;
-}
-
-async function removeGrant(application: Application, req: IncomingMessage): Promise<void> {
-  const grantId = application.grantIdOf(req);
-  const session = sessionOf(req);
-  if (session) delete session[application.settings.name];
-  application.endSource(req);
-  if (grantId !== undefined) await application.keeperFor(req)?.remove(grantId);
-}
-
-function endPassportLogin(req: IncomingMessage): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const logOut: unknown = Reflect.get(req, 'logOut');
-    if (typeof logOut !== 'function' || !sessionOf(req)) return resolve();
-    logOut.call(req, (error: unknown) => (error ? reject(sessionStoreFailed(error)) : resolve()));
-  });
 }

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, expect, it } from 'vitest';
-import { applicationOf } from '../../src/strategy.js';
+import { engineOf } from '../../src/strategy.js';
 import { Browser } from '../support/browser.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
@@ -109,7 +109,7 @@ it.each([
     await Promise.all(Array.from({ length: AT_ONCE }, run));
     expect(store.calls.filter((call) => call === 'update').length).toBeGreaterThan(steps / 100);
     expect(people.every(({ moves }) => moves > steps / 1_000)).toBe(true);
-    const keeper = applicationOf(world.strategy).keeper();
+    const keeper = (await engineOf(world.strategy).start()).application.keeper();
     for (const person of people) {
       if (person.isIn) await move(person, 'out');
       await expect(tokenOf(person)).rejects.toMatchObject({ status: 401 });
