@@ -7,7 +7,7 @@ import { readCommandLine } from './lib/command-line.mjs';
 const root = fileURLToPath(new URL('../', import.meta.url));
 process.chdir(root);
 
-const FULL = { rounds: 15, share: 1, quick: false };
+const FULL = { rounds: 11, share: 1, quick: false };
 const QUICK = { rounds: 3, share: 0.3, quick: true };
 
 const NAMES = [

@@ -56,7 +56,7 @@ async function costs(server, load, { count, rounds, share }) {
     { name: 'all', measure: () => measured(server, requests, () => load.ask('run', { ...task, users: count }), 200) },
   ];
   await inTurns(contestants, 1);
-  const { few, all } = await inTurns(contestants, Math.ceil(rounds / 2));
+  const { few, all } = await inTurns(contestants, Math.ceil(rounds / 3));
   const { rss } = await server.ask('usage');
   const cpu = (samples) => summary(samples.map(({ cpuUs }) => cpuUs));
   return {
