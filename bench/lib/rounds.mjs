@@ -9,7 +9,7 @@ import { ratios, summary } from './statistics.mjs';
  */
 
 /**
- * Measures contestants in turn, round after round, each round in another order: what disturbs the machine disturbs all of them.
+ * Measures contestants in turn, round after round, each round in a random order: what disturbs the machine disturbs all of them.
  *
  * @param {{ name: string, measure: () => Promise<Sample> }[]} contestants
  * @param {number} rounds
@@ -18,12 +18,17 @@ import { ratios, summary } from './statistics.mjs';
 export async function inTurns(contestants, rounds) {
   const samples = Object.fromEntries(contestants.map(({ name }) => [name, []]));
   for (let round = 0; round < rounds; round += 1) {
-    for (let place = 0; place < contestants.length; place += 1) {
-      const { name, measure } = contestants[(round + place) % contestants.length];
-      samples[name].push(await measure());
-    }
+    for (const { name, measure } of shuffled(contestants)) samples[name].push(await measure());
   }
   return samples;
+}
+
+/** By chance, and not by rotation: nobody is to have the same one before it in every round. */
+function shuffled(list) {
+  return list
+    .map((one) => ({ one, place: Math.random() }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ one }) => one);
 }
 
 /** One row for each contestant: medians, and ratios to the baseline of the same rounds. */

@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
+import { arithmetic } from './arithmetic.mjs';
 import { asMarkdown } from './format.mjs';
 import { plot } from './plot.mjs';
 import { tableOf } from './tables.mjs';
@@ -7,7 +8,12 @@ import { targetsOf } from './targets.mjs';
 /** Writes the figures of docs/performance.md anew, between its markers, and its plot. The words around them stay. */
 export function writeDocument(root, results) {
   const file = `${root}docs/performance.md`;
-  const parts = { machine: machineText(results), targets: targetsText(results), ...tables(results) };
+  const parts = {
+    machine: machineText(results),
+    targets: targetsText(results),
+    arithmetic: asMarkdown(arithmetic(results.scenarios)),
+    ...tables(results),
+  };
   const text = readFileSync(file, 'utf8').replaceAll(
     /(<!-- bench: ([\w-]+) -->\n)[\s\S]*?(\n<!-- end -->)/g,
     (whole, start, name, end) => (parts[name] === undefined ? whole : `${start}\n${parts[name]}\n${end}`),

@@ -119,6 +119,7 @@ function expiriesTable({ rows }) {
     'expired: refreshes',
     'most at once',
     'all answered ms',
+    'CPU µs each',
     'failures',
   ];
   return [
@@ -131,6 +132,7 @@ function expiriesTable({ rows }) {
       count(expired.refreshed),
       count(expired.mostAtOnce),
       figure(expired.durationMs),
+      figure(expired.cpuUs),
       count(expired.failures),
     ]),
   ];

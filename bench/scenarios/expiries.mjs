@@ -28,7 +28,9 @@ function expire(grants) {
     await pause(500);
     const ahead = await service.ask('stats');
     await service.ask('delay', TOKEN_DELAY_MS);
+    const before = await process.ask('usage');
     const { durationMs, failures } = await process.ask('useAllAtOnce');
+    const cpuUs = ((await process.ask('usage')).cpuUs - before.cpuUs) / grants;
     const atOnce = await service.ask('stats');
     return {
       grants,
@@ -43,6 +45,7 @@ function expire(grants) {
         mostAtOnce: atOnce.mostAtOnce,
         durationMs,
         failures,
+        cpuUs,
       },
     };
   });

@@ -49,14 +49,14 @@ async function bytesUsed(server, client) {
 }
 
 async function costs(server, load, { count, rounds, share }) {
-  const requests = Math.round(3_000 * share);
+  const requests = Math.round(2_000 * share);
   const task = { ports: [server.ready.port], path: '/', requests, connections: CONNECTIONS };
   const contestants = [
     { name: 'few', measure: () => measured(server, requests, () => load.ask('run', { ...task, users: FEW }), 200) },
     { name: 'all', measure: () => measured(server, requests, () => load.ask('run', { ...task, users: count }), 200) },
   ];
   await inTurns(contestants, 1);
-  const { few, all } = await inTurns(contestants, Math.ceil(rounds / 3));
+  const { few, all } = await inTurns(contestants, Math.ceil(rounds / 4));
   const { rss } = await server.ask('usage');
   const cpu = (samples) => summary(samples.map(({ cpuUs }) => cpuUs));
   return {
