@@ -38,6 +38,8 @@ export interface Row {
   readonly ahead: number;
   /** A call, while the API has the fault. */
   readonly api: Expected;
+  /** Token requests that the call of the API makes. Default 0. */
+  readonly renewals?: number;
   /** The service has said that the refresh token is no good: the user has to log in again. In all other rows nobody has. */
   readonly endsGrant?: true;
   /** For answers that take their time. Default 400. */
@@ -115,6 +117,15 @@ const statuses: Row[] = [500, 502, 503, 504, 429, 408].map((status) => {
 });
 
 const refusals: Row[] = [
+  {
+    fault: 'status 401 whatever the token is, which quotes the request',
+    trouble: { does: quoting(401) },
+    login: [502, RESPONSE, 1],
+    refresh: [502, RESPONSE, 1],
+    ahead: 1,
+    api: [401, 'ApiError', 2],
+    renewals: 1,
+  },
   ...[400, 403, 404, 422].map(
     (status): Row => ({
       fault: `status ${status} without an OAuth error, which quotes the request`,

@@ -61,7 +61,7 @@ ${number(faults.outputs)} outputs (answers, errors, events, console, warnings, s
 
 **Floods**, over HTTP, heap after garbage collection:
 
-| flood of | requests | heap grew by | entries in the session store |
+| flood of | requests | heap changed by | entries in the session store |
 |---|---:|---:|---:|
 ${floods.map(({ what, requests, growthKiB, stored }) => `| ${what} | ${number(requests)} | ${number(growthKiB)} KiB | ${stored} |`).join('\n')}`;
 
