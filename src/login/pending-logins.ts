@@ -42,6 +42,9 @@ const LIFETIME_MS = 10 * 60 * 1000;
 /** Most logins that one browser can have under way; beyond it the oldest goes. */
 const MOST_PENDING = 12;
 
+/** Most cookies that one answer ends: where a neighbour has planted hundreds, many proxies would not let their ends pass. */
+const MOST_ENDED = 32;
+
 /**
  * Longest page to go back to, and most characters of pending cookies in a browser before pages are left out of new
  * ones. Together with `MOST_PENDING` they keep the browser's `Cookie` header below 8 KB: above it many proxies, and
@@ -148,7 +151,7 @@ export class PendingLogins {
     const count = Math.max(0, byAge.length - (MOST_PENDING - 1));
     return {
       kept: byAge.slice(count).map(([name, value]) => `${name}=${value}; `),
-      surplus: byAge.slice(0, count).map(([name]) => name),
+      surplus: byAge.slice(0, Math.min(count, MOST_ENDED)).map(([name]) => name),
     };
   }
 

@@ -5,6 +5,8 @@ import { apiPath } from '../../src/api/path.js';
 import { ConfigurationError, Strategy } from '../../src/index.js';
 import { asOrganizationDomain } from '../../src/service/claims.js';
 import { readTokenResponse } from '../../src/service/token-response.js';
+import { rawRequest } from '../support/raw-request.js';
+import { startWorld } from '../support/world.js';
 
 /** What fuzzing has found once, in its smallest form. */
 it.each(['xn--a', 'xn--0', 'xn--99999', 'XN--A', 'xn---'.padEnd(8, '-0')])(
@@ -28,10 +30,33 @@ it.each(['.. ', '/a/.. ', '.. /b', '/a/%2e%2e%20', '/a/.%20;x', '/a/%252e.%2520'
   },
 );
 
-it.each(['authUrl', 'baseUrl'])('%s: a host that is neither a name nor an address is a ConfigurationError', (option) => {
-  const addresses = { authUrl: 'https://a.example', baseUrl: 'https://b.example', [option]: 'https://"\u00ff' };
-  const others = { clientID: 'id', clientSecret: 's', callbackURL: '/callback', scope: 'tm' };
-  expect(() => new Strategy({ ...addresses, ...others })).toThrow(ConfigurationError);
+it.each(['authUrl', 'baseUrl'])(
+  '%s: a host that is neither a name nor an address is a ConfigurationError',
+  (option) => {
+    const addresses = { authUrl: 'https://a.example', baseUrl: 'https://b.example', [option]: 'https://"\u00ff' };
+    const others = { clientID: 'id', clientSecret: 's', callbackURL: '/callback', scope: 'tm' };
+    expect(() => new Strategy({ ...addresses, ...others })).toThrow(ConfigurationError);
+  },
+);
+
+it('THREATS 4: hundreds of planted cookies do not make an answer that no proxy would let pass', async () => {
+  const world = await startWorld();
+  const cookie = Array.from({ length: 400 }, (_, index) => `oauth-app.login.${index}=1`).join('; ');
+  const { status, headers } = await rawRequest(world.url, '/login', { headers: { cookie } });
+  expect(status).toBe(302);
+  expect(headers['set-cookie']?.join('').length).toBeLessThan(4096);
+  await world.close();
+});
+
+it('THREATS 15: a request whose target is a whole URL is answered as any other, and its host goes nowhere', async () => {
+  const world = await startWorld({ strategy: { callbackURL: '/callback' } });
+  const headers = { host: 'app.example' };
+  const { status, headers: answer } = await rawRequest(world.url, 'http://evil.example/login', { headers });
+  expect(status).toBe(302);
+  const location = new URL(answer.location ?? '');
+  expect(location.searchParams.get('redirect_uri')).toBe('http://app.example/callback');
+  expect(location.href).not.toContain('evil');
+  await world.close();
 });
 
 it('THREATS 24: a refusal whose error is a token that was never sent does not show it', () => {
