@@ -6,6 +6,8 @@ import { readCommandLine } from './lib/command-line.mjs';
 /** The command: installs and builds what is needed, plays the scenarios, and says what came out. */
 const root = fileURLToPath(new URL('../', import.meta.url));
 process.chdir(root);
+// A signal ends us by way of `exit`, and that ends what we have started.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 
 const FULL = { rounds: 11, share: 1, quick: false };
 const QUICK = { rounds: 3, share: 0.3, quick: true };

@@ -10,11 +10,15 @@ export async function startRedis() {
   const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
   const server = spawn('redis-server', options, { stdio: 'ignore' });
   const exited = once(server, 'exit');
+  // It must not outlive us, however we end.
+  const end = () => server.kill();
+  process.once('exit', end);
   const url = `redis://127.0.0.1:${port}`;
   await answering(url);
   return {
     url,
     stop: async () => {
+      process.off('exit', end);
       server.kill();
       await exited;
     },
