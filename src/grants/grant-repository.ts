@@ -24,8 +24,14 @@ const READ_LIMIT_MS = 5_000;
 const SAVE_LIMIT_MS = 2_000;
 /** The same where the cache still has what was read last. */
 const READ_AGAIN_LIMIT_MS = 1_000;
-/** When a write that does not end counts as lost, and no longer holds up those after it. */
-const LOST_WRITE_MS = 60_000;
+/** How old a look may be for others to join it: they need not wait as long as the one that may be stuck. */
+const JOIN_MS = 500;
+/**
+ * When a write that does not end counts as lost, and no longer holds up those after it. One that compares versions is
+ * refused if it arrives later still; another one could put an older pair in place of a newer, or end a newer login.
+ */
+const LOST_WRITE_MS = 15_000;
+const LOST_UPDATE_MS = SAVE_LIMIT_MS;
 
 /**
  * Pauses before a refused grant is given up, in milliseconds: whoever was faster may not have saved its pair yet, for
@@ -34,6 +40,13 @@ const LOST_WRITE_MS = 60_000;
 const PAUSES: readonly number[] = [50, 150, 300];
 /** The same where the store has failed lately: it was perhaps the save of the winner's pair that failed. */
 const PAUSES_AFTER_FAILURE: readonly number[] = [...PAUSES, 500, 1_000];
+
+/** A look into the store that is under way. */
+interface Look {
+  readonly grant: Promise<Grant | undefined>;
+  /** On the clock of `performance`. */
+  readonly since: number;
+}
 
 /** What a record holds, instead of tokens, in the moment before it is deleted. */
 const ENDED = 'ended';
@@ -50,11 +63,15 @@ export class GrantRepository {
   readonly #options: GrantRepositoryOptions;
   readonly #store: GrantStore;
   readonly #writes = new KeyedQueue();
-  readonly #reads = new Map<string, Promise<Grant | undefined>>();
+  readonly #reads = new Map<string, Look>();
+  readonly #lostUpdateMs: number;
+  /** Makes each write that is under way late. */
+  readonly #lateNow = new Set<() => void>();
 
   constructor(options: GrantRepositoryOptions) {
     this.#options = options;
     this.#store = new GrantStore(options.store, options.onRecovery);
+    this.#lostUpdateMs = options.store.update ? LOST_UPDATE_MS : LOST_WRITE_MS;
   }
 
   /** Number of writes and reads under way, by id. */
@@ -76,7 +93,7 @@ export class GrantRepository {
   /** The grant as the store has it, or had it last if it fails now. Requests that ask at once share one look. */
   read(id: string): Promise<Grant | undefined> {
     const last = this.#options.cache?.last(id);
-    const reading = this.#reads.get(id) ?? this.#startRead(id, last ? READ_AGAIN_LIMIT_MS : READ_LIMIT_MS);
+    const reading = this.#joinRead(id) ?? this.#startRead(id, last ? READ_AGAIN_LIMIT_MS : READ_LIMIT_MS);
     // Looked up again: a logout may have come in between.
     return last ? reading.catch((error) => this.#options.cache?.last(id) ?? Promise.reject(error)) : reading;
   }
@@ -97,13 +114,14 @@ export class GrantRepository {
 
   /** Keeps a refreshed grant if the store still has one of the given versions; false if it has another one or none. */
   replace(id: string, grant: Grant, versions: readonly number[]): Promise<boolean> {
-    return this.#write(id, SAVE_LIMIT_MS, async (store) => {
+    const compare = async (store: TokenStore) => {
       const record = await this.#options.records.write(id, grant);
       const saved = await compareAndSet(store, id, record, versions);
       if (saved) this.#seen(id, grant);
       else this.#forget(id);
       return saved;
-    });
+    };
+    return this.#write(id, SAVE_LIMIT_MS, compare, this.#lostUpdateMs);
   }
 
   /** Removes the grant. @param whenRemoved Called before anything else is done with the id. */
@@ -136,9 +154,19 @@ export class GrantRepository {
     return this.#store.locked(id, work);
   }
 
+  /** Counts the writes that are under way as lost: the process ends soon, and what waits behind them has one more chance. */
+  loseWrites(): void {
+    for (const giveUp of this.#lateNow) giveUp();
+  }
+
   /** Resolves when all writes that are under way have settled, or have had their time. */
   async drain(): Promise<void> {
     await within(this.#writes.drain(), SAVE_LIMIT_MS, () => this.#store.late('write')).catch(nothing);
+  }
+
+  #joinRead(id: string): Promise<Grant | undefined> | undefined {
+    const look = this.#reads.get(id);
+    return look && performance.now() - look.since < JOIN_MS ? look.grant : undefined;
   }
 
   #startRead(id: string, limitMs: number): Promise<Grant | undefined> {
@@ -146,11 +174,11 @@ export class GrantRepository {
     const reading = within(loaded, limitMs, () => this.#store.late('get'));
     const settled = (grant?: Grant) => {
       // A write that came in between knows better, and has taken this look out of the map.
-      if (this.#reads.get(id) !== reading) return;
+      if (this.#reads.get(id)?.grant !== reading) return;
       this.#reads.delete(id);
       if (grant) this.#options.cache?.set(id, grant, this.#options.clock());
     };
-    this.#reads.set(id, reading);
+    this.#reads.set(id, { grant: reading, since: performance.now() });
     reading.then(settled, () => settled());
     return reading;
   }
@@ -167,9 +195,9 @@ export class GrantRepository {
     this.#forget(id);
   }
 
-  #write<T>(id: string, limitMs: number, task: (store: TokenStore) => Promise<T>): Promise<T> {
+  #write<T>(id: string, limitMs: number, task: (store: TokenStore) => Promise<T>, lostMs = LOST_WRITE_MS): Promise<T> {
     const late = () => this.#store.late('write');
-    const written = this.#writes.run(id, () => within(this.#store.use(task), LOST_WRITE_MS, late));
+    const written = this.#writes.run(id, () => within(this.#store.use(task), lostMs, late, this.#lateNow));
     return within(written, limitMs, late);
   }
 

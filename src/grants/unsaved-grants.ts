@@ -75,6 +75,7 @@ export class UnsavedGrants {
   async saveAll(): Promise<void> {
     const until = performance.now() + SAVE_ALL_MS;
     await this.flush();
+    if (this.#entries.size > 0) this.#repository.loseWrites();
     while (this.#entries.size > 0 && performance.now() < until) {
       await pause(SAVE_ALL_PAUSE_MS);
       await this.flush();

@@ -2,17 +2,28 @@
  * Settles as `promise` does, or rejects with `late()` after `ms` milliseconds.
  *
  * What is late goes on by itself: its rejection is taken care of.
+ *
+ * @param lateNow Holds, while the promise is under way, a function that makes it late at once.
  */
-export function within<T>(promise: Promise<T>, ms: number, late: () => Error): Promise<T> {
+export function within<T>(promise: Promise<T>, ms: number, late: () => Error, lateNow?: Set<() => void>): Promise<T> {
   return new Promise<T>((resolve, reject) => {
-    const timer = setTimeout(() => reject(late()), ms);
+    const giveUp = () => {
+      end();
+      reject(late());
+    };
+    const timer = setTimeout(giveUp, ms);
+    lateNow?.add(giveUp);
+    const end = () => {
+      clearTimeout(timer);
+      lateNow?.delete(giveUp);
+    };
     promise.then(
       (value) => {
-        clearTimeout(timer);
+        end();
         resolve(value);
       },
       (error: unknown) => {
-        clearTimeout(timer);
+        end();
         reject(error);
       },
     );

@@ -38,6 +38,30 @@ it('THREATS 44: close() waits for a refresh that nobody waits for', async () => 
   expect(store.calls).toContain('update');
 });
 
+it.each([
+  ['with versions', (store: TroubledStore) => store],
+  [
+    'without',
+    (store: TroubledStore) => ({ get: bound(store, 'get'), set: bound(store, 'set'), delete: bound(store, 'delete') }),
+  ],
+])('close() saves a pair whose save hangs, in a store %s', async (_what, storeOf) => {
+  const store = new TroubledStore();
+  flow = await logInto({ strategy: { tokenStore: storeOf(store) } });
+  const { grantId } = await flow.whoami();
+  flow.clock.advance(2 * HOURS);
+  store.before = (method) => (method === 'update' || method === 'set' ? new Promise(() => {}) : undefined);
+  expect((await flow.projects()).status).toBe(200);
+  store.recover();
+  await flow.world.strategy.close();
+  const next = await startWorld({
+    running: flow.world.service,
+    strategy: { tokenStore: store, clock: flow.clock.now },
+  });
+  expect(await next.strategy.client(grantId).projects()).toMatchObject({ data: expect.any(Array) });
+  expect(flow.world.tokenRequests()).toHaveLength(1);
+  await next.close();
+});
+
 it('close() ends also where the store never answers', async () => {
   const store = new TroubledStore();
   flow = await logInto({ strategy: { tokenStore: store } });
@@ -52,3 +76,7 @@ it('close() may be called twice, and by a strategy that has done nothing', async
   await Promise.all([flow.world.strategy.close(), flow.world.strategy.close()]);
   await flow.world.strategy.close();
 });
+
+function bound<M extends 'get' | 'set' | 'delete'>(store: TroubledStore, method: M): TroubledStore[M] {
+  return store[method].bind(store) as TroubledStore[M];
+}

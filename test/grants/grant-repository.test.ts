@@ -36,6 +36,25 @@ describe('reading', () => {
     expect(repository.pending).toBe(0);
   });
 
+  it('does not join a look that may be stuck', async () => {
+    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
+    try {
+      const store = new TroubledStore();
+      const { repository } = repositoryOver(store, { cache: false });
+      await repository.create('id', old);
+      store.before = () => new Promise(() => {});
+      const stuck = repository.read('id');
+      stuck.catch(() => {});
+      store.recover();
+      vi.advanceTimersByTime(499);
+      expect(repository.read('id')).toBe(stuck);
+      vi.advanceTimersByTime(1);
+      expect(await repository.read('id')).toEqual(old);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it('does not put into the cache what a write has overtaken', async () => {
     const store = new TroubledStore();
     const { repository, clock } = repositoryOver(store);
