@@ -88,10 +88,10 @@ export function integer(option: string, value: unknown, least: number, most: num
 
 /** Passport's name for the strategy; it is a key of the session and part of cookie names. */
 export function strategyName(value: unknown): string {
-  if (typeof value === 'string' && /^[\w-]{1,64}$/.test(value) && !RESERVED_NAMES.has(value)) return value;
+  if (typeof value === 'string' && /^[\x20-\x7e]{1,64}$/.test(value) && !RESERVED_NAMES.has(value)) return value;
   throw wrong(
     'name',
-    'expected 1 to 64 letters, digits, hyphens or underscores, and no name that sessions use themselves (such as passport)',
+    'expected 1 to 64 printable ASCII characters, and no name that sessions use themselves (such as passport)',
   );
 }
 

@@ -89,8 +89,7 @@ describe('an option that is wrong is named, with what was expected', () => {
     scope: ['', '  ', [], [''], ['a b'], 'a"b', 'a\\b', 'a\tb', 'ä', [7], 7, null, {}],
     name: [
       '',
-      'a b',
-      'a.b',
+      'a\nb',
       'ä',
       'a'.repeat(65),
       '__proto__',

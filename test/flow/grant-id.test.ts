@@ -66,7 +66,7 @@ describe('the option grantId', () => {
   });
 
   it.each([
-    ['too long', () => 'x'.repeat(257)],
+    ['too long', () => 'x'.repeat(801)],
     ['too long when it is escaped', () => 'ü'.repeat(200)],
     ['half a character', () => '\ud800'],
     ['no text', () => 7 as unknown as string],
