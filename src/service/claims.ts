@@ -10,6 +10,9 @@ export type OrganizationDomainReader = (claims: Claims) => unknown;
 
 const NO_CLAIMS: Claims = Object.freeze({});
 
+/** Characters; longer tokens are used nowhere. Most servers would refuse the header that carries one. */
+export const MAX_TOKEN_LENGTH: number = 16 * 1024;
+
 /** Deeper claims are nobody's: the token counts as one without. */
 const MOST_LEVELS = 64;
 
@@ -18,6 +21,7 @@ const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** The claims of an access token; none where it is no JWT. @see service.md, 5.5 */
 export function readClaims(accessToken: string): Claims {
+  if (accessToken.length > MAX_TOKEN_LENGTH) return NO_CLAIMS;
   try {
     const claims: Claims = { ...decodeJwt(accessToken) };
     return isNestedWithin(MOST_LEVELS, claims) ? Object.freeze(claims) : NO_CLAIMS;

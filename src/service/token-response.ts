@@ -1,6 +1,13 @@
 import { ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
 import { withoutSecrets } from '../safe-cause.js';
-import { type Claims, type OrganizationDomainReader, organizationDomainOf, readClaims, subjectOf } from './claims.js';
+import {
+  type Claims,
+  MAX_TOKEN_LENGTH,
+  type OrganizationDomainReader,
+  organizationDomainOf,
+  readClaims,
+  subjectOf,
+} from './claims.js';
 import type { HttpResponse } from './http.js';
 import { parseRetryAfter } from './retry-after.js';
 import { tokenLifetime } from './token-lifetime.js';
@@ -28,7 +35,6 @@ export interface TokenResponseContext {
   readonly secrets: readonly string[];
 }
 
-const MAX_TOKEN_LENGTH = 16 * 1024;
 const MAX_DESCRIPTION_LENGTH = 200;
 
 /**
