@@ -32,6 +32,8 @@ export class Application {
   readonly #keepers = new Map<object, GrantKeeper>();
   readonly #responses = new WeakMap<IncomingMessage, ServerResponse>();
   readonly #sources = new WeakMap<IncomingMessage, GrantSource>();
+  /** The properties of requests that hold a client of this strategy. */
+  readonly #clientProperties = new Set<string>();
   #sessionSeen = false;
 
   constructor(settings: Settings) {
@@ -101,6 +103,22 @@ export class Application {
     return source;
   }
 
+  /** Gives the request its API client. */
+  attachClient(req: IncomingMessage, property: string, source: CredentialSource): void {
+    this.#clientProperties.add(property);
+    Reflect.set(req, property, this.clientOf(source));
+  }
+
+  /** Has the request's API client be one for a grant that has just come to be: for the handlers after a login. Never rejects. */
+  async switchClient(req: IncomingMessage, keeper: GrantKeeper, grantId: string): Promise<GrantSource> {
+    const source = this.sourceFor(req, keeper, grantId);
+    await source.prepare();
+    for (const property of this.#clientProperties) {
+      if (Reflect.get(req, property) instanceof ApiClient) this.attachClient(req, property, source);
+    }
+    return source;
+  }
+
   /** Tells the request's API client that the user has logged out. */
   endSource(req: IncomingMessage): void {
     this.#sources.get(req)?.end();
@@ -149,7 +167,7 @@ export class Application {
   /**
    * Makes sure that a login can be brought to its end before it is begun, and before its code is used up.
    *
-   * @param needsSession Whether Passport will write the user into the session.
+   * @param needsSession Whether a session has to be there, also where the grant's id is not kept in it.
    * @throws ConfigurationError if there is no session or no store; TokenStoreError if there was a session until now
    */
   checkLoginIsPossible(req: IncomingMessage, needsSession: boolean): GrantKeeper {

@@ -4,10 +4,12 @@ import { OAuthAppError } from './errors.js';
 import { type LoginEvent, publishLogin } from './events.js';
 import { isRandomGrantId } from './grants/grant-id.js';
 import type { GrantKeeper } from './grants/grant-keeper.js';
+import type { GrantSource } from './grants/grant-source.js';
 import { beginLogin, type LoginOptions } from './login/begin-login.js';
 import { hasCallbackParameters } from './login/callback-query.js';
 import { type CallbackOutcome, finishLogin } from './login/finish-login.js';
 import { originalPath, originalUrl } from './login/incoming.js';
+import { lendRedirect } from './login/lent-redirect.js';
 import { type Handover, handOverAtLogIn, handOverNow } from './login/session-handover.js';
 import type { AnyVerify } from './login/verify.js';
 
@@ -48,11 +50,14 @@ export async function authenticate(
     // The URL of a callback holds the code, and the one of a login may hold more than others should know.
     res.setHeader('Cache-Control', 'no-store');
     res.setHeader('Referrer-Policy', 'no-referrer');
-    const keeper = application.checkLoginIsPossible(req, options.session !== false && !options.assignProperty);
     if (!isCallback(req, application.settings.callbackURL)) {
-      actions.redirect(await beginLogin(application, req, res, options));
+      // What the callback's route says of the session is not known here, and nothing is written to it yet.
+      application.checkLoginIsPossible(req, false);
+      actions.redirect(beginLogin(application, req, res, options));
       return;
     }
+    const keeper = application.checkLoginIsPossible(req, options.session !== false && !options.assignProperty);
+    lendRedirect(res);
     const finish = finishLogin.bind(undefined, application, req, res, verify);
     await callback(application, keeper, actions, req, options, finish);
   } catch (error) {
@@ -114,15 +119,20 @@ async function keep(
   const grantId = application.newGrantId(req, ownerOf(req, options, verdict.user));
   const remove = (id: string) => void keeper.remove(id).catch(() => {});
   await keeper.put(grantId, tokens);
+  let source: GrantSource | undefined;
   const handover: Handover = {
     key: application.settings.name,
     reference: application.keepsReference ? grantId : undefined,
     returnTo,
-    onFailure: () => application.keepsReference && remove(grantId),
+    onFailure: () => {
+      source?.end();
+      if (application.keepsReference) remove(grantId);
+    },
     onReplaced: (former) => application.keepsReference && isRandomGrantId(former) && remove(former),
   };
   if (options.assignProperty) await handOverNow(req, handover);
   else handOverAtLogIn(req, handover);
+  source = await application.switchClient(req, keeper, grantId);
   return grantId;
 }
 

@@ -17,19 +17,19 @@ export interface LoginOptions {
  * @throws ConfigurationError for options of `passport.authenticate` that cannot be
  * @see service.md, 4.1; RFC 6749, 4.1.1; RFC 7636, 4.3
  */
-export async function beginLogin(
+export function beginLogin(
   application: Application,
   req: IncomingMessage,
   res: ServerResponse,
   options: LoginOptions,
-): Promise<string> {
+): string {
   const { settings, logins } = application;
   const callbackURL =
     check.optional(options.callbackURL, (value) => check.callbackUrl('callbackURL', value)) ?? settings.callbackURL;
   const scope = check.optional(options.scope, (value) => check.scope('scope', value)) ?? settings.scope;
   const redirectUri = redirectUriFor(req, callbackURL);
   const returnTo = returnToOf(req, res);
-  const { state, codeChallenge, cookies } = await logins.begin(req, { redirectUri, returnTo }, settings.pkce);
+  const { state, codeChallenge, cookies } = logins.begin(req, { redirectUri, returnTo }, settings.pkce);
   for (const cookie of cookies) res.appendHeader('Set-Cookie', cookie);
   const query = new URLSearchParams({
     client_id: settings.clientID,

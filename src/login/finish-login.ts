@@ -61,19 +61,19 @@ export async function finishLogin(
     throw new AuthorizationError('A callback is not to be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
   const query = readCallbackQuery(originalUrl(req));
   if (query.kind === 'malformed') return refused('The parameters of the callback are malformed.', 400);
-  const login = await takeLogin(application, req, res, query);
+  const login = takeLogin(application, req, res, query);
   if (!login) return refused(FORGED, 403);
   if (query.kind === 'error') return declined(query.error);
   return await exchange(application, req, query.code, login, verify);
 }
 
-async function takeLogin(
+function takeLogin(
   { logins }: Application,
   req: IncomingMessage,
   res: ServerResponse,
   { state }: WellFormed,
-): Promise<PendingLogin | undefined> {
-  const login = state === undefined ? undefined : await logins.find(req, state);
+): PendingLogin | undefined {
+  const login = state === undefined ? undefined : logins.find(req, state);
   if (state === undefined || !login || !logins.use(state, login)) return undefined;
   res.appendHeader('Set-Cookie', logins.ended(state, login));
   return login;

@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { parse } from 'cookie';
-import { Sealer } from '../sealing.js';
 import type { Secret } from '../secret.js';
+import { CookieSeal } from './cookie-seal.js';
 import { UsedStates } from './used-states.js';
 
 /** What a browser carries from the start of a login to its callback. */
@@ -64,12 +64,15 @@ const ROOM_FOR_PAGES = 4096;
  */
 export class PendingLogins {
   readonly #options: PendingLoginsOptions;
-  readonly #sealer: Sealer;
+  readonly #seal: CookieSeal;
+  /** How the names of this strategy's cookies begin, and those of no other strategy's. */
+  readonly #prefix: string;
   readonly #used = new UsedStates();
 
   constructor(options: PendingLoginsOptions) {
     this.#options = options;
-    this.#sealer = new Sealer('pending login', [options.clientSecret]);
+    this.#seal = new CookieSeal('pending login', options.clientSecret);
+    this.#prefix = `${cookieToken(options.strategyName)}.login.`;
   }
 
   /** Number of states that are remembered as used. */
@@ -82,18 +85,14 @@ export class PendingLogins {
    *
    * @param req For the pending logins that the browser has already.
    */
-  async begin(
-    req: IncomingMessage,
-    login: Pick<PendingLogin, 'redirectUri' | 'returnTo'>,
-    pkce: boolean,
-  ): Promise<BegunLogin> {
+  begin(req: IncomingMessage, login: Pick<PendingLogin, 'redirectUri' | 'returnTo'>, pkce: boolean): BegunLogin {
     const now = Math.trunc(this.#options.clock());
     const { kept, surplus } = this.#pendingIn(req);
     const state = randomBytes(32).toString('base64url');
     const codeVerifier = pkce ? randomBytes(32).toString('base64url') : undefined;
     const returnTo = hasRoomFor(login.returnTo, kept) ? login.returnTo : undefined;
     const pending: PendingLogin = { ...login, returnTo, codeVerifier, expiresAt: now + LIFETIME_MS };
-    const sealed = await this.#sealer.seal(this.#context(state), JSON.stringify(pending));
+    const sealed = this.#seal.seal(this.#context(state), JSON.stringify(pending));
     const name = this.#cookieName(state, login.redirectUri);
     return {
       state,
@@ -104,13 +103,13 @@ export class PendingLogins {
   }
 
   /** The login that a state belongs to, if this browser began it not longer than ten minutes ago. */
-  async find(req: IncomingMessage, state: string): Promise<PendingLogin | undefined> {
+  find(req: IncomingMessage, state: string): PendingLogin | undefined {
     if (!/^[\w-]{43}$/.test(state)) return undefined;
     const cookies = parse(req.headers.cookie ?? '');
     const names = [this.#cookieName(state, 'https:'), this.#cookieName(state, 'http:')];
     for (const name of names) {
       const value = cookies[name];
-      const text = value && (await this.#sealer.open(this.#context(state), value.slice(value.indexOf('.') + 1)));
+      const text = value && this.#seal.open(this.#context(state), value.slice(value.indexOf('.') + 1));
       const login = text ? (JSON.parse(text) as PendingLogin) : undefined;
       if (login && this.#cookieName(state, login.redirectUri) === name && this.#isAlive(login)) return login;
     }
@@ -141,7 +140,7 @@ export class PendingLogins {
   /** With https the name says that the cookie came from this very host over TLS, which keeps sibling hosts from planting one. */
   #cookieName(state: string, redirectUri: string): string {
     const prefix = /^https:/i.test(redirectUri) ? '__Host-' : '';
-    return `${prefix}${this.#options.strategyName}.login.${createHash('sha256').update(state).digest('base64url').slice(0, 16)}`;
+    return `${prefix}${this.#prefix}${createHash('sha256').update(state).digest('base64url').slice(0, 16)}`;
   }
 
   /** The pending cookies of the browser: those that stay when one more comes, and the names of those that have to go. */
@@ -156,8 +155,13 @@ export class PendingLogins {
   }
 
   #isOwn(name: string): boolean {
-    return name.replace(/^__Host-/, '').startsWith(`${this.#options.strategyName}.login.`);
+    return name.replace(/^__Host-/, '').startsWith(this.#prefix);
   }
+}
+
+/** A strategy's name as cookie names can have it (RFC 6265, 4.1.1), without dots. */
+function cookieToken(strategyName: string): string {
+  return strategyName.replace(/[^\w-]/g, (character) => `%${character.charCodeAt(0).toString(16)}`);
 }
 
 /** Base64 in the sealed cookie takes four characters for three. */

@@ -1,6 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { safeReturnTo } from './return-to.js';
-import { onRegeneration, type SessionLike, saveSession, sessionOf } from './session-reference.js';
+import {
+  completeSession,
+  emptySession,
+  onRegeneration,
+  type SessionLike,
+  saveSession,
+  sessionOf,
+} from './session-reference.js';
 
 /** What a login leaves in the session. */
 export interface Handover {
@@ -52,7 +59,8 @@ export function handOverAtLogIn(req: IncomingMessage & PassportRequest, handover
   const carrying: LogIn = function logInWithGrant(user, given, callback) {
     const [options, done] = typeof given === 'function' ? [undefined, given as Done] : [given, callback];
     const target = handover.returnTo ?? sessionOf(req)?.returnTo;
-    const carried = isSessionless(options) ? undefined : carry(req, handover);
+    completeSession(sessionOf(req), isOption(options, 'keepSessionInfo', true));
+    const carried = isOption(options, 'session', false) ? undefined : carry(req, handover);
     let ended = false;
     const end: Done = (error) => {
       ended = true;
@@ -92,21 +100,13 @@ function carry(req: IncomingMessage, handover: Handover): Carried {
     },
     undo: () => {
       const session = sessionOf(req);
-      if (session && session !== before) empty(session);
+      // express-session saves what is left at the end of the response: by then its store may be back, and somebody
+      // would be logged in who was told otherwise.
+      if (session && session !== before) emptySession(session);
       else if (session) restore(session, key, former);
       handover.onFailure();
     },
   };
-}
-
-/**
- * Takes everything out of a session that a failed login has begun. express-session saves what is left at the end of
- * the response: by then its store may be back, and somebody would be logged in who was told otherwise.
- */
-function empty(session: SessionLike): void {
-  for (const name of Object.keys(session)) {
-    if (name !== 'cookie') delete session[name];
-  }
 }
 
 function restore(session: SessionLike, key: string, former: unknown): void {
@@ -120,6 +120,7 @@ function setReturnTo(req: IncomingMessage, target: unknown): void {
   if (session && target !== undefined) session.returnTo = safeReturnTo(target);
 }
 
-function isSessionless(options: unknown): boolean {
-  return typeof options === 'object' && options !== null && 'session' in options && options.session === false;
+/** Whether an option of `req.logIn` has the very value. */
+function isOption(options: unknown, name: string, value: boolean): boolean {
+  return typeof options === 'object' && options !== null && Reflect.get(options, name) === value;
 }

@@ -23,6 +23,31 @@ export function saveSession(session: SessionLike): Promise<void> {
   });
 }
 
+/**
+ * Gives a session without a store, cookie-session's, the two methods that Passport calls at login and logout: it has
+ * no id that somebody could know beforehand, so its content is all there is to renew, and it is saved with the response.
+ *
+ * @param keepsInfo Passport's `keepSessionInfo`: the content stays.
+ */
+export function completeSession(session: SessionLike | undefined, keepsInfo: boolean): void {
+  if (session === undefined || typeof session.regenerate === 'function') return;
+  const regenerate = (done: Done): void => {
+    if (!keepsInfo) emptySession(session);
+    done();
+  };
+  for (const [name, value] of Object.entries({ regenerate, save: (done?: Done) => done?.() })) {
+    // Not enumerable, or it would be written into the cookie.
+    Object.defineProperty(session, name, { value, configurable: true, writable: true });
+  }
+}
+
+/** Takes everything out of a session but what is the session's own. */
+export function emptySession(session: SessionLike): void {
+  for (const name of Object.keys(session)) {
+    if (name !== 'cookie') delete session[name];
+  }
+}
+
 /** The error of an application's session store that failed. */
 export function sessionStoreFailed(error: unknown): TokenStoreError {
   return new TokenStoreError('The session store failed. Nobody was logged in or out; a new try can succeed.', {

@@ -16,7 +16,7 @@ export function attachClient(
 ): Promise<void> | undefined {
   application.rememberResponse(req, res);
   const source = findSource(application, req);
-  Reflect.set(req, property, application.clientOf(source));
+  application.attachClient(req, property, source);
   // `prepare` never rejects: what goes wrong is told by the client's calls.
   return source instanceof GrantSource ? source.prepare() : undefined;
 }

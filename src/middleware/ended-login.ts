@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Application } from '../application.js';
-import { sessionOf, sessionStoreFailed } from '../login/session-reference.js';
+import { completeSession, sessionOf, sessionStoreFailed } from '../login/session-reference.js';
 
 /** Deletes the request's grant, and ends the Passport login. @throws whatever kept one of the two from being done */
 export async function endLogin(application: Application, req: IncomingMessage): Promise<void> {
@@ -24,7 +24,9 @@ async function removeGrant(application: Application, req: IncomingMessage): Prom
 function endPassportLogin(req: IncomingMessage): Promise<void> {
   return new Promise((resolve, reject) => {
     const logOut: unknown = Reflect.get(req, 'logOut');
-    if (typeof logOut !== 'function' || !sessionOf(req)) return resolve();
+    const session = sessionOf(req);
+    if (typeof logOut !== 'function' || !session) return resolve();
+    completeSession(session, false);
     logOut.call(req, (error: unknown) => (error ? reject(sessionStoreFailed(error)) : resolve()));
   });
 }

@@ -2,7 +2,7 @@ import session from 'express-session';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { rawRequest } from '../support/raw-request.js';
-import { type Framework, startWorld, type World, type WorldOptions } from '../support/world.js';
+import { type Framework, type Handler, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
 
 const frameworks: readonly Framework[] = ['express5', 'express4', 'connect'];
 
@@ -25,6 +25,44 @@ describe.each(frameworks)('a login under %s', (framework) => {
     const me = (await browser.visit(`${world.url}/whoami`)).json();
     expect(me.user).toEqual({ id: '1' });
     expect(me.session['oauth-app']).toBe(me.grantId);
+  });
+
+  it('takes the redirects of Passport, which the contract shows', async () => {
+    await open({ framework, authenticate: { successReturnToOrRedirect: '/', failureRedirect: '/declined\u00e9' } });
+    const browser = new Browser();
+    const declined = await browser.visit(await world.begin(browser, { decline: true }));
+    expect([declined.status, declined.headers.get('location')]).toEqual([302, '/declined%C3%A9']);
+    const page = await world.logIn(browser);
+    expect([page.status, page.headers.get('location')]).toEqual([302, '/']);
+  });
+
+  it('gives the handlers after the callback the client of the new grant', async () => {
+    const handler: Handler = (req, res, next) =>
+      req.apiClient.projects().then((projects) => sendJson(res, { projects, id: req.apiClient.grantId }), next);
+    await open({
+      framework,
+      callback: (world) => {
+        const authenticate = world.passport.authenticate('oauth-app') as Handler;
+        return (req, res, next) => authenticate(req, res, (error) => (error ? next(error) : handler(req, res, next)));
+      },
+    });
+    const browser = new Browser();
+    for (const user of ['1', '2']) {
+      const page = (await world.logIn(browser, user)).json();
+      const me = (await browser.visit(`${world.url}/whoami`)).json();
+      expect(page.id).toBe(me.grantId);
+      expect(page.projects).toEqual((await browser.visit(`${world.url}/projects`)).json());
+    }
+  });
+
+  it.each(['service.example', 'my service', 'a/b;c="d"', '%41', 'a.login'])('works under the name %j', async (name) => {
+    await open({ framework, strategy: { name } });
+    const browser = new Browser();
+    const other = await world.begin(browser);
+    await world.logIn(browser);
+    const me = (await browser.visit(`${world.url}/whoami`)).json();
+    expect(me.session[name]).toBe(me.grantId);
+    expect((await browser.visit(other)).status).toBeLessThan(400);
   });
 
   it('works with the instance in the place of the name', async () => {

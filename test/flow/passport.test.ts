@@ -287,6 +287,20 @@ describe('the application logs in by itself', () => {
     expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(false);
   });
 
+  it('never: the route of the login need not say so, only the one of the callback', async () => {
+    const store = memory();
+    const strategy = { grantId: (_req: unknown, user: { id: string }) => user.id, tokenStore: store };
+    await open({
+      session: false,
+      strategy,
+      callback: ({ passport }) =>
+        passport.authenticate('oauth-app', { session: false, successRedirect: '/' }) as Handler,
+    });
+    const browser = new Browser();
+    expect((await world.logIn(browser)).status).toBe(302);
+    expect(await world.strategy.client('1').projects()).toMatchObject({ data: expect.any(Array) });
+  });
+
   it.each([
     ['on success', {}, undefined],
     ['on a decline', { decline: true }, undefined],
