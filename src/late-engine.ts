@@ -5,7 +5,7 @@ import type { Settings } from './options.js';
 /**
  * A strategy's engine, loaded with the first request or call that needs it.
  *
- * Sixty files take longer to load than Passport and its strategies together. A process that starts, builds its routes
+ * Nearly ninety files take longer to load than Passport and its strategies together. A process that starts, builds its routes
  * and listens need not wait for them; its first request does.
  */
 export class LateEngine {

@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream';
 import { apiEventsWanted, publishApi } from '../events.js';
 import type { HttpHeaders, HttpResponse } from '../service/http.js';
+import { unusableAnswer } from './answer-error.js';
 import { type Answer, type AnswerKind, STREAMED, WHOLE } from './answer-kind.js';
 import { ApiCall } from './api-call.js';
-import { unusableAnswer } from './api-error.js';
 import type { CallContext } from './call-context.js';
 import { type CallRequest, callRequest, type RequestOptions } from './call-request.js';
 import type { CredentialSource } from './credential-source.js';

@@ -1,6 +1,5 @@
 import { OAuthAppError } from '../errors.js';
 import type { HttpHeaders } from '../service/http.js';
-import { serviceMessage } from './service-message.js';
 
 /** What an {@link ApiError} tells. */
 export interface ApiErrorDetails {
@@ -14,16 +13,9 @@ export interface ApiErrorDetails {
   readonly path: string;
   /** Milliseconds that the service asks to wait. */
   readonly retryAfterMs?: number | undefined;
-  /** Kept out of the message, wherever the service repeats it. */
-  readonly accessToken: string;
+  readonly code?: string | undefined;
+  readonly cause?: unknown;
 }
-
-const HINTS: Readonly<Record<number, string>> = {
-  401: 'The access token is refused: the user has to authorize the application again.',
-  403: 'The scopes of the authorization, or the rights of the user, do not reach so far.',
-  404: 'There is no such thing, or not for this user and organization.',
-  429: 'Too many requests: the option `concurrency` keeps each grant within the limit of the service.',
-};
 
 /**
  * The API answered with something else than success (code `ERR_API`), or with a success that cannot be used
@@ -44,10 +36,7 @@ export class ApiError extends OAuthAppError {
   /** Seconds after which a new try makes sense, where the service said so. */
   readonly retryAfter: number | undefined;
 
-  constructor(
-    message: string,
-    details: Omit<ApiErrorDetails, 'accessToken'> & { readonly code?: string; readonly cause?: unknown },
-  ) {
+  constructor(message: string, details: ApiErrorDetails) {
     super(message, { code: details.code ?? 'ERR_API', status: details.status, cause: details.cause });
     this.method = details.method;
     this.path = details.path;
@@ -55,30 +44,4 @@ export class ApiError extends OAuthAppError {
     Object.defineProperty(this, 'data', { value: details.data });
     Object.defineProperty(this, 'headers', { value: details.headers });
   }
-}
-
-/** The error for an answer that is no success. */
-export function refusedAnswer(details: ApiErrorDetails): ApiError {
-  const { status, method, path, accessToken } = details;
-  const said = serviceMessage(details.data, accessToken);
-  const parts = [
-    `${method} ${shown(path)}: status ${status}.`,
-    said === undefined ? '' : `${said}.`,
-    HINTS[status] ?? '',
-  ];
-  return new ApiError(parts.filter((part) => part !== '').join(' '), details);
-}
-
-/** The error for a success that cannot be used. */
-export function unusableAnswer(
-  reason: string,
-  details: Omit<ApiErrorDetails, 'accessToken' | 'status'> & { readonly cause?: unknown },
-): ApiError {
-  const message = `${details.method} ${shown(details.path)}: ${reason}`;
-  return new ApiError(message, { ...details, status: 502, code: 'ERR_API_RESPONSE' });
-}
-
-/** A path that fits in a message. */
-export function shown(path: string): string {
-  return path.length > 200 ? `${path.slice(0, 200)}…` : path;
 }

@@ -1,5 +1,5 @@
 import type { Deadlines } from '../service/deadlines.js';
-import { unusableAnswer } from './api-error.js';
+import { unusableAnswer } from './answer-error.js';
 import { CallLimit } from './call-limit.js';
 import { callRequest, type RequestOptions } from './call-request.js';
 import { field } from './field.js';

@@ -1,8 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiClient } from '../api/api-client.js';
 import { ConfigurationError, NotAuthorizedError } from '../errors.js';
-import { originalUrl } from '../login/incoming.js';
-import { rememberReturnTo } from '../login/return-cookie.js';
 import type { Handler } from './api-client.js';
 
 /** Options of {@link requireAuthorization}. */
@@ -30,12 +28,7 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     if (client.authorized) return next();
     if (login === undefined || !isPageRequest(req))
       return next(new NotAuthorizedError('Log in first: this request is not authorized.'));
-    rememberReturnTo(req, res, originalUrl(req));
-    res.statusCode = 302;
-    res.setHeader('Location', login);
-    res.setHeader('Cache-Control', 'no-store');
-    res.setHeader('Content-Length', '0');
-    res.end();
+    import('../login/login-redirect.js').then(({ sendToLogin }) => sendToLogin(req, res, login)).catch(next);
   };
 }
 
