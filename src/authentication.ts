@@ -1,15 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Application } from './application.js';
-import { OAuthAppError } from './errors.js';
-import { type LoginEvent, publishLogin } from './events.js';
 import { isRandomGrantId } from './grants/grant-id.js';
 import type { GrantKeeper } from './grants/grant-keeper.js';
 import type { GrantSource } from './grants/grant-source.js';
-import { beginLogin, type LoginOptions } from './login/begin-login.js';
+import { beginLogin, callbackUrlOf, type LoginOptions } from './login/begin-login.js';
 import { hasCallbackParameters } from './login/callback-query.js';
 import { type CallbackOutcome, finishLogin } from './login/finish-login.js';
-import { originalPath, originalUrl } from './login/incoming.js';
+import { asRouted, originalPath, originalUrl, userOf } from './login/incoming.js';
 import { lendRedirect } from './login/lent-redirect.js';
+import { LoginReport } from './login/login-report.js';
 import { type Handover, handOverAtLogIn, handOverNow } from './login/session-handover.js';
 import type { AnyVerify } from './login/verify.js';
 
@@ -34,7 +33,7 @@ export interface Behind {
 }
 
 /**
- * Answers a request to the routes of login and callback: with exactly one of Passport's actions.
+ * Answers a request to the routes of login and callback: with one of Passport's actions, and with `error` if that throws.
  *
  * Never rejects.
  */
@@ -46,19 +45,19 @@ export async function authenticate(
 ): Promise<void> {
   let res: ServerResponse | undefined;
   try {
-    res = application.responseOf(req);
+    res = application.clients.responseOf(req);
     // The URL of a callback holds the code, and the one of a login may hold more than others should know.
     res.setHeader('Cache-Control', 'no-store');
     res.setHeader('Referrer-Policy', 'no-referrer');
     if (!isCallback(req, application.settings.callbackURL)) {
       // What the callback's route says of the session is not known here, and nothing is written to it yet.
-      application.checkLoginIsPossible(req, false);
+      application.grants.checkLoginIsPossible(req, false);
       actions.redirect(beginLogin(application, req, res, options));
       return;
     }
-    const keeper = application.checkLoginIsPossible(req, options.session !== false && !options.assignProperty);
+    const keeper = application.grants.checkLoginIsPossible(req, options.session !== false && !options.assignProperty);
     lendRedirect(res);
-    const finish = finishLogin.bind(undefined, application, req, res, verify);
+    const finish = finishLogin.bind(undefined, application, req, res, { verify, callbackURL: callbackUrlOf(options) });
     await callback(application, keeper, actions, req, options, finish);
   } catch (error) {
     report(actions, res, error);
@@ -90,21 +89,26 @@ async function callback(
   options: AuthenticateOptions,
   finish: () => Promise<CallbackOutcome>,
 ): Promise<void> {
-  const since = performance.now();
-  const tell = (event: Pick<LoginEvent, 'outcome' | 'grantId' | 'reason'>) =>
-    publishLogin({ strategy: application.settings.name, durationMs: performance.now() - since, ...event });
+  const report = new LoginReport(application.settings.name);
+  let outcome: CallbackOutcome;
+  let grantId: string | undefined;
   try {
-    const outcome = await finish();
-    if (outcome.kind === 'fail') {
-      tell({ outcome: outcome.reason === 'declined' ? 'declined' : 'refused', reason: outcome.reason });
-      actions.fail(outcome.info, outcome.status);
-      return;
-    }
-    tell({ outcome: 'success', grantId: await keep(application, keeper, req, options, outcome) });
-    actions.success(outcome.verdict.user, outcome.verdict.info);
+    outcome = await finish();
+    if (outcome.kind === 'success') grantId = await keep(application, keeper, req, options, outcome, report);
   } catch (error) {
-    tell({ outcome: 'error', reason: error instanceof OAuthAppError ? error.code : 'ERR_APPLICATION' });
+    report.failed(error);
     throw error;
+  }
+  if (outcome.kind === 'fail') {
+    report.tell({ outcome: outcome.reason === 'declined' ? 'declined' : 'refused', reason: outcome.reason });
+    actions.fail(outcome.info, outcome.status);
+    return;
+  }
+  try {
+    actions.success(outcome.verdict.user, outcome.verdict.info);
+  } finally {
+    // Where Passport has begun to write the session, its end is the login's.
+    if (!report.awaitsSession) report.tell({ outcome: 'success', grantId });
   }
 }
 
@@ -115,24 +119,39 @@ async function keep(
   req: IncomingMessage,
   options: AuthenticateOptions,
   { tokens, verdict, returnTo }: Extract<CallbackOutcome, { readonly kind: 'success' }>,
+  report: LoginReport,
 ): Promise<string> {
-  const grantId = application.newGrantId(req, ownerOf(req, options, verdict.user));
+  const { grants, clients, settings } = application;
+  const grantId = grants.newId(req, ownerOf(req, options, verdict.user));
   const remove = (id: string) => void keeper.remove(id).catch(() => {});
-  await keeper.put(grantId, tokens);
   let source: GrantSource | undefined;
   const handover: Handover = {
-    key: application.settings.name,
-    reference: application.keepsReference ? grantId : undefined,
+    key: settings.name,
+    reference: grants.areReferredTo ? grantId : undefined,
     returnTo,
-    onFailure: () => {
-      source?.end();
-      if (application.keepsReference) remove(grantId);
+    onStart: () => {
+      report.awaitsSession = true;
     },
-    onReplaced: (former) => application.keepsReference && isRandomGrantId(former) && remove(former),
+    onSaved: (former) => {
+      report.tell({ outcome: 'success', grantId });
+      if (grants.areReferredTo && isRandomGrantId(former) && former !== grantId) remove(former);
+    },
+    onFailure: (error) => {
+      report.failed(error);
+      source?.end();
+      if (grants.areReferredTo) remove(grantId);
+    },
   };
+  try {
+    await keeper.put(grantId, tokens);
+  } catch (error) {
+    // A store that was too slow may take it after all.
+    if (grants.areReferredTo) remove(grantId);
+    throw error;
+  }
   if (options.assignProperty) await handOverNow(req, handover);
   else handOverAtLogIn(req, handover);
-  source = await application.switchClient(req, keeper, grantId);
+  source = await clients.switchTo(req, keeper, grantId);
   return grantId;
 }
 
@@ -141,8 +160,7 @@ async function keep(
  * `verify` gives there is the account that is connected, whose id may be another user's here.
  */
 function ownerOf(req: IncomingMessage, options: AuthenticateOptions, account: unknown): unknown {
-  const user: unknown = options.assignProperty && 'user' in req ? req.user : undefined;
-  return user ?? account;
+  return (options.assignProperty ? userOf(req) : undefined) ?? account;
 }
 
 /** Whether a request is a callback: by its path, or by what it brings where a proxy has changed the path. */
@@ -150,9 +168,4 @@ function isCallback(req: IncomingMessage, callbackURL: string): boolean {
   const path = originalPath(req);
   const { pathname } = new URL(callbackURL, `http://here.invalid${path.startsWith('/') ? path : '/'}`);
   return asRouted(path) === asRouted(pathname) || hasCallbackParameters(originalUrl(req));
-}
-
-/** A path as routers compare it, unless they are told otherwise: in any case, with or without a slash at the end. */
-function asRouted(path: string): string {
-  return path.toLowerCase().replace(/\/$/, '');
 }

@@ -5,9 +5,8 @@ import type { CredentialSource } from './api/credential-source.js';
 import { Application } from './application.js';
 import { type AuthenticateOptions, authenticate, type PassportActions } from './authentication.js';
 import type { AnyVerify } from './login/verify.js';
-import { attachClient } from './middleware/attached-client.js';
-import { endLogin } from './middleware/ended-login.js';
 import type { Settings } from './options.js';
+import { endLogin } from './requests/end-login.js';
 
 /** What works behind a strategy. It is loaded when it is first needed: see {@link LateEngine}. */
 export class Engine {
@@ -26,7 +25,7 @@ export class Engine {
 
   /** The credentials of a grant, outside of a request. @throws ConfigurationError where no token store is known yet */
   sourceOf(grantId: string): CredentialSource {
-    return this.application.sourceOf(this.application.keeper(), grantId);
+    return this.application.sourceOf(grantId);
   }
 
   /** An API client for a grant, outside of a request. @throws ConfigurationError where no token store is known yet */
@@ -41,7 +40,7 @@ export class Engine {
 
   /** Gives a request its API client. @returns `undefined` if that was done at once; else a promise that never rejects */
   attach(req: IncomingMessage, res: ServerResponse, property: string): Promise<void> | undefined {
-    return attachClient(this.application, req, res, property);
+    return this.application.clients.attach(req, res, property);
   }
 
   /** Deletes the request's grant, and ends the Passport login. */

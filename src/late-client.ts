@@ -76,11 +76,12 @@ function callsOf(grant: LateGrant): ApiCalls {
     stream: (_source, ...call) => using(({ engine, source }) => engine.calls.stream(source, ...call)),
     paginate: (_source, ...call) => {
       const paginated = ({ engine, source }: Loaded) => engine.calls.paginate(source, ...call);
-      return grant.loaded === undefined ? later(grant.load().then(paginated)) : paginated(grant.loaded);
+      return grant.loaded === undefined ? later(() => grant.load().then(paginated)) : paginated(grant.loaded);
     },
   };
 }
 
-async function* later<T>(items: Promise<AsyncIterable<T>>): AsyncGenerator<T, void, undefined> {
-  yield* await items;
+/** Started with the first item: before it nobody is there to hear of an error. */
+async function* later<T>(items: () => Promise<AsyncIterable<T>>): AsyncGenerator<T, void, undefined> {
+  yield* await items();
 }

@@ -30,6 +30,12 @@ export class LateEngine {
     return this.#starting;
   }
 
+  /** Lets running refreshes and saves finish, and frees connections. What was never needed is not loaded for it. */
+  async close(): Promise<void> {
+    const engine = await this.#starting;
+    await engine?.close();
+  }
+
   async #load(): Promise<Engine> {
     const { Engine } = await import('./engine.js');
     this.#ready = new Engine(this.settings, this.#verify);

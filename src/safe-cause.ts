@@ -4,14 +4,17 @@ const MAX_MESSAGE_LENGTH = 300;
 /** Runs that may be a token or a key: what begins as a JWT does, or 20 characters and more without a break, and what dots join to them. */
 const SECRET_LIKE = /eyJ[\w+/=~.-]+|[\w+/=~-]{20,}(?:\.[\w+/=~-]*)*/g;
 
-/** A text without anything that may be a secret. To be called before the text is cut: half a secret may look like a word. */
+/** User and password of a URL: drivers of databases quote the address that they were given. */
+const USER_INFO = /\/\/[^\s/@]+@/g;
+
+/** A text without what looks like a secret. To be called before the text is cut: half a secret may look like a word. */
 export function withoutSecrets(text: string): string {
-  return text.replaceAll(SECRET_LIKE, '[…]');
+  return text.replaceAll(USER_INFO, '//[…]@').replaceAll(SECRET_LIKE, '[…]');
 }
 
 /**
  * A copy of a foreign error that is fit to be kept as a `cause`: its name, its code if that is a plain identifier,
- * and its message with everything that might be a secret struck out.
+ * and its message with everything struck out that looks like a secret.
  *
  * Errors of HTTP clients, JSON parsers and database drivers quote what they choke on, and hang requests, sockets
  * and query parameters on themselves.

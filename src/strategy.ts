@@ -105,9 +105,8 @@ export class Strategy extends Base {
   }
 
   /** Lets running refreshes and saves finish, and frees connections. To be awaited before the process ends. */
-  async close(): Promise<void> {
-    const engine = await engineOf(this).start();
-    await engine.close();
+  close(): Promise<void> {
+    return engineOf(this).close();
   }
 }
 

@@ -41,21 +41,20 @@ export class ApiCall<A extends Answer> {
   #sent: Sent | undefined;
   /** What `renew` gave, until an answer tells whether the API takes it. */
   #renewed: Credential | undefined;
-  #mayRenew: boolean;
+  #mayRenew = true;
   #redirectedTo: string | undefined;
   #redirects = 0;
   #failures = 0;
   #waitedMs = 0;
 
   constructor(source: CredentialSource, context: CallContext, request: CallRequest, kind: AnswerKind<A>) {
-    const { timeoutMs, signal, body } = request;
+    const { timeoutMs, signal } = request;
     this.#source = source;
     this.#context = context;
     this.#request = request;
     this.#kind = kind;
     this.#limit = timeoutMs === undefined ? undefined : new CallLimit(context.deadlines, timeoutMs, signal);
     this.#signal = this.#limit?.signal ?? signal;
-    this.#mayRenew = body?.replayable !== false;
   }
 
   /**
@@ -172,7 +171,8 @@ export class ApiCall<A extends Answer> {
     this.#mayRenew = false;
     try {
       const renewed = await abortable(this.#source.renew(refused), this.#signal);
-      if (renewed === refused) return false;
+      // A body that cannot be sent again has still been refused for its token: the next call has a newer one.
+      if (renewed === refused || !this.#isReplayable) return false;
       this.#renewed = renewed;
       return true;
     } catch (error) {
@@ -190,12 +190,15 @@ export class ApiCall<A extends Answer> {
     return true;
   }
 
+  get #isReplayable(): boolean {
+    return this.#request.body?.replayable !== false;
+  }
+
   #retryDelay(failure: TryFailure): number | undefined {
     this.#failures++;
-    const { method, body } = this.#request;
     const failed = {
-      method,
-      replayable: body?.replayable !== false,
+      method: this.#request.method,
+      replayable: this.#isReplayable,
       tries: this.#failures,
       waitedMs: this.#waitedMs,
       remainingMs: this.#limit?.remainingMs ?? Infinity,

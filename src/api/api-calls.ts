@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { OAuthAppError } from '../errors.js';
 import { apiEventsWanted, publishApi } from '../events.js';
 import type { HttpHeaders, HttpResponse } from '../service/http.js';
 import { unusableAnswer } from './answer-error.js';
@@ -86,14 +87,14 @@ async function observed<A extends Answer>(
   call: ApiCall<A>,
   source: CredentialSource,
   context: CallContext,
-  { method, path }: CallRequest,
+  { method, path, signal }: CallRequest,
 ): Promise<A> {
   const start = performance.now();
   let reason: string | undefined;
   try {
     return await call.run();
   } catch (error) {
-    reason = reasonOf(error);
+    reason = reasonOf(error, signal);
     throw error;
   } finally {
     publishApi({
@@ -116,7 +117,7 @@ function dataOf<T>(request: CallRequest, { body, headers }: HttpResponse): T {
   throw unusableAnswer('the body is not the JSON that its type promises.', { data, headers, method, path });
 }
 
-function reasonOf(error: unknown): string {
-  const code: unknown = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' ? code : 'ERR_ABORTED';
+function reasonOf(error: unknown, signal: AbortSignal | undefined): string {
+  if (error instanceof OAuthAppError) return error.code;
+  return signal?.aborted ? 'ERR_ABORTED' : 'ERR_UNKNOWN';
 }

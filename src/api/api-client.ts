@@ -107,7 +107,7 @@ export class ApiClient {
   /**
    * Iterates over the items of a list, page by page, and holds one page at a time.
    *
-   * @throws TypeError at once for wrong options; the iterator rejects like {@link request}
+   * @throws TypeError for wrong options, at the latest with the first item; the iterator rejects like {@link request}
    */
   paginate<T = unknown>(path: string, options: PaginateOptions<T> = {}): AsyncIterableIterator<T> {
     return this.#context.calls.paginate<T>(this.#source, path, options);

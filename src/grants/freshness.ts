@@ -20,6 +20,9 @@ const SPREAD = 0.2;
 /** A token that a refresh has just given is left alone for this part of its life, whatever `ahead` says: no refresh loop. */
 const REST = 0.1;
 
+/** Most of a token's life that `leeway` may take: a request that waited for a refresh can use what it gave. */
+const MOST_LEEWAY = 0.5;
+
 /**
  * How fresh a grant's access token is.
  *
@@ -29,7 +32,7 @@ const REST = 0.1;
 export function freshness(grant: Grant, now: number, { leewayMs, aheadMs }: RefreshWindow, id: string): Freshness {
   const share = Math.min(1, grant.lifetimeMs / FULL_WINDOW_LIFETIME_MS);
   const left = grant.expiresAt - now;
-  if (left <= leewayMs * share) return 'expired';
+  if (left <= Math.min(leewayMs * share, grant.lifetimeMs * MOST_LEEWAY)) return 'expired';
   const ahead = aheadMs * share;
   if (left > ahead * (1 + SPREAD)) return 'fresh';
   return left > ahead * (1 + SPREAD * spreadOf(id)) || isResting(grant, left) ? 'fresh' : 'due';

@@ -6,7 +6,7 @@ import { type Grant, newGrant } from './grant.js';
 import { type CacheLimits, GrantCache } from './grant-cache.js';
 import { storeId } from './grant-id.js';
 import type { GrantRecords } from './grant-record.js';
-import { GrantRefresher, type GrantRefresherOptions, gone, type RefreshTrigger } from './grant-refresher.js';
+import { GrantRefresher, type GrantRefresherOptions, gone } from './grant-refresher.js';
 import { GrantRepository } from './grant-repository.js';
 import type { TokenStore } from './token-store.js';
 
@@ -87,6 +87,8 @@ export class GrantKeeper {
     const known = await this.#find(id);
     if (!known) throw gone();
     if (known.accessToken !== refused) return await this.#freshen(id, known);
+    // Nothing can be got in its place, and the API may have refused it for one thing alone.
+    if (known.refreshToken === undefined && this.#freshness(id, known) !== 'expired') return known;
     if (this.#coolDowns.remainingMs(id, this.#options.clock()) > 0) return known;
     return await this.#refresher.refresh(id, known, 'refused');
   }
@@ -99,11 +101,11 @@ export class GrantKeeper {
       this.#coolDowns.lengthen(id, this.#options.clock());
   }
 
-  /** Keeps the grant of a login. @throws TokenStoreError if it could not be saved: then there is none */
+  /** Keeps the grant of a login, in place of a former one. @throws TokenStoreError if it could not be saved in time; it may be there a while later */
   async put(grantId: string, tokens: TokenSet): Promise<void> {
     const id = this.#storeId(grantId);
-    this.#forget(id);
     const grant = newGrant(tokens, this.#options.clock());
+    this.#refresher.overtake(id);
     // What began while the store was still at it may have the former grant in hand; what begins afterwards has the new one.
     await this.#repository.create(id, grant, () => this.#forget(id, grant));
   }
@@ -145,13 +147,12 @@ export class GrantKeeper {
 
   #refreshAhead(id: string, grant: Grant): void {
     if (grant.refreshToken === undefined || this.#ahead >= MOST_AHEAD || !this.#refresher.isIdle(id)) return;
-    const trigger: RefreshTrigger = 'ahead';
     const done = () => {
       this.#ahead -= 1;
     };
     this.#ahead += 1;
     // A failure is told on the events' channel; the token is still good.
-    this.#refresher.refresh(id, grant, trigger).then(done, done);
+    this.#refresher.refresh(id, grant, 'ahead').then(done, done);
   }
 
   #freshness(id: string, grant: Grant): ReturnType<typeof freshness> {

@@ -51,12 +51,15 @@ function parseGrant(text: string, version: number): Grant | undefined {
 
 /** @throws TokenResponseError if the domain is no DNS label: it decides which host gets the token, so it is checked on each read. */
 function checkGrant(content: Readonly<Record<string, unknown>>, version: number): Grant | undefined {
-  const { accessToken, refreshToken, expiresAt, lifetimeMs, organizationDomain, subject, refreshes } = content;
+  const { organizationDomain, accessToken, refreshToken, formerRefreshToken, subject } = content;
+  const { expiresAt, lifetimeMs, refreshes } = content;
   if (typeof accessToken !== 'string' || !/^[\x21-\x7e]+$/.test(accessToken)) return undefined;
-  if (!isTextOrNone(refreshToken) || !isTextOrNone(subject)) return undefined;
+  if (!isTextOrNone(refreshToken) || !isTextOrNone(formerRefreshToken) || !isTextOrNone(subject)) return undefined;
   if (!isCount(expiresAt) || !isCount(lifetimeMs) || !isCount(refreshes)) return undefined;
   const domain = asOrganizationDomain(organizationDomain);
-  return { accessToken, refreshToken, expiresAt, lifetimeMs, organizationDomain: domain, subject, refreshes, version };
+  const former = formerRefreshToken === undefined ? {} : { formerRefreshToken };
+  const tokens = { accessToken, refreshToken, ...former, expiresAt, lifetimeMs };
+  return { ...tokens, organizationDomain: domain, subject, refreshes, version };
 }
 
 function isCount(value: unknown): value is number {

@@ -1,15 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { NotAuthorizedError, OAuthAppError, ServiceUnavailableError, TokenError } from '../errors.js';
+import { NotAuthorizedError, OAuthAppError, ServiceUnavailableError } from '../errors.js';
 import type { RefreshEvent } from '../events.js';
 import type { TokenEndpoint } from '../service/token-endpoint.js';
-import type { TokenSet } from '../service/token-response.js';
-import { type Grant, hasSameTokens, isOtherSubject, refreshedGrant } from './grant.js';
+import { type Grant, hasSameTokens, isOtherSubject, newVersion, refreshedGrant } from './grant.js';
 import type { GrantRepository } from './grant-repository.js';
 import { Outages } from './outages.js';
+import { type Flight, RefreshRequests, type RefreshTrigger } from './refresh-requests.js';
 import { UnsavedGrants } from './unsaved-grants.js';
-
-/** What asked for a refresh. */
-export type RefreshTrigger = RefreshEvent['trigger'];
 
 /** What a refresher works with. */
 export interface GrantRefresherOptions {
@@ -26,17 +23,6 @@ export interface GrantRefresherOptions {
 type Outcome = RefreshEvent['outcome'];
 type LossReason = 'refused' | 'other-subject';
 
-/** One refresh under way. */
-interface Flight {
-  readonly id: string;
-  /** What the callers hold. */
-  readonly seen: Grant;
-  /** What is shown to the service. */
-  current?: Grant;
-  /** A login or logout came in between: the result is not to be kept in memory. */
-  overtaken: boolean;
-}
-
 type Refreshed = readonly [outcome: Outcome, grant: Grant];
 
 /**
@@ -49,11 +35,18 @@ export class GrantRefresher {
   readonly #flights = new Map<string, Flight & { readonly result: Promise<Grant> }>();
   readonly #outages = new Outages();
   readonly #unsaved: UnsavedGrants;
+  readonly #requests: RefreshRequests;
+  #isClosing = false;
 
   constructor(options: GrantRefresherOptions) {
     this.#options = options;
-    this.#unsaved = new UnsavedGrants(options.repository, (id, saved) => {
-      options.onRefresh(id, { outcome: saved ? 'saved' : 'discarded', trigger: 'expired', durationMs: 0 });
+    this.#unsaved = new UnsavedGrants(options.repository, (id, saved, trigger) => {
+      options.onRefresh(id, { outcome: saved ? 'saved' : 'discarded', trigger, durationMs: 0 });
+    });
+    this.#requests = new RefreshRequests({
+      ...options,
+      outages: this.#outages,
+      onSuccessor: (...successor) => this.#keepSuccessor(...successor),
     });
   }
 
@@ -82,18 +75,24 @@ export class GrantRefresher {
     const underWay = this.#flights.get(id);
     if (underWay?.overtaken) return this.#refreshAfter(underWay.result, id, seen, trigger);
     if (underWay) return underWay.result;
-    const flight: Flight = { id, seen, overtaken: false };
-    const result = this.#fly(flight, trigger).finally(() => this.#flights.delete(id));
+    if (this.#isClosing) return Promise.reject(closed());
+    const flight: Flight = { id, seen, trigger, overtaken: false };
+    const result = this.#fly(flight).finally(() => this.#flights.delete(id));
     this.#flights.set(id, Object.assign(flight, { result }));
     return result;
   }
 
-  /** Forgets what is known of a grant that a login replaces or a logout deletes. @param successor Of the login: a refresh of that one goes on */
-  forget(id: string, successor?: Grant): void {
+  /** A login comes in: what a refresh under way brings is not kept. @param successor The grant of the login, whose own refresh goes on */
+  overtake(id: string, successor?: Grant): void {
     const flight = this.#flights.get(id);
     if (flight && !(successor && flight.current?.version === successor.version)) flight.overtaken = true;
-    this.#unsaved.drop(id);
     this.#outages.forget(id);
+  }
+
+  /** Forgets what is known of a grant that a login has replaced or a logout deletes. @param successor As for {@link overtake} */
+  forget(id: string, successor?: Grant): void {
+    this.overtake(id, successor);
+    this.#unsaved.drop(id);
   }
 
   /** Saves what the store could not take while it was down. */
@@ -101,11 +100,10 @@ export class GrantRefresher {
     void this.#unsaved.flush();
   }
 
-  /** Resolves when all refreshes have ended, and everything was saved that can be. */
+  /** Resolves when all refreshes have ended, and everything was saved that can be. From now on none begins: its pair might be lost. */
   async drain(): Promise<void> {
-    while (this.#flights.size > 0) {
-      await Promise.allSettled([...this.#flights.values()].map((flight) => flight.result));
-    }
+    this.#isClosing = true;
+    await Promise.allSettled([...this.#flights.values()].map((flight) => flight.result));
     await this.#unsaved.saveAll();
   }
 
@@ -115,8 +113,8 @@ export class GrantRefresher {
     return await this.refresh(...refresh);
   }
 
-  async #fly(flight: Flight, trigger: RefreshTrigger): Promise<Grant> {
-    const { id } = flight;
+  async #fly(flight: Flight): Promise<Grant> {
+    const { id, trigger } = flight;
     const luckier = await this.#duringOutage(flight);
     if (luckier) return luckier;
     const since = performance.now();
@@ -164,30 +162,19 @@ export class GrantRefresher {
   /** The grant after `grant`; `undefined` if the service refused it, and the store has another one by now. */
   async #exchange(flight: Flight, grant: Grant): Promise<Refreshed | undefined> {
     flight.current = grant;
-    const tokens = await this.#ask(flight, grant);
+    const tokens = await this.#requests.send(flight, grant);
     if (tokens === undefined) return await this.#giveUp(flight, grant, 'refused');
     if (isOtherSubject(grant, tokens)) return await this.#giveUp(flight, grant, 'other-subject');
     return await this.#save(flight, grant, refreshedGrant(grant, tokens, this.#options.clock()));
   }
 
-  /** The service's answer; `undefined` if it refused the refresh token, or there is none. */
-  async #ask(flight: Flight, { refreshToken }: Grant): Promise<TokenSet | undefined> {
-    const { id } = flight;
-    const { endpoint, clock } = this.#options;
-    if (refreshToken === undefined) return undefined;
-    try {
-      const tokens = await endpoint.refresh(refreshToken);
-      this.#outages.answered(id);
-      return tokens;
-    } catch (error) {
-      if (error instanceof ServiceUnavailableError) {
-        // Of a grant that is replaced or deleted by now, nothing is to be remembered.
-        throw flight.overtaken ? error : this.#outages.failed(id, error, clock());
-      }
-      this.#outages.answered(id);
-      if (error instanceof TokenError && error.error === 'invalid_grant') return undefined;
-      throw error;
-    }
+  /**
+   * Keeps the refresh token of an answer that could not be used otherwise: the service has buried the one that was
+   * shown. That one stays beside it, should the answer not have been the service's own.
+   */
+  async #keepSuccessor(flight: Flight, grant: Grant, shown: string, successor: string): Promise<void> {
+    const next = { ...grant, refreshToken: successor, formerRefreshToken: shown, version: newVersion() };
+    await this.#save(flight, grant, next).catch(() => undefined);
   }
 
   /** What the store has in place of the grant that could not be refreshed or saved. */
@@ -208,7 +195,7 @@ export class GrantRefresher {
       }
     } catch {
       if (!flight.overtaken) {
-        this.#unsaved.keep(id, next, versions);
+        this.#unsaved.keep(id, next, versions, flight.trigger);
         return ['unsaved', next];
       }
     }
@@ -235,6 +222,11 @@ export class GrantRefresher {
       await pause(pauseMs);
     }
   }
+}
+
+/** The error of a refresh that is asked for after `close()`. */
+function closed(): ServiceUnavailableError {
+  return new ServiceUnavailableError('The strategy is closed: nothing is refreshed any more. The grant is kept.');
 }
 
 /** The error of a grant that is not there (any more). */

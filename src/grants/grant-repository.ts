@@ -2,7 +2,7 @@ import { type Grant, hasSameTokens, newVersion } from './grant.js';
 import type { GrantCache } from './grant-cache.js';
 import type { GrantRecords } from './grant-record.js';
 import { GrantStore } from './grant-store.js';
-import { KeyedQueue } from './keyed-queue.js';
+import { StoreWrites, type Write, type WriteLimits } from './store-writes.js';
 import type { StoredGrant, TokenStore } from './token-store.js';
 import { within } from './within.js';
 
@@ -19,19 +19,17 @@ export interface GrantRepositoryOptions {
   readonly onRecovery: () => void;
 }
 
-/** How long a store may take to answer, in milliseconds. A save may take less: there is memory to fall back on. */
+/** How long a store may take to answer a look, in milliseconds. */
 const READ_LIMIT_MS = 5_000;
-const SAVE_LIMIT_MS = 2_000;
 /** The same where the cache still has what was read last. */
 const READ_AGAIN_LIMIT_MS = 1_000;
 /** How old a look may be for others to join it: they need not wait as long as the one that may be stuck. */
 const JOIN_MS = 500;
-/**
- * When a write that does not end counts as lost, and no longer holds up those after it. One that compares versions is
- * refused if it arrives later still; another one could put an older pair in place of a newer, or end a newer login.
- */
-const LOST_WRITE_MS = 15_000;
-const LOST_UPDATE_MS = SAVE_LIMIT_MS;
+/** A late save may put an older pair in place of a newer, and a late removal may end a newer login: both hold up what follows. */
+const SAVE: WriteLimits = { waitMs: 2_000, lostMs: 15_000 };
+const REMOVAL: WriteLimits = { waitMs: 5_000, lostMs: 15_000 };
+/** A save that compares versions is refused if it arrives late, and waited for less than a look: there is memory to fall back on. */
+const UPDATE: WriteLimits = { waitMs: 2_000, lostMs: 2_000 };
 
 /**
  * Pauses before a refused grant is given up, in milliseconds: whoever was faster may not have saved its pair yet, for
@@ -62,16 +60,15 @@ const ENDED = 'ended';
 export class GrantRepository {
   readonly #options: GrantRepositoryOptions;
   readonly #store: GrantStore;
-  readonly #writes = new KeyedQueue();
+  readonly #writes: StoreWrites;
   readonly #reads = new Map<string, Look>();
-  readonly #lostUpdateMs: number;
-  /** Makes each write that is under way late. */
-  readonly #lateNow = new Set<() => void>();
+  readonly #updateLimits: WriteLimits;
 
   constructor(options: GrantRepositoryOptions) {
     this.#options = options;
     this.#store = new GrantStore(options.store, options.onRecovery);
-    this.#lostUpdateMs = options.store.update ? LOST_UPDATE_MS : LOST_WRITE_MS;
+    this.#writes = new StoreWrites(this.#store);
+    this.#updateLimits = options.store.update ? UPDATE : SAVE;
   }
 
   /** Number of writes and reads under way, by id. */
@@ -105,8 +102,9 @@ export class GrantRepository {
 
   /** Keeps the grant of a login, in place of whatever was there. @param whenSaved Called before anybody in this process can see it. */
   create(id: string, grant: Grant, whenSaved: () => void = nothing): Promise<void> {
-    return this.#write(id, SAVE_LIMIT_MS, async (store) => {
+    return this.#writes.run(id, SAVE, async (store, write) => {
       await store.set(id, await this.#options.records.write(id, grant));
+      if (write.isLost) return;
       whenSaved();
       this.#seen(id, grant);
     });
@@ -114,28 +112,30 @@ export class GrantRepository {
 
   /** Keeps a refreshed grant if the store still has one of the given versions; false if it has another one or none. */
   replace(id: string, grant: Grant, versions: readonly number[]): Promise<boolean> {
-    const compare = async (store: TokenStore) => {
+    const compare = async (store: TokenStore, write: Write) => {
       const record = await this.#options.records.write(id, grant);
       const saved = await compareAndSet(store, id, record, versions);
-      if (saved) this.#seen(id, grant);
-      else this.#forget(id);
+      if (!write.isLost && saved) this.#seen(id, grant);
+      else if (!write.isLost) this.#forget(id);
       return saved;
     };
-    return this.#write(id, SAVE_LIMIT_MS, compare, this.#lostUpdateMs);
+    return this.#writes.run(id, this.#updateLimits, compare);
   }
 
   /** Removes the grant. @param whenRemoved Called before anything else is done with the id. */
   remove(id: string, whenRemoved: () => void = nothing): Promise<void> {
     this.#forget(id);
-    return this.#write(id, READ_LIMIT_MS, async (store) => {
-      await this.#delete(store, id);
+    return this.#writes.run(id, REMOVAL, async (store, write) => {
+      await store.delete(id);
+      if (write.isLost) return;
+      this.#forget(id);
       whenRemoved();
     });
   }
 
   /** Removes the grant if the store has it with the very same tokens; false if it has another one. */
   removeRefused(id: string, refused: Grant): Promise<boolean> {
-    return this.#write(id, READ_LIMIT_MS, async (store) => {
+    return this.#writes.run(id, REMOVAL, async (store, write) => {
       this.#forget(id);
       const record = await store.get(id);
       const stored = await this.#decode(id, record);
@@ -144,7 +144,8 @@ export class GrantRepository {
       // Marked first, so that a newer pair that comes in just now is not deleted in place of the refused one.
       const mark = { version: newVersion(), expiresAt: record.expiresAt, sealed: ENDED };
       if (store.update && !(await store.update(id, mark, record.version))) return false;
-      await this.#delete(store, id);
+      await store.delete(id);
+      if (!write.isLost) this.#forget(id);
       return true;
     });
   }
@@ -156,12 +157,12 @@ export class GrantRepository {
 
   /** Counts the writes that are under way as lost: the process ends soon, and what waits behind them has one more chance. */
   loseWrites(): void {
-    for (const giveUp of this.#lateNow) giveUp();
+    this.#writes.lose();
   }
 
   /** Resolves when all writes that are under way have settled, or have had their time. */
   async drain(): Promise<void> {
-    await within(this.#writes.drain(), SAVE_LIMIT_MS, () => this.#store.late('write')).catch(nothing);
+    await this.#writes.drain(SAVE.waitMs);
   }
 
   #joinRead(id: string): Promise<Grant | undefined> | undefined {
@@ -172,14 +173,17 @@ export class GrantRepository {
   #startRead(id: string, limitMs: number): Promise<Grant | undefined> {
     const loaded = this.#store.use((store) => store.get(id)).then((record) => this.#decode(id, record));
     const reading = within(loaded, limitMs, () => this.#store.late('get'));
-    const settled = (grant?: Grant) => {
+    const settled = (seen: () => void) => {
       // A write that came in between knows better, and has taken this look out of the map.
       if (this.#reads.get(id)?.grant !== reading) return;
       this.#reads.delete(id);
-      if (grant) this.#options.cache?.set(id, grant, this.#options.clock());
+      seen();
     };
     this.#reads.set(id, { grant: reading, since: performance.now() });
-    reading.then(settled, () => settled());
+    reading.then(
+      (grant) => settled(() => (grant ? this.#seen(id, grant) : this.#forget(id))),
+      () => settled(nothing),
+    );
     return reading;
   }
 
@@ -188,17 +192,6 @@ export class GrantRepository {
     const grant = await this.#options.records.read(id, record);
     if (!grant) this.#options.onUnreadable(id);
     return grant;
-  }
-
-  async #delete(store: TokenStore, id: string): Promise<void> {
-    await store.delete(id);
-    this.#forget(id);
-  }
-
-  #write<T>(id: string, limitMs: number, task: (store: TokenStore) => Promise<T>, lostMs = LOST_WRITE_MS): Promise<T> {
-    const late = () => this.#store.late('write');
-    const written = this.#writes.run(id, () => within(this.#store.use(task), lostMs, late, this.#lateNow));
-    return within(written, limitMs, late);
   }
 
   #seen(id: string, grant: Grant): void {

@@ -46,7 +46,7 @@ export class GrantSource implements CredentialSource {
     try {
       const credential = this.#keeper.current(this.grantId);
       if (!(credential instanceof Promise)) {
-        this.#last = credential;
+        this.#given(credential);
         return undefined;
       }
       return credential.then(
@@ -62,9 +62,7 @@ export class GrantSource implements CredentialSource {
   credential(): Credential | Promise<Credential> {
     if (this.#failure !== undefined && this.#isNow(this.#failure)) return Promise.reject(reissued(this.#failure.error));
     const credential = this.#keeper.current(this.grantId);
-    if (credential instanceof Promise) return this.#settle(credential);
-    this.#last = credential;
-    return credential;
+    return credential instanceof Promise ? this.#settle(credential) : this.#given(credential);
   }
 
   async renew(refused: Credential): Promise<Credential> {

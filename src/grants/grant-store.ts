@@ -52,8 +52,7 @@ export class GrantStore {
 
   /** The error for a store that has not answered within its time. */
   late(what: string): OAuthAppError {
-    const message = `The token store did not answer in time (${what}). No grant was given up; the next request asks it again.`;
-    return this.#failed(new TokenStoreError(message, { code: 'ERR_TOKEN_STORE_TIMEOUT' }));
+    return this.#failed(lateFor(what));
   }
 
   /**
@@ -66,12 +65,12 @@ export class GrantStore {
     const over = this.#lock(id, turn);
     await within(Promise.race([turn.start, over]), LOCK_LIMIT_MS, () => {
       turn.giveUp();
-      return this.late('lock');
+      return lateFor('lock');
     });
     const result = turn.result ?? Promise.reject(this.#failed(new Error('The lock has not run its work')));
     await result.catch(nothing);
     // The next refresh shall find the lock free, but nobody waits for a store that does not take it back.
-    await within(over, RELEASE_LIMIT_MS, () => this.late('unlock')).catch(nothing);
+    await within(over, RELEASE_LIMIT_MS, () => lateFor('unlock')).catch(nothing);
     return await result;
   }
 
@@ -91,6 +90,8 @@ export class GrantStore {
   }
 
   #failed(error: unknown): OAuthAppError {
+    // A lock that others hold for long says nothing about the store.
+    if (error instanceof TokenStoreError && error.code === 'ERR_TOKEN_STORE_LOCKED') return error;
     this.#isFailing = true;
     this.#failedAt = performance.now();
     if (error instanceof OAuthAppError) return error;
@@ -98,6 +99,13 @@ export class GrantStore {
       cause: safeCause(error),
     });
   }
+}
+
+function lateFor(what: string): TokenStoreError {
+  return new TokenStoreError(
+    `The token store did not answer in time (${what}). No grant was given up; the next request asks it again.`,
+    { code: 'ERR_TOKEN_STORE_TIMEOUT' },
+  );
 }
 
 /** Work that waits for a lock, and runs once however often the lock calls it. */

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import type { RefreshEvent } from '../events.js';
 import type { Grant } from './grant.js';
 import type { GrantRepository } from './grant-repository.js';
 
@@ -6,9 +7,13 @@ interface Unsaved {
   readonly grant: Grant;
   /** What the store may hold of this grant's past: any of it may be replaced. */
   readonly versions: readonly number[];
+  /** What had asked for the refresh. */
+  readonly trigger: RefreshEvent['trigger'];
   tries: number;
   timer: NodeJS.Timeout | undefined;
 }
+
+type OnSettled = (id: string, saved: boolean, trigger: RefreshEvent['trigger']) => void;
 
 const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 5_000;
@@ -26,12 +31,12 @@ const MOST_VERSIONS = 8;
  */
 export class UnsavedGrants {
   readonly #repository: GrantRepository;
-  readonly #onSettled: (id: string, saved: boolean) => void;
+  readonly #onSettled: OnSettled;
   readonly #entries = new Map<string, Unsaved>();
   #flushing: Promise<void> | undefined;
 
   /** @param onSettled Called when the store has taken a grant, or has turned out to have another one or none. */
-  constructor(repository: GrantRepository, onSettled: (id: string, saved: boolean) => void) {
+  constructor(repository: GrantRepository, onSettled: OnSettled) {
     this.#repository = repository;
     this.#onSettled = onSettled;
   }
@@ -50,9 +55,9 @@ export class UnsavedGrants {
   }
 
   /** Keeps the grant, and tries again and again to save it. */
-  keep(id: string, grant: Grant, versions: readonly number[]): void {
+  keep(id: string, grant: Grant, versions: readonly number[], trigger: RefreshEvent['trigger']): void {
     this.drop(id);
-    const entry: Unsaved = { grant, versions, tries: 0, timer: undefined };
+    const entry: Unsaved = { grant, versions, trigger, tries: 0, timer: undefined };
     this.#entries.set(id, entry);
     this.#schedule(id, entry);
   }
@@ -96,6 +101,6 @@ export class UnsavedGrants {
     if (this.#entries.get(id) !== entry) return;
     if (saved === undefined) return this.#schedule(id, entry);
     this.drop(id);
-    this.#onSettled(id, saved);
+    this.#onSettled(id, saved, entry.trigger);
   }
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Application } from '../application.js';
 import * as check from '../option-checks.js';
 import { originalUrl, redirectUriFor } from './incoming.js';
+import type { LoginContext } from './login-context.js';
 import { safeReturnTo } from './return-to.js';
 import { takeReturnTo } from './taken-return.js';
 
@@ -18,14 +18,13 @@ export interface LoginOptions {
  * @see service.md, 4.1; RFC 6749, 4.1.1; RFC 7636, 4.3
  */
 export function beginLogin(
-  application: Application,
+  context: LoginContext,
   req: IncomingMessage,
   res: ServerResponse,
   options: LoginOptions,
 ): string {
-  const { settings, logins } = application;
-  const callbackURL =
-    check.optional(options.callbackURL, (value) => check.callbackUrl('callbackURL', value)) ?? settings.callbackURL;
+  const { settings, logins } = context;
+  const callbackURL = callbackUrlOf(options) ?? settings.callbackURL;
   const scope = check.optional(options.scope, (value) => check.scope('scope', value)) ?? settings.scope;
   const redirectUri = redirectUriFor(req, callbackURL);
   const returnTo = returnToOf(req, res);
@@ -43,6 +42,11 @@ export function beginLogin(
     query.set('code_challenge_method', 'S256');
   }
   return `${settings.authUrl}/oauth/authorize?${query}`;
+}
+
+/** The option `callbackURL` of one route. @throws ConfigurationError for what is no URL */
+export function callbackUrlOf(options: LoginOptions): string | undefined {
+  return check.optional(options.callbackURL, (value) => check.callbackUrl('callbackURL', value));
 }
 
 /** Where the login is to lead: what its own URL says (`/login?returnTo=/projects`), or what `requireAuthorization` left. */

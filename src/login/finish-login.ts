@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Application } from '../application.js';
 import { AuthorizationError } from '../errors.js';
 import { FixedSource } from '../grants/grant-source.js';
 import type { TokenSet } from '../service/token-response.js';
 import { type CallbackQuery, readCallbackQuery } from './callback-query.js';
-import { originalUrl } from './incoming.js';
+import { asRouted, isAbsolute, originalPath, originalUrl } from './incoming.js';
+import type { LoginContext } from './login-context.js';
 import type { PendingLogin } from './pending-logins.js';
 import { loadProfile } from './profile.js';
 import { type AnyVerify, callVerify, type Verdict } from './verify.js';
@@ -23,6 +23,13 @@ export type CallbackOutcome =
       readonly verdict: Verdict;
       readonly returnTo: string | undefined;
     };
+
+/** What the application says of the callback's route. */
+export interface CallbackRoute {
+  readonly verify: AnyVerify | undefined;
+  /** The option of `passport.authenticate` there. */
+  readonly callbackURL: string | undefined;
+}
 
 type WellFormed = Exclude<CallbackQuery, { readonly kind: 'malformed' }>;
 
@@ -50,10 +57,10 @@ const REGISTERED_ERRORS = new Set([
  * @see service.md, 4.1 and 4.2; RFC 6749, 4.1.2
  */
 export async function finishLogin(
-  application: Application,
+  context: LoginContext,
   req: IncomingMessage,
   res: ServerResponse,
-  verify: AnyVerify | undefined,
+  { verify, callbackURL }: CallbackRoute,
 ): Promise<CallbackOutcome> {
   // A method that is not GET does not come from a redirect of the service, and a prefetch not from the user.
   if (req.method !== 'GET') return refused('The callback takes GET requests.', 405);
@@ -61,39 +68,53 @@ export async function finishLogin(
     throw new AuthorizationError('A callback is not to be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
   const query = readCallbackQuery(originalUrl(req));
   if (query.kind === 'malformed') return refused('The parameters of the callback are malformed.', 400);
-  const login = takeLogin(application, req, res, query);
+  const login = takeLogin(context, req, res, query, callbackURL);
   if (!login) return refused(FORGED, 403);
   if (query.kind === 'error') return declined(query.error);
-  return await exchange(application, req, query.code, login, verify);
+  return await exchange(context, req, query.code, login, verify);
 }
 
 function takeLogin(
-  { logins }: Application,
+  { logins }: LoginContext,
   req: IncomingMessage,
   res: ServerResponse,
   { state }: WellFormed,
+  callbackURL: string | undefined,
 ): PendingLogin | undefined {
-  const login = state === undefined ? undefined : logins.find(req, state);
+  const found = state === undefined ? undefined : logins.find(req, state);
+  const login = found && leadsHere(found.redirectUri, req, callbackURL) ? found : undefined;
   if (state === undefined || !login || !logins.use(state, login)) return undefined;
   res.appendHeader('Set-Cookie', logins.ended(state, login));
   return login;
 }
 
 async function exchange(
-  application: Application,
+  context: LoginContext,
   req: IncomingMessage,
   code: string,
   { redirectUri, codeVerifier, returnTo }: PendingLogin,
   verify: AnyVerify | undefined,
 ): Promise<CallbackOutcome> {
-  const { settings, endpoint } = application;
+  const { settings, endpoint } = context;
   const tokens = await endpoint.exchangeCode({ code, redirectUri, codeVerifier });
   const profile = await loadProfile(settings.name, tokens, settings.userProfile, () =>
-    application.clientOf(new FixedSource(tokens)),
+    context.clientOf(new FixedSource(tokens)),
   );
   const verdict = await callVerify(verify, settings.passReqToCallback ? req : undefined, tokens, profile);
   if (!verdict.user) return { kind: 'fail', reason: 'denied', info: verdict.info };
   return { kind: 'success', tokens, verdict, returnTo };
+}
+
+/**
+ * Whether the redirect URL of a login has led to this request, as far as the request tells: proxies take a part off the
+ * front of a path, or put one there, and hide the host.
+ *
+ * @param own The URL that the callback's route names for itself
+ */
+function leadsHere(redirectUri: string, req: IncomingMessage, own: string | undefined): boolean {
+  if (own !== undefined && isAbsolute(own)) return own === redirectUri;
+  const [meant, came] = [asRouted(new URL(redirectUri).pathname), asRouted(originalPath(req))];
+  return meant.endsWith(came) || came.endsWith(meant);
 }
 
 function declined(error: string): CallbackOutcome {

@@ -1,10 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { ConfigurationError } from '../errors.js';
 
-/** What Express adds to a request that this package makes use of where it is there. */
+/** What Passport and Express add to a request that this package makes use of where it is there. */
 interface ExpressLike {
   readonly originalUrl?: unknown;
   readonly protocol?: unknown;
+  readonly _userProperty?: unknown;
   readonly app?: { get?: (setting: string) => unknown };
 }
 
@@ -18,6 +19,16 @@ export function originalPath(req: IncomingMessage): string {
   const url = originalUrl(req);
   const end = url.indexOf('?');
   return end < 0 ? url : url.slice(0, end);
+}
+
+/** A path as routers compare it, unless they are told otherwise: in any case, with or without a slash at the end. */
+export function asRouted(path: string): string {
+  return path.toLowerCase().replace(/\/$/, '');
+}
+
+/** The user whom Passport has logged in, under the name that `passport.initialize({ userProperty })` may have given. */
+export function userOf(req: IncomingMessage & ExpressLike): unknown {
+  return Reflect.get(req, typeof req._userProperty === 'string' ? req._userProperty : 'user');
 }
 
 /** Whether the browser's connection is encrypted, as far as Express' trust proxy setting lets it be known. */
@@ -35,16 +46,22 @@ export function isSecure(req: IncomingMessage & ExpressLike): boolean {
  * @throws ConfigurationError if the request has no usable host
  */
 export function redirectUriFor(req: IncomingMessage & ExpressLike, callbackURL: string): string {
-  if (/^https?:/i.test(callbackURL)) return callbackURL;
-  const base = `${isSecure(req) ? 'https' : 'http'}://${hostOf(req)}`;
+  if (isAbsolute(callbackURL)) return callbackURL;
+  const base = baseOf(req);
   const path = originalUrl(req);
   // A request line may hold a whole URL, or a path that a URL parser takes for a host.
-  return new URL(callbackURL, new URL(path.startsWith('/') ? `${base}${path}` : base)).href;
+  return new URL(callbackURL, path.startsWith('/') ? `${base}${path}` : base).href;
 }
 
-function hostOf(req: IncomingMessage & ExpressLike): string {
-  const host = forwardedHost(req) ?? req.headers.host;
-  if (host !== undefined && /^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(host)) return host;
+/** Whether a `callbackURL` is the same for all requests. */
+export function isAbsolute(callbackURL: string): boolean {
+  return /^https?:/i.test(callbackURL);
+}
+
+function baseOf(req: IncomingMessage & ExpressLike): string {
+  const host = forwardedHost(req) ?? req.headers.host ?? '';
+  const base = `${isSecure(req) ? 'https' : 'http'}://${host}`;
+  if (/^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(host) && URL.canParse(base)) return base;
   throw new ConfigurationError(
     'callbackURL: is relative, and the request names no usable host to resolve it against. Set an absolute URL.',
     {

@@ -39,6 +39,9 @@ export interface PendingLoginsOptions {
 
 const LIFETIME_MS = 10 * 60 * 1000;
 
+/** How far the clock of the host that a login comes back to may be behind the clock of the one where it began. */
+const CLOCK_SKEW_MS = 60 * 1000;
+
 /** Most logins that one browser can have under way; beyond it the oldest goes. */
 const MOST_PENDING = 12;
 
@@ -50,8 +53,8 @@ const MOST_ENDED = 32;
  * ones. Together with `MOST_PENDING` they keep the browser's `Cookie` header below 8 KB: above it many proxies, and
  * above 16 KB Node itself, would refuse every request of the browser until the cookies end.
  */
-const LONGEST_PAGE = 1024;
-const ROOM_FOR_PAGES = 4096;
+const LONGEST_PAGE = 2048;
+const ROOM_FOR_PAGES = 6144;
 
 /**
  * Logins that have begun and not ended yet: each in a sealed cookie of its own, none on the server.
@@ -128,8 +131,8 @@ export class PendingLogins {
 
   #isAlive(login: PendingLogin): boolean {
     const left = login.expiresAt - this.#options.clock();
-    // More than a whole life left: the clock was set back.
-    return left > 0 && left <= LIFETIME_MS;
+    // Clearly more than a whole life left: the clock was set back. Clocks of several hosts are a little apart.
+    return left > 0 && left <= LIFETIME_MS + CLOCK_SKEW_MS;
   }
 
   #context(state: string): string {
@@ -161,7 +164,7 @@ export class PendingLogins {
 
 /** A strategy's name as cookie names can have it (RFC 6265, 4.1.1), without dots. */
 function cookieToken(strategyName: string): string {
-  return strategyName.replace(/[^\w-]/g, (character) => `%${character.charCodeAt(0).toString(16)}`);
+  return strategyName.replace(/^__|[^\w-]/g, (part) => `%${part.charCodeAt(0).toString(16)}`);
 }
 
 /** Base64 in the sealed cookie takes four characters for three. */

@@ -17,10 +17,12 @@ export interface Handover {
   readonly reference: string | undefined;
   /** Where the login was to lead. Without it the session's own `returnTo` counts. */
   readonly returnTo: string | undefined;
-  /** Called when the session could not be written: nobody will ever come back to the grant. */
-  readonly onFailure: () => void;
+  /** Called when the session is about to be written. One of the following two comes then. */
+  readonly onStart: () => void;
   /** Called with the reference that the session had before, once the new one is saved. */
-  readonly onReplaced: (former: unknown) => void;
+  readonly onSaved: (former: unknown) => void;
+  /** Called when the session could not be written: nobody will ever come back to the grant. */
+  readonly onFailure: (error: unknown) => void;
 }
 
 type Done = (error?: unknown) => void;
@@ -37,16 +39,18 @@ export async function handOverNow(req: IncomingMessage, handover: Handover): Pro
   const session = sessionOf(req);
   if (!session) return;
   const former = session[handover.key];
+  handover.onStart();
   if (handover.reference !== undefined) session[handover.key] = handover.reference;
-  if (handover.returnTo !== undefined) session.returnTo = safeReturnTo(handover.returnTo);
+  const target = handover.returnTo ?? session.returnTo;
+  if (target !== undefined) session.returnTo = safeReturnTo(target);
   try {
     await saveSession(session);
   } catch (error) {
     restore(session, handover.key, former);
-    handover.onFailure();
+    handover.onFailure(error);
     throw error;
   }
-  handover.onReplaced(former);
+  handover.onSaved(former);
 }
 
 /**
@@ -64,7 +68,7 @@ export function handOverAtLogIn(req: IncomingMessage & PassportRequest, handover
     let ended = false;
     const end: Done = (error) => {
       ended = true;
-      if (error) carried?.undo();
+      if (error) carried?.undo(error);
       else carried?.confirm();
       if (!error) setReturnTo(req, target);
       done?.(error);
@@ -72,7 +76,7 @@ export function handOverAtLogIn(req: IncomingMessage & PassportRequest, handover
     try {
       logIn.call(this, user, options, end);
     } catch (error) {
-      if (!ended) carried?.undo();
+      if (!ended) carried?.undo(error);
       throw error;
     }
   };
@@ -83,28 +87,27 @@ export function handOverAtLogIn(req: IncomingMessage & PassportRequest, handover
 /** A handover that is on its way into the session. */
 interface Carried {
   confirm(): void;
-  undo(): void;
+  undo(error: unknown): void;
 }
 
 function carry(req: IncomingMessage, handover: Handover): Carried {
   const { key, reference } = handover;
   const before = sessionOf(req);
   const former = before?.[key];
+  handover.onStart();
   const write = (session: SessionLike) => {
     if (reference !== undefined) session[key] = reference;
   };
   if (before) onRegeneration(before, () => sessionOf(req), write);
   return {
-    confirm: () => {
-      if (former !== reference) handover.onReplaced(former);
-    },
-    undo: () => {
+    confirm: () => handover.onSaved(former),
+    undo: (error) => {
       const session = sessionOf(req);
       // express-session saves what is left at the end of the response: by then its store may be back, and somebody
       // would be logged in who was told otherwise.
       if (session && session !== before) emptySession(session);
       else if (session) restore(session, key, former);
-      handover.onFailure();
+      handover.onFailure(error);
     },
   };
 }

@@ -19,7 +19,11 @@ export function sessionOf(req: IncomingMessage): SessionLike | undefined {
 export function saveSession(session: SessionLike): Promise<void> {
   return new Promise((resolve, reject) => {
     if (typeof session.save !== 'function') return resolve();
-    session.save((error: unknown) => (error ? reject(sessionStoreFailed(error)) : resolve()));
+    try {
+      session.save((error: unknown) => (error ? reject(sessionStoreFailed(error)) : resolve()));
+    } catch (error) {
+      reject(sessionStoreFailed(error));
+    }
   });
 }
 

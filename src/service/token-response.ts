@@ -37,6 +37,9 @@ export interface TokenResponseContext {
 
 const MAX_DESCRIPTION_LENGTH = 200;
 
+/** By error, and not on it: an error may be logged. */
+const successors = new WeakMap<Error, string>();
+
 /**
  * The token set of an answer.
  *
@@ -52,7 +55,18 @@ export function readTokenResponse(response: HttpResponse, context: TokenResponse
   if (status >= 400 && typeof body?.error === 'string') throw refusal(status, body, context.secrets);
   if (status < 200 || status > 299) throw unusable(`status ${status} without an OAuth error${redirectHint(status)}`);
   if (!body) throw unusable('a body that is not a JSON object');
-  return readTokenSet(body, context);
+  try {
+    return readTokenSet(body, context);
+  } catch (error) {
+    const { refresh_token: successor } = body;
+    if (error instanceof Error && typeof successor === 'string' && isSound(successor)) successors.set(error, successor);
+    throw error;
+  }
+}
+
+/** The refresh token of an answer that {@link readTokenResponse} could not use: by then the service has buried the former one. */
+export function successorIn(error: unknown): string | undefined {
+  return error instanceof Error ? successors.get(error) : undefined;
 }
 
 function readTokenSet(body: Readonly<Record<string, unknown>>, context: TokenResponseContext): TokenSet {
@@ -84,6 +98,10 @@ function readRefreshToken(value: unknown): string | undefined {
   if (typeof value !== 'string') throw unusable('a refresh_token that is no string');
   if (value.length > MAX_TOKEN_LENGTH) throw unusable(`a refresh_token over ${MAX_TOKEN_LENGTH} characters`);
   return value;
+}
+
+function isSound(refreshToken: string): boolean {
+  return refreshToken !== '' && refreshToken.length <= MAX_TOKEN_LENGTH;
 }
 
 function isOverloadOrFault(status: number): boolean {

@@ -199,7 +199,19 @@ describe('a body', () => {
     server.next(faulty.json({}, 401));
     await expect(fixture.client.put('/files/1', { body: Readable.from(['x']) })).rejects.toMatchObject({ status: 401 });
     expect(server.requests).toHaveLength(4);
-    expect(fixture.source.refreshes).toBe(0);
+  });
+
+  test('that cannot be sent again leaves a newer token to the next call', async () => {
+    server.next(faulty.json({}, 401));
+    await expect(fixture.client.post('/storages', { body: Readable.from(['x']) })).rejects.toMatchObject({
+      status: 401,
+    });
+    expect(fixture.source.refreshes).toBe(1);
+    await fixture.client.post('/storages', { body: Readable.from(['x']) });
+    expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([
+      `Bearer ${credentialOf('first').accessToken}`,
+      `Bearer ${credentialOf('refresh-1').accessToken}`,
+    ]);
   });
 
   test('that fails while it is read fails the call with its own error', async () => {

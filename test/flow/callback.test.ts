@@ -207,6 +207,26 @@ describe('the state', () => {
     await other?.close();
   });
 
+  it('is refused at the route of another redirect URL, and still good at its own', async () => {
+    await open({
+      routes: (app, { passport, url }) => {
+        app.get('/elsewhere', passport.authenticate('oauth-app') as Handler);
+        app.get(
+          '/other/callback',
+          passport.authenticate('oauth-app', { callbackURL: `${url}/other/callback` } as object) as Handler,
+        );
+      },
+    });
+    const browser = new Browser();
+    const callback = await world.begin(browser);
+    const { search } = new URL(callback);
+    for (const path of ['/elsewhere', '/other/callback']) {
+      expect((await browser.visit(`${world.url}${path}${search}`)).status).toBe(403);
+    }
+    expect(world.tokenRequests()).toEqual([]);
+    expect((await browser.visit(callback)).status).toBe(302);
+  });
+
   it('THREATS 7: is good for ten minutes, and not for longer', async () => {
     let now = Date.now();
     await open({ strategy: { clock: () => now } });

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
+import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
 import { TroubledStore } from '../support/troubled-store.js';
 
@@ -110,4 +111,17 @@ it('none of them holds a token, a code or a secret', async () => {
   expect(secrets.length).toBeGreaterThan(8);
   const told = inspect(events.events, { depth: 10, showHidden: true });
   for (const secret of secrets) expect(told).not.toContain(secret);
+});
+
+it('login tells of one that could not be written into the session, and tells it once', async () => {
+  const store = new FlakyStore();
+  flow = await logInto({ session: { store } });
+  const browser = new Browser();
+  const callback = await flow.world.begin(browser);
+  store.fail('set', (key) => !isGrantKey(key));
+  expect((await browser.visit(callback)).status).toBe(503);
+  store.recover();
+  expect(named('login').slice(1)).toEqual([
+    { strategy: 'oauth-app', outcome: 'error', reason: 'ERR_SESSION_STORE', durationMs },
+  ]);
 });

@@ -1,9 +1,10 @@
+import passportModule from 'passport';
 import { afterEach, describe, expect, it } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
 import { TroubledStore } from '../support/troubled-store.js';
-import { startWorld } from '../support/world.js';
+import { type Handler, startWorld } from '../support/world.js';
 
 const HOURS = 3600;
 const byUser = (_req: unknown, user: { id: string }) => user.id;
@@ -30,6 +31,14 @@ describe('the option grantId', () => {
     expect(me.grantId).toBe('1');
     expect(flow.world.references()).toEqual([]);
     expect(await tokenStore.inner.get('oauth-app+1')).toBeDefined();
+  });
+
+  it('finds the user under the name that passport.initialize was told', async () => {
+    flow = await logInto({
+      strategy: { tokenStore: memoryTokenStore(), grantId: byUser },
+      before: (app) => app.use(new passportModule.Passport().initialize({ userProperty: 'account' }) as Handler),
+    });
+    expect((await flow.projects()).status).toBe(200);
   });
 
   it('gives all browsers of a user one grant, which is refreshed once for all', async () => {

@@ -109,7 +109,7 @@ it.each([
     await Promise.all(Array.from({ length: AT_ONCE }, run));
     expect(store.calls.filter((call) => call === 'update').length).toBeGreaterThan(steps / 100);
     expect(people.every(({ moves }) => moves > steps / 1_000)).toBe(true);
-    const keeper = (await engineOf(world.strategy).start()).application.keeper();
+    const keeper = (await engineOf(world.strategy).start()).application.keepers.only();
     for (const person of people) {
       if (person.isIn) await move(person, 'out');
       await expect(tokenOf(person)).rejects.toMatchObject({ status: 401 });

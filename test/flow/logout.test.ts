@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { logout, type Strategy } from '../../src/index.js';
+import { apiClient, logout, Strategy } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
 import { type Framework, type Handler, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
@@ -149,3 +149,26 @@ it.each([[undefined], [null], [{}], ['oauth-app'], [{ authenticate() {} }]])(
     );
   },
 );
+
+it('logout of two strategies in one route deletes the grants of both', async () => {
+  let second: Strategy | undefined;
+  await open({
+    routes: (app, { service, url, passport, strategy }) => {
+      const { options } = service;
+      second = new Strategy({ ...options, name: 'second', callbackURL: `${url}/callback-two`, scope: 'tm' });
+      service.register({ clientID: options.clientID, redirectUrls: [`${url}/callback-two`] });
+      passport.use(second as never);
+      app.use(apiClient(second, { property: 'secondClient' }));
+      app.get('/login-two', passport.authorize('second') as Handler);
+      app.get('/callback-two', passport.authorize('second') as Handler, (_req, res) => sendJson(res, {}));
+      app.get('/leave-both', logout(strategy), logout(second), (_req, res) => sendJson(res, {}));
+    },
+  });
+  const browser = new Browser();
+  await world.logIn(browser);
+  await browser.visit(await world.begin(browser, {}, '/login-two'));
+  expect(world.grantKeys()).toHaveLength(2);
+  expect((await browser.visit(`${world.url}/leave-both`)).status).toBe(200);
+  expect(world.grantKeys()).toEqual([]);
+  await second?.close();
+});

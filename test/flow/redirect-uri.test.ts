@@ -64,6 +64,9 @@ describe.each(frameworks)('under %s', (framework) => {
     'ünï.example',
     '[::1',
     'evil.example:99999999',
+    'evil.example:99999',
+    '999.1.1.1',
+    'xn--',
   ])('THREATS 15: a relative callbackURL is not resolved against a Host that is none: %j', async (host) => {
     await open({ framework, strategy: { callbackURL: '/callback' } });
     expect(await redirectUriFor({ host: Buffer.from(host).toString('latin1') })).toBeNull();

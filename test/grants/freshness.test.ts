@@ -41,6 +41,13 @@ it.each([
   expect(left(360_000 * share + 1, { lifetimeMs })).toBe('fresh');
 });
 
+it('leaves half of a token\u2019s life to the requests, however long the leeway is', () => {
+  const grant = with_({});
+  const window = { leewayMs: 86_400_000, aheadMs: 0 };
+  expect(freshness(grant, EXPIRY - grant.lifetimeMs / 2 - 1, window, 'id')).toBe('fresh');
+  expect(freshness(grant, EXPIRY - grant.lifetimeMs / 2, window, 'id')).toBe('expired');
+});
+
 it('leaves a token that a refresh has just given alone, however long the time ahead is', () => {
   const window = { leewayMs: 0, aheadMs: 86_400_000 };
   const grant = with_({ refreshes: 1 });

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { GrantKeeper } from '../../src/grants/grant-keeper.js';
 import { GrantRecords } from '../../src/grants/grant-record.js';
 import type { TokenSet } from '../../src/service/token-response.js';
@@ -140,4 +140,73 @@ it('holds nothing by id after 2,000 grants have come and gone', async () => {
     await keeper.remove(`${index}`);
   }
   await vi.waitFor(() => expect(keeper.sizes).toEqual(EMPTY));
+});
+
+it('keeps a rotated pair that is not saved yet when the login after it cannot be saved either', async () => {
+  await keeper.put('id', tokens('first'));
+  clock.advance(7_200);
+  store.fail('update', 'set');
+  const rotated = await keeper.current('id');
+  expect(keeper.sizes.unsaved).toBe(1);
+  await expect(keeper.put('id', tokens('second'))).rejects.toThrow('The token store failed');
+  expect(await keeper.current('id')).toBe(rotated);
+  store.recover();
+  await keeper.put('id', tokens('third'));
+  expect(keeper.sizes).toEqual(EMPTY);
+  expect(keeper.current('id')).toMatchObject({ accessToken: 'access-third' });
+});
+
+it('keeps a good token that the API has refused where there is no refresh token to get another one with', async () => {
+  await keeper.put('id', { ...tokens('only'), refreshToken: undefined });
+  expect(await keeper.renew('id', 'access-only')).toMatchObject({ accessToken: 'access-only' });
+  expect(keeper.current('id')).toMatchObject({ accessToken: 'access-only' });
+  clock.advance(7_200);
+  await expect(keeper.renew('id', 'access-only')).rejects.toMatchObject({ status: 401 });
+});
+
+it('refreshes nothing once it is closed: the pair might be lost', async () => {
+  await keeper.put('id', tokens('first'));
+  await keeper.close();
+  expect(keeper.current('id')).toMatchObject({ accessToken: 'access-first' });
+  clock.advance(7_200);
+  await expect(keeper.current('id')).rejects.toMatchObject({ status: 503, message: expect.stringContaining('closed') });
+  expect(server.requests).toEqual([]);
+});
+
+describe('an answer that brings a new refresh token and cannot be used otherwise', () => {
+  const unusable = (refresh_token: string) => json({ access_token: 'a b', token_type: 'bearer', refresh_token });
+  const shown = () => server.requests.map(({ body }) => JSON.parse(body.toString()).refresh_token);
+
+  it('costs nobody the login: the next refresh shows the new one', async () => {
+    await keeper.put('id', tokens('first'));
+    clock.advance(7_200);
+    server.next(unusable('refresh-successor'));
+    await expect(keeper.current('id')).rejects.toMatchObject({ name: 'TokenResponseError' });
+    expect(await keeper.current('id')).toMatchObject({ refreshToken: expect.stringMatching(/^refresh-\d/) });
+    expect(shown()).toEqual(['refresh-first', 'refresh-successor']);
+  });
+
+  it('costs nobody the login either where the service does not know that token: the former one is shown then', async () => {
+    await keeper.put('id', tokens('first'));
+    clock.advance(7_200);
+    server.next(unusable('made-up'));
+    await expect(keeper.current('id')).rejects.toMatchObject({ name: 'TokenResponseError' });
+    server.next(json({ error: 'invalid_grant' }, 400));
+    const grant = await keeper.current('id');
+    expect(shown()).toEqual(['refresh-first', 'made-up', 'refresh-first']);
+    expect(grant).not.toHaveProperty('formerRefreshToken');
+  });
+
+  it('is remembered by the store', async () => {
+    await keeper.put('id', tokens('first'));
+    clock.advance(7_200);
+    server.next(unusable('refresh-successor'));
+    await expect(keeper.current('id')).rejects.toMatchObject({ name: 'TokenResponseError' });
+    const record = await store.inner.get('oauth-app+id');
+    expect(await new GrantRecords([]).read('oauth-app+id', record)).toMatchObject({
+      accessToken: 'access-first',
+      refreshToken: 'refresh-successor',
+      formerRefreshToken: 'refresh-first',
+    });
+  });
 });

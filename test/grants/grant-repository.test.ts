@@ -55,6 +55,18 @@ describe('reading', () => {
     }
   });
 
+  it('believes the store that a grant is gone, also when the store then fails', async () => {
+    const store = new TroubledStore();
+    const { repository, clock } = repositoryOver(store);
+    await repository.create('id', old);
+    await store.inner.delete('id');
+    clock.advance(31);
+    expect(await repository.read('id')).toBeUndefined();
+    store.fail('get');
+    expect(repository.cached('id')).toBeUndefined();
+    await expect(repository.read('id')).rejects.toBeInstanceOf(TokenStoreError);
+  });
+
   it('does not put into the cache what a write has overtaken', async () => {
     const store = new TroubledStore();
     const { repository, clock } = repositoryOver(store);
@@ -191,4 +203,28 @@ it('tells that the store is back, once, and believes for a while that others may
   await repository.read('id');
   expect(recoveries()).toBe(1);
   expect(repository.pausesBeforeLoss.length).toBeGreaterThan(usual);
+});
+
+it('does not put into the cache what a write that was given up as lost has done', async () => {
+  const store = new TroubledStore();
+  const { repository } = repositoryOver(store);
+  await repository.create('id', old);
+  const { opened, open } = gate();
+  const update = store.update.bind(store);
+  const arrived = vi.fn();
+  store.update = async (...args) => {
+    const done = await update(...args);
+    await opened;
+    arrived();
+    return done;
+  };
+  const replacing = repository.replace('id', next, [old.version]);
+  await vi.waitFor(async () => expect((await store.inner.get('id'))?.version).toBe(next.version));
+  repository.loseWrites();
+  await expect(replacing).rejects.toBeInstanceOf(TokenStoreError);
+  await repository.remove('id');
+  open();
+  await vi.waitFor(() => expect(arrived).toHaveBeenCalled());
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(repository.cached('id')).toBeUndefined();
 });

@@ -17,7 +17,7 @@ async function setUp() {
 it('gives the grant until it is saved, and saves it by itself', async () => {
   const { store, repository, unsaved, settled } = await setUp();
   store.fail('update');
-  unsaved.keep('id', next, [old.version]);
+  unsaved.keep('id', next, [old.version], 'expired');
   expect(unsaved.get('id')).toBe(next);
   await vi.waitFor(() => expect(store.calls.filter((call) => call === 'update').length).toBeGreaterThan(1));
   expect(unsaved.size).toBe(1);
@@ -30,7 +30,7 @@ it('gives the grant until it is saved, and saves it by itself', async () => {
 it('gives it up where the store has another one by now', async () => {
   const { repository, unsaved, settled } = await setUp();
   await repository.create('id', grantOf('of a new login'));
-  unsaved.keep('id', next, [old.version]);
+  unsaved.keep('id', next, [old.version], 'expired');
   await unsaved.flush();
   expect(settled).toEqual([['id', false]]);
   expect(unsaved.size).toBe(0);
@@ -38,7 +38,7 @@ it('gives it up where the store has another one by now', async () => {
 
 it('forgets what it is told to drop, also while it is being saved', async () => {
   const { unsaved, settled } = await setUp();
-  unsaved.keep('id', next, [old.version]);
+  unsaved.keep('id', next, [old.version], 'expired');
   const saving = unsaved.flush();
   unsaved.drop('id');
   await saving;
@@ -52,7 +52,7 @@ it('remembers every version that the store may have, up to eight', async () => {
   let before = old;
   for (let index = 0; index < 20; index++) {
     const after = grantOf(`${index}`);
-    unsaved.keep('id', after, unsaved.versionsBefore('id', before));
+    unsaved.keep('id', after, unsaved.versionsBefore('id', before), 'expired');
     before = after;
   }
   const versions = unsaved.versionsBefore('id', before);
@@ -63,7 +63,7 @@ it('remembers every version that the store may have, up to eight', async () => {
 it('tries at the end until all are saved, and not for ever', async () => {
   const { store, unsaved } = await setUp();
   store.fail('update');
-  unsaved.keep('id', next, [old.version]);
+  unsaved.keep('id', next, [old.version], 'expired');
   const done = unsaved.saveAll();
   await vi.waitFor(() => expect(store.calls.filter((call) => call === 'update').length).toBeGreaterThan(2));
   store.recover();

@@ -42,6 +42,20 @@ describe('a pending login', () => {
     });
   });
 
+  it('is found by a host whose clock is a little behind, and not after a clock was set back by more', async () => {
+    const { state, cookie } = await begin();
+    const began = now;
+    for (const [behindMs, isFound] of [
+      [400, true],
+      [60_000, true],
+      [60_001, false],
+    ] as const) {
+      now = began - behindMs;
+      expect((await create().find(requestWith(cookie), state)) !== undefined).toBe(isFound);
+    }
+    now = began;
+  });
+
   it.each([
     ['strategy', { strategyName: 'other' }],
     ['client', { clientID: 'other' }],
