@@ -41,7 +41,7 @@ export class Application implements LoginContext {
     this.keepers = new Keepers(settings.tokenStore, keeperFactory(settings, this.endpoint));
     this.grants = new RequestGrants(settings, this.keepers);
     const { grants, keepers } = this;
-    this.clients = new RequestClients({ grants, keepers, clock, clientOf: (source) => this.clientOf(source) });
+    this.clients = new RequestClients({ grants, keepers, clientOf: (source) => this.clientOf(source) });
   }
 
   /** An API client over any source of credentials. */
@@ -51,7 +51,7 @@ export class Application implements LoginContext {
 
   /** The credentials of a grant, outside of a request. @throws ConfigurationError where no token store is known yet */
   sourceOf(grantId: string): CredentialSource {
-    return new GrantSource(this.keepers.only(), grantId, this.settings.clock);
+    return new GrantSource(this.keepers.only(), grantId);
   }
 
   /** Lets running refreshes and saves finish, and frees connections. */

@@ -34,20 +34,19 @@ await Promise.all(clients.map((client) => client.accessToken()));
 answerTasks(undefined, { useBeforeExpiry, useAllAtOnce });
 
 /**
- * Each grant is used every ten seconds while the time goes from `fromS` to `toS` seconds before the expiry, `speed` times as fast as
- * on the wall.
+ * Each grant is used every ten seconds while the time goes from `fromS` to `toS` seconds before the expiry.
  *
  * @returns {Promise<{ startedAt: number }>} wall clock of the start
  */
-async function useBeforeExpiry({ fromS, toS, speed }) {
+async function useBeforeExpiry({ fromS, toS }) {
   const startedAt = Date.now();
   const due = clients.map((client) => ({ client, at: Math.random() * 10_000 })).sort((a, b) => a.at - b.at);
   for (let round = 0; round * 10 < fromS - toS; round += 1) {
     for (const { client, at } of due) {
-      const wanted = startedAt + (round * 10_000 + at) / speed;
+      const wanted = startedAt + round * 10_000 + at;
       // Uses that fall into one millisecond go together.
       while (Date.now() < wanted) await pause(1);
-      now = expiresAt - fromS * 1000 + (Date.now() - startedAt) * speed;
+      now = expiresAt - fromS * 1000 + (Date.now() - startedAt);
       await client.accessToken();
     }
   }

@@ -39,7 +39,14 @@ export function paginate<T>(
   path: string,
   options: PaginateOptions<T>,
 ): AsyncIterableIterator<T> {
-  const { limit = DEFAULT_LIMIT, offset = 0, readAhead = false, items = unwrapped(path), query, ...others } = options;
+  const {
+    limit = numberIn(options.query, 'limit') ?? DEFAULT_LIMIT,
+    offset = numberIn(options.query, 'offset') ?? 0,
+    readAhead = false,
+    items = unwrapped(path),
+    query,
+    ...others
+  } = options;
   if (!Number.isSafeInteger(limit) || limit < 1) throw new TypeError('limit: expected a positive integer');
   if (!Number.isSafeInteger(offset) || offset < 0) throw new TypeError('offset: expected an integer, 0 or more');
   if (typeof items !== 'function') throw new TypeError('items: expected a function');
@@ -81,6 +88,12 @@ async function* iterate<T>(
   } finally {
     limit.abort();
   }
+}
+
+/** What the query says where the option of that name does not. */
+function numberIn(query: RequestOptions['query'], name: string): number | undefined {
+  const value = query instanceof URLSearchParams ? query.get(name) : query?.[name];
+  return value === undefined || value === null ? undefined : Number(value);
 }
 
 function pageQuery(query: RequestOptions['query'], limit: number, offset: number): Query | URLSearchParams {

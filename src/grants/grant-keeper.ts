@@ -1,5 +1,6 @@
 import type { GrantLostEvent } from '../events.js';
 import type { TokenSet } from '../service/token-response.js';
+import { AheadRefreshes } from './ahead-refreshes.js';
 import { BackOffs } from './back-offs.js';
 import { freshness, type RefreshWindow } from './freshness.js';
 import { type Grant, newGrant } from './grant.js';
@@ -21,9 +22,6 @@ export interface GrantKeeperOptions extends Pick<GrantRefresherOptions, 'endpoin
   readonly onLost: (id: string, reason: GrantLostEvent['reason']) => void;
 }
 
-/** Most refreshes that run at once with nobody waiting for them. The others start with a later request. */
-const MOST_AHEAD = 32;
-
 /**
  * Keeps grants fresh: load, decide, refresh. Takes grant ids as the session and the application know them.
  *
@@ -35,12 +33,13 @@ export class GrantKeeper {
   readonly #refresher: GrantRefresher;
   /** Grants whose new token the API refused as well. */
   readonly #coolDowns = new BackOffs();
-  #ahead = 0;
+  readonly #ahead: AheadRefreshes;
   #closing: Promise<void> | undefined;
 
   constructor(options: GrantKeeperOptions) {
     const { store, records, clock, endpoint, cache } = options;
     this.#options = options;
+    this.#ahead = new AheadRefreshes(clock);
     this.#repository = new GrantRepository({
       store,
       records,
@@ -53,7 +52,7 @@ export class GrantKeeper {
       repository: this.#repository,
       endpoint,
       clock,
-      isUsable: (id, grant) => this.#freshness(id, grant) !== 'expired',
+      isUsable: (grant) => this.#freshness(grant) !== 'expired',
       onRefresh: (id, event) => options.onRefresh(this.#grantId(id), event),
       onLost: (id, reason) => options.onLost(this.#grantId(id), reason),
     });
@@ -65,7 +64,7 @@ export class GrantKeeper {
       ...this.#refresher.sizes,
       repository: this.#repository.pending,
       coolDowns: this.#coolDowns.size,
-      ahead: this.#ahead,
+      ahead: this.#ahead.size,
     };
   }
 
@@ -88,7 +87,7 @@ export class GrantKeeper {
     if (!known) throw gone();
     if (known.accessToken !== refused) return await this.#freshen(id, known);
     // Nothing can be got in its place, and the API may have refused it for one thing alone.
-    if (known.refreshToken === undefined && this.#freshness(id, known) !== 'expired') return known;
+    if (known.refreshToken === undefined && this.#freshness(known) !== 'expired') return known;
     if (this.#coolDowns.remainingMs(id, this.#options.clock()) > 0) return known;
     return await this.#refresher.refresh(id, known, 'refused');
   }
@@ -119,6 +118,7 @@ export class GrantKeeper {
 
   /** Resolves when all refreshes and saves that are under way have ended, or have had their time. Calls after the first one join it. */
   close(): Promise<void> {
+    this.#ahead.close();
     this.#closing ??= this.#refresher.drain().then(() => this.#repository.drain());
     return this.#closing;
   }
@@ -134,7 +134,7 @@ export class GrantKeeper {
   }
 
   #freshen(id: string, grant: Grant): Grant | Promise<Grant> {
-    switch (this.#freshness(id, grant)) {
+    switch (this.#freshness(grant)) {
       case 'fresh':
         return grant;
       case 'due':
@@ -146,21 +146,21 @@ export class GrantKeeper {
   }
 
   #refreshAhead(id: string, grant: Grant): void {
-    if (grant.refreshToken === undefined || this.#ahead >= MOST_AHEAD || !this.#refresher.isIdle(id)) return;
-    const done = () => {
-      this.#ahead -= 1;
-    };
-    this.#ahead += 1;
-    // A failure is told on the events' channel; the token is still good.
-    this.#refresher.refresh(id, grant, 'ahead').then(done, done);
+    if (grant.refreshToken === undefined || !this.#refresher.isIdle(id)) return;
+    this.#ahead.request(id, () => {
+      // Where its turn comes late, somebody may have waited for a refresh, or it may be long over.
+      const isDue = this.#refresher.isIdle(id) && this.#freshness(grant) !== 'fresh';
+      return isDue ? this.#refresher.refresh(id, grant, 'ahead') : undefined;
+    });
   }
 
-  #freshness(id: string, grant: Grant): ReturnType<typeof freshness> {
-    return freshness(grant, this.#options.clock(), this.#options.window, id);
+  #freshness(grant: Grant): ReturnType<typeof freshness> {
+    return freshness(grant, this.#options.clock(), this.#options.window);
   }
 
   #forget(id: string, successor?: Grant): void {
     this.#refresher.forget(id, successor);
+    this.#ahead.forget(id);
     this.#coolDowns.clear(id);
   }
 

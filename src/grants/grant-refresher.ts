@@ -15,7 +15,7 @@ export interface GrantRefresherOptions {
   /** Epoch milliseconds. */
   readonly clock: () => number;
   /** Whether a grant that somebody else has put in place is good to go on with. */
-  readonly isUsable: (id: string, grant: Grant) => boolean;
+  readonly isUsable: (grant: Grant) => boolean;
   readonly onRefresh: (id: string, event: Pick<RefreshEvent, 'outcome' | 'trigger' | 'durationMs' | 'reason'>) => void;
   readonly onLost: (id: string, reason: LossReason) => void;
 }
@@ -140,7 +140,7 @@ export class GrantRefresher {
     const { clock, repository, isUsable } = this.#options;
     if (this.#outages.remainingMs(id, clock()) === 0) return undefined;
     const stored = await repository.readAnew(id).catch(() => undefined);
-    if (stored && stored.accessToken !== seen.accessToken && isUsable(id, stored)) return stored;
+    if (stored && stored.accessToken !== seen.accessToken && isUsable(stored)) return stored;
     this.#outages.check(id, clock());
     return undefined;
   }
@@ -149,11 +149,11 @@ export class GrantRefresher {
     const { id, seen } = flight;
     const current = this.#unsaved.get(id) ?? (await this.#options.repository.readAnew(id));
     if (!current) throw gone();
-    if (current.accessToken !== seen.accessToken && this.#options.isUsable(id, current)) return ['adopted', current];
+    if (current.accessToken !== seen.accessToken && this.#options.isUsable(current)) return ['adopted', current];
     const refreshed = await this.#exchange(flight, current);
     if (refreshed) return refreshed;
     const winner = await this.#adopt(id);
-    if (this.#options.isUsable(id, winner)) return ['adopted', winner];
+    if (this.#options.isUsable(winner)) return ['adopted', winner];
     // Whoever was faster was so long ago: its token has expired as well, and its refresh token is the one to use.
     const second = await this.#exchange(flight, winner);
     return second ?? ['adopted', await this.#adopt(id)];

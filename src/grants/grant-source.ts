@@ -5,9 +5,10 @@ import type { GrantKeeper } from './grant-keeper.js';
 /** For how long a failure that a request has met at its start is not tried again by its calls, in milliseconds. */
 const SAME_MOMENT_MS = 1_000;
 
+/** What {@link GrantSource.prepare} has met. */
 interface Failure {
   readonly error: unknown;
-  /** Epoch milliseconds. */
+  /** On the clock of `performance`, which nobody sets. */
   readonly at: number;
 }
 
@@ -15,15 +16,12 @@ interface Failure {
 export class GrantSource implements CredentialSource {
   readonly grantId: string;
   readonly #keeper: GrantKeeper;
-  readonly #clock: () => number;
   #authorized = true;
   #last: Credential | undefined;
   #failure: Failure | undefined;
 
-  /** @param clock Epoch milliseconds. */
-  constructor(keeper: GrantKeeper, grantId: string, clock: () => number) {
+  constructor(keeper: GrantKeeper, grantId: string) {
     this.#keeper = keeper;
-    this.#clock = clock;
     this.grantId = grantId;
   }
 
@@ -51,10 +49,10 @@ export class GrantSource implements CredentialSource {
       }
       return credential.then(
         (given) => void this.#given(given),
-        (error: unknown) => this.#failed(error),
+        (error: unknown) => this.#notPrepared(error),
       );
     } catch (error) {
-      this.#failed(error);
+      this.#notPrepared(error);
       return undefined;
     }
   }
@@ -90,14 +88,16 @@ export class GrantSource implements CredentialSource {
     return credential;
   }
 
-  /** A clock that was set back since then does not make a moment of hours. */
   #isNow({ at }: Failure): boolean {
-    const age = this.#clock() - at;
-    return age >= 0 && age < SAME_MOMENT_MS;
+    return performance.now() - at < SAME_MOMENT_MS;
+  }
+
+  #notPrepared(error: unknown): void {
+    this.#failure = { error, at: performance.now() };
+    this.#failed(error);
   }
 
   #failed(error: unknown): void {
-    this.#failure = { error, at: this.#clock() };
     if (error instanceof NotAuthorizedError) this.#authorized = false;
   }
 }

@@ -14,7 +14,7 @@ export interface Lease {
 /** The lock that stands on a lease, as the token stores offer it. */
 export type Lock = <T>(id: string, work: () => Promise<T>) => Promise<T>;
 
-/** Seconds that a lease runs by default. A refresh takes 20 at most: one HTTP request of 10 s and one more try. */
+/** Seconds that a lease runs by default. A refresh seldom takes more than 20: one HTTP request of 10 s and one more try. */
 const DEFAULT_LEASE_SECONDS = 30;
 
 /** Longest lease, in seconds: for so long can a holder that died keep a user waiting. */

@@ -13,8 +13,6 @@ export interface RequestClientsOptions {
   readonly keepers: Keepers;
   readonly grants: RequestGrants;
   readonly clientOf: (source: CredentialSource) => ApiClient;
-  /** Epoch milliseconds. */
-  readonly clock: () => number;
 }
 
 const noGrant = new NoGrantSource();
@@ -90,7 +88,7 @@ export class RequestClients {
   #sourceFor(req: IncomingMessage, keeper: GrantKeeper, grantId: string): GrantSource {
     const known = this.#sources.get(req);
     if (known?.grantId === grantId) return known;
-    const source = new GrantSource(keeper, grantId, this.#options.clock);
+    const source = new GrantSource(keeper, grantId);
     this.#sources.set(req, source);
     return source;
   }

@@ -65,8 +65,18 @@ it('does not start for a token that lives long still', async () => {
   expect(flow.world.tokenRequests()).toEqual([]);
 });
 
-it('keeps apart in time what was issued at one moment: of forty grants, not all refresh in the same second', async () => {
-  const users = Array.from({ length: 40 }, (_, index) => ({ id: `${index}`, name: 'N', projects: [] }));
+it('starts with the first request within `ahead`, and not before', async () => {
+  flow = await logInto();
+  flow.clock.advance(2 * HOURS - 301);
+  await flow.projects();
+  expect(flow.world.tokenRequests()).toEqual([]);
+  flow.clock.advance(1);
+  await flow.projects();
+  await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+});
+
+it('refreshes each of sixty grants that are due at once, never more than 32 at a time', async () => {
+  const users = Array.from({ length: 60 }, (_, index) => ({ id: `${index}`, name: 'N', projects: [] }));
   flow = await logInto({ service: { users } });
   const browsers = await Promise.all(
     users.map(async ({ id }) => {
@@ -76,15 +86,26 @@ it('keeps apart in time what was issued at one moment: of forty grants, not all 
     }),
   );
   flow.world.service.requests.length = 0;
-  flow.clock.advance(2 * HOURS - 361);
-  const counts: number[] = [];
-  for (let step = 0; step < 7; step++) {
-    await Promise.all(browsers.map((one) => one.visit(`${flow.world.url}/projects`)));
-    flow.clock.advance(12);
-    counts.push(flow.world.tokenRequests().length);
-  }
-  await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(40));
-  expect(Math.max(...counts.map((count, index) => count - (counts[index - 1] ?? 0)))).toBeLessThan(30);
+  flow.world.service.fail('token', { delay: 100, times: 60 });
+  flow.clock.advance(2 * HOURS - 200);
+  await Promise.all(browsers.map((one) => one.visit(`${flow.world.url}/projects`)));
+  expect(flow.world.tokenRequests().length).toBeLessThanOrEqual(32);
+  await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(60), 5000);
+});
+
+it('that is refused is not tried again by each request, and served all the same', async () => {
+  flow = await logInto();
+  flow.clock.advance(2 * HOURS - 250);
+  flow.world.service.fail('token', { status: 401, body: { error: 'invalid_client' }, times: 100 });
+  const untilThen = async (count: number) => {
+    for (let index = 0; index < 5; index++) expect((await flow.projects()).status).toBe(200);
+    await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(count));
+  };
+  await flow.projects();
+  await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+  await untilThen(1);
+  flow.clock.advance(2);
+  await untilThen(2);
 });
 
 it.each([2, 10, 60, 600])(

@@ -65,7 +65,7 @@ export function refresherOver(store: TokenStore, authUrl: string) {
     repository,
     endpoint: endpointAt(authUrl, clock),
     clock: clock.now,
-    isUsable: (_id, grant) => grant.expiresAt > clock.now(),
+    isUsable: (grant) => grant.expiresAt > clock.now(),
     onRefresh: (_id, { outcome, reason }) => void told.push(reason === undefined ? { outcome } : { outcome, reason }),
     onLost: (_id, reason) => void lost.push(reason),
   });

@@ -70,7 +70,7 @@ it('tries at the end until all are saved, and not for ever', async () => {
   await done;
   expect(unsaved.size).toBe(0);
   store.fail('update');
-  unsaved.keep('id', grantOf('last'), [next.version]);
+  unsaved.keep('id', grantOf('last'), [next.version], 'expired');
   await unsaved.saveAll();
   expect(unsaved.size).toBe(1);
   unsaved.drop('id');
