@@ -37,6 +37,16 @@ export interface TokenResponseContext {
 
 const MAX_DESCRIPTION_LENGTH = 200;
 
+/** RFC 6749, 5.2. */
+const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
+  'invalid_request',
+  'invalid_client',
+  'invalid_grant',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'invalid_scope',
+]);
+
 /** By error, and not on it: an error may be logged. */
 const successors = new WeakMap<Error, string>();
 
@@ -130,6 +140,8 @@ function refusal(status: number, body: Readonly<Record<string, unknown>>, secret
 
 /** The service's `error` if it is an identifier, as all registered ones are: a text of any other form may quote anything. */
 function identifier(value: unknown, secrets: readonly string[]): string {
+  // What decides over a grant is taken as it is, however short a secret may be that is a part of the word.
+  if (typeof value === 'string' && REGISTERED_ERRORS.has(value)) return value;
   if (typeof value !== 'string' || !/^[a-z][a-z0-9_.-]{0,63}$/i.test(value)) return 'unrecognized_error';
   // No identifier has a word that long: it is a token, if none that was sent.
   if (/[a-z0-9]{25}/i.test(value)) return 'unrecognized_error';

@@ -48,6 +48,16 @@ describe('paginate', () => {
     expect(server.requests).toHaveLength(requests);
   });
 
+  test.each([
+    ['an object', { limit: 2, offset: 3 }],
+    ['parameters', new URLSearchParams({ limit: '2', offset: '3' })],
+  ])('heeds limit and offset of a query that is %s', async (_what, query) => {
+    server.always(list(7));
+    expect(await idsOf(fixture.client.paginate('/projects', { query }))).toEqual([3, 4, 5, 6]);
+    expect(server.requests[0]?.target).toBe('/api/v2/projects?limit=2&offset=3');
+    expect(() => fixture.client.paginate('/projects', { query: { limit: 'x' } })).toThrow(TypeError);
+  });
+
   test('begins where it is told to, and keeps the other parameters', async () => {
     server.always(list(10));
     expect(await idsOf(fixture.client.paginate('/projects', { offset: 8, query: { groupId: 1 } }))).toEqual([8, 9]);

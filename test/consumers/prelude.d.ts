@@ -6,6 +6,8 @@ declare module '@crowdin/crowdin-api-client';
 declare const service: import('passport-oauth-app').StrategyOptions;
 declare const Strategy: typeof import('passport-oauth-app').Strategy;
 declare const strategy: import('passport-oauth-app').Strategy;
+/** Secrets of the environment. */
+declare const grantKeys: string[];
 declare const apiClient: typeof import('passport-oauth-app').apiClient;
 declare const app: import('express').Express;
 declare const passport: import('passport').PassportStatic;

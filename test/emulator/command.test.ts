@@ -97,7 +97,7 @@ describe('passport-oauth-app emulator', () => {
     const origin = /listens on (\S+),/.exec(await says(/Ctrl-C/))?.[1] ?? '';
     await fetch(origin);
     child.kill('SIGTERM');
-    expect(await ended).toMatchObject({ code: 0, out: expect.not.stringContaining('404') });
+    expect(await ended).toMatchObject({ code: 0, out: expect.not.stringContaining(' 404') });
   });
 
   test('--help tells all options', async () => {

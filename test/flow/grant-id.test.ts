@@ -86,6 +86,34 @@ describe('the option grantId', () => {
 });
 
 describe('a client outside of a request', () => {
+  it('asks again with its next call, whatever the one before has met', async () => {
+    const store = new TroubledStore();
+    flow = await logInto({ strategy: { tokenStore: store, grantId: byUser, cache: false } });
+    const client = flow.world.strategy.client('1');
+    store.fail('get');
+    await expect(client.projects()).rejects.toMatchObject({ name: 'TokenStoreError' });
+    store.recover();
+    await client.projects();
+    const stranger = flow.world.strategy.client('2');
+    await expect(stranger.projects()).rejects.toMatchObject({ name: 'NotAuthorizedError' });
+    await flow.world.logIn(new Browser(), '2');
+    await stranger.projects();
+    expect(stranger.authorized).toBe(true);
+    flow.clock.advance(2 * HOURS);
+    flow.world.service.fail('token', { status: 401, body: { error: 'invalid_client' } });
+    await expect(client.projects()).rejects.toMatchObject({ name: 'TokenError' });
+    await client.projects();
+  });
+
+  it('before any request tells of wrong options of paginate with the first item, and the process goes on', async () => {
+    flow = await logInto({ strategy: { tokenStore: memoryTokenStore(), grantId: byUser } });
+    const next = await startWorld({ running: flow.world.service, strategy: { tokenStore: memoryTokenStore() } });
+    const items = next.strategy.client('1').paginate('/projects', { limit: 0 });
+    await expect(items.next()).rejects.toBeInstanceOf(TypeError);
+    next.strategy.client('1').paginate('/projects', { limit: 0 });
+    await next.close();
+  });
+
   it('shares lock, cache and store with the requests', async () => {
     flow = await logInto({ strategy: { tokenStore: memoryTokenStore() } });
     const { grantId } = await flow.whoami();

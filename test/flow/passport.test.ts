@@ -182,6 +182,19 @@ describe('passport.authorize', () => {
     expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
   });
 
+  it('THREATS 17: leaves no returnTo of another host in the session', async () => {
+    await open({
+      ...options,
+      routes: (app) => {
+        app.get('/remember', (req, res) => sendJson(res, Object.assign(req.session, { returnTo: '//evil.example' })));
+        app.get('/callback', (req, res) => sendJson(res, { returnTo: Reflect.get(req.session, 'returnTo') }));
+      },
+    });
+    const browser = new Browser();
+    await browser.visit(`${world.url}/remember`);
+    expect((await world.logIn(browser)).json()).toEqual({ returnTo: '/' });
+  });
+
   it('works for a browser that nobody is logged in with', async () => {
     await open(options);
     const { page, me } = await logInAndAsk();

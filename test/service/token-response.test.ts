@@ -35,6 +35,13 @@ it('gives the token set of a token response', () => {
   });
 });
 
+it('takes registered errors as they are, also where a short secret is a part of the word', () => {
+  const refused = { status: 400, headers: {}, body: Buffer.from('{"error":"invalid_grant"}') };
+  expect(() =>
+    readTokenResponse(refused, { organizationDomain: () => undefined, now: 0, secrets: ['r', 'grant'] }),
+  ).toThrow(expect.objectContaining({ error: 'invalid_grant' }));
+});
+
 it('takes any success, and an answer without a token type', () => {
   expect(read(good, 201).accessToken).toBe('token');
   expect(read({ ...good, token_type: undefined }).accessToken).toBe('token');
