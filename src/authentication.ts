@@ -27,7 +27,7 @@ export interface AuthenticateOptions extends LoginOptions {
 }
 
 /** What is behind a strategy. */
-export interface Behind {
+interface Behind {
   readonly application: Application;
   readonly verify: AnyVerify | undefined;
 }

@@ -13,6 +13,14 @@ export interface ClientContext {
   readonly calls: ApiCalls;
 }
 
+/** Looks into a client; set by the class itself. */
+let lookInto: (client: ApiClient) => CredentialSource;
+
+/** The credentials that a client works with: for whoever has made it, and not a part of what the class offers. */
+export function sourceOf(client: ApiClient): CredentialSource {
+  return lookInto(client);
+}
+
 /**
  * Calls the API on behalf of one user, each time with a token that is good then.
  *
@@ -25,6 +33,10 @@ export interface ClientContext {
 export class ApiClient {
   readonly #source: CredentialSource;
   readonly #context: ClientContext;
+
+  static {
+    lookInto = (client) => client.#source;
+  }
 
   /** Not for applications: take the client from `req.apiClient` or `strategy.client(grantId)`. */
   constructor(source: CredentialSource, context: ClientContext) {

@@ -1,27 +1,16 @@
 import type { TransportFault } from '../service/transport-error.js';
 
-/** How often and for how long a failed request is tried again. */
-export interface RetryPolicy {
+/** How often and for how long a failed request is tried again, in milliseconds. Some seconds at most: a browser waits for most calls. */
+const POLICY = {
   /** Tries in all, the first one among them. */
-  readonly maxTries: number;
-  /** Upper bound of the wait before the second try; doubles with each further one. Milliseconds. */
-  readonly baseDelayMs: number;
-  /** Upper bound of any wait that the service did not ask for. Milliseconds. */
-  readonly maxDelayMs: number;
-  /** Longest `Retry-After` that is waited for; a longer one ends the call at once. Milliseconds. */
-  readonly maxRetryAfterMs: number;
-  /** Most that one call waits between its tries, together. Milliseconds. */
-  readonly maxTotalMs: number;
-}
-
-/** Some seconds at most: a browser waits for most calls. */
-export const RETRY_POLICY: RetryPolicy = Object.freeze({
   maxTries: 3,
+  /** Upper bound of the wait before the second try; doubles with each further one. */
   baseDelayMs: 250,
-  maxDelayMs: 4_000,
+  /** Longest `Retry-After` that is waited for; a longer one ends the call at once. */
   maxRetryAfterMs: 10_000,
+  /** Most that one call waits between its tries, together. */
   maxTotalMs: 15_000,
-});
+} as const;
 
 /** One failed try, and what came before it. */
 export interface FailedTry {
@@ -55,13 +44,13 @@ const RETRIED_FAULTS: ReadonlySet<TransportFault> = new Set<TransportFault>(['co
  *
  * @param random From 0 up to 1: full jitter, so that clients that failed together do not come back together
  */
-export function retryDelay(failed: FailedTry, random: number, policy: RetryPolicy = RETRY_POLICY): number | undefined {
-  if (failed.tries >= policy.maxTries || !mayBeTriedAgain(failed)) return undefined;
+export function retryDelay(failed: FailedTry, random: number): number | undefined {
+  if (failed.tries >= POLICY.maxTries || !mayBeTriedAgain(failed)) return undefined;
   const asked = 'status' in failed.failure ? (failed.failure.retryAfterMs ?? 0) : 0;
-  if (asked > policy.maxRetryAfterMs) return undefined;
+  if (asked > POLICY.maxRetryAfterMs) return undefined;
   // The jitter comes on top: everybody else was told the same time.
-  const delay = asked + random * Math.min(policy.baseDelayMs * 2 ** (failed.tries - 1), policy.maxDelayMs);
-  const isInTime = failed.waitedMs + delay <= policy.maxTotalMs && delay < failed.remainingMs;
+  const delay = asked + random * POLICY.baseDelayMs * 2 ** (failed.tries - 1);
+  const isInTime = failed.waitedMs + delay <= POLICY.maxTotalMs && delay < failed.remainingMs;
   return isInTime ? delay : undefined;
 }
 

@@ -25,7 +25,7 @@ export interface Registration {
 }
 
 /** Where an application under development is expected to run. */
-export const sampleRedirectUrl = 'http://localhost:3000/callback';
+const sampleRedirectUrl = 'http://localhost:3000/callback';
 
 /** The application that stands ready when none is named. */
 export const sampleApplication: Application = {

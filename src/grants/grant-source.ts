@@ -33,6 +33,11 @@ export class GrantSource implements CredentialSource {
     return this.#last?.organizationDomain;
   }
 
+  /** Whether it is a keeper of one's own that the grant is with. */
+  isKeptBy(keeper: GrantKeeper): boolean {
+    return this.#keeper === keeper;
+  }
+
   /** Tells that the user has logged out: the grant is being deleted. */
   end(): void {
     this.#authorized = false;

@@ -1,7 +1,7 @@
 import { ConfigurationError } from '../errors.js';
 
 /** How long a grant is kept after it was last written, in seconds: 30 days. */
-export const DEFAULT_TTL_SECONDS: number = 30 * 24 * 60 * 60;
+const DEFAULT_TTL_SECONDS = 30 * 24 * 60 * 60;
 
 /** Ten years: beyond any use, and well inside what every store can count. */
 const MAX_TTL_SECONDS = 10 * 365 * 24 * 60 * 60;

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../option-checks.js';
 import { originalUrl, redirectUriFor } from './incoming.js';
 import type { LoginContext } from './login-context.js';
+import { takeReturnTo } from './return-cookie.js';
 import { safeReturnTo } from './return-to.js';
-import { takeReturnTo } from './taken-return.js';
 
 /** What an application may set for one login alone, in the options of `passport.authenticate`. */
 export interface LoginOptions {

@@ -84,7 +84,7 @@ function takeLogin(
   const found = state === undefined ? undefined : logins.find(req, state);
   const login = found && leadsHere(found.redirectUri, req, callbackURL) ? found : undefined;
   if (state === undefined || !login || !logins.use(state, login)) return undefined;
-  res.appendHeader('Set-Cookie', logins.ended(state, login));
+  for (const cookie of logins.ended(req, state, login)) res.appendHeader('Set-Cookie', cookie);
   return login;
 }
 

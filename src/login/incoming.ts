@@ -26,6 +26,17 @@ export function asRouted(path: string): string {
   return path.toLowerCase().replace(/\/$/, '');
 }
 
+/**
+ * Whether a request has come in the clear, from this computer, under one of its own names, and through no proxy that says
+ * so: from a test of the application.
+ */
+export function isFromThisComputer({ headers, socket }: IncomingMessage): boolean {
+  if ('encrypted' in socket && socket.encrypted) return false;
+  if (Object.keys(headers).some((name) => /^(?:via|forwarded|x-forwarded-.*|x-real-ip)$/.test(name))) return false;
+  const isOwnName = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i.test(headers.host ?? '');
+  return isOwnName && /^(?:(?:::ffff:)?127\.|::1$)/.test(socket.remoteAddress ?? '');
+}
+
 /** The user whom Passport has logged in, under the name that `passport.initialize({ userProperty })` may have given. */
 export function userOf(req: IncomingMessage & ExpressLike): unknown {
   return Reflect.get(req, typeof req._userProperty === 'string' ? req._userProperty : 'user');

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { parse } from 'cookie';
 import type { Secret } from '../secret.js';
 import { CookieSeal } from './cookie-seal.js';
+import { isFromThisComputer } from './incoming.js';
 import { UsedStates } from './used-states.js';
 
 /** What a browser carries from the start of a login to its callback. */
@@ -36,6 +37,9 @@ export interface PendingLoginsOptions {
   /** Epoch milliseconds. */
   readonly clock: () => number;
 }
+
+/** Browsers take a cookie of such a name from its own host alone, over TLS (RFC 6265bis, 4.1.3.2). */
+const OVER_TLS = '__Host-';
 
 const LIFETIME_MS = 10 * 60 * 1000;
 
@@ -96,12 +100,13 @@ export class PendingLogins {
     const returnTo = hasRoomFor(login.returnTo, kept) ? login.returnTo : undefined;
     const pending: PendingLogin = { ...login, returnTo, codeVerifier, expiresAt: now + LIFETIME_MS };
     const sealed = this.#seal.seal(this.#context(state), JSON.stringify(pending));
-    const name = this.#cookieName(state, login.redirectUri);
+    // The time of issue stands before the seal, for the browser's oldest to be found. Nothing else depends on it.
+    const value = `${now.toString(36)}.${sealed}`;
+    const names = this.#cookieNames(state, login.redirectUri, req);
     return {
       state,
       codeChallenge: codeVerifier && createHash('sha256').update(codeVerifier).digest('base64url'),
-      // The time of issue stands before the seal, for the browser's oldest to be found. Nothing else depends on it.
-      cookies: [cookie(name, `${now.toString(36)}.${sealed}`, LIFETIME_MS), ...surplus.map(expiredCookie)],
+      cookies: [...names.map((name) => cookie(name, value, LIFETIME_MS)), ...surplus.map(expiredCookie)],
     };
   }
 
@@ -109,12 +114,12 @@ export class PendingLogins {
   find(req: IncomingMessage, state: string): PendingLogin | undefined {
     if (!/^[\w-]{43}$/.test(state)) return undefined;
     const cookies = parse(req.headers.cookie ?? '');
-    const names = [this.#cookieName(state, 'https:'), this.#cookieName(state, 'http:')];
-    for (const name of names) {
+    for (const name of this.#allCookieNames(state)) {
       const value = cookies[name];
       const text = value && this.#seal.open(this.#context(state), value.slice(value.indexOf('.') + 1));
       const login = text ? (JSON.parse(text) as PendingLogin) : undefined;
-      if (login && this.#cookieName(state, login.redirectUri) === name && this.#isAlive(login)) return login;
+      if (login && this.#cookieNames(state, login.redirectUri, req).includes(name) && this.#isAlive(login))
+        return login;
     }
     return undefined;
   }
@@ -124,9 +129,9 @@ export class PendingLogins {
     return this.#used.use(state, login.expiresAt, this.#options.clock());
   }
 
-  /** The `Set-Cookie` that ends a login in the browser. */
-  ended(state: string, login: PendingLogin): string {
-    return expiredCookie(this.#cookieName(state, login.redirectUri));
+  /** The values of `Set-Cookie` that end a login in the browser. */
+  ended(req: IncomingMessage, state: string, login: PendingLogin): readonly string[] {
+    return this.#cookieNames(state, login.redirectUri, req).map(expiredCookie);
   }
 
   #isAlive(login: PendingLogin): boolean {
@@ -140,26 +145,42 @@ export class PendingLogins {
     return JSON.stringify([strategyName, clientID, state]);
   }
 
-  /** With https the name says that the cookie came from this very host over TLS, which keeps sibling hosts from planting one. */
-  #cookieName(state: string, redirectUri: string): string {
-    const prefix = /^https:/i.test(redirectUri) ? '__Host-' : '';
-    return `${prefix}${this.#prefix}${createHash('sha256').update(state).digest('base64url').slice(0, 16)}`;
+  /**
+   * With https the name says that the cookie came from this very host over TLS, which keeps sibling hosts from planting one.
+   * A test of the application has no TLS in front of it, and a client that sends such a cookie over TLS only: it gets both.
+   */
+  #cookieNames(state: string, redirectUri: string, req: IncomingMessage): readonly string[] {
+    const [overTls, plain] = this.#allCookieNames(state);
+    if (!/^https:/i.test(redirectUri)) return [plain];
+    return isFromThisComputer(req) ? [overTls, plain] : [overTls];
+  }
+
+  #allCookieNames(state: string): readonly [overTls: string, plain: string] {
+    const plain = `${this.#prefix}${createHash('sha256').update(state).digest('base64url').slice(0, 16)}`;
+    return [`${OVER_TLS}${plain}`, plain];
   }
 
   /** The pending cookies of the browser: those that stay when one more comes, and the names of those that have to go. */
   #pendingIn(req: IncomingMessage): { readonly kept: readonly string[]; readonly surplus: readonly string[] } {
-    const own = Object.entries(parse(req.headers.cookie ?? '')).filter(([name]) => this.#isOwn(name));
+    const own = Object.entries(parse(req.headers.cookie ?? '')).filter(([name]) =>
+      plainName(name).startsWith(this.#prefix),
+    );
     const byAge = own.sort(([, a], [, b]) => issuedAt(a) - issuedAt(b));
-    const count = Math.max(0, byAge.length - (MOST_PENDING - 1));
+    const logins = [...new Set(byAge.map(([name]) => plainName(name)))];
+    const ending = new Set(logins.slice(0, Math.max(0, logins.length - (MOST_PENDING - 1))));
+    const isEnding = ([name]: readonly [string, unknown]) => ending.has(plainName(name));
     return {
-      kept: byAge.slice(count).map(([name, value]) => `${name}=${value}; `),
-      surplus: byAge.slice(0, Math.min(count, MOST_ENDED)).map(([name]) => name),
+      kept: byAge.filter((one) => !isEnding(one)).map(([name, value]) => `${name}=${value}; `),
+      surplus: byAge
+        .filter(isEnding)
+        .slice(0, MOST_ENDED)
+        .map(([name]) => name),
     };
   }
+}
 
-  #isOwn(name: string): boolean {
-    return name.replace(/^__Host-/, '').startsWith(this.#prefix);
-  }
+function plainName(name: string): string {
+  return name.startsWith(OVER_TLS) ? name.slice(OVER_TLS.length) : name;
 }
 
 /** A strategy's name as cookie names can have it (RFC 6265, 4.1.1), without dots. */
@@ -179,7 +200,7 @@ function issuedAt(value: string | undefined): number {
 
 /** `Lax`: the callback is a navigation from another site, and has to bring the cookie along. */
 function cookie(name: string, value: string, maxAgeMs: number): string {
-  const secure = name.startsWith('__Host-') ? '; Secure' : '';
+  const secure = name.startsWith(OVER_TLS) ? '; Secure' : '';
   return `${name}=${value}; Max-Age=${maxAgeMs / 1000}; Path=/; HttpOnly; SameSite=Lax${secure}`;
 }
 

@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { parse } from 'cookie';
 import { isSecure } from './incoming.js';
 import { safeReturnTo } from './return-to.js';
 
 /** Holds a path of this origin and nothing else; it is checked when it is read. */
-export const RETURN_COOKIE = 'oauth-app.return-to';
+const RETURN_COOKIE = 'oauth-app.return-to';
 
 /** Long enough to reach the login route, to which the browser is redirected at once. */
 const MAX_AGE_S = 10 * 60;
@@ -17,9 +18,12 @@ export function rememberReturnTo(req: IncomingMessage, res: ServerResponse, path
   setCookie(req, res, encodeURIComponent(safeReturnTo(path)), MAX_AGE_S);
 }
 
-/** Takes the path from the browser. */
-export function forgetReturnTo(req: IncomingMessage, res: ServerResponse): void {
+/** The path that the browser brings along, taken from it so that a later login does not go there as well. */
+export function takeReturnTo(req: IncomingMessage, res: ServerResponse): string | undefined {
+  const value = parse(req.headers.cookie ?? '')[RETURN_COOKIE];
+  if (value === undefined) return undefined;
   setCookie(req, res, '', 0);
+  return safeReturnTo(value);
 }
 
 function setCookie(req: IncomingMessage, res: ServerResponse, value: string, maxAge: number): void {

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ApiClient } from '../api/api-client.js';
+import { ApiClient, sourceOf } from '../api/api-client.js';
 import type { CredentialSource } from '../api/credential-source.js';
 import { ConfigurationError, OAuthAppError } from '../errors.js';
 import type { GrantKeeper } from '../grants/grant-keeper.js';
@@ -17,13 +17,15 @@ export interface RequestClientsOptions {
 
 const noGrant = new NoGrantSource();
 
+/** A request, as something that has properties of any name. */
+type WithClients = IncomingMessage & Record<string, unknown>;
+
 /** The API clients of requests, and the responses that belong to them. */
 export class RequestClients {
   readonly #options: RequestClientsOptions;
-  readonly #sources = new WeakMap<IncomingMessage, GrantSource>();
   readonly #responses = new WeakMap<IncomingMessage, ServerResponse>();
-  /** The properties of requests that hold a client of this strategy. */
-  readonly #properties = new Set<string>();
+  /** The properties of requests that hold a client of this strategy: most often one. */
+  readonly #properties: string[] = [];
 
   constructor(options: RequestClientsOptions) {
     this.#options = options;
@@ -31,6 +33,7 @@ export class RequestClients {
 
   /** Finds the request's grant, and attaches a client for it. @returns `undefined` if the grant was at hand; else a promise that never rejects */
   attach(req: IncomingMessage, res: ServerResponse, property: string): Promise<void> | undefined {
+    if (!this.#properties.includes(property)) this.#properties.push(property);
     // For a strategy that will see the request only. Express links the two by itself, Connect does not.
     if (!('res' in req)) this.#responses.set(req, res);
     const source = this.#findSource(req);
@@ -51,7 +54,8 @@ export class RequestClients {
 
   /** Tells the request's clients that the user has logged out. @returns the id of the grant that they had */
   end(req: IncomingMessage): string | undefined {
-    const source = this.#sources.get(req);
+    const keeper = this.#options.keepers.for(req);
+    const source = keeper && this.#attachedSource(req, keeper);
     source?.end();
     return source?.grantId;
   }
@@ -68,8 +72,7 @@ export class RequestClients {
   }
 
   #put(req: IncomingMessage, property: string, source: CredentialSource): void {
-    this.#properties.add(property);
-    Reflect.set(req, property, this.#options.clientOf(source));
+    (req as WithClients)[property] = this.#options.clientOf(source);
   }
 
   #findSource(req: IncomingMessage): CredentialSource {
@@ -86,11 +89,18 @@ export class RequestClients {
 
   /** One for all clients of a request: what one of them learns, such as a logout, the others know. */
   #sourceFor(req: IncomingMessage, keeper: GrantKeeper, grantId: string): GrantSource {
-    const known = this.#sources.get(req);
-    if (known?.grantId === grantId) return known;
-    const source = new GrantSource(keeper, grantId);
-    this.#sources.set(req, source);
-    return source;
+    const known = this.#attachedSource(req, keeper);
+    return known?.grantId === grantId ? known : new GrantSource(keeper, grantId);
+  }
+
+  /** Of this strategy: another one may have put its own client in the same place. */
+  #attachedSource(req: IncomingMessage, keeper: GrantKeeper): GrantSource | undefined {
+    for (const property of this.#properties) {
+      const client = (req as WithClients)[property];
+      const source = client instanceof ApiClient ? sourceOf(client) : undefined;
+      if (source instanceof GrantSource && source.isKeptBy(keeper)) return source;
+    }
+    return undefined;
   }
 }
 

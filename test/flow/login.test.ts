@@ -1,4 +1,5 @@
 import session from 'express-session';
+import request from 'supertest';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { rawRequest } from '../support/raw-request.js';
@@ -254,6 +255,31 @@ describe('pending logins', () => {
     const answer = await rawRequest(world.url, '/login');
     expect(answer.headers['set-cookie']?.[0]).toMatch(/^__Host-oauth-app\.login\..*; Path=\/; .*; Secure$/);
     expect(answer.headers['set-cookie']?.[0]).not.toMatch(/domain/i);
+  });
+
+  it('are bound to it alone where a proxy brings the request, whatever it makes of the host', async () => {
+    await open({ strategy: { callbackURL: 'https://app.example.net/callback' } });
+    for (const headers of [{ host: 'app.example.net' }, { 'x-forwarded-proto': 'https' }, { via: '1.1 proxy' }]) {
+      const answer = await rawRequest(world.url, '/login', { headers });
+      expect(answer.headers['set-cookie']).toHaveLength(1);
+      expect(answer.headers['set-cookie']?.[0]).toMatch(/^__Host-/);
+    }
+  });
+
+  it('come without TLS as well in a test of an application with https, ten logins at once', async () => {
+    const callbackURL = 'https://app.example.net/callback';
+    await open({ strategy: { callbackURL } });
+    world.service.register({ clientID: world.service.options.clientID, redirectUrls: [callbackURL] });
+    const agent = request.agent(world.url);
+    const callbacks: URL[] = [];
+    for (let tab = 0; tab < 10; tab++) {
+      const begun = await agent.get('/login');
+      callbacks.push(new URL(await world.service.approve(String(begun.headers.location))));
+    }
+    for (const { pathname, search } of callbacks) {
+      expect((await agent.get(`${pathname}${search}`)).headers.location).toBe('/');
+    }
+    expect((await agent.get('/projects')).status).toBe(200);
   });
 
   it('THREATS 13: a thousand logins that nobody finishes leave nothing in the session store', async () => {
