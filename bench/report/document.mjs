@@ -15,8 +15,8 @@ export function writeDocument(root, results) {
     ...tables(results),
   };
   const text = readFileSync(file, 'utf8').replaceAll(
-    /(<!-- bench: ([\w-]+) -->\n)[\s\S]*?(\n<!-- end -->)/g,
-    (whole, start, name, end) => (parts[name] === undefined ? whole : `${start}\n${parts[name]}\n${end}`),
+    /(<!-- bench: ([\w-]+) -->)[\s\S]*?(<!-- end -->)/g,
+    (whole, start, name, end) => (parts[name] === undefined ? whole : `${start}\n\n${parts[name]}\n\n${end}`),
   );
   writeFileSync(file, text);
   writeFileSync(`${root}docs/images/performance.svg`, plot(results.scenarios));
