@@ -55,6 +55,7 @@ export class AheadRefreshes {
   /** Forgets a grant that a login replaces or a logout deletes. */
   forget(id: string): void {
     this.#waiting.delete(id);
+    if (this.#drawn.length > 2 * MOST_WAITING) this.#drawn = [...this.#waiting.keys()];
     this.#backOffs.clear(id);
   }
 

@@ -104,7 +104,6 @@ export class GrantKeeper {
   async put(grantId: string, tokens: TokenSet): Promise<void> {
     const id = this.#storeId(grantId);
     const grant = newGrant(tokens, this.#options.clock());
-    this.#refresher.overtake(id);
     // What began while the store was still at it may have the former grant in hand; what begins afterwards has the new one.
     await this.#repository.create(id, grant, () => this.#forget(id, grant));
   }

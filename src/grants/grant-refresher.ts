@@ -82,17 +82,12 @@ export class GrantRefresher {
     return result;
   }
 
-  /** A login comes in: what a refresh under way brings is not kept. @param successor The grant of the login, whose own refresh goes on */
-  overtake(id: string, successor?: Grant): void {
+  /** Forgets what is known of a grant that a login has replaced or a logout deletes. @param successor Of the login: a refresh of that one goes on */
+  forget(id: string, successor?: Grant): void {
     const flight = this.#flights.get(id);
     if (flight && !(successor && flight.current?.version === successor.version)) flight.overtaken = true;
-    this.#outages.forget(id);
-  }
-
-  /** Forgets what is known of a grant that a login has replaced or a logout deletes. @param successor As for {@link overtake} */
-  forget(id: string, successor?: Grant): void {
-    this.overtake(id, successor);
     this.#unsaved.drop(id);
+    this.#outages.forget(id);
   }
 
   /** Saves what the store could not take while it was down. */

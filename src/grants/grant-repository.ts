@@ -1,8 +1,9 @@
+import { compareAndSet } from './compare-and-set.js';
 import { type Grant, hasSameTokens, newVersion } from './grant.js';
 import type { GrantCache } from './grant-cache.js';
 import type { GrantRecords } from './grant-record.js';
 import { GrantStore } from './grant-store.js';
-import { StoreWrites, type Write, type WriteLimits } from './store-writes.js';
+import { goesOn, StoreWrites, type Write, type WriteLimits } from './store-writes.js';
 import type { StoredGrant, TokenStore } from './token-store.js';
 import { within } from './within.js';
 
@@ -61,7 +62,8 @@ export class GrantRepository {
   readonly #options: GrantRepositoryOptions;
   readonly #store: GrantStore;
   readonly #writes: StoreWrites;
-  readonly #reads = new Map<string, Look>();
+  /** Looks under way that no write has overtaken, the newest last. */
+  readonly #reads = new Map<string, Set<Look>>();
   readonly #updateLimits: WriteLimits;
 
   constructor(options: GrantRepositoryOptions) {
@@ -103,7 +105,9 @@ export class GrantRepository {
   /** Keeps the grant of a login, in place of whatever was there. @param whenSaved Called before anybody in this process can see it. */
   create(id: string, grant: Grant, whenSaved: () => void = nothing): Promise<void> {
     return this.#writes.run(id, SAVE, async (store, write) => {
-      await store.set(id, await this.#options.records.write(id, grant));
+      const record = await this.#options.records.write(id, grant);
+      goesOn(write);
+      await store.set(id, record);
       if (write.isLost) return;
       whenSaved();
       this.#seen(id, grant);
@@ -114,7 +118,7 @@ export class GrantRepository {
   replace(id: string, grant: Grant, versions: readonly number[]): Promise<boolean> {
     const compare = async (store: TokenStore, write: Write) => {
       const record = await this.#options.records.write(id, grant);
-      const saved = await compareAndSet(store, id, record, versions);
+      const saved = await compareAndSet(store, id, record, versions, write);
       if (!write.isLost && saved) this.#seen(id, grant);
       else if (!write.isLost) this.#forget(id);
       return saved;
@@ -142,8 +146,10 @@ export class GrantRepository {
       if (!record || !stored) return true;
       if (!hasSameTokens(stored, refused)) return false;
       // Marked first, so that a newer pair that comes in just now is not deleted in place of the refused one.
+      goesOn(write);
       const mark = { version: newVersion(), expiresAt: record.expiresAt, sealed: ENDED };
       if (store.update && !(await store.update(id, mark, record.version))) return false;
+      goesOn(write);
       await store.delete(id);
       if (!write.isLost) this.#forget(id);
       return true;
@@ -166,25 +172,31 @@ export class GrantRepository {
   }
 
   #joinRead(id: string): Promise<Grant | undefined> | undefined {
-    const look = this.#reads.get(id);
+    const look = [...(this.#reads.get(id) ?? [])].at(-1);
     return look && performance.now() - look.since < JOIN_MS ? look.grant : undefined;
   }
 
   #startRead(id: string, limitMs: number): Promise<Grant | undefined> {
     const loaded = this.#store.use((store) => store.get(id)).then((record) => this.#decode(id, record));
-    const reading = within(loaded, limitMs, () => this.#store.late('get'));
-    const settled = (seen: () => void) => {
-      // A write that came in between knows better, and has taken this look out of the map.
-      if (this.#reads.get(id)?.grant !== reading) return;
-      this.#reads.delete(id);
-      seen();
-    };
-    this.#reads.set(id, { grant: reading, since: performance.now() });
-    reading.then(
-      (grant) => settled(() => (grant ? this.#seen(id, grant) : this.#forget(id))),
-      () => settled(nothing),
+    const look: Look = { grant: within(loaded, limitMs, () => this.#store.late('get')), since: performance.now() };
+    this.#reads.set(id, (this.#reads.get(id) ?? new Set()).add(look));
+    look.grant.then(
+      (grant) => this.#looked(id, look, () => this.#cache(id, grant)),
+      () => this.#looked(id, look, nothing),
     );
-    return reading;
+    return look.grant;
+  }
+
+  /** Ends a look, and with it those that began earlier. A write that came in between knows better, and has taken it out of the map. */
+  #looked(id: string, look: Look, seen: () => void): void {
+    const open = this.#reads.get(id);
+    if (!open?.has(look)) return;
+    for (const earlier of open) {
+      open.delete(earlier);
+      if (earlier === look) break;
+    }
+    if (open.size === 0) this.#reads.delete(id);
+    seen();
   }
 
   async #decode(id: string, record: StoredGrant | undefined): Promise<Grant | undefined> {
@@ -194,33 +206,22 @@ export class GrantRepository {
     return grant;
   }
 
+  /** What a write has made of the grant. */
   #seen(id: string, grant: Grant): void {
     this.#reads.delete(id);
-    this.#options.cache?.set(id, grant, this.#options.clock());
+    this.#cache(id, grant);
   }
 
   #forget(id: string): void {
     this.#reads.delete(id);
-    this.#options.cache?.delete(id);
+    this.#cache(id, undefined);
+  }
+
+  #cache(id: string, grant: Grant | undefined): void {
+    const { cache, clock } = this.#options;
+    if (grant) cache?.set(id, grant, clock());
+    else cache?.delete(id);
   }
 }
 
 function nothing(): void {}
-
-/** True once the store has `record`, in place of one of the versions; false if it has another one or none. */
-async function compareAndSet(
-  store: TokenStore,
-  id: string,
-  record: StoredGrant,
-  versions: readonly number[],
-): Promise<boolean> {
-  for (const version of store.update ? versions : []) {
-    if (await store.update?.(id, record, version)) return true;
-  }
-  const current = await store.get(id);
-  // A write that was given up as late, and arrived after all, was this one.
-  if (current?.version === record.version) return true;
-  if (store.update || !current || !versions.includes(current.version)) return false;
-  await store.set(id, record);
-  return true;
-}

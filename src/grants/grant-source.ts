@@ -17,6 +17,7 @@ export class GrantSource implements CredentialSource {
   readonly grantId: string;
   readonly #keeper: GrantKeeper;
   #authorized = true;
+  #isEnded = false;
   #last: Credential | undefined;
   #failure: Failure | undefined;
 
@@ -33,13 +34,14 @@ export class GrantSource implements CredentialSource {
     return this.#last?.organizationDomain;
   }
 
-  /** Whether it is a keeper of one's own that the grant is with. */
-  isKeptBy(keeper: GrantKeeper): boolean {
-    return this.#keeper === keeper;
+  /** Whether a client of a grant with this keeper may go on with it. */
+  isAliveIn(keeper: GrantKeeper): boolean {
+    return this.#keeper === keeper && !this.#isEnded;
   }
 
   /** Tells that the user has logged out: the grant is being deleted. */
   end(): void {
+    this.#isEnded = true;
     this.#authorized = false;
     this.#last = undefined;
   }
@@ -87,6 +89,8 @@ export class GrantSource implements CredentialSource {
   }
 
   #given<T extends Credential>(credential: T): T {
+    // What was asked for before a logout is still given, but changes nothing.
+    if (this.#isEnded) return credential;
     this.#last = credential;
     this.#failure = undefined;
     this.#authorized = true;

@@ -43,7 +43,9 @@ export class RefreshRequests {
     const { refreshToken, formerRefreshToken } = grant;
     const tokens = refreshToken && (await this.#show(flight, grant, refreshToken));
     if (tokens || formerRefreshToken === undefined) return tokens || undefined;
-    return await this.#show(flight, grant, formerRefreshToken);
+    const again = await this.#show(flight, grant, formerRefreshToken);
+    // Where the answer brings none, the one that has just worked stays.
+    return again && { ...again, refreshToken: again.refreshToken ?? formerRefreshToken };
   }
 
   async #show(flight: Flight, grant: Grant, refreshToken: string): Promise<TokenSet | undefined> {

@@ -8,6 +8,11 @@ export interface Write {
   readonly isLost: boolean;
 }
 
+/** What a lost write has read may be old by now. @throws where the write is lost */
+export function goesOn({ isLost }: Write): void {
+  if (isLost) throw new Error('This write was given up');
+}
+
 /** Times of a write, in milliseconds. */
 export interface WriteLimits {
   /** How long its caller waits. */

@@ -75,14 +75,14 @@ export async function finishLogin(
 }
 
 function takeLogin(
-  { logins }: LoginContext,
+  { logins, settings }: LoginContext,
   req: IncomingMessage,
   res: ServerResponse,
   { state }: WellFormed,
   callbackURL: string | undefined,
 ): PendingLogin | undefined {
   const found = state === undefined ? undefined : logins.find(req, state);
-  const login = found && leadsHere(found.redirectUri, req, callbackURL) ? found : undefined;
+  const login = found && leadsHere(found.redirectUri, req, callbackURL, settings.callbackURL) ? found : undefined;
   if (state === undefined || !login || !logins.use(state, login)) return undefined;
   for (const cookie of logins.ended(req, state, login)) res.appendHeader('Set-Cookie', cookie);
   return login;
@@ -106,15 +106,19 @@ async function exchange(
 }
 
 /**
- * Whether the redirect URL of a login has led to this request, as far as the request tells: proxies take a part off the
- * front of a path, or put one there, and hide the host.
+ * Whether the redirect URL of a login has led to this request, as far as the request tells.
  *
  * @param own The URL that the callback's route names for itself
+ * @param usual The one of the strategy. Where it is the login's own, any route will do: proxies change paths as they like
  */
-function leadsHere(redirectUri: string, req: IncomingMessage, own: string | undefined): boolean {
+function leadsHere(redirectUri: string, req: IncomingMessage, own: string | undefined, usual: string): boolean {
   if (own !== undefined && isAbsolute(own)) return own === redirectUri;
-  const [meant, came] = [asRouted(new URL(redirectUri).pathname), asRouted(originalPath(req))];
-  return meant.endsWith(came) || came.endsWith(meant);
+  if (own === undefined && usual === redirectUri) return true;
+  const meant = asRouted(new URL(redirectUri).pathname);
+  const here = originalPath(req);
+  if (own !== undefined) return asRouted(new URL(own, `http://here.invalid${here}`).pathname) === meant;
+  // A part of the path may have been taken off its front, or put there.
+  return meant.endsWith(asRouted(here)) || asRouted(here).endsWith(meant);
 }
 
 function declined(error: string): CallbackOutcome {

@@ -30,7 +30,9 @@ export function asRouted(path: string): string {
  * Whether a request has come in the clear, from this computer, under one of its own names, and through no proxy that says
  * so: from a test of the application.
  */
-export function isFromThisComputer({ headers, socket }: IncomingMessage): boolean {
+export function isFromThisComputer({ headers, socket, httpVersion }: IncomingMessage): boolean {
+  // A proxy may say nothing of itself: nginx does so unless it is told, and speaks HTTP/1.0 then.
+  if (process.env.NODE_ENV === 'production' || httpVersion === '1.0') return false;
   if ('encrypted' in socket && socket.encrypted) return false;
   if (Object.keys(headers).some((name) => /^(?:via|forwarded|x-forwarded-.*|x-real-ip)$/.test(name))) return false;
   const isOwnName = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i.test(headers.host ?? '');

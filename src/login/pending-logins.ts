@@ -52,13 +52,15 @@ const MOST_PENDING = 12;
 /** Most cookies that one answer ends: where a neighbour has planted hundreds, many proxies would not let their ends pass. */
 const MOST_ENDED = 32;
 
-/**
- * Longest page to go back to, and most characters of pending cookies in a browser before pages are left out of new
- * ones. Together with `MOST_PENDING` they keep the browser's `Cookie` header below 8 KB: above it many proxies, and
- * above 16 KB Node itself, would refuse every request of the browser until the cookies end.
- */
+/** Longest page to go back to. */
 const LONGEST_PAGE = 2048;
-const ROOM_FOR_PAGES = 6144;
+
+/**
+ * Most characters that `MOST_PENDING` cookies may take in a browser's `Cookie` header; beyond it pages are left out of
+ * new ones. It keeps the header below 8 KB: above it many proxies, and above 16 KB Node itself, would refuse every
+ * request of the browser until the cookies end.
+ */
+const ROOM_FOR_COOKIES = 7_400;
 
 /**
  * Logins that have begun and not ended yet: each in a sealed cookie of its own, none on the server.
@@ -97,12 +99,15 @@ export class PendingLogins {
     const { kept, surplus } = this.#pendingIn(req);
     const state = randomBytes(32).toString('base64url');
     const codeVerifier = pkce ? randomBytes(32).toString('base64url') : undefined;
-    const returnTo = hasRoomFor(login.returnTo, kept) ? login.returnTo : undefined;
-    const pending: PendingLogin = { ...login, returnTo, codeVerifier, expiresAt: now + LIFETIME_MS };
-    const sealed = this.#seal.seal(this.#context(state), JSON.stringify(pending));
+    const names = this.#cookieNames(state, login.redirectUri, req);
+    const bare: PendingLogin = { ...login, returnTo: undefined, codeVerifier, expiresAt: now + LIFETIME_MS };
+    const lengths = { kept: kept.join('').length, each: names.length * cookieLength(JSON.stringify(bare)) };
+    const left = MOST_PENDING - kept.length / names.length;
+    const room = ROOM_FOR_COOKIES - lengths.kept - left * lengths.each;
+    const returnTo = hasRoomFor(login.returnTo, room / names.length) ? login.returnTo : undefined;
+    const sealed = this.#seal.seal(this.#context(state), JSON.stringify({ ...bare, returnTo }));
     // The time of issue stands before the seal, for the browser's oldest to be found. Nothing else depends on it.
     const value = `${now.toString(36)}.${sealed}`;
-    const names = this.#cookieNames(state, login.redirectUri, req);
     return {
       state,
       codeChallenge: codeVerifier && createHash('sha256').update(codeVerifier).digest('base64url'),
@@ -188,10 +193,18 @@ function cookieToken(strategyName: string): string {
   return strategyName.replace(/^__|[^\w-]/g, (part) => `%${part.charCodeAt(0).toString(16)}`);
 }
 
-/** Base64 in the sealed cookie takes four characters for three. */
-function hasRoomFor(page: string | undefined, cookies: readonly string[]): boolean {
+/** About the characters that a cookie takes in the `Cookie` header for a sealed text. */
+function cookieLength(text: string): number {
+  return 100 + base64Length(text.length + 28);
+}
+
+function hasRoomFor(page: string | undefined, room: number): boolean {
   const length = page?.length ?? 0;
-  return length <= LONGEST_PAGE && cookies.join('').length + (length * 4) / 3 <= ROOM_FOR_PAGES;
+  return length <= LONGEST_PAGE && base64Length(length) <= room;
+}
+
+function base64Length(bytes: number): number {
+  return Math.ceil((bytes * 4) / 3);
 }
 
 function issuedAt(value: string | undefined): number {

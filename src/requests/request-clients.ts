@@ -98,7 +98,7 @@ export class RequestClients {
     for (const property of this.#properties) {
       const client = (req as WithClients)[property];
       const source = client instanceof ApiClient ? sourceOf(client) : undefined;
-      if (source instanceof GrantSource && source.isKeptBy(keeper)) return source;
+      if (source instanceof GrantSource && source.isAliveIn(keeper)) return source;
     }
     return undefined;
   }

@@ -207,10 +207,21 @@ describe('the state', () => {
     await other?.close();
   });
 
+  it('is good where a proxy has swapped the front of its path', async () => {
+    await open({ strategy: { callbackURL: 'http://app.example/shop/callback' } });
+    world.service.register({
+      clientID: world.service.options.clientID,
+      redirectUrls: ['http://app.example/shop/callback'],
+    });
+    const browser = new Browser();
+    const { search } = new URL(await world.begin(browser));
+    expect((await browser.visit(`${world.url}/callback${search}`)).status).toBe(302);
+  });
+
   it('is refused at the route of another redirect URL, and still good at its own', async () => {
     await open({
       routes: (app, { passport, url }) => {
-        app.get('/elsewhere', passport.authenticate('oauth-app') as Handler);
+        app.get('/elsewhere', passport.authenticate('oauth-app', { callbackURL: '/elsewhere' } as object) as Handler);
         app.get(
           '/other/callback',
           passport.authenticate('oauth-app', { callbackURL: `${url}/other/callback` } as object) as Handler,

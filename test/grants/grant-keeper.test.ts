@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { GrantKeeper } from '../../src/grants/grant-keeper.js';
 import { GrantRecords } from '../../src/grants/grant-record.js';
+import { GrantSource } from '../../src/grants/grant-source.js';
 import type { TokenSet } from '../../src/service/token-response.js';
 import { type FaultyServer, hang, json, startFaultyServer } from '../support/faulty-server.js';
 import { TestClock } from '../support/test-clock.js';
@@ -157,6 +158,33 @@ it('keeps a rotated pair that is not saved yet when the login after it cannot be
   expect(keeper.current('id')).toMatchObject({ accessToken: 'access-third' });
 });
 
+it('keeps what a refresh brings while a login that cannot be saved is under way', async () => {
+  await keeper.put('id', tokens('first'));
+  clock.advance(7_200);
+  let answer = () => {};
+  server.next((socket, request) => {
+    answer = () =>
+      json({ access_token: 'rotated', token_type: 'bearer', expires_in: 7200, refresh_token: 'next' })(socket, request);
+  });
+  const refreshed = keeper.current('id');
+  await vi.waitFor(() => expect(server.requests).toHaveLength(1));
+  store.fail('set', 'update');
+  await expect(keeper.put('id', tokens('second'))).rejects.toThrow('The token store failed');
+  answer();
+  expect(await refreshed).toMatchObject({ accessToken: 'rotated' });
+  expect(keeper.current('id')).toMatchObject({ accessToken: 'rotated', refreshToken: 'next' });
+});
+
+it('gives a call that a logout has overtaken what it asked for, and the client stays without authorization', async () => {
+  await keeper.put('id', tokens('first'));
+  clock.advance(31);
+  const source = new GrantSource(keeper, 'id');
+  const asked = source.credential();
+  source.end();
+  expect(await asked).toMatchObject({ accessToken: 'access-first' });
+  expect([source.authorized, source.isAliveIn(keeper)]).toEqual([false, false]);
+});
+
 it('keeps a good token that the API has refused where there is no refresh token to get another one with', async () => {
   await keeper.put('id', { ...tokens('only'), refreshToken: undefined });
   expect(await keeper.renew('id', 'access-only')).toMatchObject({ accessToken: 'access-only' });
@@ -196,6 +224,16 @@ describe('an answer that brings a new refresh token and cannot be used otherwise
     const grant = await keeper.current('id');
     expect(shown()).toEqual(['refresh-first', 'made-up', 'refresh-first']);
     expect(grant).not.toHaveProperty('formerRefreshToken');
+  });
+
+  it('leaves the former one in its place where it works and nothing else comes', async () => {
+    await keeper.put('id', tokens('first'));
+    clock.advance(7_200);
+    server.next(unusable('made-up'));
+    await expect(keeper.current('id')).rejects.toMatchObject({ name: 'TokenResponseError' });
+    server.next(json({ error: 'invalid_grant' }, 400));
+    server.next(json({ access_token: 'second', token_type: 'bearer', expires_in: 7200 }));
+    expect(await keeper.current('id')).toMatchObject({ accessToken: 'second', refreshToken: 'refresh-first' });
   });
 
   it('is remembered by the store', async () => {

@@ -55,6 +55,29 @@ describe('reading', () => {
     }
   });
 
+  it('lets a look that took long fill the cache, also after others have begun', async () => {
+    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
+    try {
+      const store = new TroubledStore();
+      const { repository, clock } = repositoryOver(store);
+      await repository.create('id', old);
+      clock.advance(31);
+      const gates = [gate(), gate()];
+      store.before = () => gates[store.calls.filter((call) => call === 'get').length - 1]?.opened;
+      const looks = [repository.read('id')];
+      vi.advanceTimersByTime(600);
+      looks.push(repository.read('id'));
+      gates[0]?.open();
+      await looks[0];
+      expect(repository.cached('id')).toEqual(old);
+      gates[1]?.open();
+      await looks[1];
+      expect(repository.pending).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it('believes the store that a grant is gone, also when the store then fails', async () => {
     const store = new TroubledStore();
     const { repository, clock } = repositoryOver(store);
@@ -227,4 +250,28 @@ it('does not put into the cache what a write that was given up as lost has done'
   await vi.waitFor(() => expect(arrived).toHaveBeenCalled());
   await new Promise((resolve) => setImmediate(resolve));
   expect(repository.cached('id')).toBeUndefined();
+});
+
+it('begins nothing more in a store without versions once it was given up as lost', async () => {
+  const store = new TroubledStore();
+  const { repository } = repositoryOver(plain(store));
+  await repository.create('id', old);
+  for (const write of [
+    () => repository.replace('id', next, [old.version]),
+    () => repository.removeRefused('id', old),
+  ]) {
+    await repository.create('id', old);
+    const { opened, open } = gate();
+    const found = await store.inner.get('id');
+    const get = vi.spyOn(store, 'get').mockImplementationOnce(() => opened.then(() => found));
+    const writing = write();
+    await vi.waitFor(() => expect(get).toHaveBeenCalled());
+    repository.loseWrites();
+    await expect(writing).rejects.toBeInstanceOf(TokenStoreError);
+    await repository.create('id', other);
+    open();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect((await store.inner.get('id'))?.version).toBe(other.version);
+    get.mockRestore();
+  }
 });

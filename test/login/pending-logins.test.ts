@@ -32,6 +32,22 @@ async function begin(logins = create(), login: typeof https | typeof http = http
   return { state, cookie: pairOf(cookies[0]), line: cookies[0] };
 }
 
+it.each([0, 100, 300, 1_000, 2_040])(
+  'cookies of sixteen logins that lead to pages of %i characters stay below 8 KB',
+  async (length) => {
+    const logins = create();
+    const login = { ...https, returnTo: length === 0 ? undefined : `/${'p'.repeat(length - 1)}` };
+    let jar: string[] = [];
+    for (let tab = 0; tab < 16; tab++) {
+      const { cookies } = logins.begin(requestWith(...jar), login, true);
+      const ended = cookies.filter((line) => line.includes('Max-Age=0')).map((line) => line.split('=')[0]);
+      jar = [...jar.filter((pair) => !ended.includes(pair.split('=')[0])), pairOf(cookies[0])];
+      expect(jar.join('; ').length).toBeLessThan(7_700);
+    }
+    expect(jar).toHaveLength(12);
+  },
+);
+
 describe('a pending login', () => {
   it('is found by its state and its cookie, in any process that has the client secret', async () => {
     const { state, cookie } = await begin();
