@@ -26,10 +26,9 @@ export interface ApiErrorDetails {
  */
 export class ApiError extends OAuthAppError {
   override readonly name = 'ApiError';
-  /** The parsed body, or its text where it is no JSON. */
-  declare readonly data: unknown;
-  /** Of the answer; names in lower case. */
-  declare readonly headers: HttpHeaders;
+  // Private, and read through the prototype: no way of showing an object comes by them.
+  readonly #data: unknown;
+  readonly #headers: HttpHeaders;
   readonly method: string;
   /** Below `/api/v2`, without the query. */
   readonly path: string;
@@ -41,7 +40,17 @@ export class ApiError extends OAuthAppError {
     this.method = details.method;
     this.path = details.path;
     this.retryAfter = details.retryAfterMs === undefined ? undefined : Math.ceil(details.retryAfterMs / 1000);
-    Object.defineProperty(this, 'data', { value: details.data });
-    Object.defineProperty(this, 'headers', { value: details.headers });
+    this.#data = details.data;
+    this.#headers = details.headers;
+  }
+
+  /** The parsed body, or its text where it is no JSON. */
+  get data(): unknown {
+    return this.#data;
+  }
+
+  /** Of the answer; names in lower case. */
+  get headers(): HttpHeaders {
+    return this.#headers;
   }
 }

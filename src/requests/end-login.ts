@@ -38,7 +38,12 @@ function endPassportLogin(req: IncomingMessage): Promise<void> {
   return new Promise((resolve, reject) => {
     const logOut: unknown = Reflect.get(req, 'logOut');
     const session = sessionOf(req);
-    if (typeof logOut !== 'function' || !session) return resolve();
+    if (!session) return resolve();
+    if (typeof logOut !== 'function') {
+      // Passport has not seen this request; the next one it would take for the user's.
+      delete session.passport;
+      return resolve();
+    }
     completeSession(session, false);
     logOut.call(req, (error: unknown) => (error ? reject(sessionStoreFailed(error)) : resolve()));
   });

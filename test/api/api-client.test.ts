@@ -765,3 +765,12 @@ test("a user's dispatcher carries the calls", async () => {
   expect(await client.get('/projects')).toEqual({});
   await dispatcher.close();
 });
+
+test('an error shows nothing of an answer that echoes the token, however it is shown', async () => {
+  const { accessToken } = credentialOf('first');
+  server.next(faulty.json({ echo: accessToken }, 400, { 'x-echo': accessToken }));
+  const error = await fixture.client.get('/projects').catch((reason: unknown) => reason);
+  expect((error as ApiError).data).toEqual({ echo: accessToken });
+  const shown = [inspect(error, { showHidden: true, depth: 9 }), JSON.stringify(error), String(error)].join();
+  expect(shown).not.toContain(accessToken);
+});

@@ -1,8 +1,11 @@
+import session from 'express-session';
 import { afterEach, describe, expect, it } from 'vitest';
 import { apiClient, logout, Strategy } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
 import { type Framework, type Handler, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
+
+const store = new session.MemoryStore();
 
 let world: World;
 const open = async (options?: WorldOptions) => {
@@ -171,4 +174,23 @@ it('logout of two strategies in one route deletes the grants of both', async () 
   expect((await browser.visit(`${world.url}/leave-both`)).status).toBe(200);
   expect(world.grantKeys()).toEqual([]);
   await second?.close();
+});
+
+it('logout ends the Passport login also in a request that Passport has not seen', async () => {
+  await open({
+    before: (app) => {
+      app.use(
+        '/early',
+        session({ secret: 'session secret', resave: false, saveUninitialized: false, store }) as unknown as Handler,
+      );
+      app.use('/early', (req, res, next) => logout(world.strategy)(req, res, next));
+      app.use('/early', (_req, res) => sendJson(res, {}));
+    },
+    session: { store },
+  });
+  const browser = new Browser();
+  await world.logIn(browser);
+  expect((await browser.visit(`${world.url}/early`)).status).toBe(200);
+  const me = await whoami(browser);
+  expect([me.user, me.authorized, world.grantKeys()]).toEqual([undefined, false, []]);
 });
