@@ -6,7 +6,7 @@ import type { GrantSource } from './grants/grant-source.js';
 import { beginLogin, callbackUrlOf, type LoginOptions } from './login/begin-login.js';
 import { hasCallbackParameters } from './login/callback-query.js';
 import { type CallbackOutcome, finishLogin } from './login/finish-login.js';
-import { asRouted, originalPath, originalUrl, userOf } from './login/incoming.js';
+import { asRouted, originalPath, originalUrl, routedPathOf, userOf } from './login/incoming.js';
 import { lendRedirect } from './login/lent-redirect.js';
 import { LoginReport } from './login/login-report.js';
 import { type Handover, handOverAtLogIn, handOverNow } from './login/session-handover.js';
@@ -124,6 +124,8 @@ async function keep(
   const { grants, clients, settings } = application;
   const grantId = grants.newId(req, ownerOf(req, options, verdict.user));
   const remove = (id: string) => void keeper.remove(id).catch(() => {});
+  // Nobody would ever come back to it. Under an id of the application's own somebody may.
+  const discard = () => grants.areReferredTo && remove(grantId);
   let source: GrantSource | undefined;
   const handover: Handover = {
     key: settings.name,
@@ -139,14 +141,14 @@ async function keep(
     onFailure: (error) => {
       report.failed(error);
       source?.end();
-      if (grants.areReferredTo) remove(grantId);
+      discard();
     },
   };
   try {
     await keeper.put(grantId, tokens);
   } catch (error) {
     // A store that was too slow may take it after all.
-    if (grants.areReferredTo) remove(grantId);
+    discard();
     throw error;
   }
   if (options.assignProperty) await handOverNow(req, handover);
@@ -165,7 +167,5 @@ function ownerOf(req: IncomingMessage, options: AuthenticateOptions, account: un
 
 /** Whether a request is a callback: by its path, or by what it brings where a proxy has changed the path. */
 function isCallback(req: IncomingMessage, callbackURL: string): boolean {
-  const path = originalPath(req);
-  const { pathname } = new URL(callbackURL, `http://here.invalid${path.startsWith('/') ? path : '/'}`);
-  return asRouted(path) === asRouted(pathname) || hasCallbackParameters(originalUrl(req));
+  return asRouted(originalPath(req)) === routedPathOf(callbackURL, req) || hasCallbackParameters(originalUrl(req));
 }

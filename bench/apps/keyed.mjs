@@ -3,6 +3,7 @@ import { redisTokenStore } from '../../dist/grants/redis-token-store.js';
 import { serializeGrant } from '../../dist/grants/stored-grant.js';
 import { apiClient, memoryTokenStore, Strategy } from '../../dist/index.js';
 import { seededGrant } from '../lib/seeded-grant.mjs';
+import { strategyOptions } from '../lib/strategy-options.mjs';
 
 const BATCH = 1_000;
 
@@ -10,12 +11,7 @@ const BATCH = 1_000;
 export function createApp({ redis, service, origin }) {
   const memory = memoryTokenStore();
   const strategy = new Strategy({
-    authUrl: service.url,
-    baseUrl: service.url,
-    clientID: service.clientID,
-    clientSecret: service.clientSecret,
-    callbackURL: `${origin}/callback`,
-    scope: 'project',
+    ...strategyOptions(service, origin),
     tokenStore: redis ? redisTokenStore(redis) : memory,
     grantId: (_req, user) => user,
   });

@@ -4,6 +4,7 @@ import passport from 'passport';
 import { redisTokenStore } from '../../dist/grants/redis-token-store.js';
 import { apiClient, logout, requireAuthorization, Strategy } from '../../dist/index.js';
 import { fastClock } from '../lib/fast-clock.mjs';
+import { strategyOptions } from '../lib/strategy-options.mjs';
 import { answerHome, SESSION } from './common.mjs';
 import { countEvents } from './event-counts.mjs';
 
@@ -14,12 +15,7 @@ import { countEvents } from './event-counts.mjs';
  */
 export function createApp({ store, redis, service, origin, time }) {
   const strategy = new Strategy({
-    authUrl: service.url,
-    baseUrl: service.url,
-    clientID: service.clientID,
-    clientSecret: service.clientSecret,
-    callbackURL: `${origin}/callback`,
-    scope: 'project',
+    ...strategyOptions(service, origin),
     tokenStore: redis && redisTokenStore(redis),
     clock: time && fastClock(time),
   });

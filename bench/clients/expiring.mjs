@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { memoryTokenStore, Strategy } from '../../dist/index.js';
 import { seededGrant } from '../lib/seeded-grant.mjs';
+import { strategyOptions } from '../lib/strategy-options.mjs';
 import { answerTasks, argument } from '../lib/tasks.mjs';
 
 /** A process with many grants that all expire in the same second, under a clock that is told the time. */
@@ -12,12 +13,7 @@ const start = Date.now();
 const expiresAt = start + LIFETIME_MS;
 let now = start;
 const strategy = new Strategy({
-  authUrl: service.url,
-  baseUrl: service.url,
-  clientID: service.clientID,
-  clientSecret: service.clientSecret,
-  callbackURL: 'http://127.0.0.1/callback',
-  scope: 'project',
+  ...strategyOptions(service),
   tokenStore,
   cache: { max: 100_000, ttl: 86_400 },
   clock: () => now,

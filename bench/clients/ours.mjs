@@ -1,5 +1,6 @@
 import { memoryTokenStore, Strategy } from '../../dist/index.js';
 import { seededGrant } from '../lib/seeded-grant.mjs';
+import { strategyOptions } from '../lib/strategy-options.mjs';
 
 /** The client of a grant, as handlers and jobs have it. */
 export async function createClient({ service }) {
@@ -7,12 +8,7 @@ export async function createClient({ service }) {
   const { id, grant } = await seededGrant('1', Date.now());
   await tokenStore.set(id, grant);
   const strategy = new Strategy({
-    authUrl: service.url,
-    baseUrl: service.url,
-    clientID: service.clientID,
-    clientSecret: service.clientSecret,
-    callbackURL: 'http://127.0.0.1/callback',
-    scope: 'project',
+    ...strategyOptions(service),
     tokenStore,
   });
   const client = strategy.client('1');

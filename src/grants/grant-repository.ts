@@ -110,7 +110,7 @@ export class GrantRepository {
       await store.set(id, record);
       if (write.isLost) return;
       whenSaved();
-      this.#seen(id, grant);
+      this.#wrote(id, grant);
     });
   }
 
@@ -119,8 +119,7 @@ export class GrantRepository {
     const compare = async (store: TokenStore, write: Write) => {
       const record = await this.#options.records.write(id, grant);
       const saved = await compareAndSet(store, id, record, versions, write);
-      if (!write.isLost && saved) this.#seen(id, grant);
-      else if (!write.isLost) this.#forget(id);
+      if (!write.isLost) this.#wrote(id, saved ? grant : undefined);
       return saved;
     };
     return this.#writes.run(id, this.#updateLimits, compare);
@@ -128,11 +127,11 @@ export class GrantRepository {
 
   /** Removes the grant. @param whenRemoved Called before anything else is done with the id. */
   remove(id: string, whenRemoved: () => void = nothing): Promise<void> {
-    this.#forget(id);
+    this.#wrote(id, undefined);
     return this.#writes.run(id, REMOVAL, async (store, write) => {
       await store.delete(id);
       if (write.isLost) return;
-      this.#forget(id);
+      this.#wrote(id, undefined);
       whenRemoved();
     });
   }
@@ -140,7 +139,7 @@ export class GrantRepository {
   /** Removes the grant if the store has it with the very same tokens; false if it has another one. */
   removeRefused(id: string, refused: Grant): Promise<boolean> {
     return this.#writes.run(id, REMOVAL, async (store, write) => {
-      this.#forget(id);
+      this.#wrote(id, undefined);
       const record = await store.get(id);
       const stored = await this.#decode(id, record);
       if (!record || !stored) return true;
@@ -151,7 +150,7 @@ export class GrantRepository {
       if (store.update && !(await store.update(id, mark, record.version))) return false;
       goesOn(write);
       await store.delete(id);
-      if (!write.isLost) this.#forget(id);
+      if (!write.isLost) this.#wrote(id, undefined);
       return true;
     });
   }
@@ -206,15 +205,10 @@ export class GrantRepository {
     return grant;
   }
 
-  /** What a write has made of the grant. */
-  #seen(id: string, grant: Grant): void {
+  /** What a write has left there: no look under way knows better. */
+  #wrote(id: string, grant: Grant | undefined): void {
     this.#reads.delete(id);
     this.#cache(id, grant);
-  }
-
-  #forget(id: string): void {
-    this.#reads.delete(id);
-    this.#cache(id, undefined);
   }
 
   #cache(id: string, grant: Grant | undefined): void {

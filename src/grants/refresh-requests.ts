@@ -1,7 +1,7 @@
 import { ServiceUnavailableError, TokenError } from '../errors.js';
 import type { RefreshEvent } from '../events.js';
 import type { TokenEndpoint } from '../service/token-endpoint.js';
-import type { TokenSet } from '../service/token-response.js';
+import { successorIn, type TokenSet } from '../service/token-response.js';
 import type { Grant } from './grant.js';
 import type { Outages } from './outages.js';
 
@@ -62,7 +62,7 @@ export class RefreshRequests {
       }
       outages.answered(id);
       if (error instanceof TokenError && error.error === 'invalid_grant') return undefined;
-      const successor = endpoint.successorIn(error);
+      const successor = successorIn(error);
       if (successor !== undefined && successor !== refreshToken)
         await this.#options.onSuccessor(flight, grant, refreshToken, successor);
       throw error;

@@ -3,7 +3,7 @@ import { AuthorizationError } from '../errors.js';
 import { FixedSource } from '../grants/grant-source.js';
 import type { TokenSet } from '../service/token-response.js';
 import { type CallbackQuery, readCallbackQuery } from './callback-query.js';
-import { asRouted, isAbsolute, originalPath, originalUrl } from './incoming.js';
+import { asRouted, isAbsolute, originalPath, originalUrl, routedPathOf } from './incoming.js';
 import type { LoginContext } from './login-context.js';
 import type { PendingLogin } from './pending-logins.js';
 import { loadProfile } from './profile.js';
@@ -114,11 +114,11 @@ async function exchange(
 function leadsHere(redirectUri: string, req: IncomingMessage, own: string | undefined, usual: string): boolean {
   if (own !== undefined && isAbsolute(own)) return own === redirectUri;
   if (own === undefined && usual === redirectUri) return true;
-  const meant = asRouted(new URL(redirectUri).pathname);
-  const here = originalPath(req);
-  if (own !== undefined) return asRouted(new URL(own, `http://here.invalid${here}`).pathname) === meant;
+  const meant = routedPathOf(redirectUri, req);
+  if (own !== undefined) return routedPathOf(own, req) === meant;
+  const here = asRouted(originalPath(req));
   // A part of the path may have been taken off its front, or put there.
-  return meant.endsWith(asRouted(here)) || asRouted(here).endsWith(meant);
+  return meant.endsWith(here) || here.endsWith(meant);
 }
 
 function declined(error: string): CallbackOutcome {

@@ -26,6 +26,13 @@ export function asRouted(path: string): string {
   return path.toLowerCase().replace(/\/$/, '');
 }
 
+/** The path of a `callbackURL`, as routers compare it; a relative one is resolved against the request's own. */
+export function routedPathOf(callbackURL: string, req: IncomingMessage): string {
+  const path = originalPath(req);
+  // A request line may hold a whole URL.
+  return asRouted(new URL(callbackURL, `http://here.invalid${path.startsWith('/') ? path : '/'}`).pathname);
+}
+
 /**
  * Whether a request has come in the clear, from this computer, under one of its own names, and through no proxy that says
  * so: from a test of the application.

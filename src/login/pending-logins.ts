@@ -28,6 +28,8 @@ export interface BegunLogin {
   readonly cookies: readonly string[];
 }
 
+type CookieNames = readonly [overTls: string, plain: string];
+
 /** What pending logins are bound to. */
 export interface PendingLoginsOptions {
   readonly strategyName: string;
@@ -99,7 +101,7 @@ export class PendingLogins {
     const { kept, surplus } = this.#pendingIn(req);
     const state = randomBytes(32).toString('base64url');
     const codeVerifier = pkce ? randomBytes(32).toString('base64url') : undefined;
-    const names = this.#cookieNames(state, login.redirectUri, req);
+    const names = namesFor(login.redirectUri, this.#cookieNames(state), req);
     const bare: PendingLogin = { ...login, returnTo: undefined, codeVerifier, expiresAt: now + LIFETIME_MS };
     const lengths = { kept: kept.join('').length, each: names.length * cookieLength(JSON.stringify(bare)) };
     const left = MOST_PENDING - kept.length / names.length;
@@ -119,12 +121,12 @@ export class PendingLogins {
   find(req: IncomingMessage, state: string): PendingLogin | undefined {
     if (!/^[\w-]{43}$/.test(state)) return undefined;
     const cookies = parse(req.headers.cookie ?? '');
-    for (const name of this.#allCookieNames(state)) {
+    const names = this.#cookieNames(state);
+    for (const name of names) {
       const value = cookies[name];
       const text = value && this.#seal.open(this.#context(state), value.slice(value.indexOf('.') + 1));
       const login = text ? (JSON.parse(text) as PendingLogin) : undefined;
-      if (login && this.#cookieNames(state, login.redirectUri, req).includes(name) && this.#isAlive(login))
-        return login;
+      if (login && namesFor(login.redirectUri, names, req).includes(name) && this.#isAlive(login)) return login;
     }
     return undefined;
   }
@@ -136,7 +138,7 @@ export class PendingLogins {
 
   /** The values of `Set-Cookie` that end a login in the browser. */
   ended(req: IncomingMessage, state: string, login: PendingLogin): readonly string[] {
-    return this.#cookieNames(state, login.redirectUri, req).map(expiredCookie);
+    return namesFor(login.redirectUri, this.#cookieNames(state), req).map(expiredCookie);
   }
 
   #isAlive(login: PendingLogin): boolean {
@@ -150,17 +152,7 @@ export class PendingLogins {
     return JSON.stringify([strategyName, clientID, state]);
   }
 
-  /**
-   * With https the name says that the cookie came from this very host over TLS, which keeps sibling hosts from planting one.
-   * A test of the application has no TLS in front of it, and a client that sends such a cookie over TLS only: it gets both.
-   */
-  #cookieNames(state: string, redirectUri: string, req: IncomingMessage): readonly string[] {
-    const [overTls, plain] = this.#allCookieNames(state);
-    if (!/^https:/i.test(redirectUri)) return [plain];
-    return isFromThisComputer(req) ? [overTls, plain] : [overTls];
-  }
-
-  #allCookieNames(state: string): readonly [overTls: string, plain: string] {
+  #cookieNames(state: string): CookieNames {
     const plain = `${this.#prefix}${createHash('sha256').update(state).digest('base64url').slice(0, 16)}`;
     return [`${OVER_TLS}${plain}`, plain];
   }
@@ -182,6 +174,16 @@ export class PendingLogins {
         .map(([name]) => name),
     };
   }
+}
+
+/**
+ * The names that a login's cookie may have. With https the name says that the cookie came from this very host over TLS,
+ * which keeps sibling hosts from planting one. A test of the application has no TLS in front of it, and a client that
+ * sends such a cookie over TLS only: it gets both.
+ */
+function namesFor(redirectUri: string, [overTls, plain]: CookieNames, req: IncomingMessage): readonly string[] {
+  if (!/^https:/i.test(redirectUri)) return [plain];
+  return isFromThisComputer(req) ? [overTls, plain] : [overTls];
 }
 
 function plainName(name: string): string {

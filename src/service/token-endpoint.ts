@@ -3,7 +3,7 @@ import type { Secret } from '../secret.js';
 import type { OrganizationDomainReader } from './claims.js';
 import type { HttpRequest, HttpResponse } from './http.js';
 import type { HttpClient } from './http-client.js';
-import { readTokenResponse, successorIn, type TokenSet } from './token-response.js';
+import { readTokenResponse, type TokenSet } from './token-response.js';
 import { TransportError } from './transport-error.js';
 
 /** What the token endpoint is called with. */
@@ -63,11 +63,6 @@ export class TokenEndpoint {
   /** Exchanges a refresh token for a new pair. The old refresh token is dead afterwards. @see service.md, 4.3; RFC 6749, 6 */
   refresh(refreshToken: string): Promise<TokenSet> {
     return this.#request('refresh_token', { refresh_token: refreshToken }, [refreshToken]);
-  }
-
-  /** The refresh token of an answer that could not be used otherwise; `undefined` where there is none. */
-  successorIn(error: unknown): string | undefined {
-    return successorIn(error);
   }
 
   async #request(

@@ -106,7 +106,7 @@ function readAccessToken(value: unknown): string {
 function readRefreshToken(value: unknown): string | undefined {
   if (value === undefined || value === null || value === '') return undefined;
   if (typeof value !== 'string') throw unusable('a refresh_token that is no string');
-  if (value.length > MAX_TOKEN_LENGTH) throw unusable(`a refresh_token over ${MAX_TOKEN_LENGTH} characters`);
+  if (!isSound(value)) throw unusable(`a refresh_token over ${MAX_TOKEN_LENGTH} characters`);
   return value;
 }
 
