@@ -7,11 +7,11 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: /^passport-oauth-app$/, replacement: source('index.ts') },
-      { find: /^passport-oauth-app\/providers$/, replacement: source('providers.ts') },
-      { find: /^passport-oauth-app\/redis$/, replacement: source('grants/redis-token-store.ts') },
-      { find: /^passport-oauth-app\/postgres$/, replacement: source('grants/postgres-token-store.ts') },
+      { find: /^passport-oauth-app\/providers$/, replacement: source('providers/index.ts') },
+      { find: /^passport-oauth-app\/redis$/, replacement: source('stores/redis-token-store.ts') },
+      { find: /^passport-oauth-app\/postgres$/, replacement: source('stores/postgres-token-store.ts') },
       { find: /^passport-oauth-app\/emulator$/, replacement: source('emulator/index.ts') },
-      { find: /^passport-oauth-app\/conformance$/, replacement: source('grants/conformance.ts') },
+      { find: /^passport-oauth-app\/conformance$/, replacement: source('stores/conformance/index.ts') },
     ],
   },
   test: {

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ApiCalls } from './api/api-calls.js';
 import type { ApiClient } from './api/api-client.js';
-import type { CredentialSource } from './api/credential-source.js';
-import { Application } from './application.js';
-import { type AuthenticateOptions, authenticate, type PassportActions } from './authentication.js';
+import type { CredentialSource } from './api/credential.js';
+import { type AuthenticateOptions, authenticate, type PassportActions } from './login/authenticate.js';
 import type { AnyVerify } from './login/verify.js';
 import type { Settings } from './options.js';
-import { endLogin } from './requests/end-login.js';
+import { endLogin } from './request/end-login.js';
+import { Application } from './runtime.js';
 
 /** What works behind a strategy. It is loaded when it is first needed: see {@link LateEngine}. */
 export class Engine {

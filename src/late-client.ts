@@ -1,7 +1,7 @@
+import { BaseUrls } from './api/api-base.js';
 import type { ApiCalls } from './api/api-calls.js';
 import { ApiClient } from './api/api-client.js';
-import { BaseUrls } from './api/base-url.js';
-import type { CredentialSource } from './api/credential-source.js';
+import type { CredentialSource } from './api/credential.js';
 import type { Engine } from './engine.js';
 import type { LateEngine } from './late-engine.js';
 import { noTokenStore } from './no-token-store.js';

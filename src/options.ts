@@ -1,14 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { ApiClient } from './api/api-client.js';
+import * as check from './checks.js';
 import { ConfigurationError } from './errors.js';
-import type { RefreshWindow } from './grants/freshness.js';
 import type { CacheLimits } from './grants/grant-cache.js';
-import type { TokenStore } from './grants/token-store.js';
-import * as check from './option-checks.js';
+import { enterpriseAddress, serviceAddress } from './oauth/addresses.js';
+import type { Claims, OrganizationDomainReader } from './oauth/claims.js';
+import type { RefreshWindow } from './refresh/freshness.js';
 import { Secret } from './secret.js';
-import { enterpriseAddress, serviceAddress } from './service/addresses.js';
-import type { Claims, OrganizationDomainReader } from './service/claims.js';
+import type { TokenStore } from './stores/token-store.js';
 
 /** A request as handlers of Express, 4 or 5, and of Connect have it. */
 export type IncomingRequest = IncomingMessage & Express.Request;

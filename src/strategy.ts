@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import OAuth2Strategy from 'passport-oauth2';
 import type { ApiClient } from './api/api-client.js';
-import type { AuthenticateOptions, PassportActions } from './authentication.js';
 import { ConfigurationError } from './errors.js';
 import { checkedGrantId } from './grants/grant-id.js';
 import { lateClient } from './late-client.js';
 import { LateEngine } from './late-engine.js';
+import type { AuthenticateOptions, PassportActions } from './login/authenticate.js';
 import type {
   AnyVerify,
   Verify,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import { GrantRecords } from '../../dist/grants/grant-codec.js';
 import { storeId } from '../../dist/grants/grant-id.js';
-import { GrantRecords } from '../../dist/grants/grant-record.js';
 
 const records = new GrantRecords([]);
 const SIGNATURE = randomBytes(256).toString('base64url');

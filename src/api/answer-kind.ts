@@ -1,5 +1,5 @@
-import type { HttpHeaders, HttpRequest, HttpResponse, HttpStream, HttpStreamRequest } from '../service/http.js';
-import type { HttpClient } from '../service/http-client.js';
+import type { HttpClient } from '../http/http-client.js';
+import type { HttpHeaders, HttpRequest, HttpResponse, HttpStream, HttpStreamRequest } from '../http/message.js';
 
 /** How the answers of a call are received: as a whole, or as they come. */
 export interface AnswerKind<A extends Answer> {

@@ -1,21 +1,21 @@
 import { ServiceUnavailableError } from '../errors.js';
-import { type HttpRequest, headerValue } from '../service/http.js';
-import { parseRetryAfter } from '../service/retry-after.js';
-import { TransportError } from '../service/transport-error.js';
+import { type HttpRequest, headerValue } from '../http/message.js';
+import { parseRetryAfter } from '../http/retry-after.js';
+import { TransportError } from '../http/transport-error.js';
 import { abortable } from './abortable.js';
-import { refusedAnswer } from './answer-error.js';
 import type { Answer, AnswerKind } from './answer-kind.js';
+import type { ApiBase } from './api-base.js';
 import type { ApiError } from './api-error.js';
-import type { ApiBase } from './base-url.js';
 import type { CallContext } from './call-context.js';
 import { callError } from './call-error.js';
-import { CallLimit } from './call-limit.js';
-import type { CallRequest } from './call-request.js';
-import type { Credential, CredentialSource } from './credential-source.js';
+import { CallLimit } from './call-limits.js';
+import type { CallRequest } from './call-options.js';
+import type { Credential, CredentialSource } from './credential.js';
+import { refusedAnswer } from './error-message.js';
 import { redirectTarget } from './redirect.js';
 import { authorizedHeaders } from './request-headers.js';
-import { parseBody } from './response-body.js';
-import { retryDelay, type TryFailure } from './retry.js';
+import { parseBody } from './response.js';
+import { retryDelay, type TryFailure } from './retry-policy.js';
 
 const MAX_REDIRECTS = 5;
 

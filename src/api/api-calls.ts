@@ -1,15 +1,15 @@
 import type { Readable } from 'node:stream';
 import { OAuthAppError } from '../errors.js';
 import { apiEventsWanted, publishApi } from '../events.js';
-import type { HttpHeaders, HttpResponse } from '../service/http.js';
-import { unusableAnswer } from './answer-error.js';
+import type { HttpHeaders, HttpResponse } from '../http/message.js';
 import { type Answer, type AnswerKind, STREAMED, WHOLE } from './answer-kind.js';
 import { ApiCall } from './api-call.js';
 import type { CallContext } from './call-context.js';
-import { type CallRequest, callRequest, type RequestOptions } from './call-request.js';
-import type { CredentialSource } from './credential-source.js';
-import { type PaginateOptions, paginate } from './pages.js';
-import { parseBody } from './response-body.js';
+import { type CallRequest, callRequest, type RequestOptions } from './call-options.js';
+import type { CredentialSource } from './credential.js';
+import { unusableAnswer } from './error-message.js';
+import { type PaginateOptions, paginate } from './pagination.js';
+import { parseBody } from './response.js';
 
 /** An answer of the API. */
 export interface ApiResponse<T = unknown> {

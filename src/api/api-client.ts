@@ -1,8 +1,8 @@
+import type { BaseUrls } from './api-base.js';
 import type { ApiCalls, ApiResponse, ApiStream } from './api-calls.js';
-import type { BaseUrls } from './base-url.js';
-import type { RequestOptions } from './call-request.js';
-import type { CredentialSource } from './credential-source.js';
-import type { PaginateOptions } from './pages.js';
+import type { RequestOptions } from './call-options.js';
+import type { CredentialSource } from './credential.js';
+import type { PaginateOptions } from './pagination.js';
 import type { Query } from './query.js';
 
 export type { ApiResponse, ApiStream } from './api-calls.js';

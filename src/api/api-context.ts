@@ -1,8 +1,8 @@
-import { Deadlines } from '../service/deadlines.js';
-import type { HttpClient } from '../service/http-client.js';
+import { Deadlines } from '../http/deadlines.js';
+import type { HttpClient } from '../http/http-client.js';
 import { wait } from './abortable.js';
+import { BaseUrls } from './api-base.js';
 import { type ApiCalls, apiCalls } from './api-calls.js';
-import { BaseUrls } from './base-url.js';
 import type { CallContext } from './call-context.js';
 import { ConcurrencyLimiter } from './concurrency.js';
 

@@ -1,5 +1,5 @@
 import { OAuthAppError } from '../errors.js';
-import type { HttpHeaders } from '../service/http.js';
+import type { HttpHeaders } from '../http/message.js';
 
 /** What an {@link ApiError} tells. */
 export interface ApiErrorDetails {

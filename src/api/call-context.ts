@@ -1,6 +1,6 @@
-import type { Deadlines } from '../service/deadlines.js';
-import type { HttpClient } from '../service/http-client.js';
-import type { BaseUrls } from './base-url.js';
+import type { Deadlines } from '../http/deadlines.js';
+import type { HttpClient } from '../http/http-client.js';
+import type { BaseUrls } from './api-base.js';
 import type { ConcurrencyLimiter } from './concurrency.js';
 
 /** What all calls of a strategy share. */

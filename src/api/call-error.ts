@@ -1,7 +1,7 @@
 import { ServiceUnavailableError } from '../errors.js';
-import type { TransportError } from '../service/transport-error.js';
-import { shown, unusableAnswer } from './answer-error.js';
+import type { TransportError } from '../http/transport-error.js';
 import type { ApiError } from './api-error.js';
+import { shown, unusableAnswer } from './error-message.js';
 
 /** What a caller gets for a call that brought no usable answer. */
 export function callError(fault: TransportError, method: string, path: string): ServiceUnavailableError | ApiError {

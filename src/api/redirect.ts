@@ -1,6 +1,6 @@
-import { type HttpHeaders, headerValue } from '../service/http.js';
-import type { ApiBase } from './base-url.js';
-import { apiPath } from './path.js';
+import { type HttpHeaders, headerValue } from '../http/message.js';
+import type { ApiBase } from './api-base.js';
+import { apiPath } from './request-target.js';
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import type { HttpRequest } from '../service/http.js';
+import type { HttpRequest } from '../http/message.js';
 import { encodeForm, type FormDataLike, isFormData } from './form-body.js';
 
 /** A body as the caller gives it, beside `json`. */

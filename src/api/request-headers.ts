@@ -1,5 +1,5 @@
-import { ACCEPTED_ENCODINGS } from '../service/content-encoding.js';
-import type { Credential } from './credential-source.js';
+import { ACCEPTED_ENCODINGS } from '../http/content-encoding.js';
+import type { Credential } from './credential.js';
 
 /** Headers of the caller. A list gives the same header several times; `undefined` is not sent. */
 export type RequestHeaders =

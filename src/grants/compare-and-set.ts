@@ -1,5 +1,5 @@
-import { goesOn, type Write } from './store-writes.js';
-import type { StoredGrant, TokenStore } from './token-store.js';
+import type { StoredGrant, TokenStore } from '../stores/token-store.js';
+import { goesOn, type Write } from './write-queue.js';
 
 /** True once the store has `record`, in place of one of the versions; false if it has another one or none. */
 export async function compareAndSet(

@@ -1,11 +1,11 @@
+import { within } from '../stores/time-limit.js';
+import type { StoredGrant, TokenStore } from '../stores/token-store.js';
 import { compareAndSet } from './compare-and-set.js';
 import { type Grant, hasSameTokens, newVersion } from './grant.js';
 import type { GrantCache } from './grant-cache.js';
-import type { GrantRecords } from './grant-record.js';
-import { GrantStore } from './grant-store.js';
-import { goesOn, StoreWrites, type Write, type WriteLimits } from './store-writes.js';
-import type { StoredGrant, TokenStore } from './token-store.js';
-import { within } from './within.js';
+import type { GrantRecords } from './grant-codec.js';
+import { GrantStore } from './store-access.js';
+import { goesOn, StoreWrites, type Write, type WriteLimits } from './write-queue.js';
 
 /** What a repository is made of. */
 export interface GrantRepositoryOptions {

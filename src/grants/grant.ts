@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import type { TokenSet } from '../service/token-response.js';
+import type { TokenSet } from '../oauth/token-response.js';
 
 /** What one authorization gave, as it is now. Immutable: a refresh makes a new one. Holds the tokens; never logged. */
 export interface Grant {

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import * as check from '../option-checks.js';
-import { originalUrl, redirectUriFor } from './incoming.js';
+import * as check from '../checks.js';
+import { originalUrl, redirectUriFor } from '../request/incoming-request.js';
+import { takeReturnTo } from '../request/return-cookie.js';
+import { safeReturnTo } from '../request/return-to.js';
 import type { LoginContext } from './login-context.js';
-import { takeReturnTo } from './return-cookie.js';
-import { safeReturnTo } from './return-to.js';
 
 /** What an application may set for one login alone, in the options of `passport.authenticate`. */
 export interface LoginOptions {

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AuthorizationError } from '../errors.js';
-import { FixedSource } from '../grants/grant-source.js';
-import type { TokenSet } from '../service/token-response.js';
+import type { TokenSet } from '../oauth/token-response.js';
+import { FixedSource } from '../refresh/grant-credentials.js';
+import { asRouted, isAbsolute, originalPath, originalUrl, routedPathOf } from '../request/incoming-request.js';
 import { type CallbackQuery, readCallbackQuery } from './callback-query.js';
-import { asRouted, isAbsolute, originalPath, originalUrl, routedPathOf } from './incoming.js';
 import type { LoginContext } from './login-context.js';
 import type { PendingLogin } from './pending-logins.js';
 import { loadProfile } from './profile.js';

@@ -1,7 +1,7 @@
 import type { ApiClient } from '../api/api-client.js';
-import type { CredentialSource } from '../api/credential-source.js';
+import type { CredentialSource } from '../api/credential.js';
+import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import type { Settings } from '../options.js';
-import type { TokenEndpoint } from '../service/token-endpoint.js';
 import type { PendingLogins } from './pending-logins.js';
 
 /** What a login works with, of all that belongs to a strategy. */

@@ -1,9 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { parse } from 'cookie';
+import { isFromThisComputer } from '../request/incoming-request.js';
 import type { Secret } from '../secret.js';
 import { CookieSeal } from './cookie-seal.js';
-import { isFromThisComputer } from './incoming.js';
 import { UsedStates } from './used-states.js';
 
 /** What a browser carries from the start of a login to its callback. */

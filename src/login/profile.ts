@@ -1,7 +1,7 @@
 import type { ApiClient } from '../api/api-client.js';
 import { ConfigurationError } from '../errors.js';
-import type { Claims } from '../service/claims.js';
-import type { TokenSet } from '../service/token-response.js';
+import type { Claims } from '../oauth/claims.js';
+import type { TokenSet } from '../oauth/token-response.js';
 
 /** Who logged in, as far as the access token and `userProfile` say. */
 export interface Profile {

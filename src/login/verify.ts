@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
+import type { TokenSet } from '../oauth/token-response.js';
 import type { IncomingRequest } from '../options.js';
-import type { TokenSet } from '../service/token-response.js';
 import type { Profile } from './profile.js';
 
 /** How `verify` answers: an error, or a user, or `false` and why not. */

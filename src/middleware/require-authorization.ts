@@ -28,7 +28,7 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     if (client.authorized) return next();
     if (login === undefined || !isPageRequest(req))
       return next(new NotAuthorizedError('Log in first: this request is not authorized.'));
-    import('../login/login-redirect.js').then(({ sendToLogin }) => sendToLogin(req, res, login)).catch(next);
+    import('../request/login-redirect.js').then(({ sendToLogin }) => sendToLogin(req, res, login)).catch(next);
   };
 }
 

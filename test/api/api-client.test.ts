@@ -7,7 +7,7 @@ import { Agent, FormData as UndiciFormData } from 'undici';
 import { afterEach, beforeEach, describe, expect, expectTypeOf, test } from 'vitest';
 import type { ApiError } from '../../src/api/api-error.js';
 import { NotAuthorizedError } from '../../src/errors.js';
-import { HttpClient } from '../../src/service/http-client.js';
+import { HttpClient } from '../../src/http/http-client.js';
 import * as faulty from '../support/faulty-server.js';
 import { createFixture, credentialOf, type Fixture, MemorySource, tokenOf } from './fixture.js';
 

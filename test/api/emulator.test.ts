@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ApiClient } from '../../src/api/api-client.js';
 import { createApiContext } from '../../src/api/api-context.js';
-import type { Credential } from '../../src/api/credential-source.js';
+import type { Credential } from '../../src/api/credential.js';
 import { type Emulator, startEmulator } from '../../src/emulator/index.js';
 import { NotAuthorizedError } from '../../src/errors.js';
-import { emulator as provider } from '../../src/providers.js';
-import { HttpClient } from '../../src/service/http-client.js';
+import { HttpClient } from '../../src/http/http-client.js';
+import { emulator as provider } from '../../src/providers/index.js';
 import { body, claimsOf, refresh, type Tokens, tokensFor } from '../emulator/plain-client.js';
 import { MemorySource } from './fixture.js';
 

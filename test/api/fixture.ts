@@ -1,8 +1,8 @@
 import { ApiClient } from '../../src/api/api-client.js';
 import { type ApiContextOptions, createApiContext } from '../../src/api/api-context.js';
-import type { Credential, CredentialSource } from '../../src/api/credential-source.js';
+import type { Credential, CredentialSource } from '../../src/api/credential.js';
 import { NotAuthorizedError } from '../../src/errors.js';
-import { HttpClient } from '../../src/service/http-client.js';
+import { HttpClient } from '../../src/http/http-client.js';
 
 /** Looks like a JWT, as a whole and in its parts. */
 export function tokenOf(name: string): string {

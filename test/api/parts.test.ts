@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { BaseUrls, enterpriseBase } from '../../src/api/base-url.js';
+import { BaseUrls, enterpriseBase } from '../../src/api/api-base.js';
 import { queryString } from '../../src/api/query.js';
 import { DEFAULT_HEADERS, requestHeaders } from '../../src/api/request-headers.js';
-import { parseBody } from '../../src/api/response-body.js';
-import { type FailedTry, retryDelay } from '../../src/api/retry.js';
+import { parseBody } from '../../src/api/response.js';
+import { type FailedTry, retryDelay } from '../../src/api/retry-policy.js';
 import { serviceMessage } from '../../src/api/service-message.js';
 
 describe('a query', () => {

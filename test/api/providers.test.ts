@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, expectTypeOf, test } from 'vitest';
 import type { StrategyOptions } from '../../src/options.js';
 import { resolveOptions } from '../../src/options.js';
-import * as providers from '../../src/providers.js';
+import * as providers from '../../src/providers/index.js';
 import * as faulty from '../support/faulty-server.js';
 import { createFixture, type Fixture } from './fixture.js';
 

@@ -5,11 +5,11 @@ import { createProject, type Outcome } from './project.js';
 /** Which file of src is behind which entry point. */
 const ENTRY_POINTS: Readonly<Record<string, string>> = {
   'src/index.js': 'passport-oauth-app',
-  'src/providers.js': 'passport-oauth-app/providers',
-  'src/grants/redis-token-store.js': 'passport-oauth-app/redis',
-  'src/grants/postgres-token-store.js': 'passport-oauth-app/postgres',
+  'src/providers/index.js': 'passport-oauth-app/providers',
+  'src/stores/redis-token-store.js': 'passport-oauth-app/redis',
+  'src/stores/postgres-token-store.js': 'passport-oauth-app/postgres',
   'src/emulator/index.js': 'passport-oauth-app/emulator',
-  'src/grants/conformance.js': 'passport-oauth-app/conformance',
+  'src/stores/conformance/index.js': 'passport-oauth-app/conformance',
 };
 
 /** The ways in which a TypeScript project finds a package, with the `type` of its package.json. */

@@ -1,9 +1,9 @@
 import { Pool, Client as PostgresClient } from 'pg';
 import { createClient } from 'redis';
 import { afterEach, describe, expect, it } from 'vitest';
-import { postgresTokenStore } from '../../src/grants/postgres-token-store.js';
-import { redisTokenStore } from '../../src/grants/redis-token-store.js';
 import { memoryTokenStore, type TokenStore } from '../../src/index.js';
+import { postgresTokenStore } from '../../src/stores/postgres-token-store.js';
+import { redisTokenStore } from '../../src/stores/redis-token-store.js';
 import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { BaseUrls } from '../../src/api/base-url.js';
+import { BaseUrls } from '../../src/api/api-base.js';
 import { TokenResponseError } from '../../src/index.js';
-import { asOrganizationDomain, organizationDomainOf, readClaims, subjectOf } from '../../src/service/claims.js';
+import { asOrganizationDomain, organizationDomainOf, readClaims, subjectOf } from '../../src/oauth/claims.js';
 import { holds } from './fuzz.js';
 import { arePrototypesUntouched, base64url, hostileJson, hostileText } from './hostile.js';
 

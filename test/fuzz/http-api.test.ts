@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { afterEach, expect, it } from 'vitest';
-import { HttpClient } from '../../src/service/http-client.js';
+import { HttpClient } from '../../src/http/http-client.js';
 import { createFixture } from '../api/fixture.js';
 import { holds } from './fuzz.js';
 import { hostileText } from './hostile.js';

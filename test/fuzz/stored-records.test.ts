@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { GrantRecords } from '../../src/grants/grant-record.js';
+import { GrantRecords } from '../../src/grants/grant-codec.js';
 import { TokenResponseError } from '../../src/index.js';
 import { Secret } from '../../src/secret.js';
-import { grantOf } from '../grants/fixture.js';
+import { grantOf } from '../refresh/fixture.js';
 import { holds } from './fuzz.js';
 import { arePrototypesUntouched, asOwnProperties, base64url, hostileJson, hostileText } from './hostile.js';
 

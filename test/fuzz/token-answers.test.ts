@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { OAuthAppError } from '../../src/index.js';
-import { readTokenResponse } from '../../src/service/token-response.js';
+import { readTokenResponse } from '../../src/oauth/token-response.js';
 import { shownOf } from '../security/shown.js';
 import { holds } from './fuzz.js';
 import { arePrototypesUntouched, hostileText } from './hostile.js';

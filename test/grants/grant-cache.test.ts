@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { GrantCache } from '../../src/grants/grant-cache.js';
-import { grantOf } from './fixture.js';
+import { grantOf } from '../refresh/fixture.js';
 
 const grant = grantOf('a');
 

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { TokenStoreError } from '../../src/errors.js';
+import { grantOf, repositoryOver } from '../refresh/fixture.js';
 import { TroubledStore } from '../support/troubled-store.js';
-import { grantOf, repositoryOver } from './fixture.js';
 
 const [old, next, other] = [grantOf('old'), grantOf('next'), grantOf('other')];
 

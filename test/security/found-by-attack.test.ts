@@ -1,10 +1,10 @@
 import { inspect } from 'node:util';
 import { expect, it } from 'vitest';
-import { BaseUrls } from '../../src/api/base-url.js';
-import { apiPath } from '../../src/api/path.js';
+import { BaseUrls } from '../../src/api/api-base.js';
+import { apiPath } from '../../src/api/request-target.js';
 import { ConfigurationError, Strategy } from '../../src/index.js';
-import { asOrganizationDomain } from '../../src/service/claims.js';
-import { readTokenResponse } from '../../src/service/token-response.js';
+import { asOrganizationDomain } from '../../src/oauth/claims.js';
+import { readTokenResponse } from '../../src/oauth/token-response.js';
 import { rawRequest } from '../support/raw-request.js';
 import { startWorld } from '../support/world.js';
 

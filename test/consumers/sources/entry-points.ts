@@ -1,9 +1,6 @@
 // Each entry point once, with no types of any framework, of Redis or of PostgreSQL around.
 import { createServer } from 'node:http';
 import { startEmulator } from '../../../src/emulator/index.js';
-import { tokenStoreChecks } from '../../../src/grants/conformance.js';
-import { postgresTokenStore } from '../../../src/grants/postgres-token-store.js';
-import { redisTokenStore } from '../../../src/grants/redis-token-store.js';
 import {
   ApiError,
   type ApiResponse,
@@ -19,7 +16,10 @@ import {
   sessionTokenStore,
   type TokenStore,
 } from '../../../src/index.js';
-import { crowdin } from '../../../src/providers.js';
+import { crowdin } from '../../../src/providers/index.js';
+import { tokenStoreChecks } from '../../../src/stores/conformance/index.js';
+import { postgresTokenStore } from '../../../src/stores/postgres-token-store.js';
+import { redisTokenStore } from '../../../src/stores/redis-token-store.js';
 
 type RedisClient = Parameters<typeof redisTokenStore>[0];
 type PostgresPool = Parameters<typeof postgresTokenStore>[0];
