@@ -120,7 +120,7 @@ export class TokenStoreError extends OAuthAppError {
  * A copy of an error, for one more caller: callers that waited for the same thing share no mutable object.
  * Errors of other packages are handed on as they are.
  */
-export function reissued(error: unknown): unknown {
+export function cloneError(error: unknown): unknown {
   if (!(error instanceof OAuthAppError)) return error;
   // Each class takes its own fields as details.
   const Class = error.constructor as new (message: string, details: OAuthAppError) => OAuthAppError;

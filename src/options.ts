@@ -116,7 +116,7 @@ const KNOWN: Readonly<Record<keyof StrategyOptions, true>> = {
 };
 
 /** Longest that a timer can run. */
-const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const DAY_S = 24 * 60 * 60;
 
 /** Checks the options and fills in the defaults. @throws ConfigurationError that names the option */
@@ -202,9 +202,8 @@ function resolveRequests(given: Given) {
       check.integer('concurrency', value, 1, 1_000_000, 'requests'),
     ),
     timeoutMs:
-      check.optional(given.timeout, (value) =>
-        check.integer('timeout', value, 1, LONGEST_TIMEOUT_MS, 'milliseconds'),
-      ) ?? 10_000,
+      check.optional(given.timeout, (value) => check.integer('timeout', value, 1, MAX_TIMEOUT_MS, 'milliseconds')) ??
+      10_000,
     dispatcher: check.optional(given.dispatcher, (value) => check.dispatcher('dispatcher', value)),
     clock: check.optional(given.clock, (value) => check.fn<() => number>('clock', value)) ?? now,
   };

@@ -1,74 +1,102 @@
 import { ApiClient } from './api/api-client.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
 import type { CredentialSource } from './api/credential.js';
+import { ConfigurationError } from './errors.js';
 import { publishGrantLost, publishRefresh } from './events.js';
-import { GrantRecords } from './grants/grant-codec.js';
+import { GrantCodec } from './grants/grant-codec.js';
 import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/login-context.js';
 import { PendingLogins } from './login/pending-logins.js';
+import type { AnyVerify } from './login/verify.js';
 import { TokenEndpoint } from './oauth/token-endpoint.js';
 import type { Settings } from './options.js';
-import { GrantSource } from './refresh/grant-credentials.js';
-import { GrantKeeper } from './refresh/grant-manager.js';
-import { Keepers } from './refresh/grant-managers.js';
+import { GrantCredentials } from './refresh/grant-credentials.js';
+import { GrantManager } from './refresh/grant-manager.js';
+import { GrantManagers } from './refresh/grant-managers.js';
 import { RequestGrants } from './request/grant-reference.js';
 import { RequestClients } from './request/request-clients.js';
 import type { TokenStore } from './stores/token-store.js';
 
 /**
- * Everything that belongs to one strategy: its settings, its pending logins, its grants, its connections.
- *
- * Passport derives an object from the strategy for each request; this one is shared by all of them.
+ * Key of a strategy's runtime. Inherited by the per-request objects that Passport derives from the strategy;
+ * non-enumerable, so that logging a strategy never prints the runtime.
  */
-export class Application implements LoginContext {
+export const RUNTIME: unique symbol = Symbol('runtime');
+
+/**
+ * Returns the runtime of a strategy, or of an object that Passport derived from one.
+ *
+ * @throws ConfigurationError for anything but a Strategy of this package
+ */
+export function runtimeOf(strategy: object): Runtime {
+  const runtime: unknown =
+    typeof strategy === 'object' && strategy !== null ? Reflect.get(strategy, RUNTIME) : undefined;
+  if (runtime instanceof Runtime) return runtime;
+  throw new ConfigurationError('strategy: expected an instance of the Strategy of passport-oauth-app', {
+    option: 'strategy',
+  });
+}
+
+/**
+ * Everything that one strategy owns: its settings, pending logins, grants, API clients and connections.
+ *
+ * Passport derives an object from the strategy for each request; all of them share this one.
+ */
+export class Runtime implements LoginContext {
   readonly settings: Settings;
+  readonly verify: AnyVerify | undefined;
   readonly api: ApiContext;
   readonly logins: PendingLogins;
   readonly endpoint: TokenEndpoint;
-  readonly keepers: Keepers;
+  readonly managers: GrantManagers;
   readonly grants: RequestGrants;
   readonly clients: RequestClients;
   readonly #http: HttpClient;
 
-  constructor(settings: Settings) {
+  constructor(settings: Settings, verify: AnyVerify | undefined) {
     const { clientID, clientSecret, clock, name: strategyName } = settings;
     const http = new HttpClient({ dispatcher: settings.dispatcher });
     this.#http = http;
     this.settings = settings;
+    this.verify = verify;
     this.api = createApiContext({ ...settings, http, strategyName, now: clock });
     this.logins = new PendingLogins({ strategyName, clientID, clientSecret, clock });
     this.endpoint = new TokenEndpoint({ ...settings, http });
-    this.keepers = new Keepers(settings.tokenStore, keeperFactory(settings, this.endpoint));
-    this.grants = new RequestGrants(settings, this.keepers);
-    const { grants, keepers } = this;
-    this.clients = new RequestClients({ grants, keepers, clientOf: (source) => this.clientOf(source) });
+    this.managers = new GrantManagers(settings.tokenStore, managerFactory(settings, this.endpoint));
+    this.grants = new RequestGrants(settings, this.managers);
+    const { grants, managers } = this;
+    this.clients = new RequestClients({ grants, managers, clientOf: (source) => this.clientOf(source) });
   }
 
-  /** An API client over any source of credentials. */
+  /** Creates an API client over any source of credentials. */
   clientOf(source: CredentialSource): ApiClient {
     return new ApiClient(source, this.api);
   }
 
-  /** The credentials of a grant, outside of a request. @throws ConfigurationError where no token store is known yet */
-  sourceOf(grantId: string): CredentialSource {
-    return new GrantSource(this.keepers.only(), grantId);
+  /**
+   * Creates an API client for a grant, outside of a request.
+   *
+   * @throws ConfigurationError where no token store is known yet
+   */
+  client(grantId: string): ApiClient {
+    return this.clientOf(new GrantCredentials(this.managers.only(), grantId));
   }
 
-  /** Lets running refreshes and saves finish, and frees connections. */
+  /** Waits for running refreshes and saves, then frees the connections. */
   async close(): Promise<void> {
-    await this.keepers.close();
+    await this.managers.close();
     await this.#http.close();
   }
 }
 
-function keeperFactory(settings: Settings, endpoint: TokenEndpoint): (store: TokenStore) => GrantKeeper {
+function managerFactory(settings: Settings, endpoint: TokenEndpoint): (store: TokenStore) => GrantManager {
   const { name: strategy, cache, refresh: window, clock } = settings;
-  const records = new GrantRecords(settings.encryptionKeys);
+  const codec = new GrantCodec(settings.encryptionKeys);
   return (store) =>
-    new GrantKeeper({
+    new GrantManager({
       strategyName: strategy,
       store,
-      records,
+      codec,
       endpoint,
       cache,
       window,

@@ -1,11 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import OAuth2Strategy from 'passport-oauth2';
 import type { ApiClient } from './api/api-client.js';
-import { ConfigurationError } from './errors.js';
 import { checkedGrantId } from './grants/grant-id.js';
-import { lateClient } from './late-client.js';
-import { LateEngine } from './late-engine.js';
-import type { AuthenticateOptions, PassportActions } from './login/authenticate.js';
+import { type AuthenticateOptions, authenticate, type PassportActions } from './login/authenticate.js';
 import type {
   AnyVerify,
   Verify,
@@ -14,6 +11,7 @@ import type {
   VerifyWithRequestAndParams,
 } from './login/verify.js';
 import { checkVerify, resolveOptions, type StrategyOptions } from './options.js';
+import { RUNTIME, Runtime, runtimeOf } from './runtime.js';
 
 /** The base class, without the types of Express that its own declarations bring along. */
 interface PassportStrategy extends PassportActions {
@@ -25,9 +23,6 @@ const Base: new (options: object, verify: unknown) => PassportStrategy = OAuth2S
   options: object,
   verify: unknown,
 ) => PassportStrategy;
-
-/** Leads from a strategy, or an object that Passport derived from one, to what is behind it. Not enumerable: no log finds it. */
-const ENGINE = Symbol('engine');
 
 /**
  * A Passport strategy for services with a JSON token endpoint and rotating refresh tokens.
@@ -69,8 +64,7 @@ export class Strategy extends Base {
       verify ?? noVerify,
     );
     this.name = settings.name;
-    const engine = new LateEngine(settings, verify);
-    Object.defineProperty(this, ENGINE, { value: () => engine });
+    Object.defineProperty(this, RUNTIME, { value: new Runtime(settings, verify) });
   }
 
   /** Called by Passport for the routes of login and callback. */
@@ -82,13 +76,7 @@ export class Strategy extends Base {
       redirect: this.redirect.bind(this),
       error: this.error.bind(this),
     };
-    const engine = engineOf(this);
-    if (engine.ready) void engine.ready.authenticate(actions, req, options);
-    else
-      engine.start().then(
-        (ready) => ready.authenticate(actions, req, options),
-        (error: unknown) => actions.error(error),
-      );
+    void authenticate(runtimeOf(this), actions, req, options);
   }
 
   /**
@@ -99,24 +87,13 @@ export class Strategy extends Base {
    *   first request brings it
    */
   client(grantId: string): ApiClient {
-    const engine = engineOf(this);
-    const id = checkedGrantId(grantId);
-    return engine.ready === undefined ? lateClient(engine, id) : engine.ready.client(id);
+    return runtimeOf(this).client(checkedGrantId(grantId));
   }
 
   /** Lets running refreshes and saves finish, and frees connections. To be awaited before the process ends. */
   close(): Promise<void> {
-    return engineOf(this).close();
+    return runtimeOf(this).close();
   }
-}
-
-/** The engine behind a strategy. @throws ConfigurationError if it is none of this package's */
-export function engineOf(strategy: object): LateEngine {
-  const find: unknown = typeof strategy === 'object' && strategy !== null ? Reflect.get(strategy, ENGINE) : undefined;
-  if (typeof find === 'function') return find() as LateEngine;
-  throw new ConfigurationError('strategy: expected an instance of the Strategy of passport-oauth-app', {
-    option: 'strategy',
-  });
 }
 
 /** Stands in the base class for a `verify` that was left out. */

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import {
   AuthorizationError,
   ConfigurationError,
+  cloneError,
   NotAuthorizedError,
   OAuthAppError,
-  reissued,
   ServiceUnavailableError,
   TokenError,
   TokenResponseError,
@@ -36,8 +36,8 @@ describe.each(errors.map((entry) => [entry[1], ...entry] as const))('%s', (_titl
     expect(error.stack).toContain('errors.test.ts');
   });
 
-  it('is reissued as another object of the same kind', () => {
-    const again = reissued(error) as OAuthAppError;
+  it('is cloneError as another object of the same kind', () => {
+    const again = cloneError(error) as OAuthAppError;
     expect(again).not.toBe(error);
     expect(again).toEqual(error);
     expect(again.constructor).toBe(error.constructor);
@@ -46,6 +46,6 @@ describe.each(errors.map((entry) => [entry[1], ...entry] as const))('%s', (_titl
 });
 
 it('errors of others are handed on as they are', () => {
-  expect(reissued(cause)).toBe(cause);
-  expect(reissued(undefined)).toBeUndefined();
+  expect(cloneError(cause)).toBe(cause);
+  expect(cloneError(undefined)).toBeUndefined();
 });

@@ -2,7 +2,7 @@ import type { HttpClient } from '../http/http-client.js';
 import type { HttpHeaders, HttpRequest, HttpResponse, HttpStream, HttpStreamRequest } from '../http/message.js';
 
 /** How the answers of a call are received: as a whole, or as they come. */
-export interface AnswerKind<A extends Answer> {
+export interface ResponseMode<A extends Answer> {
   send(http: HttpClient, request: HttpRequest, streaming: Streaming): Promise<A>;
   /** The body, for an error. */
   read(answer: A): Promise<Buffer>;
@@ -25,7 +25,7 @@ export type Streaming = Pick<HttpStreamRequest, 'timeoutCovers' | 'bodyError'>;
 const MAX_ERROR_BYTES = 1024 * 1024;
 
 /** Answers with their whole body. */
-export const WHOLE: AnswerKind<HttpResponse> = Object.freeze({
+export const WHOLE: ResponseMode<HttpResponse> = Object.freeze({
   send: (http: HttpClient, request: HttpRequest) => http.send(request),
   read: ({ body }: HttpResponse) => Promise.resolve(body),
   discard: () => {},
@@ -33,7 +33,7 @@ export const WHOLE: AnswerKind<HttpResponse> = Object.freeze({
 });
 
 /** Answers whose body is still to come. */
-export const STREAMED: AnswerKind<HttpStream> = Object.freeze({
+export const STREAMED: ResponseMode<HttpStream> = Object.freeze({
   send: (http: HttpClient, request: HttpRequest, streaming: Streaming) => http.stream({ ...request, ...streaming }),
   read: readErrorBody,
   discard: ({ body }: HttpStream) => {

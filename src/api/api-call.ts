@@ -3,7 +3,7 @@ import { type HttpRequest, headerValue } from '../http/message.js';
 import { parseRetryAfter } from '../http/retry-after.js';
 import { TransportError } from '../http/transport-error.js';
 import { abortable } from './abortable.js';
-import type { Answer, AnswerKind } from './answer-kind.js';
+import type { Answer, ResponseMode } from './answer-kind.js';
 import type { ApiBase } from './api-base.js';
 import type { ApiError } from './api-error.js';
 import type { CallContext } from './call-context.js';
@@ -35,7 +35,7 @@ export class ApiCall<A extends Answer> {
   readonly #source: CredentialSource;
   readonly #context: CallContext;
   readonly #request: CallRequest;
-  readonly #kind: AnswerKind<A>;
+  readonly #kind: ResponseMode<A>;
   readonly #limit: CallLimit | undefined;
   readonly #signal: AbortSignal | undefined;
   #sent: Sent | undefined;
@@ -47,7 +47,7 @@ export class ApiCall<A extends Answer> {
   #failures = 0;
   #waitedMs = 0;
 
-  constructor(source: CredentialSource, context: CallContext, request: CallRequest, kind: AnswerKind<A>) {
+  constructor(source: CredentialSource, context: CallContext, request: CallRequest, kind: ResponseMode<A>) {
     const { timeoutMs, signal } = request;
     this.#source = source;
     this.#context = context;
@@ -142,7 +142,7 @@ export class ApiCall<A extends Answer> {
   #note(status: number): void {
     this.status = status;
     if (this.#renewed === undefined) return;
-    this.#source.settled(this.#renewed, status !== 401);
+    this.#source.reportOutcome(this.#renewed, status !== 401);
     this.#renewed = undefined;
   }
 

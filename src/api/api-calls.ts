@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { OAuthAppError } from '../errors.js';
 import { apiEventsWanted, publishApi } from '../events.js';
 import type { HttpHeaders, HttpResponse } from '../http/message.js';
-import { type Answer, type AnswerKind, STREAMED, WHOLE } from './answer-kind.js';
+import { type Answer, type ResponseMode, STREAMED, WHOLE } from './answer-kind.js';
 import { ApiCall } from './api-call.js';
 import type { CallContext } from './call-context.js';
 import { type CallRequest, callRequest, type RequestOptions } from './call-options.js';
@@ -77,7 +77,7 @@ function perform<A extends Answer>(
   source: CredentialSource,
   context: CallContext,
   request: CallRequest,
-  kind: AnswerKind<A>,
+  kind: ResponseMode<A>,
 ): Promise<A> {
   const call = new ApiCall(source, context, request, kind);
   return apiEventsWanted() ? observed(call, source, context, request) : call.run();

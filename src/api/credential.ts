@@ -28,5 +28,5 @@ export interface CredentialSource {
    */
   renew(refused: Credential): Promise<Credential>;
   /** Tells that the API accepted (any status but 401) or refused (401) a credential that `renew` gave. */
-  settled(credential: Credential, accepted: boolean): void;
+  reportOutcome(credential: Credential, accepted: boolean): void;
 }

@@ -11,7 +11,7 @@ import { Sealer } from './grant-sealer.js';
  * the store, but a log of a request, which drags the application's whole session store along with it
  * (`req.sessionStore`), then shows nobody's tokens.
  */
-export class GrantRecords {
+export class GrantCodec {
   readonly #sealer: Sealer | undefined;
 
   constructor(encryptionKeys: readonly Secret[]) {
@@ -51,13 +51,13 @@ function parseGrant(text: string, version: number): Grant | undefined {
 
 /** @throws TokenResponseError if the domain is no DNS label: it decides which host gets the token, so it is checked on each read. */
 function checkGrant(content: Readonly<Record<string, unknown>>, version: number): Grant | undefined {
-  const { organizationDomain, accessToken, refreshToken, formerRefreshToken, subject } = content;
+  const { organizationDomain, accessToken, refreshToken, previousRefreshToken, subject } = content;
   const { expiresAt, lifetimeMs, refreshes } = content;
   if (typeof accessToken !== 'string' || !/^[\x21-\x7e]+$/.test(accessToken)) return undefined;
-  if (!isTextOrNone(refreshToken) || !isTextOrNone(formerRefreshToken) || !isTextOrNone(subject)) return undefined;
+  if (!isTextOrNone(refreshToken) || !isTextOrNone(previousRefreshToken) || !isTextOrNone(subject)) return undefined;
   if (!isCount(expiresAt) || !isCount(lifetimeMs) || !isCount(refreshes)) return undefined;
   const domain = asOrganizationDomain(organizationDomain);
-  const former = formerRefreshToken === undefined ? {} : { formerRefreshToken };
+  const former = previousRefreshToken === undefined ? {} : { previousRefreshToken };
   const tokens = { accessToken, refreshToken, ...former, expiresAt, lifetimeMs };
   return { ...tokens, organizationDomain: domain, subject, refreshes, version };
 }

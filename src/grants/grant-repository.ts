@@ -1,16 +1,16 @@
-import { within } from '../stores/time-limit.js';
+import { withTimeout } from '../stores/time-limit.js';
 import type { StoredGrant, TokenStore } from '../stores/token-store.js';
 import { compareAndSet } from './compare-and-set.js';
 import { type Grant, hasSameTokens, newVersion } from './grant.js';
 import type { GrantCache } from './grant-cache.js';
-import type { GrantRecords } from './grant-codec.js';
-import { GrantStore } from './store-access.js';
-import { goesOn, StoreWrites, type Write, type WriteLimits } from './write-queue.js';
+import type { GrantCodec } from './grant-codec.js';
+import { StoreAccess } from './store-access.js';
+import { goesOn, type Write, type WriteLimits, WriteQueue } from './write-queue.js';
 
 /** What a repository is made of. */
 export interface GrantRepositoryOptions {
   readonly store: TokenStore;
-  readonly records: GrantRecords;
+  readonly codec: GrantCodec;
   readonly cache: GrantCache | undefined;
   /** Epoch milliseconds. */
   readonly clock: () => number;
@@ -60,16 +60,16 @@ const ENDED = 'ended';
  */
 export class GrantRepository {
   readonly #options: GrantRepositoryOptions;
-  readonly #store: GrantStore;
-  readonly #writes: StoreWrites;
+  readonly #store: StoreAccess;
+  readonly #writes: WriteQueue;
   /** Looks under way that no write has overtaken, the newest last. */
   readonly #reads = new Map<string, Set<Look>>();
   readonly #updateLimits: WriteLimits;
 
   constructor(options: GrantRepositoryOptions) {
     this.#options = options;
-    this.#store = new GrantStore(options.store, options.onRecovery);
-    this.#writes = new StoreWrites(this.#store);
+    this.#store = new StoreAccess(options.store, options.onRecovery);
+    this.#writes = new WriteQueue(this.#store);
     this.#updateLimits = options.store.update ? UPDATE : SAVE;
   }
 
@@ -105,7 +105,7 @@ export class GrantRepository {
   /** Keeps the grant of a login, in place of whatever was there. @param whenSaved Called before anybody in this process can see it. */
   create(id: string, grant: Grant, whenSaved: () => void = nothing): Promise<void> {
     return this.#writes.run(id, SAVE, async (store, write) => {
-      const record = await this.#options.records.write(id, grant);
+      const record = await this.#options.codec.write(id, grant);
       goesOn(write);
       await store.set(id, record);
       if (write.isLost) return;
@@ -117,7 +117,7 @@ export class GrantRepository {
   /** Keeps a refreshed grant if the store still has one of the given versions; false if it has another one or none. */
   replace(id: string, grant: Grant, versions: readonly number[]): Promise<boolean> {
     const compare = async (store: TokenStore, write: Write) => {
-      const record = await this.#options.records.write(id, grant);
+      const record = await this.#options.codec.write(id, grant);
       const saved = await compareAndSet(store, id, record, versions, write);
       if (!write.isLost) this.#wrote(id, saved ? grant : undefined);
       return saved;
@@ -177,7 +177,7 @@ export class GrantRepository {
 
   #startRead(id: string, limitMs: number): Promise<Grant | undefined> {
     const loaded = this.#store.use((store) => store.get(id)).then((record) => this.#decode(id, record));
-    const look: Look = { grant: within(loaded, limitMs, () => this.#store.late('get')), since: performance.now() };
+    const look: Look = { grant: withTimeout(loaded, limitMs, () => this.#store.late('get')), since: performance.now() };
     this.#reads.set(id, (this.#reads.get(id) ?? new Set()).add(look));
     look.grant.then(
       (grant) => this.#looked(id, look, () => this.#cache(id, grant)),
@@ -200,7 +200,7 @@ export class GrantRepository {
 
   async #decode(id: string, record: StoredGrant | undefined): Promise<Grant | undefined> {
     if (record === undefined || record === null || record.sealed === ENDED) return undefined;
-    const grant = await this.#options.records.read(id, record);
+    const grant = await this.#options.codec.read(id, record);
     if (!grant) this.#options.onUnreadable(id);
     return grant;
   }

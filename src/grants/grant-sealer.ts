@@ -1,7 +1,4 @@
 import { createHash, hkdfSync } from 'node:crypto';
-import { decodeProtectedHeader } from 'jose/decode/protected_header';
-import { compactDecrypt } from 'jose/jwe/compact/decrypt';
-import { CompactEncrypt } from 'jose/jwe/compact/encrypt';
 import type { Secret } from '../secret.js';
 
 /**
@@ -27,6 +24,7 @@ export class Sealer {
     const [first] = this.#byKeyId;
     if (!first) throw new RangeError('A sealer needs at least one secret');
     const [kid, secret] = first;
+    const { CompactEncrypt } = await import('jose/jwe/compact/encrypt');
     return await new CompactEncrypt(Buffer.from(text))
       .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid })
       .encrypt(this.#contentKey(secret, context));
@@ -34,6 +32,8 @@ export class Sealer {
 
   /** The text; `undefined` for whatever was not sealed by one of the secrets for this context. */
   async open(context: string, sealed: string): Promise<string | undefined> {
+    const { compactDecrypt } = await import('jose/jwe/compact/decrypt');
+    const { decodeProtectedHeader } = await import('jose/decode/protected_header');
     try {
       const secret = this.#byKeyId.get(String(decodeProtectedHeader(sealed).kid));
       if (!secret) return undefined;

@@ -7,7 +7,7 @@ export interface Grant {
   /** `undefined` where the service gave none: the grant ends with its access token. */
   readonly refreshToken: string | undefined;
   /** The one before, if the answer that brought `refreshToken` could not be used otherwise: see `GrantRefresher`. */
-  readonly formerRefreshToken?: string | undefined;
+  readonly previousRefreshToken?: string | undefined;
   /** When the access token expires, in epoch milliseconds of this machine's clock. */
   readonly expiresAt: number;
   /** How long the access token lives in all, in milliseconds. */

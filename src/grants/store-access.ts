@@ -1,6 +1,6 @@
 import { OAuthAppError, TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import { within } from '../stores/time-limit.js';
+import { withTimeout } from '../stores/time-limit.js';
 import type { TokenStore } from '../stores/token-store.js';
 
 /** How long to wait for a store's lock; longer than the lease of the stores of this package. */
@@ -16,7 +16,7 @@ const LATELY_MS = 60_000;
  * The application's token store, which may throw, hang, or do as it likes: whatever goes wrong is a TokenStoreError,
  * and it is known whether it has worked lately.
  */
-export class GrantStore {
+export class StoreAccess {
   readonly #store: TokenStore;
   readonly #onRecovery: () => void;
   #isFailing = false;
@@ -63,14 +63,14 @@ export class GrantStore {
     if (!this.#store.lock) return await work();
     const turn = new Turn(work);
     const over = this.#lock(id, turn);
-    await within(Promise.race([turn.start, over]), LOCK_LIMIT_MS, () => {
+    await withTimeout(Promise.race([turn.start, over]), LOCK_LIMIT_MS, () => {
       turn.giveUp();
       return lateFor('lock');
     });
     const result = turn.result ?? Promise.reject(this.#failed(new Error('The lock has not run its work')));
     await result.catch(nothing);
     // The next refresh shall find the lock free, but nobody waits for a store that does not take it back.
-    await within(over, RELEASE_LIMIT_MS, () => lateFor('unlock')).catch(nothing);
+    await withTimeout(over, RELEASE_LIMIT_MS, () => lateFor('unlock')).catch(nothing);
     return await result;
   }
 

@@ -1,7 +1,7 @@
 import { KeyedQueue } from '../stores/keyed-queue.js';
-import { within } from '../stores/time-limit.js';
+import { withTimeout } from '../stores/time-limit.js';
 import type { TokenStore } from '../stores/token-store.js';
-import type { GrantStore } from './store-access.js';
+import type { StoreAccess } from './store-access.js';
 
 /** A write that is under way. Once it is lost, others have gone on: what becomes of it must change nothing in memory any more. */
 export interface Write {
@@ -22,13 +22,13 @@ export interface WriteLimits {
 }
 
 /** The writes to a token store: those of one grant one after the other, in the order in which they were told. */
-export class StoreWrites {
-  readonly #store: GrantStore;
+export class WriteQueue {
+  readonly #store: StoreAccess;
   readonly #queue = new KeyedQueue();
   /** Makes each write that runs late. */
   readonly #lateNow = new Set<() => void>();
 
-  constructor(store: GrantStore) {
+  constructor(store: StoreAccess) {
     this.#store = store;
   }
 
@@ -51,9 +51,9 @@ export class StoreWrites {
         return late();
       };
       const running = this.#store.use((store) => task(store, write));
-      return within(running, lostMs, lose, this.#lateNow);
+      return withTimeout(running, lostMs, lose, this.#lateNow);
     });
-    return within(written, waitMs, late);
+    return withTimeout(written, waitMs, late);
   }
 
   /** Counts the writes that run as lost: the process ends soon, and what waits behind them has one more chance. */
@@ -63,6 +63,6 @@ export class StoreWrites {
 
   /** Resolves when all writes that are known now have settled, or after a while. */
   async drain(limitMs: number): Promise<void> {
-    await within(this.#queue.drain(), limitMs, () => this.#store.late('write')).catch(() => {});
+    await withTimeout(this.#queue.drain(), limitMs, () => this.#store.late('write')).catch(() => {});
   }
 }

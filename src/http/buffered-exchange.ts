@@ -10,13 +10,13 @@ const NOTHING = Buffer.alloc(0);
  *
  * @throws TransportError
  */
-export function exchangeWhole(dispatch: Dispatch, request: HttpRequest, deadlines: Deadlines): Promise<HttpResponse> {
+export function sendBuffered(dispatch: Dispatch, request: HttpRequest, deadlines: Deadlines): Promise<HttpResponse> {
   return new Promise((resolve, reject) => {
-    new WholeAnswer(request, deadlines, resolve, reject).start(dispatch);
+    new BufferedExchange(request, deadlines, resolve, reject).start(dispatch);
   });
 }
 
-class WholeAnswer extends Exchange {
+class BufferedExchange extends Exchange {
   readonly #resolve: (response: HttpResponse | Promise<HttpResponse>) => void;
   readonly #reject: (error: unknown) => void;
   #status = 0;

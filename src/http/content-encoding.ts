@@ -34,7 +34,7 @@ export function decodedHeaders(headers: HttpHeaders): HttpHeaders {
 }
 
 /** Bytes that the headers announce; `undefined` where they do not, or senselessly. */
-export function announcedLength(headers: HttpHeaders): number | undefined {
+export function contentLengthOf(headers: HttpHeaders): number | undefined {
   const value = headerValue(headers, 'content-length');
   return value !== undefined && /^\d{1,15}$/.test(value) ? Number(value) : undefined;
 }

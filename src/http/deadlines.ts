@@ -1,5 +1,5 @@
 /** `setTimeout` fires at once beyond 2^31 - 1 ms, so longer waits are cut in pieces. */
-const LONGEST_WAIT_MS = 2 ** 30;
+const MAX_WAIT_MS = 2 ** 30;
 
 /** Least time between two looks at all that waits: bounds the work, and with it how late an expiry may be. */
 const RESOLUTION_MS = 20;
@@ -53,7 +53,7 @@ export class Deadlines {
 
   #lookAt(time: number, now: number): void {
     clearTimeout(this.#timer);
-    const waitMs = Math.min(Math.max(time - now, RESOLUTION_MS), LONGEST_WAIT_MS);
+    const waitMs = Math.min(Math.max(time - now, RESOLUTION_MS), MAX_WAIT_MS);
     this.#nextLook = now + waitMs;
     this.#timer = setTimeout(() => this.#look(), Math.ceil(waitMs));
     if (this.#waiting.size === 0) this.#timer.unref();

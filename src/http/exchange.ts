@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { announcedLength, type ContentEncoding, contentEncoding } from './content-encoding.js';
+import { type ContentEncoding, contentEncoding, contentLengthOf } from './content-encoding.js';
 import type { Deadlines, Expiring } from './deadlines.js';
 import type { HttpHeaders, HttpRequest } from './message.js';
 import { TransportError, type TransportFault, transportError } from './transport-error.js';
@@ -120,7 +120,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler, Expiring {
   #announcesTooMuch(status: number, headers: HttpHeaders): boolean {
     const { maxBytes, method } = this.request;
     if (maxBytes === undefined || method === 'HEAD' || status === 304) return false;
-    return (announcedLength(headers) ?? 0) > maxBytes;
+    return (contentLengthOf(headers) ?? 0) > maxBytes;
   }
 }
 

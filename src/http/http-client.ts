@@ -1,10 +1,10 @@
 import type { Dispatcher } from 'undici';
-import { exchangeWhole } from './buffered-exchange.js';
+import { sendBuffered } from './buffered-exchange.js';
 import { Deadlines } from './deadlines.js';
 import type { Dispatch } from './exchange.js';
-import { EitherHandler } from './legacy-handler.js';
+import { LegacyDispatchHandler } from './legacy-handler.js';
 import type { HttpRequest, HttpResponse, HttpStream, HttpStreamRequest } from './message.js';
-import { exchangeStreamed } from './streamed-exchange.js';
+import { sendStreamed } from './streamed-exchange.js';
 import { TransportError } from './transport-error.js';
 
 /** What an {@link HttpClient} is made of. */
@@ -33,7 +33,7 @@ export class HttpClient {
   constructor({ dispatcher, graceMs = GRACE_MS }: HttpClientOptions = {}) {
     this.#graceMs = graceMs;
     if (dispatcher === undefined) return;
-    this.#dispatch = (options, exchange) => dispatcher.dispatch(options, new EitherHandler(exchange));
+    this.#dispatch = (options, exchange) => dispatcher.dispatch(options, new LegacyDispatchHandler(exchange));
   }
 
   /** Requests in flight. */
@@ -48,8 +48,8 @@ export class HttpClient {
    */
   send(request: HttpRequest): Promise<HttpResponse> {
     if (this.#closing !== undefined) return Promise.reject(new TransportError('closed', false));
-    if (this.#dispatch !== undefined) return exchangeWhole(this.#dispatch, request, this.#deadlines);
-    return this.#start().then((dispatch) => exchangeWhole(dispatch, request, this.#deadlines));
+    if (this.#dispatch !== undefined) return sendBuffered(this.#dispatch, request, this.#deadlines);
+    return this.#start().then((dispatch) => sendBuffered(dispatch, request, this.#deadlines));
   }
 
   /**
@@ -59,8 +59,8 @@ export class HttpClient {
    */
   stream(request: HttpStreamRequest): Promise<HttpStream> {
     if (this.#closing !== undefined) return Promise.reject(new TransportError('closed', false));
-    if (this.#dispatch !== undefined) return exchangeStreamed(this.#dispatch, request, this.#deadlines);
-    return this.#start().then((dispatch) => exchangeStreamed(dispatch, request, this.#deadlines));
+    if (this.#dispatch !== undefined) return sendStreamed(this.#dispatch, request, this.#deadlines);
+    return this.#start().then((dispatch) => sendStreamed(dispatch, request, this.#deadlines));
   }
 
   /**

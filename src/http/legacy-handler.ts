@@ -10,7 +10,7 @@ type RawHeaders = readonly (Buffer | string)[];
  * An exchange in both forms of undici's handlers: that of undici 7 and later, and that of undici up to 6, which is
  * what Node 20 and 22 have built in. Only for dispatchers of the user, which may be of any copy of undici.
  */
-export class EitherHandler implements Dispatcher.DispatchHandler {
+export class LegacyDispatchHandler implements Dispatcher.DispatchHandler {
   readonly #exchange: Exchange;
   #paused = false;
   #abort: (reason?: Error) => void = () => {};

@@ -10,18 +10,18 @@ import { TransportError } from './transport-error.js';
  *
  * @throws TransportError
  */
-export function exchangeStreamed(
+export function sendStreamed(
   dispatch: Dispatch,
   request: HttpStreamRequest,
   deadlines: Deadlines,
 ): Promise<HttpStream> {
   return new Promise((resolve, reject) => {
-    new StreamedAnswer(request, deadlines, resolve, reject).start(dispatch);
+    new StreamedExchange(request, deadlines, resolve, reject).start(dispatch);
   });
 }
 
 /** Passes the body on as fast as it is read and no faster. */
-class StreamedAnswer extends Exchange {
+class StreamedExchange extends Exchange {
   readonly #resolve: (stream: HttpStream | Promise<HttpStream>) => void;
   readonly #reject: (error: unknown) => void;
   readonly #limitsSilence: boolean;

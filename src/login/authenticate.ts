@@ -1,16 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isRandomGrantId } from '../grants/grant-id.js';
-import type { GrantSource } from '../refresh/grant-credentials.js';
-import type { GrantKeeper } from '../refresh/grant-manager.js';
+import type { GrantCredentials } from '../refresh/grant-credentials.js';
+import type { GrantManager } from '../refresh/grant-manager.js';
 import { asRouted, originalPath, originalUrl, routedPathOf, userOf } from '../request/incoming-request.js';
-import type { Application } from '../runtime.js';
+import type { Runtime } from '../runtime.js';
 import { beginLogin, callbackUrlOf, type LoginOptions } from './begin-login.js';
 import { hasCallbackParameters } from './callback-query.js';
-import { type Handover, handOverAtLogIn, handOverNow } from './establish-session.js';
+import { type GrantHandoff, handOffAtLogIn, handOffNow } from './establish-session.js';
 import { type CallbackOutcome, finishLogin } from './finish-login.js';
-import { lendRedirect } from './lent-redirect.js';
 import { LoginReport } from './login-report.js';
-import type { AnyVerify } from './verify.js';
+import { polyfillRedirect } from './polyfill-redirect.js';
 
 /** What Passport lets a strategy do with a request; exactly one of them. */
 export interface PassportActions {
@@ -26,45 +25,42 @@ export interface AuthenticateOptions extends LoginOptions {
   readonly assignProperty?: unknown;
 }
 
-/** What is behind a strategy. */
-interface Behind {
-  readonly application: Application;
-  readonly verify: AnyVerify | undefined;
-}
-
 /**
  * Answers a request to the routes of login and callback: with one of Passport's actions, and with `error` if that throws.
  *
  * Never rejects.
  */
 export async function authenticate(
-  { application, verify }: Behind,
+  runtime: Runtime,
   actions: PassportActions,
   req: IncomingMessage,
   options: AuthenticateOptions,
 ): Promise<void> {
   let res: ServerResponse | undefined;
   try {
-    res = application.clients.responseOf(req);
+    res = runtime.clients.responseOf(req);
     // The URL of a callback holds the code, and the one of a login may hold more than others should know.
     res.setHeader('Cache-Control', 'no-store');
     res.setHeader('Referrer-Policy', 'no-referrer');
-    if (!isCallback(req, application.settings.callbackURL)) {
+    if (!isCallback(req, runtime.settings.callbackURL)) {
       // What the callback's route says of the session is not known here, and nothing is written to it yet.
-      application.grants.checkLoginIsPossible(req, false);
-      actions.redirect(beginLogin(application, req, res, options));
+      runtime.grants.checkLoginIsPossible(req, false);
+      actions.redirect(beginLogin(runtime, req, res, options));
       return;
     }
-    const keeper = application.grants.checkLoginIsPossible(req, options.session !== false && !options.assignProperty);
-    lendRedirect(res);
-    const finish = finishLogin.bind(undefined, application, req, res, { verify, callbackURL: callbackUrlOf(options) });
-    await callback(application, keeper, actions, req, options, finish);
+    const manager = runtime.grants.checkLoginIsPossible(req, options.session !== false && !options.assignProperty);
+    polyfillRedirect(res);
+    const finish = finishLogin.bind(undefined, runtime, req, res, {
+      verify: runtime.verify,
+      callbackURL: callbackUrlOf(options),
+    });
+    await callback(runtime, manager, actions, req, options, finish);
   } catch (error) {
     report(actions, res, error);
   }
 }
 
-/** Hands an error to Passport, and so to the application. */
+/** Hands an error to Passport, and so to the runtime. */
 function report(actions: PassportActions, res: ServerResponse | undefined, error: unknown): void {
   try {
     actions.error(isTellable(error) ? error : new Error('verify or userProfile failed, and did not say why'));
@@ -82,19 +78,19 @@ function isTellable(error: unknown): boolean {
 }
 
 async function callback(
-  application: Application,
-  keeper: GrantKeeper,
+  runtime: Runtime,
+  manager: GrantManager,
   actions: PassportActions,
   req: IncomingMessage,
   options: AuthenticateOptions,
   finish: () => Promise<CallbackOutcome>,
 ): Promise<void> {
-  const report = new LoginReport(application.settings.name);
+  const report = new LoginReport(runtime.settings.name);
   let outcome: CallbackOutcome;
   let grantId: string | undefined;
   try {
     outcome = await finish();
-    if (outcome.kind === 'success') grantId = await keep(application, keeper, req, options, outcome, report);
+    if (outcome.kind === 'success') grantId = await keep(runtime, manager, req, options, outcome, report);
   } catch (error) {
     report.failed(error);
     throw error;
@@ -114,29 +110,29 @@ async function callback(
 
 /** Keeps the grant, and sees to it that the session will refer to it. */
 async function keep(
-  application: Application,
-  keeper: GrantKeeper,
+  runtime: Runtime,
+  manager: GrantManager,
   req: IncomingMessage,
   options: AuthenticateOptions,
   { tokens, verdict, returnTo }: Extract<CallbackOutcome, { readonly kind: 'success' }>,
   report: LoginReport,
 ): Promise<string> {
-  const { grants, clients, settings } = application;
+  const { grants, clients, settings } = runtime;
   const grantId = grants.newId(req, ownerOf(req, options, verdict.user));
-  const remove = (id: string) => void keeper.remove(id).catch(() => {});
+  const remove = (id: string) => void manager.remove(id).catch(() => {});
   // Nobody would ever come back to it. Under an id of the application's own somebody may.
-  const discard = () => grants.areReferredTo && remove(grantId);
-  let source: GrantSource | undefined;
-  const handover: Handover = {
+  const discard = () => grants.idIsInSession && remove(grantId);
+  let source: GrantCredentials | undefined;
+  const handoff: GrantHandoff = {
     key: settings.name,
-    reference: grants.areReferredTo ? grantId : undefined,
+    reference: grants.idIsInSession ? grantId : undefined,
     returnTo,
     onStart: () => {
       report.awaitsSession = true;
     },
     onSaved: (former) => {
       report.tell({ outcome: 'success', grantId });
-      if (grants.areReferredTo && isRandomGrantId(former) && former !== grantId) remove(former);
+      if (grants.idIsInSession && isRandomGrantId(former) && former !== grantId) remove(former);
     },
     onFailure: (error) => {
       report.failed(error);
@@ -145,15 +141,15 @@ async function keep(
     },
   };
   try {
-    await keeper.put(grantId, tokens);
+    await manager.put(grantId, tokens);
   } catch (error) {
     // A store that was too slow may take it after all.
     discard();
     throw error;
   }
-  if (options.assignProperty) await handOverNow(req, handover);
-  else handOverAtLogIn(req, handover);
-  source = await clients.switchTo(req, keeper, grantId);
+  if (options.assignProperty) await handOffNow(req, handoff);
+  else handOffAtLogIn(req, handoff);
+  source = await clients.switchTo(req, manager, grantId);
   return grantId;
 }
 

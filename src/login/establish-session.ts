@@ -1,16 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 import { safeReturnTo } from '../request/return-to.js';
 import {
-  completeSession,
   emptySession,
   onRegeneration,
+  polyfillSessionMethods,
   type SessionLike,
   saveSession,
   sessionOf,
 } from '../request/session.js';
 
 /** What a login leaves in the session. */
-export interface Handover {
+export interface GrantHandoff {
   /** The strategy's key under the session. */
   readonly key: string;
   /** Id of the new grant; `undefined` where the application keys grants by its own ids. */
@@ -34,37 +34,37 @@ interface PassportRequest {
   login?: LogIn;
 }
 
-/** Writes the handover into the session as it is, and saves it: for `passport.authorize`, which logs nobody in. @throws TokenStoreError */
-export async function handOverNow(req: IncomingMessage, handover: Handover): Promise<void> {
+/** Writes the handoff into the session as it is, and saves it: for `passport.authorize`, which logs nobody in. @throws TokenStoreError */
+export async function handOffNow(req: IncomingMessage, handoff: GrantHandoff): Promise<void> {
   const session = sessionOf(req);
   if (!session) return;
-  const former = session[handover.key];
-  handover.onStart();
-  if (handover.reference !== undefined) session[handover.key] = handover.reference;
-  const target = handover.returnTo ?? session.returnTo;
+  const former = session[handoff.key];
+  handoff.onStart();
+  if (handoff.reference !== undefined) session[handoff.key] = handoff.reference;
+  const target = handoff.returnTo ?? session.returnTo;
   if (target !== undefined) session.returnTo = safeReturnTo(target);
   try {
     await saveSession(session);
   } catch (error) {
-    restore(session, handover.key, former);
-    handover.onFailure(error);
+    restore(session, handoff.key, former);
+    handoff.onFailure(error);
     throw error;
   }
-  handover.onSaved(former);
+  handoff.onSaved(former);
 }
 
 /**
- * Has each `req.logIn` of this request that writes a session carry the handover through Passport's regeneration of it,
+ * Has each `req.logIn` of this request that writes a session carry the handoff through Passport's regeneration of it,
  * whoever calls that: Passport itself, or the application after `session: false` or in a callback of its own.
  */
-export function handOverAtLogIn(req: IncomingMessage & PassportRequest, handover: Handover): void {
+export function handOffAtLogIn(req: IncomingMessage & PassportRequest, handoff: GrantHandoff): void {
   const logIn = req.logIn;
   if (!logIn) return;
   const carrying: LogIn = function logInWithGrant(user, given, callback) {
     const [options, done] = typeof given === 'function' ? [undefined, given as Done] : [given, callback];
-    const target = handover.returnTo ?? sessionOf(req)?.returnTo;
-    completeSession(sessionOf(req), isOption(options, 'keepSessionInfo', true));
-    const carried = isOption(options, 'session', false) ? undefined : carry(req, handover);
+    const target = handoff.returnTo ?? sessionOf(req)?.returnTo;
+    polyfillSessionMethods(sessionOf(req), isOption(options, 'keepSessionInfo', true));
+    const carried = isOption(options, 'session', false) ? undefined : carry(req, handoff);
     let ended = false;
     const end: Done = (error) => {
       ended = true;
@@ -84,30 +84,30 @@ export function handOverAtLogIn(req: IncomingMessage & PassportRequest, handover
   req.login = carrying;
 }
 
-/** A handover that is on its way into the session. */
+/** A handoff that is on its way into the session. */
 interface Carried {
   confirm(): void;
   undo(error: unknown): void;
 }
 
-function carry(req: IncomingMessage, handover: Handover): Carried {
-  const { key, reference } = handover;
+function carry(req: IncomingMessage, handoff: GrantHandoff): Carried {
+  const { key, reference } = handoff;
   const before = sessionOf(req);
   const former = before?.[key];
-  handover.onStart();
+  handoff.onStart();
   const write = (session: SessionLike) => {
     if (reference !== undefined) session[key] = reference;
   };
   if (before) onRegeneration(before, () => sessionOf(req), write);
   return {
-    confirm: () => handover.onSaved(former),
+    confirm: () => handoff.onSaved(former),
     undo: (error) => {
       const session = sessionOf(req);
       // express-session saves what is left at the end of the response: by then its store may be back, and somebody
       // would be logged in who was told otherwise.
       if (session && session !== before) emptySession(session);
       else if (session) restore(session, key, former);
-      handover.onFailure(error);
+      handoff.onFailure(error);
     },
   };
 }

@@ -49,20 +49,20 @@ const LIFETIME_MS = 10 * 60 * 1000;
 const CLOCK_SKEW_MS = 60 * 1000;
 
 /** Most logins that one browser can have under way; beyond it the oldest goes. */
-const MOST_PENDING = 12;
+const MAX_PENDING = 12;
 
 /** Most cookies that one answer ends: where a neighbour has planted hundreds, many proxies would not let their ends pass. */
-const MOST_ENDED = 32;
+const MAX_ENDED = 32;
 
 /** Longest page to go back to. */
-const LONGEST_PAGE = 2048;
+const MAX_PAGE = 2048;
 
 /**
- * Most characters that `MOST_PENDING` cookies may take in a browser's `Cookie` header; beyond it pages are left out of
+ * Most characters that `MAX_PENDING` cookies may take in a browser's `Cookie` header; beyond it pages are left out of
  * new ones. It keeps the header below 8 KB: above it many proxies, and above 16 KB Node itself, would refuse every
  * request of the browser until the cookies end.
  */
-const ROOM_FOR_COOKIES = 7_400;
+const MAX_COOKIE_HEADER = 7_400;
 
 /**
  * Logins that have begun and not ended yet: each in a sealed cookie of its own, none on the server.
@@ -104,8 +104,8 @@ export class PendingLogins {
     const names = namesFor(login.redirectUri, this.#cookieNames(state), req);
     const bare: PendingLogin = { ...login, returnTo: undefined, codeVerifier, expiresAt: now + LIFETIME_MS };
     const lengths = { kept: kept.join('').length, each: names.length * cookieLength(JSON.stringify(bare)) };
-    const left = MOST_PENDING - kept.length / names.length;
-    const room = ROOM_FOR_COOKIES - lengths.kept - left * lengths.each;
+    const left = MAX_PENDING - kept.length / names.length;
+    const room = MAX_COOKIE_HEADER - lengths.kept - left * lengths.each;
     const returnTo = hasRoomFor(login.returnTo, room / names.length) ? login.returnTo : undefined;
     const sealed = this.#seal.seal(this.#context(state), JSON.stringify({ ...bare, returnTo }));
     // The time of issue stands before the seal, for the browser's oldest to be found. Nothing else depends on it.
@@ -164,13 +164,13 @@ export class PendingLogins {
     );
     const byAge = own.sort(([, a], [, b]) => issuedAt(a) - issuedAt(b));
     const logins = [...new Set(byAge.map(([name]) => plainName(name)))];
-    const ending = new Set(logins.slice(0, Math.max(0, logins.length - (MOST_PENDING - 1))));
+    const ending = new Set(logins.slice(0, Math.max(0, logins.length - (MAX_PENDING - 1))));
     const isEnding = ([name]: readonly [string, unknown]) => ending.has(plainName(name));
     return {
       kept: byAge.filter((one) => !isEnding(one)).map(([name, value]) => `${name}=${value}; `),
       surplus: byAge
         .filter(isEnding)
-        .slice(0, MOST_ENDED)
+        .slice(0, MAX_ENDED)
         .map(([name]) => name),
     };
   }
@@ -202,7 +202,7 @@ function cookieLength(text: string): number {
 
 function hasRoomFor(page: string | undefined, room: number): boolean {
   const length = page?.length ?? 0;
-  return length <= LONGEST_PAGE && base64Length(length) <= room;
+  return length <= MAX_PAGE && base64Length(length) <= room;
 }
 
 function base64Length(bytes: number): number {

@@ -1,5 +1,5 @@
 /** Most states that are remembered at once; beyond it the oldest is forgotten. About 200 bytes each. */
-const MOST_STATES = 50_000;
+const MAX_STATES = 50_000;
 
 /** Remembers which states were used, for as long as they could be used again. */
 export class UsedStates {
@@ -20,7 +20,7 @@ export class UsedStates {
 
   #forgetEnded(now: number): void {
     for (const [state, expiresAt] of this.#used) {
-      if (expiresAt > now && this.#used.size < MOST_STATES) return;
+      if (expiresAt > now && this.#used.size < MAX_STATES) return;
       this.#used.delete(state);
     }
   }

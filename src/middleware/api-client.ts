@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Engine } from '../engine.js';
 import { ConfigurationError } from '../errors.js';
-import { engineOf, type Strategy } from '../strategy.js';
+import { runtimeOf } from '../runtime.js';
+import type { Strategy } from '../strategy.js';
 
 /** A handler that Express 4, Express 5 and Connect all take. */
 export type Handler = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
@@ -21,18 +21,13 @@ export interface ApiClientOptions {
  * @throws ConfigurationError for anything but a Strategy of this package, or a property that is no name
  */
 export function apiClient(strategy: Strategy, { property = 'apiClient' }: ApiClientOptions = {}): Handler {
-  const engine = engineOf(strategy);
+  const { clients } = runtimeOf(strategy);
   if (typeof property !== 'string' || property === '') {
     throw new ConfigurationError('property: expected the name of a property of the request', { option: 'property' });
   }
-  const attach = (ready: Engine, req: IncomingMessage, res: ServerResponse, next: () => void): void => {
-    const pending = ready.attach(req, res, property);
+  return function attachApiClient(req, res, next) {
+    const pending = clients.attach(req, res, property);
     if (pending === undefined) next();
     else pending.then(() => next());
-  };
-  return function attachApiClient(req, res, next) {
-    const { ready } = engine;
-    if (ready === undefined) engine.start().then((started) => attach(started, req, res, next), next);
-    else attach(ready, req, res, next);
   };
 }

@@ -1,4 +1,6 @@
-import { engineOf, type Strategy } from '../strategy.js';
+import { endLogin } from '../request/end-login.js';
+import { runtimeOf } from '../runtime.js';
+import type { Strategy } from '../strategy.js';
 import type { Handler } from './api-client.js';
 
 /**
@@ -9,10 +11,8 @@ import type { Handler } from './api-client.js';
  * @throws ConfigurationError for anything but a Strategy of this package
  */
 export function logout(strategy: Strategy): Handler {
-  const engine = engineOf(strategy);
+  const runtime = runtimeOf(strategy);
   return function logOut(req, _res, next) {
-    const { ready } = engine;
-    const ended = ready ? ready.endLogin(req) : engine.start().then((started) => started.endLogin(req));
-    ended.then(() => next(), next);
+    endLogin(runtime, req).then(() => next(), next);
   };
 }

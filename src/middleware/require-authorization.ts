@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiClient } from '../api/api-client.js';
 import { ConfigurationError, NotAuthorizedError } from '../errors.js';
+import { sendToLogin } from '../request/login-redirect.js';
 import type { Handler } from './api-client.js';
 
 /** Options of {@link requireAuthorization}. */
@@ -28,7 +29,7 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     if (client.authorized) return next();
     if (login === undefined || !isPageRequest(req))
       return next(new NotAuthorizedError('Log in first: this request is not authorized.'));
-    import('../request/login-redirect.js').then(({ sendToLogin }) => sendToLogin(req, res, login)).catch(next);
+    sendToLogin(req, res, login);
   };
 }
 

@@ -1,4 +1,3 @@
-import { decodeJwt } from 'jose/jwt/decode';
 import { ConfigurationError, TokenResponseError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 
@@ -14,17 +13,19 @@ const NO_CLAIMS: Claims = Object.freeze({});
 export const MAX_TOKEN_LENGTH: number = 16 * 1024;
 
 /** Deeper claims are nobody's: the token counts as one without. */
-const MOST_LEVELS = 64;
+const MAX_LEVELS = 64;
 
 /** One DNS label (RFC 1123, 2.1), lower-cased already. */
 const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** The claims of an access token; none where it is no JWT. @see service.md, 5.5 */
-export function readClaims(accessToken: string): Claims {
+/** Reads the claims of an access token; none if it is not a JWT. */
+export async function readClaims(accessToken: string): Promise<Claims> {
   if (accessToken.length > MAX_TOKEN_LENGTH) return NO_CLAIMS;
+  // Loaded with the first token: no strategy needs it before.
+  const { decodeJwt } = await import('jose/jwt/decode');
   try {
     const claims: Claims = { ...decodeJwt(accessToken) };
-    return isNestedWithin(MOST_LEVELS, claims) ? Object.freeze(claims) : NO_CLAIMS;
+    return isNestedWithin(MAX_LEVELS, claims) ? Object.freeze(claims) : NO_CLAIMS;
   } catch {
     return NO_CLAIMS;
   }

@@ -1,7 +1,7 @@
 import type { Claims } from './claims.js';
 
 const SHORTEST_GUESS_S = 60;
-const LONGEST_S = 24 * 60 * 60;
+const MAX_S = 24 * 60 * 60;
 /** What is assumed where neither the answer nor the token says how long it lives. */
 const DEFAULT_S = 3600;
 
@@ -16,13 +16,13 @@ const DEFAULT_S = 3600;
  */
 export function tokenLifetime(expiresIn: unknown, claims: Claims, now: number): number {
   const told = secondsOf(expiresIn);
-  if (told !== undefined) return Math.min(told, LONGEST_S) * 1000;
+  if (told !== undefined) return Math.min(told, MAX_S) * 1000;
   const { exp, iat } = claims;
   const own = typeof exp === 'number' ? secondsOf(exp - (typeof iat === 'number' ? iat : now / 1000)) : undefined;
-  return Math.min(Math.max(own ?? DEFAULT_S, SHORTEST_GUESS_S), LONGEST_S) * 1000;
+  return Math.min(Math.max(own ?? DEFAULT_S, SHORTEST_GUESS_S), MAX_S) * 1000;
 }
 
-const TEN_YEARS_S = 10 * 365 * LONGEST_S;
+const TEN_YEARS_S = 10 * 365 * MAX_S;
 
 function secondsOf(value: unknown): number | undefined {
   const seconds = typeof value === 'string' && /^\d{1,12}(\.\d{1,6})?$/.test(value.trim()) ? Number(value) : value;

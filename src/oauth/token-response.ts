@@ -58,7 +58,7 @@ const successors = new WeakMap<Error, string>();
  * @throws TokenResponseError for whatever else is no token response
  * @see RFC 6749, 5.1 and 5.2; service.md, 2
  */
-export function readTokenResponse(response: HttpResponse, context: TokenResponseContext): TokenSet {
+export async function readTokenResponse(response: HttpResponse, context: TokenResponseContext): Promise<TokenSet> {
   const { status, headers } = response;
   if (isOverloadOrFault(status)) throw unavailable(status, headers, context.now);
   const body = parseObject(response.body);
@@ -66,7 +66,7 @@ export function readTokenResponse(response: HttpResponse, context: TokenResponse
   if (status < 200 || status > 299) throw unusable(`status ${status} without an OAuth error${redirectHint(status)}`);
   if (!body) throw unusable('a body that is not a JSON object');
   try {
-    return readTokenSet(body, context);
+    return await readTokenSet(body, context);
   } catch (error) {
     const { refresh_token: successor } = body;
     if (error instanceof Error && typeof successor === 'string' && isSound(successor)) successors.set(error, successor);
@@ -75,15 +75,15 @@ export function readTokenResponse(response: HttpResponse, context: TokenResponse
 }
 
 /** The refresh token of an answer that {@link readTokenResponse} could not use: by then the service has buried the former one. */
-export function successorIn(error: unknown): string | undefined {
+export function rotatedRefreshToken(error: unknown): string | undefined {
   return error instanceof Error ? successors.get(error) : undefined;
 }
 
-function readTokenSet(body: Readonly<Record<string, unknown>>, context: TokenResponseContext): TokenSet {
+async function readTokenSet(body: Readonly<Record<string, unknown>>, context: TokenResponseContext): Promise<TokenSet> {
   const accessToken = readAccessToken(body.access_token);
   const type = body.token_type ?? 'bearer';
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') throw unusable('a token_type other than bearer');
-  const claims = readClaims(accessToken);
+  const claims = await readClaims(accessToken);
   return {
     accessToken,
     refreshToken: readRefreshToken(body.refresh_token),

@@ -1,17 +1,17 @@
-import { BackOffs } from './backoff.js';
+import { Backoffs } from './backoff.js';
 
 /** Most refreshes that run at once with nobody waiting for them. */
-const MOST_AT_ONCE = 32;
+const MAX_AT_ONCE = 32;
 
 /** Most grants that wait for their turn. Beyond it a later request brings them again. */
-const MOST_WAITING = 100_000;
+const MAX_WAITING = 100_000;
 
 /**
  * How long the grants that have become due in one moment are spread over, and the longest pause between two refreshes
  * of one place, on average, in milliseconds.
  */
 const SPREAD_MS = 60_000;
-const LONGEST_PAUSE_MS = 100;
+const MAX_PAUSE_MS = 100;
 
 /** Starts the refresh of a grant; `undefined` where it is not due any more. */
 type Start = () => Promise<unknown> | undefined;
@@ -23,14 +23,14 @@ type Start = () => Promise<unknown> | undefined;
  * others follow in random order after random pauses: the token endpoint sees them spread out, and processes that have
  * the same grants do not go through them side by side.
  */
-export class AheadRefreshes {
+export class BackgroundRefreshes {
   readonly #clock: () => number;
   /** Grants whose last refresh ahead of time failed; by id. */
-  readonly #backOffs = new BackOffs();
+  readonly #backOffs = new Backoffs();
   readonly #waiting = new Map<string, Start>();
   /** The keys of `#waiting`, for one to be drawn; those that are gone from it among them. */
   #drawn: string[] = [];
-  #places = MOST_AT_ONCE;
+  #places = MAX_AT_ONCE;
 
   /** @param clock Epoch milliseconds. */
   constructor(clock: () => number) {
@@ -39,14 +39,14 @@ export class AheadRefreshes {
 
   /** Number of refreshes that run or wait. */
   get size(): number {
-    return MOST_AT_ONCE - this.#places + this.#waiting.size;
+    return MAX_AT_ONCE - this.#places + this.#waiting.size;
   }
 
   /** Has a grant refreshed, now or when its turn comes. Calls for a grant that waits already do nothing. */
   request(id: string, start: Start): void {
     if (this.#waiting.has(id) || this.#backOffs.remainingMs(id, this.#clock()) > 0) return;
     if (this.#places > 0) this.#run(id, start);
-    else if (this.#waiting.size < MOST_WAITING) {
+    else if (this.#waiting.size < MAX_WAITING) {
       this.#waiting.set(id, start);
       this.#drawn.push(id);
     }
@@ -55,7 +55,7 @@ export class AheadRefreshes {
   /** Forgets a grant that a login replaces or a logout deletes. */
   forget(id: string): void {
     this.#waiting.delete(id);
-    if (this.#drawn.length > 2 * MOST_WAITING) this.#drawn = [...this.#waiting.keys()];
+    if (this.#drawn.length > 2 * MAX_WAITING) this.#drawn = [...this.#waiting.keys()];
     this.#backOffs.clear(id);
   }
 
@@ -103,7 +103,7 @@ export class AheadRefreshes {
   }
 
   #pauseMs(): number {
-    const average = Math.min(LONGEST_PAUSE_MS, (SPREAD_MS * MOST_AT_ONCE) / this.#waiting.size);
+    const average = Math.min(MAX_PAUSE_MS, (SPREAD_MS * MAX_AT_ONCE) / this.#waiting.size);
     return 2 * average * Math.random();
   }
 }

@@ -6,12 +6,12 @@ interface BackOff {
 }
 
 const FIRST_MS = 1_000;
-const LONGEST_MS = 30_000;
+const MAX_MS = 30_000;
 /** Most keys at once; beyond it the oldest is forgotten, which costs one more try. */
-const MOST_KEYS = 10_000;
+const MAX_KEYS = 10_000;
 
 /** Moments during which something is not tried, by key: 1 s at first, doubled each time, 30 s at most. */
-export class BackOffs {
+export class Backoffs {
   readonly #entries = new Map<string, BackOff>();
 
   get size(): number {
@@ -23,7 +23,7 @@ export class BackOffs {
     const entry = this.#entries.get(key);
     const left = entry === undefined ? 0 : entry.until - now;
     // More than any moment lasts: the clock was set back, and the moment is over for all we know.
-    return left > 0 && left <= LONGEST_MS ? left : 0;
+    return left > 0 && left <= MAX_MS ? left : 0;
   }
 
   /** Leaves the key alone for its next moment, and returns how long that is. @param askedMs What the service asked for; counts within 1 s to 30 s. */
@@ -34,10 +34,10 @@ export class BackOffs {
     // What fails together is one failure: the moment grows once.
     const step = leftMs > 0 ? (former?.step ?? 1) : (former?.step ?? 0) + 1;
     const growing = leftMs > 0 ? leftMs : FIRST_MS * 2 ** Math.min(step - 1, 10);
-    const ms = Math.min(Math.max(askedMs ?? growing, leftMs, FIRST_MS), LONGEST_MS);
+    const ms = Math.min(Math.max(askedMs ?? growing, leftMs, FIRST_MS), MAX_MS);
     this.#entries.delete(key);
     this.#entries.set(key, { step, until: now + ms });
-    if (this.#entries.size > MOST_KEYS) this.#forgetOldest();
+    if (this.#entries.size > MAX_KEYS) this.#forgetOldest();
     return ms;
   }
 
@@ -48,7 +48,7 @@ export class BackOffs {
   /** Moments that ended long ago say nothing about the next one. The order of the map is about the order in which they end. */
   #forgetSpent(now: number): void {
     for (const [key, { until }] of this.#entries) {
-      if (Math.abs(now - until) <= LONGEST_MS) return;
+      if (Math.abs(now - until) <= MAX_MS) return;
       this.#entries.delete(key);
     }
   }

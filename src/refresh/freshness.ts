@@ -18,14 +18,14 @@ const FULL_WINDOW_LIFETIME_MS = 20 * 60 * 1000;
 const REST = 0.1;
 
 /** Most of a token's life that `leeway` may take: a request that waited for a refresh can use what it gave. */
-const MOST_LEEWAY = 0.5;
+const MAX_LEEWAY = 0.5;
 
 /** How fresh a grant's access token is. @param now Epoch milliseconds. */
 export function freshness(grant: Grant, now: number, { leewayMs, aheadMs }: RefreshWindow): Freshness {
   const { lifetimeMs, expiresAt, refreshes } = grant;
   const share = Math.min(1, lifetimeMs / FULL_WINDOW_LIFETIME_MS);
   const left = expiresAt - now;
-  if (left <= Math.min(leewayMs * share, lifetimeMs * MOST_LEEWAY)) return 'expired';
+  if (left <= Math.min(leewayMs * share, lifetimeMs * MAX_LEEWAY)) return 'expired';
   const isResting = refreshes > 0 && left > lifetimeMs * (1 - REST);
   return left <= aheadMs * share && !isResting ? 'due' : 'fresh';
 }

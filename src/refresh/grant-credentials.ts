@@ -1,11 +1,11 @@
 import type { Credential, CredentialSource } from '../api/credential.js';
-import { NotAuthorizedError, type OAuthAppError, reissued } from '../errors.js';
-import type { GrantKeeper } from './grant-manager.js';
+import { cloneError, NotAuthorizedError, type OAuthAppError } from '../errors.js';
+import type { GrantManager } from './grant-manager.js';
 
 /** For how long a failure that a request has met at its start is not tried again by its calls, in milliseconds. */
 const SAME_MOMENT_MS = 1_000;
 
-/** What {@link GrantSource.prepare} has met. */
+/** What {@link GrantCredentials.prepare} has met. */
 interface Failure {
   readonly error: unknown;
   /** On the clock of `performance`, which nobody sets. */
@@ -13,16 +13,16 @@ interface Failure {
 }
 
 /** The credentials of one kept grant, for one API client. */
-export class GrantSource implements CredentialSource {
+export class GrantCredentials implements CredentialSource {
   readonly grantId: string;
-  readonly #keeper: GrantKeeper;
+  readonly #manager: GrantManager;
   #authorized = true;
   #isEnded = false;
   #last: Credential | undefined;
   #failure: Failure | undefined;
 
-  constructor(keeper: GrantKeeper, grantId: string) {
-    this.#keeper = keeper;
+  constructor(manager: GrantManager, grantId: string) {
+    this.#manager = manager;
     this.grantId = grantId;
   }
 
@@ -34,9 +34,9 @@ export class GrantSource implements CredentialSource {
     return this.#last?.organizationDomain;
   }
 
-  /** Whether a client of a grant with this keeper may go on with it. */
-  isAliveIn(keeper: GrantKeeper): boolean {
-    return this.#keeper === keeper && !this.#isEnded;
+  /** Whether a client of a grant with this manager may go on with it. */
+  isAliveIn(manager: GrantManager): boolean {
+    return this.#manager === manager && !this.#isEnded;
   }
 
   /** Tells that the user has logged out: the grant is being deleted. */
@@ -49,7 +49,7 @@ export class GrantSource implements CredentialSource {
   /** Gets the first credential. Never rejects: calls do. @returns `undefined` if it was at hand. */
   prepare(): Promise<void> | undefined {
     try {
-      const credential = this.#keeper.current(this.grantId);
+      const credential = this.#manager.current(this.grantId);
       if (!(credential instanceof Promise)) {
         this.#given(credential);
         return undefined;
@@ -65,18 +65,19 @@ export class GrantSource implements CredentialSource {
   }
 
   credential(): Credential | Promise<Credential> {
-    if (this.#failure !== undefined && this.#isNow(this.#failure)) return Promise.reject(reissued(this.#failure.error));
-    const credential = this.#keeper.current(this.grantId);
+    if (this.#failure !== undefined && this.#isNow(this.#failure))
+      return Promise.reject(cloneError(this.#failure.error));
+    const credential = this.#manager.current(this.grantId);
     return credential instanceof Promise ? this.#settle(credential) : this.#given(credential);
   }
 
   async renew(refused: Credential): Promise<Credential> {
-    const credential = await this.#settle(this.#keeper.renew(this.grantId, refused.accessToken));
+    const credential = await this.#settle(this.#manager.renew(this.grantId, refused.accessToken));
     return credential.accessToken === refused.accessToken ? refused : credential;
   }
 
-  settled(_credential: Credential, accepted: boolean): void {
-    this.#keeper.settled(this.grantId, accepted);
+  reportOutcome(_credential: Credential, accepted: boolean): void {
+    this.#manager.reportOutcome(this.grantId, accepted);
   }
 
   async #settle(pending: Promise<Credential>): Promise<Credential> {
@@ -84,7 +85,7 @@ export class GrantSource implements CredentialSource {
       return this.#given(await pending);
     } catch (error) {
       this.#failed(error);
-      throw reissued(error);
+      throw cloneError(error);
     }
   }
 
@@ -129,7 +130,7 @@ export class NoGrantSource implements CredentialSource {
     return Promise.resolve(refused);
   }
 
-  settled(): void {}
+  reportOutcome(): void {}
 }
 
 /** The source of a client that cannot work, for a reason that each call tells. Not known to be unauthorized. */
@@ -144,14 +145,14 @@ export class FailedSource implements CredentialSource {
   }
 
   credential(): Promise<Credential> {
-    return Promise.reject(reissued(this.#error));
+    return Promise.reject(cloneError(this.#error));
   }
 
   renew(): Promise<Credential> {
     return this.credential();
   }
 
-  settled(): void {}
+  reportOutcome(): void {}
 }
 
 /** The source of a login that is not finished: tokens that are kept nowhere yet and cannot be refreshed. */
@@ -176,5 +177,5 @@ export class FixedSource implements CredentialSource {
     return Promise.resolve(refused);
   }
 
-  settled(): void {}
+  reportOutcome(): void {}
 }

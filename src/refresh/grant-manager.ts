@@ -1,22 +1,22 @@
 import type { GrantLostEvent } from '../events.js';
 import { type Grant, newGrant } from '../grants/grant.js';
 import { type CacheLimits, GrantCache } from '../grants/grant-cache.js';
-import type { GrantRecords } from '../grants/grant-codec.js';
+import type { GrantCodec } from '../grants/grant-codec.js';
 import { storeId } from '../grants/grant-id.js';
 import { GrantRepository } from '../grants/grant-repository.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { TokenStore } from '../stores/token-store.js';
-import { AheadRefreshes } from './background-refreshes.js';
-import { BackOffs } from './backoff.js';
+import { BackgroundRefreshes } from './background-refreshes.js';
+import { Backoffs } from './backoff.js';
 import { freshness, type RefreshWindow } from './freshness.js';
 import { GrantRefresher, type GrantRefresherOptions, gone } from './refresher.js';
 
-/** What a keeper works with. */
-export interface GrantKeeperOptions extends Pick<GrantRefresherOptions, 'endpoint' | 'clock' | 'onRefresh'> {
+/** What a manager works with. */
+export interface GrantManagerOptions extends Pick<GrantRefresherOptions, 'endpoint' | 'clock' | 'onRefresh'> {
   /** Passport's name for the strategy: keeps ids of several strategies apart. */
   readonly strategyName: string;
   readonly store: TokenStore;
-  readonly records: GrantRecords;
+  readonly codec: GrantCodec;
   readonly cache: CacheLimits | undefined;
   readonly window: RefreshWindow;
   readonly onLost: (id: string, reason: GrantLostEvent['reason']) => void;
@@ -27,22 +27,22 @@ export interface GrantKeeperOptions extends Pick<GrantRefresherOptions, 'endpoin
  *
  * Errors are shared by callers that ask at once: whoever hands them on copies them.
  */
-export class GrantKeeper {
-  readonly #options: GrantKeeperOptions;
+export class GrantManager {
+  readonly #options: GrantManagerOptions;
   readonly #repository: GrantRepository;
   readonly #refresher: GrantRefresher;
   /** Grants whose new token the API refused as well. */
-  readonly #coolDowns = new BackOffs();
-  readonly #ahead: AheadRefreshes;
+  readonly #coolDowns = new Backoffs();
+  readonly #ahead: BackgroundRefreshes;
   #closing: Promise<void> | undefined;
 
-  constructor(options: GrantKeeperOptions) {
-    const { store, records, clock, endpoint, cache } = options;
+  constructor(options: GrantManagerOptions) {
+    const { store, codec, clock, endpoint, cache } = options;
     this.#options = options;
-    this.#ahead = new AheadRefreshes(clock);
+    this.#ahead = new BackgroundRefreshes(clock);
     this.#repository = new GrantRepository({
       store,
-      records,
+      codec,
       clock,
       cache: cache && new GrantCache(cache),
       onUnreadable: (id) => options.onLost(this.#grantId(id), 'unreadable'),
@@ -93,7 +93,7 @@ export class GrantKeeper {
   }
 
   /** Tells whether the API took a token that {@link renew} gave. One that it refused at once starts a cool-down. */
-  settled(grantId: string, accepted: boolean): void {
+  reportOutcome(grantId: string, accepted: boolean): void {
     const id = this.#storeId(grantId);
     if (accepted) this.#coolDowns.clear(id);
     else if (this.#coolDowns.remainingMs(id, this.#options.clock()) === 0)

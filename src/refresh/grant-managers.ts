@@ -2,30 +2,30 @@ import type { IncomingMessage } from 'node:http';
 import { noTokenStore } from '../no-token-store.js';
 import { type SessionStoreLike, sessionTokenStore } from '../stores/session-token-store.js';
 import type { TokenStore } from '../stores/token-store.js';
-import type { GrantKeeper } from './grant-manager.js';
+import type { GrantManager } from './grant-manager.js';
 
-/** The keepers of a strategy: one over the option `tokenStore`, or else one over each session store that requests bring. */
-export class Keepers {
+/** The managers of a strategy: one over the option `tokenStore`, or else one over each session store that requests bring. */
+export class GrantManagers {
   readonly #tokenStore: TokenStore | undefined;
-  readonly #newKeeper: (store: TokenStore) => GrantKeeper;
-  readonly #byStore = new Map<object, GrantKeeper>();
+  readonly #newManager: (store: TokenStore) => GrantManager;
+  readonly #byStore = new Map<object, GrantManager>();
 
-  constructor(tokenStore: TokenStore | undefined, newKeeper: (store: TokenStore) => GrantKeeper) {
+  constructor(tokenStore: TokenStore | undefined, newManager: (store: TokenStore) => GrantManager) {
     this.#tokenStore = tokenStore;
-    this.#newKeeper = newKeeper;
+    this.#newManager = newManager;
   }
 
-  /** The keeper outside of a request. @throws ConfigurationError where no store is known yet, or several session stores are */
-  only(): GrantKeeper {
+  /** The manager outside of a request. @throws ConfigurationError where no store is known yet, or several session stores are */
+  only(): GrantManager {
     if (this.#tokenStore) return this.#over(this.#tokenStore, asItIs);
     // With several nobody could tell which one has the grant.
-    const [keeper, ...others] = this.#byStore.values();
-    if (keeper && others.length === 0) return keeper;
+    const [manager, ...others] = this.#byStore.values();
+    if (manager && others.length === 0) return manager;
     throw noTokenStore();
   }
 
-  /** The keeper for a request; `undefined` where neither the option nor the session leads to a store. */
-  for(req: IncomingMessage): GrantKeeper | undefined {
+  /** The manager for a request; `undefined` where neither the option nor the session leads to a store. */
+  for(req: IncomingMessage): GrantManager | undefined {
     if (this.#tokenStore) return this.#over(this.#tokenStore, asItIs);
     const store: unknown = 'sessionStore' in req ? req.sessionStore : undefined;
     if (typeof store !== 'object' || store === null) return undefined;
@@ -34,15 +34,15 @@ export class Keepers {
 
   /** Lets running refreshes and saves finish. */
   async close(): Promise<void> {
-    await Promise.all([...this.#byStore.values()].map((keeper) => keeper.close()));
+    await Promise.all([...this.#byStore.values()].map((manager) => manager.close()));
   }
 
-  #over<S extends object>(store: S, open: (store: S) => TokenStore): GrantKeeper {
+  #over<S extends object>(store: S, open: (store: S) => TokenStore): GrantManager {
     const known = this.#byStore.get(store);
     if (known) return known;
-    const keeper = this.#newKeeper(open(store));
-    this.#byStore.set(store, keeper);
-    return keeper;
+    const manager = this.#newManager(open(store));
+    this.#byStore.set(store, manager);
+    return manager;
   }
 }
 

@@ -1,5 +1,5 @@
 import { ServiceUnavailableError } from '../errors.js';
-import { BackOffs } from './backoff.js';
+import { Backoffs } from './backoff.js';
 
 /** When the refreshes of so many grants have failed, and none has been answered, the service itself counts as down. */
 const SERVICE_DOWN_AFTER = 5;
@@ -14,7 +14,7 @@ const SERVICE = 'the service';
  * for a pause, all are: nobody waits for a time-out that somebody else has just waited for.
  */
 export class Outages {
-  readonly #backOffs = new BackOffs();
+  readonly #backOffs = new Backoffs();
   /** Grants that failed since the service answered last; not more than count. */
   readonly #failed = new Set<string>();
 

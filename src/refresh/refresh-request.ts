@@ -2,7 +2,7 @@ import { ServiceUnavailableError, TokenError } from '../errors.js';
 import type { RefreshEvent } from '../events.js';
 import type { Grant } from '../grants/grant.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
-import { successorIn, type TokenSet } from '../oauth/token-response.js';
+import { rotatedRefreshToken, type TokenSet } from '../oauth/token-response.js';
 import type { Outages } from './outages.js';
 
 /** What asked for a refresh. */
@@ -40,12 +40,12 @@ export class RefreshRequests {
 
   /** The answer; `undefined` if the service refused the refresh token, or there is none. @throws whatever keeps the grant and gives no pair */
   async send(flight: Flight, grant: Grant): Promise<TokenSet | undefined> {
-    const { refreshToken, formerRefreshToken } = grant;
+    const { refreshToken, previousRefreshToken } = grant;
     const tokens = refreshToken && (await this.#show(flight, grant, refreshToken));
-    if (tokens || formerRefreshToken === undefined) return tokens || undefined;
-    const again = await this.#show(flight, grant, formerRefreshToken);
+    if (tokens || previousRefreshToken === undefined) return tokens || undefined;
+    const again = await this.#show(flight, grant, previousRefreshToken);
     // Where the answer brings none, the one that has just worked stays.
-    return again && { ...again, refreshToken: again.refreshToken ?? formerRefreshToken };
+    return again && { ...again, refreshToken: again.refreshToken ?? previousRefreshToken };
   }
 
   async #show(flight: Flight, grant: Grant, refreshToken: string): Promise<TokenSet | undefined> {
@@ -62,7 +62,7 @@ export class RefreshRequests {
       }
       outages.answered(id);
       if (error instanceof TokenError && error.error === 'invalid_grant') return undefined;
-      const successor = successorIn(error);
+      const successor = rotatedRefreshToken(error);
       if (successor !== undefined && successor !== refreshToken)
         await this.#options.onSuccessor(flight, grant, refreshToken, successor);
       throw error;

@@ -168,7 +168,7 @@ export class GrantRefresher {
    * shown. That one stays beside it, should the answer not have been the service's own.
    */
   async #keepSuccessor(flight: Flight, grant: Grant, shown: string, successor: string): Promise<void> {
-    const next = { ...grant, refreshToken: successor, formerRefreshToken: shown, version: newVersion() };
+    const next = { ...grant, refreshToken: successor, previousRefreshToken: shown, version: newVersion() };
     await this.#save(flight, grant, next).catch(() => undefined);
   }
 

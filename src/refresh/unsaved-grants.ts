@@ -16,12 +16,12 @@ interface Unsaved {
 type OnSettled = (id: string, saved: boolean, trigger: RefreshEvent['trigger']) => void;
 
 const FIRST_RETRY_MS = 100;
-const LONGEST_RETRY_MS = 5_000;
+const MAX_RETRY_MS = 5_000;
 /** How long `saveAll` goes on, and the pause between its tries. */
 const SAVE_ALL_MS = 4_000;
 const SAVE_ALL_PAUSE_MS = 200;
 /** Past versions that are remembered, should a grant be refreshed again and again while the store is down. */
-const MOST_VERSIONS = 8;
+const MAX_VERSIONS = 8;
 
 /**
  * Rotated grants that the store could not take: used from memory, and saved when the store is back.
@@ -51,7 +51,7 @@ export class UnsavedGrants {
 
   /** The versions that a save of the grant after `grant` may replace. */
   versionsBefore(id: string, grant: Grant): readonly number[] {
-    return [...(this.#entries.get(id)?.versions ?? []), grant.version].slice(-MOST_VERSIONS);
+    return [...(this.#entries.get(id)?.versions ?? []), grant.version].slice(-MAX_VERSIONS);
   }
 
   /** Keeps the grant, and tries again and again to save it. */
@@ -88,7 +88,7 @@ export class UnsavedGrants {
   }
 
   #schedule(id: string, entry: Unsaved): void {
-    const delay = Math.min(FIRST_RETRY_MS * 2 ** entry.tries, LONGEST_RETRY_MS);
+    const delay = Math.min(FIRST_RETRY_MS * 2 ** entry.tries, MAX_RETRY_MS);
     entry.tries += 1;
     clearTimeout(entry.timer);
     entry.timer = setTimeout(() => void this.#save(id, entry), delay);

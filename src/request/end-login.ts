@@ -1,14 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import type { Settings } from '../options.js';
-import type { Keepers } from '../refresh/grant-managers.js';
+import type { GrantManagers } from '../refresh/grant-managers.js';
 import type { RequestGrants } from './grant-reference.js';
 import type { RequestClients } from './request-clients.js';
-import { completeSession, sessionOf, sessionStoreFailed } from './session.js';
+import { polyfillSessionMethods, sessionOf, sessionStoreFailed } from './session.js';
 
 /** What a logout works with, of all that belongs to a strategy. */
 export interface LogoutContext {
   readonly settings: Settings;
-  readonly keepers: Keepers;
+  readonly managers: GrantManagers;
   readonly grants: RequestGrants;
   readonly clients: RequestClients;
 }
@@ -24,14 +24,17 @@ export async function endLogin(context: LogoutContext, req: IncomingMessage): Pr
   if (failure) throw failure.error;
 }
 
-async function removeGrant({ settings, keepers, grants, clients }: LogoutContext, req: IncomingMessage): Promise<void> {
+async function removeGrant(
+  { settings, managers, grants, clients }: LogoutContext,
+  req: IncomingMessage,
+): Promise<void> {
   const current = grants.idOf(req);
   const session = sessionOf(req);
   if (session) delete session[settings.name];
   // The logout of another strategy may have emptied the session already: the client still knows the grant.
   const attached = clients.end(req);
   const grantId = current ?? attached;
-  if (grantId !== undefined) await keepers.for(req)?.remove(grantId);
+  if (grantId !== undefined) await managers.for(req)?.remove(grantId);
 }
 
 function endPassportLogin(req: IncomingMessage): Promise<void> {
@@ -44,7 +47,7 @@ function endPassportLogin(req: IncomingMessage): Promise<void> {
       delete session.passport;
       return resolve();
     }
-    completeSession(session, false);
+    polyfillSessionMethods(session, false);
     logOut.call(req, (error: unknown) => (error ? reject(sessionStoreFailed(error)) : resolve()));
   });
 }

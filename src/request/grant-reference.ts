@@ -2,24 +2,24 @@ import type { IncomingMessage } from 'node:http';
 import { ConfigurationError, TokenStoreError } from '../errors.js';
 import { checkedGrantId, isRandomGrantId, randomGrantId } from '../grants/grant-id.js';
 import type { Settings } from '../options.js';
-import type { GrantKeeper } from '../refresh/grant-manager.js';
-import type { Keepers } from '../refresh/grant-managers.js';
+import type { GrantManager } from '../refresh/grant-manager.js';
+import type { GrantManagers } from '../refresh/grant-managers.js';
 import { userOf } from './incoming-request.js';
 import { sessionOf } from './session.js';
 
 /** Which grant a request has: the one that its session refers to, or the one that the option `grantId` says. */
 export class RequestGrants {
   readonly #settings: Settings;
-  readonly #keepers: Keepers;
+  readonly #managers: GrantManagers;
   #sessionSeen = false;
 
-  constructor(settings: Settings, keepers: Keepers) {
+  constructor(settings: Settings, managers: GrantManagers) {
     this.#settings = settings;
-    this.#keepers = keepers;
+    this.#managers = managers;
   }
 
   /** Whether the session is where the grant's id is kept. */
-  get areReferredTo(): boolean {
+  get idIsInSession(): boolean {
     return this.#settings.grantId === undefined;
   }
 
@@ -45,13 +45,13 @@ export class RequestGrants {
    * Makes sure that a login can be brought to its end before it is begun, and before its code is used up.
    *
    * @param needsSession Whether a session has to be there, also where the grant's id is not kept in it.
-   * @returns the keeper for the new grant
+   * @returns the manager for the new grant
    * @throws ConfigurationError if there is no session or no store; TokenStoreError if there was a session until now
    */
-  checkLoginIsPossible(req: IncomingMessage, needsSession: boolean): GrantKeeper {
-    if (!sessionOf(req) && (this.areReferredTo || needsSession)) throw this.#noSession();
-    const keeper = this.#keepers.for(req);
-    if (keeper) return keeper;
+  checkLoginIsPossible(req: IncomingMessage, needsSession: boolean): GrantManager {
+    if (!sessionOf(req) && (this.idIsInSession || needsSession)) throw this.#noSession();
+    const manager = this.#managers.for(req);
+    if (manager) return manager;
     throw new ConfigurationError(
       'tokenStore: the session has no store to keep grants in (cookie-session, for example). Set tokenStore, to redisTokenStore(…) or postgresTokenStore(…), say.',
       { option: 'tokenStore', code: 'ERR_NO_TOKEN_STORE' },

@@ -3,14 +3,14 @@ import { ApiClient, sourceOf } from '../api/api-client.js';
 import type { CredentialSource } from '../api/credential.js';
 import { ConfigurationError, OAuthAppError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import { FailedSource, GrantSource, NoGrantSource } from '../refresh/grant-credentials.js';
-import type { GrantKeeper } from '../refresh/grant-manager.js';
-import type { Keepers } from '../refresh/grant-managers.js';
+import { FailedSource, GrantCredentials, NoGrantSource } from '../refresh/grant-credentials.js';
+import type { GrantManager } from '../refresh/grant-manager.js';
+import type { GrantManagers } from '../refresh/grant-managers.js';
 import type { RequestGrants } from './grant-reference.js';
 
 /** What clients are made with. */
 export interface RequestClientsOptions {
-  readonly keepers: Keepers;
+  readonly managers: GrantManagers;
   readonly grants: RequestGrants;
   readonly clientOf: (source: CredentialSource) => ApiClient;
 }
@@ -39,12 +39,12 @@ export class RequestClients {
     const source = this.#findSource(req);
     this.#put(req, property, source);
     // `prepare` never rejects: what goes wrong is told by the client's calls.
-    return source instanceof GrantSource ? source.prepare() : undefined;
+    return source instanceof GrantCredentials ? source.prepare() : undefined;
   }
 
   /** Has the request's clients be ones for a grant that has just come to be: for the handlers after a login. Never rejects. */
-  async switchTo(req: IncomingMessage, keeper: GrantKeeper, grantId: string): Promise<GrantSource> {
-    const source = this.#sourceFor(req, keeper, grantId);
+  async switchTo(req: IncomingMessage, manager: GrantManager, grantId: string): Promise<GrantCredentials> {
+    const source = this.#sourceFor(req, manager, grantId);
     await source.prepare();
     for (const property of this.#properties) {
       if (Reflect.get(req, property) instanceof ApiClient) this.#put(req, property, source);
@@ -54,8 +54,8 @@ export class RequestClients {
 
   /** Tells the request's clients that the user has logged out. @returns the id of the grant that they had */
   end(req: IncomingMessage): string | undefined {
-    const keeper = this.#options.keepers.for(req);
-    const source = keeper && this.#attachedSource(req, keeper);
+    const manager = this.#options.managers.for(req);
+    const source = manager && this.#attachedSource(req, manager);
     source?.end();
     return source?.grantId;
   }
@@ -76,29 +76,29 @@ export class RequestClients {
   }
 
   #findSource(req: IncomingMessage): CredentialSource {
-    const { grants, keepers } = this.#options;
+    const { grants, managers } = this.#options;
     try {
       const grantId = grants.idOf(req);
       if (grantId === undefined) return noGrant;
-      const keeper = keepers.for(req);
-      return keeper ? this.#sourceFor(req, keeper, grantId) : new FailedSource(noStore());
+      const manager = managers.for(req);
+      return manager ? this.#sourceFor(req, manager, grantId) : new FailedSource(noStore());
     } catch (error) {
       return new FailedSource(error instanceof OAuthAppError ? error : grantIdThrew(error));
     }
   }
 
   /** One for all clients of a request: what one of them learns, such as a logout, the others know. */
-  #sourceFor(req: IncomingMessage, keeper: GrantKeeper, grantId: string): GrantSource {
-    const known = this.#attachedSource(req, keeper);
-    return known?.grantId === grantId ? known : new GrantSource(keeper, grantId);
+  #sourceFor(req: IncomingMessage, manager: GrantManager, grantId: string): GrantCredentials {
+    const known = this.#attachedSource(req, manager);
+    return known?.grantId === grantId ? known : new GrantCredentials(manager, grantId);
   }
 
   /** Of this strategy: another one may have put its own client in the same place. */
-  #attachedSource(req: IncomingMessage, keeper: GrantKeeper): GrantSource | undefined {
+  #attachedSource(req: IncomingMessage, manager: GrantManager): GrantCredentials | undefined {
     for (const property of this.#properties) {
       const client = (req as WithClients)[property];
       const source = client instanceof ApiClient ? sourceOf(client) : undefined;
-      if (source instanceof GrantSource && source.isAliveIn(keeper)) return source;
+      if (source instanceof GrantCredentials && source.isAliveIn(manager)) return source;
     }
     return undefined;
   }

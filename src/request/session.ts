@@ -33,7 +33,7 @@ export function saveSession(session: SessionLike): Promise<void> {
  *
  * @param keepsInfo Passport's `keepSessionInfo`: the content stays.
  */
-export function completeSession(session: SessionLike | undefined, keepsInfo: boolean): void {
+export function polyfillSessionMethods(session: SessionLike | undefined, keepsInfo: boolean): void {
   if (session === undefined || typeof session.regenerate === 'function') return;
   const regenerate = (done: Done): void => {
     if (!keepsInfo) emptySession(session);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { TokenStoreError } from '../errors.js';
 import { secondsOption } from './store-options.js';
-import { within } from './time-limit.js';
+import { withTimeout } from './time-limit.js';
 
 /** A lease that a shared store gives to one owner at a time, and that ends by itself. */
 export interface Lease {
@@ -90,7 +90,7 @@ async function inTurn(
   line.tail = turn.then(() => left);
   line.length += 1;
   try {
-    await within(turn, patienceMs, () => lateFor('others of this process wait for it too'));
+    await withTimeout(turn, patienceMs, () => lateFor('others of this process wait for it too'));
     await attempt(line, deadline);
   } finally {
     leave();
@@ -135,7 +135,7 @@ async function takeOnce({ lease, leaseMs, id, owner }: Attempt): Promise<boolean
 
 /** Never rejects: a lease that is not given back ends by itself, and the work's result must not suffer. */
 async function giveBack(lease: Lease, id: string, owner: string): Promise<void> {
-  await within(lease.release(id, owner), RELEASE_MS, () => lateFor('it is not given back')).catch(() => undefined);
+  await withTimeout(lease.release(id, owner), RELEASE_MS, () => lateFor('it is not given back')).catch(() => undefined);
 }
 
 function pause(line: Line, ms: number): Promise<void> {

@@ -1,7 +1,7 @@
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { createTableSql, type TableName } from './postgres-table.js';
-import { within } from './time-limit.js';
+import { withTimeout } from './time-limit.js';
 
 /** What is used of a pool of pg: single queries. A client of pg, or of a proxy that pools transactions, does too. */
 export interface PostgresPoolLike {
@@ -35,7 +35,7 @@ export function queries(pool: PostgresPoolLike, name: TableName): Run {
     const late = (): TokenStoreError =>
       new TokenStoreError(`PostgreSQL did not ${verb} a grant within ${QUERY_MS} ms.`);
     try {
-      return await within(attempts(pool, name, text, values), QUERY_MS, late);
+      return await withTimeout(attempts(pool, name, text, values), QUERY_MS, late);
     } catch (error) {
       if (error instanceof TokenStoreError) throw error;
       throw new TokenStoreError(`PostgreSQL could not ${verb} a grant.`, { cause: safeCause(error) });

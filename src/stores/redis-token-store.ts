@@ -3,7 +3,7 @@ import { safeCause } from '../redaction.js';
 import { leaseLock, leaseOption } from './lease-lock.js';
 import { prefixOption, refuseUnknownOptions, requireMethods, ttlOption } from './store-options.js';
 import { parseGrant, serializeGrant } from './stored-grant.js';
-import { within } from './time-limit.js';
+import { withTimeout } from './time-limit.js';
 import type { TokenStore } from './token-store.js';
 
 /** What is used of a client of node-redis, version 4 and later, single or cluster. */
@@ -107,7 +107,7 @@ async function command(
   if (client.isReady === false) throw new TokenStoreError(`Redis is not connected: could not ${verb} a grant.`);
   const late = (): TokenStoreError => new TokenStoreError(`Redis did not ${verb} a grant within ${COMMAND_MS} ms.`);
   try {
-    return asText(await within(client.eval(script, args), COMMAND_MS, late));
+    return asText(await withTimeout(client.eval(script, args), COMMAND_MS, late));
   } catch (error) {
     if (error instanceof TokenStoreError) throw error;
     throw new TokenStoreError(`Redis could not ${verb} a grant.`, { cause: safeCause(error) });

@@ -5,7 +5,12 @@
  *
  * @param lateNow Holds, while the promise is under way, a function that makes it late at once.
  */
-export function within<T>(promise: Promise<T>, ms: number, late: () => Error, lateNow?: Set<() => void>): Promise<T> {
+export function withTimeout<T>(
+  promise: Promise<T>,
+  ms: number,
+  late: () => Error,
+  lateNow?: Set<() => void>,
+): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const giveUp = () => {
       end();

@@ -48,7 +48,7 @@ export class MemorySource implements CredentialSource {
     return this.#refresh;
   }
 
-  settled(_credential: Credential, accepted: boolean): void {
+  reportOutcome(_credential: Credential, accepted: boolean): void {
     this.settledWith.push(accepted);
   }
 

@@ -53,8 +53,8 @@ it('THREATS 28: a token of whatever form is read without an error, into claims o
   await holds(
     'access tokens and their claims',
     0.1,
-    fc.property(fc.oneof(token, signed), (text) => {
-      const claims = readClaims(text);
+    fc.asyncProperty(fc.oneof(token, signed), async (text) => {
+      const claims = await readClaims(text);
       const subject = subjectOf(claims);
       if (subject !== undefined && subject === '') throw new Error('an empty subject');
       domainOf(() => organizationDomainOf(claims, readDomain));

@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { GrantRecords } from '../../src/grants/grant-codec.js';
+import { GrantCodec } from '../../src/grants/grant-codec.js';
 import { TokenResponseError } from '../../src/index.js';
 import { Secret } from '../../src/secret.js';
 import { grantOf } from '../refresh/fixture.js';
 import { holds } from './fuzz.js';
 import { arePrototypesUntouched, asOwnProperties, base64url, hostileJson, hostileText } from './hostile.js';
 
-const plain = new GrantRecords([]);
-const sealed = new GrantRecords([new Secret('canary of the encryption key')]);
+const plain = new GrantCodec([]);
+const sealed = new GrantCodec([new Secret('canary of the encryption key')]);
 const names = ['accessToken', 'refreshToken', 'expiresAt', 'lifetimeMs', 'organizationDomain', 'subject', 'refreshes'];
 const known: Readonly<Record<string, unknown>> = { ...grantOf('known', { organizationDomain: 'acme', subject: '1' }) };
 
@@ -23,7 +23,7 @@ const record = fc.oneof(
   { arbitrary: fc.anything(), weight: 1 },
 );
 
-async function readSoundly(records: GrantRecords, value: unknown): Promise<void> {
+async function readSoundly(records: GrantCodec, value: unknown): Promise<void> {
   try {
     const grant = await records.read('id', value);
     if (grant === undefined) return;

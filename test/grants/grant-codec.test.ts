@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { GrantRecords } from '../../src/grants/grant-codec.js';
+import { GrantCodec } from '../../src/grants/grant-codec.js';
 import { Secret } from '../../src/secret.js';
 import { grantOf } from '../refresh/fixture.js';
 
@@ -15,7 +15,7 @@ describe.each([
   ['without keys', []],
   ['with keys', [key('one')]],
 ])('a record %s', (_how, keys) => {
-  const records = new GrantRecords(keys);
+  const records = new GrantCodec(keys);
 
   it('gives back the grant that was written', async () => {
     for (const one of [grant, grantOf('b', { refreshToken: undefined })]) {
@@ -47,17 +47,17 @@ describe.each([
 });
 
 it('opens with any of the keys, and under its own id alone', async () => {
-  const record = await new GrantRecords([key('old')]).write('id', grant);
-  const both = new GrantRecords([key('new'), key('old')]);
+  const record = await new GrantCodec([key('old')]).write('id', grant);
+  const both = new GrantCodec([key('new'), key('old')]);
   expect(await both.read('id', record)).toEqual(grant);
   expect(await both.read('another', record)).toBeUndefined();
-  expect(await new GrantRecords([key('new')]).read('id', record)).toBeUndefined();
-  expect(await new GrantRecords([key('old')]).read('id', await both.write('id', grant))).toBeUndefined();
+  expect(await new GrantCodec([key('new')]).read('id', record)).toBeUndefined();
+  expect(await new GrantCodec([key('old')]).read('id', await both.write('id', grant))).toBeUndefined();
 });
 
 it('THREATS 53: is none where a plain one stands in the place of a sealed one, or a sealed one in the place of a plain one', async () => {
-  const sealed = new GrantRecords([key('one')]);
-  const open = new GrantRecords([]);
+  const sealed = new GrantCodec([key('one')]);
+  const open = new GrantCodec([]);
   expect(await sealed.read('id', await open.write('id', grant))).toBeUndefined();
   expect(await open.read('id', await sealed.write('id', grant))).toBeUndefined();
 });
@@ -76,7 +76,7 @@ it.each([
   { organizationDomain: 'a/b' },
 ])('THREATS 29: is none after it was edited by hand to %j', async (change) => {
   const { version: _version, ...content } = grant;
-  const records = new GrantRecords([]);
+  const records = new GrantCodec([]);
   expect(await records.read('id', plain(content))).toBeDefined();
   expect(await records.read('id', plain({ ...content, ...change }))).toBeUndefined();
 });

@@ -7,12 +7,12 @@ const part = (value: unknown) =>
 const jwt = (payload: unknown) => `${part({ alg: 'none' })}.${part(payload)}.`;
 
 describe('claims are read from', () => {
-  it('a JWT, whatever its signature is', () => {
-    expect(readClaims(`${part({ alg: 'none' })}.${part({ sub: '1', domain: 'acme' })}.`)).toEqual({
+  it('a JWT, whatever its signature is', async () => {
+    expect(await readClaims(`${part({ alg: 'none' })}.${part({ sub: '1', domain: 'acme' })}.`)).toEqual({
       sub: '1',
       domain: 'acme',
     });
-    expect(readClaims(`${part({ alg: 'HS256' })}.${part({ sub: '1' })}.nonsense`)).toEqual({ sub: '1' });
+    expect(await readClaims(`${part({ alg: 'HS256' })}.${part({ sub: '1' })}.nonsense`)).toEqual({ sub: '1' });
   });
 
   it.each([
@@ -28,8 +28,8 @@ describe('claims are read from', () => {
     ['a list', jwt([{ sub: '1' }])],
     ['a text', jwt('"sub"')],
     ['a number', jwt('7')],
-  ])('THREATS 28: nothing of %s', (_what, token) => {
-    expect(readClaims(token)).toEqual({});
+  ])('THREATS 28: nothing of %s', async (_what, token) => {
+    expect(await readClaims(token)).toEqual({});
   });
 
   it.each([
@@ -38,41 +38,40 @@ describe('claims are read from', () => {
     ['dots as long as a token may be', '.'.repeat(16_384)],
     ['deep nesting', jwt(`{"sub":"1","n":${'['.repeat(6000)}${']'.repeat(6000)}}`)],
     ['deep nesting of objects', jwt(`${'{"a":'.repeat(2500)}1${'}'.repeat(2500)}`)],
-  ])('THREATS 28: %s in under 10 ms', (_what, token) => {
-    readClaims(token);
-    const best = Math.min(
-      ...Array.from({ length: 5 }, () => {
-        const since = performance.now();
-        readClaims(token);
-        return performance.now() - since;
-      }),
-    );
+  ])('THREATS 28: %s in under 10 ms', async (_what, token) => {
+    await readClaims(token);
+    let best = Infinity;
+    for (let run = 0; run < 5; run += 1) {
+      const since = performance.now();
+      await readClaims(token);
+      best = Math.min(best, performance.now() - since);
+    }
     expect(best).toBeLessThan(10);
   });
 
-  it('THREATS 28: deep nesting counts as none, since it could not be written into a session', () => {
-    expect(readClaims(jwt(`{"sub":"1","n":${'['.repeat(6000)}${']'.repeat(6000)}}`))).toEqual({});
-    expect(readClaims(jwt({ sub: '1', n: [[[{ a: [1] }]]] }))).toEqual({ sub: '1', n: [[[{ a: [1] }]]] });
+  it('THREATS 28: deep nesting counts as none, since it could not be written into a session', async () => {
+    expect(await readClaims(jwt(`{"sub":"1","n":${'['.repeat(6000)}${']'.repeat(6000)}}`))).toEqual({});
+    expect(await readClaims(jwt({ sub: '1', n: [[[{ a: [1] }]]] }))).toEqual({ sub: '1', n: [[[{ a: [1] }]]] });
   });
 
-  it('no prototype, and into no prototype', () => {
-    const claims = readClaims(jwt('{"__proto__":{"admin":true},"sub":"1"}'));
+  it('no prototype, and into no prototype', async () => {
+    const claims = await readClaims(jwt('{"__proto__":{"admin":true},"sub":"1"}'));
     expect(claims.admin).toBeUndefined();
     expect(Reflect.get({}, 'admin')).toBeUndefined();
     expect(claims.sub).toBe('1');
     expect(Object.isFrozen(claims)).toBe(true);
   });
 
-  it('THREATS 28: any text without an error', () => {
-    fc.assert(
-      fc.property(
+  it('THREATS 28: any text without an error', async () => {
+    await fc.assert(
+      fc.asyncProperty(
         fc.oneof(
           fc.string({ unit: 'binary' }),
           fc.json().map(jwt),
           fc.array(fc.base64String()).map((parts) => parts.join('.')),
         ),
-        (token) => {
-          expect(readClaims(token)).toBeTypeOf('object');
+        async (token) => {
+          expect(await readClaims(token)).toBeTypeOf('object');
         },
       ),
     );

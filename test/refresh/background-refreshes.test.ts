@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { AheadRefreshes } from '../../src/refresh/background-refreshes.js';
+import { BackgroundRefreshes } from '../../src/refresh/background-refreshes.js';
 import { TestClock } from '../support/test-clock.js';
 
 let clock: TestClock;
-let ahead: AheadRefreshes;
+let ahead: BackgroundRefreshes;
 /** Ids in the order in which their refreshes began, and how to end each. */
 let began: string[];
 let ends: Map<string, { resolve(): void; reject(error: Error): void }>;
@@ -11,7 +11,7 @@ let ends: Map<string, { resolve(): void; reject(error: Error): void }>;
 beforeEach(() => {
   vi.useFakeTimers();
   clock = new TestClock();
-  ahead = new AheadRefreshes(clock.now);
+  ahead = new BackgroundRefreshes(clock.now);
   began = [];
   ends = new Map();
 });

@@ -1,7 +1,7 @@
 import type { RefreshEvent } from '../../src/events.js';
 import { type Grant, newVersion } from '../../src/grants/grant.js';
 import { GrantCache } from '../../src/grants/grant-cache.js';
-import { GrantRecords } from '../../src/grants/grant-codec.js';
+import { GrantCodec } from '../../src/grants/grant-codec.js';
 import { GrantRepository } from '../../src/grants/grant-repository.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
@@ -45,7 +45,7 @@ export function repositoryOver(store: TokenStore, { cache = true }: { cache?: bo
   let recoveries = 0;
   const repository = new GrantRepository({
     store,
-    records: new GrantRecords([]),
+    codec: new GrantCodec([]),
     cache: cache ? new GrantCache({ max: 100, ttlMs: 30_000 }) : undefined,
     clock: clock.now,
     onUnreadable: (id) => void unreadable.push(id),

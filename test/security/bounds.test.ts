@@ -10,7 +10,7 @@ const FLOOD = Number(process.env.FLOOD_REQUESTS ?? 1_000);
 const AT_ONCE = 32;
 
 /** Less than a hundredth of what a session for each request would take. */
-const MOST_GROWTH_BYTES = 6 * 1024 * 1024;
+const MAX_GROWTH_BYTES = 6 * 1024 * 1024;
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
@@ -65,7 +65,7 @@ it.each(FLOODS)(
     const before = await heapBytes();
     expect(await flood(FLOOD, path)).toEqual({ [status]: FLOOD });
     const growth = (await heapBytes()) - before;
-    expect(growth).toBeLessThan(MOST_GROWTH_BYTES);
+    expect(growth).toBeLessThan(MAX_GROWTH_BYTES);
     expect(world.stored()).toEqual([]);
     expect(world.service.requests).toEqual([]);
     noteFigure({

@@ -1,4 +1,4 @@
-import { within } from '../time-limit.js';
+import { withTimeout } from '../time-limit.js';
 import { BASIC_CHECKS } from './basic-checks.js';
 import { LOCK_CHECKS } from './lock-checks.js';
 import { type Check, type CreateStore, startTrial } from './trial.js';
@@ -44,8 +44,8 @@ async function runCheck(check: Check, createStore: CreateStore): Promise<void> {
   const trial = await startTrial(createStore);
   if (check.needs !== undefined && trial.store[check.needs] === undefined) return;
   try {
-    await within(check.run(trial), LIMIT_MS, () => new Error(`not done within ${LIMIT_MS} ms: ${check.name}`));
+    await withTimeout(check.run(trial), LIMIT_MS, () => new Error(`not done within ${LIMIT_MS} ms: ${check.name}`));
   } finally {
-    await within(trial.cleanUp(), LIMIT_MS, () => new Error('late')).catch(() => undefined);
+    await withTimeout(trial.cleanUp(), LIMIT_MS, () => new Error('late')).catch(() => undefined);
   }
 }

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
  * Gives a response of Connect the `redirect(url)` that Express' responses have: Passport calls it for `successRedirect`,
  * `successReturnToOrRedirect` and `failureRedirect`.
  */
-export function lendRedirect(res: ServerResponse): void {
+export function polyfillRedirect(res: ServerResponse): void {
   if (typeof Reflect.get(res, 'redirect') === 'function') return;
   const redirect = (url: string): void => {
     res.statusCode = 302;

@@ -1,0 +1,44 @@
+import { relative } from 'node:path';
+import { defineConfig } from 'rolldown';
+import { dts } from 'rolldown-plugin-dts';
+
+/** Entry points of the package, by the name of their file in dist/. */
+const input = {
+  index: 'src/index.ts',
+  providers: 'src/providers/index.ts',
+  redis: 'src/stores/redis-token-store.ts',
+  postgres: 'src/stores/postgres-token-store.ts',
+  conformance: 'src/stores/conformance/index.ts',
+  emulator: 'src/emulator/index.ts',
+  cli: 'src/emulator/cli.ts',
+};
+
+/** Packages stay imports, which Node resolves in the application's node_modules. Only src/ is bundled. */
+const external = /^[^./]/;
+
+/** Names a file of declarations after its entry point. The plugin knows its source file alone. */
+function declarationFileName({ facadeModuleId }) {
+  const source = relative(import.meta.dirname, facadeModuleId).replace(/\.d\.ts$/, '.ts');
+  return `${Object.keys(input).find((name) => input[name] === source)}.d.ts`;
+}
+
+// Each entry point is one file. What several of them use is a chunk that they share, so that `instanceof` works across
+// entry points. Source maps hold the text of src/, which is not published.
+export default defineConfig([
+  {
+    input,
+    external,
+    platform: 'node',
+    output: { dir: 'dist', cleanDir: true, sourcemap: true, chunkFileNames: 'chunks/[name].js' },
+  },
+  {
+    input,
+    external,
+    plugins: [dts({ oxc: true, emitDtsOnly: true, sourcemap: false })],
+    output: {
+      dir: 'dist',
+      entryFileNames: (chunk) => (chunk.name.endsWith('.d') ? declarationFileName(chunk) : '[name].js'),
+      chunkFileNames: 'chunks/[name].js',
+    },
+  },
+]);
