@@ -24,8 +24,8 @@ export {
 } from './errors.js';
 export type { ApiEvent, GrantLostEvent, LoginEvent, RefreshEvent } from './events.js';
 export type { HttpHeaders } from './http/message.js';
-export type { Profile } from './login/profile.js';
 export type {
+  Profile,
   Verify,
   VerifyCallback,
   VerifyWithParams,
@@ -36,7 +36,8 @@ export { type ApiClientOptions, apiClient, type Handler } from './middleware/api
 export { logout } from './middleware/logout.js';
 export { type RequireAuthorizationOptions, requireAuthorization } from './middleware/require-authorization.js';
 export type { Claims } from './oauth/claims.js';
-export type { GrantIdReader, IncomingRequest, StrategyOptions } from './options.js';
+export type { GrantIdReader, StrategyOptions } from './options.js';
+export type { IncomingRequest } from './request/incoming-request.js';
 export { memoryTokenStore } from './stores/memory-token-store.js';
 export {
   type SessionStoreLike,
