@@ -11,9 +11,22 @@ const alias = Object.entries(entryPoints).map(([name, file]) => ({
 export default defineConfig({
   resolve: { alias },
   test: {
-    include: ['test/**/*.test.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     maxWorkers: 2,
+    projects: [
+      { extends: true, test: { name: 'behaviour', include: ['test/**/*.test.ts'] } },
+      // Times and memory, measured alone: one file after the other, when all other tests have ended.
+      {
+        extends: true,
+        test: {
+          name: 'perf',
+          include: ['test/perf/*.perf.ts'],
+          maxWorkers: 1,
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
   },
 });
