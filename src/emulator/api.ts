@@ -1,6 +1,6 @@
-import { type ApiRoutes, replyOf } from './api-route.js';
+import { type ApiRoutes, replyOf } from './api-routes.js';
 import type { Bearer, Grants } from './grants.js';
-import type { Incoming } from './incoming.js';
+import type { Incoming } from './incoming-request.js';
 import { methodNotAllowed, type Reply, refusal } from './reply.js';
 import { bodyOf } from './request-log.js';
 

@@ -1,6 +1,6 @@
 import { organizationOf } from './api.js';
 import { sampleApplication } from './applications.js';
-import { optionsOf, readArguments } from './command-options.js';
+import { optionsOf, readArguments } from './command-line.js';
 import { type Emulator, startFrom } from './emulator.js';
 import { EmulatorError } from './emulator-error.js';
 import type { LogEntry } from './options.js';

@@ -1,5 +1,5 @@
 import { Api } from './api.js';
-import { ApiRoutes } from './api-route.js';
+import { ApiRoutes } from './api-routes.js';
 import { type Application, Applications, type Registration } from './applications.js';
 import { refuse } from './checks.js';
 import { Clock } from './clock.js';

@@ -1,4 +1,4 @@
-export type { ApiRequest, EmulatorRoute } from './api-route.js';
+export type { ApiRequest, EmulatorRoute } from './api-routes.js';
 export type { Application, Registration } from './applications.js';
 export type { Choice } from './approval.js';
 export type { Scopes } from './authorization-request.js';

@@ -1,5 +1,5 @@
 import type { TlsOptions } from 'node:tls';
-import { checkedRoute, type EmulatorRoute } from './api-route.js';
+import { checkedRoute, type EmulatorRoute } from './api-routes.js';
 import { type Registration, sampleApplication } from './applications.js';
 import type { Scopes } from './authorization-request.js';
 import { choice, integer, isRecord, list, record, refuse, text } from './checks.js';

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { type Incoming, mediaType, parseJson } from './incoming.js';
+import { type Incoming, mediaType, parseJson } from './incoming-request.js';
 import type { Query } from './query.js';
 
 /** A request as the service received it, whatever became of it. */

@@ -1,4 +1,4 @@
-import type { ApiRequest, EmulatorRoute } from './api-route.js';
+import type { ApiRequest, EmulatorRoute } from './api-routes.js';
 import { single } from './query.js';
 import { refusal } from './reply.js';
 

@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { TLSSocket } from 'node:tls';
 import { type Admission, type Api, organizationOf, unknownPath } from './api.js';
-import { type AuthorizeSetting, authorize } from './authorize.js';
+import { type AuthorizeSetting, authorize } from './authorization-endpoint.js';
 import { type Endpoint, type Faults, type Outcome, strike } from './faults.js';
-import { type Incoming, readIncoming } from './incoming.js';
+import { type Incoming, readIncoming } from './incoming-request.js';
 import type { LogEntry } from './options.js';
 import type { Pauses } from './pauses.js';
 import { type Reply, refusal, write } from './reply.js';
 import type { RequestLog } from './request-log.js';
-import { type TokenSetting, token } from './token.js';
+import { type TokenSetting, token } from './token-endpoint.js';
 
 /** The parts that answer requests. */
 export interface ServerSetting {

@@ -2,7 +2,7 @@ import type { Applications } from './applications.js';
 import { type AuthorizationRequest, judge, type Scopes } from './authorization-request.js';
 import type { Codes } from './codes.js';
 import { consentPage, errorPage } from './consent-page.js';
-import { type Incoming, mediaType } from './incoming.js';
+import { type Incoming, mediaType } from './incoming-request.js';
 import { type Query, readQuery, single } from './query.js';
 import { methodNotAllowed, type Reply } from './reply.js';
 import type { Users } from './users.js';

@@ -2,7 +2,7 @@ import type { Application, Applications } from './applications.js';
 import { isRecord } from './checks.js';
 import type { Codes } from './codes.js';
 import type { Grants, TokenResponse } from './grants.js';
-import { type Incoming, mediaType, parseJson } from './incoming.js';
+import { type Incoming, mediaType, parseJson } from './incoming-request.js';
 import { json, methodNotAllowed, type Reply, refusal } from './reply.js';
 
 /** What the token endpoint needs to know of the service. */
