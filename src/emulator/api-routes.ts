@@ -1,71 +1,82 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { isRecord, record, refuse, text } from './checks.js';
-import type { Query } from './query.js';
-import { json, lowerCased, type Reply, verbatim } from './reply.js';
+import { type Query, single } from './incoming-request.js';
+import { json, lowerCased, type Reply, refusal, verbatim } from './reply.js';
 import type { EmulatorUser } from './users.js';
 
-/** What a route's handler is told of the request. */
+/** A request as a route's handler receives it. */
 export interface ApiRequest {
-  /** On whose behalf the request is made. */
+  /** The user on whose behalf the request is made. */
   readonly user: EmulatorUser;
   /** The scopes that this user approved. */
   readonly scopes: readonly string[];
-  /** The organization domain that the host named; `undefined` on the plain host. */
+  /** The organization domain in the host; `undefined` on the plain host. */
   readonly organization: string | undefined;
-  /** What stood in the path for `:name`, decoded. */
+  /** The values of `:name` in the path, decoded. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly headers: IncomingHttpHeaders;
-  /** Parsed if it is JSON, else its text; `undefined` if there was none. */
+  /** Parsed if it is JSON, else its text; `undefined` if there is no body. */
   readonly body: unknown;
 }
 
-/** A resource of the API that a test adds. */
+/** A resource that a test adds to the API. */
 export interface EmulatorRoute {
-  /** In capitals. A route for GET answers HEAD too. */
+  /** In capitals. A route for GET also serves HEAD. */
   readonly method: string;
   /** Below `/api/v2`, such as `/projects/:projectId/files`. */
   readonly path: string;
   /**
-   * Returns the body of a 200, nothing for a 204, or an object of `status` and, if wanted, `headers` and `body`, and no other key;
-   * there a text is sent as HTML or plain text.
-   * What it throws is answered with 500.
+   * Returns the body of a 200, nothing for a 204, or an object of `status` and optionally `headers` and `body`, without any other key.
+   * There, text is sent as HTML or plain text. An error that it throws becomes a 500.
    */
   readonly handler: (request: ApiRequest) => unknown;
 }
 
-/** A route that fits a request, and what its path holds. */
+/** The route of a request, and the parameters in its path. */
 export interface RouteMatch {
   readonly route: EmulatorRoute;
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** The routes of the API; of several that fit, the first one answers. */
+/** The routes of the API. The first one that fits a request serves it. */
 export class ApiRoutes {
   readonly #routes: readonly (EmulatorRoute & { readonly segments: readonly string[] })[];
 
+  /** @param routes - Come before the built-in ones, which service.md names (section 4.4) without their payload. */
   constructor(routes: readonly EmulatorRoute[]) {
-    this.#routes = routes.map((route) => ({ ...route, segments: route.path.split('/') }));
+    const all: readonly EmulatorRoute[] = [
+      ...routes,
+      { method: 'GET', path: '/projects', handler: projects },
+      { method: 'GET', path: '/user', handler: user },
+    ];
+    this.#routes = all.map((route) => ({ ...route, segments: route.path.split('/') }));
   }
 
   /**
+   * Finds the route of a request.
+   *
    * @param path - Below `/api/v2`, as sent.
-   * @returns The match, or the methods that this path has: none if there is no such path.
+   * @returns The match, or the methods that this path supports: an empty list if there is no such path.
    */
   find(method: string, path: string): RouteMatch | readonly string[] {
     const segments = path.split('/');
-    const methods: string[] = [];
+    const methods = new Set<string>();
     for (const route of this.#routes) {
-      const params = paramsOf(route.segments, segments);
+      const params = matchSegments(route.segments, segments);
       if (params === undefined) continue;
       if (route.method === method || (method === 'HEAD' && route.method === 'GET')) return { route, params };
-      methods.push(route.method);
+      methods.add(route.method);
     }
-    return [...new Set(methods)];
+    return [...methods];
   }
 }
 
-/** @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the route is malformed. */
+/**
+ * Returns the value as a route.
+ *
+ * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if it is malformed.
+ */
 export function checkedRoute(value: unknown, option: string): EmulatorRoute {
   const route = record(option, value, ['method', 'path', 'handler']);
   const method = text(`${option}.method`, route.method);
@@ -79,11 +90,32 @@ export function checkedRoute(value: unknown, option: string): EmulatorRoute {
   return { method, path, handler };
 }
 
+/** Converts the result of a handler into a response. */
+export function replyOf(result: unknown): Reply {
+  if (result === undefined) return json(204, undefined);
+  if (!isFullResponse(result)) return json(200, result);
+  const headers = lowerCased(result.headers ?? {});
+  return typeof result.body === 'string'
+    ? verbatim(result.status, result.body, headers)
+    : json(result.status, result.body, headers);
+}
+
+interface FullResponse {
+  readonly status: number;
+  readonly headers?: OutgoingHttpHeaders;
+  readonly body?: unknown;
+}
+
+function isFullResponse(result: unknown): result is FullResponse {
+  if (!isRecord(result) || typeof result.status !== 'number') return false;
+  return Object.keys(result).every((key) => key === 'status' || key === 'headers' || key === 'body');
+}
+
 function isHandler(value: unknown): value is EmulatorRoute['handler'] {
   return typeof value === 'function';
 }
 
-function paramsOf(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
+function matchSegments(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
   if (pattern.length !== segments.length) return undefined;
   const params: Record<string, string> = {};
   for (const [index, expected] of pattern.entries()) {
@@ -91,12 +123,12 @@ function paramsOf(pattern: readonly string[], segments: readonly string[]): Reco
     if (!expected.startsWith(':')) {
       if (expected !== segment) return undefined;
     } else if (segment === '') return undefined;
-    else params[expected.slice(1)] = decoded(segment);
+    else params[expected.slice(1)] = decodeSegment(segment);
   }
   return params;
 }
 
-function decoded(segment: string): string {
+function decodeSegment(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
@@ -104,23 +136,21 @@ function decoded(segment: string): string {
   }
 }
 
-/** The answer that a handler's result stands for. */
-export function replyOf(result: unknown): Reply {
-  if (result === undefined) return json(204, undefined);
-  if (!isFullAnswer(result)) return json(200, result);
-  const headers = lowerCased(result.headers ?? {});
-  return typeof result.body === 'string'
-    ? verbatim(result.status, result.body, headers)
-    : json(result.status, result.body, headers);
+function projects({ user: { projects: all = [] }, query }: ApiRequest): unknown {
+  const page = (name: string, usual: number, min: number, max: number) => {
+    const given = single(query, name) ?? String(usual);
+    const number = /^\d{1,15}$/.test(given) ? Number(given) : Number.NaN;
+    return number >= min && number <= max ? number : undefined;
+  };
+  const limit = page('limit', 25, 1, 500);
+  const offset = page('offset', 0, 0, Number.MAX_SAFE_INTEGER);
+  if (limit === undefined || offset === undefined) {
+    return refusal(400, 'invalid_request', 'limit must be from 1 to 500, and offset 0 or more.');
+  }
+  const data = all.slice(offset, offset + limit).map((project) => ({ data: project }));
+  return { data, pagination: { offset, limit } };
 }
 
-interface FullAnswer {
-  readonly status: number;
-  readonly headers?: OutgoingHttpHeaders;
-  readonly body?: unknown;
-}
-
-function isFullAnswer(result: unknown): result is FullAnswer {
-  if (!isRecord(result) || typeof result.status !== 'number') return false;
-  return Object.keys(result).every((key) => key === 'status' || key === 'headers' || key === 'body');
+function user({ user: { id, name, domain } }: ApiRequest): unknown {
+  return { data: { id, fullName: name, organization: domain ?? null } };
 }
