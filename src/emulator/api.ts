@@ -3,7 +3,7 @@ import type { Bearer, Grants } from './grants.js';
 import { type IncomingRequest, parseBody } from './incoming-request.js';
 import { methodNotAllowed, type Reply, refusal } from './reply.js';
 
-/** What the API works with. */
+/** Dependencies of the API. */
 export interface ApiSetting {
   readonly grants: Grants;
   readonly routes: ApiRoutes;

@@ -6,7 +6,7 @@ import { type IncomingRequest, mediaType, parseQuery, type Query, single } from 
 import { methodNotAllowed, type Reply } from './reply.js';
 import type { Users } from './users.js';
 
-/** What the authorization endpoint works with. */
+/** Dependencies of the authorization endpoint. */
 export interface AuthorizationSetting {
   readonly applications: Applications;
   readonly users: Users;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from './clock.js';
 import type { Secrets } from './secrets.js';
 
-/** What a user approved, and for which application. */
+/** A user's approval of an application. */
 export interface Approval {
   readonly clientID: string;
   readonly redirectUri: string;

@@ -2,7 +2,7 @@ import { type Html, html, page } from './page.js';
 import type { Reply } from './reply.js';
 import type { EmulatorUser } from './users.js';
 
-/** What a user is asked to approve. */
+/** The request that the user is asked to approve. */
 export interface ConsentRequest {
   readonly application: { readonly name: string };
   readonly redirectUri: string;

@@ -17,7 +17,7 @@ export interface TokenResponse {
 /** User and scopes of a valid access token, or the reason why it is refused. */
 export type Bearer = { readonly user: EmulatorUser; readonly scopes: readonly string[] } | { readonly refusal: string };
 
-/** What `Grants` works with. */
+/** Dependencies of `Grants`. */
 export interface GrantsSetting {
   readonly secrets: Secrets;
   readonly clock: Clock;

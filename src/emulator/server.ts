@@ -23,7 +23,7 @@ export interface Admitted {
   readonly release?: () => void;
 }
 
-/** What the server works with. */
+/** Dependencies of the server. */
 export interface ServerSetting {
   /** Admits a request, or refuses it before any fault is applied. */
   readonly endpoints: Readonly<Record<Endpoint, (incoming: IncomingRequest) => Admitted | Reply>>;

@@ -5,7 +5,7 @@ import type { Grants, TokenResponse } from './grants.js';
 import { type IncomingRequest, mediaType, parseJson } from './incoming-request.js';
 import { json, methodNotAllowed, type Reply, refusal } from './reply.js';
 
-/** What the token endpoint works with. */
+/** Dependencies of the token endpoint. */
 export interface TokenSetting {
   readonly applications: Applications;
   readonly codes: Codes;
