@@ -30,6 +30,7 @@ const INGREDIENTS = [
   'README.md',
   'LICENSE',
   'CHANGELOG.md',
+  'SECURITY.md',
   'src',
   'docs',
 ];
