@@ -36,8 +36,7 @@ export { type ApiClientOptions, apiClient, type Handler } from './middleware/api
 export { logout } from './middleware/logout.js';
 export { type RequireAuthorizationOptions, requireAuthorization } from './middleware/require-authorization.js';
 export type { Claims } from './oauth/claims.js';
-export type { GrantIdReader, StrategyOptions } from './options.js';
-export type { IncomingRequest } from './request/incoming-request.js';
+export type { GrantIdReader, IncomingRequest, StrategyOptions } from './options.js';
 export { memoryTokenStore } from './stores/memory-token-store.js';
 export {
   type SessionStoreLike,

@@ -7,9 +7,11 @@ import type { CacheLimits } from './grants/grant-cache.js';
 import { enterpriseAddress, serviceAddress } from './oauth/addresses.js';
 import type { Claims, OrganizationDomainReader } from './oauth/claims.js';
 import type { RefreshWindow } from './refresh/freshness.js';
-import type { IncomingRequest } from './request/incoming-request.js';
 import { Secret } from './secret.js';
 import type { TokenStore } from './stores/token-store.js';
+
+/** A request as handlers of Express, 4 or 5, and of Connect have it. */
+export type IncomingRequest = IncomingMessage & Express.Request;
 
 /** Gives the id of a user's grant. Written as a method, so that request and user may be typed as the application's own. */
 export type GrantIdReader = { read(req: IncomingRequest, user: Express.User): string | undefined }['read'];

@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http';
 import { ConfigurationError } from '../errors.js';
 import type { Claims } from '../oauth/claims.js';
 import type { TokenSet } from '../oauth/token-response.js';
-import type { IncomingRequest } from '../request/incoming-request.js';
 
 /** The user who logged in, as described by the access token and `userProfile`. */
 export interface Profile {
@@ -36,7 +35,7 @@ export type VerifyWithParams = (
 /** `verify` with `passReqToCallback`. Declared as a method, so that the request may have the framework's own type. */
 export type VerifyWithRequest = {
   verify(
-    req: IncomingRequest,
+    req: IncomingMessage & Express.Request,
     accessToken: string,
     refreshToken: string,
     profile: Profile,
@@ -47,7 +46,7 @@ export type VerifyWithRequest = {
 /** `verify` with `passReqToCallback` and the token response. */
 export type VerifyWithRequestAndParams = {
   verify(
-    req: IncomingRequest,
+    req: IncomingMessage & Express.Request,
     accessToken: string,
     refreshToken: string,
     params: Readonly<Record<string, unknown>>,

@@ -1,9 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ConfigurationError } from '../errors.js';
 
-/** A request as handlers of Express 4, Express 5 and Connect receive it. */
-export type IncomingRequest = IncomingMessage & Express.Request;
-
 /** Properties that Passport and Express add to a request. */
 interface ExpressLike {
   readonly originalUrl?: unknown;

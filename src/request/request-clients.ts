@@ -87,7 +87,9 @@ export class RequestClients {
     } catch (error) {
       if (error instanceof OAuthAppError) return new FailedSource(error);
       const details = { option: 'grantId', cause: safeCause(error) };
-      return new FailedSource(new ConfigurationError('grantId: the function threw instead of returning an id', details));
+      return new FailedSource(
+        new ConfigurationError('grantId: the function threw instead of returning an id', details),
+      );
     }
   }
 
