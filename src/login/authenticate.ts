@@ -2,14 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { asRouted, originalPath, originalUrl, redirect, routedPathOf } from '../request/incoming-request.js';
 import { type BeginLoginContext, beginLogin, callbackUrlOf, type LoginOptions } from './begin-login.js';
 import { hasCallbackParameters } from './callback-query.js';
-import {
-  type EstablishSessionContext,
-  establishSession,
-  type GrantHandoff,
-  LoginReport,
-  type SessionOptions,
-} from './establish-session.js';
+import { type EstablishSessionContext, establishSession, type SessionOptions } from './establish-session.js';
 import { type CallbackOutcome, type FinishLoginContext, finishLogin } from './finish-login.js';
+import { type GrantHandoff, LoginReport } from './grant-handoff.js';
 
 /** What Passport lets a strategy do with a request: exactly one of them. */
 export interface PassportActions {

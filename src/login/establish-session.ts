@@ -1,9 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { OAuthAppError } from '../errors.js';
-import { type LoginEvent, publishLogin } from '../events.js';
-import { isRandomGrantId } from '../grants/grant-id.js';
-import type { GrantCredentials } from '../refresh/grant-credentials.js';
-import type { GrantManager } from '../refresh/grant-manager.js';
 import type { RequestGrants } from '../request/grant-reference.js';
 import { userOf } from '../request/incoming-request.js';
 import type { RequestClients } from '../request/request-clients.js';
@@ -18,6 +13,7 @@ import {
   sessionStoreFailed,
 } from '../request/session.js';
 import type { CallbackOutcome } from './finish-login.js';
+import { GrantHandoff, type LoginReport } from './grant-handoff.js';
 
 /** Options of `passport.authenticate` and `passport.authorize` that decide about the session. */
 export interface SessionOptions {
@@ -34,108 +30,6 @@ export interface EstablishSessionContext {
   readonly clients: RequestClients;
 }
 
-/** Reports how a login ended, once. */
-export class LoginReport {
-  readonly #strategy: string;
-  readonly #since = performance.now();
-  #isPublished = false;
-
-  constructor(strategy: string) {
-    this.#strategy = strategy;
-  }
-
-  /** Publishes the outcome on the channel `login`, unless one was published before. */
-  publish(outcome: LoginEvent['outcome'], details: Pick<LoginEvent, 'reason' | 'grantId'> = {}): void {
-    if (this.#isPublished) return;
-    this.#isPublished = true;
-    publishLogin({ strategy: this.#strategy, outcome, durationMs: performance.now() - this.#since, ...details });
-  }
-
-  /** Publishes that the login ended with an error. */
-  publishError(error: unknown): void {
-    this.publish('error', { reason: error instanceof OAuthAppError ? error.code : 'ERR_APPLICATION' });
-  }
-}
-
-/** Hands the grant of a login over to the session that will refer to it. */
-export class GrantHandoff {
-  readonly grantId: string;
-  /** True from the moment at which a session is being written: its save decides about the login. */
-  isWriting = false;
-  readonly #manager: GrantManager;
-  readonly #report: LoginReport;
-  readonly #idIsInSession: boolean;
-  /** Key of the reference under the session. */
-  readonly #key: string;
-  /** The path that the login leads to. Without one, the session's own `returnTo` counts. */
-  readonly #returnTo: string | undefined;
-  #source: GrantCredentials | undefined;
-
-  constructor(
-    { settings, grants }: EstablishSessionContext,
-    manager: GrantManager,
-    grantId: string,
-    returnTo: string | undefined,
-    report: LoginReport,
-  ) {
-    this.grantId = grantId;
-    this.#manager = manager;
-    this.#report = report;
-    this.#idIsInSession = grants.idIsInSession;
-    this.#key = settings.name;
-    this.#returnTo = returnTo;
-  }
-
-  /** Ends the clients of `source` if the login fails later on. */
-  watch(source: GrantCredentials): void {
-    this.#source = source;
-  }
-
-  /** Announces that a session will be written: `saved` or `failed` follows. @returns the reference that it had before */
-  begin(session: SessionLike | undefined): unknown {
-    this.isWriting = true;
-    return session?.[this.#key];
-  }
-
-  /** Writes the reference into a session. */
-  write(session: SessionLike): void {
-    if (this.#idIsInSession) session[this.#key] = this.grantId;
-  }
-
-  /** Returns the path that the login leads to: its own, or that of the session. */
-  targetOf(session: SessionLike | undefined): unknown {
-    return this.#returnTo ?? session?.returnTo;
-  }
-
-  /** The session refers to the grant: the login has succeeded, and the grant that the session had before can go. */
-  saved(former: unknown): void {
-    this.#report.publish('success', { grantId: this.grantId });
-    if (this.#idIsInSession && isRandomGrantId(former) && former !== this.grantId) this.#remove(former);
-  }
-
-  /** No session refers to the grant: the login has failed. */
-  failed(error: unknown): void {
-    this.#report.publishError(error);
-    this.#source?.end();
-    this.discard();
-  }
-
-  /** Puts back the reference that a session had before. */
-  restore(session: SessionLike, former: unknown): void {
-    if (former === undefined) delete session[this.#key];
-    else session[this.#key] = former;
-  }
-
-  /** Removes the grant, unless its id is the application's own and leads back to it. */
-  discard(): void {
-    if (this.#idIsInSession) this.#remove(this.grantId);
-  }
-
-  #remove(grantId: string): void {
-    this.#manager.remove(grantId).catch(() => {});
-  }
-}
-
 /**
  * Stores the grant of a login, and makes the session refer to it: at once for `passport.authorize`, else when somebody
  * calls `req.logIn`.
@@ -143,19 +37,19 @@ export class GrantHandoff {
  * @throws TokenStoreError if the grant, or the session of `passport.authorize`, cannot be saved
  */
 export async function establishSession(
-  context: EstablishSessionContext,
+  { settings, grants, clients }: EstablishSessionContext,
   req: IncomingMessage,
   options: SessionOptions,
   { tokens, verdict, returnTo }: Extract<CallbackOutcome, { readonly kind: 'success' }>,
   report: LoginReport,
 ): Promise<GrantHandoff> {
-  const { grants, clients } = context;
   const manager = grants.managerFor(req);
   // With passport.authorize the grant belongs to the user who is logged in. `verify` returns the connected account, whose
   // id may be another user's here.
   const owner = (options.assignProperty ? userOf(req) : undefined) ?? verdict.user;
   const grantId = grants.newId(req, owner);
-  const handoff = new GrantHandoff(context, manager, grantId, returnTo, report);
+  const { idIsInSession } = grants;
+  const handoff = new GrantHandoff({ key: settings.name, grantId, idIsInSession, manager, returnTo, report });
   try {
     await manager.put(grantId, tokens);
   } catch (error) {
