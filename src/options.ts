@@ -6,7 +6,7 @@ import { ConfigurationError } from './errors.js';
 import type { CacheLimits } from './grants/grant-cache.js';
 import { enterpriseAddress, serviceAddress } from './oauth/addresses.js';
 import type { Claims, OrganizationDomainReader } from './oauth/claims.js';
-import type { RefreshWindow } from './refresh/freshness.js';
+import type { RefreshWindow } from './grants/grant.js';
 import { Secret } from './secret.js';
 import type { TokenStore } from './stores/token-store.js';
 
