@@ -62,7 +62,8 @@ it('THREATS 53: a sealed record opens unchanged for its own id, and in no other 
     'records that are not sealed, with keys set',
     0.01,
     fc.asyncProperty(record, async (value) => {
-      if ((await sealed.decode('id', value)) !== undefined) throw new Error('an open record was taken for a sealed one');
+      if ((await sealed.decode('id', value)) !== undefined)
+        throw new Error('an open record was taken for a sealed one');
     }),
   );
 });
