@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { ConfigurationError } from './errors.js';
-import { Secret } from './secret.js';
+import { Secret } from './redaction.js';
 import type { TokenStore } from './stores/token-store.js';
 
 /** What express-session and Passport keep on a session, or find there by its prototype. */

@@ -33,19 +33,20 @@ export interface GrantLostEvent {
   readonly reason: 'refused' | 'other-subject' | 'unreadable';
 }
 
-/** One API call came to its end, retries included. Channel `passport-oauth-app:api`. */
+/** One try of an API call ended: a request that was sent, or a call that failed before any. Channel `passport-oauth-app:api`. */
 export interface ApiEvent {
   readonly strategy: string;
   readonly grantId: string | undefined;
   readonly method: string;
   /** The path below `/api/v2`, without the query. */
   readonly path: string;
-  /** The last status, where there was an answer. */
+  /** Status of the response, if there was one. */
   readonly status?: number;
-  /** Code of the error, where it failed. */
+  /** Code of the error, if the try failed. */
   readonly reason?: string;
-  /** Requests that were sent. */
+  /** Requests of the call so far, this one included. */
   readonly attempts: number;
+  /** Of this try, in milliseconds. */
   readonly durationMs: number;
 }
 

@@ -6,8 +6,8 @@ import { ConfigurationError } from './errors.js';
 import type { CacheLimits } from './grants/grant-cache.js';
 import { enterpriseAddress, serviceAddress } from './oauth/addresses.js';
 import type { Claims, OrganizationDomainReader } from './oauth/claims.js';
+import { Secret } from './redaction.js';
 import type { RefreshWindow } from './refresh/freshness.js';
-import { Secret } from './secret.js';
 import type { TokenStore } from './stores/token-store.js';
 
 /** A request as handlers of Express, 4 or 5, and of Connect have it. */

@@ -1,4 +1,4 @@
-import { ApiClient } from './api/api-client.js';
+import { type ApiClient, createApiClient } from './api/api-client.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
 import type { CredentialSource } from './api/credential.js';
 import { ConfigurationError } from './errors.js';
@@ -70,7 +70,7 @@ export class Runtime implements LoginContext {
 
   /** Creates an API client over any source of credentials. */
   clientOf(source: CredentialSource): ApiClient {
-    return new ApiClient(source, this.api);
+    return createApiClient(source, this.api);
   }
 
   /**

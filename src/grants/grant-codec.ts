@@ -1,5 +1,5 @@
 import { asOrganizationDomain } from '../oauth/claims.js';
-import type { Secret } from '../secret.js';
+import type { Secret } from '../redaction.js';
 import type { StoredGrant } from '../stores/token-store.js';
 import type { Grant } from './grant.js';
 import { Sealer } from './grant-sealer.js';

@@ -1,5 +1,5 @@
 import { createHash, hkdfSync } from 'node:crypto';
-import type { Secret } from '../secret.js';
+import type { Secret } from '../redaction.js';
 
 /**
  * Seals texts so that only holders of a key can read them, and only in the context that they were sealed for.

@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { parse } from 'cookie';
+import type { Secret } from '../redaction.js';
 import { isFromThisComputer } from '../request/incoming-request.js';
-import type { Secret } from '../secret.js';
 import { CookieSeal } from './cookie-seal.js';
 import { UsedStates } from './used-states.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { GrantCodec } from '../../src/grants/grant-codec.js';
-import { Secret } from '../../src/secret.js';
+import { Secret } from '../../src/redaction.js';
 import { grantOf } from '../refresh/fixture.js';
 
 const key = (name: string) => new Secret(`${name} is long enough to be a key`);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Sealer } from '../../src/grants/grant-sealer.js';
-import { Secret } from '../../src/secret.js';
+import { Secret } from '../../src/redaction.js';
 
 const [first, second] = [new Secret('first key'), new Secret('second key')];
 const sealer = new Sealer('grant', [first]);

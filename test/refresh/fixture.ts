@@ -5,8 +5,8 @@ import { GrantCodec } from '../../src/grants/grant-codec.js';
 import { GrantRepository } from '../../src/grants/grant-repository.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
+import { Secret } from '../../src/redaction.js';
 import { GrantRefresher } from '../../src/refresh/refresher.js';
-import { Secret } from '../../src/secret.js';
 import type { TokenStore } from '../../src/stores/token-store.js';
 import { TestClock } from '../support/test-clock.js';
 
