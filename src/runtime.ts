@@ -1,4 +1,4 @@
-import { ApiClient } from './api/api-client.js';
+import { type ApiClient, createApiClient } from './api/api-client.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
 import type { CredentialSource } from './api/credential.js';
 import { ConfigurationError } from './errors.js';
@@ -69,7 +69,7 @@ export class Runtime implements LoginContext {
   }
 
   /** Creates an API client over any source of credentials. Bound, so that it can be passed on. */
-  readonly clientOf = (source: CredentialSource): ApiClient => new ApiClient(source, this.api);
+  readonly clientOf = (source: CredentialSource): ApiClient => createApiClient(source, this.api);
 
   /**
    * Creates an API client for a grant, outside of a request.

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { parse } from 'cookie';
-import type { Secret } from '../secret.js';
+import type { Secret } from '../redaction.js';
 import { CookieSeal } from './cookie-seal.js';
 import { cookieToken, endedLoginCookie, issuedAt, loginCookieName, loginCookies } from './login-cookie.js';
 

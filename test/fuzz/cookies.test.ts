@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { PendingLogins } from '../../src/login/pending-logins.js';
-import { Secret } from '../../src/secret.js';
+import { Secret } from '../../src/redaction.js';
 import { holds } from './fuzz.js';
 import { arePrototypesUntouched, hostileText } from './hostile.js';
 

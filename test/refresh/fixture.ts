@@ -8,7 +8,7 @@ import type { TokenStore } from '../../src/index.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
 import type { TokenSet } from '../../src/oauth/token-response.js';
 import { GrantManager } from '../../src/refresh/grant-manager.js';
-import { Secret } from '../../src/secret.js';
+import { Secret } from '../../src/redaction.js';
 import { type Behaviour, type FaultyServer, json, startFaultyServer } from '../support/faulty-server.js';
 import { heldEntries } from '../support/private-state.js';
 import { TestClock } from '../support/test-clock.js';
