@@ -102,11 +102,18 @@ describe('THREATS 53: an encrypted record', () => {
     const [header = '', ...rest] = parts;
     const known = JSON.parse(Buffer.from(header, 'base64url').toString());
     const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
-    const headers = [{ alg: 'none' }, { alg: 'PBES2-HS256+A128KW', p2c: 1e9 }, { enc: 'A128CBC-HS256' }, { zip: 'DEF' }];
+    const headers = [
+      { alg: 'none' },
+      { alg: 'PBES2-HS256+A128KW', p2c: 1e9 },
+      { enc: 'A128CBC-HS256' },
+      { zip: 'DEF' },
+    ];
     const forged = [
       ...Array.from({ length: 20 }, (_none, index) => sealed.slice(0, index * 13)),
       ...parts.map((part, at) =>
-        parts.map((one, index) => (index === at ? `${part.startsWith('A') ? 'B' : 'A'}${part.slice(1)}` : one)).join('.'),
+        parts
+          .map((one, index) => (index === at ? `${part.startsWith('A') ? 'B' : 'A'}${part.slice(1)}` : one))
+          .join('.'),
       ),
       ...headers.map((change) => [encoded({ ...known, ...change }), ...rest].join('.')),
       ...['plain text', '{"accessToken":"x"}', '....', 'a.b.c.d.e', 'eyJhbGciOiJub25lIn0.e30.'],

@@ -116,7 +116,10 @@ function startGrants(service: FaultyServer, http: HttpClient): Grants {
   const events: Grants['events'] = [];
   const lost: Grants['lost'] = [];
   let serial = 0;
-  service.always((socket, request) => pair(`${(serial += 1)}`)(socket, request));
+  service.always((socket, request) => {
+    serial += 1;
+    pair(`${serial}`)(socket, request);
+  });
   const another = (options: ManagerOptions = {}) =>
     new GrantManager({
       strategyName: options.strategyName ?? 'oauth-app',

@@ -146,7 +146,9 @@ describe('a refresh in the background', () => {
     }
   });
 
-  test('does not start any more when the turn comes, if a request has refreshed the grant meanwhile', async ({ grants }) => {
+  test('does not start any more when the turn comes, if a request has refreshed the grant meanwhile', async ({
+    grants,
+  }) => {
     const { manager, service, clock } = grants;
     const ids = Array.from({ length: 33 }, (_none, index) => `${index}`);
     for (const id of ids) await manager.put(id, tokens(id));
@@ -167,7 +169,9 @@ describe('a refresh in the background', () => {
 });
 
 describe('a token that the API has refused', () => {
-  test('is renewed once; others take the new one; while new ones are refused, none is requested', async ({ grants }) => {
+  test('is renewed once; others take the new one; while new ones are refused, none is requested', async ({
+    grants,
+  }) => {
     const { manager, service, clock } = grants;
     await manager.put('id', tokens('first'));
     const renewed = await manager.renew('id', 'access-first');
@@ -192,23 +196,28 @@ describe('a token that the API has refused', () => {
 });
 
 describe('THREATS 49: a logout or login during a refresh', () => {
-  test.for([false, true])('leaves nothing of the grant that was removed (the save fails: %s)', async (fails, { grants }) => {
-    const { manager, store, clock } = grants;
-    await manager.put('id', tokens('first'));
-    clock.advance(LIFETIME_S);
-    store.before = async (method) => {
-      if (method !== 'update') return;
-      void manager.remove('id').catch(() => {});
-      if (fails) throw new Error('The store fails');
-    };
-    await grants.use();
-    store.recover();
-    await vi.waitFor(async () => expect(await store.inner.get('oauth-app+id')).toBeUndefined());
-    expect(await grants.use()).toBe(401);
-    await vi.waitFor(async () => expect(await grants.held()).toEqual({}));
-  });
+  test.for([false, true])(
+    'leaves nothing of the grant that was removed (the save fails: %s)',
+    async (fails, { grants }) => {
+      const { manager, store, clock } = grants;
+      await manager.put('id', tokens('first'));
+      clock.advance(LIFETIME_S);
+      store.before = async (method) => {
+        if (method !== 'update') return;
+        void manager.remove('id').catch(() => {});
+        if (fails) throw new Error('The store fails');
+      };
+      await grants.use();
+      store.recover();
+      await vi.waitFor(async () => expect(await store.inner.get('oauth-app+id')).toBeUndefined());
+      expect(await grants.use()).toBe(401);
+      await vi.waitFor(async () => expect(await grants.held()).toEqual({}));
+    },
+  );
 
-  test('leaves nothing of a refresh that began while the grant was being removed, if its save fails', async ({ grants }) => {
+  test('leaves nothing of a refresh that began while the grant was being removed, if its save fails', async ({
+    grants,
+  }) => {
     const { manager, store, service, clock } = grants;
     await manager.put('id', tokens('first'));
     clock.advance(LIFETIME_S);
@@ -237,7 +246,10 @@ describe('THREATS 49: a logout or login during a refresh', () => {
     let answer = () => {};
     service.next((socket, request) => {
       answer = () =>
-        json({ access_token: 'rotated', token_type: 'bearer', expires_in: 7200, refresh_token: 'next' })(socket, request);
+        json({ access_token: 'rotated', token_type: 'bearer', expires_in: 7200, refresh_token: 'next' })(
+          socket,
+          request,
+        );
     });
     const refreshed = manager.current('id');
     await service.received(1);
@@ -279,7 +291,10 @@ test('a closed manager refreshes nothing: the new pair might be lost', async ({ 
   await manager.close();
   expect(manager.current('id')).toMatchObject({ accessToken: 'access-first' });
   clock.advance(LIFETIME_S);
-  await expect(manager.current('id')).rejects.toMatchObject({ status: 503, message: expect.stringContaining('closed') });
+  await expect(manager.current('id')).rejects.toMatchObject({
+    status: 503,
+    message: expect.stringContaining('closed'),
+  });
   expect(grants.sent()).toEqual([]);
 });
 
@@ -298,7 +313,9 @@ describe('a token response with a new refresh token that is otherwise unusable',
     expect(grants.sent()).toEqual(['refresh-first', 'refresh-rotated']);
   });
 
-  test('costs no login if the service refuses the new refresh token: the previous one is sent then', async ({ grants }) => {
+  test('costs no login if the service refuses the new refresh token: the previous one is sent then', async ({
+    grants,
+  }) => {
     await expired(grants, 'made-up');
     grants.service.next(json({ error: 'invalid_grant' }, 400));
     const grant = await grants.manager.current('id');

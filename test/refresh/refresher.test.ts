@@ -51,7 +51,9 @@ describe('a refresh', () => {
 });
 
 describe('THREATS 40: a refused refresh token', () => {
-  test('leads to the refresh token of a faster process, if its access token has expired as well', async ({ grants }) => {
+  test('leads to the refresh token of a faster process, if its access token has expired as well', async ({
+    grants,
+  }) => {
     await expired(grants);
     const rival = grants.another();
     grants.service.next((socket, request) => {
