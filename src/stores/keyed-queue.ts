@@ -10,14 +10,21 @@ export class KeyedQueue {
   /** Runs `task` after all earlier tasks of `key` have settled, at once if there are none. Settles as the task does. */
   run<T>(key: string, task: () => Promise<T>): Promise<T> {
     const earlier = this.#tails.get(key);
-    // Runs the task at once, and turns what it throws into a rejection.
-    const result = earlier === undefined ? new Promise<T>((resolve) => resolve(task())) : earlier.then(task);
-    const forget = (): void => {
-      if (this.#tails.get(key) === tail) this.#tails.delete(key);
-    };
-    const tail = result.then(forget, forget);
+    let end = (): void => undefined;
+    const tail = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    // Set before the task starts, which may itself add a task of its key.
     this.#tails.set(key, tail);
-    return result;
+    const runTask = async (): Promise<T> => {
+      try {
+        return await task();
+      } finally {
+        if (this.#tails.get(key) === tail) this.#tails.delete(key);
+        end();
+      }
+    };
+    return earlier === undefined ? runTask() : earlier.then(runTask);
   }
 
   /** Waits for the turn of a task that its caller runs itself. Resolves to the function that ends the turn. */
