@@ -6,6 +6,7 @@ import { publishGrantLost, publishRefresh } from './events.js';
 import { GrantCodec } from './grants/grant-codec.js';
 import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/authenticate.js';
+import { type ImportedTokens, readImportedTokens } from './login/imported-tokens.js';
 import { PendingLogins } from './login/pending-logins.js';
 import type { AnyVerify } from './login/verify.js';
 import { TokenEndpoint } from './oauth/token-endpoint.js';
@@ -22,6 +23,9 @@ import type { TokenStore } from './stores/token-store.js';
  * non-enumerable, so that logging a strategy never prints the runtime.
  */
 export const RUNTIME: unique symbol = Symbol('runtime');
+
+/** Grants that are deleted at a time: a long list must not flood the token store. */
+const DELETIONS_AT_ONCE = 50;
 
 /**
  * Returns the runtime of a strategy, or of an object that Passport derived from one.
@@ -78,6 +82,26 @@ export class Runtime implements LoginContext {
    */
   client(grantId: string): ApiClient {
     return this.clientOf(new GrantCredentials(this.managers.only(), grantId));
+  }
+
+  /** Stores tokens that were obtained elsewhere. @throws ConfigurationError for invalid tokens, or if no token store is known yet */
+  async importGrant(grantId: string, tokens: ImportedTokens): Promise<void> {
+    const manager = this.managers.only();
+    const { clock, organizationDomain } = this.settings;
+    await manager.put(grantId, await readImportedTokens(tokens, clock(), organizationDomain));
+  }
+
+  /** Deletes grants. Tries all of them before it throws. @throws ConfigurationError if no token store is known yet; TokenStoreError */
+  async deleteGrants(grantIds: readonly string[]): Promise<void> {
+    const manager = this.managers.only();
+    const failures: unknown[] = [];
+    for (let start = 0; start < grantIds.length; start += DELETIONS_AT_ONCE) {
+      const deletions = grantIds.slice(start, start + DELETIONS_AT_ONCE).map((grantId) => manager.remove(grantId));
+      for (const result of await Promise.allSettled(deletions)) {
+        if (result.status === 'rejected') failures.push(result.reason);
+      }
+    }
+    if (failures.length > 0) throw failures[0];
   }
 
   /** Waits for running refreshes and saves, then frees the connections. */
