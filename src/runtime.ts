@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { ApiClient } from './api/api-client.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
 import type { CredentialSource } from './api/credential.js';
@@ -16,6 +17,7 @@ import { GrantManager } from './refresh/grant-manager.js';
 import { GrantManagers } from './refresh/grant-managers.js';
 import { RequestGrants } from './request/grant-reference.js';
 import { RequestClients } from './request/request-clients.js';
+import { StrategyName } from './request/strategy-names.js';
 import type { TokenStore } from './stores/token-store.js';
 
 /**
@@ -55,19 +57,26 @@ export class Runtime implements LoginContext {
   readonly managers: GrantManagers;
   readonly grants: RequestGrants;
   readonly clients: RequestClients;
+  readonly #name: StrategyName;
   readonly #http: HttpClient;
 
   constructor(settings: Settings, verify: AnyVerify | undefined) {
-    const { clientID, clientSecret, clock, name: strategyName } = settings;
+    const { authUrl, clientID, clientSecret, clock, name: strategyName } = settings;
+    // Keeps strategies of one name for two services apart: in the token store, in cookies, in a session.
+    const service = createHash('sha256')
+      .update(JSON.stringify([authUrl, clientID]))
+      .digest('base64url')
+      .slice(0, 11);
     const http = new HttpClient({ dispatcher: settings.dispatcher });
     this.#http = http;
     this.settings = settings;
     this.verify = verify;
     this.api = createApiContext({ ...settings, http, strategyName, now: clock });
-    this.pendingLogins = new PendingLogins({ strategyName, clientID, clientSecret, clock });
+    this.pendingLogins = new PendingLogins({ strategyName, service, clientSecret, clock });
     this.endpoint = new TokenEndpoint({ ...settings, http });
-    this.managers = new GrantManagers(settings.tokenStore, managerFactory(settings, this.endpoint));
-    this.grants = new RequestGrants(settings, this.managers);
+    this.managers = new GrantManagers(settings.tokenStore, managerFactory(settings, service, this.endpoint));
+    this.#name = new StrategyName(strategyName, service);
+    this.grants = new RequestGrants({ ...settings, strategyName: this.#name }, this.managers);
     const { grants, managers, clientOf } = this;
     this.clients = new RequestClients({ grants, managers, clientOf });
   }
@@ -106,17 +115,22 @@ export class Runtime implements LoginContext {
 
   /** Waits for running refreshes and saves, then frees the connections. */
   async close(): Promise<void> {
+    this.#name.release();
     await this.managers.close();
     await this.#http.close();
   }
 }
 
-function managerFactory(settings: Settings, endpoint: TokenEndpoint): (store: TokenStore) => GrantManager {
+function managerFactory(
+  settings: Settings,
+  service: string,
+  endpoint: TokenEndpoint,
+): (store: TokenStore) => GrantManager {
   const { name: strategy, cache, refresh: window, clock } = settings;
   const codec = new GrantCodec(settings.encryptionKeys);
   return (store) =>
     new GrantManager({
-      strategyName: strategy,
+      strategyName: `${strategy}.${service}`,
       store,
       codec,
       endpoint,

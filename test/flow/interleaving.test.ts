@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, expect, it } from 'vitest';
 import { runtimeOf } from '../../src/runtime.js';
 import { Browser } from '../support/browser.js';
+import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { startWorld, type World } from '../support/world.js';
@@ -113,7 +114,7 @@ it.each([
     for (const person of people) {
       if (person.isIn) await move(person, 'out');
       await expect(tokenOf(person)).rejects.toMatchObject({ status: 401 });
-      expect(await store.inner.get(`oauth-app+${person.id}`)).toBeUndefined();
+      expect(await store.inner.get(storeId(world.service.options, String(person.id)))).toBeUndefined();
     }
     expect(manager.sizes).toEqual({ flights: 0, unsaved: 0, outages: 0, repository: 0, coolDowns: 0, ahead: 0 });
   },
