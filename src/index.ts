@@ -27,6 +27,7 @@ export {
 } from './errors.js';
 export type { ApiEvent, GrantLostEvent, LoginEvent, RefreshEvent } from './events.js';
 export type { HttpHeaders } from './http/message.js';
+export type { ImportedTokens } from './login/imported-tokens.js';
 export type {
   Profile,
   Verify,

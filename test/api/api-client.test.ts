@@ -643,7 +643,10 @@ describe('concurrency', () => {
     const aborted = expect(client.get('/2', { signal: controller.signal })).rejects.toMatchObject({
       name: 'AbortError',
     });
-    const timed = expect(client.get('/3', { timeout: 30 })).rejects.toMatchObject({ code: 'ERR_CONCURRENCY', status: 503 });
+    const timed = expect(client.get('/3', { timeout: 30 })).rejects.toMatchObject({
+      code: 'ERR_CONCURRENCY',
+      status: 503,
+    });
     controller.abort();
     await aborted;
     await timed;

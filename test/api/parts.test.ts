@@ -220,7 +220,10 @@ describe('the message of the service', () => {
     ],
     [{ error: 'invalid_token' }, 'invalid_token'],
     [{ error: 'invalid_scope', error_description: 'Too wide.' }, 'invalid_scope: Too wide'],
-    [{ title: 'Out of credit', detail: 'Your balance is 30', type: 'about:blank' }, 'Out of credit: Your balance is 30'],
+    [
+      { title: 'Out of credit', detail: 'Your balance is 30', type: 'about:blank' },
+      'Out of credit: Your balance is 30',
+    ],
     [{ message: 'Bad credentials', documentation_url: 'https://docs.example.com' }, 'Bad credentials'],
     [{ error: { message: 'inner' }, message: 'outer' }, 'inner'],
     [{ message: { nested: 1 } }, undefined],

@@ -9,7 +9,7 @@ import { arePrototypesUntouched, hostileText } from './hostile.js';
 
 const logins = new PendingLogins({
   strategyName: 'oauth-app',
-  clientID: 'id',
+  service: 'service',
   clientSecret: new Secret('canary of the client secret'),
   clock: () => 1_700_000_000_000,
 });
