@@ -35,8 +35,9 @@ export async function readImportedTokens(
   now: number,
   readOrganizationDomain: OrganizationDomainReader,
 ): Promise<TokenSet> {
-  const given = check.readOptions<ImportedTokens>('importGrant(grantId, tokens)', tokens, READERS);
-  const { refreshToken, accessToken = NO_ACCESS_TOKEN, expiresAt } = given;
+  const given = check.record('tokens', tokens);
+  const read = check.readOptions<ImportedTokens>('importGrant(grantId, tokens)', given, READERS);
+  const { refreshToken, accessToken = NO_ACCESS_TOKEN, expiresAt } = read;
   const claims = await readClaims(accessToken);
   const { exp } = claims;
   const ends = given.accessToken === undefined ? now : (expiresAt ?? (typeof exp === 'number' ? exp * 1000 : now));
