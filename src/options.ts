@@ -2,10 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { ApiClient } from './api/api-client.js';
 import * as check from './checks.js';
+import type { RefreshWindow } from './grants/grant.js';
 import type { CacheLimits } from './grants/grant-cache.js';
 import { enterpriseAddress, serviceAddress } from './oauth/addresses.js';
 import type { Claims, OrganizationDomainReader } from './oauth/claims.js';
-import type { RefreshWindow } from './refresh/freshness.js';
 import { Secret } from './secret.js';
 import type { TokenStore } from './stores/token-store.js';
 

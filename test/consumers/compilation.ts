@@ -1,16 +1,15 @@
 import { readFile } from 'node:fs/promises';
+import { entryPoints } from '../../rolldown.config.js';
 import type { Packed } from './packed.js';
 import { createProject, type Outcome } from './project.js';
 
-/** Which file of src is behind which entry point. */
-const ENTRY_POINTS: Readonly<Record<string, string>> = {
-  'src/index.js': 'passport-oauth-app',
-  'src/providers/index.js': 'passport-oauth-app/providers',
-  'src/stores/redis-token-store.js': 'passport-oauth-app/redis',
-  'src/stores/postgres-token-store.js': 'passport-oauth-app/postgres',
-  'src/emulator/index.js': 'passport-oauth-app/emulator',
-  'src/stores/conformance/index.js': 'passport-oauth-app/conformance',
-};
+/** Entry points of the package, by the path of their compiled source. */
+const ENTRY_POINTS = new Map(
+  Object.entries(entryPoints).map(([name, file]) => [
+    file.replace(/\.ts$/, '.js'),
+    name === 'index' ? 'passport-oauth-app' : `passport-oauth-app/${name}`,
+  ]),
+);
 
 /** The ways in which a TypeScript project finds a package, with the `type` of its package.json. */
 export const MANNERS = {
@@ -69,5 +68,5 @@ export async function compile(
 /** A source of this folder as a user would have written it. */
 async function source(name: string): Promise<string> {
   const text = await readFile(new URL(`sources/${name}`, import.meta.url), 'utf8');
-  return text.replaceAll(/'\.\.\/\.\.\/\.\.\/(src\/[^']+)'/g, (_, file: string) => `'${ENTRY_POINTS[file]}'`);
+  return text.replaceAll(/'\.\.\/\.\.\/\.\.\/(src\/[^']+)'/g, (_, file: string) => `'${ENTRY_POINTS.get(file)}'`);
 }

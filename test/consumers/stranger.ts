@@ -30,7 +30,7 @@ const PATIENCE_MS = 20_000;
 export async function startEmulatorCommand(
   folder: string,
   args: readonly string[],
-  command: readonly string[] = [process.execPath, join(folder, 'node_modules/passport-oauth-app/dist/emulator/cli.js')],
+  command: readonly string[] = [process.execPath, join(folder, 'node_modules/passport-oauth-app/dist/cli.js')],
 ): Promise<RunningEmulator> {
   const emulator = start(folder, [...command, 'emulator', ...args], {});
   await until(emulator, () => emulator.stdout().includes('Ctrl-C'));
