@@ -75,7 +75,10 @@ async function handleCallback(
   let outcome: CallbackOutcome;
   let handoff: GrantHandoff | undefined;
   try {
-    outcome = await finishLogin(context, req, res, callbackUrlOf(options));
+    outcome = await finishLogin(context, req, res, {
+      callbackURL: callbackUrlOf(options),
+      isConnection: Boolean(options.assignProperty),
+    });
     if (outcome.kind === 'success') handoff = await establishSession(context, req, options, outcome, report);
   } catch (error) {
     report.publishError(error);

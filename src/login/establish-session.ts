@@ -1,4 +1,8 @@
 import type { IncomingMessage } from 'node:http';
+import { ConfigurationError, NotAuthorizedError } from '../errors.js';
+import { isRandomGrantId } from '../grants/grant-id.js';
+import type { TokenSet } from '../oauth/token-response.js';
+import type { GrantManager } from '../refresh/grant-manager.js';
 import type { RequestGrants } from '../request/grant-reference.js';
 import { userOf } from '../request/incoming-request.js';
 import type { RequestClients } from '../request/request-clients.js';
@@ -7,13 +11,14 @@ import {
   type Done,
   emptySession,
   polyfillSessionMethods,
+  regenerateSession,
   type SessionLike,
   saveSession,
   sessionOf,
   sessionStoreFailed,
 } from '../request/session.js';
 import type { CallbackOutcome } from './finish-login.js';
-import { GrantHandoff, type LoginReport } from './grant-handoff.js';
+import { connectionKey, GrantHandoff, type LoginReport } from './grant-handoff.js';
 
 /** Options of `passport.authenticate` and `passport.authorize` that decide about the session. */
 export interface SessionOptions {
@@ -49,7 +54,17 @@ export async function establishSession(
   const owner = (options.assignProperty ? userOf(req) : undefined) ?? verdict.user;
   const grantId = grants.newId(req, owner);
   const { idIsInSession } = grants;
-  const handoff = new GrantHandoff({ key: settings.name, grantId, idIsInSession, manager, returnTo, report });
+  const isConnection = Boolean(options.assignProperty);
+  if (isConnection && idIsInSession) await refuseOtherAccount(settings.name, manager, req, tokens);
+  const handoff = new GrantHandoff({
+    key: settings.name,
+    grantId,
+    idIsInSession,
+    isConnection,
+    manager,
+    returnTo,
+    report,
+  });
   try {
     await manager.put(grantId, tokens);
   } catch (error) {
@@ -63,17 +78,46 @@ export async function establishSession(
   return handoff;
 }
 
-/** Writes the reference into the session that there is, and saves it. */
-async function handOffNow(req: IncomingMessage, handoff: GrantHandoff): Promise<void> {
+/**
+ * Throws if the user has logged in with this strategy and another account: connecting an account would replace the grant
+ * of the login.
+ */
+async function refuseOtherAccount(
+  key: string,
+  manager: GrantManager,
+  req: IncomingMessage,
+  { subject }: TokenSet,
+): Promise<void> {
   const session = sessionOf(req);
-  if (!session) return;
-  const former = handoff.begin(session);
-  handoff.write(session);
-  setReturnTo(session, handoff.targetOf(session));
+  const reference = session?.[key];
+  if (!userOf(req) || !isRandomGrantId(reference) || session?.[connectionKey(key)]) return;
+  const current = await Promise.resolve(manager.current(reference)).catch((error: unknown) => {
+    if (error instanceof NotAuthorizedError) return undefined;
+    throw error;
+  });
+  if (!current || (subject !== undefined && subject === current.subject)) return;
+  throw new ConfigurationError(
+    'passport.authorize: the user has logged in with this strategy and another account, and a session holds one grant for each strategy. Connect accounts with a second Strategy that has a name of its own.',
+    { code: 'ERR_OTHER_ACCOUNT' },
+  );
+}
+
+/**
+ * Writes the reference into the session and saves it.
+ *
+ * A session of a user who is not logged in gets a new id: somebody else may have planted it in this browser.
+ */
+async function handOffNow(req: IncomingMessage, handoff: GrantHandoff): Promise<void> {
+  const before = sessionOf(req);
+  if (!before) return;
+  const former = handoff.begin(before);
   try {
+    const session = userOf(req) ? before : await regenerateSession(req, before);
+    handoff.write(session);
+    setReturnTo(session, handoff.targetOf(session));
     await saveSession(session);
   } catch (error) {
-    handoff.restore(session, former);
+    handoff.restore(sessionOf(req) ?? before, former);
     handoff.failed(error);
     throw error;
   }
