@@ -53,6 +53,11 @@ export class Codes {
     this.#lifetimeMs = lifetime * 1000;
   }
 
+  /** Ends all codes. */
+  clear(): void {
+    this.#codes.clear();
+  }
+
   issue(approval: Approval): string {
     const now = this.#clock.now();
     // Codes are in the order in which they expire, so the old ones are at the front.

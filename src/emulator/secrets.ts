@@ -4,6 +4,7 @@ import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:c
 export class Secrets {
   readonly #key: KeyObject;
   #made = 0;
+  #drawn = 0;
 
   /** @param seed - Default: a random key that exists only as long as this instance. */
   constructor(seed?: string) {
@@ -19,5 +20,11 @@ export class Secrets {
   make(): string {
     this.#made += 1;
     return this.sign(`made:${this.#made}`);
+  }
+
+  /** Returns a random number from 0 up to 1. The numbers do not influence what `make` returns. */
+  random(): number {
+    this.#drawn += 1;
+    return Buffer.from(this.sign(`drawn:${this.#drawn}`), 'base64url').readUInt32BE(0) / 2 ** 32;
   }
 }
