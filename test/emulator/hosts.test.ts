@@ -1,7 +1,6 @@
-import { get } from 'node:http';
 import { type Emulator, type EmulatorOptions, lookup, startEmulator } from 'passport-oauth-app/emulator';
 import { afterEach, describe, expect, test } from 'vitest';
-import { body, projects, tokensFor } from './plain-client.js';
+import { body, projects, rawGet, tokensFor } from './plain-client.js';
 
 let service: Emulator;
 afterEach(() => service.close());
@@ -10,19 +9,7 @@ async function start(options: EmulatorOptions = {}): Promise<void> {
   service = await startEmulator(options);
 }
 
-/** Sends a request with headers that fetch does not allow. */
-function send(path: string, headers: Record<string, string>, options = {}): Promise<{ status: number; text: string }> {
-  return new Promise((resolve, reject) => {
-    const { port } = new URL(service.baseUrl);
-    const request = get({ host: '127.0.0.1', port, path, headers, ...options }, async (response) => {
-      let text = '';
-      for await (const chunk of response.setEncoding('utf8')) text += chunk;
-      resolve({ status: response.statusCode ?? 0, text });
-    });
-    request.on('error', reject);
-  });
-}
-
+const send = (path: string, headers: Record<string, string>, options = {}) => rawGet(service, path, headers, options);
 const paths = ['/', '/_emulator/requests', '/_emulator/openapi.json', '/oauth/authorize', '/api/v2/projects'];
 
 describe('THREATS 68: hosts that are not the emulator’s', () => {
