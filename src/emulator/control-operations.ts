@@ -218,7 +218,7 @@ export function controlFields(value: unknown): ControlFields {
 }
 
 function shownRequest(request: ServiceRequest, log: Controls['state']['requests']): unknown {
-  const { outcome } = log.resultOf(request) ?? {};
+  const outcome = log.recordOf(request)?.result?.outcome;
   const { body } = request;
   if (!(body instanceof Uint8Array)) return { ...request, outcome };
   return { ...request, body: Buffer.from(body).toString('base64'), bodyEncoding: 'base64', outcome };

@@ -145,7 +145,7 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
       }),
       api: (request) => api.admit(request),
     },
-    control: controlEndpoint({ controls, hosts: options, page: () => statusPage(controls) }),
+    control: controlEndpoint({ controls, hosts: options, page: ({ host }) => statusPage(controls, host) }),
     faults,
     requests,
     bodyLimit: options.bodyLimit,

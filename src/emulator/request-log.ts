@@ -21,6 +21,14 @@ export interface RequestResult {
   readonly durationMs: number;
 }
 
+/** Data of a recorded request that the request itself does not have. */
+export interface RequestRecord {
+  readonly id: number;
+  readonly host: string;
+  /** `undefined` while the request is in progress. */
+  result: RequestResult | undefined;
+}
+
 interface KeptBody {
   readonly request: { body: unknown };
   readonly bytes: number;
@@ -30,7 +38,8 @@ interface KeptBody {
 export class RequestLog {
   /** Never replaced, so a test can hold on to it or empty it with `requests.length = 0`. */
   readonly requests: ServiceRequest[] = [];
-  readonly #results = new WeakMap<ServiceRequest, RequestResult>();
+  readonly #records = new WeakMap<ServiceRequest, RequestRecord>();
+  #count = 0;
   readonly #maxRequests: number;
   readonly #maxBodyBytes: number;
   #bodies: KeptBody[] = [];
@@ -55,12 +64,22 @@ export class RequestLog {
     const request = { method, path, query: query ?? {}, headers, body: parseBody(incoming) };
     this.requests.push(request);
     if (request.body !== undefined) this.#keepBody(request, incoming.bytes?.length ?? 0);
-    return (result) => this.#results.set(request, result);
+    this.#count += 1;
+    const record: RequestRecord = { id: this.#count, host: incoming.host, result: undefined };
+    this.#records.set(request, record);
+    return (result) => {
+      record.result = result;
+    };
   }
 
-  /** Returns the result of a request; `undefined` while it is in progress. */
-  resultOf(request: ServiceRequest): RequestResult | undefined {
-    return this.#results.get(request);
+  /** Returns what is known of a request beside the request itself. */
+  recordOf(request: ServiceRequest): Readonly<RequestRecord> | undefined {
+    return this.#records.get(request);
+  }
+
+  /** True if requests are recorded at all. */
+  get isOn(): boolean {
+    return this.#maxRequests > 0;
   }
 
   clear(): void {
