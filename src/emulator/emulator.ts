@@ -17,6 +17,7 @@ import { type ProfileOptions, profileOptions } from './profiles.js';
 import { RequestLog, type ServiceRequest } from './request-log.js';
 import { Secrets } from './secrets.js';
 import { requestListener, type ServerSetting } from './server.js';
+import { StateFile } from './state-file.js';
 import { statusPage } from './status-page.js';
 import { serveToken } from './token-endpoint.js';
 import { type EmulatorUser, Users } from './users.js';
@@ -109,6 +110,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
 interface Service {
   readonly controls: Controls;
   readonly server: ServerSetting;
+  readonly stateFile: StateFile | undefined;
   readonly first: Application | undefined;
 }
 
@@ -154,7 +156,8 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
       controls.changed();
     },
   };
-  return { controls, server, first: registered[0] };
+  const stateFile = options.state === undefined ? undefined : new StateFile(options.state, secrets, controls);
+  return { controls, server, stateFile, first: registered[0] };
 }
 
 // The hosts of enterprise organizations are API hosts only (service.md, "Addresses"). Everything below the first segment of the API's path
@@ -187,7 +190,11 @@ function addressesOf({ host, https, domainHosts }: ResolvedOptions, listener: Li
   return { authUrl: origin, baseUrl: origin, enterpriseBaseUrl };
 }
 
-function createEmulator({ controls, first }: Service, options: ResolvedOptions, listener: Listener): Emulator {
+function createEmulator(
+  { controls, first, stateFile }: Service,
+  options: ResolvedOptions,
+  listener: Listener,
+): Emulator {
   const { applications, users, faults, requests } = controls.state;
   const { clientID = '', clientSecret = '' } = first ?? {};
   const { profile } = options;
@@ -216,7 +223,7 @@ function createEmulator({ controls, first }: Service, options: ResolvedOptions, 
     ...createVisits(users, `${addresses.authUrl}${profile.authorizationPath}`),
     close: () => {
       faults.endDelays();
-      closed ??= listener.close();
+      closed ??= listener.close().then(() => stateFile?.flush());
       return closed;
     },
   };

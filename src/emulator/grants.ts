@@ -39,7 +39,8 @@ export interface GrantSummary {
   readonly expiresAt: number;
 }
 
-interface Grant {
+/** A grant as it is kept. */
+export interface Grant {
   readonly id: number;
   readonly clientID: string;
   readonly userId: string;
@@ -160,9 +161,16 @@ export class Grants {
     this.#grants.clear();
   }
 
-  /** Number of live grants. */
-  get size(): number {
-    return this.#grants.size;
+  /** Returns all grants and counters, to be restored in another process. */
+  snapshot(): { readonly grants: readonly Grant[]; readonly serials: readonly number[] } {
+    const serials = [this.#grantSerial, this.#refreshSerial, this.#accessSerial, this.#accessTokensExpiredUpTo];
+    return { grants: [...this.#grants.values()], serials };
+  }
+
+  restore({ grants, serials }: ReturnType<Grants['snapshot']>): void {
+    for (const grant of grants) this.#grants.set(grant.id, grant);
+    [this.#grantSerial = 0, this.#refreshSerial = 0, this.#accessSerial = 0, this.#accessTokensExpiredUpTo = 0] =
+      serials;
   }
 
   /** Returns the grants that were refreshed last, the latest first. */
