@@ -11,6 +11,8 @@ export default defineConfig({
       { find: /^passport-oauth-app\/redis$/, replacement: source('grants/redis-token-store.ts') },
       { find: /^passport-oauth-app\/postgres$/, replacement: source('grants/postgres-token-store.ts') },
       { find: /^passport-oauth-app\/emulator$/, replacement: source('emulator/index.ts') },
+      { find: /^passport-oauth-app\/emulator\/vitest$/, replacement: source('emulator/vitest.ts') },
+      { find: /^passport-oauth-app\/emulator\/playwright$/, replacement: source('emulator/playwright.ts') },
       { find: /^passport-oauth-app\/conformance$/, replacement: source('grants/conformance.ts') },
     ],
   },
