@@ -1,4 +1,6 @@
 import type { StrategyOptions } from 'passport-oauth-app';
+import type { ServiceFault } from '../incidents/service-faults.js';
+import type { BurstOrder } from '../panel/burst.js';
 import type { Happening } from '../panel/happening.js';
 import type { Entry } from '../panel/journal.js';
 
@@ -14,7 +16,10 @@ export interface Setup {
 export type ToWorker =
   | { readonly kind: 'setup'; readonly setup: Setup }
   | { readonly kind: 'entry'; readonly entry: Entry }
-  | { readonly kind: 'expired' }
+  /** To be answered by `burst-done`. */
+  | { readonly kind: 'burst'; readonly grantId: string; readonly order: BurstOrder }
+  /** What a worker has asked for is done. */
+  | { readonly kind: 'done'; readonly id: string }
   | { readonly kind: 'end' };
 
 /** From a worker to the primary process. */
@@ -22,4 +27,8 @@ export type ToPrimary =
   | { readonly kind: 'hello' }
   | { readonly kind: 'ready' }
   | { readonly kind: 'happening'; readonly happening: Happening }
-  | { readonly kind: 'expire' };
+  /** To be answered by `done`. */
+  | { readonly kind: 'fault'; readonly id: string; readonly fault: ServiceFault; readonly userId: string | undefined }
+  /** Wants a burst from all processes together. To be answered by `done`. */
+  | { readonly kind: 'burst'; readonly id: string; readonly grantId: string; readonly order: BurstOrder }
+  | { readonly kind: 'burst-done'; readonly burst: string };

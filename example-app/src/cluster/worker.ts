@@ -1,8 +1,13 @@
+import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { RedisStore } from 'connect-redis';
+import type { Strategy } from 'passport-oauth-app';
 import { redisTokenStore } from 'passport-oauth-app/redis';
 import { createClient } from 'redis';
 import { createApp, createStrategy } from '../app.js';
+import { BreakableStore } from '../incidents/breakable-store.js';
+import { Incidents } from '../incidents/incidents.js';
+import { runBurst } from '../panel/burst.js';
 import { hear } from '../panel/happening.js';
 import { Journal } from '../panel/journal.js';
 import { Panel } from '../panel/panel.js';
@@ -26,11 +31,18 @@ export async function work(): Promise<void> {
 
 async function serve({ port, redisUrl, sessionSecret, strategyOptions }: Setup): Promise<() => Promise<void>> {
   const redis = await createClient({ url: redisUrl }).on('error', console.error).connect();
-  const tokenStore = redisTokenStore(redis);
+  const store = new BreakableStore(redisTokenStore(redis));
   // The cache is short, so that the panel soon shows the token that the other process has got.
-  const cache = { ttl: 1 };
-  const strategy = createStrategy({ ...strategyOptions, tokenStore, cache, encryptionKeys: sessionSecret });
-  const panel = new Panel({ journal: sharedJournal(), expireTokens });
+  const options = { ...strategyOptions, tokenStore: store, cache: { ttl: 1 }, encryptionKeys: sessionSecret };
+  const strategy = createStrategy(options);
+  const incidents = new Incidents({
+    strategy,
+    otherProcess: createStrategy({ ...options, cache: false }),
+    store,
+    breakService: (fault, userId) => ask({ kind: 'fault', fault, userId }),
+    burst: (grantId, order) => ask({ kind: 'burst', grantId, order }),
+  });
+  const panel = new Panel({ journal: sharedJournal(strategy), incidents, clock: Date.now });
   const sessionStore = new RedisStore({ client: redis });
   const server = createServer(createApp({ strategy, sessionSecret, sessionStore, secure: false, panel }));
   // A new connection for each request, so that a browser meets both processes.
@@ -39,24 +51,39 @@ async function serve({ port, redisUrl, sessionSecret, strategyOptions }: Setup):
   return async () => {
     panel.close();
     await closeServer(server);
+    await incidents.close();
     await strategy.close();
     await redis.close();
   };
 }
 
-/** A journal of what happens in all processes: this one tells the primary process, which tells all of them. */
-function sharedJournal(): Journal {
+/** Returns a journal of all processes: this one tells the primary process, which tells all of them. */
+function sharedJournal(strategy: Strategy): Journal {
   const journal = new Journal();
-  hear((happening) => send({ kind: 'happening', happening }));
-  process.on('message', (message: ToWorker) => {
+  hear(Date.now, (happening) => send({ kind: 'happening', happening }));
+  process.on('message', async (message: ToWorker) => {
     if (message.kind === 'entry') journal.add(message.entry);
+    if (message.kind !== 'burst') return;
+    await runBurst(strategy.client(message.grantId), message.order);
+    send({ kind: 'burst-done', burst: message.order.burst });
   });
   return journal;
 }
 
-async function expireTokens(): Promise<void> {
-  send({ kind: 'expire' });
-  await received('expired');
+type Request = Extract<ToPrimary, { readonly id: string }>;
+type Unnumbered<One> = One extends Request ? Omit<One, 'id'> : never;
+
+/** Resolves when the primary process has done it. */
+function ask(request: Unnumbered<Request>): Promise<void> {
+  const id = randomUUID();
+  return new Promise((resolve) => {
+    process.on('message', function take(message: ToWorker) {
+      if (message.kind !== 'done' || message.id !== id) return;
+      process.off('message', take);
+      resolve();
+    });
+    send({ ...request, id } as Request);
+  });
 }
 
 /** The next message of this kind. */

@@ -2,6 +2,8 @@ import type { Emulator, ServiceRequest } from 'passport-oauth-app/emulator';
 import { shortened, shortenedFields } from '../panel/shortened.js';
 import type { Report } from './report.js';
 
+const mostShown = 4;
+
 /** Reads at the service what the application has sent, since it was last asked. */
 export class Witness {
   readonly #service: Emulator;
@@ -19,7 +21,9 @@ export class Witness {
     this.#seen = this.#service.requests.length;
     const tokens = requests.filter(({ path }) => path === '/oauth/token');
     const api = requests.filter(({ path }) => path.startsWith('/api/'));
-    for (const request of [...tokens, ...api].slice(0, 4)) this.#report.note(shown(request));
+    const all = [...tokens, ...api];
+    for (const request of all.slice(0, mostShown)) this.#report.note(shown(request));
+    if (all.length > mostShown) this.#report.note(`service: and ${all.length - mostShown} more requests like the last one`);
     return { tokens, api };
   }
 
