@@ -89,7 +89,8 @@ export function createApp({ strategy, sessionSecret, sessionStore, secure, panel
     res.send(await declinedPage(req, res));
   });
   app.get('/projects', requireAuthorization({ login: '/login' }), async (req, res) => {
-    res.send(await projectsPage(req, res, await req.apiClient.projects<ProjectList>()));
+    const projects = await req.apiClient.projects<ProjectList>();
+    res.send(await projectsPage(req, res, projects));
   });
   app.post('/logout', logout(strategy), (_req, res) => {
     res.redirect(303, '/');

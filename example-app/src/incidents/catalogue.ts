@@ -36,8 +36,8 @@ export const incidentGroups: readonly IncidentGroup[] = [
     title: 'Nothing to handle',
     text: 'The call waits for a new token, or is made once more with it. The page notices nothing.',
     code: `app.get('/projects', requireAuthorization({ login: '/login' }), async (req, res) => {
-  res.send(await projectsPage(req, res, await req.apiClient.projects<ProjectList>()));
-});`,
+  const projects = await req.apiClient.projects<ProjectList>();
+  res.send(await projectsPage(req, res, projects));`,
     file: 'app.ts',
     incidents: [
       { name: 'burst', title: '12 calls at once', text: 'Twelve calls meet a token that the service refuses.' },
@@ -59,7 +59,7 @@ export const incidentGroups: readonly IncidentGroup[] = [
     title: 'Say that it will pass',
     text: 'Calls fail at once with an error that has a status. Nobody is logged out.',
     code: `if (error instanceof ServiceUnavailableError || error instanceof ApiError) {
-  if (error.retryAfter !== undefined) res.set('Retry-After', String(Math.ceil(error.retryAfter)));
+  if (error.retryAfter) res.set('Retry-After', String(Math.ceil(error.retryAfter)));
 }`,
     file: 'pages/error.ts',
     incidents: [

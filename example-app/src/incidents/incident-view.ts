@@ -9,7 +9,7 @@ ${incidentGroups.map(
   ({ title, text, code, file, incidents }) => html`<section class="card group">
 <h3>${title}</h3>
 <p class="soft">${text}</p>
-<pre tabindex="0" role="region" aria-label="Code of ${file}: ${title}"><code>${code}</code></pre>
+<pre><code>${code}</code></pre>
 <p class="soft file">example-app/src/${file}</p>
 <ul class="incidents">${incidents.map(incidentView)}</ul>
 </section>

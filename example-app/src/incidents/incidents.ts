@@ -74,7 +74,7 @@ export class Incidents {
     if (name === 'mend') this.#breakStore('none', 0);
     if (name === 'burst') {
       await burst(grantId, { burst: randomUUID(), userId, from: 1, count: callsOfBurst });
-      return `${callsOfBurst} calls made, all by the server`;
+      return `${callsOfBurst} API calls made`;
     }
     if (name === 'other-process') await otherProcess.client(grantId).projects();
     const call = outcomeOf(req);
@@ -102,7 +102,7 @@ async function outcomeOf({ apiClient }: Request): Promise<string> {
   const startedAt = performance.now();
   try {
     await apiClient.projects();
-    return `one API call succeeded after ${((performance.now() - startedAt) / 1000).toFixed(1)} s`;
+    return `one API call succeeded after ${Math.ceil(performance.now() - startedAt)} ms`;
   } catch (error) {
     if (!(error instanceof OAuthAppError)) throw error;
     const hasHint = error instanceof ServiceUnavailableError || error instanceof ApiError;

@@ -29,11 +29,11 @@ export async function errorPage(error: unknown, req: Request, res: Response, nex
   const status = statusOf(error);
   if (status >= 500) console.error(logLine(error, status));
   if (error instanceof ServiceUnavailableError || error instanceof ApiError) {
-    if (error.retryAfter !== undefined) res.set('Retry-After', String(Math.ceil(error.retryAfter)));
+    if (error.retryAfter) res.set('Retry-After', String(Math.ceil(error.retryAfter)));
   }
   const { title, text, way } = wordsFor(error, status, viewerOf(req));
   const seconds = res.get('Retry-After');
-  const wait = seconds ? html`<p>The service asks to wait for <b>${seconds} s</b>.</p>` : undefined;
+  const wait = seconds ? html`<p>It can be tried again in <b>${seconds} s</b>.</p>` : undefined;
   const intro = html`<p class="status">${status}</p>
 <h1>${title}</h1>
 <p class="lead">${text}</p>

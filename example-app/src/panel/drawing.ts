@@ -46,7 +46,7 @@ function mark(x: (at: number) => number, span: RequestSpan, y: number): Html {
 
 /** Draws a burst as a waterfall: one row for the refresh, one for each call. */
 export function burstDrawing(burst: Burst): Html {
-  const x = scale(burst, 88);
+  const x = scale(burst, 92);
   const height = 34 + burst.rows.length * 15;
   return html`<svg class="drawing" width="100%" height="${height}" role="img" aria-label="${burstSentence(burst)}">
 <text x="0" y="13">${burst.refreshes.length > 0 ? 'Refresh' : 'No refresh'}</text>

@@ -5,7 +5,7 @@ import type { Story } from './journal.js';
 import { logView } from './log-view.js';
 import { type Timeline, timelineOf } from './timeline.js';
 import type { TokenState } from './token-state.js';
-import { clockTime, wordsFor } from './words.js';
+import { clockTime, reasonWords, wordsFor } from './words.js';
 
 /** What the panel shows of one grant. */
 export interface PanelContent {
@@ -32,7 +32,11 @@ export function panelParts({ story, token, authorized, now }: PanelContent): Pan
     token: tokenView(story, timeline, { token, authorized, now }),
     timeline: html`${timelineDrawing(timeline)}
 <p class="legend"><span class="key-outage">No usable token to be had</span><span class="key-failed">Failed</span></p>`,
-    burst: burst ? html`<h3>The latest burst</h3>${burstDrawing(burst)}<p class="sentence">${burstSentence(burst)}</p>` : html``,
+    burst: burst
+      ? html`<h3>The latest burst</h3>${burstDrawing(burst)}
+<p class="legend"><span class="key-refused">Refused</span><span class="key-waiting">Waits for the refresh</span><span class="key-call">Answered</span></p>
+<p class="sentence">${burstSentence(burst)}</p>`
+      : html``,
     latest: words ? html`<b>${words.title}</b>: ${words.note}` : html``,
     log: logView(story.entries),
   };
@@ -76,20 +80,13 @@ export const idlePanel: Html = html`<section class="panel" aria-labelledby="pane
 export const endedPanel: Html = html`<div class="panel-head"><h2 id="panel-title">What happened to your token</h2></div>
 <p role="status">You are logged out, or your permission has ended. <a href="/login">Log in to go on.</a></p>`;
 
-const reasons: Readonly<Record<string, string>> = {
-  ERR_SERVICE_UNAVAILABLE: 'The service does not answer. The login is kept.',
-  ERR_SERVICE_TIMEOUT: 'The service does not answer. The login is kept.',
-  ERR_TOKEN_STORE: 'The token store does not answer. The login is kept.',
-  ERR_TOKEN: 'The service refuses the client secret. The login is kept.',
-};
-
 function tokenView(story: Story, timeline: Timeline, { token, authorized, now }: Omit<PanelContent, 'story'>): Html {
   if (!authorized) return html`<p class="token-line"><span>Access token</span><b>None: the login has ended</b></p>`;
   const refreshed = html`<p class="soft">Refreshed <b>${times(story.refreshes)}</b> since you logged in.</p>`;
   if (!token || !timeline.hasToken) {
-    const reason = story.entries.findLast(({ kind }) => kind === 'refresh')?.event.reason ?? '';
+    const reason = reasonWords(story.entries.findLast(({ kind }) => kind === 'refresh')?.event.reason);
     return html`<p class="token-line"><span>Access token</span><b>Waiting for a new one</b></p>
-<p class="soft">${reasons[reason] ?? 'There is no valid token at this moment.'}</p>${refreshed}`;
+<p class="soft">The login is kept: ${reason ?? 'there is no valid token at this moment'}.</p>${refreshed}`;
   }
   const seconds = Math.max(0, Math.round((token.expiresAt - now) / 1000));
   const lifetime = Math.max(1, Math.round((token.expiresAt - token.issuedAt) / 1000));

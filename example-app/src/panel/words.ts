@@ -30,6 +30,19 @@ const outcomeNotes: Partial<Record<RefreshEvent['outcome'], string>> = {
   discarded: 'the grant was ended or replaced meanwhile',
 };
 
+const reasons: Readonly<Record<string, string>> = {
+  ERR_SERVICE_UNAVAILABLE: 'the service does not answer',
+  ERR_SERVICE_TIMEOUT: 'the service does not answer in time',
+  ERR_TOKEN_STORE: 'the token store does not answer',
+  ERR_TOKEN: 'the service refuses the client secret',
+  ERR_NOT_AUTHORIZED: 'the login has ended',
+};
+
+/** Returns the code of an error in words. */
+export function reasonWords(code: string | undefined): string | undefined {
+  return code === undefined ? undefined : (reasons[code] ?? code);
+}
+
 /** Returns an entry in words. */
 export function wordsFor({ kind, event }: Entry): Words {
   switch (kind) {
@@ -37,7 +50,7 @@ export function wordsFor({ kind, event }: Entry): Words {
       return { title: 'Logged in', note: `code exchanged for tokens, ${ms(event)}`, good: true };
     case 'refresh': {
       const { outcome, trigger, reason } = event;
-      const note = outcomeNotes[outcome] ?? reason ?? triggers[trigger];
+      const note = outcomeNotes[outcome] ?? reasonWords(reason) ?? triggers[trigger];
       return { title: outcomes[outcome], note: `${note}, ${ms(event)}`, good: reason === undefined && outcome !== 'unsaved' };
     }
     case 'api':
