@@ -22,7 +22,9 @@ app.use(session({ secret: process.env.SESSION_SECRET, resave: false, saveUniniti
 app.use(passport.session());
 app.use(apiClient(strategy));
 
-app.get('/', (req, res) => res.send('<a href="/projects">My projects</a>'));
+app.get('/', (req, res) => {
+  res.send('<a href="/projects">My projects</a> <form method="post" action="/logout"><button>Log out</button></form>');
+});
 app.get('/login', passport.authenticate('oauth-app'));
 app.get('/callback', passport.authenticate('oauth-app', { successReturnToOrRedirect: '/', failureRedirect: '/' }));
 app.get('/projects', requireAuthorization({ login: '/login' }), async (req, res) => {

@@ -16,7 +16,12 @@ export interface EmulatedServiceOptions {
 }
 
 /** Starts the emulated service, with this application registered and sample users. */
-export async function startService({ appPort, recorder, tokenLifetime, clock }: EmulatedServiceOptions): Promise<Emulator> {
+export async function startService({
+  appPort,
+  recorder,
+  tokenLifetime,
+  clock,
+}: EmulatedServiceOptions): Promise<Emulator> {
   const redirectUrls = ['localhost', '127.0.0.1'].map((host) => `http://${host}:${appPort}/callback`);
   const service = await startEmulator({
     applications: [{ clientID: 'example-app', name: 'Example application', redirectUrls }],

@@ -61,7 +61,11 @@ async function serve(server: Server, port: number, options: ExampleOptions): Pro
   });
   const service = realService ? undefined : await startService({ appPort: port, recorder, tokenLifetime, clock });
   const tokenStore = service && new BreakableStore(memoryTokenStore());
-  const strategyOptions = { ...(service ? strategyOptionsFor(service) : realService), tokenStore, clock } as StrategyOptions;
+  const strategyOptions = {
+    ...(service ? strategyOptionsFor(service) : realService),
+    tokenStore,
+    clock,
+  } as StrategyOptions;
   const strategy = createStrategy(strategyOptions);
   const incidents =
     service &&

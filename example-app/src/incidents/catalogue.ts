@@ -97,7 +97,11 @@ export const incidentGroups: readonly IncidentGroup[] = [
 });`,
     file: 'app.ts',
     incidents: [
-      { name: 'log-out', title: 'Log out during a refresh', text: 'The refresh takes three seconds. You log out meanwhile.' },
+      {
+        name: 'log-out',
+        title: 'Log out during a refresh',
+        text: 'The refresh takes three seconds. You log out meanwhile.',
+      },
     ],
   },
 ];

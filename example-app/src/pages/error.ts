@@ -48,7 +48,11 @@ function wordsFor(error: unknown, status: number, viewer: Express.User | undefin
     return { title: 'Your permission has ended', text: 'Log in to go on.', way: login };
   }
   if (error instanceof TokenStoreError) {
-    return { title: 'Our own storage does not answer', text: 'Nothing is lost. Please try again in a moment.', way: home };
+    return {
+      title: 'Our own storage does not answer',
+      text: 'Nothing is lost. Please try again in a moment.',
+      way: home,
+    };
   }
   if (error instanceof AuthorizationError) {
     return { title: 'The service refused the login', text: 'It gave no permission this time.', way: login };

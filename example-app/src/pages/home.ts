@@ -13,7 +13,9 @@ ${views?.guide}
 </section>`;
   if (!viewer) {
     // The session still knows the person, and the grant is gone.
-    const ended = req.user ? html`<p class="notice" role="status">Your permission has ended. Log in to go on.</p>` : undefined;
+    const ended = req.user
+      ? html`<p class="notice" role="status">Your permission has ended. Log in to go on.</p>`
+      : undefined;
     const intro = html`${ended}<h1>Log in once.<br>Your token never goes stale.</h1>
 <p class="lead">This application acts on your behalf at a service whose tokens live for less than a minute. Log in, and watch
 how they are kept fresh.</p>

@@ -19,7 +19,8 @@ export function projectsPage(req: Request, res: Response, list: ProjectList): Pr
   const projects = list.data.map(({ data }) => data);
   const intro = html`<h1>Projects</h1>
 <p class="lead">From <code>${req.apiClient.baseUrl}/projects</code>, on behalf of ${req.user?.name}.</p>`;
-  const main = projects.length > 0 ? html`<ul class="projects">${projects.map(item)}</ul>` : html`<p>There are none yet.</p>`;
+  const main =
+    projects.length > 0 ? html`<ul class="projects">${projects.map(item)}</ul>` : html`<p>There are none yet.</p>`;
   return layout(req, res, { title: 'Projects', intro, main });
 }
 

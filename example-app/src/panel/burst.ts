@@ -47,7 +47,12 @@ export function latestBurst(entries: readonly Entry[]): Burst | undefined {
   const calls = entries.filter(({ kind, cause }) => kind === 'api' && cause?.call?.burst === burst);
   const numbers = [...new Set(calls.map(({ cause }) => cause?.call?.number ?? 0))].sort((one, other) => one - other);
   if (numbers.length === 0) return undefined;
-  const rows = numbers.map((number) => burstRow(number, calls.filter(({ cause }) => cause?.call?.number === number)));
+  const rows = numbers.map((number) =>
+    burstRow(
+      number,
+      calls.filter(({ cause }) => cause?.call?.number === number),
+    ),
+  );
   const span = {
     from: Math.min(...rows.map(({ from }) => from)),
     to: Math.max(...rows.map(({ to }) => to)),
@@ -77,5 +82,12 @@ function burstRow(number: number, entries: readonly Entry[]): BurstRow {
     outcome: request.outcome,
   }));
   // A real service does not tell when a request arrived.
-  return { number, from, to, outcome, pid: last?.pid ?? 0, attempts: attempts.length > 0 ? attempts : [{ from, to, outcome }] };
+  return {
+    number,
+    from,
+    to,
+    outcome,
+    pid: last?.pid ?? 0,
+    attempts: attempts.length > 0 ? attempts : [{ from, to, outcome }],
+  };
 }

@@ -30,7 +30,8 @@ ${apiCalls.map((span) => mark(x, span, 123))}
 }
 
 function tokenBar(x: (at: number) => number, token: TokenSpan): Html {
-  const label = x(token.to) - x(token.from) > 4 ? html`<text x="${x(token.from) + 1}%" y="40">${token.number}</text>` : undefined;
+  const label =
+    x(token.to) - x(token.from) > 4 ? html`<text x="${x(token.from) + 1}%" y="40">${token.number}</text>` : undefined;
   return html`<g class="token ${colourOf(token.number)}"><rect ${place(x, token)} y="22" height="26" rx="4"><title>Token ${token.number}</title></rect>${label}</g>`;
 }
 
@@ -38,7 +39,8 @@ function tokenBar(x: (at: number) => number, token: TokenSpan): Html {
 function mark(x: (at: number) => number, span: RequestSpan, y: number): Html {
   const { good, token, title, from, to } = span;
   const place = html`x="${x(from)}%"`;
-  if (!good && to - from < thinMs) return html`<text class="failed" ${place} y="${y + 19}" text-anchor="middle">×<title>${title}</title></text>`;
+  if (!good && to - from < thinMs)
+    return html`<text class="failed" ${place} y="${y + 19}" text-anchor="middle">×<title>${title}</title></text>`;
   const width = to - from < thinMs ? '3' : `${x(to) - x(from)}%`;
   const look = good ? (token === undefined ? 'call' : colourOf(token)) : 'failed';
   return html`<rect class="mark ${look}" ${place} width="${width}" y="${y}" height="24" rx="1.5"><title>${title}</title></rect>`;
@@ -47,13 +49,14 @@ function mark(x: (at: number) => number, span: RequestSpan, y: number): Html {
 /** Draws a burst as a waterfall: one row for the refresh, one for each call. */
 export function burstDrawing(burst: Burst): Html {
   const x = scale(burst, 92);
-  const height = 34 + burst.rows.length * 15;
+  const height = 44 + burst.rows.length * 15;
   return html`<svg class="drawing" width="100%" height="${height}" role="img" aria-label="${burstSentence(burst)}">
-<text x="0" y="13">${burst.refreshes.length > 0 ? 'Refresh' : 'No refresh'}</text>
+<text x="0" y="11">${burst.refreshes.length > 0 ? 'Refresh' : 'No refresh'}, ${burst.to - burst.from} ms in all</text>
 ${burst.refreshes.map(
-  (span) => html`<rect class="held" ${place(x, span)} y="20" height="${height - 20}"/><rect class="mark refresh" ${place(x, span)} y="4" height="12" rx="2"/>`,
+  (span) =>
+    html`<rect class="held" ${place(x, span)} y="28" height="${height - 28}"/><rect class="mark refresh" ${place(x, span)} y="18" height="10" rx="2"/>`,
 )}
-${burst.rows.map((row, index) => burstRow(x, row, 24 + index * 15))}
+${burst.rows.map((row, index) => burstRow(x, row, 36 + index * 15))}
 </svg>`;
 }
 

@@ -56,7 +56,8 @@ export class Journal {
       entries: [...entries.slice(1 - maxEntries), entry],
       refreshes: refreshes + (renewed ? 1 : 0),
       ranDown: ranDown || (renewed && entry.event.trigger !== 'refused'),
-      recovered: recovered || (renewed && entries.findLast(({ kind }) => kind === 'refresh')?.event.reason !== undefined),
+      recovered:
+        recovered || (renewed && entries.findLast(({ kind }) => kind === 'refresh')?.event.reason !== undefined),
     });
     const [oldest] = this.#stories.keys();
     if (this.#stories.size > maxGrants && oldest !== undefined) this.#stories.delete(oldest);

@@ -123,10 +123,11 @@ class PanelStream {
     const { authorized } = this.#req.apiClient;
     if (this.#wasAuthorized && !authorized) {
       this.#send('end', endedPanel.source);
-      return this.close();
+      this.close();
+    } else {
+      const parts = panelParts({ story: journal.of(this.#grantId), token: this.#token, authorized, now: clock() });
+      this.#send('parts', this.#changed(parts));
     }
-    const parts = panelParts({ story: journal.of(this.#grantId), token: this.#token, authorized, now: clock() });
-    this.#send('parts', this.#changed(parts));
   }
 
   #changed(parts: Readonly<Record<string, Html>>): Readonly<Record<string, string>> {

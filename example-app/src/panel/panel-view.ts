@@ -1,6 +1,6 @@
 import { type Html, html } from '../pages/html.js';
-import { burstDrawing, burstSentence, timelineDrawing } from './drawing.js';
 import { latestBurst } from './burst.js';
+import { burstDrawing, burstSentence, timelineDrawing } from './drawing.js';
 import type { Story } from './journal.js';
 import { logView } from './log-view.js';
 import { type Timeline, timelineOf } from './timeline.js';

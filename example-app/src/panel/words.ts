@@ -51,7 +51,11 @@ export function wordsFor({ kind, event }: Entry): Words {
     case 'refresh': {
       const { outcome, trigger, reason } = event;
       const note = outcomeNotes[outcome] ?? reasonWords(reason) ?? triggers[trigger];
-      return { title: outcomes[outcome], note: `${note}, ${ms(event)}`, good: reason === undefined && outcome !== 'unsaved' };
+      return {
+        title: outcomes[outcome],
+        note: `${note}, ${ms(event)}`,
+        good: reason === undefined && outcome !== 'unsaved',
+      };
     }
     case 'api':
       return apiWords(event);

@@ -23,7 +23,8 @@ export class Witness {
     const api = requests.filter(({ path }) => path.startsWith('/api/'));
     const all = [...tokens, ...api];
     for (const request of all.slice(0, mostShown)) this.#report.note(shown(request));
-    if (all.length > mostShown) this.#report.note(`service: and ${all.length - mostShown} more requests like the last one`);
+    if (all.length > mostShown)
+      this.#report.note(`service: and ${all.length - mostShown} more requests like the last one`);
     return { tokens, api };
   }
 
