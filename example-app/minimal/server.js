@@ -22,7 +22,7 @@ app.use(session({ secret: process.env.SESSION_SECRET, resave: false, saveUniniti
 app.use(passport.session());
 app.use(apiClient(strategy));
 
-app.get('/', (req, res) => {
+app.get('/', (_req, res) => {
   res.send('<a href="/projects">My projects</a> <form method="post" action="/logout"><button>Log out</button></form>');
 });
 app.get('/login', passport.authenticate('oauth-app'));
@@ -31,8 +31,8 @@ app.get('/projects', requireAuthorization({ login: '/login' }), async (req, res)
   const { data } = await req.apiClient.projects();
   res.type('text').send(data.map((project) => project.data.name).join('\n'));
 });
-app.post('/logout', logout(strategy), (req, res) => res.redirect(303, '/'));
-app.use((error, req, res, next) => {
+app.post('/logout', logout(strategy), (_req, res) => res.redirect(303, '/'));
+app.use((error, _req, res, next) => {
   if (res.headersSent) return next(error);
   res.status(error.status ?? 500).send(`${error.name}: ${error.message}`);
 });

@@ -51,7 +51,7 @@ export function burstDrawing(burst: Burst): Html {
   const x = scale(burst, 92);
   const height = 44 + burst.rows.length * 15;
   return html`<svg class="drawing" width="100%" height="${height}" role="img" aria-label="${burstSentence(burst)}">
-<text x="0" y="11">${burst.refreshes.length > 0 ? 'Refresh' : 'No refresh'}, ${burst.to - burst.from} ms in all</text>
+<text x="0" y="11">${burst.refreshes.length > 0 ? 'Refresh' : 'No refresh'}, ${Math.round(burst.to - burst.from)} ms in all</text>
 ${burst.refreshes.map(
   (span) =>
     html`<rect class="held" ${place(x, span)} y="28" height="${height - 28}"/><rect class="mark refresh" ${place(x, span)} y="18" height="10" rx="2"/>`,
@@ -69,15 +69,17 @@ function burstRow(x: (at: number) => number, row: BurstRow, y: number): Html {
   return html`${whole}${attempts}<text class="status" x="100%" y="${y + 10}" text-anchor="end">${row.outcome.replace('ERR_', '')}</text>`;
 }
 
-/** Returns what a burst shows, such as `12 waited, 1 refresh, 12 × 200, 0 lost logins`. */
+/** Returns a burst in words, such as `12 waited, 1 refresh, 12 × 200, 0 lost logins`. */
 export function burstSentence({ rows, refreshes, waited, lostLogins }: Burst): string {
   const outcomes = [...new Set(rows.map(({ outcome }) => outcome))];
   const counted = outcomes.map((one) => `${rows.filter(({ outcome }) => outcome === one).length} × ${one}`);
+  const processes = new Set(rows.map(({ pid }) => pid)).size;
   return [
     `${waited} waited`,
     `${refreshes.length} ${refreshes.length === 1 ? 'refresh' : 'refreshes'}`,
     ...counted,
-    `${lostLogins} lost logins`,
+    `${lostLogins} lost ${lostLogins === 1 ? 'login' : 'logins'}`,
+    ...(processes > 1 ? [`${processes} processes`] : []),
   ].join(', ');
 }
 

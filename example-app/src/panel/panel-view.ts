@@ -45,7 +45,7 @@ export function panelParts({ story, token, authorized, now }: PanelContent): Pan
 /** Returns the first minute in three steps. @param story `undefined` before the login */
 export function guide(story: Story | undefined): Html {
   const step = (done: boolean, title: string, text: string) =>
-    html`<li class="${done ? 'done' : 'open'}"><b>${title}${done ? html` <span class="tick">✓<span class="hidden"> done</span></span>` : undefined}</b><span>${text}</span></li>`;
+    html`<li class="${done ? 'done' : 'open'}"><b>${title}${done ? html` <span class="tick">✓<span class="hidden"> done</span></span>` : undefined}</b><span class="about">${text}</span></li>`;
   return html`${step(story !== undefined, 'Log in', 'Approve on the page of the service. A code becomes tokens; they stay on the server.')}
 ${step(story?.ranDown === true, 'Let the token run down', 'Leave this page open for half a minute. A new token comes before the old one ends.')}
 ${step(story?.recovered === true, 'Break the service', 'Press “Service down for 30 s”. Calls fail, the login stays, and then they work again.')}`;

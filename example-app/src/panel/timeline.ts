@@ -1,3 +1,4 @@
+import type { RefreshEvent } from 'passport-oauth-app';
 import { bringsToken, type Entry, type Story, startOf } from './journal.js';
 
 /** A stretch of time, in epoch milliseconds. */
@@ -63,12 +64,19 @@ function tokenSpans(entries: readonly Entry[], numberOf: (entry: Entry) => numbe
   let inUse = current.number > 0;
   for (const entry of entries) {
     const isNew = bringsToken(entry);
-    const ended = entry.kind === 'grant-lost' || (entry.kind === 'refresh' && entry.event.trigger !== 'ahead');
+    const ended = entry.kind === 'grant-lost' || (entry.kind === 'refresh' && endsToken(entry.event));
     if (inUse && (isNew || ended)) spans.push({ ...current, to: ended ? startOf(entry) : entry.at });
+    const adopted = entry.kind === 'refresh' && entry.event.outcome === 'adopted';
     if (isNew) current = { from: entry.at, number: numberOf(entry) };
-    inUse = isNew || (inUse && !ended) || (entry.kind === 'refresh' && entry.event.outcome === 'adopted');
+    else if (adopted && !inUse) current = { ...current, from: entry.at };
+    inUse = isNew || adopted || (inUse && !ended);
   }
   return inUse ? [...spans, { ...current, to }] : spans;
+}
+
+/** Returns whether the token before could not be used any more, so that requests waited. */
+function endsToken({ trigger, outcome }: RefreshEvent): boolean {
+  return trigger !== 'ahead' && outcome !== 'adopted' && outcome !== 'saved';
 }
 
 function outageSpans(entries: readonly Entry[], now: number): Span[] {
