@@ -287,7 +287,7 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
   });
 
   if (process.env.SCREENSHOTS === '1') {
-    it('has its pictures taken', () => takePictures(chromium, application.url));
+    it('has its pictures taken', () => takePictures(chromium), 120_000);
   }
 
   it('works without scripts', async () => {

@@ -1,42 +1,38 @@
 import { describe, expect, it } from 'vitest';
 import { latestBurst } from '../../example-app/src/panel/burst.js';
 import { burstSentence } from '../../example-app/src/panel/drawing.js';
-import type { Cause } from '../../example-app/src/panel/happening.js';
-import { type Entry, Journal, type Story } from '../../example-app/src/panel/journal.js';
+import type { Happening } from '../../example-app/src/panel/happening.js';
+import { Journal, type Story } from '../../example-app/src/panel/journal.js';
 import { timelineOf } from '../../example-app/src/panel/timeline.js';
+import type { ApiEvent, RefreshEvent } from '../../src/index.js';
 
-/** An event as a test describes it; what all events have is added. */
-interface Described {
-  readonly kind: Entry['kind'];
-  readonly at: number;
-  readonly event: Readonly<Record<string, unknown>>;
-  readonly cause?: Cause;
-}
+const common = { strategy: 's', grantId: 'g', durationMs: 10 };
+const here = (at: number) => ({ at, pid: 1, cause: undefined });
 
-/** The story of a grant to which this has happened; times are in milliseconds. */
-function storyOf(happenings: readonly Described[]): Story {
-  const journal = new Journal();
-  for (const [id, { event, ...rest }] of happenings.entries()) {
-    const entry = {
-      ...{ id, grantId: 'g', pid: 1, cause: undefined, requests: [], ...rest },
-      event: { strategy: 's', grantId: 'g', durationMs: 10, ...event },
-    };
-    journal.add(entry as Entry);
-  }
-  return journal.of('g');
-}
-
-const login = (at: number): Described => ({ kind: 'login', at, event: { outcome: 'success' } });
-const refresh = (at: number, event: object): Described => ({ kind: 'refresh', at, event });
-const refreshed = (at: number, trigger = 'ahead') => refresh(at, { trigger, outcome: 'refreshed' });
-const failed = (at: number, trigger: string) =>
+const login = (at: number): Happening => ({ kind: 'login', event: { ...common, outcome: 'success' }, ...here(at) });
+const lost = (at: number): Happening => ({ kind: 'grant-lost', event: { ...common, reason: 'refused' }, ...here(at) });
+const refresh = (at: number, event: Pick<RefreshEvent, 'trigger' | 'outcome'> & Partial<RefreshEvent>): Happening => ({
+  kind: 'refresh',
+  event: { ...common, ...event },
+  ...here(at),
+});
+const refreshed = (at: number, trigger: RefreshEvent['trigger'] = 'ahead') =>
+  refresh(at, { trigger, outcome: 'refreshed' });
+const failed = (at: number, trigger: RefreshEvent['trigger']) =>
   refresh(at, { trigger, outcome: 'failed', reason: 'ERR_SERVICE_UNAVAILABLE' });
-const call = (at: number, event: object, number = 1): Described => ({
+const call = (at: number, event: Partial<ApiEvent>, number = 1): Happening => ({
   kind: 'api',
-  at,
-  event: { method: 'GET', path: '/projects', attempts: 1, ...event },
+  event: { ...common, method: 'GET', path: '/projects', attempts: 1, ...event },
+  ...here(at),
   cause: { userId: '1', call: { burst: 'b', number } },
 });
+
+/** The story of a grant to which this has happened. */
+function storyOf(happenings: readonly Happening[]): Story {
+  const journal = new Journal();
+  for (const [id, happening] of happenings.entries()) journal.add({ ...happening, id, grantId: 'g', requests: [] });
+  return journal.of('g');
+}
 
 describe('the timeline', () => {
   it('gives each token a number of its own, from when it came to when the next one came', () => {
@@ -113,8 +109,7 @@ describe('the timeline', () => {
   });
 
   it('ends the last token with the grant', () => {
-    const lost: Described = { kind: 'grant-lost', at: 30_000, event: { reason: 'refused' } };
-    const timeline = timelineOf(storyOf([login(1000), lost]), 60_000);
+    const timeline = timelineOf(storyOf([login(1000), lost(30_000)]), 60_000);
     expect(timeline.tokens).toEqual([{ number: 1, from: 1000, to: 30_000 }]);
     expect(timeline.hasToken).toBe(false);
   });
@@ -124,7 +119,7 @@ describe('the burst', () => {
   it('counts calls that failed, and logins that were lost', () => {
     const story = storyOf([
       login(1000),
-      { kind: 'grant-lost', at: 2005, event: { reason: 'refused' } },
+      lost(2005),
       call(2010, { reason: 'ERR_NOT_AUTHORIZED' }),
       call(2012, { status: 200 }, 2),
     ]);

@@ -21,7 +21,8 @@ export async function layout(req: Request, res: Response, { title, intro, main }
 <meta name="color-scheme" content="light dark">
 <title>${title} · Example of passport-oauth-app</title>
 <link rel="icon" href="/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/style.css">
+<link rel="stylesheet" href="/base.css">
+<link rel="stylesheet" href="/pages.css">
 <link rel="stylesheet" href="/panel.css">
 <script src="/panel.js" type="module"></script>
 </head>

@@ -51,7 +51,8 @@ export function burstDrawing(burst: Burst): Html {
   const x = scale(burst, 92);
   const height = 44 + burst.rows.length * 15;
   return html`<svg class="drawing" width="100%" height="${height}" role="img" aria-label="${burstSentence(burst)}">
-<text x="0" y="11">${burst.refreshes.length > 0 ? 'Refresh' : 'No refresh'}, ${Math.round(burst.to - burst.from)} ms in all</text>
+<text x="0" y="11">${burst.refreshes.length > 0 ? 'Refresh' : 'No refresh'}</text>
+<text class="axis" x="100%" y="11" text-anchor="end">${Math.round(burst.to - burst.from)} ms</text>
 ${burst.refreshes.map(
   (span) =>
     html`<rect class="held" ${place(x, span)} y="28" height="${height - 28}"/><rect class="mark refresh" ${place(x, span)} y="18" height="10" rx="2"/>`,
