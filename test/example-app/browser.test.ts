@@ -216,36 +216,52 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
     expect(panel?.y).toBeLessThan(projects?.y ?? 0);
   });
 
-  it.each(['light', 'dark'] as const)('has no finding of axe in any state, %s', async (colorScheme) => {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    for (const path of ['/', '/declined', '/nowhere', '/callback?code=stolen&state=forged']) {
-      await open(path);
+  describe.each(['light', 'dark'] as const)('has no finding of axe, %s,', (colorScheme) => {
+    beforeEach(() => page.emulateMedia({ colorScheme, reducedMotion: 'reduce' }));
+    const press = (name: string) => page.getByRole('button', { name }).click();
+
+    it('on the pages of visitors who are not logged in', async () => {
+      for (const path of ['/', '/declined', '/nowhere', '/callback?code=stolen&state=forged']) {
+        await open(path);
+        expect(await findings(page)).toEqual([]);
+      }
+      visit.problems.length = 0;
+    });
+
+    it('on the pages of those who are', async () => {
+      await logIn('Ada Ferrant');
+      for (const path of ['/', '/projects', '/declined']) {
+        await open(path);
+        await live(page);
+        expect(await findings(page)).toEqual([]);
+      }
+    });
+
+    it('after a burst, with the log open', async () => {
+      await logIn('Ada Ferrant');
+      await press('12 calls at once');
+      await page.getByText('12 waited').waitFor();
+      await page.getByText('Log: every event').click();
       expect(await findings(page)).toEqual([]);
-    }
-    await logIn('Ada Ferrant');
-    for (const path of ['/', '/projects', '/declined']) {
-      await open(path);
-      await live(page);
+    });
+
+    it('in an outage', async () => {
+      await logIn('Ada Ferrant');
+      await press('Service down for 30 s');
+      await page.getByText('Waiting for a new one').waitFor();
       expect(await findings(page)).toEqual([]);
-    }
-    await open('/');
-    await page.getByRole('button', { name: '12 calls at once' }).click();
-    await page.getByText('12 waited').waitFor();
-    await page.getByText('Log: every event').click();
-    expect(await findings(page)).toEqual([]);
-    await page.getByRole('button', { name: 'Service down for 30 s' }).click();
-    await page.getByText('Waiting for a new one').waitFor();
-    expect(await findings(page)).toEqual([]);
-    await open('/projects');
-    await page.getByRole('heading', { name: 'The service does not answer' }).waitFor();
-    expect(await findings(page)).toEqual([]);
-    await open('/');
-    await page.getByRole('button', { name: 'Mend everything' }).click();
-    await page.getByText('left of 45 s').waitFor();
-    await page.getByRole('button', { name: 'Revoke at the service' }).click();
-    await page.getByText('Your permission has ended').waitFor();
-    expect(await findings(page)).toEqual([]);
-    visit.problems.length = 0;
+      await open('/projects');
+      await page.getByRole('heading', { name: 'The service does not answer' }).waitFor();
+      expect(await findings(page)).toEqual([]);
+      visit.problems.length = 0;
+    });
+
+    it('after the permission has ended', async () => {
+      await logIn('Ada Ferrant');
+      await press('Revoke at the service');
+      await page.getByText('Your permission has ended').waitFor();
+      expect(await findings(page)).toEqual([]);
+    });
   });
 
   it('prints dark on white, without buttons, although the screen is dark', async () => {

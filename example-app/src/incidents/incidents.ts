@@ -7,6 +7,15 @@ import type { BreakableStore } from './breakable-store.js';
 import { findIncident, type IncidentName } from './catalogue.js';
 import type { BreakService, ServiceFault } from './service-faults.js';
 
+declare module 'express-session' {
+  interface SessionData {
+    /** Shown by the next page, once. */
+    notice?: string;
+    /** The grant that an incident has ended: its last events are still shown. */
+    endedGrant?: string;
+  }
+}
+
 /** The parts that can be broken. */
 export interface IncidentOptions {
   readonly strategy: Strategy;

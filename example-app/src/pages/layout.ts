@@ -24,6 +24,7 @@ export async function layout(req: Request, res: Response, { title, intro, main }
 <link rel="stylesheet" href="/base.css">
 <link rel="stylesheet" href="/pages.css">
 <link rel="stylesheet" href="/panel.css">
+<link rel="stylesheet" href="/print.css" media="print">
 <script src="/panel.js" type="module"></script>
 </head>
 <body>

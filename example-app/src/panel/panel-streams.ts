@@ -6,15 +6,6 @@ import { bringsToken, type Entry, type Journal } from './journal.js';
 import { endedPanel, panelParts } from './panel-view.js';
 import { readTokenState, type TokenState } from './token-state.js';
 
-declare module 'express-session' {
-  interface SessionData {
-    /** Shown by the next page, once. */
-    notice?: string;
-    /** The grant that an incident has ended: its last events are still shown. */
-    endedGrant?: string;
-  }
-}
-
 /** The surroundings of the panel. */
 export interface PanelOptions {
   readonly journal: Journal;

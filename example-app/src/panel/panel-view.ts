@@ -3,6 +3,7 @@ import { latestBurst } from './burst.js';
 import { burstDrawing, burstSentence, timelineDrawing } from './drawing.js';
 import type { Story } from './journal.js';
 import { logView } from './log-view.js';
+import { sampleTimeline } from './sample-timeline.js';
 import { type Timeline, timelineOf } from './timeline.js';
 import type { TokenState } from './token-state.js';
 import { clockTime, reasonWords, wordsFor } from './words.js';
@@ -21,6 +22,8 @@ export interface PanelContent {
 /** The pieces of a page that change while it is open. */
 export type PanelParts = Readonly<Record<'guide' | 'token' | 'timeline' | 'burst' | 'latest' | 'log', Html>>;
 
+const timelineLegend = html`<p class="legend"><span class="key-outage">No usable token to be had</span><span class="key-failed">Failed</span></p>`;
+
 /** Returns the pieces of the panel as they are now. A page contains them, and the stream sends those that have changed. */
 export function panelParts({ story, token, authorized, now }: PanelContent): PanelParts {
   const timeline = timelineOf(story, now);
@@ -30,8 +33,7 @@ export function panelParts({ story, token, authorized, now }: PanelContent): Pan
   return {
     guide: guide(authorized ? story : undefined),
     token: tokenView(story, timeline, { token, authorized, now }),
-    timeline: html`${timelineDrawing(timeline)}
-<p class="legend"><span class="key-outage">No usable token to be had</span><span class="key-failed">Failed</span></p>`,
+    timeline: html`${timelineDrawing(timeline)}${timelineLegend}`,
     burst: burst
       ? html`<h3>The latest burst</h3>${burstDrawing(burst)}
 <p class="legend"><span class="key-refused">Refused</span><span class="key-waiting">Waits for the refresh</span><span class="key-call">Answered</span></p>
@@ -73,7 +75,9 @@ export function panelView(content: PanelContent): Html {
 /** The panel of a visitor who has not logged in. */
 export const idlePanel: Html = html`<section class="panel" aria-labelledby="panel-title">
 <div class="panel-head"><h2 id="panel-title">What happens to your token</h2></div>
-<p>Log in, and this panel draws every token, every refresh and every API call of the last 100 seconds.</p>
+<p>An example: two tokens, an outage of the service, and the token after it. Log in to see your own.</p>
+${timelineDrawing(sampleTimeline)}
+${timelineLegend}
 </section>`;
 
 /** The panel of a page whose visitor has logged out, in this tab or another one. */
