@@ -155,8 +155,8 @@ describe('the pages of the example', () => {
   });
 
   it.each([
-    { status: 503, title: 'The service does not answer' },
-    { status: 500, title: 'The service does not answer' },
+    { status: 503, title: 'The service has a problem' },
+    { status: 500, title: 'The service has a problem' },
     { status: 429, title: 'The service asks for patience' },
   ])('ask for patience where the API answers $status, and say for how long', async ({ status, title }) => {
     vi.spyOn(console, 'error').mockImplementation(() => {});

@@ -61,9 +61,14 @@ function wordsFor(error: unknown, status: number, viewer: Express.User | undefin
     return { title: 'The service refuses this application', text: 'The operator has to look after it.', way: home };
   }
   if (error instanceof ServiceUnavailableError || (error instanceof ApiError && isTemporary(error.status))) {
-    const title = error.status === 429 ? 'The service asks for patience' : 'The service does not answer';
-    if (viewer) return { title, text: 'You are still logged in. Please try again in a moment.', way: again };
-    return { title, text: 'You are not logged in yet. Please try again in a moment.', way: login };
+    if (!viewer) {
+      const text = 'You are not logged in yet. Please try again in a moment.';
+      return { title: 'The service does not answer', text, way: login };
+    }
+    const text = 'You are still logged in. Please try again in a moment.';
+    if (error.status === 429) return { title: 'The service asks for patience', text, way: again };
+    const answered = error instanceof ApiError;
+    return { title: answered ? 'The service has a problem' : 'The service does not answer', text, way: again };
   }
   if (error instanceof ApiError) {
     return { title: 'The service refused the request', text: `It answered with status ${error.status}.`, way: home };
