@@ -37,7 +37,7 @@ export interface AppOptions {
   readonly sessionSecret: string;
   /** The store of the sessions. Without one they are kept in memory, which is for development only. */
   readonly sessionStore?: Store | undefined;
-  /** Whether the application is reached by https. There is a proxy in front of it then. */
+  /** True if the application is reached by https, through one proxy. */
   readonly secure: boolean;
   /** Shows what happens to the tokens. No application needs it. */
   readonly panel: Panel;

@@ -14,7 +14,7 @@ import { Recorder } from './panel/recorder.js';
 import { closeServer, listen } from './server.js';
 import type { ServerSettings } from './settings.js';
 
-/** What to run. */
+/** Options of `startExample`. */
 export interface ExampleOptions extends ServerSettings {
   /** The real service; without it, an emulated one is started. */
   readonly realService?: StrategyOptions | undefined;
@@ -28,7 +28,7 @@ export interface ExampleOptions extends ServerSettings {
 export interface Example {
   /** To be opened in a browser. */
   readonly url: string;
-  /** The service, where it is the emulated one. */
+  /** The emulated service; `undefined` with a real one. */
   readonly service: Emulator | undefined;
   /** Lets what is under way finish, and ends everything. */
   close(): Promise<void>;

@@ -4,7 +4,7 @@ import type { BurstOrder } from '../panel/burst.js';
 import type { Happening } from '../panel/happening.js';
 import type { Entry } from '../panel/journal.js';
 
-/** What a worker needs to begin. */
+/** The settings of a worker. */
 export interface Setup {
   readonly port: number;
   readonly redisUrl: string;
@@ -18,7 +18,7 @@ export type ToWorker =
   | { readonly kind: 'entry'; readonly entry: Entry }
   /** To be answered by `burst-done`. */
   | { readonly kind: 'burst'; readonly grantId: string; readonly order: BurstOrder }
-  /** What a worker has asked for is done. */
+  /** The answer to `fault` and `burst`. */
   | { readonly kind: 'done'; readonly id: string }
   | { readonly kind: 'end' };
 

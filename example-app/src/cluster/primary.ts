@@ -59,7 +59,7 @@ function begin(worker: Worker, setup: Setup): Promise<void> {
   });
 }
 
-/** Does what a worker asks for, and tells all workers what happened in one of them. */
+/** Serves the requests of a worker, and sends its events to all workers. */
 function serve(worker: Worker, workers: readonly Worker[], breakService: BreakService, recorder: Recorder): void {
   worker.on('message', async (message: ToPrimary) => {
     if (message.kind === 'happening') {
@@ -103,7 +103,7 @@ async function end(worker: Worker): Promise<void> {
   await once(worker, 'exit');
 }
 
-/** The port that the workers will share. @throws {SettingsError} if it is taken */
+/** Returns the port that the workers will share. @throws {SettingsError} if it is taken */
 async function usablePort(port: number | undefined): Promise<number> {
   const server = createServer();
   const usable = await listen(server, port, '127.0.0.1');

@@ -16,10 +16,10 @@ import type { Setup, ToPrimary, ToWorker } from './messages.js';
 
 /** Answers requests as one of several processes, until the primary process says that it is over. */
 export async function work(): Promise<void> {
-  // Ctrl-C reaches all processes of a terminal; the primary one tells when to end.
+  // Ctrl-C reaches all processes of a terminal; the primary process decides when to end.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {});
   const settingUp = received('setup');
-  // What came before anybody listened would be lost.
+  // A message that came before the listener would be lost.
   send({ kind: 'hello' });
   const { setup } = await settingUp;
   const close = await serve(setup);
@@ -57,7 +57,7 @@ async function serve({ port, redisUrl, sessionSecret, strategyOptions }: Setup):
   };
 }
 
-/** Returns a journal of all processes: this one tells the primary process, which tells all of them. */
+/** Returns the journal of all processes. Events go to the primary process, which sends the entries to all workers. */
 function sharedJournal(strategy: Strategy): Journal {
   const journal = new Journal();
   hear(Date.now, (happening) => send({ kind: 'happening', happening }));
@@ -86,7 +86,7 @@ function ask(request: Unnumbered<Request>): Promise<void> {
   });
 }
 
-/** The next message of this kind. */
+/** Resolves with the next message of this kind. */
 function received<Kind extends ToWorker['kind']>(kind: Kind): Promise<Extract<ToWorker, { readonly kind: Kind }>> {
   return new Promise((resolve) => {
     process.on('message', function take(message: ToWorker) {

@@ -49,7 +49,7 @@ export function serviceBreaker(service: Emulator): BreakService {
   };
 }
 
-/** The emulator does not tell when a request arrives, so its list of requests is looked at. */
+/** Resolves when the token endpoint receives a request. Polls, because the emulator has no event for it. */
 async function nextTokenRequest({ requests }: Emulator): Promise<void> {
   const latest = () => requests.findLast(({ path }) => path === '/oauth/token');
   const before = latest();

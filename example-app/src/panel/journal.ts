@@ -28,9 +28,9 @@ export interface Story {
   readonly entries: readonly Entry[];
   /** How often the token was refreshed, by any process. */
   readonly refreshes: number;
-  /** Whether a refresh has succeeded without anything having gone wrong before it. */
+  /** True once a token has run down and was refreshed. */
   readonly ranDown: boolean;
-  /** Whether a refresh has succeeded after one that had failed. */
+  /** True once a refresh has succeeded after a failed one. */
   readonly recovered: boolean;
 }
 

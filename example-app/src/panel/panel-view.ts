@@ -8,7 +8,7 @@ import { type Timeline, timelineOf } from './timeline.js';
 import type { TokenState } from './token-state.js';
 import { clockTime, reasonWords, wordsFor } from './words.js';
 
-/** What the panel shows of one grant. */
+/** The state of one grant that the panel shows. */
 export interface PanelContent {
   readonly story: Story;
   /** `undefined` if there is no valid token at this moment. */

@@ -6,7 +6,7 @@ import { type PanelOptions, PanelStreams, shownGrant } from './panel-streams.js'
 import { guide, idlePanel, panelView } from './panel-view.js';
 import { readTokenState } from './token-state.js';
 
-/** What a page shows of the panel: `res.locals.panel()` makes it. */
+/** The panel's pieces for a page, made by `res.locals.panel()`. */
 export interface PanelViews {
   readonly panel: Html;
   readonly guide: Html;

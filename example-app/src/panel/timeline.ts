@@ -28,7 +28,7 @@ export interface Timeline extends Span {
   readonly outages: readonly Span[];
   readonly tokenRequests: readonly RequestSpan[];
   readonly apiCalls: readonly RequestSpan[];
-  /** Whether there is a token in use at the end. */
+  /** True if a token is in use at the end. */
   readonly hasToken: boolean;
 }
 
