@@ -73,7 +73,9 @@ async function serve(server: Server, port: number, options: ExampleOptions): Pro
     new Incidents({
       strategy,
       otherProcess: createStrategy({ ...strategyOptions, cache: false }),
-      store: tokenStore,
+      breakStore: (broken) => {
+        tokenStore.broken = broken;
+      },
       breakService: serviceBreaker(service),
       burst: (grantId, order) => runBurst(strategy.client(grantId), order),
     });

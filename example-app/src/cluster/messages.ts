@@ -1,4 +1,5 @@
 import type { StrategyOptions } from 'passport-oauth-app';
+import type { Breakage } from '../incidents/breakable-store.js';
 import type { ServiceFault } from '../incidents/service-faults.js';
 import type { BurstOrder } from '../panel/burst.js';
 import type { Happening } from '../panel/happening.js';
@@ -16,9 +17,10 @@ export interface Setup {
 export type ToWorker =
   | { readonly kind: 'setup'; readonly setup: Setup }
   | { readonly kind: 'entry'; readonly entry: Entry }
+  | { readonly kind: 'store'; readonly broken: Breakage }
   /** To be answered by `burst-done`. */
   | { readonly kind: 'burst'; readonly grantId: string; readonly order: BurstOrder }
-  /** The answer to `fault` and `burst`. */
+  /** The answer to `fault`, `store` and `burst`. */
   | { readonly kind: 'done'; readonly id: string }
   | { readonly kind: 'end' };
 
@@ -29,6 +31,8 @@ export type ToPrimary =
   | { readonly kind: 'happening'; readonly happening: Happening }
   /** To be answered by `done`. */
   | { readonly kind: 'fault'; readonly id: string; readonly fault: ServiceFault; readonly userId: string | undefined }
+  /** Breaks the token store of all processes. To be answered by `done`. */
+  | { readonly kind: 'store'; readonly id: string; readonly broken: Breakage }
   /** Wants a burst from all processes together. To be answered by `done`. */
   | { readonly kind: 'burst'; readonly id: string; readonly grantId: string; readonly order: BurstOrder }
   | { readonly kind: 'burst-done'; readonly burst: string };

@@ -70,6 +70,10 @@ function serve(worker: Worker, workers: readonly Worker[], breakService: BreakSe
       await breakService(message.fault, message.userId);
       tell(worker, { kind: 'done', id: message.id });
     }
+    if (message.kind === 'store') {
+      for (const each of workers) tell(each, { kind: 'store', broken: message.broken });
+      tell(worker, { kind: 'done', id: message.id });
+    }
     if (message.kind === 'burst') {
       await Promise.all(workers.map((each, index) => burst(each, message.grantId, shareOf(message.order, index))));
       tell(worker, { kind: 'done', id: message.id });

@@ -32,17 +32,17 @@ export async function work(): Promise<void> {
 async function serve({ port, redisUrl, sessionSecret, strategyOptions }: Setup): Promise<() => Promise<void>> {
   const redis = await createClient({ url: redisUrl }).on('error', console.error).connect();
   const store = new BreakableStore(redisTokenStore(redis));
-  // The cache is short, so that the panel soon shows the token that the other process has got.
-  const options = { ...strategyOptions, tokenStore: store, cache: { ttl: 1 }, encryptionKeys: sessionSecret };
+  // Without a cache, the panel shows the token that the other process has got at once.
+  const options = { ...strategyOptions, tokenStore: store, cache: false as const, encryptionKeys: sessionSecret };
   const strategy = createStrategy(options);
   const incidents = new Incidents({
     strategy,
-    otherProcess: createStrategy({ ...options, cache: false }),
-    store,
+    otherProcess: createStrategy(options),
+    breakStore: (broken) => ask({ kind: 'store', broken }),
     breakService: (fault, userId) => ask({ kind: 'fault', fault, userId }),
     burst: (grantId, order) => ask({ kind: 'burst', grantId, order }),
   });
-  const panel = new Panel({ journal: sharedJournal(strategy), incidents, clock: Date.now });
+  const panel = new Panel({ journal: sharedJournal(strategy, store), incidents, clock: Date.now });
   const sessionStore = new RedisStore({ client: redis });
   const server = createServer(createApp({ strategy, sessionSecret, sessionStore, secure: false, panel }));
   // A new connection for each request, so that a browser meets both processes.
@@ -58,11 +58,12 @@ async function serve({ port, redisUrl, sessionSecret, strategyOptions }: Setup):
 }
 
 /** Returns the journal of all processes. Events go to the primary process, which sends the entries to all workers. */
-function sharedJournal(strategy: Strategy): Journal {
+function sharedJournal(strategy: Strategy, store: BreakableStore): Journal {
   const journal = new Journal();
   hear(Date.now, (happening) => send({ kind: 'happening', happening }));
   process.on('message', async (message: ToWorker) => {
     if (message.kind === 'entry') journal.add(message.entry);
+    if (message.kind === 'store') store.broken = message.broken;
     if (message.kind !== 'burst') return;
     await runBurst(strategy.client(message.grantId), message.order);
     send({ kind: 'burst-done', burst: message.order.burst });

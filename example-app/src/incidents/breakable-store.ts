@@ -1,9 +1,11 @@
 import type { StoredGrant, TokenStore } from 'passport-oauth-app';
 
+/** The operations of a token store that fail. */
+export type Breakage = 'none' | 'writes' | 'all';
+
 /** A token store that can be broken: what it still takes is passed on to a store that works. */
 export class BreakableStore implements Required<TokenStore> {
-  /** The operations that fail. */
-  broken: 'none' | 'writes' | 'all' = 'none';
+  broken: Breakage = 'none';
   readonly #store: Required<TokenStore>;
 
   constructor(store: Required<TokenStore>) {

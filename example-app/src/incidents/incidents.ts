@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { type Request, type Response, Router } from 'express';
 import { ApiError, logout, OAuthAppError, ServiceUnavailableError, type Strategy } from 'passport-oauth-app';
 import type { BurstOrder } from '../panel/burst.js';
-import type { BreakableStore } from './breakable-store.js';
+import type { Breakage } from './breakable-store.js';
 import { findIncident, type IncidentName } from './catalogue.js';
 import type { BreakService, ServiceFault } from './service-faults.js';
 
@@ -21,7 +21,8 @@ export interface IncidentOptions {
   readonly strategy: Strategy;
   /** Has the same token store and a cache of its own, as the strategy of another process would. */
   readonly otherProcess: Strategy;
-  readonly store: BreakableStore;
+  /** Breaks the token store in all processes. */
+  readonly breakStore: (broken: Breakage) => void | Promise<void>;
   readonly breakService: BreakService;
   /** Makes calls at once, in one process or in several. */
   readonly burst: (grantId: string, order: BurstOrder) => Promise<void>;
@@ -68,7 +69,8 @@ export class Incidents {
 
   /** Mends the token store and closes the strategy of the other process. */
   async close(): Promise<void> {
-    this.#breakStore('none', 0);
+    clearTimeout(this.#storeMends);
+    await this.#options.breakStore('none');
     await this.#options.otherProcess.close();
   }
 
@@ -78,9 +80,9 @@ export class Incidents {
     const userId = req.user?.id;
     const refreshing = name === 'log-out' ? breakService('await-refresh', userId) : undefined;
     for (const fault of faults[name] ?? []) await breakService(fault, userId);
-    if (name === 'unsaved') this.#breakStore('writes', 10);
-    if (name === 'store-down') this.#breakStore('all', 15);
-    if (name === 'mend') this.#breakStore('none', 0);
+    if (name === 'unsaved') await this.#breakStore('writes', 10);
+    if (name === 'store-down') await this.#breakStore('all', 15);
+    if (name === 'mend') await this.#breakStore('none', 0);
     if (name === 'burst') {
       await burst(grantId, { burst: randomUUID(), userId, from: 1, count: callsOfBurst });
       return `${callsOfBurst} API calls made`;
@@ -96,13 +98,11 @@ export class Incidents {
     return call;
   }
 
-  #breakStore(broken: BreakableStore['broken'], seconds: number): void {
-    const { store } = this.#options;
+  async #breakStore(broken: Breakage, seconds: number): Promise<void> {
+    const { breakStore } = this.#options;
     clearTimeout(this.#storeMends);
-    store.broken = broken;
-    this.#storeMends = setTimeout(() => {
-      store.broken = 'none';
-    }, seconds * 1000).unref();
+    await breakStore(broken);
+    if (broken !== 'none') this.#storeMends = setTimeout(() => void breakStore('none'), seconds * 1000).unref();
   }
 }
 
