@@ -133,8 +133,12 @@ describe.skipIf(!hasRedis())('npm run start:cluster', () => {
 
     const cookie = [...browser.cookies(url)].map((pair) => pair.join('=')).join('; ');
     const panel = await fetch(`${url}/panel/events`, { headers: { cookie } });
-    child.kill('SIGINT');
-    expect(await panel.text()).toContain('Token refreshed');
+    let heard = '';
+    for await (const part of panel.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      if (heard === '') child.kill('SIGINT');
+      heard += part;
+    }
+    expect(heard).toContain('Token refreshed');
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 

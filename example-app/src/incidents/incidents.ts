@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
 import { type Request, type Response, Router } from 'express';
-import { ApiError, logout, OAuthAppError, ServiceUnavailableError, type Strategy } from 'passport-oauth-app';
+import {
+  type ApiClient,
+  ApiError,
+  logout,
+  OAuthAppError,
+  ServiceUnavailableError,
+  type Strategy,
+} from 'passport-oauth-app';
 import type { BurstOrder } from '../panel/burst.js';
 import type { Breakage } from './breakable-store.js';
 import { findIncident, type IncidentName } from './catalogue.js';
@@ -76,7 +83,7 @@ export class Incidents {
 
   /** @returns The outcome in words. */
   async #cause(name: IncidentName, grantId: string, req: Request, res: Response): Promise<string> {
-    const { otherProcess, breakService, burst } = this.#options;
+    const { strategy, otherProcess, breakService, burst } = this.#options;
     const userId = req.user?.id;
     const refreshing = name === 'log-out' ? breakService('await-refresh', userId) : undefined;
     for (const fault of faults[name] ?? []) await breakService(fault, userId);
@@ -88,10 +95,11 @@ export class Incidents {
       return `${callsOfBurst} API calls made`;
     }
     if (name === 'other-process') await otherProcess.client(grantId).projects();
-    const call = outcomeOf(req);
+    // The client of this request may have met what is mended now.
+    const call = outcomeOf(name === 'mend' ? strategy.client(grantId) : req.apiClient);
     if (name === 'log-out') {
       await refreshing;
-      await promisify(logout(this.#options.strategy))(req, res);
+      await promisify(logout(strategy))(req, res);
     }
     // The answer to the first try is lost; the next try finds that the refresh token is used up.
     if (name === 'lost-answer') return `${await call}. The next try shows whether the login can go on`;
@@ -106,11 +114,11 @@ export class Incidents {
   }
 }
 
-/** Makes one API call, and says what came of it. */
-async function outcomeOf({ apiClient }: Request): Promise<string> {
+/** Makes one API call and returns its outcome in words. */
+async function outcomeOf(client: ApiClient): Promise<string> {
   const startedAt = performance.now();
   try {
-    await apiClient.projects();
+    await client.projects();
     return `one API call succeeded after ${Math.ceil(performance.now() - startedAt)} ms`;
   } catch (error) {
     if (!(error instanceof OAuthAppError)) throw error;
