@@ -30,13 +30,13 @@ export async function bundleSimulation() {
   const packageFile = join(directory, 'package.cjs');
   writeFileSync(packageFile, await packageCode());
   const bundle = await rolldown({
-    input: path('worker.ts'),
+    input: path('simulation.ts'),
     platform: 'node',
     external: /^(?!\.|\/)/,
     logLevel: 'silent',
   });
-  const workerFile = join(directory, 'worker.mjs');
-  await bundle.write({ file: workerFile, format: 'esm', codeSplitting: false });
+  const moduleFile = join(directory, 'simulation.mjs');
+  await bundle.write({ file: moduleFile, format: 'esm', codeSplitting: false });
   await bundle.close();
-  return { directory, packageFile, worker: pathToFileURL(workerFile) };
+  return { directory, packageFile, module: pathToFileURL(moduleFile).href };
 }

@@ -6,6 +6,12 @@ export interface Occurrence {
   cancelled: boolean;
 }
 
+/** Most occurrences of one trial: ten times as many as the busiest one has. */
+const MAX_COUNT = 200_000;
+
+/** Smallest step of time. A power of two, so that sums and differences of times are exact. */
+const GRAIN_MS = 2 ** -10;
+
 /** Simulated time, in milliseconds, and what is still to happen: in order of time, then in the order in which it was told. */
 export class Scheduler {
   readonly #heap: Occurrence[] = [];
@@ -22,7 +28,7 @@ export class Scheduler {
   /** Has `run` called at `time`, or now if that has passed. */
   at(time: number, run: () => void): Occurrence {
     this.#orders += 1;
-    const occurrence = { time: Math.max(time, this.#now), order: this.#orders, run, cancelled: false };
+    const occurrence = { time: Math.max(Math.ceil(time / GRAIN_MS) * GRAIN_MS, this.#now), order: this.#orders, run, cancelled: false };
     this.#push(occurrence);
     return occurrence;
   }
@@ -34,11 +40,13 @@ export class Scheduler {
 
   /** Runs everything up to `until`, one after the other, each with all the promises that it settles. */
   async run(until: number): Promise<void> {
+    await settled();
     for (let next = this.#heap[0]; next && next.time <= until; next = this.#heap[0]) {
       this.#pop();
       if (next.cancelled) continue;
       this.#now = next.time;
       this.count += 1;
+      if (this.count > MAX_COUNT) throw new Error(`more than ${MAX_COUNT} events: something goes round in circles`);
       next.run();
       await settled();
     }

@@ -49,6 +49,8 @@ export interface TrialResult {
   readonly reuses: number;
   readonly events: number;
   readonly steps: readonly { readonly target: Step['target']; readonly op: string }[];
+  /** How many of the steps came before the end of faults. */
+  readonly faultySteps: number;
   readonly faults: readonly Fault[];
   /** Longest time that a request took in a process that ran, in milliseconds. */
   readonly slowestMs: number;
@@ -72,7 +74,8 @@ process.on('unhandledRejection', (reason) => rejections.push(reason));
 /** Plays a scenario, lets everything heal, and looks at what is left. */
 export async function runTrial(options: TrialOptions): Promise<TrialResult> {
   rejections = [];
-  return await new Trial(options).run();
+  const trial = new Trial(options);
+  return await trial.run().catch((error: unknown) => trial.fail(error));
 }
 
 class Trial implements Stage {
@@ -109,6 +112,7 @@ class Trial implements Stage {
     scenario.play(this);
     await scheduler.run(scenario.healMs);
     this.world.heal();
+    const faultySteps = this.#steps.length;
     for (const name of scenario.machines) this.#start(name);
     await scheduler.run(scheduler.now + REST_MS / 2);
     for (const user of scenario.users) this.#everywhere((name) => this.request(name, user));
@@ -116,12 +120,24 @@ class Trial implements Stage {
     const losses = await this.#lookAtLogins();
     await this.#close();
     for (const reason of rejections) oracle.violate('no rejection', String(reason));
+    return this.#result(losses, faultySteps);
+  }
+
+  /** A trial that could not be brought to its end. */
+  fail(error: unknown): TrialResult {
+    this.world.oracle.violate('settles', String(error));
+    return this.#result([], 0);
+  }
+
+  #result(losses: readonly Loss[], faultySteps: number): TrialResult {
+    const { scheduler, oracle } = this.world;
     return {
       violations: oracle.violations,
       losses,
       reuses: oracle.reuses,
       events: scheduler.count,
       steps: this.#steps,
+      faultySteps,
       faults: this.world.faults.map(({ fault }) => fault),
       slowestMs: this.#slowestMs,
       digest: this.world.digest,
