@@ -19,7 +19,9 @@ export type Loss =
   /** The process stood still between its last look at the lock and the request's first byte. */
   | 'frozen while sending'
   /** Three saves were refused over some 15 s. */
-  | 'saves refused';
+  | 'saves refused'
+  /** The store forgot a logout: the login goes on. */
+  | 'logout forgotten';
 
 /** Something that must not happen. */
 export interface Violation {
@@ -50,6 +52,8 @@ interface Login {
   end: { readonly loss: Loss | undefined; readonly detail: string; readonly time: number } | undefined;
   /** A login that the store reported as failed: it may come late. */
   mayComeLate: boolean;
+  /** What a failover has made of the store's record: forgot it, or brought it back after a logout. */
+  failedOver: 'forgotten' | 'brought back' | undefined;
 }
 
 /** How long a cached grant is believed, with room for what is under way. */
@@ -66,6 +70,8 @@ export class Oracle {
   readonly #logins = new Map<string, Login>();
   readonly #knowers = new Map<number, Set<Machine>>();
   readonly #onTheirWay = new Map<number, Machine>();
+  /** Processes whose last refresh token was shown without the lock. */
+  readonly #unlocked = new Set<Machine>();
   readonly #rotations = new Map<number, Rotation>();
   readonly #tokens = new Map<string, readonly Token[]>();
 
@@ -83,7 +89,8 @@ export class Oracle {
     const known = this.#logins.get(user);
     if (known) return known;
     const families = new Set<number>();
-    const login: Login = { user, state: 'out', since: 0, families, ids: new Set(), end: undefined, mayComeLate: false };
+    const ids = new Set<string>();
+    const login: Login = { user, state: 'out', since: 0, families, ids, end: undefined, mayComeLate: false, failedOver: undefined };
     this.#logins.set(user, login);
     return login;
   }
@@ -98,6 +105,7 @@ export class Oracle {
     login.state = state;
     login.since = this.#world.scheduler.now;
     login.end = undefined;
+    login.failedOver = undefined;
     this.#world.note(undefined, `login of ${user}`, state);
     if (state === 'in') login.mayComeLate = false;
     if (state === 'out') this.#checkLoggedOut(login);
@@ -117,7 +125,7 @@ export class Oracle {
     const lease = [...login.ids].map((id) => store.lease(id)).find((found) => found?.machine === machine);
     const rotation: Rotation = { pair, machine, time: scheduler.now, lease, refusedSaves: [] };
     if (pair.shown !== undefined) this.#rotations.set(pair.shown, rotation);
-    if (pair.shown !== undefined && login.state === 'out' && scheduler.now - login.since > STALE_MS)
+    if (pair.shown !== undefined && this.#isOut(login) && scheduler.now - login.since > STALE_MS)
       this.violate('logged out', `${machine.name} refreshes the grant of ${login.user}, who has logged out`);
   }
 
@@ -140,7 +148,9 @@ export class Oracle {
     if (!family) return;
     const { ids, user } = this.login(family.user);
     const hasLease = [...ids].some((id) => store.lease(id)?.machine === machine);
-    if (hasLease || issuedAt < scheduler.now || this.#lostByFailover(machine)) return;
+    if (hasLease) this.#unlocked.delete(machine);
+    else this.#unlocked.add(machine);
+    if (hasLease || issuedAt < scheduler.now || this.#hasFailedOver(scheduler.now - 2 * LEASE_MS)) return;
     this.violate('one request', `${machine.name} shows a refresh token of ${user} without the lock`);
   }
 
@@ -149,7 +159,7 @@ export class Oracle {
     this.reuses += 1;
     this.#world.note(machine, 'shows a used refresh token', `${token.serial}`);
     if (!family.isRevoked) return;
-    this.#checkLife(family, () => this.#whyReused(token, machine, issuedAt), [family.current]);
+    this.#checkLife(family, () => this.#whyReused(token, machine, issuedAt));
   }
 
   /** The store has a record in place of another. */
@@ -164,8 +174,9 @@ export class Oracle {
       login.ids.add(id);
       if (op === 'failover') this.#checkLife(family, () => ['failover', 'the store forgot the pair']);
       else this.#checkLife(family, () => [undefined, `${machine?.name}'s ${op} removed the last trace of the pair`]);
-      const comesBack = login.state === 'out' && tokens.length > 0 && op !== 'failover' && !login.mayComeLate;
-      if (comesBack) this.violate('logged out', `${machine?.name}'s ${op} brings back the grant of ${login.user}`);
+      if (op === 'failover' && after === undefined) login.failedOver = 'forgotten';
+      else if (op === 'failover' && login.state === 'out') login.failedOver = 'brought back';
+      if (tokens.length > 0 && this.#isOut(login)) this.violate('logged out', `${machine?.name}'s ${op} brings back the grant of ${login.user}`);
     }
   }
 
@@ -198,8 +209,8 @@ export class Oracle {
 
   /** A request of `user`, begun at `begun`, was answered by the API. */
   authorized(user: string, machine: Machine, begun: number): void {
-    const { state, since } = this.login(user);
-    if (state !== 'out' || begun - since < STALE_MS || this.#world.isCut(machine, 'store')) return;
+    const login = this.login(user);
+    if (!this.#isOut(login) || begun - login.since < STALE_MS || this.#world.isCut(machine, 'store')) return;
     this.violate('logged out', `${machine.name} goes on for ${user}, who has logged out`);
   }
 
@@ -226,17 +237,22 @@ export class Oracle {
     });
   }
 
+  /** Whether the user has logged out, and neither the store nor a late write can have undone it. */
+  #isOut({ state, mayComeLate, failedOver }: Login): boolean {
+    return state === 'out' && !mayComeLate && failedOver === undefined;
+  }
+
   #know(serial: number, machine: Machine): void {
     const knowers = this.#knowers.get(serial);
     if (knowers) knowers.add(machine);
     else this.#knowers.set(serial, new Set([machine]));
   }
 
-  #checkLife(family: Family, why: () => [Loss | undefined, string], before?: readonly number[]): void {
-    this.#checkLogin(this.login(family.user), why, before);
+  #checkLife(family: Family, why: () => [Loss | undefined, string]): void {
+    this.#checkLogin(this.login(family.user), why);
   }
 
-  #checkLogin(login: Login, why: () => [Loss | undefined, string], _before?: readonly number[]): void {
+  #checkLogin(login: Login, why: () => [Loss | undefined, string]): void {
     const isLiving = this.isLiving(login);
     if (isLiving) login.end = undefined;
     if (isLiving || login.end || login.state !== 'in') return;
@@ -252,30 +268,25 @@ export class Oracle {
     if (!rotation) return [undefined, `${what}, which nobody has rotated`];
     const { lease, machine: holder, time, refusedSaves } = rotation;
     const whose = `${what} of ${holder.name}`;
-    const froze = (one: Machine, since: number) => one.freezes.some(({ until, way }) => until > since && way !== 'leave');
-    if (this.#lostByFailover(holder) || this.#world.store.failovers.some((failover) => failover >= time))
-      return ['failover', whose];
+    if (this.#hasFailedOver(time - LEASE_MS)) return ['failover', whose];
     if (machine.freezes.some(({ way, until }) => way === 'leave' && until > issuedAt)) return ['frozen while sending', whose];
+    if (this.#unlocked.has(machine)) return [undefined, `${whose}, without the lock`];
     if (holder !== machine && holder.freezes.some(({ until }) => until > time)) return ['holder frozen', whose];
     if (lease === undefined) return [undefined, `${whose}, which had no lock`];
     const released = this.#world.store.releases.get(lease.owner);
-    if (released === undefined) {
-      if (froze(machine, time - LEASE_MS)) return [undefined, `${whose}, after it stood still`];
-      if (refusedSaves.length > 0) return ['holder cut off', whose];
-      return [undefined, `${whose}, whose lease was over`];
-    }
+    if (released === undefined && refusedSaves.length > 0) return ['holder cut off', whose];
+    if (released === undefined) return [undefined, `${whose}, whose lease was over`];
     const refused = refusedSaves.filter((at) => at <= released);
     if (refused.length >= 3 && released - time >= SAVES_MS) return ['saves refused', whose];
     return [undefined, `${whose}, which gave its lock back with the pair unsaved`];
   }
 
-  #lostByFailover(machine: Machine): boolean {
-    const { store, scheduler } = this.#world;
-    return machine.isAlive && store.failovers.some((failover) => scheduler.now - failover < LEASE_MS * 2);
+  #hasFailedOver(since: number): boolean {
+    return this.#world.store.failovers.some((time) => time >= since);
   }
 
   #checkLoggedOut(login: Login): void {
-    if (this.isSaved(login)) this.violate('logged out', `the store still has the grant of ${login.user}`);
+    if (this.#isOut(login) && this.isSaved(login)) this.violate('logged out', `the store still has the grant of ${login.user}`);
   }
 
   #tokensOf(record: string | undefined): readonly Token[] {

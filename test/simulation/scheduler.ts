@@ -89,7 +89,15 @@ function isBefore(one: Occurrence, other: Occurrence): boolean {
   return one.time < other.time || (one.time === other.time && one.order < other.order);
 }
 
-/** Resolves when no microtask and no `process.nextTick` is left. */
-function settled(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
+/**
+ * Resolves when no microtask is left: Node empties their queue before it goes on to the next tick. Twice, for those that a
+ * tick of somebody else begins. Much faster than `setImmediate`, which goes through the event loop.
+ */
+async function settled(): Promise<void> {
+  await nextTick();
+  await nextTick();
+}
+
+function nextTick(): Promise<void> {
+  return new Promise((resolve) => process.nextTick(resolve));
 }

@@ -30,6 +30,8 @@ export interface Answer {
 
 /** Does what the command asks for. */
 export async function perform(task: Task): Promise<Answer> {
+  // Nobody reads the stacks of errors here, and there are many.
+  Error.stackTraceLimit = 0;
   const load = packageLoader(readFileSync(task.packageFile, 'utf8'), task.packageFile);
   const mutation = task.mutation === undefined ? undefined : mutationOf(task.mutation);
   const modes = task.mode === undefined ? MODES : [task.mode];

@@ -4,6 +4,8 @@ import type { TrialResult } from './trial.js';
 export interface Finding {
   count: number;
   readonly example: string;
+  /** All of them, where they are asked for. */
+  readonly examples: string[];
 }
 
 /** What many trials have shown together. Plain data, so that threads can hand it over. */
@@ -32,8 +34,8 @@ export function count(tally: Tally, mode: string, result: TrialResult, example: 
   tally.slowestMs = Math.max(tally.slowestMs, result.slowestMs);
   tally.failed += result.violations.length > 0 ? 1 : 0;
   const classes = new Set(result.violations.map(({ invariant, detail }) => `${mode}  ${invariant}: ${general(detail)}`));
-  for (const name of classes) add(tally.violations, name, 1, example);
-  for (const loss of result.losses) add(tally.losses, `${mode}  ${loss}`, 1, example);
+  for (const name of classes) add(tally.violations, name, { count: 1, example, examples: [example] });
+  for (const loss of result.losses) add(tally.losses, `${mode}  ${loss}`, { count: 1, example, examples: [example] });
 }
 
 /** Adds one tally to another. */
@@ -43,8 +45,8 @@ export function merge(into: Tally, from: Tally): void {
   into.reuses += from.reuses;
   into.slowestMs = Math.max(into.slowestMs, from.slowestMs);
   into.failed += from.failed;
-  for (const [name, { count: more, example }] of Object.entries(from.violations)) add(into.violations, name, more, example);
-  for (const [name, { count: more, example }] of Object.entries(from.losses)) add(into.losses, name, more, example);
+  for (const [name, more] of Object.entries(from.violations)) add(into.violations, name, more);
+  for (const [name, more] of Object.entries(from.losses)) add(into.losses, name, more);
 }
 
 /** Returns a tally as lines of text. */
@@ -60,10 +62,15 @@ export function describe(tally: Tally): string {
   return [head, ...rows('violations:', tally.violations), ...rows('logins that nobody could have kept:', tally.losses)].join('\n');
 }
 
-function add(findings: Record<string, Finding>, name: string, more: number, example: string): void {
+/** Most examples of one class that are kept. */
+const MAX_EXAMPLES = 100;
+
+function add(findings: Record<string, Finding>, name: string, more: Finding): void {
   const known = findings[name];
-  if (known) known.count += more;
-  else findings[name] = { count: more, example };
+  if (known) {
+    known.count += more.count;
+    known.examples.push(...more.examples.slice(0, MAX_EXAMPLES - known.examples.length));
+  } else findings[name] = { ...more, examples: [...more.examples] };
 }
 
 /** Leaves out which process and which token it was. */

@@ -119,6 +119,8 @@ class Trial implements Stage {
     await scheduler.run(scheduler.now + REST_MS / 2);
     const losses = await this.#lookAtLogins();
     await this.#close();
+    // Node tells of unhandled rejections when the event loop turns.
+    await new Promise((resolve) => setImmediate(resolve));
     for (const reason of rejections) oracle.violate('no rejection', String(reason));
     return this.#result(losses, faultySteps);
   }
@@ -257,8 +259,10 @@ class Trial implements Stage {
       if (!isOn && !isOff) oracle.violate('kept', `unknown: ${what}`);
       else if (login.state === 'in' && isOff) {
         if (login.end?.loss) losses.push(login.end.loss);
+        else if (login.failedOver === 'forgotten') losses.push('failover');
         else oracle.violate('kept', login.end ? login.end.detail : `the grant of ${login.user} was given up while it was good`);
-      } else if (login.state === 'out' && isOn && !login.mayComeLate) oracle.violate('logged out', what);
+      } else if (login.state === 'out' && isOn && login.failedOver) losses.push('logout forgotten');
+      else if (login.state === 'out' && isOn && !login.mayComeLate) oracle.violate('logged out', what);
       else if (login.state === 'in' && isOn && !oracle.isSaved(login))
         oracle.violate('saved', `the store has no good pair of ${login.user}`);
     }
