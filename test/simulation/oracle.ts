@@ -105,7 +105,7 @@ export class Oracle {
     login.state = state;
     login.since = this.#world.scheduler.now;
     login.end = undefined;
-    login.failedOver = undefined;
+    if (state === 'unsure') login.failedOver = undefined;
     this.#world.note(undefined, `login of ${user}`, state);
     if (state === 'in') login.mayComeLate = false;
     if (state === 'out') this.#checkLoggedOut(login);
@@ -175,7 +175,7 @@ export class Oracle {
       if (op === 'failover') this.#checkLife(family, () => ['failover', 'the store forgot the pair']);
       else this.#checkLife(family, () => [undefined, `${machine?.name}'s ${op} removed the last trace of the pair`]);
       if (op === 'failover' && after === undefined) login.failedOver = 'forgotten';
-      else if (op === 'failover' && login.state === 'out') login.failedOver = 'brought back';
+      else if (op === 'failover' && login.state !== 'in') login.failedOver = 'brought back';
       if (tokens.length > 0 && this.#isOut(login)) this.violate('logged out', `${machine?.name}'s ${op} brings back the grant of ${login.user}`);
     }
   }
