@@ -159,12 +159,12 @@ export class Application {
     const { machine } = this;
     const shown = tokensIn(body.refresh_token ?? '')[0];
     const issuedAt = scheduler.now;
-    const exchange = (): TokenAnswer => {
+    const exchange = (isAwaited: boolean): TokenAnswer => {
       const answer = shown ? service.refresh(body.refresh_token ?? '') : service.exchange(body.code ?? '');
       if ('pair' in answer) oracle.gave(answer.pair, machine);
       else if (answer.refusal === 'reused' && shown) {
         const family = service.family(shown.family);
-        if (family) oracle.reused(family, shown, machine, issuedAt);
+        if (family) oracle.reused(family, shown, { machine, issuedAt, isAwaited });
       }
       return answer;
     };
@@ -194,7 +194,7 @@ export class Application {
   #respond<T>(
     op: string,
     handler: DispatchHandler,
-    effect: () => T,
+    effect: (isAwaited: boolean) => T,
     ends: { left: () => void; read: (value: T) => readonly [number, object]; lost: (value: T) => void },
   ): void {
     let call: Call | undefined;

@@ -1,7 +1,7 @@
 // Bundles the package, and the simulation, into one file each in a temporary folder.
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
 
@@ -11,9 +11,9 @@ const path = (relative) => fileURLToPath(new URL(relative, import.meta.url));
  * Returns the package as the body of a CommonJS function. All that is not the package's own code comes from the
  * function's parameters, so that each simulated process has an instance, a clock and timers of its own.
  */
-async function packageCode() {
+async function packageCode(source) {
   const bundle = await rolldown({
-    input: path('../../src/index.ts'),
+    input: resolve(source, 'index.ts'),
     platform: 'node',
     external: /^(?!\.|\/)/,
     logLevel: 'silent',
@@ -25,10 +25,10 @@ async function packageCode() {
 }
 
 /** Bundles both, and returns the URL of the module that runs simulations and the file with the package's code. */
-export async function bundleSimulation() {
+export async function bundleSimulation(source = path('../../src')) {
   const directory = mkdtempSync(join(tmpdir(), 'simulation-'));
   const packageFile = join(directory, 'package.cjs');
-  writeFileSync(packageFile, await packageCode());
+  writeFileSync(packageFile, await packageCode(source));
   const bundle = await rolldown({
     input: path('simulation.ts'),
     platform: 'node',

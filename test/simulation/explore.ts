@@ -14,8 +14,6 @@ export interface Exploration {
   /** Of all that is to be done, every `shares`-th, from `share` on. */
   readonly share: number;
   readonly shares: number;
-  /** Ends the exploration with the first violation. */
-  readonly isFirstEnough?: boolean;
 }
 
 /** A fault at the call of that number. */
@@ -24,15 +22,22 @@ export interface Placed {
   readonly fault: Fault;
 }
 
+/** One trial to play, and the options that show it again. */
+interface Play {
+  readonly scenario?: string;
+  readonly placed?: readonly Placed[];
+  readonly mode: Mode;
+  readonly example: string;
+  readonly run: (mutation: Mutation | undefined) => Promise<TrialResult>;
+}
+
 /** Plays seeds. */
 export async function exploreSeeds(exploration: Exploration, from: number, seeds: number): Promise<Tally> {
   const tally = emptyTally();
-  const { load, mutation, modes, share, shares } = exploration;
+  const { share, shares, mutation } = exploration;
   for (let seed = from + share; seed < from + seeds; seed += shares) {
-    const mode = modes[seed % modes.length] ?? 'revoke';
-    const result = await runTrial({ ...trialOfSeed(seed, mode), load, mutation });
-    count(tally, mode, result, `--seed ${seed} --mode ${mode}`);
-    if (exploration.isFirstEnough && tally.failed > 0) break;
+    const { mode, example, run } = playOfSeed(exploration, seed);
+    count(tally, mode, await run(mutation), example);
   }
   return tally;
 }
@@ -40,26 +45,33 @@ export async function exploreSeeds(exploration: Exploration, from: number, seeds
 /** Plays the scenarios with every single fault, or with every pair of faults. */
 export async function explorePlaces(exploration: Exploration, depth: 1 | 2, only?: string): Promise<Tally> {
   const tally = emptyTally();
+  const { share, shares, mutation } = exploration;
   let turn = 0;
-  for (const name of Object.keys(SCENARIOS).filter((known) => only === undefined || known === only)) {
-    for (const mode of exploration.modes) {
-      const plain = await playPlaced(exploration, name, mode, []);
-      if (exploration.share === 0) count(tally, mode, plain, exampleOf(name, mode, []));
-      for (const first of placesOf(plain, 0)) {
-        turn += 1;
-        if (turn % exploration.shares !== exploration.share) continue;
-        const single = await playPlaced(exploration, name, mode, [first]);
-        count(tally, mode, single, exampleOf(name, mode, [first]));
-        if (exploration.isFirstEnough && tally.failed > 0) return tally;
-        if (depth === 1) continue;
-        for (const second of placesOf(single, first.index)) {
-          const placed = [first, second];
-          count(tally, mode, await playPlaced(exploration, name, mode, placed), exampleOf(name, mode, placed));
-        }
-      }
+  for await (const { scenario = '', placed = [], mode, example, run } of singles(exploration, only)) {
+    turn += 1;
+    if (turn % shares !== share) continue;
+    const single = await run(mutation);
+    count(tally, mode, single, example);
+    const first = placed[0];
+    if (depth === 1 || first === undefined) continue;
+    for (const second of placesOf(single, first.index)) {
+      const pair = playOf(exploration, scenario, mode, [first, second]);
+      count(tally, mode, await pair.run(mutation), pair.example);
     }
   }
   return tally;
+}
+
+/** Returns a trial that the mutation spoils, and that goes well without it: single faults first, then seeds. */
+export async function findMutation(exploration: Exploration, mutation: Mutation, seeds: number): Promise<string | undefined> {
+  const isFound = async ({ run }: Play) =>
+    (await run(mutation)).violations.length > 0 && (await run(undefined)).violations.length === 0;
+  for (let seed = 1; seed <= seeds; seed += 1) {
+    const play = playOfSeed(exploration, seed);
+    if (await isFound(play)) return play.example;
+  }
+  for await (const play of singles(exploration)) if (await isFound(play)) return play.example;
+  return undefined;
 }
 
 /** Plays a scenario with these faults. */
@@ -83,6 +95,29 @@ function placesOf({ steps, faultySteps }: TrialResult, after: number): readonly 
     if (index <= after || op === 'api') return [];
     return faultsOf(target).map((fault) => ({ index, fault }));
   });
+}
+
+function playOfSeed({ load, modes }: Exploration, seed: number): Play {
+  const mode = modes[seed % modes.length] ?? 'revoke';
+  const run = (mutation: Mutation | undefined) => runTrial({ ...trialOfSeed(seed, mode), load, mutation });
+  return { mode, example: `--seed ${seed} --mode ${mode}`, run };
+}
+
+/** Every scenario without a fault, and with each single one. */
+async function* singles(exploration: Exploration, only?: string): AsyncGenerator<Play> {
+  for (const name of Object.keys(SCENARIOS).filter((known) => only === undefined || known === only)) {
+    for (const mode of exploration.modes) {
+      const plain = playOf(exploration, name, mode, []);
+      yield plain;
+      for (const place of placesOf(await plain.run(exploration.mutation), 0))
+        yield playOf(exploration, name, mode, [place]);
+    }
+  }
+}
+
+function playOf(exploration: Exploration, name: string, mode: Mode, placed: readonly Placed[]): Play {
+  const run = (mutation: Mutation | undefined) => playPlaced({ ...exploration, mutation }, name, mode, placed);
+  return { scenario: name, placed, mode, example: exampleOf(name, mode, placed), run };
 }
 
 /** Reads places as {@link exampleOf} writes them: `12:crash-leave-2000`. */

@@ -67,6 +67,8 @@ const OF_STORE: readonly Fault[] = [
 
 const OF_SERVICE: readonly Fault[] = [
   { kind: 'slow', way: 'answer', ms: 12 * SECOND },
+  { kind: 'slow', way: 'leave', ms: 12 * SECOND },
+  { kind: 'reset', effect: 'late', ms: 2 * SECOND },
   { kind: 'status', status: 503, effect: 'none' },
   { kind: 'status', status: 500, effect: 'done' },
   { kind: 'status', status: 429, effect: 'none' },

@@ -135,12 +135,11 @@ export const MUTATIONS: readonly Mutation[] = [
     onResponseError: (controller: never) => machine.setTimer(() => answer(handler, controller, 400, REFUSAL), 1),
   })),
   {
-    name: 'a refresh that may have been seen is sent again',
+    name: 'each refresh is sent twice',
     parts: ({ dispatch }) => ({
       dispatch: (options, handler) => {
-        if (!isRefresh(options.body)) return dispatch(options, handler);
-        const again = { ...forwarded(handler), onResponseError: () => void dispatch(options, handler) };
-        return dispatch(options, again as Handler);
+        if (isRefresh(options.body)) dispatch(options, {});
+        return dispatch(options, handler);
       },
     }),
   },

@@ -20,6 +20,8 @@ export type Loss =
   | 'frozen while sending'
   /** Three saves were refused over some 15 s. */
   | 'saves refused'
+  /** A request that its process had given up reached the service after another one. */
+  | 'request came late'
   /** The store forgot a logout: the login goes on. */
   | 'logout forgotten';
 
@@ -37,6 +39,13 @@ interface Rotation {
   readonly time: number;
   readonly lease: Lease | undefined;
   refusedSaves: number[];
+}
+
+/** Who has shown a refresh token, since when, and whether it still waits for the answer. */
+export interface TokenRequest {
+  readonly machine: Machine;
+  readonly issuedAt: number;
+  readonly isAwaited: boolean;
 }
 
 /** What is known of a user's login. */
@@ -155,11 +164,11 @@ export class Oracle {
   }
 
   /** A used refresh token was shown. */
-  reused(family: Family, token: Token, machine: Machine, issuedAt: number): void {
+  reused(family: Family, token: Token, request: TokenRequest): void {
     this.reuses += 1;
-    this.#world.note(machine, 'shows a used refresh token', `${token.serial}`);
+    this.#world.note(request.machine, 'shows a used refresh token', `${token.serial}`);
     if (!family.isRevoked) return;
-    this.#checkLife(family, () => this.#whyReused(token, machine, issuedAt));
+    this.#checkLife(family, () => this.#whyReused(token, request));
   }
 
   /** The store has a record in place of another. */
@@ -262,9 +271,10 @@ export class Oracle {
   }
 
   /** Names the reason why a process has shown a refresh token that was used already. */
-  #whyReused(token: Token, machine: Machine, issuedAt: number): [Loss | undefined, string] {
+  #whyReused(token: Token, { machine, issuedAt, isAwaited }: TokenRequest): [Loss | undefined, string] {
     const rotation = this.#rotations.get(token.serial);
     const what = `${machine.name} showed the used refresh token ${token.serial}`;
+    if (!isAwaited) return ['request came late', what];
     if (!rotation) return [undefined, `${what}, which nobody has rotated`];
     const { lease, machine: holder, time, refusedSaves } = rotation;
     const whose = `${what} of ${holder.name}`;

@@ -14,6 +14,9 @@ const USAGE = `npm run simulate -- [options]
   --fault CALL:FAULT   a fault in that scenario, once or twice, as the summary names it
   --mode MODE          refuse, revoke or grace: what the service does when a used refresh token is shown (default: all)
   --mutation NAME      breaks a part of every process first
+  --mutations          looks for a trial that shows each of the mutations
+  --list               prints every example that was kept, one a line
+  --source FOLDER      the source of the package (default: src)
   --jobs N             threads (default: one for each processor)
   --json               prints the summary as JSON`;
 
@@ -27,6 +30,9 @@ const { values } = parseArgs({
     fault: { type: 'string', multiple: true },
     mode: { type: 'string' },
     mutation: { type: 'string' },
+    mutations: { type: 'boolean' },
+    list: { type: 'boolean' },
+    source: { type: 'string' },
     jobs: { type: 'string' },
     json: { type: 'boolean' },
     help: { type: 'boolean' },
@@ -38,7 +44,7 @@ else if (values.help) console.log(USAGE);
 else await main();
 
 async function main() {
-  const { directory, packageFile, module } = await bundleSimulation();
+  const { directory, packageFile, module } = await bundleSimulation(values.source);
   try {
     const { describe, emptyTally, merge } = await import(module);
     const isOne = values.seed !== undefined || values.fault !== undefined || (values.scenario && !values.exhaustive);
@@ -51,10 +57,16 @@ async function main() {
       console.log(results[0].text);
       return;
     }
+    if (values.mutations) {
+      const found = Object.assign({}, ...results.map((result) => result.found));
+      for (const [name, example] of Object.entries(found)) console.log(`${name}: ${example ?? 'NOT FOUND'}`);
+      process.exitCode = Object.values(found).includes(undefined) ? 1 : 0;
+      return;
+    }
     const tally = emptyTally();
     for (const result of results) merge(tally, result.tally);
     if (values.json) console.log(JSON.stringify(tally));
-    else console.log(`${describe(tally)}\n${((performance.now() - since) / 1000).toFixed(1)} s`);
+    else console.log(`${describe(tally, values.list)}\n${((performance.now() - since) / 1000).toFixed(1)} s`);
     process.exitCode = tally.failed === 0 ? 0 : 1;
   } finally {
     rmSync(directory, { recursive: true });
@@ -68,6 +80,7 @@ function taskOf(share) {
     mode,
     scenario,
     mutation,
+    isMutated: values.mutations ?? false,
     seed: seed === undefined ? undefined : Number(seed),
     seeds: Number(seeds ?? (exhaustive === undefined ? 2000 : 0)),
     from: Number(from ?? 1),

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { trialOfSeed } from './chance.js';
 import { packageLoader } from './environment.js';
-import { type Exploration, explorePlaces, exploreSeeds, parsePlaced, playPlaced } from './explore.js';
+import { type Exploration, explorePlaces, exploreSeeds, findMutation, parsePlaced, playPlaced } from './explore.js';
 import { MUTATIONS, type Mutation } from './mutations.js';
 import { MODES, type Mode } from './service.js';
 import { describe, emptyTally, merge, type Tally } from './tally.js';
@@ -20,12 +20,16 @@ export interface Task {
   readonly seed: number | undefined;
   readonly faults: readonly string[];
   readonly mutation: string | undefined;
+  /** Whether to look for a trial that shows each mutation. */
+  readonly isMutated: boolean;
 }
 
 /** What a thread answers: a summary, or the trace of one trial. */
 export interface Answer {
   readonly tally: Tally;
   readonly text?: string;
+  /** For each mutation, the trial that shows it. */
+  readonly found?: Readonly<Record<string, string | undefined>>;
 }
 
 /** Does what the command asks for. */
@@ -42,10 +46,23 @@ export async function perform(task: Task): Promise<Answer> {
     const placed = task.faults.map(parsePlaced);
     return show(await playPlaced(exploration, task.scenario ?? '', task.mode ?? 'revoke', placed, true));
   }
+  if (task.isMutated) return { tally: emptyTally(), found: await findMutations(exploration) };
   const tally = emptyTally();
   if (task.depth > 0) merge(tally, await explorePlaces(exploration, task.depth === 2 ? 2 : 1, task.scenario));
   if (task.seeds > 0) merge(tally, await exploreSeeds(exploration, task.from, task.seeds));
   return { tally };
+}
+
+/** Seeds that are tried for a mutation before single faults are. */
+const SEEDS_OF_MUTATION = 30;
+
+async function findMutations(exploration: Exploration): Promise<Record<string, string | undefined>> {
+  const found: Record<string, string | undefined> = {};
+  for (const [index, mutation] of MUTATIONS.entries()) {
+    if (index % exploration.shares !== exploration.share) continue;
+    found[mutation.name] = await findMutation(exploration, mutation, SEEDS_OF_MUTATION);
+  }
+  return found;
 }
 
 function mutationOf(name: string): Mutation {

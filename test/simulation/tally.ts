@@ -50,14 +50,17 @@ export function merge(into: Tally, from: Tally): void {
 }
 
 /** Returns a tally as lines of text. */
-export function describe(tally: Tally): string {
+export function describe(tally: Tally, isList = false): string {
   const { trials, events, failed, reuses, slowestMs } = tally;
   const head = `${number(trials)} trials, ${number(events)} events: ${number(failed)} trials with a violation; ${number(reuses)} used tokens shown; slowest request ${(slowestMs / 1000).toFixed(1)} s`;
   const rows = (title: string, findings: Record<string, Finding>) => [
     title,
     ...Object.entries(findings)
       .sort(([one], [other]) => (one < other ? -1 : 1))
-      .map(([name, finding]) => `${number(finding.count).padStart(9)}  ${name}   (${finding.example})`),
+      .flatMap(([name, finding]) => [
+        `${number(finding.count).padStart(9)}  ${name}   (${finding.example})`,
+        ...(isList ? finding.examples.map((example) => `           ${example}`) : []),
+      ]),
   ];
   return [head, ...rows('violations:', tally.violations), ...rows('logins that nobody could have kept:', tally.losses)].join('\n');
 }

@@ -42,6 +42,9 @@ export interface CallEnds<T> {
   readonly lost?: (value: T) => void;
 }
 
+/** What a call does at the other side. @param isAwaited Whether its process still waits for the answer */
+type Effect<T> = (isAwaited: boolean) => T;
+
 /** A call that is under way. */
 export interface Call {
   /** The process does not wait for the answer any more. */
@@ -144,7 +147,7 @@ export class World {
   }
 
   /** Sends a request of `machine` over the network. `effect` runs at the other side, at most once. */
-  call<T>(machine: Machine, target: Target, op: string, effect: () => T, ends: CallEnds<T>): Call {
+  call<T>(machine: Machine, target: Target, op: string, effect: Effect<T>, ends: CallEnds<T>): Call {
     this.#steps += 1;
     const step: Step = { index: this.#steps, machine, target, op, time: this.scheduler.now };
     const fault = this.isFaulty ? this.options.faultAt(step, this) : undefined;
@@ -194,13 +197,13 @@ class Exchange<T> implements Call {
   readonly #world: World;
   readonly #step: Step;
   readonly #fault: Fault | undefined;
-  readonly #effect: () => T;
+  readonly #effect: Effect<T>;
   readonly #ends: CallEnds<T>;
   #state: 'open' | 'abandoned' | 'over' = 'open';
   /** What came of the effect, until its process has the answer. */
   #unseen: { readonly value: T } | undefined;
 
-  constructor(world: World, step: Step, fault: Fault | undefined, effect: () => T, ends: CallEnds<T>) {
+  constructor(world: World, step: Step, fault: Fault | undefined, effect: Effect<T>, ends: CallEnds<T>) {
     this.#world = world;
     this.#step = step;
     this.#fault = fault;
@@ -262,7 +265,7 @@ class Exchange<T> implements Call {
   #takeEffect(): void {
     this.#note('takes effect');
     this.#world.running = undefined;
-    this.#unseen = { value: this.#effect() };
+    this.#unseen = { value: this.#effect(this.#state === 'open') };
     if (this.#state !== 'open') this.#lose();
   }
 
