@@ -70,6 +70,7 @@ export class Application {
         this.#world.oracle.violate('own token', `a request of ${user} was answered with ${JSON.stringify(answer)}`);
     });
     if (ending === 'authorized') this.#world.oracle.authorized(user, this.machine, begun);
+    if (ending === 'not authorized') this.#world.oracle.unauthorized(user, this.machine, begun);
     return ending;
   }
 

@@ -87,6 +87,16 @@ function dateOf(machine: Machine): DateConstructor {
   } as DateConstructor;
 }
 
+const derived = new Map<string, ArrayBuffer>();
+
+/** Derives a key once: all processes of an application have the same secrets. */
+function hkdfSync(...parameters: Parameters<typeof realCrypto.hkdfSync>): ArrayBuffer {
+  const name = parameters.map(String).join('\n');
+  const key = derived.get(name) ?? realCrypto.hkdfSync(...parameters);
+  derived.set(name, key);
+  return key;
+}
+
 function cryptoOf(machine: Machine): typeof realCrypto {
   const randomBytes = (size: number): Buffer => machine.random.bytes(size);
   const randomUUID = (): string => {
@@ -102,6 +112,6 @@ function cryptoOf(machine: Machine): typeof realCrypto {
     array.set(randomBytes(array.length));
     return array;
   };
-  const own = { randomBytes, randomUUID, randomInt, getRandomValues, randomFillSync: getRandomValues };
+  const own = { hkdfSync, randomBytes, randomUUID, randomInt, getRandomValues, randomFillSync: getRandomValues };
   return Object.create(realCrypto, Object.getOwnPropertyDescriptors(own));
 }

@@ -63,6 +63,8 @@ interface Login {
   mayComeLate: boolean;
   /** What a failover has made of the store's record: forgot it, or brought it back after a logout. */
   failedOver: 'forgotten' | 'brought back' | undefined;
+  /** Since when the store has had a good pair, with no other given by the service. */
+  wholeSince: number;
 }
 
 /** How long a cached grant is believed, with room for what is under way. */
@@ -99,7 +101,8 @@ export class Oracle {
     if (known) return known;
     const families = new Set<number>();
     const ids = new Set<string>();
-    const login: Login = { user, state: 'out', since: 0, families, ids, end: undefined, mayComeLate: false, failedOver: undefined };
+    const wholeSince = Number.POSITIVE_INFINITY;
+    const login: Login = { user, state: 'out', since: 0, families, ids, end: undefined, mayComeLate: false, failedOver: undefined, wholeSince };
     this.#logins.set(user, login);
     return login;
   }
@@ -131,6 +134,7 @@ export class Oracle {
     const login = this.login(pair.family.user);
     login.families.add(pair.family.id);
     this.#onTheirWay.set(pair.serial, machine);
+    login.wholeSince = Number.POSITIVE_INFINITY;
     const lease = [...login.ids].map((id) => store.lease(id)).find((found) => found?.machine === machine);
     const rotation: Rotation = { pair, machine, time: scheduler.now, lease, refusedSaves: [] };
     if (pair.shown !== undefined) this.#rotations.set(pair.shown, rotation);
@@ -185,6 +189,8 @@ export class Oracle {
       else this.#checkLife(family, () => [undefined, `${machine?.name}'s ${op} removed the last trace of the pair`]);
       if (op === 'failover' && after === undefined) login.failedOver = 'forgotten';
       else if (op === 'failover' && login.state !== 'in') login.failedOver = 'brought back';
+      if (!this.isSaved(login)) login.wholeSince = Number.POSITIVE_INFINITY;
+      else login.wholeSince = Math.min(login.wholeSince, this.#world.scheduler.now);
       if (tokens.length > 0 && this.#isOut(login)) this.violate('logged out', `${machine?.name}'s ${op} brings back the grant of ${login.user}`);
     }
   }
@@ -221,6 +227,14 @@ export class Oracle {
     const login = this.login(user);
     if (!this.#isOut(login) || begun - login.since < STALE_MS || this.#world.isCut(machine, 'store')) return;
     this.violate('logged out', `${machine.name} goes on for ${user}, who has logged out`);
+  }
+
+  /** A request of `user`, begun at `begun`, was told that nobody is logged in. */
+  unauthorized(user: string, machine: Machine, begun: number): void {
+    const { state, since, wholeSince, families } = this.login(user);
+    if (state !== 'in' || since > begun || wholeSince > begun) return;
+    if ([...families].every((id) => this.#world.service.family(id)?.isRevoked)) return;
+    this.violate('kept', `${machine.name} knows nothing of the login of ${user}, which is good and saved`);
   }
 
   /** Whether a refresh token that the service takes is in the store, in a process, or on its way to one. */
