@@ -1,7 +1,7 @@
 import { trialOfSeed } from './chance.js';
 import { describeFault, type Fault, faultsOf } from './faults.js';
 import type { Mutation } from './mutations.js';
-import { SCENARIOS } from './scenarios.js';
+import { SCENARIO_OF_PAIRS, SCENARIOS } from './scenarios.js';
 import type { Mode } from './service.js';
 import { count, emptyTally, type Tally } from './tally.js';
 import { runTrial, type TrialOptions, type TrialResult } from './trial.js';
@@ -47,7 +47,8 @@ export async function explorePlaces(exploration: Exploration, depth: 1 | 2, only
   const tally = emptyTally();
   const { share, shares, mutation } = exploration;
   let turn = 0;
-  for await (const { scenario = '', placed = [], mode, example, run } of singles(exploration, only)) {
+  const name = only ?? (depth === 2 ? SCENARIO_OF_PAIRS : undefined);
+  for await (const { scenario = '', placed = [], mode, example, run } of singles(exploration, name)) {
     turn += 1;
     if (turn % shares !== share) continue;
     const single = await run(mutation);

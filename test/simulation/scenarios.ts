@@ -3,6 +3,30 @@ import type { Scenario } from './trial.js';
 
 const SECOND = 1000;
 
+/** When which process gets a request, in seconds. */
+type Requests = readonly (readonly [seconds: number, machine: string])[];
+
+/** Round after round, so that every process meets what the others have left. */
+function rounds(from: number, everyS: number, machines: string): Requests {
+  return [...machines].map((machine, index) => [from + index * everyS, machine]);
+}
+
+const ROTATIONS: Requests = [
+  ...rounds(10, 0.1, 'ABC'),
+  // Within the time in which a refresh begins ahead of expiry.
+  ...rounds(190, 0.3, 'AB'),
+  ...rounds(200, 7, 'CBACBA'),
+  [250, 'C'],
+  // Expired: all of them wait for one refresh.
+  ...rounds(440, 0.003, 'ABC'),
+  ...rounds(444, 7, 'BCABCABCA'),
+  ...rounds(510, 15, 'BC'),
+];
+
+const BEFORE_LOGIN: Requests = [...rounds(10, 0.1, 'AB'), ...rounds(245, 0.002, 'BC'), [246, 'A'], [252, 'B']];
+const AFTER_LOGIN: Requests = [...rounds(262, 1, 'ABC'), ...rounds(275, 15, 'ABC'), ...rounds(330, 15, 'AB')];
+const BRIEF: Requests = [...rounds(245, 0.003, 'AB'), ...rounds(250, 6, 'BABABABABA'), ...rounds(320, 10, 'BA')];
+
 /** Messages take half a millisecond to two. */
 function near(random: Random): number {
   return random.between(0.5, 2);
@@ -17,12 +41,7 @@ const rotations: Scenario = {
   latency: near,
   play(stage) {
     stage.at(0, () => stage.login('A', 'ada'));
-    for (const [seconds, machine] of [
-      [10, 'A'], [10.1, 'B'], [10.2, 'C'],
-      [190, 'A'], [190.3, 'B'], [200, 'C'], [207, 'B'], [214, 'A'], [221, 'C'], [228, 'B'], [235, 'A'], [250, 'C'],
-      [440, 'A'], [440.003, 'B'], [440.006, 'C'],
-      [444, 'B'], [449, 'C'], [455, 'A'], [462, 'B'], [469, 'C'], [476, 'A'], [483, 'B'], [490, 'C'], [497, 'A'], [510, 'B'], [525, 'C'],
-    ] as const)
+    for (const [seconds, machine] of ROTATIONS)
       stage.at(seconds * SECOND, () => stage.request(machine, 'ada'));
   },
 };
@@ -37,16 +56,32 @@ const logouts: Scenario = {
   play(stage) {
     stage.at(0, () => stage.login('A', 'ada'));
     stage.at(0.5 * SECOND, () => stage.login('B', 'ben'));
-    for (const [seconds, machine] of [[10, 'A'], [10.1, 'B'], [245, 'B'], [245.002, 'C'], [246, 'A'], [252, 'B']] as const) {
+    for (const [seconds, machine] of BEFORE_LOGIN) {
       stage.at(seconds * SECOND, () => stage.request(machine, 'ada'));
       stage.at(seconds * SECOND + 1, () => stage.request(machine, 'ben'));
     }
     stage.at(245.006 * SECOND, () => stage.logout('A', 'ada'));
     stage.at(260 * SECOND, () => stage.login('C', 'ada'));
-    for (const [seconds, machine] of [[262, 'A'], [263, 'B'], [264, 'C'], [275, 'A'], [290, 'B'], [305, 'C'], [330, 'A'], [345, 'B']] as const)
+    for (const [seconds, machine] of AFTER_LOGIN)
       stage.at(seconds * SECOND, () => stage.request(machine, 'ada'));
   },
 };
 
+/** Two processes that find the token expired at the same time: short, for pairs of faults. */
+const brief: Scenario = {
+  machines: ['A', 'B'],
+  users: ['ada'],
+  lifetimeS: 240,
+  healMs: 350 * SECOND,
+  latency: near,
+  play(stage) {
+    stage.at(0, () => stage.login('A', 'ada'));
+    for (const [seconds, machine] of BRIEF) stage.at(seconds * SECOND, () => stage.request(machine, 'ada'));
+  },
+};
+
+/** The scenario of pairs. */
+export const SCENARIO_OF_PAIRS = 'brief';
+
 /** What the exhaustive search places faults in. */
-export const SCENARIOS: Readonly<Record<string, Scenario>> = { rotations, logouts };
+export const SCENARIOS: Readonly<Record<string, Scenario>> = { rotations, logouts, brief };
