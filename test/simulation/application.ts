@@ -3,13 +3,14 @@ import { Socket } from 'node:net';
 import type { Package } from './environment.js';
 import type { Machine } from './machine.js';
 import type { Mutation } from './mutations.js';
-import { type Family, type Pair, type TokenAnswer, tokensIn } from './service.js';
+import { type Family, type TokenAnswer, tokensIn } from './service.js';
 import { type StoreClient, storeClient } from './store.js';
 import type { Call, World } from './world.js';
 
 /** How a request of a user ended. */
 export type Ending = 'authorized' | 'not authorized' | { readonly code: string };
 
+type TokenStore = NonNullable<ConstructorParameters<Package['Strategy']>[0]['tokenStore']>;
 type Strategy = InstanceType<Package['Strategy']>;
 type Dispatcher = NonNullable<ConstructorParameters<Package['Strategy']>[0]['dispatcher']>;
 type DispatchOptions = Parameters<Dispatcher['dispatch']>[0];
@@ -41,7 +42,12 @@ export class Application {
     this.#world = world;
     this.machine = machine;
     this.#package = passportOAuthApp;
-    const store = storeClient(machine, world.store, { command: (...command) => this.#command(...command) }, passportOAuthApp);
+    const store = storeClient(
+      machine,
+      world.store,
+      { command: (...command) => this.#command(...command) },
+      passportOAuthApp,
+    );
     const plain: Parts = { world, machine, store, dispatch: (options, handler) => this.#dispatch(options, handler) };
     const parts = { ...plain, ...mutation?.parts(plain) };
     this.#strategy = new passportOAuthApp.Strategy({
@@ -53,7 +59,7 @@ export class Application {
       scope: 'project',
       clock: () => machine.wall(),
       dispatcher: { dispatch: parts.dispatch } as unknown as Dispatcher,
-      tokenStore: parts.store,
+      tokenStore: parts.store as TokenStore,
       grantId: (req) => String(req.headers['x-user']),
       ...mutation?.options,
     });
@@ -79,7 +85,9 @@ export class Application {
     return this.#ending(`login of ${user}`, async () => {
       const begin = requestOf(user, '/login');
       const target = await this.#authenticate(begin);
-      const cookies = [Reflect.get(begin, 'res').getHeader('set-cookie')].flat().map((cookie) => String(cookie).split(';')[0]);
+      const cookies = [Reflect.get(begin, 'res').getHeader('set-cookie')]
+        .flat()
+        .map((cookie) => String(cookie).split(';')[0]);
       const state = new URL(String(target)).searchParams.get('state') ?? '';
       const query = new URLSearchParams({ code: this.#world.service.approve(user), state });
       await this.#authenticate(requestOf(user, `/callback?${query}`, { cookie: cookies.join('; ') }));
@@ -226,8 +234,7 @@ export class Application {
         const [status, json] = ends.read(value);
         write(status, JSON.stringify(json), 'application/json');
       },
-      status: (status) =>
-        write(status, '<p>Sorry</p>', 'text/html', status === 429 ? { 'retry-after': '2' } : {}),
+      status: (status) => write(status, '<p>Sorry</p>', 'text/html', status === 429 ? { 'retry-after': '2' } : {}),
       fail: (code) => handler.onResponseError?.(controller as never, Object.assign(new Error(code), { code })),
       lost: ends.lost,
     });

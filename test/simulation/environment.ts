@@ -77,8 +77,8 @@ function timersOf(machine: Machine) {
 
 function dateOf(machine: Machine): DateConstructor {
   return class extends Date {
-    constructor(...parameters: [] | [string | number | Date]) {
-      super(...(parameters.length === 0 ? [machine.wall()] : parameters));
+    constructor(value: string | number | Date = machine.wall()) {
+      super(value);
     }
 
     static override now(): number {

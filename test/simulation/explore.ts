@@ -64,7 +64,11 @@ export async function explorePlaces(exploration: Exploration, depth: 1 | 2, only
 }
 
 /** Returns a trial that the mutation spoils, and that goes well without it: single faults first, then seeds. */
-export async function findMutation(exploration: Exploration, mutation: Mutation, seeds: number): Promise<string | undefined> {
+export async function findMutation(
+  exploration: Exploration,
+  mutation: Mutation,
+  seeds: number,
+): Promise<string | undefined> {
   const isFound = async ({ run }: Play) =>
     (await run(mutation)).violations.length > 0 && (await run(undefined)).violations.length === 0;
   for (let seed = 1; seed <= seeds; seed += 1) {

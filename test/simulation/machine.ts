@@ -169,7 +169,10 @@ export class Machine {
     const receiving = receives.map((receive) => () => void this.receive(receive));
     // Either may come first in Node: a process stands still in any phase of its event loop.
     const isTimersFirst = this.random.chance(0.5);
-    const all = [...sends.map((send) => () => this.send(send)), ...(isTimersFirst ? [...firing, ...receiving] : [...receiving, ...firing])];
+    const all = [
+      ...sends.map((send) => () => this.send(send)),
+      ...(isTimersFirst ? [...firing, ...receiving] : [...receiving, ...firing]),
+    ];
     for (const run of all) this.#scheduler.after(0, run);
   }
 }

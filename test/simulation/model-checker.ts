@@ -1,4 +1,12 @@
-import { honours, initialState, isLiving, type ModelOptions, type State, type Transition, transitions } from './model.js';
+import {
+  honours,
+  initialState,
+  isLiving,
+  type ModelOptions,
+  type State,
+  type Transition,
+  transitions,
+} from './model.js';
 
 /** What the search of all states has found. */
 export interface ModelReport {

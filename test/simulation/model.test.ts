@@ -26,8 +26,12 @@ describe('the model of the refresh protocol', () => {
     expect(check('grace').violation).toBeUndefined();
   }, 300_000);
 
-  it.each(RULES)('breaks a property without the rule "%s"', (rule) => {
-    const modes: readonly Mode[] = MODES.filter((mode) => check(mode, [rule]).violation !== undefined);
-    expect(modes).not.toEqual([]);
-  }, 300_000);
+  it.each(RULES)(
+    'breaks a property without the rule "%s"',
+    (rule) => {
+      const modes: readonly Mode[] = MODES.filter((mode) => check(mode, [rule]).violation !== undefined);
+      expect(modes).not.toEqual([]);
+    },
+    300_000,
+  );
 });

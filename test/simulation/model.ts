@@ -38,15 +38,7 @@ export type Rule = (typeof RULES)[number];
 export type Record = { readonly kind: 'none' } | { readonly kind: 'live' | 'tombstone'; readonly token: number };
 
 /** Where a process is in a refresh. */
-export type Place =
-  | 'idle'
-  | 'waiting'
-  | 'locked'
-  | 'ready'
-  | 'checked'
-  | 'sent'
-  | 'saving'
-  | 'refused';
+export type Place = 'idle' | 'waiting' | 'locked' | 'ready' | 'checked' | 'sent' | 'saving' | 'refused';
 
 /** One process. */
 export interface Process {
@@ -164,7 +156,11 @@ export function transitions(state: State, options: ModelOptions): readonly Trans
   if (state.lease === DEAD || holder?.isFrozen || isStuck || holder?.place === 'idle')
     step('the lease ends', { ...state, lease: -1, marks: { ...state.marks, isLeaseOver: true } });
   if (state.faults > 0 && JSON.stringify(state.record) !== JSON.stringify(state.former) && state.former.kind !== 'none')
-    step('failover', { ...state, record: state.former, lease: -1, marks: { ...state.marks, isFailedOver: true } }, 'fault');
+    step(
+      'failover',
+      { ...state, record: state.former, lease: -1, marks: { ...state.marks, isFailedOver: true } },
+      'fault',
+    );
   if (!state.isLoggedOut && !state.end)
     step('logout', { ...state, isLoggedOut: true, former: { kind: 'none' }, record: { kind: 'none' } }, 'optional');
   return found;
@@ -195,10 +191,12 @@ function processSteps(all: ProcessStep): void {
       break;
     case 'waiting':
       if (!has('lock')) step(`${index} goes on without a lock`, put(state, index, { place: 'locked' }));
-      else if (lease === -1 && reaches) step(`${index} gets the lock`, put({ ...state, lease: index }, index, { place: 'locked' }));
+      else if (lease === -1 && reaches)
+        step(`${index} gets the lock`, put({ ...state, lease: index }, index, { place: 'locked' }));
       break;
     case 'locked':
-      if (process.isUnsaved) step(`${index} uses what it holds`, put(state, index, { place: 'ready', shown: process.known }));
+      if (process.isUnsaved)
+        step(`${index} uses what it holds`, put(state, index, { place: 'ready', shown: process.known }));
       else if (reaches) step(`${index} reads`, looked(all));
       break;
     case 'ready':
@@ -216,7 +214,8 @@ function processSteps(all: ProcessStep): void {
     }
     case 'sent':
       for (const message of state.messages)
-        if (message.process === index && message.answer !== undefined) step(`${index} is answered`, answered(all, message));
+        if (message.process === index && message.answer !== undefined)
+          step(`${index} is answered`, answered(all, message));
       break;
     case 'saving':
       if (reaches) step(`${index} saves`, saved(all));
@@ -232,7 +231,8 @@ function looked({ state, process, index, has }: ProcessStep): State {
   const { record } = state;
   const isOther = record.kind === 'live' && record.token > process.known;
   if (!has('read again') && process.known > 0) return put(state, index, { place: 'ready', shown: process.known });
-  if (isOlder(record, process.known) && has('write over older')) return put(state, index, { place: 'saving', isUnsaved: true });
+  if (isOlder(record, process.known) && has('write over older'))
+    return put(state, index, { place: 'saving', isUnsaved: true });
   if (record.kind !== 'live') return released(put(state, index, { place: 'idle', known: 0 }), index);
   // Somebody else was faster: there is nothing to do.
   if (isOther && process.known > 0) return released(put(state, index, { place: 'idle', known: record.token }), index);
@@ -253,9 +253,15 @@ function saved({ state, process, index, has }: ProcessStep): State {
   const canReplace = record.kind !== 'none' && record.token < process.known;
   if (has('compare and set') ? !canReplace : false) {
     const known = record.kind === 'live' ? record.token : 0;
-    return released(put(state, index, { ...mark, known: Math.max(known, record.kind === 'none' ? 0 : process.known) }), index);
+    return released(
+      put(state, index, { ...mark, known: Math.max(known, record.kind === 'none' ? 0 : process.known) }),
+      index,
+    );
   }
-  return released(put({ ...state, former: record, record: { kind: 'live', token: process.known } }, index, mark), index);
+  return released(
+    put({ ...state, former: record, record: { kind: 'live', token: process.known } }, index, mark),
+    index,
+  );
 }
 
 /** A refused token is given up, unless the store has another one by now. */
@@ -284,8 +290,12 @@ function serviceSteps(state: State, message: Message, { mode }: ModelOptions, st
   if (message.answer === undefined) {
     if (honours(state, message.token)) {
       const current = service.current + 1;
-      step('the service rotates', to(current, { ...service, current, previous: mode === 'grace' ? service.current : 0 }));
-    } else step('the service refuses', to('refused', { ...service, isRevoked: service.isRevoked || mode === 'revoke' }));
+      step(
+        'the service rotates',
+        to(current, { ...service, current, previous: mode === 'grace' ? service.current : 0 }),
+      );
+    } else
+      step('the service refuses', to('refused', { ...service, isRevoked: service.isRevoked || mode === 'revoke' }));
     if (state.faults > 0) step('a request is lost', failed(without), 'fault');
   } else if (state.processes[message.process]?.place !== 'sent') step('an answer finds nobody', without);
   else if (state.faults > 0) step('an answer is lost', failed(without), 'fault');
@@ -301,7 +311,9 @@ function processFaults(state: State, process: Process, index: number, step: Step
   const empty: Process = { place: 'idle', known: 0, shown: 0, isUnsaved: false, isFrozen: false, isCut: false };
   // Another process takes its place: neither the lease nor an answer is for that one.
   const lease = state.lease === index ? DEAD : state.lease;
-  const messages = state.messages.map((message) => (message.process === index ? { ...message, process: DEAD } : message));
+  const messages = state.messages.map((message) =>
+    message.process === index ? { ...message, process: DEAD } : message,
+  );
   step(`${index} dies`, put({ ...state, lease, messages }, index, empty), 'fault');
 }
 
@@ -311,7 +323,10 @@ function isOlder(record: Record, known: number): boolean {
 }
 
 function put(state: State, index: number, change: Partial<Process>): State {
-  return { ...state, processes: state.processes.map((process, at) => (at === index ? { ...process, ...change } : process)) };
+  return {
+    ...state,
+    processes: state.processes.map((process, at) => (at === index ? { ...process, ...change } : process)),
+  };
 }
 
 function released(state: State, index: number): State {
@@ -323,7 +338,13 @@ function withEnd(before: State, after: State, name: string): State {
   if (after.end || after.isLoggedOut || isLiving(after)) return after;
   const { isLeaseOver, isFrozenSending, isFailedOver } = after.marks;
   const isReuse = after.service.isRevoked && !before.service.isRevoked;
-  const reuse: End = isFrozenSending ? 'frozen while sending' : isFailedOver ? 'failover' : isLeaseOver ? 'lease over' : 'WITHOUT NEED';
+  const reuse: End = isFrozenSending
+    ? 'frozen while sending'
+    : isFailedOver
+      ? 'failover'
+      : isLeaseOver
+        ? 'lease over'
+        : 'WITHOUT NEED';
   const end: End = isReuse
     ? reuse
     : name.endsWith('dies')

@@ -129,7 +129,9 @@ export const MUTATIONS: readonly Mutation[] = [
       };
     },
   },
-  ofService('every error of the token endpoint ends the grant', (handler) => refusing(handler, (status) => status >= 400)),
+  ofService('every error of the token endpoint ends the grant', (handler) =>
+    refusing(handler, (status) => status >= 400),
+  ),
   ofService('a connection that broke ends the grant', (handler, { machine }) => ({
     ...forwarded(handler),
     onResponseError: (controller: never) => machine.setTimer(() => answer(handler, controller, 400, REFUSAL), 1),

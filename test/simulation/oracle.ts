@@ -27,7 +27,15 @@ export type Loss =
 
 /** Something that must not happen. */
 export interface Violation {
-  readonly invariant: 'one request' | 'kept' | 'saved' | 'logged out' | 'own token' | 'settles' | 'no rejection' | 'empty';
+  readonly invariant:
+    | 'one request'
+    | 'kept'
+    | 'saved'
+    | 'logged out'
+    | 'own token'
+    | 'settles'
+    | 'no rejection'
+    | 'empty';
   readonly detail: string;
   readonly time: number;
 }
@@ -102,7 +110,17 @@ export class Oracle {
     const families = new Set<number>();
     const ids = new Set<string>();
     const wholeSince = Number.POSITIVE_INFINITY;
-    const login: Login = { user, state: 'out', since: 0, families, ids, end: undefined, mayComeLate: false, failedOver: undefined, wholeSince };
+    const login: Login = {
+      user,
+      state: 'out',
+      since: 0,
+      families,
+      ids,
+      end: undefined,
+      mayComeLate: false,
+      failedOver: undefined,
+      wholeSince,
+    };
     this.#logins.set(user, login);
     return login;
   }
@@ -191,7 +209,8 @@ export class Oracle {
       else if (op === 'failover' && login.state !== 'in') login.failedOver = 'brought back';
       if (!this.isSaved(login)) login.wholeSince = Number.POSITIVE_INFINITY;
       else login.wholeSince = Math.min(login.wholeSince, this.#world.scheduler.now);
-      if (tokens.length > 0 && this.#isOut(login)) this.violate('logged out', `${machine?.name}'s ${op} brings back the grant of ${login.user}`);
+      if (tokens.length > 0 && this.#isOut(login))
+        this.violate('logged out', `${machine?.name}'s ${op} brings back the grant of ${login.user}`);
     }
   }
 
@@ -219,7 +238,8 @@ export class Oracle {
   /** The API was called on behalf of `user`. */
   called(user: string, family: Family | undefined, token: string): void {
     const owner = family?.user ?? this.#world.service.family(tokensIn(token)[0]?.family ?? -1)?.user;
-    if (owner !== undefined && owner !== user) this.violate('own token', `a request of ${user} carries a token of ${owner}`);
+    if (owner !== undefined && owner !== user)
+      this.violate('own token', `a request of ${user} carries a token of ${owner}`);
   }
 
   /** A request of `user`, begun at `begun`, was answered by the API. */
@@ -293,7 +313,8 @@ export class Oracle {
     const { lease, machine: holder, time, refusedSaves } = rotation;
     const whose = `${what} of ${holder.name}`;
     if (this.#hasFailedOver(time - LEASE_MS)) return ['failover', whose];
-    if (machine.freezes.some(({ way, until }) => way === 'leave' && until > issuedAt)) return ['frozen while sending', whose];
+    if (machine.freezes.some(({ way, until }) => way === 'leave' && until > issuedAt))
+      return ['frozen while sending', whose];
     if (this.#unlocked.has(machine)) return [undefined, `${whose}, without the lock`];
     if (holder !== machine && holder.freezes.some(({ until }) => until > time)) return ['holder frozen', whose];
     if (lease === undefined) return [undefined, `${whose}, which had no lock`];
@@ -310,7 +331,8 @@ export class Oracle {
   }
 
   #checkLoggedOut(login: Login): void {
-    if (this.#isOut(login) && this.isSaved(login)) this.violate('logged out', `the store still has the grant of ${login.user}`);
+    if (this.#isOut(login) && this.isSaved(login))
+      this.violate('logged out', `the store still has the grant of ${login.user}`);
   }
 
   #tokensOf(record: string | undefined): readonly Token[] {

@@ -91,7 +91,10 @@ function taskOf(share) {
 
 function run(workerData) {
   return new Promise((resolve, reject) => {
-    const thread = new Worker(new URL(import.meta.url), { workerData, resourceLimits: { maxYoungGenerationSizeMb: 128 } });
+    const thread = new Worker(new URL(import.meta.url), {
+      workerData,
+      resourceLimits: { maxYoungGenerationSizeMb: 128 },
+    });
     thread.once('message', resolve);
     thread.once('error', reject);
     thread.once('exit', (code) => reject(new Error(`a thread ended without a result (${code})`)));

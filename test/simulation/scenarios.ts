@@ -41,8 +41,7 @@ const rotations: Scenario = {
   latency: near,
   play(stage) {
     stage.at(0, () => stage.login('A', 'ada'));
-    for (const [seconds, machine] of ROTATIONS)
-      stage.at(seconds * SECOND, () => stage.request(machine, 'ada'));
+    for (const [seconds, machine] of ROTATIONS) stage.at(seconds * SECOND, () => stage.request(machine, 'ada'));
   },
 };
 
@@ -62,8 +61,7 @@ const logouts: Scenario = {
     }
     stage.at(245.006 * SECOND, () => stage.logout('A', 'ada'));
     stage.at(260 * SECOND, () => stage.login('C', 'ada'));
-    for (const [seconds, machine] of AFTER_LOGIN)
-      stage.at(seconds * SECOND, () => stage.request(machine, 'ada'));
+    for (const [seconds, machine] of AFTER_LOGIN) stage.at(seconds * SECOND, () => stage.request(machine, 'ada'));
   },
 };
 

@@ -28,7 +28,12 @@ export class Scheduler {
   /** Has `run` called at `time`, or now if that has passed. */
   at(time: number, run: () => void): Occurrence {
     this.#orders += 1;
-    const occurrence = { time: Math.max(Math.ceil(time / GRAIN_MS) * GRAIN_MS, this.#now), order: this.#orders, run, cancelled: false };
+    const occurrence = {
+      time: Math.max(Math.ceil(time / GRAIN_MS) * GRAIN_MS, this.#now),
+      order: this.#orders,
+      run,
+      cancelled: false,
+    };
     this.#push(occurrence);
     return occurrence;
   }

@@ -30,7 +30,9 @@ export interface Pair {
 }
 
 /** How the token endpoint answers. */
-export type TokenAnswer = { readonly pair: Pair } | { readonly refusal: 'unknown' | 'reused'; readonly token: Token | undefined };
+export type TokenAnswer =
+  | { readonly pair: Pair }
+  | { readonly refusal: 'unknown' | 'reused'; readonly token: Token | undefined };
 
 const TOKEN = /([ra])t-(\d+)-(\d+)/g;
 

@@ -73,7 +73,9 @@ function mutationOf(name: string): Mutation {
 
 function show({ lines, violations, losses, digest }: TrialResult): Answer {
   const ends = violations.map(({ invariant, detail }) => `violation: ${invariant}: ${detail}`);
-  const text = [...lines, ...ends, ...losses.map((loss) => `lost: ${loss}`), `digest: ${digest.toString(16)}`].join('\n');
+  const text = [...lines, ...ends, ...losses.map((loss) => `lost: ${loss}`), `digest: ${digest.toString(16)}`].join(
+    '\n',
+  );
   return { tally: emptyTally(), text };
 }
 

@@ -130,13 +130,19 @@ const LOCK_MARGIN_MS = 5_000;
 const RELEASE_MS = 1_000;
 
 /** The option `tokenStore` of one process: all five methods, over the store's server, as stores of this kind are written. */
-export function storeClient(machine: Machine, server: StoreServer, connection: StoreConnection, passportOAuthApp: Package) {
+export function storeClient(
+  machine: Machine,
+  server: StoreServer,
+  connection: StoreConnection,
+  passportOAuthApp: Package,
+) {
   const within = <T>(promise: Promise<T>, ms: number): Promise<T> =>
     new Promise((resolve, reject) => {
       const timer = machine.setTimer(() => reject(new Error('the store took too long')), ms);
       promise.finally(() => machine.clearTimer(timer)).then(resolve, reject);
     });
-  const command = <T>(op: string, id: string, effect: () => T) => within(connection.command(op, id, effect), COMMAND_MS);
+  const command = <T>(op: string, id: string, effect: () => T) =>
+    within(connection.command(op, id, effect), COMMAND_MS);
   const lines = new Map<string, Promise<unknown>>();
 
   const giveBack = async (id: string, owner: string): Promise<void> => {

@@ -33,7 +33,9 @@ export function count(tally: Tally, mode: string, result: TrialResult, example: 
   tally.reuses += result.reuses;
   tally.slowestMs = Math.max(tally.slowestMs, result.slowestMs);
   tally.failed += result.violations.length > 0 ? 1 : 0;
-  const classes = new Set(result.violations.map(({ invariant, detail }) => `${mode}  ${invariant}: ${general(detail)}`));
+  const classes = new Set(
+    result.violations.map(({ invariant, detail }) => `${mode}  ${invariant}: ${general(detail)}`),
+  );
   for (const name of classes) add(tally.violations, name, { count: 1, example, examples: [example] });
   for (const loss of result.losses) add(tally.losses, `${mode}  ${loss}`, { count: 1, example, examples: [example] });
 }
@@ -62,7 +64,11 @@ export function describe(tally: Tally, isList = false): string {
         ...(isList ? finding.examples.map((example) => `           ${example}`) : []),
       ]),
   ];
-  return [head, ...rows('violations:', tally.violations), ...rows('logins that nobody could have kept:', tally.losses)].join('\n');
+  return [
+    head,
+    ...rows('violations:', tally.violations),
+    ...rows('logins that nobody could have kept:', tally.losses),
+  ].join('\n');
 }
 
 /** Most examples of one class that are kept. */
@@ -78,7 +84,10 @@ function add(findings: Record<string, Finding>, name: string, more: Finding): vo
 
 /** Leaves out which process and which token it was. */
 function general(detail: string): string {
-  return detail.replace(/\b[A-D]\d*\b/g, 'a process').replace(/\b(?:[aA]da|ben)\b/g, 'a user').replace(/\d+(?:\.\d+)?/g, 'n');
+  return detail
+    .replace(/\b[A-D]\d*\b/g, 'a process')
+    .replace(/\b(?:[aA]da|ben)\b/g, 'a user')
+    .replace(/\d+(?:\.\d+)?/g, 'n');
 }
 
 function number(value: number): string {

@@ -102,7 +102,8 @@ class Trial implements Stage {
         return options.faultAt(step, world);
       },
     });
-    this.world.onCrash = (machine, restartMs) => this.at(this.world.scheduler.now + restartMs, () => this.#start(machine.name));
+    this.world.onCrash = (machine, restartMs) =>
+      this.at(this.world.scheduler.now + restartMs, () => this.#start(machine.name));
   }
 
   async run(): Promise<TrialResult> {
@@ -260,7 +261,11 @@ class Trial implements Stage {
       else if (login.state === 'in' && isOff) {
         if (login.end?.loss) losses.push(login.end.loss);
         else if (login.failedOver === 'forgotten') losses.push('failover');
-        else oracle.violate('kept', login.end ? login.end.detail : `the grant of ${login.user} was given up while it was good`);
+        else
+          oracle.violate(
+            'kept',
+            login.end ? login.end.detail : `the grant of ${login.user} was given up while it was good`,
+          );
       } else if (login.state === 'out' && isOn && login.failedOver) losses.push('logout forgotten');
       else if (login.state === 'out' && isOn && !login.mayComeLate) oracle.violate('logged out', what);
       else if (login.state === 'in' && isOn && !oracle.isSaved(login))
@@ -277,7 +282,8 @@ class Trial implements Stage {
       if (!machine.isAlive) continue;
       if (!isClosed) oracle.violate('settles', `close() of ${machine.name} has not ended`);
       if (machine.timers > 0) oracle.violate('empty', `${machine.name} has ${machine.timers} timers left`);
-      for (const { what } of pending.values()) oracle.violate('settles', `the ${what} at ${machine.name} has not ended`);
+      for (const { what } of pending.values())
+        oracle.violate('settles', `the ${what} at ${machine.name} has not ended`);
     }
   }
 }

@@ -103,9 +103,11 @@ export class World {
     const name = machine?.name ?? '-';
     let digest = this.#digest ^ Math.round(this.scheduler.now * 1000);
     for (const text of [name, what, detail])
-      for (let index = 0; index < text.length; index += 1) digest = Math.imul(digest ^ text.charCodeAt(index), 16777619);
+      for (let index = 0; index < text.length; index += 1)
+        digest = Math.imul(digest ^ text.charCodeAt(index), 16777619);
     this.#digest = digest;
-    if (this.options.isTraced) this.lines.push(`${this.scheduler.now.toFixed(3).padStart(12)}  ${name.padEnd(4)} ${what} ${detail}`);
+    if (this.options.isTraced)
+      this.lines.push(`${this.scheduler.now.toFixed(3).padStart(12)}  ${name.padEnd(4)} ${what} ${detail}`);
   }
 
   /** Starts a process. */
@@ -164,7 +166,8 @@ export class World {
 
   /** How long one message takes. */
   latency(): number {
-    return this.options.latency(this.#random);
+    const ms = this.options.latency(this.#random);
+    return this.isFaulty ? ms : Math.min(ms, HEALED_MS);
   }
 
   /** Lets the process of a call meet with the part of its fault that is not the call's own. */
@@ -328,5 +331,8 @@ class Exchange<T> implements Call {
     this.#world.note(this.#step.machine, `#${this.#step.index} ${this.#step.op} ${what}`, detail);
   }
 }
+
+/** Longest time of a message once faults have ended. */
+const HEALED_MS = 20;
 
 const NOTHING: Fault = { kind: 'refuse' };
