@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   AuthorizationError,
   ConfigurationError,
@@ -28,7 +28,7 @@ const errors: readonly [OAuthAppError, string, string, number][] = [
 ];
 
 describe.each(errors.map((entry) => [entry[1], ...entry] as const))('%s', (_title, error, name, code, status) => {
-  it('is an OAuthAppError with name, code and status', () => {
+  test('is an OAuthAppError with name, code and status', () => {
     expect(error).toBeInstanceOf(OAuthAppError);
     expect(error).toBeInstanceOf(Error);
     expect([error.name, error.code, error.status, error.message]).toEqual([name, code, status, 'm']);
@@ -36,7 +36,7 @@ describe.each(errors.map((entry) => [entry[1], ...entry] as const))('%s', (_titl
     expect(error.stack).toContain('errors.test.ts');
   });
 
-  it('is cloneError as another object of the same kind', () => {
+  test('is cloneError as another object of the same kind', () => {
     const again = cloneError(error) as OAuthAppError;
     expect(again).not.toBe(error);
     expect(again).toEqual(error);
@@ -45,7 +45,7 @@ describe.each(errors.map((entry) => [entry[1], ...entry] as const))('%s', (_titl
   });
 });
 
-it('errors of others are handed on as they are', () => {
+test('errors of others are handed on as they are', () => {
   expect(cloneError(cause)).toBe(cause);
   expect(cloneError(undefined)).toBeUndefined();
 });

@@ -1,96 +1,109 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
+// Not the global timers: a test that fakes those must still get its responses.
+import { clearTimeout, setTimeout } from 'node:timers';
 import { choice, integer, isRecord, record, refuse } from './checks.js';
 import { json, lowerCased, type Reply, verbatim } from './reply.js';
 
-/** Where a fault strikes: `/oauth/authorize`, `/oauth/token`, or anything below `/api/`. */
+/** Part of the service that a fault affects: `/oauth/authorize`, `/oauth/token`, or everything below `/api/`. */
 export type Endpoint = 'authorize' | 'token' | 'api';
 
-/** What goes wrong. An empty one is an answer with status 500. */
+/** A failure to inject. An empty one is a response with status 500. */
 export interface Fault {
-  /** Unless given: 500; with a `body` 200, or 400 (`invalid_client`: 401) if that body has an `error`, as a refusal has. */
+  /** Default: 500; with a `body` 200, or 400 (`invalid_client`: 401) if that body has an `error`, like a refusal. */
   readonly status?: number | undefined;
-  /** Added to the answer; they replace its own. */
+  /** Added to the response. They replace its own. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Text is sent as HTML if it begins with `<`, else as plain text; bytes are sent as they are; anything else as JSON. */
+  /** Text is sent as HTML if it begins with `<`, else as plain text; bytes are sent unchanged; anything else as JSON. */
   readonly body?: unknown;
-  /** The answer never comes. */
+  /** Never responds. */
   readonly hang?: boolean | undefined;
-  /** The connection is reset (TCP RST) instead of an answer. */
+  /** Resets the connection (TCP RST) instead of responding. */
   readonly reset?: boolean | undefined;
-  /** Milliseconds that pass first. Alone, it delays the request, which is then served as usual. */
+  /** Milliseconds to wait first. Alone, it delays the request, which is then served as usual. */
   readonly delay?: number | undefined;
-  /** The request takes its full effect first, and then its answer is lost: replaced by what is said here, else by a reset. */
+  /** The request takes its full effect first. Then its response is lost: replaced by this fault, or by a reset if the fault has no other member. */
   readonly afterEffect?: boolean | undefined;
-  /** How many requests it strikes; 1 unless given, `Infinity` for all. */
+  /** Number of requests that it affects; default 1, `Infinity` for all. */
   readonly times?: number | undefined;
 }
 
-/** What comes out of a request: an answer, or none. */
+/** Result of a request: a response, or none. */
 export type Outcome = Reply | 'hang' | 'reset';
+
+interface QueuedFault {
+  readonly endpoint: Endpoint;
+  readonly fault: Fault;
+  left: number;
+}
 
 const endpoints: readonly Endpoint[] = ['authorize', 'token', 'api'];
 const keys = ['status', 'headers', 'body', 'hang', 'reset', 'delay', 'afterEffect', 'times'];
 
-/** The faults that are still to strike, first come first served. */
+/** Queues the faults of each endpoint and applies them in order. */
 export class Faults {
-  readonly #waiting = new Map<Endpoint, { readonly fault: Fault; left: number }[]>();
+  #queue: readonly QueuedFault[] = [];
+  readonly #delays = new Map<NodeJS.Timeout, () => void>();
 
   /**
-   * Lines a fault up.
+   * Queues a fault.
    *
-   * @returns Takes it back, as far as it has not struck yet.
-   * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the endpoint or the fault is not understood.
+   * @returns A function that removes it, as far as it has not been applied yet.
+   * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the endpoint or the fault is malformed.
    */
   add(endpoint: unknown, fault: unknown = {}): () => void {
     const checked = checkedFault(fault);
-    const line = this.#line(choice('fail(): the endpoint', endpoint, endpoints));
-    const entry = { fault: checked, left: checked.times ?? 1 };
-    line.push(entry);
-    return function cancel() {
-      const index = line.indexOf(entry);
-      if (index >= 0) line.splice(index, 1);
+    const entry = {
+      endpoint: choice('fail(): the endpoint', endpoint, endpoints),
+      fault: checked,
+      left: checked.times ?? 1,
     };
+    this.#queue = [...this.#queue, entry];
+    return () => this.#remove(entry);
   }
 
-  /** The fault that strikes the next request of this endpoint, if one does. */
-  take(endpoint: Endpoint): Fault | undefined {
-    const line = this.#waiting.get(endpoint);
-    const entry = line?.[0];
-    if (line === undefined || entry === undefined) return undefined;
+  /**
+   * Serves a request, or applies the next fault of its endpoint to it.
+   *
+   * @param serve - Gives the request its effect and returns its usual response.
+   */
+  async apply(endpoint: Endpoint, serve: () => Promise<Reply>): Promise<Outcome> {
+    const entry = this.#queue.find((queued) => queued.endpoint === endpoint);
+    if (entry === undefined) return serve();
     entry.left -= 1;
-    if (entry.left <= 0) line.shift();
-    return entry.fault;
+    if (entry.left <= 0) this.#remove(entry);
+    const { fault } = entry;
+    if (fault.afterEffect) await serve();
+    if (fault.delay !== undefined) await this.#wait(fault.delay);
+    if (fault.hang) return 'hang';
+    if (fault.reset) return 'reset';
+    const isReplacement = fault.status !== undefined || fault.body !== undefined || fault.headers !== undefined;
+    if (isReplacement) return replacement(fault);
+    if (fault.afterEffect) return 'reset';
+    return fault.delay === undefined ? replacement(fault) : serve();
   }
 
-  #line(endpoint: Endpoint): { readonly fault: Fault; left: number }[] {
-    const line = this.#waiting.get(endpoint) ?? [];
-    this.#waiting.set(endpoint, line);
-    return line;
+  /** Ends all delays now. */
+  endDelays(): void {
+    for (const [timer, resolve] of this.#delays) {
+      clearTimeout(timer);
+      resolve();
+    }
+    this.#delays.clear();
   }
-}
 
-/**
- * Lets a fault strike.
- *
- * @param serve - Gives the request its effect and returns the answer that it would have got.
- * @param pause - Resolves after so many milliseconds.
- */
-export async function strike(
-  fault: Fault,
-  serve: () => Promise<Reply>,
-  pause: (ms: number) => Promise<void>,
-): Promise<Outcome> {
-  if (fault.afterEffect) await serve();
-  if (fault.delay !== undefined) await pause(fault.delay);
-  if (fault.hang) return 'hang';
-  if (fault.reset) return 'reset';
-  if (replaces(fault)) return replacement(fault);
-  if (fault.afterEffect) return 'reset';
-  return fault.delay === undefined ? replacement(fault) : serve();
-}
+  #remove(entry: QueuedFault): void {
+    this.#queue = this.#queue.filter((queued) => queued !== entry);
+  }
 
-function replaces(fault: Fault): boolean {
-  return fault.status !== undefined || fault.body !== undefined || fault.headers !== undefined;
+  #wait(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        this.#delays.delete(timer);
+        resolve();
+      }, ms);
+      this.#delays.set(timer, resolve);
+    });
+  }
 }
 
 function replacement({ status, headers, body }: Fault): Reply {
@@ -98,13 +111,11 @@ function replacement({ status, headers, body }: Fault): Reply {
   if (body === undefined) {
     return json(status ?? 500, { error: 'server_error', error_description: 'The test asked for this fault.' }, own);
   }
-  const usual = status ?? usualStatus(body);
-  return typeof body === 'string' || body instanceof Uint8Array ? verbatim(usual, body, own) : json(usual, body, own);
-}
-
-function usualStatus(body: unknown): number {
-  if (!isRecord(body) || typeof body.error !== 'string') return 200;
-  return body.error === 'invalid_client' ? 401 : 400;
+  const error = isRecord(body) && typeof body.error === 'string' ? body.error : undefined;
+  const usual = error === undefined ? 200 : error === 'invalid_client' ? 401 : 400;
+  return typeof body === 'string' || body instanceof Uint8Array
+    ? verbatim(status ?? usual, body, own)
+    : json(status ?? usual, body, own);
 }
 
 function checkedFault(value: unknown): Fault {

@@ -1,13 +1,14 @@
-export type { ApiRequest, EmulatorRoute } from './api-route.js';
+export type { ApiRequest, EmulatorRoute } from './api-routes.js';
 export type { Application, Registration } from './applications.js';
 export type { Choice } from './approval.js';
 export type { Scopes } from './authorization-request.js';
+export { EmulatorError, type EmulatorErrorCode } from './checks.js';
 export { type Emulator, type ServiceOptions, startEmulator } from './emulator.js';
-export { EmulatorError, type EmulatorErrorCode } from './emulator-error.js';
 export type { Endpoint, Fault } from './faults.js';
 export type { RefreshTokenReuse } from './grants.js';
+export type { Query } from './incoming-request.js';
 export type { Agent, AgentAnswer, LoggedIn, LogInOptions } from './log-in.js';
-export type { EmulatorOptions, LogEntry } from './options.js';
-export type { Query } from './query.js';
+export type { EmulatorOptions } from './options.js';
 export type { ServiceRequest } from './request-log.js';
+export type { LogEntry } from './server.js';
 export type { EmulatorUser, Project } from './users.js';

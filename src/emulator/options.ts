@@ -1,60 +1,49 @@
 import type { TlsOptions } from 'node:tls';
-import { checkedRoute, type EmulatorRoute } from './api-route.js';
+import { checkedRoute, type EmulatorRoute } from './api-routes.js';
 import { type Registration, sampleApplication } from './applications.js';
 import type { Scopes } from './authorization-request.js';
-import { choice, integer, isRecord, list, record, refuse, text } from './checks.js';
-import { EmulatorError } from './emulator-error.js';
+import { choice, EmulatorError, integer, isRecord, list, record, refuse, text } from './checks.js';
 import type { RefreshTokenReuse } from './grants.js';
+import type { LogEntry } from './server.js';
 import { type EmulatorUser, sampleUsers } from './users.js';
 
-/** A request and its outcome, for a log or a live view. It holds no query, header or body, and so no secret. */
-export interface LogEntry {
-  readonly method: string;
-  readonly host: string;
-  /** Without the query. */
-  readonly path: string;
-  /** The status of the answer, or why there was none. */
-  readonly outcome: number | 'hang' | 'reset' | 'gone';
-  readonly durationMs: number;
-}
-
-/** How the emulated service is to be. Everything may be left out. */
+/** Options of the emulated service, all optional. */
 export interface EmulatorOptions {
-  /** The port to listen on; 0, the default, takes a free one. */
+  /** Port to listen on. Default 0: a free one. */
   readonly port?: number | undefined;
-  /** The loopback host that stands in the addresses: `127.0.0.1` (the default), another one of 127.0.0.0/8, `::1` or `localhost`. */
+  /** Loopback host in the addresses: `127.0.0.1` (the default), another one of 127.0.0.0/8, `::1` or `localhost`. */
   readonly host?: string | undefined;
-  /** Certificate and private key in PEM: the service then speaks HTTPS. */
+  /** Certificate and private key in PEM. With them, the service speaks HTTPS. */
   readonly https?: { readonly key: string | Buffer; readonly cert: string | Buffer } | undefined;
-  /** The registered applications, one at least. A sample one with the redirect URL `http://localhost:3000/callback` unless given. */
+  /** Registered applications, at least one. Default: a sample one with the redirect URL `http://localhost:3000/callback`. */
   readonly applications?: readonly Registration[] | undefined;
-  /** The accounts, one at least. Two sample ones unless given, the second in the organization `acme`. */
+  /** Accounts, at least one. Default: two sample ones, the second in the organization `acme`. */
   readonly users?: readonly EmulatorUser[] | undefined;
-  /** The scopes that exist, with what they mean in words. Unless given, every well-formed name is accepted. */
+  /** Scopes that exist, with descriptions for users. Default: every well-formed name is accepted. */
   readonly scopes?: Scopes | undefined;
-  /** Seconds; 7200 unless given. */
+  /** Seconds; default 7200. */
   readonly accessTokenLifetime?: number | undefined;
-  /** Seconds; 60 unless given. */
+  /** Seconds; default 60. */
   readonly codeLifetime?: number | undefined;
-  /** A refresh token that was used already: `refuse` it (the default), `revoke` the grant too, or `grace`: the last one works once more. */
+  /** Treatment of a used refresh token: `refuse` it (the default), `revoke` the grant too, or `grace`: the last one works once more. */
   readonly refreshTokenReuse?: RefreshTokenReuse | undefined;
-  /** A code that was used already: `refuse` it (the default), or `revoke` the grant that it gave too. */
+  /** Treatment of a used code: `refuse` it (the default), or also `revoke` the grant that it gave. */
   readonly codeReuse?: 'refuse' | 'revoke' | undefined;
-  /** Most API requests of one account at once; one more gets 429. No limit unless given. */
+  /** Most API requests of one account at once. One more gets 429. Default: no limit. */
   readonly concurrency?: number | undefined;
-  /** Further resources of the API. They come before the ones that are always there. */
+  /** Further resources of the API. They come before the built-in ones. */
   readonly routes?: readonly EmulatorRoute[] | undefined;
-  /** The time in epoch milliseconds; `Date.now` unless given. */
+  /** Returns the time in epoch milliseconds; default `Date.now`. */
   readonly clock?: (() => number) | undefined;
-  /** Makes codes, tokens and invented secrets the same at each start, given the same requests in the same order at the same time. */
+  /** Makes codes, tokens and generated secrets the same at each start, given the same requests in the same order at the same time. */
   readonly seed?: string | undefined;
-  /** How many requests `requests` keeps, the newest; 100,000 unless given. In a long soak, a smaller number saves memory. */
+  /** Number of requests that `requests` keeps, the newest; default 100,000. A smaller number saves memory in a long soak. */
   readonly keepRequests?: number | undefined;
-  /** Called once a request has its outcome. */
+  /** Called with each request when it has its outcome. */
   readonly log?: ((entry: LogEntry) => void) | undefined;
 }
 
-/** The options after all defaults were filled in. Applications and users are checked where they are registered. */
+/** The options with all defaults applied. Applications and users are checked where they are registered. */
 export interface ResolvedOptions {
   readonly port: number;
   readonly host: string;
@@ -96,13 +85,18 @@ const keys = [
 const maxSeconds = 10 * 365 * 24 * 3600;
 
 /**
- * The options, checked and complete.
+ * Checks the options and applies the defaults.
  *
- * @throws {EmulatorError} `ERR_EMULATOR_OPTION` for an option that is unknown, malformed or would let others than this computer in;
+ * @throws {EmulatorError} `ERR_EMULATOR_OPTION` for an option that is unknown, malformed or would open the service to other computers;
  *   `ERR_EMULATOR_PRODUCTION` if `NODE_ENV` is `production`.
  */
 export function resolveOptions(options: unknown, nodeEnv: string | undefined): ResolvedOptions {
-  refuseProduction(nodeEnv);
+  if (nodeEnv === 'production') {
+    throw new EmulatorError(
+      'The emulator lets anyone log in as anyone, so it does not start under NODE_ENV=production. Unset NODE_ENV, or use the real service.',
+      { code: 'ERR_EMULATOR_PRODUCTION' },
+    );
+  }
   const given = record('startEmulator(): the options', options, keys);
   const whole = (key: string, usual: number, min: number, max: number) => integer(key, given[key] ?? usual, min, max);
   return Object.freeze({
@@ -125,14 +119,6 @@ export function resolveOptions(options: unknown, nodeEnv: string | undefined): R
   });
 }
 
-function refuseProduction(nodeEnv: string | undefined): void {
-  if (nodeEnv !== 'production') return;
-  throw new EmulatorError(
-    'The emulator lets anybody log in as anybody, so it does not start under NODE_ENV=production. Unset NODE_ENV, or use the real service.',
-    { code: 'ERR_EMULATOR_PRODUCTION' },
-  );
-}
-
 function loopback(value: unknown): string {
   const fits = typeof value === 'string' && /^(localhost|::1|127(\.\d{1,3}){3})$/.test(value);
   return fits ? value : refuse('host', "a loopback host: '127.0.0.1', '::1' or 'localhost'", value);
@@ -149,7 +135,7 @@ function pem(option: string, value: unknown): string | Buffer {
 }
 
 function scopes(value: unknown): Scopes {
-  if (!isRecord(value)) refuse('scopes', 'an object of scope names and what they mean in words', value);
+  if (!isRecord(value)) refuse('scopes', 'an object of scope names and their descriptions', value);
   return Object.fromEntries(Object.entries(value).map(([name, words]) => [name, text(`scopes.${name}`, words)]));
 }
 

@@ -1,60 +1,66 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { TLSSocket } from 'node:tls';
-import { type Admission, type Api, organizationOf, unknownPath } from './api.js';
-import { type AuthorizeSetting, authorize } from './authorize.js';
-import { type Endpoint, type Faults, type Outcome, strike } from './faults.js';
-import { type Incoming, readIncoming } from './incoming.js';
-import type { LogEntry } from './options.js';
-import type { Pauses } from './pauses.js';
+import type { Endpoint, Faults, Outcome } from './faults.js';
+import { type IncomingRequest, readRequest } from './incoming-request.js';
 import { type Reply, refusal, write } from './reply.js';
 import type { RequestLog } from './request-log.js';
-import { type TokenSetting, token } from './token.js';
 
-/** The parts that answer requests. */
+/** A request and its outcome, for a log or a live view. It has no query, header or body, and so no secret. */
+export interface LogEntry {
+  readonly method: string;
+  readonly host: string;
+  /** Without the query. */
+  readonly path: string;
+  /** Status of the response, or the reason why there was none. */
+  readonly outcome: number | 'hang' | 'reset' | 'gone';
+  readonly durationMs: number;
+}
+
+/** A request that an endpoint has admitted. */
+export interface Admitted {
+  readonly serve: () => Promise<Reply>;
+  /** Called when the request has its outcome. */
+  readonly release?: () => void;
+}
+
+/** Dependencies of the server. */
 export interface ServerSetting {
-  readonly authorize: AuthorizeSetting;
-  readonly token: TokenSetting;
-  readonly api: Api;
+  /** Admits a request, or refuses it before any fault is applied. */
+  readonly endpoints: Readonly<Record<Endpoint, (incoming: IncomingRequest) => Admitted | Reply>>;
   readonly faults: Faults;
-  readonly pauses: Pauses;
   readonly requests: RequestLog;
   readonly log: ((entry: LogEntry) => void) | undefined;
 }
 
-/** The request listener: reads, records, lets a fault strike or serves, answers. It never throws. */
+/** Returns the request listener: it reads, records, serves or applies a fault, and writes the response. It never throws. */
 export function requestListener(setting: ServerSetting): (request: IncomingMessage, response: ServerResponse) => void {
   return function serveRequest(request, response) {
-    // A client that goes away early is its own affair.
+    // A client that disconnects early is not an error of the service.
     response.on('error', () => {});
     void exchange(request, response, setting).catch(() => response.destroy());
   };
 }
 
 async function exchange(request: IncomingMessage, response: ServerResponse, setting: ServerSetting): Promise<void> {
-  const startedAt = setting.log === undefined ? 0 : performance.now();
-  const incoming = await readIncoming(request);
+  const startedAt = performance.now();
+  const incoming = await readRequest(request);
   if (incoming === undefined) return;
   setting.requests.add(incoming);
-  const outcome = await outcomeOf(incoming, setting);
+  const result = await serve(incoming, setting);
+  const outcome = response.destroyed ? 'gone' : typeof result === 'string' ? result : result.status;
   const { method, path, headers } = incoming;
-  const gone = response.destroyed;
-  setting.log?.({
-    method,
-    host: headers.host ?? '',
-    path,
-    outcome: gone ? 'gone' : typeof outcome === 'string' ? outcome : outcome.status,
-    durationMs: performance.now() - startedAt,
-  });
-  if (!gone) finish(response, outcome, method);
+  setting.log?.({ method, host: headers.host ?? '', path, outcome, durationMs: performance.now() - startedAt });
+  if (result === 'reset') reset(response);
+  else if (result !== 'hang') writeSafely(response, result, method === 'HEAD');
 }
 
-function finish(response: ServerResponse, outcome: Outcome, method: string): void {
-  if (outcome === 'hang') return;
-  if (outcome === 'reset') reset(response);
-  else writeSafely(response, outcome, method === 'HEAD');
+// A socket under TLS cannot send a reset itself; there the connection just ends.
+function reset({ socket }: ServerResponse): void {
+  if (socket instanceof TLSSocket) socket.destroy();
+  else socket?.resetAndDestroy();
 }
 
-// What a route of a test returns may have headers or a status that HTTP does not have.
+// A route of a test may return headers or a status that HTTP does not allow.
 function writeSafely(response: ServerResponse, reply: Reply, head: boolean): void {
   try {
     write(response, reply, { head });
@@ -64,44 +70,25 @@ function writeSafely(response: ServerResponse, reply: Reply, head: boolean): voi
   }
 }
 
-// A socket under TLS cannot send a reset by itself; there the connection just ends.
-function reset({ socket }: ServerResponse): void {
-  if (socket instanceof TLSSocket) socket.destroy();
-  else socket?.resetAndDestroy();
-}
-
-async function outcomeOf(incoming: Incoming, setting: ServerSetting): Promise<Outcome> {
+async function serve(incoming: IncomingRequest, { endpoints, faults }: ServerSetting): Promise<Outcome> {
   if (incoming.text === undefined) {
     return refusal(413, 'invalid_request', 'The body is larger than 1 MiB.', { connection: 'close' });
   }
   const endpoint = endpointOf(incoming);
-  if (endpoint === undefined) return unknownPath();
-  const admission = admit(endpoint, incoming, setting);
-  if ('status' in admission) return admission;
+  if (endpoint === undefined) return refusal(404, 'not_found', 'There is nothing at this path.');
+  const admitted = endpoints[endpoint](incoming);
+  if ('status' in admitted) return admitted;
   try {
-    return await struck(endpoint, admission, setting);
+    return await faults.apply(endpoint, () => admitted.serve().catch(handlerFailed));
   } finally {
-    admission.release();
+    admitted.release?.();
   }
 }
 
-function struck(endpoint: Endpoint, { serve }: Admission, { faults, pauses }: ServerSetting): Promise<Outcome> {
-  const safely = () => serve().catch(handlerFailed);
-  const fault = faults.take(endpoint);
-  return fault === undefined ? safely() : strike(fault, safely, (ms) => pauses.pause(ms));
-}
-
-function admit(endpoint: Endpoint, incoming: Incoming, setting: ServerSetting): Admission | Reply {
-  if (endpoint === 'api') return setting.api.admit(incoming);
-  const serve = async () =>
-    endpoint === 'token' ? token(incoming, setting.token) : authorize(incoming, setting.authorize);
-  return { serve, release: () => {} };
-}
-
 // The hosts of enterprise organizations are API hosts only (service.md, "Addresses").
-function endpointOf({ path, headers }: Incoming): Endpoint | undefined {
+function endpointOf({ path, organization }: IncomingRequest): Endpoint | undefined {
   if (path.startsWith('/api/')) return 'api';
-  if (organizationOf(headers.host) !== undefined) return undefined;
+  if (organization !== undefined) return undefined;
   if (path === '/oauth/token') return 'token';
   return path === '/oauth/authorize' ? 'authorize' : undefined;
 }

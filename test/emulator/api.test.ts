@@ -186,7 +186,7 @@ describe('simultaneous requests', () => {
 
   test('a delayed request keeps its place', async () => {
     const token = await start({ concurrency: 1 });
-    service.fail('api', { delay: 100 });
+    service.fail('api', { delay: 500 });
     const first = projects(service, token);
     await expect.poll(() => service.requests.filter(({ path }) => path.startsWith('/api')).length).toBe(1);
     expect((await projects(service, token)).status).toBe(429);

@@ -146,8 +146,8 @@ describe('malformed requests get an answer and do no harm', () => {
   });
 });
 
-describe('listening', () => {
-  test('THREATS 54: it refuses to start under NODE_ENV=production', async () => {
+describe('THREATS 54: only this computer, and never production', () => {
+  test('it refuses to start under NODE_ENV=production', async () => {
     vi.stubEnv('NODE_ENV', 'production');
     try {
       await expect(startEmulator()).rejects.toMatchObject({ name: 'EmulatorError', code: 'ERR_EMULATOR_PRODUCTION' });
@@ -157,12 +157,14 @@ describe('listening', () => {
   });
 
   test.each(['0.0.0.0', '::', '192.168.1.5', 'example.com', '', '127.0.0.1.example.com', '[::1]', '128.0.0.1'])(
-    'THREATS 54: it refuses to start on the address %j',
+    'it refuses to start on the address %j',
     async (host) => {
       await expect(startEmulator({ host })).rejects.toMatchObject({ code: 'ERR_EMULATOR_OPTION', option: 'host' });
     },
   );
+});
 
+describe('listening', () => {
   test('it answers on IPv4 and, where there is one, on IPv6 loopback, and nowhere else', async () => {
     await start();
     const { port } = new URL(service.baseUrl);

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
 import { publint } from 'publint';
 import { formatMessage } from 'publint/utils';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { type Packed, pack, repository } from '../consumers/packed.js';
 
@@ -17,7 +17,7 @@ const text = (file: string) => readFileSync(join(packed.folder, file), 'utf8');
 const ending = (pattern: RegExp) => packed.files.filter((file) => pattern.test(file));
 
 describe('the tarball', () => {
-  it('holds bundles, declarations, source maps and documents with their pictures, in fewer than 80 files', () => {
+  test('holds bundles, declarations, source maps and documents, in fewer than 80 files', () => {
     const wanted =
       /^(?:package\.json|README\.md|LICENSE|CHANGELOG\.md|SECURITY\.md|docs\/[a-z/-]+\.(?:md|png|svg)|dist\/[a-z0-9/-]+\.(?:js|js\.map|d\.ts))$/;
     expect(packed.files.filter((file) => !wanted.test(file))).toEqual([]);
@@ -25,7 +25,7 @@ describe('the tarball', () => {
     expect(packed.files.length).toBeLessThan(80);
   });
 
-  it('has no link in its documents to a file that it lacks', () => {
+  test('has no link in its documents to a file that it lacks', () => {
     const dead = ending(/\.md$/).flatMap((document) =>
       [...text(document).matchAll(/\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)/g)]
         .map(([, target = '']) => join(dirname(document), target))
@@ -35,7 +35,7 @@ describe('the tarball', () => {
     expect(dead).toEqual([]);
   });
 
-  it('has source maps that name files of src and hold their text', () => {
+  test('has source maps that name files of src and hold their text', () => {
     for (const map of ending(/\.map$/)) {
       const { sources, sourcesContent } = JSON.parse(text(map)) as SourceMap;
       for (const [index, source] of sources.entries()) {
@@ -46,30 +46,30 @@ describe('the tarball', () => {
     }
   });
 
-  it('holds no key, no password and no address of a private registry', () => {
+  test('holds no key, no password and no address of a private registry', () => {
     const odd = /-----BEGIN [A-Z ]*PRIVATE KEY|_authToken|registry\.[a-z]|npm_[A-Za-z0-9]{36}|AKIA[A-Z0-9]{16}/;
     expect(packed.files.filter((file) => odd.test(text(file)))).toEqual([]);
   });
 
-  it('runs nothing when it is installed', () => {
+  test('runs nothing when it is installed', () => {
     const { scripts } = JSON.parse(text('package.json')) as { readonly scripts: Readonly<Record<string, string>> };
     // npm never runs `prepare` for a tarball, but warns of it where the tarball comes from no registry.
     expect(Object.keys(scripts).filter((name) => /^(?:(?:pre|post)?install|prepare)$/.test(name))).toEqual([]);
     expect(packed.files).not.toContain('binding.gyp');
   });
 
-  it('holds every file that package.json names', () => {
+  test('holds every file that package.json names', () => {
     const named = [...JSON.stringify([manifest.exports, manifest.bin]).matchAll(/"\.\/([^"]+\.(?:js|ts|json))"/g)];
     expect(named.map(([, file = '']) => file).filter((file) => !packed.files.includes(file))).toEqual([]);
     expect(text(manifest.bin['passport-oauth-app']).split('\n')[0]).toBe('#!/usr/bin/env node');
   });
 
-  it('reads as a whole what npm calls a good package: publint has nothing to say, not even suggestions', async () => {
+  test('reads as a whole what npm calls a good package: publint has nothing to say, not even suggestions', async () => {
     const { messages } = await publint({ pkgDir: packed.folder, pack: false, strict: true });
     expect(messages.map((message) => formatMessage(message, manifest, { color: false }))).toEqual([]);
   });
 
-  it('has the right types for every way of resolution that knows ES modules', async () => {
+  test('has the right types for every way of resolution that knows ES modules', async () => {
     const tarball = new Uint8Array(readFileSync(packed.tarball));
     const analysis = await checkPackage(createPackageFromTarballData(tarball));
     if (analysis.types === false) throw new Error('no types found');
@@ -85,7 +85,7 @@ describe('the tarball', () => {
 describe('the main entry point', () => {
   const namesOf = (map: string) => (JSON.parse(text(map)) as SourceMap).sources.join('\n');
 
-  it('loads no file of the emulator, of a store with its own entry point, or of the checks for stores', () => {
+  test('loads no file of the emulator, of a store with its own entry point, or of the checks for stores', () => {
     const loaded = new Set<string>();
     const queue = ['dist/index.js'];
     for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
@@ -99,21 +99,21 @@ describe('the main entry point', () => {
     expect(sources).not.toMatch(/emulator|redis|postgres|mysql|sqlite|conformance/);
   });
 
-  it('imports undici, jose and node:zlib at the place that uses them, when it first does', () => {
+  test('imports undici, jose and node:zlib at the place that uses them, when it first does', () => {
     const heavy = /^(?:import|export)\b[^'"]*['"](?:undici|jose|node:zlib)\b/m;
     expect(ending(/^dist\/index\.js$/).filter((file) => heavy.test(text(file)))).toEqual([]);
   });
 });
 
 describe('package.json', () => {
-  it('has a reason for each dependency in docs/dependencies.md, and none for others', () => {
+  test('has a reason for each dependency in docs/dependencies.md, and none for others', () => {
     const { dependencies, devDependencies, peerDependencies } = manifest;
     const sections = readFileSync(join(repository, 'docs/dependencies.md'), 'utf8').split(/^## /m).slice(1);
     const listed = sections.map((section) => [...section.matchAll(/^\| `([^`]+)`/gm)].map(([, name]) => name));
     expect(listed).toEqual([dependencies, peerDependencies, devDependencies].map((group) => Object.keys(group)));
   });
 
-  it('names as dependencies the very packages that the sources import', () => {
+  test('names as dependencies the very packages that the sources import', () => {
     const code = ending(/^dist\/.*\.js$/).map((file) => text(file).replaceAll(/^ *\*.*$/gm, ''));
     const imported = code.flatMap((bundle) =>
       [...bundle.matchAll(/(?:\bfrom |\bimport\()["']((?:@[\w-]+\/)?[\w-]+)(?:\/[^"']*)?["']/g)].map(
@@ -123,7 +123,7 @@ describe('package.json', () => {
     expect([...new Set(imported)].sort()).toEqual(Object.keys(manifest.dependencies));
   });
 
-  it('allows no Node that a dependency does not', () => {
+  test('allows no Node that a dependency does not', () => {
     const lock = JSON.parse(readFileSync(join(repository, 'package-lock.json'), 'utf8')) as Lock;
     const engines = Object.keys(manifest.dependencies).map(
       (name) => lock.packages[`node_modules/${name}`]?.engines?.node,
@@ -132,11 +132,11 @@ describe('package.json', () => {
     expect(engines.filter((range) => range !== undefined && Number(/(\d+)/.exec(range)?.[1]) > 20)).toEqual([]);
   });
 
-  it('is locked without the address of any registry, so that every one can serve it', () => {
+  test('is locked without the address of any registry, so that every one can serve it', () => {
     expect(readFileSync(join(repository, 'package-lock.json'), 'utf8')).not.toContain('"resolved"');
   });
 
-  it('is locked for every platform: npm ci refuses a lock file that lacks what it names', () => {
+  test('is locked for every platform: npm ci refuses a lock file that lacks what it names', () => {
     const { packages } = JSON.parse(readFileSync(join(repository, 'package-lock.json'), 'utf8')) as Lock;
     const missing = Object.entries(packages).flatMap(([place, locked]) =>
       Object.keys(locked?.optionalDependencies ?? {}).filter(

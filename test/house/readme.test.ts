@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { type Packed, pack, repository } from '../consumers/packed.js';
 import { createProject, type Project } from '../consumers/project.js';
@@ -23,7 +23,7 @@ async function projectWith(packages: readonly string[]): Promise<Project> {
 const read = (file: string) => readFileSync(join(repository, file), 'utf8');
 
 describe('the code in README.md and docs', () => {
-  it('compiles, with names of its surroundings out of test/consumers/prelude.d.ts', async () => {
+  test('compiles, with names of its surroundings out of test/consumers/prelude.d.ts', async () => {
     const { dependencies, devDependencies } = manifest;
     const own = Object.keys(dependencies);
     const project = await projectWith(Object.keys(devDependencies).filter((name) => !own.includes(name)));
@@ -48,7 +48,7 @@ describe('the code in README.md and docs', () => {
     expect(stdout).toBe('');
   });
 
-  it('names no file of the repository that is not there', () => {
+  test('names no file of the repository that is not there', () => {
     const missing = documents.flatMap((document) => {
       const links = [...read(document).matchAll(/\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)/g)].map(
         ([, target = '']) => target,
@@ -67,13 +67,13 @@ describe('docs/errors.md', () => {
     .map((file) => read(join('src', file)));
   const rows = [...read('docs/errors.md').matchAll(/^\| `(ERR_[A-Z_]+)` \| (?:`(\w+)`)?/gm)];
 
-  it('has a row for each code in the sources, and for no other', () => {
+  test('has a row for each code in the sources, and for no other', () => {
     const codes = sources.flatMap((text) => [...text.matchAll(/'(ERR_[A-Z_]+)'/g)].map(([, code]) => code));
     const ours = codes.filter((code) => !OF_NODE.has(code ?? ''));
     expect(rows.map(([, code]) => code).sort()).toEqual([...new Set(ours)].sort());
   });
 
-  it('names each class of errors that can be thrown', () => {
+  test('names each class of errors that can be thrown', () => {
     const classes = sources.flatMap((text) =>
       [...text.matchAll(/^export class (\w+Error) extends (?:OAuthApp)?Error\b/gm)].map(([, name]) => name),
     );
@@ -88,14 +88,14 @@ const OF_NODE = new Set(['ERR_BUFFER_TOO_LARGE']);
 const INNER_ERRORS = new Set(['TransportError']);
 
 describe('the first snippet of README.md', () => {
-  it('stands before line 40 and has at most 20 lines', () => {
+  test('stands before line 40 and has at most 20 lines', () => {
     const [snippet] = snippetsOf('README.md').filter(({ language }) => language === 'js');
     const lines = snippet?.text.split('\n').filter((line) => line.trim() !== '') ?? [];
     expect(lines.length).toBeLessThanOrEqual(20);
     expect(snippet?.line).toBeLessThan(40);
   });
 
-  it('logs in as it stands, its port aside, with what the command of the emulator prints', async () => {
+  test('logs in as it stands, its port aside, with what the command of the emulator prints', async () => {
     const project = await projectWith(['express', 'express-session', 'passport']);
     const [snippet] = snippetsOf('README.md').filter(({ language }) => language === 'js');
     const port = await freePort();
@@ -119,7 +119,7 @@ describe('the first snippet of README.md', () => {
 });
 
 describe('the snippet of README.md about tests', () => {
-  it('runs, and leaves nothing running', async () => {
+  test('runs, and leaves nothing running', async () => {
     const project = await projectWith([]);
     const snippet = snippetsOf('README.md').find(({ text }) => text.includes('startEmulator'));
     // It builds on what stands above it.

@@ -1,4 +1,4 @@
-import { memoryTokenStore } from '../../src/index.js';
+import { memoryTokenStore } from 'passport-oauth-app';
 import type { StoredGrant, TokenStore } from '../../src/stores/token-store.js';
 
 export type StoreMethod = keyof TokenStore;

@@ -3,7 +3,7 @@ import session from 'express-session';
 import passport from 'passport';
 import { apiClient, requireAuthorization, Strategy, type StrategyOptions } from 'passport-oauth-app';
 
-/** The application. Where the service is comes from outside, so that a test can put the emulator there. */
+/** Creates the application. Its options come from outside, so that a test can use the emulator. */
 export function createApp(options: StrategyOptions): Express {
   const strategy = new Strategy(options, (_accessToken, _refreshToken, profile, done) =>
     done(null, { id: profile.id }),

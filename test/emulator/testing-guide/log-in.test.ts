@@ -26,7 +26,7 @@ test('a member of an organization is served by the host of that organization', a
   expect(service.requests.at(-1)?.headers.host).toMatch(/^acme\.api\.localhost:/);
 });
 
-test('a user who declines is told so', async () => {
+test('a user who declines sees that the application knows', async () => {
   const response = await service.logIn(request.agent(app), { decline: true });
   expect(response.text).toBe('You declined.');
 });

@@ -18,7 +18,7 @@ test('users, projects, routes and time are the test’s own', async () => {
   expect((await agent.get('/projects')).body.data).toEqual([{ data: { id: 1, name: 'Site', progress: 40 } }]);
   expect((await agent.get('/projects/7')).body).toEqual({ data: { id: '7' } });
 
-  // An hour passes for the service only; the application learns from a 401 that its token is old.
+  // Time moves for the service only; a 401 tells the application that its token has expired.
   service.advance(3600);
   expect((await agent.get('/projects')).status).toBe(200);
   expect(service.requests.filter(({ path }) => path === '/oauth/token')).toHaveLength(2);

@@ -24,14 +24,14 @@ test('many requests with a token that is refused make one refresh, and all succe
   expect(refreshes()).toBe(1);
 });
 
-test('while the service is down the application says so, and afterwards it goes on without a new login', async () => {
+test('an outage of the service is a 503, and afterwards the application continues without a new login', async () => {
   service.expireAccessTokens();
   service.fail('token', { status: 503, headers: { 'retry-after': '1' } });
   expect((await agent.get('/projects')).status).toBe(503);
   await expect.poll(async () => (await agent.get('/projects')).status, { timeout: 5000, interval: 250 }).toBe(200);
 });
 
-test('an answer that is lost after the rotation ends in a new login, not in a loop', async () => {
+test('a response that is lost after the rotation leads to a new login, not to a loop', async () => {
   service.expireAccessTokens();
   service.fail('token', { afterEffect: true });
   expect((await agent.get('/projects')).status).toBe(503);
@@ -39,7 +39,7 @@ test('an answer that is lost after the rotation ends in a new login, not in a lo
   await expect.poll(async () => (await next()).headers.location, { timeout: 5000, interval: 250 }).toBe('/login');
 });
 
-test('a user who took the permission back is asked for it again', async () => {
+test('a user who revoked the permission is asked for it again', async () => {
   service.revoke('1');
   expect((await agent.get('/projects')).status).toBe(401);
   expect((await service.logIn(agent)).status).toBe(200);

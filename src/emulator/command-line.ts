@@ -3,8 +3,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { sampleApplication } from './applications.js';
-import { isRecord } from './checks.js';
-import { EmulatorError } from './emulator-error.js';
+import { EmulatorError, isRecord } from './checks.js';
 
 const known = {
   port: { type: 'string' },
@@ -21,31 +20,31 @@ const known = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-/** What was given on the command line: options as text, none of them checked. */
+/** The options on the command line as text, unchecked. */
 export type Flags = ReturnType<typeof parseArgs<{ options: typeof known }>>['values'];
 
-/** The command line, or what is wrong with it. */
-export type Arguments = { readonly flags: Flags; readonly words: readonly string[] } | { readonly mistake: string };
+/** A parsed command line, or the reason why it is wrong. */
+export type Arguments = { readonly flags: Flags; readonly words: readonly string[] } | { readonly error: string };
 
-/** @param args - What stands after the command's name. */
+/** Parses the command line. @param args - The words after the command's name. */
 export function readArguments(args: readonly string[]): Arguments {
   try {
     const { values, positionals } = parseArgs({ args: [...args], options: known, allowPositionals: true });
     return { flags: values, words: positionals };
   } catch (error) {
     // Node's first sentence names the option; the rest is about file names that begin with a dash.
-    return { mistake: error instanceof Error ? (error.message.split(/(?<=')\. |\n/, 1)[0] ?? '') : String(error) };
+    return { error: error instanceof Error ? (error.message.split(/(?<=')\. |\n/, 1)[0] ?? '') : String(error) };
   }
 }
 
 /**
- * The options for the emulator: those of the config file, over them those of the command line, below them the usual port.
+ * Returns the options of the emulator: those of the command line, before those of the config file, before the default port.
  *
- * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the config file cannot be used. The options themselves are not checked here.
+ * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the config file cannot be used. `startEmulator` checks the options themselves.
  */
 export async function optionsOf(flags: Flags): Promise<Readonly<Record<string, unknown>>> {
   const config = flags.config === undefined ? {} : await readConfig(flags.config);
-  const told = {
+  const flagged = {
     port: numeric(flags.port),
     host: flags.host,
     accessTokenLifetime: numeric(flags['token-lifetime']),
@@ -54,11 +53,11 @@ export async function optionsOf(flags: Flags): Promise<Readonly<Record<string, u
     seed: flags.seed,
     applications: withFlags(config.applications, flags),
   };
-  const given = Object.entries(told).filter(([, value]) => value !== undefined);
+  const given = Object.entries(flagged).filter(([, value]) => value !== undefined);
   return { port: 4000, ...config, ...Object.fromEntries(given) };
 }
 
-// A number that is none is left as it is, for the check of the options to refuse it.
+// Any other text is left as it is: the check of the options refuses it.
 function numeric(text: string | undefined): number | string | undefined {
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : text;
 }
@@ -69,16 +68,16 @@ function withFlags(configured: unknown, flags: Flags): unknown {
     clientSecret: flags['client-secret'],
     redirectUrls: flags['redirect-url'],
   };
-  const told = Object.entries(given).filter(([, value]) => value !== undefined);
-  if (told.length === 0) return configured;
+  const flagged = Object.entries(given).filter(([, value]) => value !== undefined);
+  if (flagged.length === 0) return configured;
   const [first = sampleApplication, ...others] = Array.isArray(configured) ? configured : [];
-  return isRecord(first) ? [{ ...first, ...Object.fromEntries(told) }, ...others] : configured;
+  return isRecord(first) ? [{ ...first, ...Object.fromEntries(flagged) }, ...others] : configured;
 }
 
 async function readConfig(file: string): Promise<Readonly<Record<string, unknown>>> {
   const config = /\.m?js$/.test(file) ? await importConfig(file) : parseConfig(file, await readText(file));
   if (isRecord(config)) return config;
-  throw unusable(file, 'it holds no object of options');
+  throw unusable(file, 'it does not hold an object of options');
 }
 
 async function readText(file: string): Promise<string> {
@@ -89,12 +88,12 @@ async function readText(file: string): Promise<string> {
   }
 }
 
-// The parser's own message would quote the file, which may hold a secret.
+// The message of JSON.parse would quote the file, which may hold a secret.
 function parseConfig(file: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw unusable(file, 'it is not well-formed JSON');
+    throw unusable(file, 'it is not valid JSON');
   }
 }
 

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Agent } from 'undici';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { noteFigure } from '../fuzz/fuzz.js';
 import { startWorld, type World } from '../support/world.js';
 
@@ -57,8 +57,8 @@ const FLOODS = [
   ['forged errors', (index: number) => forged(index).replace('code=', 'error='), 403],
 ] as const;
 
-it.each(FLOODS)(
-  'THREATS 13: a flood of %s leaves the heap and the session store as they were, and sends nothing',
+test.each(FLOODS)(
+  'a flood of %s leaves the heap and the session store as they were, and sends nothing',
   { timeout: 600_000 },
   async (what, path, status) => {
     await flood(Math.max(1_000, FLOOD / 20), path);
