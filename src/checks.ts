@@ -1,108 +1,151 @@
-import type { Dispatcher } from 'undici';
 import { ConfigurationError } from './errors.js';
 import { Secret } from './secret.js';
-import type { TokenStore } from './stores/token-store.js';
 
-/** What express-session and Passport keep on a session, or find there by its prototype. */
+/**
+ * Reads one option: returns its value checked, and in the unit that the code works in.
+ *
+ * @throws {ConfigurationError} naming the option: "OPTION: expected …, got …"
+ */
+export type Reader<T> = (option: string, value: unknown) => T;
+
+/** A reader for each option. Options without a reader are refused as unknown. */
+export type Readers<T> = { readonly [Option in keyof T]-?: Reader<T[Option]> };
+
+/** Property names of a session that express-session, Passport and `Object.prototype` use. */
 const RESERVED_NAMES = new Set([
   ...Object.getOwnPropertyNames(Object.prototype),
-  ...[
-    'cookie',
-    'destroy',
-    'id',
-    'messages',
-    'passport',
-    'prototype',
-    'regenerate',
-    'reload',
-    'req',
-    'resetMaxAge',
-    'returnTo',
-    'save',
-    'touch',
-  ],
+  ...['cookie', 'destroy', 'id', 'messages', 'passport', 'prototype', 'regenerate', 'reload', 'req', 'resetMaxAge'],
+  ...['returnTo', 'save', 'touch'],
 ]);
 
 const MAX_URL_LENGTH = 2048;
 
-/** What `read` makes of a value; `undefined` where the option was left out. */
+/**
+ * Reads an object of options, one reader for each.
+ *
+ * @param where names the object in the message about an unknown option
+ * @param path stands before the names of the options in messages, as `refresh.` for `refresh.leeway`
+ * @throws {ConfigurationError} naming the option that is wrong, missing or unknown
+ */
+export function readOptions<T extends object>(where: string, given: unknown, readers: Readers<T>, path = ''): T {
+  const values = record(path === '' ? 'options' : where, given);
+  const known = Object.keys(readers) as (keyof T & string)[];
+  const unknown = Object.keys(values).find((key) => !(known as string[]).includes(key));
+  if (unknown !== undefined) {
+    const twin = known.find((key) => key.toLowerCase() === unknown.toLowerCase());
+    const hint = twin ? `did you mean ${twin}?` : `the options are ${known.join(', ')}`;
+    throw wrong(unknown, `is not an option of ${where}; ${hint}`);
+  }
+  const read = known.map((key) => [key, readers[key](path + key, values[key])]);
+  return Object.fromEntries(read) as T;
+}
+
+/** Reads an option that is itself an object of options. */
+export function group<T extends object>(readers: Readers<T>): Reader<T> {
+  return (option, value) => readOptions(option, value, readers, `${option}.`);
+}
+
+/** Reads an option that may be left out: returns `fallback` for `undefined`. */
+export function withDefault<T, D extends T | undefined>(fallback: D, read: Reader<T>): Reader<T | D> {
+  return (option, value) => (value === undefined ? fallback : read(option, value));
+}
+
+/** Returns what `read` makes of a value, or `undefined` for `undefined`. */
 export function optional<T>(value: unknown, read: (value: unknown) => T): T | undefined {
   return value === undefined ? undefined : read(value);
 }
 
-/** The value of an option that must be there. */
-export function required(option: string, value: unknown): unknown {
-  if (value === undefined || value === null) throw wrong(option, `is required, got ${String(value)}`);
-  return value;
-}
-
-/** An object of options. */
+/** Reads an object. */
 export function record(option: string, value: unknown): Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw wrong(option, `expected an object, got ${kindOf(value)}`);
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    return value as Readonly<Record<string, unknown>>;
   }
-  return value as Readonly<Record<string, unknown>>;
+  throw wrong(option, `expected an object, got ${kindOf(value)}`);
 }
 
-/** Refuses options that nobody reads: most often they are misspelt. */
-export function onlyKnown(given: Readonly<Record<string, unknown>>, known: readonly string[], where: string): void {
-  const unknown = Object.keys(given).find((key) => !known.includes(key));
-  if (unknown === undefined) return;
-  const twin = known.find((key) => key.toLowerCase() === unknown.toLowerCase());
-  throw wrong(
-    unknown,
-    `is not an option of ${where}; ${twin ? `did you mean ${twin}?` : `the options are ${known.join(', ')}`}`,
-  );
-}
-
-/** A text that is not empty. The value never shows in the message: it may be the secret. */
+/** Reads a non-empty string. The message never shows the value: it may be the client secret. */
 export function text(option: string, value: unknown): string {
   if (typeof value === 'string' && value !== '') return value;
   const hint = value === undefined ? '. Is the environment variable set?' : '';
-  throw wrong(option, `expected a text that is not empty, got ${kindOf(value)}${hint}`);
+  throw wrong(option, `expected a non-empty string, got ${kindOf(value)}${hint}`);
 }
 
-/** A boolean. */
-export function flag(option: string, value: unknown): boolean {
+/** Reads a boolean. */
+export function boolean(option: string, value: unknown): boolean {
   if (typeof value === 'boolean') return value;
   throw wrong(option, `expected true or false, got ${kindOf(value)}`);
 }
 
-/** A function; what it takes and gives is not looked at. */
+/** Reads a function. Its signature is taken on trust. */
 export function fn<T>(option: string, value: unknown): T {
   if (typeof value === 'function') return value as T;
   throw wrong(option, `expected a function, got ${kindOf(value)}`);
 }
 
-/** A number within bounds, both included. */
-export function number(option: string, value: unknown, least: number, most: number, unit: string): number {
-  if (typeof value === 'number' && value >= least && value <= most) return value;
-  throw wrong(option, `expected a number of ${unit} from ${least} to ${most}, got ${shown(value)}`);
+/** Reads a number from `min` to `max`, both included. */
+export function number(min: number, max: number, unit: string): Reader<number> {
+  return (option, value) => {
+    if (typeof value === 'number' && value >= min && value <= max) return value;
+    throw wrong(option, `expected a number of ${unit} from ${min} to ${max}, got ${shown(value)}`);
+  };
 }
 
-/** A whole number within bounds, both included. */
-export function integer(option: string, value: unknown, least: number, most: number, unit: string): number {
-  if (Number.isInteger(number(option, value, least, most, unit))) return value as number;
-  throw wrong(option, `expected a whole number of ${unit}, got ${shown(value)}`);
+/** Reads an integer from `min` to `max`, both included. */
+export function integer(min: number, max: number, unit: string): Reader<number> {
+  return (option, value) => {
+    if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value;
+    throw wrong(option, `expected an integer number of ${unit} from ${min} to ${max}, got ${shown(value)}`);
+  };
 }
 
-/** Passport's name for the strategy; it is a key of the session and part of cookie names. */
-export function strategyName(value: unknown): string {
+/**
+ * Reads an object by its methods.
+ *
+ * @param expected names the object in the message, as "an express-session store"
+ * @param methods that the object must have
+ * @param others that it may lack
+ */
+export function withMethods<T>(
+  expected: string,
+  methods: readonly string[],
+  others: readonly string[] = [],
+): Reader<T> {
+  return (option, value) => {
+    if (typeof value !== 'object' || value === null) throw wrong(option, `expected ${expected}, got ${kindOf(value)}`);
+    const isMethod = (name: string): boolean => typeof Reflect.get(value, name) === 'function';
+    const missing = [
+      ...methods.filter((name) => !isMethod(name)),
+      ...others.filter((name) => Reflect.get(value, name) !== undefined && !isMethod(name)),
+    ];
+    if (missing.length === 0) return value as T;
+    throw wrong(option, `expected ${expected}, got an object without the method ${missing.join(', ')}`);
+  };
+}
+
+/** Reads the text in front of every key of a store. It may become part of a file name. */
+export function keyPrefix(option: string, value: unknown): string {
+  if (typeof value === 'string' && /^[!-.0-[\]-~]{1,64}$/.test(value)) return value;
+  throw wrong(option, 'expected 1 to 64 printable ASCII characters without white space, "/" and "\\"');
+}
+
+/** Reads Passport's name for the strategy. It becomes a key of the session and part of cookie names. */
+export function strategyName(option: string, value: unknown): string {
   if (typeof value === 'string' && /^[\x20-\x7e]{1,64}$/.test(value) && !RESERVED_NAMES.has(value)) return value;
   throw wrong(
-    'name',
-    'expected 1 to 64 printable ASCII characters, and no name that sessions use themselves (such as passport)',
+    option,
+    'expected 1 to 64 printable ASCII characters, and not a name that sessions use themselves (such as passport)',
   );
 }
 
-/** Scope names of visible ASCII without quotes and backslashes (RFC 6749, 3.3), separated by single spaces. */
+/** Reads scope names of visible ASCII without quotes and backslashes (RFC 6749, 3.3); joins them with single spaces. */
 export function scope(option: string, value: unknown): string {
   const names = typeof value === 'string' ? value.split(' ').filter((name) => name !== '') : value;
+  const isScopeName = (name: unknown): boolean => typeof name === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(name);
   if (Array.isArray(names) && names.length > 0 && names.every(isScopeName)) return names.join(' ');
   throw wrong(option, `expected at least one scope, as 'project tm' or ['project', 'tm'], got ${kindOf(value)}`);
 }
 
-/** A redirect URL: absolute with http or https, or relative; without a fragment (RFC 6749, 3.1.2). */
+/** Reads a redirect URL: absolute with http or https, or relative; without a fragment (RFC 6749, 3.1.2). */
 export function callbackUrl(option: string, value: unknown): string {
   const url = text(option, value);
   const isAbsolute = /^[a-z][a-z0-9+.-]*:/i.test(url);
@@ -116,53 +159,27 @@ export function callbackUrl(option: string, value: unknown): string {
   return url;
 }
 
-/** One secret or several. */
+/** Reads one secret or several. */
 export function secrets(option: string, value: unknown): readonly Secret[] {
   const all: unknown[] = Array.isArray(value) ? value : [value];
   if (all.length > 0 && all.every((entry) => typeof entry === 'string' && entry !== '')) {
     return Object.freeze(all.map((entry) => new Secret(String(entry))));
   }
-  throw wrong(
-    option,
-    'expected a text, or a list of texts that are not empty; 32 random bytes in base64 are a good one',
-  );
+  throw wrong(option, 'expected a non-empty string, or an array of them; use 32 random bytes in base64');
 }
 
-/** A token store: its three methods, and the other two where they are there. */
-export function tokenStore(option: string, value: unknown): TokenStore {
-  const store = record(option, value);
-  const missing = ['get', 'set', 'delete'].filter((method) => typeof store[method] !== 'function');
-  const odd = ['update', 'lock'].filter((method) => store[method] !== undefined && typeof store[method] !== 'function');
-  if (missing.length + odd.length === 0) return value as TokenStore;
-  throw wrong(
-    option,
-    `expected a TokenStore, with the methods get, set and delete; ${[...missing, ...odd].join(', ')} is no function. ` +
-      'Of a session store, sessionTokenStore(store) makes one.',
-  );
+/** Returns the error for an option. @param problem "expected …, got …" */
+export function wrong(option: string, problem: string): ConfigurationError {
+  return new ConfigurationError(`${option}: ${problem}`, { option });
 }
 
-/** An undici dispatcher: anything with a `dispatch` method. */
-export function dispatcher(option: string, value: unknown): Dispatcher {
-  if (typeof value === 'object' && value !== null && 'dispatch' in value && typeof value.dispatch === 'function') {
-    return value as Dispatcher;
-  }
-  throw wrong(option, `expected an undici Dispatcher, such as new ProxyAgent(…), got ${kindOf(value)}`);
-}
-
-function isScopeName(value: unknown): boolean {
-  return typeof value === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(value);
-}
-
-function kindOf(value: unknown): string {
-  if (value === '') return 'an empty text';
+/** Names the type of a value, and never the value: it may be a secret. */
+export function kindOf(value: unknown): string {
+  if (value === '') return 'an empty string';
   if (value === null) return 'null';
-  return Array.isArray(value) ? 'a list' : typeof value;
+  return Array.isArray(value) ? 'an array' : typeof value;
 }
 
 function shown(value: unknown): string {
   return typeof value === 'number' ? String(value) : kindOf(value);
-}
-
-function wrong(option: string, what: string): ConfigurationError {
-  return new ConfigurationError(`${option}: ${what}`, { option });
 }

@@ -24,8 +24,8 @@ export {
 } from './errors.js';
 export type { ApiEvent, GrantLostEvent, LoginEvent, RefreshEvent } from './events.js';
 export type { HttpHeaders } from './http/message.js';
-export type { Profile } from './login/profile.js';
 export type {
+  Profile,
   Verify,
   VerifyCallback,
   VerifyWithParams,

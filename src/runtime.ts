@@ -5,7 +5,7 @@ import { ConfigurationError } from './errors.js';
 import { publishGrantLost, publishRefresh } from './events.js';
 import { GrantCodec } from './grants/grant-codec.js';
 import { HttpClient } from './http/http-client.js';
-import type { LoginContext } from './login/login-context.js';
+import type { LoginContext } from './login/authenticate.js';
 import { PendingLogins } from './login/pending-logins.js';
 import type { AnyVerify } from './login/verify.js';
 import { TokenEndpoint } from './oauth/token-endpoint.js';
@@ -26,7 +26,7 @@ export const RUNTIME: unique symbol = Symbol('runtime');
 /**
  * Returns the runtime of a strategy, or of an object that Passport derived from one.
  *
- * @throws ConfigurationError for anything but a Strategy of this package
+ * @throws ConfigurationError unless `strategy` is a Strategy of this package
  */
 export function runtimeOf(strategy: object): Runtime {
   const runtime: unknown =
@@ -38,15 +38,15 @@ export function runtimeOf(strategy: object): Runtime {
 }
 
 /**
- * Everything that one strategy owns: its settings, pending logins, grants, API clients and connections.
+ * Holds everything that one strategy owns: its settings, pending logins, grants, API clients and connections.
  *
- * Passport derives an object from the strategy for each request; all of them share this one.
+ * Passport derives an object from the strategy for each request. All of them share one runtime.
  */
 export class Runtime implements LoginContext {
   readonly settings: Settings;
   readonly verify: AnyVerify | undefined;
   readonly api: ApiContext;
-  readonly logins: PendingLogins;
+  readonly pendingLogins: PendingLogins;
   readonly endpoint: TokenEndpoint;
   readonly managers: GrantManagers;
   readonly grants: RequestGrants;
@@ -60,23 +60,21 @@ export class Runtime implements LoginContext {
     this.settings = settings;
     this.verify = verify;
     this.api = createApiContext({ ...settings, http, strategyName, now: clock });
-    this.logins = new PendingLogins({ strategyName, clientID, clientSecret, clock });
+    this.pendingLogins = new PendingLogins({ strategyName, clientID, clientSecret, clock });
     this.endpoint = new TokenEndpoint({ ...settings, http });
     this.managers = new GrantManagers(settings.tokenStore, managerFactory(settings, this.endpoint));
     this.grants = new RequestGrants(settings, this.managers);
-    const { grants, managers } = this;
-    this.clients = new RequestClients({ grants, managers, clientOf: (source) => this.clientOf(source) });
+    const { grants, managers, clientOf } = this;
+    this.clients = new RequestClients({ grants, managers, clientOf });
   }
 
-  /** Creates an API client over any source of credentials. */
-  clientOf(source: CredentialSource): ApiClient {
-    return new ApiClient(source, this.api);
-  }
+  /** Creates an API client over any source of credentials. Bound, so that it can be passed on. */
+  readonly clientOf = (source: CredentialSource): ApiClient => new ApiClient(source, this.api);
 
   /**
    * Creates an API client for a grant, outside of a request.
    *
-   * @throws ConfigurationError where no token store is known yet
+   * @throws ConfigurationError if no token store is known yet
    */
   client(grantId: string): ApiClient {
     return this.clientOf(new GrantCredentials(this.managers.only(), grantId));

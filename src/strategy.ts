@@ -25,9 +25,9 @@ const Base: new (options: object, verify: unknown) => PassportStrategy = OAuth2S
 ) => PassportStrategy;
 
 /**
- * A Passport strategy for services with a JSON token endpoint and rotating refresh tokens.
+ * A Passport strategy for services with rotating refresh tokens.
  *
- * It logs users in; `apiClient(strategy)` then leaves every request with an API client whose token never goes stale.
+ * It logs users in. `apiClient(strategy)` then attaches an API client to every request, whose token never goes stale.
  *
  * @example
  * ```ts
@@ -42,7 +42,7 @@ const Base: new (options: object, verify: unknown) => PassportStrategy = OAuth2S
  * ```
  */
 export class Strategy extends Base {
-  /** @throws ConfigurationError that names the option that is wrong, unknown or missing */
+  /** @throws ConfigurationError that names the wrong, unknown or missing option */
   constructor(options: StrategyOptions & { readonly passReqToCallback: true }, verify: VerifyWithRequest);
   constructor(options: StrategyOptions & { readonly passReqToCallback: true }, verify: VerifyWithRequestAndParams);
   constructor(options: StrategyOptions, verify: Verify);
@@ -51,7 +51,7 @@ export class Strategy extends Base {
   constructor(options: StrategyOptions, verify?: AnyVerify) {
     const settings = resolveOptions(options);
     checkVerify(verify);
-    // The base class gets no secret: it would show it to whoever logs the strategy. Nothing of its exchange is used.
+    // The base class must not hold the secret: logging the strategy would print it. Its code exchange is not used.
     super(
       {
         authorizationURL: `${settings.authUrl}/oauth/authorize`,
@@ -67,9 +67,9 @@ export class Strategy extends Base {
     Object.defineProperty(this, RUNTIME, { value: new Runtime(settings, verify) });
   }
 
-  /** Called by Passport for the routes of login and callback. */
+  /** Handles a request to the routes of login and callback. Passport calls it. */
   override authenticate(req: IncomingMessage, options: AuthenticateOptions = {}): void {
-    // An instance that was given to Passport is shared by requests: its actions are this request's for this tick only.
+    // Requests share an instance that is given to passport.authenticate: its actions are this request's until the next await.
     const actions: PassportActions = {
       success: this.success.bind(this),
       fail: this.fail.bind(this),
@@ -80,21 +80,21 @@ export class Strategy extends Base {
   }
 
   /**
-   * An API client for a grant outside of any request: for jobs and webhooks. It shares lock, cache and store with the requests.
+   * Creates an API client for a grant outside of a request: for jobs and webhooks. It shares lock, cache and store with the requests.
    *
-   * @param grantId As `req.apiClient.grantId` gave it, or as the option `grantId` makes it.
-   * @throws ConfigurationError for what is no id, and where no token store is known: without the option `tokenStore` the
+   * @param grantId The value of `req.apiClient.grantId`, or of the option `grantId`.
+   * @throws ConfigurationError for an invalid id, or if no token store is known: without the option `tokenStore`, the
    *   first request brings it
    */
   client(grantId: string): ApiClient {
     return runtimeOf(this).client(checkedGrantId(grantId));
   }
 
-  /** Lets running refreshes and saves finish, and frees connections. To be awaited before the process ends. */
+  /** Waits for running refreshes and saves, then frees the connections. Await it before the process ends. */
   close(): Promise<void> {
     return runtimeOf(this).close();
   }
 }
 
-/** Stands in the base class for a `verify` that was left out. */
+/** Satisfies the base class, which requires a `verify`. */
 function noVerify(): void {}

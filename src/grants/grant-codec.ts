@@ -1,72 +1,105 @@
+import { createHash, hkdfSync } from 'node:crypto';
 import { asOrganizationDomain } from '../oauth/claims.js';
 import type { Secret } from '../secret.js';
 import type { StoredGrant } from '../stores/token-store.js';
 import type { Grant } from './grant.js';
-import { Sealer } from './grant-sealer.js';
 
 /**
- * Turns grants into records for a store, and back.
+ * Encodes grants as records of a token store, and decodes them.
  *
- * With keys the record is sealed for its own id. Without, it is JSON in base64url: no protection from whoever has
- * the store, but a log of a request, which drags the application's whole session store along with it
- * (`req.sessionStore`), then shows nobody's tokens.
+ * With keys, a record is encrypted as a compact JWE: `dir` with `A256GCM` (RFC 7516; RFC 7518, sections 4.5 and 5.3).
+ * The content key is derived from the secret and the id in the store (HKDF with SHA-256, RFC 5869), so a record that is
+ * moved to another id does not decrypt. The header `kid` names the secret.
+ *
+ * Without keys, a record is JSON in base64url. That protects nothing from readers of the store. It keeps tokens out of
+ * a log of a request, which prints the session store (`req.sessionStore`) with it.
  */
 export class GrantCodec {
-  readonly #sealer: Sealer | undefined;
+  /** By key id, in the order of the option. The first encrypts, all decrypt. */
+  readonly #keys: ReadonlyMap<string, Secret>;
 
   constructor(encryptionKeys: readonly Secret[]) {
-    this.#sealer = encryptionKeys.length > 0 ? new Sealer('grant', encryptionKeys) : undefined;
+    this.#keys = new Map(encryptionKeys.map((secret) => [keyIdOf(secret), secret]));
   }
 
-  /** @param id The id in the store: the record opens under no other one. */
-  async write(id: string, grant: Grant): Promise<StoredGrant> {
+  /** Returns the record for the grant. @param id The id in the store. The record decodes under this id only. */
+  async encode(id: string, grant: Grant): Promise<StoredGrant> {
     const { version, ...content } = grant;
     const text = JSON.stringify(content);
-    const sealed = this.#sealer ? await this.#sealer.seal(id, text) : Buffer.from(text).toString('base64url');
+    const [key] = this.#keys;
+    const sealed = key ? await encrypt(key, id, text) : Buffer.from(text).toString('base64url');
     return { version, expiresAt: grant.expiresAt, sealed };
   }
 
-  /** The grant; `undefined` where the record is damaged, moved, sealed with an unknown key, or not sealed though keys are set. */
-  async read(id: string, record: unknown): Promise<Grant | undefined> {
-    if (!isRecord(record) || typeof record.sealed !== 'string' || !Number.isSafeInteger(record.version))
-      return undefined;
-    const text = await this.#open(id, record.sealed);
-    return text === undefined ? undefined : parseGrant(text, record.version as number);
+  /** Returns the grant, or `undefined` if the record is damaged, moved, encrypted with an unknown key, or not encrypted although keys are set. */
+  async decode(id: string, record: unknown): Promise<Grant | undefined> {
+    if (!isRecord(record) || typeof record.sealed !== 'string') return undefined;
+    const { sealed, version } = record;
+    if (typeof version !== 'number' || !Number.isSafeInteger(version)) return undefined;
+    const text = this.#keys.size > 0 ? await this.#decrypt(id, sealed) : fromBase64url(sealed);
+    return text === undefined ? undefined : parseGrant(text, version);
   }
 
-  async #open(id: string, sealed: string): Promise<string | undefined> {
-    if (this.#sealer) return await this.#sealer.open(id, sealed);
-    return /^[\w-]+$/.test(sealed) ? Buffer.from(sealed, 'base64url').toString() : undefined;
+  async #decrypt(id: string, sealed: string): Promise<string | undefined> {
+    const { compactDecrypt } = await import('jose/jwe/compact/decrypt');
+    const { decodeProtectedHeader } = await import('jose/decode/protected_header');
+    try {
+      const secret = this.#keys.get(String(decodeProtectedHeader(sealed).kid));
+      if (!secret) return undefined;
+      const { plaintext } = await compactDecrypt(sealed, contentKey(secret, id), {
+        keyManagementAlgorithms: ['dir'],
+        contentEncryptionAlgorithms: ['A256GCM'],
+      });
+      return Buffer.from(plaintext).toString();
+    } catch {
+      return undefined;
+    }
   }
 }
 
+async function encrypt([kid, secret]: readonly [string, Secret], id: string, text: string): Promise<string> {
+  const { CompactEncrypt } = await import('jose/jwe/compact/encrypt');
+  return await new CompactEncrypt(Buffer.from(text))
+    .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid })
+    .encrypt(contentKey(secret, id));
+}
+
+function contentKey(secret: Secret, context: string): Uint8Array {
+  return new Uint8Array(hkdfSync('sha256', secret.reveal(), 'passport-oauth-app', `grant\n${context}`, 32));
+}
+
+function keyIdOf(secret: Secret): string {
+  return createHash('sha256').update(contentKey(secret, 'key id')).digest('base64url').slice(0, 8);
+}
+
+function fromBase64url(text: string): string | undefined {
+  return /^[\w-]+$/.test(text) ? Buffer.from(text, 'base64url').toString() : undefined;
+}
+
+/** The organization domain decides which host gets the token, so it is checked on each read. */
 function parseGrant(text: string, version: number): Grant | undefined {
   try {
     const content: unknown = JSON.parse(text);
-    return isRecord(content) ? checkGrant(content, version) : undefined;
+    if (!isRecord(content)) return undefined;
+    const { accessToken, refreshToken, previousRefreshToken, subject, expiresAt, lifetimeMs, refreshes } = content;
+    if (typeof accessToken !== 'string' || !/^[\x21-\x7e]+$/.test(accessToken)) return undefined;
+    if (!isOptionalText(refreshToken) || !isOptionalText(previousRefreshToken) || !isOptionalText(subject))
+      return undefined;
+    if (!isCount(expiresAt) || !isCount(lifetimeMs) || !isCount(refreshes)) return undefined;
+    const organizationDomain = asOrganizationDomain(content.organizationDomain);
+    const previous = previousRefreshToken === undefined ? {} : { previousRefreshToken };
+    const tokens = { accessToken, refreshToken, ...previous, expiresAt, lifetimeMs };
+    return { ...tokens, organizationDomain, subject, refreshes, version };
   } catch {
     return undefined;
   }
-}
-
-/** @throws TokenResponseError if the domain is no DNS label: it decides which host gets the token, so it is checked on each read. */
-function checkGrant(content: Readonly<Record<string, unknown>>, version: number): Grant | undefined {
-  const { organizationDomain, accessToken, refreshToken, previousRefreshToken, subject } = content;
-  const { expiresAt, lifetimeMs, refreshes } = content;
-  if (typeof accessToken !== 'string' || !/^[\x21-\x7e]+$/.test(accessToken)) return undefined;
-  if (!isTextOrNone(refreshToken) || !isTextOrNone(previousRefreshToken) || !isTextOrNone(subject)) return undefined;
-  if (!isCount(expiresAt) || !isCount(lifetimeMs) || !isCount(refreshes)) return undefined;
-  const domain = asOrganizationDomain(organizationDomain);
-  const former = previousRefreshToken === undefined ? {} : { previousRefreshToken };
-  const tokens = { accessToken, refreshToken, ...former, expiresAt, lifetimeMs };
-  return { ...tokens, organizationDomain: domain, subject, refreshes, version };
 }
 
 function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0;
 }
 
-function isTextOrNone(value: unknown): value is string | undefined {
+function isOptionalText(value: unknown): value is string | undefined {
   return value === undefined || typeof value === 'string';
 }
 

@@ -1,60 +1,51 @@
 import { withTimeout } from '../stores/time-limit.js';
 import type { StoredGrant, TokenStore } from '../stores/token-store.js';
-import { compareAndSet } from './compare-and-set.js';
 import { type Grant, hasSameTokens, newVersion } from './grant.js';
 import type { GrantCache } from './grant-cache.js';
 import type { GrantCodec } from './grant-codec.js';
 import { StoreAccess } from './store-access.js';
-import { goesOn, type Write, type WriteLimits, WriteQueue } from './write-queue.js';
+import { type WriteLimits, WriteQueue } from './write-queue.js';
 
-/** What a repository is made of. */
+/** Parts of a {@link GrantRepository}. */
 export interface GrantRepositoryOptions {
   readonly store: TokenStore;
   readonly codec: GrantCodec;
   readonly cache: GrantCache | undefined;
   /** Epoch milliseconds. */
   readonly clock: () => number;
-  /** Called for a record that is there and cannot be read; it is kept. */
+  /** Called for a record that cannot be decoded. The record is kept. */
   readonly onUnreadable: (id: string) => void;
-  /** Called when the store works again after it has failed. */
+  /** Called when the store works again after a failure. */
   readonly onRecovery: () => void;
 }
 
-/** How long a store may take to answer a look, in milliseconds. */
-const READ_LIMIT_MS = 5_000;
-/** The same where the cache still has what was read last. */
-const READ_AGAIN_LIMIT_MS = 1_000;
-/** How old a look may be for others to join it: they need not wait as long as the one that may be stuck. */
+/** Time limit of a read, in milliseconds. */
+const READ_MS = 5_000;
+/** Time limit of a read while the cache still has the grant as it was last seen. */
+const READ_AGAIN_MS = 1_000;
+/** Age up to which a running read is joined: later callers need not wait as long as one that may hang. */
 const JOIN_MS = 500;
-/** A late save may put an older pair in place of a newer, and a late removal may end a newer login: both hold up what follows. */
-const SAVE: WriteLimits = { waitMs: 2_000, lostMs: 15_000 };
-const REMOVAL: WriteLimits = { waitMs: 5_000, lostMs: 15_000 };
-/** A save that compares versions is refused if it arrives late, and waited for less than a look: there is memory to fall back on. */
-const UPDATE: WriteLimits = { waitMs: 2_000, lostMs: 2_000 };
+/** A late save may replace newer tokens, and a late removal may remove a newer login: both delay the writes behind them. */
+const SAVE: WriteLimits = { waitMs: 2_000, abandonMs: 15_000 };
+const REMOVAL: WriteLimits = { waitMs: 5_000, abandonMs: 15_000 };
+/** A save that compares versions is refused if it arrives late. Callers wait less than for a read: they have the grant in memory. */
+const UPDATE: WriteLimits = { waitMs: 2_000, abandonMs: 2_000 };
 
-/**
- * Pauses before a refused grant is given up, in milliseconds: whoever was faster may not have saved its pair yet, for
- * want of a lock or since its first try to save it has failed. A user who did revoke the grant waits for it once.
- */
-const PAUSES: readonly number[] = [50, 150, 300];
-/** The same where the store has failed lately: it was perhaps the save of the winner's pair that failed. */
-const PAUSES_AFTER_FAILURE: readonly number[] = [...PAUSES, 500, 1_000];
-
-/** A look into the store that is under way. */
-interface Look {
+/** A read of the store that runs. */
+interface RunningRead {
   readonly grant: Promise<Grant | undefined>;
-  /** On the clock of `performance`. */
+  /** On the monotonic clock. */
   readonly since: number;
 }
 
-/** What a record holds, instead of tokens, in the moment before it is deleted. */
+/** Stands in a record in place of the tokens, between the refusal of a grant and its deletion. */
 const ENDED = 'ended';
 
 /**
- * The grants of one token store: decoded, cached, and written in order.
+ * Reads and writes the grants of one token store, decoded and cached.
  *
- * Writes of one grant run one after the other in this process, and the cache follows them within the same task: a
- * logout is never overtaken by the save that it cancels, however slow that one is.
+ * Writes of one grant run one after the other in this process, and the cache follows them within the same task: a slow
+ * save never overtakes the logout that cancels it.
  *
  * All methods take ids of the store, and reject with TokenStoreError if the store fails.
  */
@@ -62,151 +53,145 @@ export class GrantRepository {
   readonly #options: GrantRepositoryOptions;
   readonly #store: StoreAccess;
   readonly #writes: WriteQueue;
-  /** Looks under way that no write has overtaken, the newest last. */
-  readonly #reads = new Map<string, Set<Look>>();
-  readonly #updateLimits: WriteLimits;
+  /** Running reads that no write has overtaken, the newest last. */
+  readonly #reads = new Map<string, Set<RunningRead>>();
 
   constructor(options: GrantRepositoryOptions) {
     this.#options = options;
     this.#store = new StoreAccess(options.store, options.onRecovery);
     this.#writes = new WriteQueue(this.#store);
-    this.#updateLimits = options.store.update ? UPDATE : SAVE;
   }
 
-  /** Number of writes and reads under way, by id. */
-  get pending(): number {
-    return this.#writes.size + this.#reads.size;
+  /** True if the store has failed within the last minute, so that another process may hold unsaved tokens. */
+  get hasFailedRecently(): boolean {
+    return this.#store.hasFailedRecently;
   }
 
-  /** How long to wait, time and again, for another pair to turn up before a refused one is given up. */
-  get pausesBeforeLoss(): readonly number[] {
-    return this.#store.hasFailedLately ? PAUSES_AFTER_FAILURE : PAUSES;
-  }
-
-  /** The grant as far as this process knows it without asking: seen lately, or last while the store is down. */
+  /** Returns the grant without I/O: seen within the cache's time to live, or at any time while the store is down. */
   cached(id: string): Grant | undefined {
     const { cache, clock } = this.#options;
     return cache?.get(id, clock()) ?? (this.#store.isDown ? cache?.last(id) : undefined);
   }
 
-  /** The grant as the store has it, or had it last if it fails now. Requests that ask at once share one look. */
+  /** Returns the stored grant, or the one last seen if the store fails. Concurrent callers share one read. */
   read(id: string): Promise<Grant | undefined> {
-    const last = this.#options.cache?.last(id);
-    const reading = this.#joinRead(id) ?? this.#startRead(id, last ? READ_AGAIN_LIMIT_MS : READ_LIMIT_MS);
-    // Looked up again: a logout may have come in between.
-    return last ? reading.catch((error) => this.#options.cache?.last(id) ?? Promise.reject(error)) : reading;
+    const { cache } = this.#options;
+    const last = cache?.last(id);
+    const newest = [...(this.#reads.get(id) ?? [])].at(-1);
+    const canJoin = newest && performance.now() - newest.since < JOIN_MS;
+    const reading = canJoin ? newest.grant : this.#startRead(id, last ? READ_AGAIN_MS : READ_MS);
+    // Looked up again: a logout may have removed it meanwhile.
+    return last ? reading.catch((error) => cache?.last(id) ?? Promise.reject(error)) : reading;
   }
 
-  /** The grant as the store has it now, never one that a look under way may have seen earlier. */
+  /** Returns the grant as the store has it now. Never joins a read that may have seen an older one. */
   readAnew(id: string): Promise<Grant | undefined> {
-    return this.#startRead(id, READ_LIMIT_MS);
+    return this.#startRead(id, READ_MS);
   }
 
-  /** Keeps the grant of a login, in place of whatever was there. @param whenSaved Called before anybody in this process can see it. */
-  create(id: string, grant: Grant, whenSaved: () => void = nothing): Promise<void> {
-    return this.#writes.run(id, SAVE, async (store, write) => {
-      const record = await this.#options.codec.write(id, grant);
-      goesOn(write);
+  /** Saves the grant of a login in place of any other. @param whenSaved Called before this process can see the grant. */
+  create(id: string, grant: Grant, whenSaved: () => void): Promise<void> {
+    return this.#writes.run(id, SAVE, async (store, signal) => {
+      const record = await this.#options.codec.encode(id, grant);
+      signal.throwIfAborted();
       await store.set(id, record);
-      if (write.isLost) return;
+      signal.throwIfAborted();
       whenSaved();
-      this.#wrote(id, grant);
+      this.#remember(id, grant);
     });
   }
 
-  /** Keeps a refreshed grant if the store still has one of the given versions; false if it has another one or none. */
+  /** Saves a refreshed grant if the store still has one of the given versions. Returns false if it has another grant, or none. */
   replace(id: string, grant: Grant, versions: readonly number[]): Promise<boolean> {
-    const compare = async (store: TokenStore, write: Write) => {
-      const record = await this.#options.codec.write(id, grant);
-      const saved = await compareAndSet(store, id, record, versions, write);
-      if (!write.isLost) this.#wrote(id, saved ? grant : undefined);
+    const limits = this.#options.store.update ? UPDATE : SAVE;
+    return this.#writes.run(id, limits, async (store, signal) => {
+      const record = await this.#options.codec.encode(id, grant);
+      const saved = await compareAndSet(store, id, record, versions, signal);
+      signal.throwIfAborted();
+      this.#remember(id, saved ? grant : undefined);
       return saved;
-    };
-    return this.#writes.run(id, this.#updateLimits, compare);
+    });
   }
 
-  /** Removes the grant. @param whenRemoved Called before anything else is done with the id. */
-  remove(id: string, whenRemoved: () => void = nothing): Promise<void> {
-    this.#wrote(id, undefined);
-    return this.#writes.run(id, REMOVAL, async (store, write) => {
+  /** Deletes the grant. @param whenRemoved Called before any other write of the grant starts. */
+  remove(id: string, whenRemoved: () => void): Promise<void> {
+    this.#remember(id, undefined);
+    return this.#writes.run(id, REMOVAL, async (store, signal) => {
       await store.delete(id);
-      if (write.isLost) return;
-      this.#wrote(id, undefined);
+      signal.throwIfAborted();
+      this.#remember(id, undefined);
       whenRemoved();
     });
   }
 
-  /** Removes the grant if the store has it with the very same tokens; false if it has another one. */
+  /** Deletes the grant if the store has it with the same tokens. Returns false if the store has another grant. */
   removeRefused(id: string, refused: Grant): Promise<boolean> {
-    return this.#writes.run(id, REMOVAL, async (store, write) => {
-      this.#wrote(id, undefined);
+    return this.#writes.run(id, REMOVAL, async (store, signal) => {
+      this.#remember(id, undefined);
       const record = await store.get(id);
       const stored = await this.#decode(id, record);
       if (!record || !stored) return true;
       if (!hasSameTokens(stored, refused)) return false;
-      // Marked first, so that a newer pair that comes in just now is not deleted in place of the refused one.
-      goesOn(write);
+      signal.throwIfAborted();
+      // Marked first, so that newer tokens that are saved just now are not deleted in place of the refused ones.
       const mark = { version: newVersion(), expiresAt: record.expiresAt, sealed: ENDED };
       if (store.update && !(await store.update(id, mark, record.version))) return false;
-      goesOn(write);
+      signal.throwIfAborted();
       await store.delete(id);
-      if (!write.isLost) this.#wrote(id, undefined);
+      signal.throwIfAborted();
+      this.#remember(id, undefined);
       return true;
     });
   }
 
-  /** Runs `work` under the store's lock for the id, or right away if the store has no locks. */
+  /** Runs `work` under the store's lock for the id, or at once if the store has no locks. */
   locked<T>(id: string, work: () => Promise<T>): Promise<T> {
     return this.#store.locked(id, work);
   }
 
-  /** Counts the writes that are under way as lost: the process ends soon, and what waits behind them has one more chance. */
-  loseWrites(): void {
-    this.#writes.lose();
+  /** Abandons the writes that run, so that those that wait behind them get a chance before the process ends. */
+  abandonWrites(): void {
+    this.#writes.abandonAll();
   }
 
-  /** Resolves when all writes that are under way have settled, or have had their time. */
+  /** Resolves when all running writes have settled, or have exceeded their time limit. */
   async drain(): Promise<void> {
     await this.#writes.drain(SAVE.waitMs);
   }
 
-  #joinRead(id: string): Promise<Grant | undefined> | undefined {
-    const look = [...(this.#reads.get(id) ?? [])].at(-1);
-    return look && performance.now() - look.since < JOIN_MS ? look.grant : undefined;
-  }
-
   #startRead(id: string, limitMs: number): Promise<Grant | undefined> {
     const loaded = this.#store.use((store) => store.get(id)).then((record) => this.#decode(id, record));
-    const look: Look = { grant: withTimeout(loaded, limitMs, () => this.#store.late('get')), since: performance.now() };
-    this.#reads.set(id, (this.#reads.get(id) ?? new Set()).add(look));
-    look.grant.then(
-      (grant) => this.#looked(id, look, () => this.#cache(id, grant)),
-      () => this.#looked(id, look, nothing),
+    const grant = withTimeout(loaded, limitMs, () => this.#store.timedOut('get'));
+    const read: RunningRead = { grant, since: performance.now() };
+    this.#reads.set(id, (this.#reads.get(id) ?? new Set()).add(read));
+    grant.then(
+      (found) => this.#endRead(id, read) && this.#cache(id, found),
+      () => this.#endRead(id, read),
     );
-    return look.grant;
+    return grant;
   }
 
-  /** Ends a look, and with it those that began earlier. A write that came in between knows better, and has taken it out of the map. */
-  #looked(id: string, look: Look, seen: () => void): void {
-    const open = this.#reads.get(id);
-    if (!open?.has(look)) return;
-    for (const earlier of open) {
-      open.delete(earlier);
-      if (earlier === look) break;
+  /** Ends a read and those that began before it. Returns false if a write has overtaken it: its result may be stale. */
+  #endRead(id: string, read: RunningRead): boolean {
+    const reads = this.#reads.get(id);
+    if (!reads?.has(read)) return false;
+    for (const earlier of reads) {
+      reads.delete(earlier);
+      if (earlier === read) break;
     }
-    if (open.size === 0) this.#reads.delete(id);
-    seen();
+    if (reads.size === 0) this.#reads.delete(id);
+    return true;
   }
 
   async #decode(id: string, record: StoredGrant | undefined): Promise<Grant | undefined> {
     if (record === undefined || record === null || record.sealed === ENDED) return undefined;
-    const grant = await this.#options.codec.read(id, record);
+    const grant = await this.#options.codec.decode(id, record);
     if (!grant) this.#options.onUnreadable(id);
     return grant;
   }
 
-  /** What a write has left there: no look under way knows better. */
-  #wrote(id: string, grant: Grant | undefined): void {
+  /** Caches the result of a write. Running reads may have seen an older grant, so their results are ignored. */
+  #remember(id: string, grant: Grant | undefined): void {
     this.#reads.delete(id);
     this.#cache(id, grant);
   }
@@ -218,4 +203,23 @@ export class GrantRepository {
   }
 }
 
-function nothing(): void {}
+/** Returns true once the store has `record` in place of one of the versions, and false if it has another record or none. */
+async function compareAndSet(
+  store: TokenStore,
+  id: string,
+  record: StoredGrant,
+  versions: readonly number[],
+  signal: AbortSignal,
+): Promise<boolean> {
+  for (const version of store.update ? versions : []) {
+    signal.throwIfAborted();
+    if (await store.update?.(id, record, version)) return true;
+  }
+  const current = await store.get(id);
+  // An abandoned write that took effect after all was this one.
+  if (current?.version === record.version) return true;
+  if (store.update || !current || !versions.includes(current.version)) return false;
+  signal.throwIfAborted();
+  await store.set(id, record);
+  return true;
+}

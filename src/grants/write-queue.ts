@@ -3,66 +3,70 @@ import { withTimeout } from '../stores/time-limit.js';
 import type { TokenStore } from '../stores/token-store.js';
 import type { StoreAccess } from './store-access.js';
 
-/** A write that is under way. Once it is lost, others have gone on: what becomes of it must change nothing in memory any more. */
-export interface Write {
-  readonly isLost: boolean;
-}
-
-/** What a lost write has read may be old by now. @throws where the write is lost */
-export function goesOn({ isLost }: Write): void {
-  if (isLost) throw new Error('This write was given up');
-}
-
-/** Times of a write, in milliseconds. */
+/** Time limits of a write, in milliseconds. */
 export interface WriteLimits {
   /** How long its caller waits. */
   readonly waitMs: number;
-  /** When it counts as lost, and no longer holds up those after it. */
-  readonly lostMs: number;
+  /** When it is abandoned, so that the next write of the grant starts. */
+  readonly abandonMs: number;
 }
 
-/** The writes to a token store: those of one grant one after the other, in the order in which they were told. */
+/**
+ * A write to the token store.
+ *
+ * Its signal aborts when the write is abandoned: anything it has read may be stale by then, so it must start no further
+ * operation and leave the cache alone. Call `signal.throwIfAborted()` after each `await`.
+ */
+export type WriteTask<T> = (store: TokenStore, signal: AbortSignal) => Promise<T>;
+
+/** Runs writes to a token store: those of one grant one after the other, in the order in which they were requested. */
 export class WriteQueue {
   readonly #store: StoreAccess;
   readonly #queue = new KeyedQueue();
-  /** Makes each write that runs late. */
-  readonly #lateNow = new Set<() => void>();
+  readonly #running = new Set<AbortController>();
 
   constructor(store: StoreAccess) {
     this.#store = store;
   }
 
-  /** How many grants have a write that runs or waits. */
-  get size(): number {
-    return this.#queue.size;
-  }
-
-  /** Settles as `task` does. @throws TokenStoreError if the store fails, or takes too long: then the task goes on by itself */
-  run<T>(
-    id: string,
-    { waitMs, lostMs }: WriteLimits,
-    task: (store: TokenStore, write: Write) => Promise<T>,
-  ): Promise<T> {
-    const late = () => this.#store.late('write');
-    const written = this.#queue.run(id, () => {
-      const write = { isLost: false };
-      const lose = () => {
-        write.isLost = true;
-        return late();
-      };
-      const running = this.#store.use((store) => task(store, write));
-      return withTimeout(running, lostMs, lose, this.#lateNow);
+  /** Settles as `task` does. @throws TokenStoreError if the store fails or exceeds the limits; the task then goes on by itself */
+  run<T>(id: string, { waitMs, abandonMs }: WriteLimits, task: WriteTask<T>): Promise<T> {
+    const written = this.#queue.run(id, async () => {
+      const write = new AbortController();
+      const timer = setTimeout(() => this.#abandon(write), abandonMs);
+      this.#running.add(write);
+      try {
+        return await untilAborted(
+          this.#store.use((store) => task(store, write.signal)),
+          write.signal,
+        );
+      } finally {
+        clearTimeout(timer);
+        this.#running.delete(write);
+      }
     });
-    return withTimeout(written, waitMs, late);
+    return withTimeout(written, waitMs, () => this.#store.timedOut('write'));
   }
 
-  /** Counts the writes that run as lost: the process ends soon, and what waits behind them has one more chance. */
-  lose(): void {
-    for (const giveUp of this.#lateNow) giveUp();
+  /** Abandons the writes that run, so that those that wait behind them get a chance before the process ends. */
+  abandonAll(): void {
+    for (const write of this.#running) this.#abandon(write);
   }
 
-  /** Resolves when all writes that are known now have settled, or after a while. */
+  /** Resolves when all writes that were requested until now have settled, or after `limitMs`. */
   async drain(limitMs: number): Promise<void> {
-    await withTimeout(this.#queue.drain(), limitMs, () => this.#store.late('write')).catch(() => {});
+    await withTimeout(this.#queue.drain(), limitMs, () => this.#store.timedOut('write')).catch(() => {});
   }
+
+  #abandon(write: AbortController): void {
+    write.abort(this.#store.timedOut('write'));
+  }
+}
+
+/** Settles as `promise` does, or rejects when the signal aborts. */
+function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    promise.then(resolve, reject);
+  });
 }

@@ -1,17 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isRandomGrantId } from '../grants/grant-id.js';
-import type { GrantCredentials } from '../refresh/grant-credentials.js';
-import type { GrantManager } from '../refresh/grant-manager.js';
-import { asRouted, originalPath, originalUrl, routedPathOf, userOf } from '../request/incoming-request.js';
-import type { Runtime } from '../runtime.js';
-import { beginLogin, callbackUrlOf, type LoginOptions } from './begin-login.js';
+import { asRouted, originalPath, originalUrl, redirect, routedPathOf } from '../request/incoming-request.js';
+import { type BeginLoginContext, beginLogin, callbackUrlOf, type LoginOptions } from './begin-login.js';
 import { hasCallbackParameters } from './callback-query.js';
-import { type GrantHandoff, handOffAtLogIn, handOffNow } from './establish-session.js';
-import { type CallbackOutcome, finishLogin } from './finish-login.js';
-import { LoginReport } from './login-report.js';
-import { polyfillRedirect } from './polyfill-redirect.js';
+import { type EstablishSessionContext, establishSession, type SessionOptions } from './establish-session.js';
+import { type CallbackOutcome, type FinishLoginContext, finishLogin } from './finish-login.js';
+import { type GrantHandoff, LoginReport } from './grant-handoff.js';
 
-/** What Passport lets a strategy do with a request; exactly one of them. */
+/** What Passport lets a strategy do with a request: exactly one of them. */
 export interface PassportActions {
   success(user: unknown, info?: unknown): void;
   fail(info?: unknown, status?: number): void;
@@ -19,149 +14,95 @@ export interface PassportActions {
   error(error: unknown): void;
 }
 
-/** Options of `passport.authenticate` and `passport.authorize` that the strategy heeds. */
-export interface AuthenticateOptions extends LoginOptions {
-  readonly session?: unknown;
-  readonly assignProperty?: unknown;
+/** Options of `passport.authenticate` and `passport.authorize` that the strategy uses. */
+export interface AuthenticateOptions extends LoginOptions, SessionOptions {}
+
+/** What logins need of their strategy. */
+export interface LoginContext extends BeginLoginContext, FinishLoginContext, EstablishSessionContext {
+  readonly settings: BeginLoginContext['settings'] & FinishLoginContext['settings'];
 }
 
 /**
- * Answers a request to the routes of login and callback: with one of Passport's actions, and with `error` if that throws.
+ * Answers a request to the routes of login and callback with one of Passport's actions.
  *
- * Never rejects.
+ * Never rejects: an error goes to Passport's `error`.
  */
 export async function authenticate(
-  runtime: Runtime,
+  context: LoginContext,
   actions: PassportActions,
   req: IncomingMessage,
   options: AuthenticateOptions,
 ): Promise<void> {
+  const { settings, grants, clients } = context;
   let res: ServerResponse | undefined;
   try {
-    res = runtime.clients.responseOf(req);
-    // The URL of a callback holds the code, and the one of a login may hold more than others should know.
+    res = clients.responseOf(req);
+    // The URL of a callback holds the code, and the URL of a login may hold private parts of a page's address.
     res.setHeader('Cache-Control', 'no-store');
     res.setHeader('Referrer-Policy', 'no-referrer');
-    if (!isCallback(req, runtime.settings.callbackURL)) {
-      // What the callback's route says of the session is not known here, and nothing is written to it yet.
-      runtime.grants.checkLoginIsPossible(req, false);
-      actions.redirect(beginLogin(runtime, req, res, options));
-      return;
+    // By its path, or by its parameters if a proxy has changed the path.
+    const isCallback =
+      asRouted(originalPath(req)) === routedPathOf(settings.callbackURL, req) ||
+      hasCallbackParameters(originalUrl(req));
+    if (isCallback) {
+      grants.requireSessionAndStore(req, options.session !== false && !options.assignProperty);
+      await handleCallback(context, actions, req, res, options);
+    } else {
+      // The options of the callback's route are not known here.
+      grants.requireSessionAndStore(req, false);
+      actions.redirect(beginLogin(context, req, res, options));
     }
-    const manager = runtime.grants.checkLoginIsPossible(req, options.session !== false && !options.assignProperty);
-    polyfillRedirect(res);
-    const finish = finishLogin.bind(undefined, runtime, req, res, {
-      verify: runtime.verify,
-      callbackURL: callbackUrlOf(options),
-    });
-    await callback(runtime, manager, actions, req, options, finish);
   } catch (error) {
-    report(actions, res, error);
+    passOn(error, actions, res);
   }
 }
 
-/** Hands an error to Passport, and so to the runtime. */
-function report(actions: PassportActions, res: ServerResponse | undefined, error: unknown): void {
-  try {
-    actions.error(isTellable(error) ? error : new Error('verify or userProfile failed, and did not say why'));
-  } catch (thrown) {
-    // A callback of the application's own threw. Beyond this point there is nobody who could answer.
-    process.emitWarning(thrown instanceof Error ? thrown : 'A callback given to passport.authenticate threw');
-    if (res && !res.headersSent) res.statusCode = 500;
-    res?.end();
-  }
-}
-
-/** Routers take a false value for no error at all, and these two texts as orders to skip handlers: the request would go on. */
-function isTellable(error: unknown): boolean {
-  return Boolean(error) && error !== 'route' && error !== 'router';
-}
-
-async function callback(
-  runtime: Runtime,
-  manager: GrantManager,
+async function handleCallback(
+  context: LoginContext,
   actions: PassportActions,
   req: IncomingMessage,
+  res: ServerResponse,
   options: AuthenticateOptions,
-  finish: () => Promise<CallbackOutcome>,
 ): Promise<void> {
-  const report = new LoginReport(runtime.settings.name);
+  // Passport calls it for successRedirect and failureRedirect. Responses of Connect have none.
+  if (typeof Reflect.get(res, 'redirect') !== 'function') {
+    const value = redirect.bind(undefined, res);
+    Object.defineProperty(res, 'redirect', { value, configurable: true, writable: true });
+  }
+  const report = new LoginReport(context.settings.name);
   let outcome: CallbackOutcome;
-  let grantId: string | undefined;
+  let handoff: GrantHandoff | undefined;
   try {
-    outcome = await finish();
-    if (outcome.kind === 'success') grantId = await keep(runtime, manager, req, options, outcome, report);
+    outcome = await finishLogin(context, req, res, callbackUrlOf(options));
+    if (outcome.kind === 'success') handoff = await establishSession(context, req, options, outcome, report);
   } catch (error) {
-    report.failed(error);
+    report.publishError(error);
     throw error;
   }
   if (outcome.kind === 'fail') {
-    report.tell({ outcome: outcome.reason === 'declined' ? 'declined' : 'refused', reason: outcome.reason });
-    actions.fail(outcome.info, outcome.status);
+    const { reason, info, status } = outcome;
+    report.publish(reason === 'declined' ? 'declined' : 'refused', { reason });
+    actions.fail(info, status);
     return;
   }
   try {
     actions.success(outcome.verdict.user, outcome.verdict.info);
   } finally {
-    // Where Passport has begun to write the session, its end is the login's.
-    if (!report.awaitsSession) report.tell({ outcome: 'success', grantId });
+    // A session that is being written reports by itself, once it is saved.
+    if (handoff && !handoff.isWriting) report.publish('success', { grantId: handoff.grantId });
   }
 }
 
-/** Keeps the grant, and sees to it that the session will refer to it. */
-async function keep(
-  runtime: Runtime,
-  manager: GrantManager,
-  req: IncomingMessage,
-  options: AuthenticateOptions,
-  { tokens, verdict, returnTo }: Extract<CallbackOutcome, { readonly kind: 'success' }>,
-  report: LoginReport,
-): Promise<string> {
-  const { grants, clients, settings } = runtime;
-  const grantId = grants.newId(req, ownerOf(req, options, verdict.user));
-  const remove = (id: string) => void manager.remove(id).catch(() => {});
-  // Nobody would ever come back to it. Under an id of the application's own somebody may.
-  const discard = () => grants.idIsInSession && remove(grantId);
-  let source: GrantCredentials | undefined;
-  const handoff: GrantHandoff = {
-    key: settings.name,
-    reference: grants.idIsInSession ? grantId : undefined,
-    returnTo,
-    onStart: () => {
-      report.awaitsSession = true;
-    },
-    onSaved: (former) => {
-      report.tell({ outcome: 'success', grantId });
-      if (grants.idIsInSession && isRandomGrantId(former) && former !== grantId) remove(former);
-    },
-    onFailure: (error) => {
-      report.failed(error);
-      source?.end();
-      discard();
-    },
-  };
+/** Passes an error on to Passport, and so to the application's error handler. */
+function passOn(error: unknown, actions: PassportActions, res: ServerResponse | undefined): void {
+  // Routers take a false value for success, and these two texts as commands to skip handlers.
+  const isError = Boolean(error) && error !== 'route' && error !== 'router';
   try {
-    await manager.put(grantId, tokens);
-  } catch (error) {
-    // A store that was too slow may take it after all.
-    discard();
-    throw error;
+    actions.error(isError ? error : new Error('verify or userProfile failed without a reason'));
+  } catch (thrown) {
+    // The application's own callback threw, and no error handler follows it.
+    process.emitWarning(thrown instanceof Error ? thrown : 'A callback given to passport.authenticate threw');
+    if (res && !res.headersSent) res.statusCode = 500;
+    res?.end();
   }
-  if (options.assignProperty) await handOffNow(req, handoff);
-  else handOffAtLogIn(req, handoff);
-  source = await clients.switchTo(req, manager, grantId);
-  return grantId;
-}
-
-/**
- * Whose grant it is. With `passport.authorize` that is the user who is logged in, as with each request later on: what
- * `verify` gives there is the account that is connected, whose id may be another user's here.
- */
-function ownerOf(req: IncomingMessage, options: AuthenticateOptions, account: unknown): unknown {
-  return (options.assignProperty ? userOf(req) : undefined) ?? account;
-}
-
-/** Whether a request is a callback: by its path, or by what it brings where a proxy has changed the path. */
-function isCallback(req: IncomingMessage, callbackURL: string): boolean {
-  return asRouted(originalPath(req)) === routedPathOf(callbackURL, req) || hasCallbackParameters(originalUrl(req));
 }

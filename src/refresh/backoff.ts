@@ -1,62 +1,100 @@
-interface BackOff {
-  /** How often in a row. */
-  readonly step: number;
+import { ServiceUnavailableError } from '../errors.js';
+
+interface Backoff {
+  /** Number of failures in a row. */
+  readonly failures: number;
   /** Epoch milliseconds. */
   readonly until: number;
 }
 
 const FIRST_MS = 1_000;
 const MAX_MS = 30_000;
-/** Most keys at once; beyond it the oldest is forgotten, which costs one more try. */
+/** Largest number of keys. The oldest is dropped beyond it, which costs one more try. */
 const MAX_KEYS = 10_000;
 
-/** Moments during which something is not tried, by key: 1 s at first, doubled each time, 30 s at most. */
+/** Keeps exponential backoffs by key: 1 s after the first failure, doubled with each further one, 30 s at most. */
 export class Backoffs {
-  readonly #entries = new Map<string, BackOff>();
+  readonly #backoffs = new Map<string, Backoff>();
 
-  get size(): number {
-    return this.#entries.size;
-  }
-
-  /** How long the key is to be left alone still, in milliseconds; 0 where it is free. @param now Epoch milliseconds. */
+  /** Returns how long the key is not to be tried, in milliseconds; 0 if it may be tried now. @param now Epoch milliseconds. */
   remainingMs(key: string, now: number): number {
-    const entry = this.#entries.get(key);
-    const left = entry === undefined ? 0 : entry.until - now;
-    // More than any moment lasts: the clock was set back, and the moment is over for all we know.
-    return left > 0 && left <= MAX_MS ? left : 0;
+    const backoff = this.#backoffs.get(key);
+    const leftMs = backoff === undefined ? 0 : backoff.until - now;
+    // More than any backoff lasts: the clock was set back.
+    return leftMs > 0 && leftMs <= MAX_MS ? leftMs : 0;
   }
 
-  /** Leaves the key alone for its next moment, and returns how long that is. @param askedMs What the service asked for; counts within 1 s to 30 s. */
-  lengthen(key: string, now: number, askedMs?: number): number {
-    this.#forgetSpent(now);
-    const former = this.#entries.get(key);
+  /**
+   * Starts the key's next backoff and returns its length. Failures during a backoff do not lengthen it.
+   *
+   * @param requestedMs What the service asked for; counts within 1 s to 30 s.
+   */
+  fail(key: string, now: number, requestedMs?: number): number {
+    this.#dropEnded(now);
+    const failures = this.#backoffs.get(key)?.failures ?? 0;
     const leftMs = this.remainingMs(key, now);
-    // What fails together is one failure: the moment grows once.
-    const step = leftMs > 0 ? (former?.step ?? 1) : (former?.step ?? 0) + 1;
-    const growing = leftMs > 0 ? leftMs : FIRST_MS * 2 ** Math.min(step - 1, 10);
-    const ms = Math.min(Math.max(askedMs ?? growing, leftMs, FIRST_MS), MAX_MS);
-    this.#entries.delete(key);
-    this.#entries.set(key, { step, until: now + ms });
-    if (this.#entries.size > MAX_KEYS) this.#forgetOldest();
+    const ownMs = leftMs > 0 ? leftMs : FIRST_MS * 2 ** Math.min(failures, 10);
+    const ms = Math.min(Math.max(requestedMs ?? ownMs, leftMs, FIRST_MS), MAX_MS);
+    this.#backoffs.delete(key);
+    this.#backoffs.set(key, { failures: leftMs > 0 ? failures : failures + 1, until: now + ms });
+    const [oldest] = this.#backoffs.keys();
+    if (this.#backoffs.size > MAX_KEYS && oldest !== undefined) this.#backoffs.delete(oldest);
     return ms;
   }
 
   clear(key: string): void {
-    this.#entries.delete(key);
+    this.#backoffs.delete(key);
   }
 
-  /** Moments that ended long ago say nothing about the next one. The order of the map is about the order in which they end. */
-  #forgetSpent(now: number): void {
-    for (const [key, { until }] of this.#entries) {
+  /** Drops backoffs that ended long ago. The map is roughly in the order in which they end. */
+  #dropEnded(now: number): void {
+    for (const [key, { until }] of this.#backoffs) {
       if (Math.abs(now - until) <= MAX_MS) return;
-      this.#entries.delete(key);
+      this.#backoffs.delete(key);
     }
   }
+}
 
-  #forgetOldest(): void {
-    for (const key of this.#entries.keys()) {
-      this.#entries.delete(key);
-      return;
-    }
+/** Number of grants whose refreshes must fail, with no answer in between, before the endpoint counts as down for all. */
+const DOWN_AFTER_GRANTS = 5;
+
+/** Key of the endpoint itself. Ids in the store hold no white space. */
+const ENDPOINT = 'token endpoint';
+
+/**
+ * Keeps the backoffs of the token endpoint: one for each grant whose refresh failed, and one for all grants, when many
+ * fail in a row or when the service asks for a pause. So callers do not wait one after the other for the same time-out.
+ */
+export class EndpointBackoff {
+  readonly #backoffs = new Backoffs();
+  /** Grants that failed since the endpoint last answered, up to the number that counts. */
+  readonly #failed = new Set<string>();
+
+  /** Returns how long the grant is not to be refreshed, in milliseconds. @param now Epoch milliseconds. */
+  remainingMs(id: string, now: number): number {
+    return Math.max(this.#backoffs.remainingMs(id, now), this.#backoffs.remainingMs(ENDPOINT, now));
+  }
+
+  /** Records a failure. Returns the same failure with the time after which a new try makes sense. */
+  fail(id: string, failure: ServiceUnavailableError, now: number): ServiceUnavailableError {
+    const requestedMs = failure.retryAfter === undefined ? undefined : failure.retryAfter * 1000;
+    const ms = this.#backoffs.fail(id, now, requestedMs);
+    if (this.#failed.size < DOWN_AFTER_GRANTS) this.#failed.add(id);
+    if (requestedMs !== undefined || this.#failed.size >= DOWN_AFTER_GRANTS)
+      this.#backoffs.fail(ENDPOINT, now, requestedMs);
+    const { message, code, cause } = failure;
+    return new ServiceUnavailableError(message, { code, cause, retryAfter: Math.ceil(ms / 1000) });
+  }
+
+  /** Records an answer, be it a refusal. */
+  succeed(id: string): void {
+    this.#failed.clear();
+    this.#backoffs.clear(id);
+    this.#backoffs.clear(ENDPOINT);
+  }
+
+  /** Drops the backoff of the grant. */
+  clear(id: string): void {
+    this.#backoffs.clear(id);
   }
 }

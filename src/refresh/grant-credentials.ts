@@ -2,24 +2,22 @@ import type { Credential, CredentialSource } from '../api/credential.js';
 import { cloneError, NotAuthorizedError, type OAuthAppError } from '../errors.js';
 import type { GrantManager } from './grant-manager.js';
 
-/** For how long a failure that a request has met at its start is not tried again by its calls, in milliseconds. */
-const SAME_MOMENT_MS = 1_000;
+/** How long calls get the error that the request's preparation met, instead of a new try, in milliseconds. */
+const SAME_REQUEST_MS = 1_000;
 
-/** What {@link GrantCredentials.prepare} has met. */
-interface Failure {
-  readonly error: unknown;
-  /** On the clock of `performance`, which nobody sets. */
-  readonly at: number;
+/** What is known of a grant after its last use. Replaced, never changed. */
+interface State {
+  readonly authorized: boolean;
+  readonly last?: Credential;
+  /** The error of {@link GrantCredentials.prepare}, and when it came on the monotonic clock. */
+  readonly failure?: { readonly error: unknown; readonly at: number };
 }
 
-/** The credentials of one kept grant, for one API client. */
+/** Gets the credentials of one grant for one API client. */
 export class GrantCredentials implements CredentialSource {
   readonly grantId: string;
   readonly #manager: GrantManager;
-  #authorized = true;
-  #isEnded = false;
-  #last: Credential | undefined;
-  #failure: Failure | undefined;
+  #state: State | 'ended' = { authorized: true };
 
   constructor(manager: GrantManager, grantId: string) {
     this.#manager = manager;
@@ -27,53 +25,46 @@ export class GrantCredentials implements CredentialSource {
   }
 
   get authorized(): boolean {
-    return this.#authorized;
+    return this.#state !== 'ended' && this.#state.authorized;
   }
 
   get organizationDomain(): string | undefined {
-    return this.#last?.organizationDomain;
+    return this.#state === 'ended' ? undefined : this.#state.last?.organizationDomain;
   }
 
-  /** Whether a client of a grant with this manager may go on with it. */
+  /** Returns true if these credentials come from this manager and the user has not logged out. */
   isAliveIn(manager: GrantManager): boolean {
-    return this.#manager === manager && !this.#isEnded;
+    return this.#manager === manager && this.#state !== 'ended';
   }
 
-  /** Tells that the user has logged out: the grant is being deleted. */
+  /** Marks the grant as logged out. Calls that run still get their credential, but it changes nothing here. */
   end(): void {
-    this.#isEnded = true;
-    this.#authorized = false;
-    this.#last = undefined;
+    this.#state = 'ended';
   }
 
-  /** Gets the first credential. Never rejects: calls do. @returns `undefined` if it was at hand. */
+  /** Gets the first credential. Never rejects: calls of the client do. Returns `undefined` if it was cached. */
   prepare(): Promise<void> | undefined {
+    const failed = (error: unknown) => this.#failed(error, { error, at: performance.now() });
     try {
-      const credential = this.#manager.current(this.grantId);
-      if (!(credential instanceof Promise)) {
-        this.#given(credential);
-        return undefined;
-      }
-      return credential.then(
-        (given) => void this.#given(given),
-        (error: unknown) => this.#notPrepared(error),
-      );
+      const grant = this.#manager.current(this.grantId);
+      if (grant instanceof Promise) return grant.then((loaded) => void this.#received(loaded), failed);
+      this.#received(grant);
     } catch (error) {
-      this.#notPrepared(error);
-      return undefined;
+      failed(error);
     }
+    return undefined;
   }
 
   credential(): Credential | Promise<Credential> {
-    if (this.#failure !== undefined && this.#isNow(this.#failure))
-      return Promise.reject(cloneError(this.#failure.error));
-    const credential = this.#manager.current(this.grantId);
-    return credential instanceof Promise ? this.#settle(credential) : this.#given(credential);
+    const failure = this.#state === 'ended' ? undefined : this.#state.failure;
+    if (failure && performance.now() - failure.at < SAME_REQUEST_MS) return Promise.reject(cloneError(failure.error));
+    const grant = this.#manager.current(this.grantId);
+    return grant instanceof Promise ? this.#settle(grant) : this.#received(grant);
   }
 
   async renew(refused: Credential): Promise<Credential> {
-    const credential = await this.#settle(this.#manager.renew(this.grantId, refused.accessToken));
-    return credential.accessToken === refused.accessToken ? refused : credential;
+    const grant = await this.#settle(this.#manager.renew(this.grantId, refused.accessToken));
+    return grant.accessToken === refused.accessToken ? refused : grant;
   }
 
   reportOutcome(_credential: Credential, accepted: boolean): void {
@@ -82,33 +73,22 @@ export class GrantCredentials implements CredentialSource {
 
   async #settle(pending: Promise<Credential>): Promise<Credential> {
     try {
-      return this.#given(await pending);
+      return this.#received(await pending);
     } catch (error) {
       this.#failed(error);
       throw cloneError(error);
     }
   }
 
-  #given<T extends Credential>(credential: T): T {
-    // What was asked for before a logout is still given, but changes nothing.
-    if (this.#isEnded) return credential;
-    this.#last = credential;
-    this.#failure = undefined;
-    this.#authorized = true;
+  #received(credential: Credential): Credential {
+    if (this.#state !== 'ended') this.#state = { authorized: true, last: credential };
     return credential;
   }
 
-  #isNow({ at }: Failure): boolean {
-    return performance.now() - at < SAME_MOMENT_MS;
-  }
-
-  #notPrepared(error: unknown): void {
-    this.#failure = { error, at: performance.now() };
-    this.#failed(error);
-  }
-
-  #failed(error: unknown): void {
-    if (error instanceof NotAuthorizedError) this.#authorized = false;
+  #failed(error: unknown, failure?: State['failure']): void {
+    if (this.#state === 'ended') return;
+    const authorized = error instanceof NotAuthorizedError ? false : this.#state.authorized;
+    this.#state = { ...this.#state, authorized, ...(failure ? { failure } : {}) };
   }
 }
 
@@ -120,9 +100,7 @@ export class NoGrantSource implements CredentialSource {
 
   credential(): Promise<Credential> {
     return Promise.reject(
-      new NotAuthorizedError(
-        'Nobody has authorized this application on behalf of this request: the user has to log in first.',
-      ),
+      new NotAuthorizedError('No user has authorized this application for this request: the user has to log in first.'),
     );
   }
 
@@ -133,7 +111,7 @@ export class NoGrantSource implements CredentialSource {
   reportOutcome(): void {}
 }
 
-/** The source of a client that cannot work, for a reason that each call tells. Not known to be unauthorized. */
+/** The source of a client that cannot work: each call rejects with the error. Counts as authorized, as nothing else is known. */
 export class FailedSource implements CredentialSource {
   readonly grantId = undefined;
   readonly authorized = true;
@@ -155,18 +133,16 @@ export class FailedSource implements CredentialSource {
   reportOutcome(): void {}
 }
 
-/** The source of a login that is not finished: tokens that are kept nowhere yet and cannot be refreshed. */
+/** The source during a login: tokens that are not stored yet and cannot be refreshed. */
 export class FixedSource implements CredentialSource {
   readonly grantId = undefined;
   readonly authorized = true;
+  readonly organizationDomain: string | undefined;
   readonly #credential: Credential;
 
   constructor(credential: Credential) {
     this.#credential = credential;
-  }
-
-  get organizationDomain(): string | undefined {
-    return this.#credential.organizationDomain;
+    this.organizationDomain = credential.organizationDomain;
   }
 
   credential(): Credential {

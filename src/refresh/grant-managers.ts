@@ -4,48 +4,41 @@ import { type SessionStoreLike, sessionTokenStore } from '../stores/session-toke
 import type { TokenStore } from '../stores/token-store.js';
 import type { GrantManager } from './grant-manager.js';
 
-/** The managers of a strategy: one over the option `tokenStore`, or else one over each session store that requests bring. */
+/** Holds the grant managers of a strategy: one for the option `tokenStore`, else one for each session store of its requests. */
 export class GrantManagers {
   readonly #tokenStore: TokenStore | undefined;
-  readonly #newManager: (store: TokenStore) => GrantManager;
+  readonly #createManager: (store: TokenStore) => GrantManager;
   readonly #byStore = new Map<object, GrantManager>();
 
-  constructor(tokenStore: TokenStore | undefined, newManager: (store: TokenStore) => GrantManager) {
+  constructor(tokenStore: TokenStore | undefined, createManager: (store: TokenStore) => GrantManager) {
     this.#tokenStore = tokenStore;
-    this.#newManager = newManager;
+    this.#createManager = createManager;
   }
 
-  /** The manager outside of a request. @throws ConfigurationError where no store is known yet, or several session stores are */
+  /** Returns the manager outside of a request. @throws ConfigurationError if there is no store yet, or several session stores */
   only(): GrantManager {
-    if (this.#tokenStore) return this.#over(this.#tokenStore, asItIs);
-    // With several nobody could tell which one has the grant.
+    if (this.#tokenStore) return this.#of(this.#tokenStore, (store) => store);
     const [manager, ...others] = this.#byStore.values();
     if (manager && others.length === 0) return manager;
     throw noTokenStore();
   }
 
-  /** The manager for a request; `undefined` where neither the option nor the session leads to a store. */
+  /** Returns the manager for a request, or `undefined` if neither the option nor the session has a store. */
   for(req: IncomingMessage): GrantManager | undefined {
-    if (this.#tokenStore) return this.#over(this.#tokenStore, asItIs);
+    if (this.#tokenStore) return this.only();
     const store: unknown = 'sessionStore' in req ? req.sessionStore : undefined;
     if (typeof store !== 'object' || store === null) return undefined;
-    return this.#over(store as SessionStoreLike, sessionTokenStore);
+    return this.#of(store as SessionStoreLike, sessionTokenStore);
   }
 
-  /** Lets running refreshes and saves finish. */
+  /** Waits for running refreshes and saves. */
   async close(): Promise<void> {
     await Promise.all([...this.#byStore.values()].map((manager) => manager.close()));
   }
 
-  #over<S extends object>(store: S, open: (store: S) => TokenStore): GrantManager {
-    const known = this.#byStore.get(store);
-    if (known) return known;
-    const manager = this.#newManager(open(store));
+  #of<S extends object>(store: S, tokenStoreOf: (store: S) => TokenStore): GrantManager {
+    const manager = this.#byStore.get(store) ?? this.#createManager(tokenStoreOf(store));
     this.#byStore.set(store, manager);
     return manager;
   }
-}
-
-function asItIs(store: TokenStore): TokenStore {
-  return store;
 }

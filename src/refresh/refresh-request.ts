@@ -3,34 +3,34 @@ import type { RefreshEvent } from '../events.js';
 import type { Grant } from '../grants/grant.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import { rotatedRefreshToken, type TokenSet } from '../oauth/token-response.js';
-import type { Outages } from './outages.js';
+import type { EndpointBackoff } from './backoff.js';
 
 /** What asked for a refresh. */
 export type RefreshTrigger = RefreshEvent['trigger'];
 
-/** One refresh under way. */
-export interface Flight {
+/** A refresh that runs. */
+export interface RefreshInFlight {
   readonly id: string;
-  /** What the callers hold. */
+  /** The grant that the callers hold. */
   readonly seen: Grant;
   readonly trigger: RefreshTrigger;
-  /** What is shown to the service. */
+  /** The grant whose refresh token was sent last. */
   current?: Grant;
-  /** A login or logout came in between: the result is not to be kept in memory. */
-  overtaken: boolean;
+  /** True once a login or logout has come in between: the result is not kept in memory. */
+  isOvertaken: boolean;
 }
 
-/** What requests are made with. */
+/** Parts of {@link RefreshRequests}. */
 export interface RefreshRequestsOptions {
   readonly endpoint: TokenEndpoint;
-  readonly outages: Outages;
+  readonly backoff: EndpointBackoff;
   /** Epoch milliseconds. */
   readonly clock: () => number;
-  /** Called with the refresh token of an answer that could not be used otherwise, in place of the one that was shown. */
-  readonly onSuccessor: (flight: Flight, grant: Grant, shown: string, successor: string) => Promise<void>;
+  /** Saves a refresh token that came in a token response that is otherwise unusable. Never rejects. */
+  readonly onRotated: (refresh: RefreshInFlight, sent: Grant, rotated: string) => Promise<void>;
 }
 
-/** Shows grants' refresh tokens to the service, and keeps count of its bad moments. */
+/** Sends refresh tokens to the token endpoint, and records whether it answers. */
 export class RefreshRequests {
   readonly #options: RefreshRequestsOptions;
 
@@ -38,33 +38,36 @@ export class RefreshRequests {
     this.#options = options;
   }
 
-  /** The answer; `undefined` if the service refused the refresh token, or there is none. @throws whatever keeps the grant and gives no pair */
-  async send(flight: Flight, grant: Grant): Promise<TokenSet | undefined> {
+  /**
+   * Sends the grant's refresh token, and the previous one if the service refuses it. Returns `undefined` if it refuses both.
+   *
+   * @throws ServiceUnavailableError, TokenResponseError or TokenError if the grant may still be valid
+   */
+  async send(refresh: RefreshInFlight, grant: Grant): Promise<TokenSet | undefined> {
     const { refreshToken, previousRefreshToken } = grant;
-    const tokens = refreshToken && (await this.#show(flight, grant, refreshToken));
-    if (tokens || previousRefreshToken === undefined) return tokens || undefined;
-    const again = await this.#show(flight, grant, previousRefreshToken);
-    // Where the answer brings none, the one that has just worked stays.
+    const tokens = refreshToken === undefined ? undefined : await this.#sendOne(refresh, grant, refreshToken);
+    if (tokens || previousRefreshToken === undefined) return tokens;
+    const again = await this.#sendOne(refresh, grant, previousRefreshToken);
+    // If the response brings no refresh token, the one that has just worked stays valid.
     return again && { ...again, refreshToken: again.refreshToken ?? previousRefreshToken };
   }
 
-  async #show(flight: Flight, grant: Grant, refreshToken: string): Promise<TokenSet | undefined> {
-    const { id } = flight;
-    const { endpoint, outages, clock } = this.#options;
+  async #sendOne(refresh: RefreshInFlight, grant: Grant, refreshToken: string): Promise<TokenSet | undefined> {
+    const { endpoint, backoff, clock, onRotated } = this.#options;
     try {
       const tokens = await endpoint.refresh(refreshToken);
-      outages.answered(id);
+      backoff.succeed(refresh.id);
       return tokens;
     } catch (error) {
       if (error instanceof ServiceUnavailableError) {
-        // Of a grant that is replaced or deleted by now, nothing is to be remembered.
-        throw flight.overtaken ? error : outages.failed(id, error, clock());
+        // Nothing is remembered of a grant that has been replaced or deleted.
+        throw refresh.isOvertaken ? error : backoff.fail(refresh.id, error, clock());
       }
-      outages.answered(id);
+      backoff.succeed(refresh.id);
       if (error instanceof TokenError && error.error === 'invalid_grant') return undefined;
-      const successor = rotatedRefreshToken(error);
-      if (successor !== undefined && successor !== refreshToken)
-        await this.#options.onSuccessor(flight, grant, refreshToken, successor);
+      const rotated = rotatedRefreshToken(error);
+      if (rotated !== undefined && rotated !== refreshToken)
+        await onRotated(refresh, { ...grant, refreshToken }, rotated);
       throw error;
     }
   }

@@ -1,31 +1,38 @@
 import type { IncomingMessage } from 'node:http';
 import { ConfigurationError, TokenStoreError } from '../errors.js';
 import { checkedGrantId, isRandomGrantId, randomGrantId } from '../grants/grant-id.js';
-import type { Settings } from '../options.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { GrantManagers } from '../refresh/grant-managers.js';
 import { userOf } from './incoming-request.js';
 import { sessionOf } from './session.js';
 
-/** Which grant a request has: the one that its session refers to, or the one that the option `grantId` says. */
+/** How a strategy finds the grant of a request. */
+export interface RequestGrantsOptions {
+  /** Passport's name for the strategy: the key of the reference under the session. */
+  readonly name: string;
+  /** The option `grantId`. Without it, the session holds a random id. */
+  readonly grantId: ((req: IncomingMessage, user: unknown) => unknown) | undefined;
+}
+
+/** Finds the grant that a request refers to: by the id in its session, or by the option `grantId`. */
 export class RequestGrants {
-  readonly #settings: Settings;
+  readonly #options: RequestGrantsOptions;
   readonly #managers: GrantManagers;
   #sessionSeen = false;
 
-  constructor(settings: Settings, managers: GrantManagers) {
-    this.#settings = settings;
+  constructor(options: RequestGrantsOptions, managers: GrantManagers) {
+    this.#options = options;
     this.#managers = managers;
   }
 
-  /** Whether the session is where the grant's id is kept. */
+  /** True if the session holds the grant's id; false if the option `grantId` makes it. */
   get idIsInSession(): boolean {
-    return this.#settings.grantId === undefined;
+    return this.#options.grantId === undefined;
   }
 
-  /** The id of the request's grant; `undefined` for none. @throws ConfigurationError if the option `grantId` gives what is no id */
+  /** Returns the id of the request's grant, if it has one. @throws ConfigurationError if the option `grantId` returns no valid id */
   idOf(req: IncomingMessage): string | undefined {
-    const { grantId, name } = this.#settings;
+    const { grantId, name } = this.#options;
     const session = sessionOf(req);
     if (session) this.#sessionSeen = true;
     if (!grantId) return isRandomGrantId(session?.[name]) ? session[name] : undefined;
@@ -35,40 +42,42 @@ export class RequestGrants {
     return id === undefined || id === null || id === '' ? undefined : checkedGrantId(id);
   }
 
-  /** The id for the grant of a user who has just logged in. @throws ConfigurationError if the option `grantId` gives none */
+  /** Returns the id for the grant of a user who has just logged in. @throws ConfigurationError if the option `grantId` returns no valid id */
   newId(req: IncomingMessage, user: unknown): string {
-    const { grantId } = this.#settings;
+    const { grantId } = this.#options;
     return grantId ? checkedGrantId(grantId(req, user)) : randomGrantId();
   }
 
   /**
-   * Makes sure that a login can be brought to its end before it is begun, and before its code is used up.
+   * Throws if a login could not be finished, before it begins and before its code is spent.
    *
-   * @param needsSession Whether a session has to be there, also where the grant's id is not kept in it.
-   * @returns the manager for the new grant
-   * @throws ConfigurationError if there is no session or no store; TokenStoreError if there was a session until now
+   * @param needsSession True if a session is needed even if it does not hold the grant's id.
+   * @throws ConfigurationError if there is no session or no store; TokenStoreError if earlier requests had a session
    */
-  checkLoginIsPossible(req: IncomingMessage, needsSession: boolean): GrantManager {
-    if (!sessionOf(req) && (this.idIsInSession || needsSession)) throw this.#noSession();
-    const manager = this.#managers.for(req);
-    if (manager) return manager;
-    throw new ConfigurationError(
-      'tokenStore: the session has no store to keep grants in (cookie-session, for example). Set tokenStore, to redisTokenStore(…) or postgresTokenStore(…), say.',
-      { option: 'tokenStore', code: 'ERR_NO_TOKEN_STORE' },
-    );
-  }
-
-  #noSession(): ConfigurationError | TokenStoreError {
-    if (this.#sessionSeen) {
-      // express-session lets requests pass without a session while its store is disconnected.
-      return new TokenStoreError(
-        'There is no session now, though earlier requests had one: the session store is disconnected.',
+  requireSessionAndStore(req: IncomingMessage, needsSession: boolean): void {
+    if (!sessionOf(req) && (this.idIsInSession || needsSession)) {
+      if (!this.#sessionSeen) {
+        throw new ConfigurationError(
+          'The request has no session: mount express-session before Passport and the routes of login and callback, or set grantId and use { session: false }.',
+          { code: 'ERR_NO_SESSION' },
+        );
+      }
+      // express-session calls the next handler without a session while its store is disconnected.
+      throw new TokenStoreError(
+        'The request has no session, although earlier requests had one: the session store is disconnected.',
         { code: 'ERR_SESSION_STORE' },
       );
     }
-    return new ConfigurationError(
-      'There is no session: mount express-session before Passport and the routes of login and callback, or set grantId and use { session: false }.',
-      { code: 'ERR_NO_SESSION' },
+    this.managerFor(req);
+  }
+
+  /** Returns the manager of the request's grants. @throws ConfigurationError if there is no token store */
+  managerFor(req: IncomingMessage): GrantManager {
+    const manager = this.#managers.for(req);
+    if (manager) return manager;
+    throw new ConfigurationError(
+      'tokenStore: the session has no store to keep grants in (cookie-session has none). Set tokenStore, for example to redisTokenStore(…) or postgresTokenStore(…).',
+      { option: 'tokenStore', code: 'ERR_NO_TOKEN_STORE' },
     );
   }
 }

@@ -8,7 +8,7 @@ import type { GrantManager } from '../refresh/grant-manager.js';
 import type { GrantManagers } from '../refresh/grant-managers.js';
 import type { RequestGrants } from './grant-reference.js';
 
-/** What clients are made with. */
+/** What clients are created with. */
 export interface RequestClientsOptions {
   readonly managers: GrantManagers;
   readonly grants: RequestGrants;
@@ -17,32 +17,36 @@ export interface RequestClientsOptions {
 
 const noGrant = new NoGrantSource();
 
-/** A request, as something that has properties of any name. */
+/** A request, as an object with properties of any name. */
 type WithClients = IncomingMessage & Record<string, unknown>;
 
-/** The API clients of requests, and the responses that belong to them. */
+/** Attaches API clients to requests, and finds the responses of requests. */
 export class RequestClients {
   readonly #options: RequestClientsOptions;
   readonly #responses = new WeakMap<IncomingMessage, ServerResponse>();
-  /** The properties of requests that hold a client of this strategy: most often one. */
+  /** Names of the request properties that hold a client of this strategy: most often one. */
   readonly #properties: string[] = [];
 
   constructor(options: RequestClientsOptions) {
     this.#options = options;
   }
 
-  /** Finds the request's grant, and attaches a client for it. @returns `undefined` if the grant was at hand; else a promise that never rejects */
+  /**
+   * Finds the request's grant and attaches a client for it.
+   *
+   * @returns `undefined` if the grant was cached; else a promise that never rejects
+   */
   attach(req: IncomingMessage, res: ServerResponse, property: string): Promise<void> | undefined {
     if (!this.#properties.includes(property)) this.#properties.push(property);
-    // For a strategy that will see the request only. Express links the two by itself, Connect does not.
+    // For the strategy, which receives the request alone. Express links the two, Connect does not.
     if (!('res' in req)) this.#responses.set(req, res);
     const source = this.#findSource(req);
     this.#put(req, property, source);
-    // `prepare` never rejects: what goes wrong is told by the client's calls.
+    // `prepare` never rejects: the client's calls report the error.
     return source instanceof GrantCredentials ? source.prepare() : undefined;
   }
 
-  /** Has the request's clients be ones for a grant that has just come to be: for the handlers after a login. Never rejects. */
+  /** Replaces the clients attached to this request with clients of the new grant, for the handlers that run after login. Never rejects. */
   async switchTo(req: IncomingMessage, manager: GrantManager, grantId: string): Promise<GrantCredentials> {
     const source = this.#sourceFor(req, manager, grantId);
     await source.prepare();
@@ -52,7 +56,7 @@ export class RequestClients {
     return source;
   }
 
-  /** Tells the request's clients that the user has logged out. @returns the id of the grant that they had */
+  /** Ends the clients of this request: the user logs out. @returns the id of the grant that they had */
   end(req: IncomingMessage): string | undefined {
     const manager = this.#options.managers.for(req);
     const source = manager && this.#attachedSource(req, manager);
@@ -60,13 +64,13 @@ export class RequestClients {
     return source?.grantId;
   }
 
-  /** @throws ConfigurationError where nothing has handed the response over */
+  /** Returns the response of a request. @throws ConfigurationError if neither the framework nor {@link attach} has linked it */
   responseOf(req: IncomingMessage): ServerResponse {
     const linked = 'res' in req ? (req.res as ServerResponse | undefined) : undefined;
     const res = linked ?? this.#responses.get(req);
     if (res) return res;
     throw new ConfigurationError(
-      'apiClient(strategy) has to stand before the routes of login and callback: under Connect a strategy gets to the response through it alone.',
+      'The strategy cannot find the response of this request: under Connect, mount apiClient(strategy) before the routes of login and callback.',
       { code: 'ERR_NO_RESPONSE' },
     );
   }
@@ -76,24 +80,26 @@ export class RequestClients {
   }
 
   #findSource(req: IncomingMessage): CredentialSource {
-    const { grants, managers } = this.#options;
+    const { grants } = this.#options;
     try {
       const grantId = grants.idOf(req);
-      if (grantId === undefined) return noGrant;
-      const manager = managers.for(req);
-      return manager ? this.#sourceFor(req, manager, grantId) : new FailedSource(noStore());
+      return grantId === undefined ? noGrant : this.#sourceFor(req, grants.managerFor(req), grantId);
     } catch (error) {
-      return new FailedSource(error instanceof OAuthAppError ? error : grantIdThrew(error));
+      if (error instanceof OAuthAppError) return new FailedSource(error);
+      const details = { option: 'grantId', cause: safeCause(error) };
+      return new FailedSource(
+        new ConfigurationError('grantId: the function threw instead of returning an id', details),
+      );
     }
   }
 
-  /** One for all clients of a request: what one of them learns, such as a logout, the others know. */
+  /** Returns the source that all clients of a request share: each learns what the others learn, such as a logout. */
   #sourceFor(req: IncomingMessage, manager: GrantManager, grantId: string): GrantCredentials {
     const known = this.#attachedSource(req, manager);
     return known?.grantId === grantId ? known : new GrantCredentials(manager, grantId);
   }
 
-  /** Of this strategy: another one may have put its own client in the same place. */
+  /** Returns the source of this strategy's clients. Another strategy may have put its own client under the same property. */
   #attachedSource(req: IncomingMessage, manager: GrantManager): GrantCredentials | undefined {
     for (const property of this.#properties) {
       const client = (req as WithClients)[property];
@@ -102,18 +108,4 @@ export class RequestClients {
     }
     return undefined;
   }
-}
-
-function noStore(): ConfigurationError {
-  return new ConfigurationError(
-    'tokenStore: the request has a grant, but neither the option nor the session leads to a store.',
-    { option: 'tokenStore', code: 'ERR_NO_TOKEN_STORE' },
-  );
-}
-
-function grantIdThrew(error: unknown): ConfigurationError {
-  return new ConfigurationError('grantId: the function threw instead of returning an id', {
-    option: 'grantId',
-    cause: safeCause(error),
-  });
 }

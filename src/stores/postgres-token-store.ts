@@ -1,54 +1,60 @@
-import { type Lease, leaseLock, leaseOption } from './lease-lock.js';
-import { type PostgresPoolLike, queries, type Run } from './postgres-queries.js';
-import { createTableSql, type TableName, tableOption } from './postgres-table.js';
-import { refuseUnknownOptions, requireMethods, ttlOption } from './store-options.js';
-import { parseGrant, serializeGrant } from './stored-grant.js';
-import type { StoredGrant, TokenStore } from './token-store.js';
+import { readOptions, withMethods } from '../checks.js';
+import { leaseSeconds } from './lease-lock.js';
+import { type SqlDatabase, sqlTokenStore, tableName } from './sql-token-store.js';
+import { type TokenStore, ttlSeconds } from './token-store.js';
 
-export type { PostgresPoolLike } from './postgres-queries.js';
+/** The part of a pool of pg that is used: single queries. A client of pg, or of a proxy that pools transactions, works too. */
+export interface PostgresPoolLike {
+  query(
+    text: string,
+    values?: unknown[],
+  ): Promise<{ readonly rows: readonly unknown[]; readonly rowCount?: number | null }>;
+}
 
 /** Options of {@link postgresTokenStore}. */
 export interface PostgresTokenStoreOptions {
   /**
-   * The table's name, with its schema before a dot if it is not to be looked for in the search path. Letters, digits
-   * and underscores; case counts. Default: `passport_oauth_app_grants`.
+   * Name of the table, with its schema in front of a dot if it is not in the search path. Letters, digits and
+   * underscores; case-sensitive. Default: `passport_oauth_app_grants`.
    */
   readonly table?: string | undefined;
-  /** Seconds that a grant is kept after it was last written, 1 to ten years. Default: 2,592,000 (30 days). */
+  /** Seconds that a grant is kept after its last write, 1 to ten years. Default: 2,592,000 (30 days). */
   readonly ttl?: number | undefined;
   /**
-   * Seconds after which the lock of a holder that died is free again, 1 to 600. Must be longer than the longest
-   * refresh: twice the strategy's `timeout`, since a request that never left is tried once more. Default: 30.
+   * Seconds after which the lock of a holder that died is free again, 1 to 600. Must exceed the longest refresh: twice
+   * the strategy's `timeout`, since a request that never left is sent once more. Default: 30.
    */
   readonly lease?: number | undefined;
 }
 
-const OWNER = 'postgresTokenStore';
-
-/** Milliseconds between two deletions of what has expired, for each store; and rows deleted at a time. */
-const SWEEP_EVERY_MS = 60_000;
+/** Number of expired rows that are deleted at a time. */
 const SWEEP_ROWS = 1000;
 
+/** serialization_failure, deadlock_detected: the statement lost against a concurrent one. */
+const LOST: readonly unknown[] = ['40001', '40P01'];
+
 /**
- * The SQL that makes the table of {@link postgresTokenStore}, for a migration of your own. Without it the table is
- * made when it is first missed, for which the role needs the right to create one. May run any number of times.
+ * undefined_table; and, where another process creates the table at the same moment (IF NOT EXISTS does not prevent it),
+ * unique_violation of the catalogue, duplicate_table and duplicate_object.
+ */
+const TABLE_MISSING_OR_MADE: readonly unknown[] = ['42P01', '23505', '42P07', '42710'];
+
+/**
+ * Returns the SQL that creates the table of {@link postgresTokenStore}, for a migration of the application. Without a
+ * migration the store creates the table when it first misses it, for which its role needs the right to create tables.
+ * The SQL may run any number of times.
  *
  * @throws {ConfigurationError} naming `table`
  */
 export function postgresMigration(options: { readonly table?: string | undefined } = {}): string {
-  refuseUnknownOptions('postgresMigration', options, ['table']);
-  return createTableSql(tableOption('postgresMigration', options.table));
+  const { table } = readOptions('postgresMigration', options, { table: tableName });
+  return createTable(table).join('');
 }
 
 /**
- * A token store in PostgreSQL, with all five methods: processes and hosts that share the database refresh a grant
- * once between them. One table holds grants and locks; rows whose time is over count as absent, and are deleted in
- * passing. A query that takes longer than 5 s, the wait for a connection included, rejects.
- *
- * The lock is a row that ends by itself and not an advisory lock. An advisory lock would keep a connection for as
- * long as its work runs, while that work asks the same pool for another one: as many locks as the pool has
- * connections, and nothing goes on. Nor would it hold through a proxy that pools transactions. The price is that a
- * holder which died is waited for until its lease ends.
+ * Returns a token store in PostgreSQL, with all five methods: processes and hosts that share the database refresh a
+ * grant once between them. One table holds grants and locks. A query rejects after 5 s, including the wait for a
+ * connection of the pool. A lock occupies no connection.
  *
  * @param pool of pg; the application listens for its `error` events and ends it
  * @throws {ConfigurationError} if `pool` has no method `query`, or an option is wrong or unknown
@@ -61,80 +67,67 @@ export function postgresTokenStore(
   pool: PostgresPoolLike,
   options: PostgresTokenStoreOptions = {},
 ): Required<TokenStore> {
-  requireMethods(OWNER, 'pool', pool, { what: 'a pool of pg', methods: ['query'] });
-  refuseUnknownOptions(OWNER, options, ['table', 'ttl', 'lease']);
-  const name = tableOption(OWNER, options.table);
-  const ttl = ttlOption(OWNER, options.ttl);
-  const leaseSeconds = leaseOption(OWNER, options.lease);
-  const run = queries(pool, name);
-  const sweep = sweeper(run, name);
-  return {
-    ...grantQueries(run, name, ttl, sweep),
-    lock: leaseLock(leaseQueries(run, name, leaseSeconds), leaseSeconds * 1000),
-  };
+  withMethods<PostgresPoolLike>('a pool of pg', ['query'])('pool', pool);
+  const { table, ...times } = readOptions('postgresTokenStore', options, {
+    table: tableName,
+    ttl: ttlSeconds,
+    lease: leaseSeconds,
+  });
+  return sqlTokenStore(postgresDatabase(pool, table), times);
 }
 
-// Times are the database's throughout: processes on several hosts have no other clock in common.
-
-function grantQueries(
-  run: Run,
-  { table }: TableName,
-  ttl: number,
-  sweep: () => void,
-): Omit<Required<TokenStore>, 'lock'> {
-  const get = `SELECT record FROM ${table} WHERE id = $1 AND expires_at > now()`;
-  const set = `INSERT INTO ${table} (id, version, record, expires_at) VALUES ($1, $2, $3, now() + $4 * interval '1 second')
-    ON CONFLICT (id) DO UPDATE SET version = excluded.version, record = excluded.record, expires_at = excluded.expires_at`;
-  const update = `UPDATE ${table} SET version = $2, record = $3, expires_at = now() + $4 * interval '1 second'
-    WHERE id = $1 AND version = $5 AND expires_at > now() RETURNING id`;
-  const values = (id: string, grant: StoredGrant): unknown[] => [id, grant.version, serializeGrant(grant), ttl];
+function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]): SqlDatabase {
+  const table = quoted(name);
+  const ms = `interval '1 millisecond'`;
   return {
-    get: async (id) => grantIn(await run('read', get, [id])),
-    set: async (id, grant) => {
-      await run('save', set, values(id, grant));
-      sweep();
+    product: 'PostgreSQL',
+    createTable: createTable(name),
+    statements: {
+      get: `SELECT record FROM ${table} WHERE id = $1 AND expires_at > now()`,
+      set: `INSERT INTO ${table} (id, version, record, expires_at) VALUES ($1, $2, $3, now() + $4 * ${ms})
+        ON CONFLICT (id) DO UPDATE
+        SET version = excluded.version, record = excluded.record, expires_at = excluded.expires_at`,
+      update: `UPDATE ${table} SET version = $1, record = $2, expires_at = now() + $3 * ${ms}
+        WHERE id = $4 AND version = $5 AND expires_at > now() RETURNING id`,
+      delete: `DELETE FROM ${table} WHERE id = $1`,
+      deleteVersion: `DELETE FROM ${table} WHERE id = $1 AND version = $2`,
+      // A statement may wait for another one on the same row, and now() is the time when it began to wait.
+      take: `INSERT INTO ${table} AS held (id, version, record, expires_at)
+        VALUES ($1, $2, $3, clock_timestamp() + $4 * ${ms})
+        ON CONFLICT (id) DO UPDATE SET version = excluded.version, record = excluded.record,
+          expires_at = clock_timestamp() + excluded.version * ${ms}
+        WHERE held.expires_at <= clock_timestamp()
+          OR held.expires_at > clock_timestamp() + 2 * held.version * ${ms} RETURNING id`,
+      release: `DELETE FROM ${table} WHERE id = $1 AND record = $2`,
+      sweep: `DELETE FROM ${table} WHERE id IN
+        (SELECT id FROM ${table} WHERE expires_at < now() LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED)`,
     },
-    delete: async (id) => void (await run('delete', `DELETE FROM ${table} WHERE id = $1`, [id])),
-    update: async (id, grant, version) => {
-      const changed = await run('update', update, [...values(id, grant), version]);
-      sweep();
-      return changed.length === 1;
+    run: async (statement, values) => {
+      const { rows } = await pool.query(statement, [...values]);
+      return { rows, changed: rows.length };
+    },
+    remedyFor: (error) => {
+      const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+      if (TABLE_MISSING_OR_MADE.includes(code)) return 'create';
+      return LOST.includes(code) ? 'retry' : undefined;
     },
   };
 }
 
-function leaseQueries(run: Run, { table }: TableName, leaseSeconds: number): Lease {
-  // A statement may wait for another one on the same row, and now() would tell when it began to wait.
-  const take = `INSERT INTO ${table} AS held (id, version, record, expires_at)
-    VALUES ($1, 0, $2, clock_timestamp() + $3 * interval '1 second')
-    ON CONFLICT (id) DO UPDATE SET record = excluded.record, expires_at = clock_timestamp() + $3 * interval '1 second'
-    WHERE held.expires_at <= clock_timestamp() RETURNING id`;
-  const release = `DELETE FROM ${table} WHERE id = $1 AND record = $2`;
-  return {
-    take: async (id, owner) => (await run('lock', take, [lockId(id), owner, leaseSeconds])).length === 1,
-    release: async (id, owner) => void (await run('unlock', release, [lockId(id), owner])),
-  };
+function createTable(name: readonly string[]): readonly string[] {
+  return [
+    `CREATE TABLE IF NOT EXISTS ${quoted(name)} (
+  id text PRIMARY KEY,
+  version bigint NOT NULL,
+  record text NOT NULL,
+  expires_at timestamptz NOT NULL
+);
+`,
+    `CREATE INDEX IF NOT EXISTS "${name.at(-1)}_expires_at" ON ${quoted(name)} (expires_at);
+`,
+  ];
 }
 
-/** A grant id holds no white space, so no grant ever has this one. */
-function lockId(id: string): string {
-  return `lock ${id}`;
-}
-
-function grantIn([row]: readonly unknown[]): StoredGrant | undefined {
-  if (typeof row !== 'object' || row === null || !('record' in row)) return undefined;
-  return parseGrant(String(row.record));
-}
-
-/** Deletes some of what has expired, once a minute at most, while nobody waits for it. */
-function sweeper(run: Run, { table }: TableName): () => void {
-  const sweep = `DELETE FROM ${table} WHERE id IN
-    (SELECT id FROM ${table} WHERE expires_at < now() LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED)`;
-  let sweptAt = Number.NEGATIVE_INFINITY;
-  return () => {
-    if (performance.now() - sweptAt < SWEEP_EVERY_MS) return;
-    sweptAt = performance.now();
-    // What cannot be deleted now is deleted a minute later; to readers it is gone already.
-    run('sweep', sweep, []).catch(() => undefined);
-  };
+function quoted(name: readonly string[]): string {
+  return name.map((part) => `"${part}"`).join('.');
 }

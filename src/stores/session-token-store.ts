@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
+import { keyPrefix, readOptions, withDefault, withMethods } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import { prefixOption, refuseUnknownOptions, requireMethods, ttlOption } from './store-options.js';
-import { asStoredGrant } from './stored-grant.js';
-import type { StoredGrant, TokenStore } from './token-store.js';
+import { asStoredGrant, type StoredGrant, type TokenStore, ttlSeconds } from './token-store.js';
 
-/** What is used of an express-session store: three of its methods, in the callback form that all stores have. */
+/** The part of an express-session store that is used: three methods, in the callback form that all stores have. */
 export interface SessionStoreLike {
   get(sid: string, callback: (error: unknown, session?: unknown) => void): unknown;
   set(sid: string, session: object, callback: (error?: unknown) => void): unknown;
@@ -14,99 +13,98 @@ export interface SessionStoreLike {
 
 /** Options of {@link sessionTokenStore}. */
 export interface SessionTokenStoreOptions {
-  /** Seconds that a grant is kept after it was last written, 1 to ten years. Default: 2,592,000 (30 days). */
+  /** Seconds that a grant is kept after its last write, 1 to ten years. Default: 2,592,000 (30 days). */
   readonly ttl?: number | undefined;
   /**
-   * Stands before each grant id, 1 to 64 printable ASCII characters without white space and slashes. Default:
-   * `oauth-app-grant.`; session ids of express-session hold no dot, so grants and sessions never meet.
+   * Prefix of every key, 1 to 64 printable ASCII characters without white space and slashes. A key is the prefix and 20
+   * characters more. Default: `oauth-app-grant.`; session ids of express-session contain no dot, so a grant and a
+   * session never have the same key.
    */
   readonly prefix?: string | undefined;
 }
 
-/** What the session store is given: enough of a session for every store to find its expiry in, and the grant. */
+/** A record in the session store: the fields of a session in which stores look for its expiry, and the grant. */
 interface GrantRecord {
   readonly cookie: {
-    /** Milliseconds; session-file-store goes by this one. */
+    /** Milliseconds. Read by session-file-store. */
     readonly originalMaxAge: number;
-    /** Milliseconds; memorystore goes by this one. */
+    /** Milliseconds. Read by memorystore and connect-sqlite3. */
     readonly maxAge: number;
-    /** connect-redis, connect-pg-simple and connect-mongo go by this one. */
+    /** Read by connect-redis, connect-pg-simple, connect-mongo, and the stores for MySQL, Knex and Sequelize. */
     readonly expires: Date;
     readonly httpOnly: true;
     readonly path: '/';
   };
+  /** The grant's id. Compared when the record is read, so that no store's treatment of keys can mix up two users. */
+  readonly id: string;
   readonly grant: StoredGrant;
 }
 
-/** What may stand in a key as it is, since it may in the name of a file too. */
-const PLAIN_ID = /^[\w.~+%-]*$/;
-
-/** Characters of a key at most: what the SQL stores have room for. */
-const MAX_KEY_LENGTH = 128;
-
-const OWNER = 'sessionTokenStore';
+/** Characters of a key after its prefix. With the default prefix a key has 36, as many as a UUID: some stores take no more. */
+const HASH_LENGTH = 20;
 
 /**
- * A token store over any express-session store: grants lie beside the sessions, under keys of their own, with
- * nothing further to set up. It has no `update` and no `lock`, since session stores have nothing to build them on:
- * refreshes are joined within a process, not across several.
+ * Returns a token store over any express-session store. Grants are kept beside the sessions, under keys of their own,
+ * with nothing to set up. It has no `update` and no `lock`, since session stores offer nothing to build them on:
+ * refreshes are joined within a process, not across processes.
  *
- * With session-file-store, set its option `retries: 0`: it reads a missing file several times over otherwise.
+ * With session-file-store set its option `retries: 0`: it reads a missing file several times otherwise.
  *
- * @param store any express-session store, for example what `req.sessionStore` holds
+ * @param store any express-session store, for example `req.sessionStore`
  * @throws {ConfigurationError} if `store` lacks a method, or an option is wrong or unknown
  */
 export function sessionTokenStore(store: SessionStoreLike, options: SessionTokenStoreOptions = {}): TokenStore {
-  requireMethods(OWNER, 'store', store, { what: 'an express-session store', methods: ['get', 'set', 'destroy'] });
-  refuseUnknownOptions(OWNER, options, ['ttl', 'prefix']);
-  const ttl = ttlOption(OWNER, options.ttl);
-  const prefix = prefixOption(OWNER, options.prefix, 'oauth-app-grant.');
+  withMethods<SessionStoreLike>('an express-session store', ['get', 'set', 'destroy'])('store', store);
+  const { ttl, prefix } = readOptions('sessionTokenStore', options, {
+    ttl: ttlSeconds,
+    prefix: withDefault('oauth-app-grant.', keyPrefix),
+  });
+  const get = async (id: string): Promise<StoredGrant | undefined> => {
+    const session = await call('read', (done) => store.get(keyOf(prefix, id), done));
+    if (typeof session !== 'object' || session === null || !('grant' in session && 'id' in session)) return undefined;
+    return session.id === id ? asStoredGrant(structuredClone(session.grant)) : undefined;
+  };
   return {
-    get: async (id) => {
-      const session = await called('read', (done) => store.get(keyOf(prefix, id), done));
-      return grantIn(session);
-    },
+    get,
     set: async (id, grant) => {
-      await called('save', (done) => store.set(keyOf(prefix, id), grantRecord(grant, ttl, Date.now()), done));
+      await call('save', (done) => store.set(keyOf(prefix, id), grantRecord(id, grant, ttl), done));
     },
-    delete: async (id) => {
-      await called('delete', (done) => store.destroy(keyOf(prefix, id), done));
+    delete: async (id, version) => {
+      if (version !== undefined && (await get(id))?.version !== version) return;
+      await call('delete', (done) => store.destroy(keyOf(prefix, id), done));
     },
   };
 }
 
-/** Keys that are too long, or that could leave a file store's folder, are replaced by their hash. */
+/** Returns a key that every session store can hold: short, a valid file name, and the same in upper and lower case. */
 function keyOf(prefix: string, id: string): string {
-  if (PLAIN_ID.test(id) && prefix.length + id.length <= MAX_KEY_LENGTH) return prefix + id;
-  // No plain id holds "=", so a hashed one is never taken for another.
-  return `${prefix}=${createHash('sha256').update(id).digest('base64url')}`;
+  const hash = BigInt(`0x${createHash('sha256').update(id).digest('hex')}`);
+  return prefix + hash.toString(36).padStart(HASH_LENGTH, '0').slice(-HASH_LENGTH);
 }
 
-function grantRecord(grant: StoredGrant, ttlSeconds: number, now: number): GrantRecord {
+function grantRecord(id: string, grant: StoredGrant, ttlSeconds: number): GrantRecord {
   const maxAge = ttlSeconds * 1000;
-  const cookie = {
-    originalMaxAge: maxAge,
-    maxAge,
-    expires: new Date(now + maxAge),
-    httpOnly: true,
-    path: '/',
-  } as const;
-  // A copy: some stores keep the object itself, or write on it.
-  return { cookie, grant: structuredClone(grant) };
+  const expires = new Date(Date.now() + maxAge);
+  // A copy: some stores keep the object itself, or write to it.
+  return {
+    cookie: { originalMaxAge: maxAge, maxAge, expires, httpOnly: true, path: '/' },
+    id,
+    grant: structuredClone(grant),
+  };
 }
 
-function grantIn(session: unknown): StoredGrant | undefined {
-  if (typeof session !== 'object' || session === null || !('grant' in session)) return undefined;
-  return asStoredGrant(structuredClone(session.grant));
-}
-
-/** One call of a session store as a promise. Its first answer counts, be it a callback, a throw or a rejection. */
-async function called(verb: string, call: (done: Callback) => unknown): Promise<unknown> {
+/** Promisifies one call of a session store. The first outcome counts: a callback, an exception or a rejection. */
+async function call(verb: string, start: (done: Callback) => unknown): Promise<unknown> {
   try {
     return await new Promise<unknown>((resolve, reject) => {
-      const returned = call((error, value) => (isFailure(error) ? reject(error) : resolve(value)));
-      // An async method may fail before it comes to its callback; what it resolves to means nothing.
-      Promise.resolve(returned).catch(reject);
+      const done: Callback = (error, value) => {
+        // File stores report a missing session as ENOENT. express-session treats that as "no session" too.
+        const isMissing = typeof error === 'object' && error !== null && 'code' in error && error.code === 'ENOENT';
+        if (error === undefined || error === null || error === false || isMissing) resolve(value);
+        else reject(error);
+      };
+      // An async method may fail before it calls back. The value that it resolves to means nothing.
+      Promise.resolve(start(done)).catch(reject);
     });
   } catch (error) {
     throw new TokenStoreError(`The session store could not ${verb} a grant.`, { cause: safeCause(error) });
@@ -114,9 +112,3 @@ async function called(verb: string, call: (done: Callback) => unknown): Promise<
 }
 
 type Callback = (error?: unknown, value?: unknown) => void;
-
-/** File stores report a missing session as ENOENT; express-session takes that as "no session", and so do we. */
-function isFailure(error: unknown): boolean {
-  if (error === undefined || error === null || error === false) return false;
-  return !(typeof error === 'object' && 'code' in error && error.code === 'ENOENT');
-}

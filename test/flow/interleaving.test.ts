@@ -1,6 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, expect, it } from 'vitest';
-import { runtimeOf } from '../../src/runtime.js';
 import { Browser } from '../support/browser.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
@@ -109,13 +108,11 @@ it.each([
     await Promise.all(Array.from({ length: AT_ONCE }, run));
     expect(store.calls.filter((call) => call === 'update').length).toBeGreaterThan(steps / 100);
     expect(people.every(({ moves }) => moves > steps / 1_000)).toBe(true);
-    const manager = runtimeOf(world.strategy).managers.only();
     for (const person of people) {
       if (person.isIn) await move(person, 'out');
       await expect(tokenOf(person)).rejects.toMatchObject({ status: 401 });
       expect(await store.inner.get(`oauth-app+${person.id}`)).toBeUndefined();
     }
-    expect(manager.sizes).toEqual({ flights: 0, unsaved: 0, outages: 0, repository: 0, coolDowns: 0, ahead: 0 });
   },
   60_000,
 );

@@ -25,7 +25,7 @@ const record = fc.oneof(
 
 async function readSoundly(records: GrantCodec, value: unknown): Promise<void> {
   try {
-    const grant = await records.read('id', value);
+    const grant = await records.decode('id', value);
     if (grant === undefined) return;
     if (!/^[\x21-\x7e]+$/.test(grant.accessToken)) throw new Error('no token');
     if (grant.organizationDomain !== undefined && !/^[a-z0-9-]{1,63}$/.test(grant.organizationDomain))
@@ -46,14 +46,14 @@ it('THREATS 29: a stored record that is not sealed is a sound grant, none, or a 
 });
 
 it('THREATS 53: a sealed record opens unchanged for its own id, and in no other form', async () => {
-  const genuine = await sealed.write('id', grantOf('sealed'));
+  const genuine = await sealed.encode('id', grantOf('sealed'));
   const change = fc.tuple(fc.nat(genuine.sealed.length - 1), fc.oneof(hostileText, fc.constantFrom('', 'A', '.', '_')));
   await holds(
     'sealed records',
     0.01,
     fc.asyncProperty(change, fc.constantFrom('id', 'ID', 'other', ''), async ([at, text], id) => {
       const forged = genuine.sealed.slice(0, at) + text + genuine.sealed.slice(at + 1);
-      const grant = await sealed.read(id, { ...genuine, sealed: forged });
+      const grant = await sealed.decode(id, { ...genuine, sealed: forged });
       if (grant !== undefined && (id !== 'id' || !isSameText(forged, genuine.sealed)))
         throw new Error('a forged record opened');
     }),
@@ -62,7 +62,8 @@ it('THREATS 53: a sealed record opens unchanged for its own id, and in no other 
     'records that are not sealed, with keys set',
     0.01,
     fc.asyncProperty(record, async (value) => {
-      if ((await sealed.read('id', value)) !== undefined) throw new Error('an open record was taken for a sealed one');
+      if ((await sealed.decode('id', value)) !== undefined)
+        throw new Error('an open record was taken for a sealed one');
     }),
   );
 });

@@ -1,22 +1,96 @@
-import type { RefreshEvent } from '../../src/events.js';
-import { type Grant, newVersion } from '../../src/grants/grant.js';
-import { GrantCache } from '../../src/grants/grant-cache.js';
+import { test as base } from 'vitest';
+import type { GrantLostEvent, RefreshEvent } from '../../src/events.js';
+import { type Grant, newVersion, type RefreshWindow } from '../../src/grants/grant.js';
+import type { CacheLimits } from '../../src/grants/grant-cache.js';
 import { GrantCodec } from '../../src/grants/grant-codec.js';
-import { GrantRepository } from '../../src/grants/grant-repository.js';
 import { HttpClient } from '../../src/http/http-client.js';
+import type { TokenStore } from '../../src/index.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
-import { GrantRefresher } from '../../src/refresh/refresher.js';
+import type { TokenSet } from '../../src/oauth/token-response.js';
+import { GrantManager } from '../../src/refresh/grant-manager.js';
 import { Secret } from '../../src/secret.js';
-import type { TokenStore } from '../../src/stores/token-store.js';
+import { type Behaviour, type FaultyServer, json, startFaultyServer } from '../support/faulty-server.js';
+import { heldEntries } from '../support/private-state.js';
 import { TestClock } from '../support/test-clock.js';
+import { TroubledStore } from '../support/troubled-store.js';
 
-/** A grant that was given at the clock's beginning and lives for two hours. */
+/** What a test sets otherwise for one manager. */
+export interface ManagerOptions {
+  readonly store?: TokenStore;
+  readonly cache?: CacheLimits | false;
+  readonly window?: RefreshWindow;
+  readonly encryptionKeys?: readonly string[];
+  readonly strategyName?: string;
+}
+
+/** The grants of one process: a manager over a token endpoint and a store that fail as a test says. */
+export interface Grants {
+  readonly manager: GrantManager;
+  /** The token endpoint. Answers with a new pair unless it is told otherwise. */
+  readonly service: FaultyServer;
+  readonly store: TroubledStore;
+  readonly clock: TestClock;
+  readonly events: (Pick<RefreshEvent, 'outcome'> & Partial<RefreshEvent>)[];
+  readonly lost: GrantLostEvent['reason'][];
+  /** Starts one more manager, as another process would: over the same store, service and clock. */
+  another(options?: ManagerOptions): GrantManager;
+  /** The refresh tokens that the service was sent, in order. */
+  sent(): string[];
+  /** Returns the access token in use, or the status of the error. */
+  use(manager?: GrantManager): Promise<string | number>;
+  /** Sizes of everything that a manager holds by id, the cache and the store left out, without what is empty. */
+  held(manager?: GrantManager): Promise<Readonly<Record<string, number>>>;
+  /** Resolves when no refresh runs. */
+  idle(manager?: GrantManager): Promise<void>;
+}
+
+export const WINDOW: RefreshWindow = { leewayMs: 30_000, aheadMs: 300_000 };
+export const LIFETIME_S = 7_200;
+
+/** The token response of a login. */
+export function tokens(name: string, changes: Partial<TokenSet> = {}): TokenSet {
+  const none = { claims: {}, subject: undefined, organizationDomain: undefined, params: {} };
+  const pair = { accessToken: `access-${name}`, refreshToken: `refresh-${name}` };
+  return { ...none, ...pair, lifetimeMs: LIFETIME_S * 1000, ...changes };
+}
+
+/** The answer of the token endpoint with a new pair. */
+export function pair(name: string): Behaviour {
+  return json({
+    access_token: `access-${name}`,
+    token_type: 'bearer',
+    expires_in: LIFETIME_S,
+    refresh_token: `refresh-${name}`,
+  });
+}
+
+export const REFUSAL: Behaviour = json({ error: 'invalid_grant' }, 400);
+
+/** A promise that the test fulfils. */
+export function gate(): { readonly opened: Promise<void>; open(): void } {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open: () => open() };
+}
+
+/** The same store without `update` and `lock`, as session stores are. */
+export function withoutLock(store: TokenStore): TokenStore {
+  return {
+    get: (id) => store.get(id),
+    set: (id, grant) => store.set(id, grant),
+    delete: (...args) => store.delete(...args),
+  };
+}
+
+/** A grant as records hold it. */
 export function grantOf(name: string, changes: Partial<Grant> = {}): Grant {
   return {
     accessToken: `access-${name}`,
     refreshToken: `refresh-${name}`,
-    expiresAt: new TestClock().now() + 7_200_000,
-    lifetimeMs: 7_200_000,
+    expiresAt: new TestClock().now() + LIFETIME_S * 1000,
+    lifetimeMs: LIFETIME_S * 1000,
     organizationDomain: undefined,
     subject: undefined,
     refreshes: 0,
@@ -25,49 +99,68 @@ export function grantOf(name: string, changes: Partial<Grant> = {}): Grant {
   };
 }
 
-/** A token endpoint of the package over HTTP. */
-export function endpointAt(authUrl: string, clock: TestClock): TokenEndpoint {
-  return new TokenEndpoint({
-    http: new HttpClient(),
-    authUrl,
-    clientID: 'application',
-    clientSecret: new Secret('the secret of the application'),
-    timeoutMs: 1_000,
-    organizationDomain: ({ domain }) => domain,
-    clock: clock.now,
-  });
-}
+/** `test` of Vitest, with the grants of a process that close themselves. */
+export const test = base.extend<{ readonly grants: Grants }>({
+  // biome-ignore lint/correctness/noEmptyPattern: Vitest reads from the pattern which fixtures this one uses
+  grants: async ({}, use) => {
+    const service = await startFaultyServer();
+    const http = new HttpClient();
+    await use(startGrants(service, http));
+    await service.close();
+    await http.close();
+  },
+});
 
-/** A repository, and what it tells. */
-export function repositoryOver(store: TokenStore, { cache = true }: { cache?: boolean } = {}) {
-  const clock = new TestClock();
-  const unreadable: string[] = [];
-  let recoveries = 0;
-  const repository = new GrantRepository({
+function startGrants(service: FaultyServer, http: HttpClient): Grants {
+  const [store, clock] = [new TroubledStore(), new TestClock()];
+  const events: Grants['events'] = [];
+  const lost: Grants['lost'] = [];
+  let serial = 0;
+  service.always((socket, request) => {
+    serial += 1;
+    pair(`${serial}`)(socket, request);
+  });
+  const another = (options: ManagerOptions = {}) =>
+    new GrantManager({
+      strategyName: options.strategyName ?? 'oauth-app',
+      store: options.store ?? store,
+      codec: new GrantCodec((options.encryptionKeys ?? []).map((key) => new Secret(key))),
+      cache: options.cache === false ? undefined : (options.cache ?? { max: 1_000, ttlMs: 30_000 }),
+      window: options.window ?? WINDOW,
+      clock: clock.now,
+      onRefresh: (_grantId, event) => void events.push(event),
+      onLost: (_grantId, reason) => void lost.push(reason),
+      endpoint: new TokenEndpoint({
+        http,
+        authUrl: service.origin,
+        clientID: 'application',
+        clientSecret: new Secret('the secret of the application'),
+        timeoutMs: 1_000,
+        organizationDomain: ({ domain }) => domain,
+        clock: clock.now,
+      }),
+    });
+  const manager = another();
+  const held = (user = manager) => heldEntries(user, ['#cache', 'cache', 'store', 'endpoint', 'codec']);
+  return {
+    manager,
+    service,
     store,
-    codec: new GrantCodec([]),
-    cache: cache ? new GrantCache({ max: 100, ttlMs: 30_000 }) : undefined,
-    clock: clock.now,
-    onUnreadable: (id) => void unreadable.push(id),
-    onRecovery: () => {
-      recoveries += 1;
+    clock,
+    events,
+    lost,
+    another,
+    sent: () => service.requests.map(({ body }) => JSON.parse(body.toString()).refresh_token),
+    use: async (user = manager) => {
+      try {
+        return (await user.current('id')).accessToken;
+      } catch (error) {
+        return (error as { status: number }).status;
+      }
     },
-  });
-  return { repository, clock, unreadable, recoveries: () => recoveries };
-}
-
-/** A refresher over a token endpoint, and what it tells. */
-export function refresherOver(store: TokenStore, authUrl: string) {
-  const { repository, clock } = repositoryOver(store);
-  const told: Pick<RefreshEvent, 'outcome' | 'reason'>[] = [];
-  const lost: string[] = [];
-  const refresher = new GrantRefresher({
-    repository,
-    endpoint: endpointAt(authUrl, clock),
-    clock: clock.now,
-    isUsable: (grant) => grant.expiresAt > clock.now(),
-    onRefresh: (_id, { outcome, reason }) => void told.push(reason === undefined ? { outcome } : { outcome, reason }),
-    onLost: (_id, reason) => void lost.push(reason),
-  });
-  return { refresher, repository, clock, told, lost };
+    held,
+    idle: async (user) => {
+      while ('#refresher.#inFlight' in (await held(user))) await new Promise((resolve) => setImmediate(resolve));
+    },
+  };
 }

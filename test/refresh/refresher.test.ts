@@ -1,125 +1,148 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type FaultyServer, json, reset, startFaultyServer } from '../support/faulty-server.js';
-import { TroubledStore } from '../support/troubled-store.js';
-import { grantOf, refresherOver, repositoryOver } from './fixture.js';
+import { describe, expect } from 'vitest';
+import { json, reset } from '../support/faulty-server.js';
+import { type Grants, LIFETIME_S, pair, REFUSAL, test, tokens } from './fixture.js';
 
-const old = grantOf('old');
-const answer = (name: string) =>
-  json({ access_token: `access-${name}`, token_type: 'bearer', expires_in: 7200, refresh_token: `refresh-${name}` });
-const refused = json({ error: 'invalid_grant' }, 400);
-
-let server: FaultyServer;
-let store: TroubledStore;
-let parts: ReturnType<typeof refresherOver>;
-
-beforeEach(async () => {
-  server = await startFaultyServer();
-  store = new TroubledStore();
-  parts = refresherOver(store, server.origin);
-  await parts.repository.create('id', old);
-});
-afterEach(() => server.close());
-
-const sent = () => server.requests.map(({ body }) => JSON.parse(body.toString()).refresh_token);
-
-it('reads again, refreshes and saves, inside of the lock', async () => {
-  server.next(answer('new'));
+/** A grant whose access token has expired, and which no cache has. */
+async function expired({ manager, clock, store }: Grants): Promise<void> {
+  await manager.put('id', tokens('old'));
+  clock.advance(LIFETIME_S);
   store.calls.length = 0;
-  const grant = await parts.refresher.refresh('id', old, 'expired');
-  expect(grant).toMatchObject({ accessToken: 'access-new', refreshToken: 'refresh-new', refreshes: 1 });
-  expect(store.calls).toEqual(['lock', 'get', 'update']);
-  expect(await parts.repository.readAnew('id')).toEqual(grant);
-  expect(parts.told).toEqual([{ outcome: 'refreshed' }]);
-  expect(parts.refresher.sizes).toEqual({ flights: 0, unsaved: 0, outages: 0 });
-});
+}
 
-it('adopts what somebody else has put in place, if it is good', async () => {
-  const theirs = grantOf('theirs');
-  await store.inner.delete('id');
-  await repositoryOver(store.inner).repository.create('id', theirs);
-  expect(await parts.refresher.refresh('id', old, 'expired')).toEqual(theirs);
-  expect(sent()).toEqual([]);
-  expect(parts.told).toEqual([{ outcome: 'adopted' }]);
-});
-
-it('THREATS 40: refreshes what a faster process has left, if that has expired as well', async () => {
-  const theirs = grantOf('theirs', { expiresAt: 1 });
-  server.next((socket, request) => {
-    const rival = repositoryOver(store.inner).repository;
-    void rival.replace('id', theirs, [old.version]).then(() => refused(socket, request));
-  });
-  server.next(answer('new'));
-  expect(await parts.refresher.refresh('id', old, 'expired')).toMatchObject({ accessToken: 'access-new' });
-  expect(sent()).toEqual(['refresh-old', 'refresh-theirs']);
-});
-
-it('deletes a grant that has no refresh token, without asking the service', async () => {
-  const single = grantOf('single', { refreshToken: undefined });
-  await parts.repository.create('id', single);
-  await expect(parts.refresher.refresh('id', single, 'expired')).rejects.toMatchObject({ status: 401 });
-  expect(sent()).toEqual([]);
-  expect(parts.lost).toEqual(['refused']);
-  expect(await store.inner.get('id')).toBeUndefined();
-});
-
-it('THREATS 42: is one for all who ask at once', async () => {
-  server.next(answer('new'));
-  const grants = await Promise.all(Array.from({ length: 1_000 }, () => parts.refresher.refresh('id', old, 'expired')));
-  expect(new Set(grants).size).toBe(1);
-  expect(sent()).toHaveLength(1);
-});
-
-it('that a login has overtaken is not joined by those who hold the new grant', async () => {
-  const login = grantOf('login', { expiresAt: 1 });
-  server.next(async (socket, request) => {
-    parts.refresher.forget('id');
-    await parts.repository.create('id', login);
-    answer('late')(socket, request);
-  });
-  const late = parts.refresher.refresh('id', old, 'expired').catch((error: unknown) => error);
-  await server.received(1);
-  server.next(answer('new'));
-  const grant = await parts.refresher.refresh('id', login, 'expired');
-  await late;
-  expect(grant.accessToken).toBe('access-new');
-  expect(sent()).toEqual(['refresh-old', 'refresh-login']);
-});
-
-it.each([
-  ['a login has put another grant in place', false],
-  ['it is the grant of that login that is being refreshed', true],
-])('whose save fails keeps its pair or not, where %s meanwhile', async (_what, isSuccessor) => {
-  server.next((socket, request) => {
-    parts.refresher.forget('id', isSuccessor ? old : grantOf('login'));
-    store.fail('update');
-    answer('new')(socket, request);
-  });
-  const grant = await parts.refresher.refresh('id', old, 'expired');
-  expect(grant.accessToken).toBe(isSuccessor ? 'access-new' : 'access-old');
-  expect(parts.told).toEqual([{ outcome: isSuccessor ? 'unsaved' : 'discarded' }]);
-  expect(parts.refresher.sizes.unsaved).toBe(isSuccessor ? 1 : 0);
-  parts.refresher.forget('id');
-});
-
-describe('a service that fails', () => {
-  it('is left alone for a moment, without an event for each who asks meanwhile', async () => {
-    server.next(reset());
-    await expect(parts.refresher.refresh('id', old, 'expired')).rejects.toMatchObject({ status: 503, retryAfter: 1 });
-    await expect(parts.refresher.refresh('id', old, 'expired')).rejects.toMatchObject({ status: 503, retryAfter: 1 });
-    expect(parts.refresher.isIdle('id')).toBe(false);
-    expect(parts.told).toEqual([{ outcome: 'failed', reason: 'ERR_SERVICE_UNAVAILABLE' }]);
-    parts.clock.advance(1);
-    server.next(answer('new'));
-    await parts.refresher.refresh('id', old, 'expired');
-    expect(parts.refresher.sizes.outages).toBe(0);
+describe('a refresh', () => {
+  test('reads again, refreshes and saves under the lock', async ({ grants }) => {
+    await expired(grants);
+    // The first read is the one of the caller.
+    expect(await grants.use()).toBe('access-1');
+    expect(grants.store.calls).toEqual(['get', 'lock', 'get', 'update']);
+    expect(await grants.use(grants.another())).toBe('access-1');
+    expect(grants.events).toMatchObject([{ outcome: 'refreshed' }]);
+    expect(await grants.held()).toEqual({});
   });
 
-  it('leaves no memory of a grant that was deleted meanwhile', async () => {
-    server.next((socket, request) => {
-      parts.refresher.forget('id');
+  test('adopts the pair of another process if that is usable', async ({ grants }) => {
+    await expired(grants);
+    const other = grants.another();
+    grants.store.before = async (method) => {
+      if (method !== 'lock') return;
+      grants.store.recover();
+      await other.current('id');
+    };
+    expect(await grants.use()).toBe('access-1');
+    expect(grants.sent()).toEqual(['refresh-old']);
+    expect(grants.events.map(({ outcome }) => outcome)).toEqual(['refreshed', 'adopted']);
+  });
+
+  test('is one for a thousand callers at once', async ({ grants }) => {
+    await expired(grants);
+    const used = await Promise.all(Array.from({ length: 1_000 }, () => grants.manager.current('id')));
+    expect(new Set(used).size).toBe(1);
+    expect(grants.sent()).toHaveLength(1);
+  });
+
+  test('ends a grant without a refresh token, and sends nothing', async ({ grants }) => {
+    await grants.manager.put('id', tokens('single', { refreshToken: undefined }));
+    grants.clock.advance(LIFETIME_S);
+    expect(await grants.use()).toBe(401);
+    expect(grants.sent()).toEqual([]);
+    expect(grants.lost).toEqual(['refused']);
+    expect(await grants.use(grants.another())).toBe(401);
+  });
+});
+
+describe('THREATS 40: a refused refresh token', () => {
+  test('leads to the refresh token of a faster process, if its access token has expired as well', async ({
+    grants,
+  }) => {
+    await expired(grants);
+    const rival = grants.another();
+    grants.service.next((socket, request) => {
+      grants.service.next(pair('theirs'));
+      void Promise.resolve(rival.renew('id', 'access-old')).then(() => {
+        grants.clock.advance(LIFETIME_S);
+        REFUSAL(socket, request);
+      });
+    });
+    // No lock: both refresh at once.
+    grants.store.lock = (_id, work) => work();
+    expect(await grants.use()).toBe('access-1');
+    expect(grants.sent()).toEqual(['refresh-old', 'refresh-old', 'refresh-theirs']);
+  });
+
+  test('does not end a grant that is replaced between the read and the removal', async ({ grants }) => {
+    await expired(grants);
+    grants.service.next(REFUSAL);
+    grants.store.before = async (method) => {
+      if (method !== 'update') return;
+      grants.store.recover();
+      await grants.another().put('id', tokens('of-a-new-login'));
+    };
+    expect(await grants.use()).toBe('access-of-a-new-login');
+    expect(grants.lost).toEqual([]);
+  });
+});
+
+describe('a login during a refresh', () => {
+  test('has its own refresh: callers with the new grant do not join the former one', async ({ grants }) => {
+    await expired(grants);
+    grants.service.next(async (socket, request) => {
+      await grants.manager.put('id', tokens('login', { lifetimeMs: 1_000 }));
+      grants.clock.advance(1);
+      pair('late')(socket, request);
+    });
+    const late = grants.use();
+    await grants.service.received(1);
+    grants.service.next(pair('new'));
+    const used = [await late, await grants.use()];
+    expect(used.at(-1)).toBe('access-new');
+    expect(grants.sent()).toEqual(['refresh-old', 'refresh-login']);
+  });
+
+  test('discards the pair of the former grant, also if it cannot be saved', async ({ grants }) => {
+    await expired(grants);
+    grants.service.next(async (socket, request) => {
+      await grants.manager.put('id', tokens('login'));
+      grants.store.fail('update');
+      pair('late')(socket, request);
+    });
+    expect(await grants.use()).toBe('access-login');
+    expect(grants.events).toMatchObject([{ outcome: 'discarded' }]);
+    expect(await grants.held()).toEqual({});
+  });
+});
+
+describe('a token endpoint that fails', () => {
+  test('is in backoff for all callers, with one event', async ({ grants }) => {
+    await expired(grants);
+    grants.service.next(reset());
+    for (let index = 0; index < 2; index++)
+      await expect(grants.manager.current('id')).rejects.toMatchObject({ status: 503, retryAfter: 1 });
+    expect(grants.events).toMatchObject([{ outcome: 'failed', reason: 'ERR_SERVICE_UNAVAILABLE' }]);
+    expect(grants.sent()).toHaveLength(1);
+    grants.clock.advance(1);
+    expect(await grants.use()).toBe('access-1');
+    expect(await grants.held()).toEqual({});
+  });
+
+  test('is in backoff for one grant until five have failed without an answer in between', async ({ grants }) => {
+    const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
+    for (const id of ids) await grants.manager.put(id, tokens(id));
+    grants.clock.advance(LIFETIME_S);
+    grants.service.next(json({}, 500), 5);
+    for (const id of ids) await expect(grants.manager.current(id)).rejects.toMatchObject({ status: 503 });
+    expect(grants.sent()).toHaveLength(5);
+    grants.clock.advance(2);
+    for (const id of ids) await grants.manager.current(id);
+    expect(await grants.held()).toEqual({});
+  });
+
+  test('leaves no backoff of a grant that was removed meanwhile', async ({ grants }) => {
+    await expired(grants);
+    grants.service.next(async (socket, request) => {
+      await grants.manager.remove('id');
       reset()(socket, request);
     });
-    await expect(parts.refresher.refresh('id', old, 'expired')).rejects.toMatchObject({ status: 503 });
-    expect(parts.refresher.sizes).toEqual({ flights: 0, unsaved: 0, outages: 0 });
+    expect(await grants.use()).toBe(503);
+    expect(await grants.held()).toEqual({});
   });
 });

@@ -1,77 +1,73 @@
-import { expect, it, vi } from 'vitest';
-import { UnsavedGrants } from '../../src/refresh/unsaved-grants.js';
-import { TroubledStore } from '../support/troubled-store.js';
-import { grantOf, repositoryOver } from './fixture.js';
+import { expect, vi } from 'vitest';
+import { type Grants, LIFETIME_S, test, tokens } from './fixture.js';
 
-const [old, next] = [grantOf('old'), grantOf('next')];
-
-async function setUp() {
-  const store = new TroubledStore();
-  const { repository } = repositoryOver(store);
-  await repository.create('id', old);
-  const settled: [string, boolean][] = [];
-  const unsaved = new UnsavedGrants(repository, (id, saved) => void settled.push([id, saved]));
-  return { store, repository, unsaved, settled };
+/** A grant that was refreshed while the store could not save it. */
+async function unsaved({ manager, clock, store }: Grants): Promise<void> {
+  await manager.put('id', tokens('old'));
+  clock.advance(LIFETIME_S);
+  store.fail('update');
+  expect(await manager.current('id')).toMatchObject({ accessToken: 'access-1' });
 }
 
-it('gives the grant until it is saved, and saves it by itself', async () => {
-  const { store, repository, unsaved, settled } = await setUp();
-  store.fail('update');
-  unsaved.keep('id', next, [old.version], 'expired');
-  expect(unsaved.get('id')).toBe(next);
-  await vi.waitFor(() => expect(store.calls.filter((call) => call === 'update').length).toBeGreaterThan(1));
-  expect(unsaved.size).toBe(1);
-  store.recover();
-  await vi.waitFor(() => expect(settled).toEqual([['id', true]]));
-  expect(unsaved.size).toBe(0);
-  expect(await repository.readAnew('id')).toEqual(next);
+const updates = ({ store }: Grants) => store.calls.filter((call) => call === 'update').length;
+const outcomes = ({ events }: Grants) => events.map(({ outcome }) => outcome);
+
+test('an unsaved grant is used from memory and saved by itself', async ({ grants }) => {
+  await unsaved(grants);
+  expect(grants.manager.current('id')).toMatchObject({ accessToken: 'access-1' });
+  await vi.waitFor(() => expect(updates(grants)).toBeGreaterThan(2));
+  grants.store.recover();
+  await vi.waitFor(() => expect(outcomes(grants)).toEqual(['unsaved', 'saved']));
+  expect(await grants.held()).toEqual({});
+  expect(await grants.use(grants.another())).toBe('access-1');
 });
 
-it('gives it up where the store has another one by now', async () => {
-  const { repository, unsaved, settled } = await setUp();
-  await repository.create('id', grantOf('of a new login'));
-  unsaved.keep('id', next, [old.version], 'expired');
-  await unsaved.flush();
-  expect(settled).toEqual([['id', false]]);
-  expect(unsaved.size).toBe(0);
+test('an unsaved grant is saved with the first operation of the store that succeeds', async ({ grants }) => {
+  await unsaved(grants);
+  grants.store.recover();
+  await grants.manager.put('another', tokens('another'));
+  await vi.waitFor(() => expect(outcomes(grants)).toEqual(['unsaved', 'saved']));
 });
 
-it('forgets what it is told to drop, also while it is being saved', async () => {
-  const { unsaved, settled } = await setUp();
-  unsaved.keep('id', next, [old.version], 'expired');
-  const saving = unsaved.flush();
-  unsaved.drop('id');
-  await saving;
-  expect(settled).toEqual([]);
-  expect(unsaved.size).toBe(0);
+test('an unsaved grant is discarded if the store has another login by now', async ({ grants }) => {
+  await unsaved(grants);
+  grants.store.recover();
+  await grants.another().put('id', tokens('of-a-new-login'));
+  await vi.waitFor(() => expect(outcomes(grants)).toEqual(['unsaved', 'discarded']));
+  expect(await grants.held()).toEqual({});
+  expect(await grants.use()).toBe('access-of-a-new-login');
 });
 
-it('remembers every version that the store may have, up to eight', async () => {
-  const { store, unsaved } = await setUp();
-  store.fail();
-  let before = old;
-  for (let index = 0; index < 20; index++) {
-    const after = grantOf(`${index}`);
-    unsaved.keep('id', after, unsaved.versionsBefore('id', before), 'expired');
-    before = after;
+test('an unsaved grant is kept if the login after it cannot be saved either', async ({ grants }) => {
+  await unsaved(grants);
+  grants.store.fail('update', 'set');
+  await expect(grants.manager.put('id', tokens('second'))).rejects.toThrow('The token store failed');
+  expect(await grants.use()).toBe('access-1');
+  grants.store.recover();
+  await grants.manager.put('id', tokens('third'));
+  await vi.waitFor(async () => expect(await grants.held()).toEqual({}));
+  expect(await grants.use()).toBe('access-third');
+});
+
+test('an unsaved grant survives twenty more refreshes whose saves fail too', async ({ grants }) => {
+  await unsaved(grants);
+  for (let count = 2; count <= 20; count++) {
+    grants.clock.advance(LIFETIME_S);
+    expect(await grants.use()).toBe(`access-${count}`);
   }
-  const versions = unsaved.versionsBefore('id', before);
-  expect(versions).toHaveLength(8);
-  expect(versions.at(-1)).toBe(before.version);
+  grants.store.recover();
+  await grants.manager.close();
+  expect(outcomes(grants).at(-1)).toBe('saved');
+  expect(await grants.use(grants.another())).toBe('access-20');
 });
 
-it('tries at the end until all are saved, and not for ever', async () => {
-  const { store, unsaved } = await setUp();
-  store.fail('update');
-  unsaved.keep('id', next, [old.version], 'expired');
-  const done = unsaved.saveAll();
-  await vi.waitFor(() => expect(store.calls.filter((call) => call === 'update').length).toBeGreaterThan(2));
-  store.recover();
-  await done;
-  expect(unsaved.size).toBe(0);
-  store.fail('update');
-  unsaved.keep('id', grantOf('last'), [next.version], 'expired');
-  await unsaved.saveAll();
-  expect(unsaved.size).toBe(1);
-  unsaved.drop('id');
+test('close() tries to save until the store works', async ({ grants }) => {
+  await unsaved(grants);
+  const closed = grants.manager.close();
+  const before = updates(grants);
+  await vi.waitFor(() => expect(updates(grants)).toBeGreaterThan(before + 2));
+  grants.store.recover();
+  await closed;
+  expect(await grants.held()).toEqual({});
+  expect(await grants.use(grants.another())).toBe('access-1');
 });

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { safeReturnTo } from '../../src/request/return-to.js';
 
-it('THREATS 17: whatever the value is, a browser stays on this origin', () => {
+test('whatever the value is, a browser stays on this origin', { meta: { threats: [17] } }, () => {
   const part = fc.oneof(
     fc.constantFrom(
       '/',
@@ -40,7 +40,7 @@ it('THREATS 17: whatever the value is, a browser stays on this origin', () => {
   );
 });
 
-it('is the same when it is made safe twice', () => {
+test('is the same when it is made safe twice', () => {
   fc.assert(
     fc.property(fc.webPath(), (path) => {
       const once = safeReturnTo(`/${path}`);

@@ -1,7 +1,6 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
-import { tokenStoreChecks } from '../../src/stores/conformance/index.js';
-import { memoryTokenStore } from '../../src/stores/memory-token-store.js';
-import type { StoredGrant, TokenStore } from '../../src/stores/token-store.js';
+import { memoryTokenStore, type StoredGrant, type TokenStore } from 'passport-oauth-app';
+import { tokenStoreChecks } from 'passport-oauth-app/conformance';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 
 type FullStore = Required<TokenStore>;
 
@@ -29,14 +28,14 @@ function broken(spoil: (right: FullStore) => Partial<FullStore>): () => TokenSto
 }
 
 describe('a right store passes', () => {
-  for (const { name, run } of tokenStoreChecks(memoryTokenStore)) it(name, run);
+  for (const { name, run } of tokenStoreChecks(memoryTokenStore)) test(name, run);
 
-  it('also if each store shares the storage of the others, or is promised', async () => {
+  test('also if each store shares the storage of the others, or is promised', async () => {
     const store = memoryTokenStore();
     expect(await failures(async () => store)).toEqual([]);
   });
 
-  it('also without update and lock', async () => {
+  test('also without update and lock', async () => {
     const bare = (): TokenStore => {
       const { get, set, delete: remove } = memoryTokenStore();
       return { get, set, delete: remove };
@@ -44,7 +43,7 @@ describe('a right store passes', () => {
     expect(await failures(bare)).toEqual([]);
   });
 
-  it('and nothing is left in it', async () => {
+  test('and nothing is left in it', async () => {
     const ids = new Set<string>();
     const right = memoryTokenStore();
     const watched: TokenStore = {
@@ -65,6 +64,7 @@ const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }>
     caughtBy: [
       'get resolves to undefined for an id that was never set',
       'an id may hold all printable ASCII characters, and 1,024 of them',
+      'delete with the version of the grant removes it',
       'delete removes the grant and no other, and resolves also if there was none',
       'update creates no grant where none was ever set',
       'update does not bring back a grant that was deleted',
@@ -107,18 +107,53 @@ const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }>
     create: broken(({ get, set, delete: remove, update }) => ({
       get: (id) => get(id.toLowerCase()),
       set: (id, grant) => set(id.toLowerCase(), grant),
-      delete: (id) => remove(id.toLowerCase()),
+      delete: (id, version) => remove(id.toLowerCase(), version),
       update: (id, grant, version) => update(id.toLowerCase(), grant, version),
     })),
-    caughtBy: ['grants of different ids are kept apart, however much the ids are alike'],
+    caughtBy: ['ids that differ by case only have grants of their own'],
   },
   'cuts ids off': {
     create: broken(({ get, set, delete: remove }) => ({
       get: (id) => get(id.slice(0, 255)),
       set: (id, grant) => set(id.slice(0, 255), grant),
-      delete: (id) => remove(id.slice(0, 255)),
+      delete: (id, version) => remove(id.slice(0, 255), version),
     })),
-    caughtBy: ['grants of different ids are kept apart, however much the ids are alike'],
+    caughtBy: ['ids of 1,024 characters that differ in the last one have grants of their own'],
+  },
+  'decodes ids': {
+    create: broken(({ get, set, delete: remove }) => ({
+      get: (id) => get(decodeURIComponent(id)),
+      set: (id, grant) => set(decodeURIComponent(id), grant),
+      delete: (id, version) => remove(decodeURIComponent(id), version),
+    })),
+    caughtBy: [
+      'ids that look alike have grants of their own',
+      'an id may hold all printable ASCII characters, and 1,024 of them',
+    ],
+  },
+  'refuses long ids': {
+    create: broken(({ set }) => ({
+      set: async (id, grant) => {
+        if (id.length > 255) throw new Error('too long');
+        await set(id, grant);
+      },
+    })),
+    caughtBy: [
+      'ids of 1,024 characters that differ in the last one have grants of their own',
+      'an id may hold all printable ASCII characters, and 1,024 of them',
+    ],
+  },
+  'deletes whatever the version': {
+    create: broken(({ delete: remove }) => ({ delete: (id) => remove(id) })),
+    caughtBy: ['delete of a version removes the grant only while its version is that'],
+  },
+  'deletes no grant whose version is given': {
+    create: broken(({ delete: remove }) => ({
+      delete: async (id, version) => {
+        if (version === undefined) await remove(id);
+      },
+    })),
+    caughtBy: ['delete with the version of the grant removes it'],
   },
   'refuses large grants': {
     create: broken(({ set }) => ({
@@ -142,19 +177,22 @@ const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }>
   },
   'complains of deleting what is not there': {
     create: broken(({ get, delete: remove }) => ({
-      delete: async (id) => {
+      delete: async (id, version) => {
         if ((await get(id)) === undefined) throw new Error('not found');
-        await remove(id);
+        await remove(id, version);
       },
     })),
-    caughtBy: ['delete removes the grant and no other, and resolves also if there was none'],
+    caughtBy: [
+      'delete with the version of the grant removes it',
+      'delete removes the grant and no other, and resolves also if there was none',
+    ],
   },
   'remembers for good what was deleted': {
     create: broken(({ set, delete: remove }) => {
       const gone = new Set<string>();
       return {
         set: async (id, grant) => (gone.has(id) ? undefined : set(id, grant)),
-        delete: (id) => remove(id).finally(() => gone.add(id)),
+        delete: (id, version) => remove(id, version).finally(() => version === undefined && gone.add(id)),
       };
     }),
     caughtBy: [
@@ -297,7 +335,7 @@ const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }>
     create: broken(({ delete: remove }) => {
       const locks = new Map<string, Promise<unknown>>();
       return {
-        delete: async (id) => void (await remove(id).finally(() => locks.delete(id))),
+        delete: async (id, version) => void (await remove(id, version).finally(() => locks.delete(id))),
         lock: async (id, work) => {
           while (locks.has(id)) await new Promise((resolve) => setTimeout(resolve, 20));
           const running = work();
@@ -312,13 +350,13 @@ const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }>
 
 describe('a store is caught that', () => {
   for (const [mistake, { create, caughtBy }] of Object.entries(mistakes)) {
-    it(mistake, async () => {
+    test(mistake, async () => {
       expect(await failures(create)).toEqual(caughtBy);
     });
   }
 });
 
-it('every check catches one of these mistakes', () => {
+test('every check catches one of these mistakes', () => {
   const caught = new Set(Object.values(mistakes).flatMap(({ caughtBy }) => caughtBy));
   expect(tokenStoreChecks(memoryTokenStore).filter(({ name }) => !caught.has(name))).toEqual([]);
 });

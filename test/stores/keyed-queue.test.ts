@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { KeyedQueue } from '../../src/stores/keyed-queue.js';
 
-it('runs tasks of one key in order and one at a time, and of other keys meanwhile', async () => {
+test('runs tasks of one key in order and one at a time, and of other keys meanwhile', async () => {
   const queue = new KeyedQueue();
   const log: string[] = [];
   const task = (name: string, turns: number) => async () => {
@@ -14,7 +14,7 @@ it('runs tasks of one key in order and one at a time, and of other keys meanwhil
   expect(log).toEqual(['a begins', 'c begins', 'c ends', 'a ends', 'b begins', 'b ends']);
 });
 
-it('settles as the task does, and goes on after one that failed', async () => {
+test('settles as the task does, and goes on after one that failed', async () => {
   const queue = new KeyedQueue();
   const failing = queue.run('k', () => Promise.reject(new Error('no')));
   const next = queue.run('k', async () => 'yes');
@@ -22,7 +22,7 @@ it('settles as the task does, and goes on after one that failed', async () => {
   expect(await next).toBe('yes');
 });
 
-it('forgets a key once nothing of it runs or waits', async () => {
+test('forgets a key once nothing of it runs or waits', async () => {
   const queue = new KeyedQueue();
   for (let index = 0; index < 100; index++) void queue.run(`${index % 10}`, turn);
   expect(queue.size).toBe(10);

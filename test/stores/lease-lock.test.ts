@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type Lease, leaseLock } from '../../src/stores/lease-lock.js';
 
 const LEASE_MS = 1000;
@@ -27,7 +27,7 @@ const forever = (): Promise<never> => new Promise(() => undefined);
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-it('gives a lock on when the lease of a holder that never ends is over', async () => {
+test('gives a lock on when the lease of a holder that never ends is over', async () => {
   const lease = memoryLease();
   void leaseLock(lease, LEASE_MS)('id', forever);
   const next = leaseLock(lease, LEASE_MS)('id', async () => performance.now());
@@ -36,7 +36,7 @@ it('gives a lock on when the lease of a holder that never ends is over', async (
   expect((await next) - start).toBeGreaterThanOrEqual(LEASE_MS);
 });
 
-it('rejects without running the work when the lock cannot be had for the lease and five seconds more', async () => {
+test('rejects without running the work when the lock cannot be had for the lease and five seconds more', async () => {
   const work = vi.fn(async () => undefined);
   const lock = leaseLock({ ...memoryLease(), take: async () => false }, LEASE_MS);
   const waiting = [lock('id', work), lock('id', work)].map((call) => call.catch((error: unknown) => error));
@@ -50,7 +50,7 @@ it('rejects without running the work when the lock cannot be had for the lease a
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it('rejects at once when the lease cannot be asked for, and gives back what may have been given', async () => {
+test('rejects at once when the lease cannot be asked for, and gives back what may have been given', async () => {
   const fault = new Error('no connection');
   const release = vi.fn(async () => undefined);
   const lock = leaseLock({ take: () => Promise.reject(fault), release }, LEASE_MS);
@@ -58,7 +58,7 @@ it('rejects at once when the lease cannot be asked for, and gives back what may 
   expect(release).toHaveBeenCalledOnce();
 });
 
-it('sends one of many waiters to ask, at growing intervals', async () => {
+test('sends one of many waiters to ask, at growing intervals', async () => {
   const lease = memoryLease();
   await lease.take('id', 'somebody in another process');
   lease.takes = 0;
@@ -71,7 +71,7 @@ it('sends one of many waiters to ask, at growing intervals', async () => {
   await all;
 });
 
-it('hands over within a process at once, in the order of the calls', async () => {
+test('hands over within a process at once, in the order of the calls', async () => {
   const lock = leaseLock(memoryLease(), LEASE_MS);
   const order: number[] = [];
   let release = (): void => undefined;
@@ -91,7 +91,7 @@ it('hands over within a process at once, in the order of the calls', async () =>
   expect(order).toEqual([1, 2, 3]);
 });
 
-it('gives the result of work that ended although the lease cannot be given back', async () => {
+test('gives the result of work that ended although the lease cannot be given back', async () => {
   const rejecting = leaseLock({ take: async () => true, release: () => Promise.reject(new Error('gone')) }, LEASE_MS);
   expect(await rejecting('id', async () => 'result')).toBe('result');
   const hanging = leaseLock({ take: async () => true, release: forever }, LEASE_MS)('id', async () => 'result');
@@ -99,7 +99,7 @@ it('gives the result of work that ended although the lease cannot be given back'
   expect(await hanging).toBe('result');
 });
 
-it('does not work on a lease that ended before the answer came', async () => {
+test('does not work on a lease that ended before the answer came', async () => {
   const lease = memoryLease();
   const frozen: Lease = {
     take: async (id, owner) => {

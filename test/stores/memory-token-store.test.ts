@@ -1,10 +1,10 @@
 import { inspect } from 'node:util';
-import { expect, it } from 'vitest';
-import { memoryTokenStore } from '../../src/stores/memory-token-store.js';
+import { memoryTokenStore } from 'passport-oauth-app';
+import { expect, test } from 'vitest';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'top-secret' };
 
-it('keeps copies, so that what a caller does to its grant later changes nothing', async () => {
+test('keeps copies, so that what a caller does to its grant later changes nothing', async () => {
   const store = memoryTokenStore();
   const mine = { ...grant };
   await store.set('id', mine);
@@ -13,13 +13,13 @@ it('keeps copies, so that what a caller does to its grant later changes nothing'
   expect(await store.get('id')).not.toBe(await store.get('id'));
 });
 
-it('shows no grant when it is inspected or serialized', async () => {
+test('shows no grant when it is inspected or serialized', async () => {
   const store = memoryTokenStore();
   await store.set('id', grant);
   expect(inspect(store, { depth: 10, showHidden: true }) + JSON.stringify(store)).not.toContain('top-secret');
 });
 
-it('holds the lock of one id until the work before it has ended, in order, and of other ids not at all', async () => {
+test('holds the lock of one id until the work before it has ended, in order, and of other ids not at all', async () => {
   const store = memoryTokenStore();
   const order: string[] = [];
   let release = (): void => undefined;
@@ -38,7 +38,7 @@ it('holds the lock of one id until the work before it has ended, in order, and o
   expect(order).toEqual(['other', 'first', 'second']);
 });
 
-it('frees the lock after work that failed', async () => {
+test('frees the lock after work that failed', async () => {
   const store = memoryTokenStore();
   await expect(store.lock('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
   expect(await store.lock('a', async () => 'yes')).toBe('yes');

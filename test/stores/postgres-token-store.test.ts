@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
+import { tokenStoreChecks } from 'passport-oauth-app/conformance';
+import { type PostgresPoolLike, postgresMigration, postgresTokenStore } from 'passport-oauth-app/postgres';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { tokenStoreChecks } from '../../src/stores/conformance/index.js';
-import { type PostgresPoolLike, postgresMigration, postgresTokenStore } from '../../src/stores/postgres-token-store.js';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
@@ -36,7 +36,7 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     const few: PostgresPoolLike[] = [];
     beforeAll(() => void few.push(connect(), connect(), connect()));
     const create = () => postgresTokenStore(few[turn++ % few.length] ?? connect());
-    for (const { name, run } of tokenStoreChecks(create)) it(name, run);
+    for (const { name, run } of tokenStoreChecks(create)) test(name, run);
   });
 
   describe('passes every check, with one connection for everything', () => {
@@ -44,10 +44,10 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     beforeAll(() => {
       one = connect({ max: 1 });
     });
-    for (const { name, run } of tokenStoreChecks(() => postgresTokenStore(one))) it(name, run);
+    for (const { name, run } of tokenStoreChecks(() => postgresTokenStore(one))) test(name, run);
   });
 
-  it('passes every check where transactions are serializable, in a schema of its own', async () => {
+  test('passes every check where transactions are serializable, in a schema of its own', async () => {
     const pool = connect({ options: '-c default_transaction_isolation=serializable' });
     await pool.query('CREATE SCHEMA app');
     const checks = tokenStoreChecks(() => postgresTokenStore(pool, { table: 'app.Grants' }));
@@ -55,13 +55,13 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     expect((await pool.query('SELECT count(*) FROM app."Grants"')).rows).toEqual([{ count: '0' }]);
   });
 
-  it('makes its table once when many processes miss it at the same moment', async () => {
+  test('makes its table once when many processes miss it at the same moment', async () => {
     const stores = Array.from({ length: 20 }, () => postgresTokenStore(connect({ max: 1 }), { table: 'made_at_once' }));
     await Promise.all(stores.map((store, index) => store.set(`id${index}`, grant)));
     expect(await stores[0]?.get('id19')).toEqual(grant);
   });
 
-  it('needs no right to make a table that the migration has made', async () => {
+  test('needs no right to make a table that the migration has made', async () => {
     const asApp = { connectionString: postgres.connectionString.replace('postgres@', 'app@') };
     const owner = connect();
     const migration = postgresMigration({ table: 'migrated' });
@@ -75,7 +75,7 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     await expect(elsewhere.get('id')).rejects.toMatchObject({ name: 'TokenStoreError', cause: { code: '42501' } });
   });
 
-  it('counts the time to live anew at each write, and takes a row past it for absent', async () => {
+  test('counts the time to live anew at each write, and takes a row past it for absent', async () => {
     const pool = connect();
     const store = postgresTokenStore(pool, { ttl: 100 });
     const seconds = async (): Promise<number> => {
@@ -97,7 +97,7 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     expect(await seconds()).toBeOneOf([99, 100]);
   });
 
-  it('keeps grants for 30 days unless told otherwise', async () => {
+  test('keeps grants for 30 days unless told otherwise', async () => {
     const pool = connect();
     await postgresTokenStore(pool).set('month', grant);
     const { rows } = await pool.query(
@@ -106,7 +106,7 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     expect(rows).toEqual([{ days: 30 }]);
   });
 
-  it('deletes what has expired in passing', async () => {
+  test('deletes what has expired in passing', async () => {
     const pool = connect({ max: 1 });
     await pool.query(postgresMigration({ table: 'swept' }));
     await pool.query(
@@ -122,7 +122,7 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     expect(await count()).toBe(1);
   });
 
-  it('leaves no lock behind', async () => {
+  test('leaves no lock behind', async () => {
     const pool = connect();
     const rows = async (): Promise<string[]> =>
       (await pool.query(`SELECT id FROM ${TABLE} WHERE id LIKE '%traceless'`)).rows.map(({ id }) => id);
@@ -131,7 +131,7 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     expect(await rows()).toEqual([]);
   });
 
-  it('takes a record that somebody spoilt for no grant', async () => {
+  test('takes a record that somebody spoilt for no grant', async () => {
     const pool = connect();
     const store = postgresTokenStore(pool);
     await store.set('spoilt', grant);
@@ -139,7 +139,7 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     expect(await store.get('spoilt')).toBeUndefined();
   });
 
-  it('gives the lock on when the lease of a holder that died is over', async () => {
+  test('gives the lock on when the lease of a holder that died is over', async () => {
     const [dying, living] = [postgresTokenStore(connect(), { lease: 1 }), postgresTokenStore(connect(), { lease: 1 })];
     await new Promise<void>((resolve) => {
       void dying.lock('dead', async () => {
@@ -152,7 +152,7 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     expect(performance.now() - start).toBeLessThan(1500);
   });
 
-  it('refuses the late write of a holder that lost its lock, which does not free the lock of the next one (line 47)', async () => {
+  test('refuses the late write of a holder that lost its lock, which does not free the lock of the next one', async () => {
     const pool = connect();
     const [late, next] = [postgresTokenStore(connect(), { lease: 1 }), postgresTokenStore(pool, { lease: 30 })];
     await late.set('late', grant);
@@ -170,7 +170,7 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     expect(await next.get('late')).toEqual({ ...grant, version: 2 });
   });
 
-  it('rejects while PostgreSQL is away, gives the result of work that runs, and goes on when it is back', async () => {
+  test('rejects while PostgreSQL is away, gives the result of work that runs, and goes on when it is back', async () => {
     const server = await startPostgres();
     const pool = connect({ connectionString: server.connectionString });
     const store = postgresTokenStore(pool);
@@ -192,7 +192,7 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
   });
 });
 
-it('gives up a query that is not answered within five seconds', async () => {
+test('gives up a query that is not answered within five seconds', async () => {
   vi.useFakeTimers();
   const reading = postgresTokenStore({ query: forever })
     .get('id')
@@ -204,7 +204,7 @@ it('gives up a query that is not answered within five seconds', async () => {
   });
 });
 
-it('rejects with errors that quote no secret, and shows none when it is inspected', async () => {
+test('rejects with errors that quote no secret, and shows none when it is inspected', async () => {
   const pool: PostgresPoolLike = {
     query: (text, values) => Promise.reject(Object.assign(new Error(`syntax error near ${values}`), { text, values })),
   };
@@ -214,16 +214,18 @@ it('rejects with errors that quote no secret, and shows none when it is inspecte
   expect(inspect([error, store], { depth: 10, showHidden: true })).not.toContain('secret-secret');
 });
 
-it('names what is wrong at creation', () => {
+test('throws at creation for an argument that is wrong, and names it', () => {
   const pool: PostgresPoolLike = { query: forever };
   // @ts-expect-error: not a pool
-  expect(() => postgresTokenStore({})).toThrow(/pool must be a pool of pg; it has no method query/);
+  expect(() => postgresTokenStore({})).toThrow(/^pool: expected a pool of pg, got an object without the method query/);
   // @ts-expect-error: misspelt
-  expect(() => postgresTokenStore(pool, { tabel: 'x' })).toThrow(/unknown option "tabel"/);
+  expect(() => postgresTokenStore(pool, { tabel: 'x' })).toThrow(/^tabel: is not an option of postgresTokenStore/);
   for (const table of ['', 'a b', 'a"b', 'a.b.c', '.a', 'a.', '1a', 'x'.repeat(53), 'a;drop']) {
-    expect(() => postgresTokenStore(pool, { table })).toThrow(/"table" must be/);
-    expect(() => postgresMigration({ table })).toThrow(/"table" must be/);
+    expect(() => postgresTokenStore(pool, { table })).toThrow(/^table: expected a name/);
+    expect(() => postgresMigration({ table })).toThrow(/^table: expected a name/);
   }
-  expect(() => postgresTokenStore(pool, { lease: 601 })).toThrow(/"lease" must be a number of seconds from 1 to 600/);
-  expect(() => postgresTokenStore(pool, { ttl: 0 })).toThrow(/"ttl" must be a number of seconds/);
+  expect(() => postgresTokenStore(pool, { lease: 601 })).toThrow(
+    /^lease: expected a number of seconds from 1 to 600, got 601/,
+  );
+  expect(() => postgresTokenStore(pool, { ttl: 0 })).toThrow(/^ttl: expected a number of seconds/);
 });

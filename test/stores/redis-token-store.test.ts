@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
+import { tokenStoreChecks } from 'passport-oauth-app/conformance';
+import { type RedisClientLike, redisTokenStore } from 'passport-oauth-app/redis';
 import { createClient, type createClientPool, type createCluster, RESP_TYPES } from 'redis';
-import { afterAll, afterEach, beforeAll, describe, expect, expectTypeOf, it, vi } from 'vitest';
-import { tokenStoreChecks } from '../../src/stores/conformance/index.js';
-import { type RedisClientLike, redisTokenStore } from '../../src/stores/redis-token-store.js';
+import { afterAll, afterEach, beforeAll, describe, expect, expectTypeOf, test, vi } from 'vitest';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
@@ -33,10 +33,10 @@ describe.skipIf(!hasRedis())('with Redis', () => {
   });
 
   describe('passes every check', () => {
-    for (const { name, run } of tokenStoreChecks(async () => redisTokenStore(await connect()))) it(name, run);
+    for (const { name, run } of tokenStoreChecks(async () => redisTokenStore(await connect()))) test(name, run);
   });
 
-  it('passes every check with a client of RESP2, and with one that gives texts as Buffers', async () => {
+  test('passes every check with a client of RESP2, and with one that gives texts as Buffers', async () => {
     const client = await connect();
     const old = createClient({ url: redis.url, RESP: 2 });
     clients.push(await old.connect());
@@ -46,7 +46,7 @@ describe.skipIf(!hasRedis())('with Redis', () => {
     }
   });
 
-  it('lets Redis end a grant 30 days after it was last written', async () => {
+  test('lets Redis end a grant 30 days after it was last written', async () => {
     const client = await connect();
     const store = redisTokenStore(client);
     const days = async (): Promise<number> => Math.round((await client.pTTL('oauth-app-grant:ttl')) / 86_400_000);
@@ -57,13 +57,13 @@ describe.skipIf(!hasRedis())('with Redis', () => {
     expect(await days()).toBe(30);
   });
 
-  it('lets Redis end a grant after the time to live that it was told', async () => {
+  test('lets Redis end a grant after the time to live that it was told', async () => {
     const client = await connect();
     await redisTokenStore(client, { ttl: 1.5, prefix: 'short:' }).set('id', grant);
     expect(await client.pTTL('short:id')).toBeOneOf(Array.from({ length: 501 }, (_, index) => 1000 + index));
   });
 
-  it('leaves no lock behind, and keeps nothing outside of its prefix', async () => {
+  test('leaves no lock behind, and keeps nothing outside of its prefix', async () => {
     const client = await connect();
     await client.flushAll();
     const store = redisTokenStore(client, { prefix: 'mine:' });
@@ -75,7 +75,7 @@ describe.skipIf(!hasRedis())('with Redis', () => {
     expect(await client.keys('*')).toEqual(['mine:id']);
   });
 
-  it('takes a record that somebody spoilt for no grant', async () => {
+  test('takes a record that somebody spoilt for no grant', async () => {
     const client = await connect();
     const store = redisTokenStore(client);
     for (const text of ['', '{"version":1', 'null', '[]', '{"version":"1"}', `{"version":1e999}`]) {
@@ -85,7 +85,7 @@ describe.skipIf(!hasRedis())('with Redis', () => {
     }
   });
 
-  it('gives the lock on when the lease of a holder that died is over', async () => {
+  test('gives the lock on when the lease of a holder that died is over', async () => {
     const [dying, living] = [await connect(), await connect()];
     const held = new Promise<void>((resolve) => {
       const hold = async (): Promise<void> => {
@@ -101,7 +101,7 @@ describe.skipIf(!hasRedis())('with Redis', () => {
     expect(performance.now() - start).toBeLessThan(1500);
   });
 
-  it('refuses the late write of a holder that lost its lock, which does not free the lock of the next one (line 47)', async () => {
+  test('refuses the late write of a holder that lost its lock, which does not free the lock of the next one', async () => {
     const [late, next] = [
       redisTokenStore(await connect(), { lease: 1 }),
       redisTokenStore(await connect(), { lease: 30 }),
@@ -124,7 +124,7 @@ describe.skipIf(!hasRedis())('with Redis', () => {
     expect(await next.get('late')).toEqual({ ...grant, version: 2 });
   });
 
-  it('rejects at once while Redis is away, gives the result of work that runs, and goes on when it is back', async () => {
+  test('rejects at once while Redis is away, gives the result of work that runs, and goes on when it is back', async () => {
     const server = await startRedis();
     const client = createClient({ url: server.url, socket: { reconnectStrategy: 20 } }).on('error', () => undefined);
     await client.connect();
@@ -156,7 +156,7 @@ describe.skipIf(!hasRedis())('with Redis', () => {
   });
 });
 
-it('gives up a command that is not answered within five seconds', async () => {
+test('gives up a command that is not answered within five seconds', async () => {
   vi.useFakeTimers();
   const reading = redisTokenStore({ eval: forever })
     .get('id')
@@ -168,7 +168,7 @@ it('gives up a command that is not answered within five seconds', async () => {
   });
 });
 
-it('asks no client that is not connected', async () => {
+test('asks no client that is not connected', async () => {
   const client = { eval: vi.fn(), isReady: false };
   const work = vi.fn();
   await expect(redisTokenStore(client).lock('id', work)).rejects.toThrow(
@@ -178,7 +178,7 @@ it('asks no client that is not connected', async () => {
   expect(work).not.toHaveBeenCalled();
 });
 
-it('rejects with errors that quote no secret, and shows none when it is inspected', async () => {
+test('rejects with errors that quote no secret, and shows none when it is inspected', async () => {
   const client: RedisClientLike = {
     eval: (_script, options) =>
       Promise.reject(Object.assign(new Error(`ERR unknown command, with args ${options.arguments}`), { options })),
@@ -189,18 +189,22 @@ it('rejects with errors that quote no secret, and shows none when it is inspecte
   expect(inspect([error, store], { depth: 10, showHidden: true })).not.toContain('secret-secret');
 });
 
-it('names what is wrong at creation', () => {
+test('throws at creation for an argument that is wrong, and names it', () => {
   const client: RedisClientLike = { eval: forever };
   // @ts-expect-error: not a client
-  expect(() => redisTokenStore({})).toThrow(/client must be a client of node-redis; it has no method eval/);
+  expect(() => redisTokenStore({})).toThrow(
+    /^client: expected a client of node-redis, got an object without the method eval/,
+  );
   // @ts-expect-error: misspelt
-  expect(() => redisTokenStore(client, { leese: 5 })).toThrow(/unknown option "leese"/);
-  expect(() => redisTokenStore(client, { lease: 0 })).toThrow(/"lease" must be a number of seconds from 1 to 600/);
-  expect(() => redisTokenStore(client, { ttl: Number.NaN })).toThrow(/"ttl" must be a number of seconds/);
-  expect(() => redisTokenStore(client, { prefix: '' })).toThrow(/"prefix" must be/);
+  expect(() => redisTokenStore(client, { leese: 5 })).toThrow(/^leese: is not an option of redisTokenStore/);
+  expect(() => redisTokenStore(client, { lease: 0 })).toThrow(
+    /^lease: expected a number of seconds from 1 to 600, got 0/,
+  );
+  expect(() => redisTokenStore(client, { ttl: Number.NaN })).toThrow(/^ttl: expected a number of seconds/);
+  expect(() => redisTokenStore(client, { prefix: '' })).toThrow(/^prefix: expected/);
 });
 
-it('takes clients, pools and clusters of node-redis by their types', () => {
+test('takes clients, pools and clusters of node-redis by their types', () => {
   expectTypeOf<ReturnType<typeof createClient>>().toExtend<RedisClientLike>();
   expectTypeOf<ReturnType<typeof createClientPool>>().toExtend<RedisClientLike>();
   expectTypeOf<ReturnType<typeof createCluster>>().toExtend<RedisClientLike>();

@@ -6,11 +6,11 @@ import { inspect } from 'node:util';
 import connectPgSimple from 'connect-pg-simple';
 import { RedisStore } from 'connect-redis';
 import session from 'express-session';
+import { type SessionStoreLike, sessionTokenStore } from 'passport-oauth-app';
+import { tokenStoreChecks } from 'passport-oauth-app/conformance';
 import pg from 'pg';
 import { createClient } from 'redis';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { tokenStoreChecks } from '../../src/stores/conformance/index.js';
-import { type SessionStoreLike, sessionTokenStore } from '../../src/stores/session-token-store.js';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.js';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
 
@@ -33,15 +33,19 @@ function fakeStore(methods: Partial<SessionStoreLike> = {}): SessionStoreLike {
   };
 }
 
-it('keeps a grant in a record that looks like a session, beside the sessions', async () => {
+test('keeps a grant in a record that looks like a session, beside the sessions', async () => {
   vi.useFakeTimers({ toFake: ['Date'], now: 1_000_000 });
   const set = vi.fn((_sid: string, _session: object, callback: () => void) => callback());
   await sessionTokenStore(fakeStore({ set }), { ttl: 60 }).set('a+b%2F', grant);
   const cookie = { originalMaxAge: 60_000, maxAge: 60_000, expires: new Date(1_060_000), httpOnly: true, path: '/' };
-  expect(set).toHaveBeenCalledWith('oauth-app-grant.a+b%2F', { cookie, grant }, expect.any(Function));
+  expect(set).toHaveBeenCalledWith(
+    expect.stringMatching(/^oauth-app-grant\.[a-z0-9]{20}$/),
+    { cookie, id: 'a+b%2F', grant },
+    expect.any(Function),
+  );
 });
 
-it('keeps grants for 30 days unless told otherwise, counted anew at each set', async () => {
+test('keeps grants for 30 days unless told otherwise, counted anew at each set', async () => {
   vi.useFakeTimers({ toFake: ['Date'], now: 0 });
   const store = sessionTokenStore(new session.MemoryStore());
   const day = 24 * 60 * 60 * 1000;
@@ -54,14 +58,23 @@ it('keeps grants for 30 days unless told otherwise, counted anew at each set', a
   expect(await store.get('id')).toBeUndefined();
 });
 
-it('gives no grant for a session, or for a record that is none', async () => {
-  for (const found of [undefined, null, 'text', {}, { cookie: {} }, { grant: {} }, { grant: { version: 'one' } }]) {
+test('returns no grant for a session, for a damaged record, or for the record of another id', async () => {
+  const damaged = [
+    undefined,
+    null,
+    'text',
+    {},
+    { cookie: {} },
+    { id: 'id', grant: {} },
+    { id: 'id', grant: { version: 'one' } },
+  ];
+  for (const found of [...damaged, { grant }, { id: 'ID', grant }]) {
     const store = sessionTokenStore(fakeStore({ get: (_sid, callback) => callback(null, found) }));
     expect(await store.get('id')).toBeUndefined();
   }
 });
 
-it('takes a missing file for a missing grant, as express-session does', async () => {
+test('takes a missing file for a missing grant, as express-session does', async () => {
   const missing = Object.assign(new Error('no such file'), { code: 'ENOENT' });
   const store = sessionTokenStore(
     fakeStore({ get: (_sid, callback) => callback(missing), destroy: (_sid, callback) => callback(missing) }),
@@ -70,7 +83,7 @@ it('takes a missing file for a missing grant, as express-session does', async ()
   await expect(store.delete('id')).resolves.toBeUndefined();
 });
 
-it('rejects with a TokenStoreError that quotes no secret, however the session store fails', async () => {
+test('rejects with a TokenStoreError that quotes no secret, however the session store fails', async () => {
   const secret = 'eyJhbGciOiJkaXIifQ.secret-secret-secret';
   const failures: SessionStoreLike['set'][] = [
     (_sid, _session, callback) => callback(new Error(`cannot save ${secret}`)),
@@ -89,37 +102,59 @@ it('rejects with a TokenStoreError that quotes no secret, however the session st
   }
 });
 
-it('counts the first answer alone of a store that calls back twice', async () => {
+test('counts the first answer alone of a store that calls back twice', async () => {
   const get: SessionStoreLike['get'] = (_sid, callback) => {
-    callback(null, { grant });
+    callback(null, { id: 'id', grant });
     callback(new Error('again'));
   };
   expect(await sessionTokenStore(fakeStore({ get })).get('id')).toEqual(grant);
 });
 
-it('keeps ids apart that would leave the folder of a file store, or are too long for a key', async () => {
+test('uses keys of 36 characters that are file names and differ by more than case, whatever the id', async () => {
   const keys: string[] = [];
   const set: SessionStoreLike['set'] = (sid, _session, callback) => callback(keys.push(sid) && undefined);
   const store = sessionTokenStore(fakeStore({ set }));
-  for (const id of ['../../etc/passwd', 'a'.repeat(1024), 'b'.repeat(1024), 'x=y', '\0', 'übung'])
-    await store.set(id, grant);
-  expect(new Set(keys).size).toBe(6);
-  for (const key of keys) expect(key).toMatch(/^oauth-app-grant\.=[\w-]{43}$/);
+  const ids = ['../../etc/passwd', 'a'.repeat(1024), 'b'.repeat(1024), 'x=y', '\0', 'übung', 'Ada', 'ada'];
+  for (const id of ids) await store.set(id, grant);
+  expect(new Set(keys).size).toBe(ids.length);
+  for (const key of keys) expect(key).toMatch(/^oauth-app-grant\.[a-z0-9]{20}$/);
 });
 
-it('names what is wrong at creation', () => {
+test('never returns the grant of another user, however the session store shortens or folds its keys', async () => {
+  const memory = new session.MemoryStore();
+  const one = 'one key for everything';
+  const store = sessionTokenStore({
+    get: (_sid, callback) => memory.get(one, callback),
+    set: (_sid, entry, callback) => memory.set(one, entry as session.SessionData, callback),
+    destroy: (_sid, callback) => memory.destroy(one, callback),
+  });
+  await store.set('Ada', grant);
+  expect(await store.get('ada')).toBeUndefined();
+  expect(await store.get('Ada')).toEqual(grant);
+});
+
+test('deletes a version of a grant only while the session store has that version', async () => {
+  const store = sessionTokenStore(new session.MemoryStore());
+  await store.set('id', grant);
+  await store.delete('id', 2);
+  expect(await store.get('id')).toEqual(grant);
+  await store.delete('id', 1);
+  expect(await store.get('id')).toBeUndefined();
+});
+
+test('throws at creation for an argument that is wrong, and names it', () => {
   const store = fakeStore();
   // @ts-expect-error: not a store
-  expect(() => sessionTokenStore(undefined)).toThrow(/store must be an express-session store.*get, set, destroy/);
+  expect(() => sessionTokenStore(undefined)).toThrow(/^store: expected an express-session store, got undefined/);
   // @ts-expect-error: not a whole store
-  expect(() => sessionTokenStore({ get: store.get, set: store.set })).toThrow(/no method destroy/);
+  expect(() => sessionTokenStore({ get: store.get, set: store.set })).toThrow(/^store: .*without the method destroy/);
   // @ts-expect-error: misspelt
-  expect(() => sessionTokenStore(store, { tll: 5 })).toThrow(/unknown option "tll"/);
+  expect(() => sessionTokenStore(store, { tll: 5 })).toThrow(/^tll: is not an option of sessionTokenStore/);
   for (const ttl of [0, -1, Number.NaN, Number.POSITIVE_INFINITY]) {
-    expect(() => sessionTokenStore(store, { ttl })).toThrow(/"ttl" must be a number of seconds/);
+    expect(() => sessionTokenStore(store, { ttl })).toThrow(/^ttl: expected a number of seconds from 1/);
   }
   for (const prefix of ['', 'a b', 'a/b', 'a\\b', 'x'.repeat(65)]) {
-    expect(() => sessionTokenStore(store, { prefix })).toThrow(/"prefix" must be/);
+    expect(() => sessionTokenStore(store, { prefix })).toThrow(/^prefix: expected/);
   }
 });
 
@@ -135,7 +170,7 @@ async function fileStore(options: object = {}): Promise<{ store: SessionStoreLik
 afterAll(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true }))));
 
 function checkAll(createStore: () => SessionStoreLike | Promise<SessionStoreLike>): void {
-  for (const { name, run } of tokenStoreChecks(async () => sessionTokenStore(await createStore()))) it(name, run);
+  for (const { name, run } of tokenStoreChecks(async () => sessionTokenStore(await createStore()))) test(name, run);
 }
 
 describe('over the MemoryStore of express-session', () => checkAll(() => new session.MemoryStore()));
@@ -143,11 +178,11 @@ describe('over the MemoryStore of express-session', () => checkAll(() => new ses
 describe('over session-file-store', () => {
   checkAll(async () => (await fileStore({ retries: 0 })).store);
 
-  it('makes a file for each grant, and finds a missing one with its retries left as they are', async () => {
+  test('creates a file for each grant, and deletes it', async () => {
     const { store, folder } = await fileStore();
     const tokens = sessionTokenStore(store);
     await tokens.set('id', grant);
-    expect(await readdir(folder)).toEqual(['oauth-app-grant.id.json']);
+    expect(await readdir(folder)).toEqual([expect.stringMatching(/^oauth-app-grant\.[a-z0-9]{20}\.json$/)]);
     await tokens.delete('id');
     expect(await tokens.get('id')).toBeUndefined();
   });
@@ -169,9 +204,10 @@ describe.skipIf(!hasRedis())('over connect-redis', () => {
 
   checkAll(() => new RedisStore({ client }));
 
-  it('lets Redis end the grant after its time to live', async () => {
+  test('lets Redis end the grant after its time to live', async () => {
     await sessionTokenStore(new RedisStore({ client }), { ttl: 100 }).set('id', grant);
-    expect(await client.ttl('sess:oauth-app-grant.id')).toBeOneOf([99, 100]);
+    const [key = ''] = await client.keys('sess:oauth-app-grant.*');
+    expect(await client.ttl(key)).toBeOneOf([99, 100]);
   });
 });
 
@@ -193,11 +229,10 @@ describe.skipIf(!hasPostgres())('over connect-pg-simple', () => {
 
   checkAll(() => store);
 
-  it('lets the table end the grant after its time to live', async () => {
+  test('lets the table end the grant after its time to live', async () => {
     await sessionTokenStore(store, { ttl: 100 }).set('id', grant);
     const { rows } = await pool.query(
-      "SELECT expire > now() + interval '90 s' AND expire < now() + interval '110 s' AS good FROM session WHERE sid = $1",
-      ['oauth-app-grant.id'],
+      "SELECT expire > now() + interval '90 s' AND expire < now() + interval '110 s' AS good FROM session WHERE sid LIKE 'oauth-app-grant.%'",
     );
     expect(rows).toEqual([{ good: true }]);
   });

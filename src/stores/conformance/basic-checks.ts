@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import type { StoredGrant, TokenStore } from '../token-store.js';
-import { type Check, sampleGrant } from './trial.js';
+import { type Check, sampleGrant, type Trial } from './trial.js';
 
-/** All characters that an id may hold: printable ASCII without white space. */
+/** All characters that an id may contain: printable ASCII without white space. */
 const ID_CHARACTERS: string = Array.from({ length: 94 }, (_, index) => String.fromCharCode(33 + index)).join('');
 
-/** Everything that JSON can express, and that stores have been seen to lose. */
+/** Values that JSON can express and that stores have been seen to lose. */
 const UNKNOWN_FIELDS: object = {
   note: 'ünïcode \u{1f511} "quoted" \\ \t',
   nested: { list: [1, 'two', null, true, { three: 3 }], empty: {}, none: [] },
@@ -13,10 +13,9 @@ const UNKNOWN_FIELDS: object = {
   time: '2030-01-01T00:00:00.000Z',
 };
 
-/** Ends of ids that a store might take for one another: by case, by cutting off, by decoding, as patterns. */
-const ALIKE_ENDS: readonly string[] = [
-  ...['a', 'A', 'aa', '.', '..', '+', '%20', '%2520', '*', '_', '%', '?', ':a', '/a', '/../a'],
-  ...['a', 'b'].map((last) => 'a'.repeat(900) + last),
+/** Ends of ids that a store might confuse: by decoding, normalizing or cutting them, or by taking them for patterns. */
+const SIMILAR_ENDS: readonly string[] = [
+  ...['', 'a', 'aa', '.', '..', '+', '%20', '%2520', '*', '_', '%', '?', ':a', '/a', '/../a'],
 ];
 
 /** The checks of `get`, `set` and `delete`. */
@@ -63,16 +62,27 @@ export const BASIC_CHECKS: readonly Check[] = [
     },
   },
   {
-    name: 'grants of different ids are kept apart, however much the ids are alike',
-    run: async ({ store, newId, note }) => {
-      const id = newId();
-      const ids = [id, ...ALIKE_ENDS.map((end) => note(id + end))];
-      await Promise.all(ids.map((each, index) => store.set(each, sampleGrant(index))));
-      const found = await Promise.all(ids.map((each) => store.get(each)));
-      assert.deepEqual(
-        found,
-        ids.map((_, index) => sampleGrant(index)),
+    name: 'ids that look alike have grants of their own',
+    run: async (trial) => {
+      const id = trial.newId();
+      await keepsApart(
+        trial,
+        SIMILAR_ENDS.map((end) => id + end),
       );
+    },
+  },
+  {
+    name: 'ids that differ by case only have grants of their own',
+    run: async (trial) => {
+      const id = trial.newId();
+      await keepsApart(trial, [`${id}Ada`, `${id}ada`, `${id}ADA`]);
+    },
+  },
+  {
+    name: 'ids of 1,024 characters that differ in the last one have grants of their own',
+    run: async (trial) => {
+      const id = trial.newId().padEnd(1023, 'a');
+      await keepsApart(trial, [`${id}a`, `${id}b`]);
     },
   },
   {
@@ -103,6 +113,16 @@ export const BASIC_CHECKS: readonly Check[] = [
       Object.assign(given, { sealed: 'changed', nested: undefined });
       Object.assign((await store.get(id)) ?? {}, { sealed: 'changed', nested: undefined });
       assert.deepEqual(await store.get(id), sampleGrant(1, { nested: { list: [1] } }));
+    },
+  },
+  {
+    name: 'delete with the version of the grant removes it',
+    run: async ({ store, newId }) => {
+      const id = newId();
+      await store.set(id, sampleGrant(Number.MAX_SAFE_INTEGER));
+      await store.delete(id, Number.MAX_SAFE_INTEGER);
+      assert.equal(await store.get(id), undefined);
+      await store.delete(id, 1);
     },
   },
   {
@@ -140,7 +160,16 @@ export const BASIC_CHECKS: readonly Check[] = [
   },
 ];
 
-/** A grant in which one part tells what the other must be. */
+/** Gives each id a grant and expects to find them all, then deletes the first and expects to find the others. */
+async function keepsApart({ store, note }: Trial, ids: readonly string[]): Promise<void> {
+  const expected = ids.map((_, index) => sampleGrant(index));
+  await Promise.all(ids.map((id, index) => store.set(note(id), sampleGrant(index))));
+  assert.deepEqual(await Promise.all(ids.map((id) => store.get(id))), expected);
+  await store.delete(ids[0] ?? '');
+  assert.deepEqual(await Promise.all(ids.slice(1).map((id) => store.get(id))), expected.slice(1));
+}
+
+/** Returns a grant in which one part tells what the other must be. */
 function versionedGrant(version: number): StoredGrant {
   return sampleGrant(version, { sealed: `${version} `.repeat(1000) });
 }

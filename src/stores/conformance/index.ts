@@ -8,24 +8,24 @@ export type { CreateStore } from './trial.js';
 
 /** One check of a token store, for any test runner. */
 export interface TokenStoreCheck {
-  /** What a right store does, as a sentence: the title of a test. */
+  /** The behaviour of a correct store, as a sentence: the title of a test. */
   readonly name: string;
-  /** Resolves if the store does so; else rejects, mostly with an `AssertionError` that says what it did instead. */
+  /** Resolves if the store behaves so. Rejects otherwise, usually with an `AssertionError` that tells the difference. */
   run(): Promise<void>;
 }
 
-/** Milliseconds that one check may take: a store that hangs fails its check rather than the runner. */
+/** Time limit of one check, in milliseconds. A store that hangs fails its check and not the test runner. */
 const LIMIT_MS = 20_000;
 
 /**
- * The checks that every store of this package passes, to run against one of your own. They need nothing but
- * `node:assert`, leave nothing behind in the store, and may run in any order and beside each other.
+ * Returns the checks that every store of this package passes, to run against a store of your own. They need nothing but
+ * `node:assert`, leave nothing behind in the store, and may run in any order and concurrently.
  *
- * Checks of `update` and `lock` pass at once for a store that has no such method. Stores that see each other's
- * grants are tried for a lock that holds between them; stores that do not, each by itself.
+ * Checks of `update` and `lock` pass at once for a store without the method. If `createStore` returns stores over one
+ * storage, the lock is checked across them.
  *
- * @param createStore gives a store, or promises one; called at least once for each check. The stores may share their
- *   storage, with each other and with anything else: all ids are random.
+ * @param createStore returns a store, or a promise of one; called at least once for each check. The stores may share
+ *   their storage, with each other and with anything else: all ids are random.
  *
  * @example
  * import { test } from 'node:test';
@@ -44,7 +44,7 @@ async function runCheck(check: Check, createStore: CreateStore): Promise<void> {
   const trial = await startTrial(createStore);
   if (check.needs !== undefined && trial.store[check.needs] === undefined) return;
   try {
-    await withTimeout(check.run(trial), LIMIT_MS, () => new Error(`not done within ${LIMIT_MS} ms: ${check.name}`));
+    await withTimeout(check.run(trial), LIMIT_MS, () => new Error(`Expected within ${LIMIT_MS} ms: ${check.name}`));
   } finally {
     await withTimeout(trial.cleanUp(), LIMIT_MS, () => new Error('late')).catch(() => undefined);
   }

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import type { TokenStore } from '../token-store.js';
 import { type Check, sampleGrant } from './trial.js';
 
-/** Longer than any waiting caller may sleep before it looks whether the lock is free, in milliseconds. */
+/** Longer than a waiting caller may pause before it asks again for the lock, in milliseconds. */
 const LONGER_THAN_A_POLL_MS = 300;
 
-/** Counts how many run at a time. */
+/** Counts tasks that run concurrently. */
 interface Counter {
   readonly started: number;
   readonly mostAtOnce: number;
   run(work: () => Promise<unknown>): Promise<void>;
 }
 
-/** The checks of `lock`. */
+/** Checks of `lock`. */
 export const LOCK_CHECKS: readonly Check[] = [
   {
     name: 'lock resolves to what its work resolves to',
@@ -30,7 +30,10 @@ export const LOCK_CHECKS: readonly Check[] = [
       const fault = new Error('of the work');
       const isFault = (error: unknown): boolean => error === fault;
       await assert.rejects(async () => store.lock?.(id, () => Promise.reject(fault)), isFault);
-      await assert.rejects(async () => store.lock?.(id, () => raise(fault)), isFault);
+      const throwing = (): never => {
+        throw fault;
+      };
+      await assert.rejects(async () => store.lock?.(id, throwing), isFault);
       assert.equal(await store.lock?.(id, async () => 'free'), 'free');
     },
   },
@@ -92,7 +95,7 @@ async function workInside(store: TokenStore, id: string): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, LONGER_THAN_A_POLL_MS));
 }
 
-/** A function whose promises resolve once it was called `count` times. */
+/** Returns a function whose promises resolve once it has been called `count` times. */
 function meeting(count: number): () => Promise<void> {
   let missing = count;
   let complete = (): void => undefined;
@@ -123,8 +126,4 @@ function newCounter(): Counter {
       counts.running -= 1;
     },
   };
-}
-
-function raise(fault: Error): never {
-  throw fault;
 }

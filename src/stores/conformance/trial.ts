@@ -1,31 +1,31 @@
 import { randomUUID } from 'node:crypto';
 import type { StoredGrant, TokenStore } from '../token-store.js';
 
-/** Gives a store, or promises one. */
+/** Returns a store, or a promise of one. */
 export type CreateStore = () => TokenStore | Promise<TokenStore>;
 
 /** One check before it is bound to a store. */
 export interface Check {
-  /** What a right store does, as a sentence. */
+  /** The behaviour of a correct store, as a sentence. */
   readonly name: string;
-  /** The method without which the check says nothing. */
+  /** The optional method that the check needs. */
   readonly needs?: 'update' | 'lock';
   run(trial: Trial): Promise<void>;
 }
 
-/** What a check works with. */
+/** The store under check, and ids for it. */
 export interface Trial {
   readonly store: TokenStore;
-  /** An id that nobody used before. Its grant is deleted after the check. */
+  /** Returns a new random id. Its grant is deleted after the check. */
   newId(): string;
-  /** `id`, which begins with one of {@link newId}, after it was noted down to be deleted after the check. */
+  /** Registers an id that begins with one of {@link newId}, so that its grant is deleted after the check. Returns the id. */
   note(id: string): string;
-  /** `count` stores over one storage: several where `createStore` gives such, else `store` as often. */
+  /** Returns `count` stores over one storage: different ones if `createStore` returns such, else `store` each time. */
   stores(count: number): Promise<readonly TokenStore[]>;
   cleanUp(): Promise<void>;
 }
 
-/** Makes a store, and what a check of it needs. */
+/** Creates a store for one check. */
 export async function startTrial(createStore: CreateStore): Promise<Trial> {
   const store = await createStore();
   const ids: string[] = [];
@@ -49,7 +49,7 @@ export async function startTrial(createStore: CreateStore): Promise<Trial> {
   };
 }
 
-/** A grant of the given version. A store has to keep all of it, whatever it knows of it. */
+/** Returns a grant of the given version. A store has to keep all of its fields. */
 export function sampleGrant(version: number, more: object = {}): StoredGrant {
   return { version, expiresAt: 1_800_000_000_000, sealed: `sealed ${version}`, ...more };
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type Check, sampleGrant } from './trial.js';
 
-/** The checks of `update`. */
+/** Checks of `update`, and of `delete` with a version in stores that can compare versions. */
 export const UPDATE_CHECKS: readonly Check[] = [
   {
     name: 'update replaces the whole grant if its version is the one given, and resolves to true',
@@ -55,6 +55,18 @@ export const UPDATE_CHECKS: readonly Check[] = [
       await store.delete(id);
       assert.equal(await store.update?.(id, sampleGrant(2), 1), false);
       assert.equal(await store.get(id), undefined);
+    },
+  },
+  {
+    name: 'delete of a version removes the grant only while its version is that',
+    needs: 'update',
+    run: async ({ store, newId }) => {
+      const id = newId();
+      await store.set(id, sampleGrant(2));
+      for (const version of [0, 1, 3]) {
+        await store.delete(id, version);
+        assert.deepEqual(await store.get(id), sampleGrant(2), `version ${version} is not stored`);
+      }
     },
   },
   {
