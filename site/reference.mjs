@@ -22,6 +22,7 @@ export async function writeReference() {
   rmSync(join(here, 'reference'), { recursive: true, force: true });
   const application = await Application.bootstrapWithPlugins({
     plugin: ['typedoc-plugin-markdown'],
+    outputs: [{ name: 'markdown', path: join(here, 'reference') }],
     entryPoints: entries.map(({ file }) => file),
     basePath: join(repository, 'src'),
     tsconfig: join(here, 'tsconfig.json'),
@@ -42,13 +43,16 @@ export async function writeReference() {
   const project = await application.convert();
   if (project === undefined) throw new Error('TypeDoc could not read the sources');
   // TypeDoc names a module after its file. Applications know it by the entry point.
-  for (const [index, module] of (project.children ?? []).entries()) module.name = entryNameOf(module, index, entries);
+  for (const module of project.children ?? []) module.name = entryNameOf(module.name, entries);
   await application.generateOutputs(project);
-  await application.generateDocs(project, join(here, 'reference'));
   if (application.logger.hasErrors()) throw new Error('TypeDoc reported errors');
 }
 
-function entryNameOf(module, index, entries) {
-  const file = module.sources?.[0]?.fullFileName;
-  return (entries.find((entry) => entry.file === file) ?? entries[index]).name;
+function entryNameOf(moduleName, entries) {
+  // src/index.ts has the name of the package already.
+  if (entries.some(({ name }) => name === moduleName)) return moduleName;
+  const files = ['.ts', '/index.ts'].map((ending) => join(repository, 'src', moduleName + ending));
+  const entry = entries.find(({ file }) => files.includes(file));
+  if (entry === undefined) throw new Error(`No entry point is built from ${moduleName}`);
+  return entry.name;
 }

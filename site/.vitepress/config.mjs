@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitepress';
 import { entryPoints } from '../reference.mjs';
 
@@ -68,7 +69,8 @@ export default defineConfig({
   // Pages of the tutorial's own application. All other dead links fail the build.
   ignoreDeadLinks: 'localhostLinks',
   markdown: { config: renderMermaid },
-  vite: { publicDir: 'site/public' },
+  // Pages lie outside this folder, and their imports are resolved here all the same.
+  vite: { resolve: { alias: { 'vue/server-renderer': fileURLToPath(import.meta.resolve('vue/server-renderer')) } } },
   themeConfig: { sidebar, search: { provider: 'local' }, outline: [2, 3] },
 });
 
