@@ -40,6 +40,8 @@ export async function authenticate(
     // The URL of a callback holds the code, and the URL of a login may hold private parts of a page's address.
     res.setHeader('Cache-Control', 'no-store');
     res.setHeader('Referrer-Policy', 'no-referrer');
+    const conflict = grants.nameConflict(req);
+    if (conflict) throw conflict;
     // By its path, or by its parameters if a proxy has changed the path.
     const isCallback =
       asRouted(originalPath(req)) === routedPathOf(settings.callbackURL, req) ||

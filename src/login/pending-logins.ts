@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { parse } from 'cookie';
-import type { Secret } from '../secret.js';
+import type { Secret } from '../redaction.js';
 import { CookieSeal } from './cookie-seal.js';
 import { cookieToken, endedLoginCookie, issuedAt, loginCookieName, loginCookies } from './login-cookie.js';
 
@@ -30,7 +30,8 @@ export interface BegunLogin {
 /** Whom pending logins belong to. */
 export interface PendingLoginsOptions {
   readonly strategyName: string;
-  readonly clientID: string;
+  /** Differs for each `authUrl` and `clientID`. */
+  readonly service: string;
   /** Seals the cookies: all processes of the application have it. */
   readonly clientSecret: Secret;
   /** Epoch milliseconds. */
@@ -48,7 +49,7 @@ const MAX_USED = 50_000;
 /**
  * Logins that have begun and not ended yet. Each is in a sealed cookie of its own; the server stores none.
  *
- * The cookie's name is a hash of the state, and its seal opens for that state, strategy and client alone. So tabs do
+ * The cookie's name is a hash of service and state, and its seal opens for that state, strategy and service alone. So tabs do
  * not disturb each other, a callback in another browser finds nothing, and logins that nobody finishes cost no memory.
  * A used state is remembered until its login would have expired.
  *
@@ -132,12 +133,12 @@ export class PendingLogins {
   }
 
   #context(state: string, issued: string): string {
-    const { strategyName, clientID } = this.#options;
-    return JSON.stringify([strategyName, clientID, state, issued]);
+    const { strategyName, service } = this.#options;
+    return JSON.stringify([strategyName, service, state, issued]);
   }
 
   #cookieName(state: string, redirectUri: string): string {
-    const id = createHash('sha256').update(state).digest('base64url').slice(0, 16);
+    const id = createHash('sha256').update(`${this.#options.service} ${state}`).digest('base64url').slice(0, 16);
     return loginCookieName(this.#token, id, redirectUri);
   }
 

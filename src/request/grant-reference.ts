@@ -5,6 +5,7 @@ import type { GrantManager } from '../refresh/grant-manager.js';
 import type { GrantManagers } from '../refresh/grant-managers.js';
 import { userOf } from './incoming-request.js';
 import { sessionOf } from './session.js';
+import type { StrategyName } from './strategy-names.js';
 
 /** How a strategy finds the grant of a request. */
 export interface RequestGrantsOptions {
@@ -12,6 +13,7 @@ export interface RequestGrantsOptions {
   readonly name: string;
   /** The option `grantId`. Without it, the session holds a random id. */
   readonly grantId: ((req: IncomingMessage, user: unknown) => unknown) | undefined;
+  readonly strategyName: StrategyName;
 }
 
 /** Finds the grant that a request refers to: by the id in its session, or by the option `grantId`. */
@@ -28,6 +30,11 @@ export class RequestGrants {
   /** True if the session holds the grant's id; false if the option `grantId` makes it. */
   get idIsInSession(): boolean {
     return this.#options.grantId === undefined;
+  }
+
+  /** Returns an error if another strategy uses the same key of the request's session. */
+  nameConflict(req: IncomingMessage): ConfigurationError | undefined {
+    return this.idIsInSession ? this.#options.strategyName.conflictIn(req) : undefined;
   }
 
   /** Returns the id of the request's grant, if it has one. @throws ConfigurationError if the option `grantId` returns no valid id */

@@ -1,9 +1,8 @@
 /**
- * Settles as `promise` does, or rejects with `late()` after `ms` milliseconds.
+ * Settles as `promise` does, or rejects with `late()` after `ms` milliseconds. A late promise goes on by itself; its
+ * rejection is handled.
  *
- * What is late goes on by itself: its rejection is taken care of.
- *
- * @param lateNow Holds, while the promise is under way, a function that makes it late at once.
+ * @param lateNow holds, while the promise is pending, a function that rejects it as late at once
  */
 export function withTimeout<T>(
   promise: Promise<T>,

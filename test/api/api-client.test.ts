@@ -284,7 +284,7 @@ describe('an answer that is no success is an ApiError', () => {
     const error = await failure(fixture.client.get('/projects'));
     expect(error).toMatchObject({ name: 'ApiError', code: 'ERR_API_RESPONSE', status: 502, data: '{"canary": ' });
     expect(inspect(error)).not.toMatch(/canary/);
-    const small = createFixture(server.origin, { maxBytes: 100, http: fixture.http });
+    const small = createFixture(server.origin, { maxResponseBytes: 100, http: fixture.http });
     server.next(faulty.json('x'.repeat(101)));
     expect(await failure(small.client.get('/projects'))).toMatchObject({ code: 'ERR_API_RESPONSE', status: 502 });
     server.next(faulty.chainedEncodings());
@@ -431,7 +431,7 @@ describe('a failed try', () => {
       expect(error).toMatchObject({
         name: 'ServiceUnavailableError',
         status: 503,
-        cause: { kind: 'reset', left: true },
+        cause: { kind: 'reset', sent: true },
       });
     }
     server.next(faulty.json({}, 503));
@@ -643,7 +643,10 @@ describe('concurrency', () => {
     const aborted = expect(client.get('/2', { signal: controller.signal })).rejects.toMatchObject({
       name: 'AbortError',
     });
-    const timed = expect(client.get('/3', { timeout: 30 })).rejects.toMatchObject({ code: 'ERR_SERVICE_TIMEOUT' });
+    const timed = expect(client.get('/3', { timeout: 30 })).rejects.toMatchObject({
+      code: 'ERR_CONCURRENCY',
+      status: 503,
+    });
     controller.abort();
     await aborted;
     await timed;
@@ -741,7 +744,7 @@ describe('a stream', () => {
 });
 
 describe('events', () => {
-  test('tell of each call, once it is over', async () => {
+  test('report each try, once it is over', async () => {
     const events: unknown[] = [];
     const listener = (event: unknown) => events.push(event);
     channel('passport-oauth-app:api').subscribe(listener);
@@ -753,6 +756,7 @@ describe('events', () => {
     await fixture.client.get('/silent');
     const common = { strategy: 'oauth-app', grantId: 'grant-1', method: 'GET', durationMs: expect.any(Number) };
     expect(events).toEqual([
+      { ...common, path: '/projects', status: 503, attempts: 1, reason: 'ERR_API' },
       { ...common, path: '/projects', status: 200, attempts: 2 },
       { ...common, path: '/projects/7', status: 404, attempts: 1, reason: 'ERR_API' },
     ]);

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { it } from 'vitest';
 import { BaseUrls } from '../../src/api/api-base.js';
-import { redirectTarget } from '../../src/api/redirect.js';
-import { apiPath } from '../../src/api/request-target.js';
+import { apiPath, redirectTarget } from '../../src/api/request-target.js';
 import { holds } from './fuzz.js';
 import { hostileText } from './hostile.js';
 

@@ -3,13 +3,13 @@ import { Socket } from 'node:net';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { PendingLogins } from '../../src/login/pending-logins.js';
-import { Secret } from '../../src/secret.js';
+import { Secret } from '../../src/redaction.js';
 import { holds } from './fuzz.js';
 import { arePrototypesUntouched, hostileText } from './hostile.js';
 
 const logins = new PendingLogins({
   strategyName: 'oauth-app',
-  clientID: 'id',
+  service: 'service',
   clientSecret: new Secret('canary of the client secret'),
   clock: () => 1_700_000_000_000,
 });

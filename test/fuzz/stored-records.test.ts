@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { GrantCodec } from '../../src/grants/grant-codec.js';
 import { TokenResponseError } from '../../src/index.js';
-import { Secret } from '../../src/secret.js';
+import { Secret } from '../../src/redaction.js';
 import { grantOf } from '../refresh/fixture.js';
 import { holds } from './fuzz.js';
 import { arePrototypesUntouched, asOwnProperties, base64url, hostileJson, hostileText } from './hostile.js';

@@ -2,13 +2,13 @@ import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { PendingLogins } from '../../src/login/pending-logins.js';
-import { Secret } from '../../src/secret.js';
+import { Secret } from '../../src/redaction.js';
 
 let now = 1_700_000_000_000;
-const create = (change: { strategyName?: string; clientID?: string; clientSecret?: Secret } = {}) =>
+const create = (change: { strategyName?: string; service?: string; clientSecret?: Secret } = {}) =>
   new PendingLogins({
     strategyName: 'oauth-app',
-    clientID: 'id',
+    service: 'service',
     clientSecret: new Secret('secret'),
     clock: () => now,
     ...change,
@@ -74,7 +74,7 @@ describe('a pending login', () => {
 
   test.each([
     ['strategy', { strategyName: 'other' }],
-    ['client', { clientID: 'other' }],
+    ['service', { service: 'other' }],
     ['client secret', { clientSecret: new Secret('other') }],
   ])('is not found by another %s', { meta: { threats: [6] } }, async (_what, change) => {
     const { state, cookie } = await begin();

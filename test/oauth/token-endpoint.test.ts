@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HttpClient } from '../../src/http/http-client.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
-import { Secret } from '../../src/secret.js';
+import { Secret } from '../../src/redaction.js';
 import {
   answer,
   type FaultyServer,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { tokenLifetime } from '../../src/oauth/token-lifetime.js';
+import { tokenLifetime } from '../../src/oauth/token-response.js';
 
 const now = 1_700_000_000_000;
 const nowS = now / 1000;
