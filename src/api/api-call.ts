@@ -1,12 +1,12 @@
 import { ServiceUnavailableError } from '../errors.js';
 import { apiEventsWanted } from '../events.js';
-import { retryAfterMs } from '../http/message.js';
+import { type HttpStreamRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
-import type { ApiBase } from './api-base.js';
 import type { ApiContext } from './api-context.js';
-import { publishTry, type Try } from './call-event.js';
+import { publishTry } from './call-event.js';
 import { abortable, CallLimit, NoPlace, type Release } from './call-limits.js';
 import type { CallRequest } from './call-options.js';
+import { type Attempt, afterAttempt, type Progress, START } from './call-progress.js';
 import type { Credential, CredentialSource } from './credential.js';
 import { callError, noPlaceError, refusedResponse } from './error-message.js';
 import { authorizedHeaders } from './request-headers.js';
@@ -15,44 +15,6 @@ import { parseBody, type ResponseHead, type ResponseMode } from './response.js';
 import { retryDelay, type TryFailure } from './retry-policy.js';
 
 const MAX_REDIRECTS = 5;
-
-/** State of a call between two tries. Replaced, never changed. */
-interface Progress {
-  readonly requests: number;
-  readonly failures: number;
-  readonly waitedMs: number;
-  readonly redirects: number;
-  /** Path and query of the redirect that is followed. */
-  readonly redirectedTo: string | undefined;
-  /** Credential of a renewal after a 401, until a response tells if the API accepts it. */
-  readonly renewed: Credential | undefined;
-  readonly mayRenew: boolean;
-  /** True if a newer token is at hand that this call cannot use. */
-  readonly isRenewedInVain: boolean;
-  /** True once a request may have reached the service. */
-  readonly sent: boolean;
-}
-
-const START: Progress = Object.freeze({
-  requests: 0,
-  failures: 0,
-  waitedMs: 0,
-  redirects: 0,
-  redirectedTo: undefined,
-  renewed: undefined,
-  mayRenew: true,
-  isRenewedInVain: false,
-  sent: false,
-});
-
-/** A request that was sent, with its response or the fault that it ended with. */
-interface Attempt<A> {
-  readonly credential: Credential;
-  readonly base: ApiBase;
-  readonly path: string;
-  readonly answer: A | undefined;
-  readonly fault: unknown;
-}
 
 /** Makes the result of a call of its response. */
 export type Finish<A, R> = (answer: A, request: CallRequest, credential: Credential) => R | Promise<R>;
@@ -85,23 +47,24 @@ export class ApiCall<A extends ResponseHead> {
   async run<R>(finish: Finish<A, R>): Promise<R> {
     let progress = START;
     try {
-      this.#signal?.throwIfAborted();
       for (;;) {
         const attempt = await this.#attempt(progress);
-        progress = this.#noted(progress, attempt);
         const { answer, credential } = attempt;
-        const isSuccess =
-          answer !== undefined && ((answer.status >= 200 && answer.status < 300) || answer.status === 304);
-        const next = isSuccess ? undefined : await this.#next(progress, attempt);
+        if (progress.renewed !== undefined && answer !== undefined) {
+          this.#source.reportOutcome(progress.renewed, answer.status !== 401);
+        }
+        if (answer !== undefined && ((answer.status >= 200 && answer.status < 300) || answer.status === 304)) {
+          return finish(answer, this.#request, credential);
+        }
+        progress = afterAttempt(progress, attempt);
+        const next = await this.#next(progress, attempt);
         if (answer !== undefined && next === undefined) return finish(answer, this.#request, credential);
         if (answer !== undefined) this.#mode.discard(answer);
         progress = next ?? progress;
       }
     } catch (error) {
       this.#request.body?.discard?.();
-      const seen = this.#seen(error, progress.sent);
-      if (progress.requests === 0 && apiEventsWanted()) this.#publish({ attempts: 0, durationMs: 0, error: seen });
-      throw seen;
+      throw this.#seen(error, progress.sent);
     } finally {
       this.#limit?.end();
     }
@@ -112,8 +75,9 @@ export class ApiCall<A extends ResponseHead> {
     const { method, headers, body, signal } = this.#request;
     const startedAt = apiEventsWanted() ? performance.now() : undefined;
     let onEnd: Release | undefined;
-    let sent: Attempt<A> | undefined;
+    let attempt: Attempt<A> | undefined;
     try {
+      this.#signal?.throwIfAborted();
       const ready = progress.renewed ?? this.#source.credential();
       let credential = ready instanceof Promise ? await abortable(ready, this.#signal) : ready;
       if (limiter !== undefined) {
@@ -123,7 +87,7 @@ export class ApiCall<A extends ResponseHead> {
       }
       const base = bases.of(credential.organizationDomain);
       const path = progress.redirectedTo ?? pathOn(bases, base, this.#request);
-      const request = {
+      const request: HttpStreamRequest = {
         origin: base.origin,
         path,
         method,
@@ -134,22 +98,21 @@ export class ApiCall<A extends ResponseHead> {
         maxBytes: this.#mode.isBuffered ? maxResponseBytes : Infinity,
         onEnd,
         timeoutCovers: this.#limit === undefined ? 'silence' : 'total',
-        bodyError: (error: unknown) => this.#seen(error, true),
-      } as const;
-      sent = { credential, base, path, answer: undefined, fault: undefined };
-      sent = { ...sent, answer: await this.#mode.send(http, request) };
+        bodyError: this.#mode.isBuffered ? undefined : (error: unknown) => this.#seen(error, true),
+      };
+      attempt = { credential, base, path, answer: undefined, fault: undefined };
+      attempt.answer = await this.#mode.send(http, request);
     } catch (fault) {
       // Of a request that was refused before it began.
       onEnd?.();
-      if (sent === undefined) throw fault;
-      sent = { ...sent, fault };
+      if (attempt === undefined) {
+        if (startedAt !== undefined && progress.requests === 0) this.#publish(0, startedAt, undefined, fault);
+        throw fault;
+      }
+      attempt.fault = fault;
     }
-    if (startedAt !== undefined) {
-      const attempts = progress.requests + 1;
-      const error = sent.fault === undefined ? undefined : this.#seen(sent.fault, true);
-      this.#publish({ attempts, durationMs: performance.now() - startedAt, status: sent.answer?.status, error });
-    }
-    return sent;
+    if (startedAt !== undefined) this.#publish(progress.requests + 1, startedAt, attempt.answer, attempt.fault);
+    return attempt;
   }
 
   /** Waits for a place among the requests of the account: the user and organization, or else the grant. */
@@ -163,15 +126,6 @@ export class ApiCall<A extends ResponseHead> {
       if (!(error instanceof NoPlace) && !this.#limit?.expired) throw error;
       throw noPlaceError(this.#request.method, this.#request.path, limiter.max, sent);
     }
-  }
-
-  /** Counts an attempt, and reports if the API accepted a renewed credential. */
-  #noted(progress: Progress, { answer, fault }: Attempt<A>): Progress {
-    const sent = progress.sent || !(fault instanceof TransportError) || fault.sent;
-    const requests = progress.requests + 1;
-    if (answer === undefined || progress.renewed === undefined) return { ...progress, requests, sent };
-    this.#source.reportOutcome(progress.renewed, answer.status !== 401);
-    return { ...progress, requests, sent, renewed: undefined };
   }
 
   /** Returns the state for another try, after the wait for it; `undefined` if the response is the result. Otherwise throws. */
@@ -249,8 +203,16 @@ export class ApiCall<A extends ResponseHead> {
     return this.#limit?.expired && !isOurs ? callError(new TransportError('timeout', sent), method, path, sent) : error;
   }
 
-  #publish(ended: Pick<Try, 'attempts' | 'durationMs' | 'status' | 'error'>): void {
-    const { grantId } = this.#source;
-    publishTry({ strategy: this.#context.strategyName, grantId, request: this.#request, ...ended });
+  #publish(attempts: number, startedAt: number, answer: A | undefined, fault: unknown): void {
+    const error = fault === undefined ? undefined : this.#seen(fault, true);
+    publishTry({
+      strategy: this.#context.strategyName,
+      grantId: this.#source.grantId,
+      request: this.#request,
+      attempts,
+      durationMs: performance.now() - startedAt,
+      status: answer?.status,
+      error,
+    });
   }
 }

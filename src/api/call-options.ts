@@ -92,20 +92,26 @@ export function requestTo(
   options: RequestOptions | undefined,
   defaults: readonly string[],
 ): CallRequest {
-  const { path, query, origin, mayHavePrefix = false } = target;
-  const common = { path, query, origin, mayHavePrefix, method: checkedMethod(method), redirect: 'follow' } as const;
-  if (options === undefined) {
-    const none = { body: undefined, signal: undefined, timeoutMs: undefined, schema: undefined };
-    return { ...common, ...none, headers: defaults, retry: DEFAULT_RETRY };
+  const checked = checkedMethod(method);
+  if (options !== undefined) checkOptions(options);
+  const body = options === undefined ? undefined : requestBody(options);
+  if (body !== undefined && (checked === 'GET' || checked === 'HEAD')) {
+    throw new TypeError(`${checked}: a request of this method has no body; use the option \`query\``);
   }
-  checkOptions(options);
-  const { headers, signal, timeout: timeoutMs, schema } = options;
-  const retry = retryLimits(options.retry);
-  const body = requestBody(options);
-  if (body !== undefined && (common.method === 'GET' || common.method === 'HEAD')) {
-    throw new TypeError(`${common.method}: a request of this method has no body; use the option \`query\``);
-  }
-  return { ...common, headers: requestHeaders(headers, body, defaults), body, signal, timeoutMs, retry, schema };
+  return {
+    path: target.path,
+    query: target.query,
+    origin: target.origin,
+    mayHavePrefix: target.mayHavePrefix ?? false,
+    method: checked,
+    headers: requestHeaders(options?.headers, body, defaults),
+    body,
+    signal: options?.signal,
+    timeoutMs: options?.timeout,
+    retry: retryLimits(options?.retry),
+    redirect: 'follow',
+    schema: options?.schema,
+  };
 }
 
 function checkedMethod(method: unknown): string {

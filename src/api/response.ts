@@ -98,8 +98,8 @@ const NOTHING: ParsedBody = Object.freeze({ data: undefined });
 export function parseBody(body: Buffer, headers: HttpHeaders): ParsedBody {
   if (body.length === 0) return NOTHING;
   // Still there if it could not be decoded.
-  const encoding = headerValue(headers, 'content-encoding') ?? 'identity';
-  if (!/^(?:identity)?$/i.test(encoding.trim())) {
+  const encoding = headerValue(headers, 'content-encoding');
+  if (encoding !== undefined && !/^(?:identity)?$/i.test(encoding.trim())) {
     return { data: body, fault: 'its content encoding is unknown, or a chain of several' };
   }
   const declared = headerValue(headers, 'content-type') ?? '';

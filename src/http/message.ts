@@ -36,7 +36,7 @@ export interface HttpStreamRequest extends HttpRequest {
    */
   readonly timeoutCovers: 'total' | 'silence';
   /** Returns the error that the body fails with. Default: the `TransportError` itself. */
-  readonly bodyError?: (error: unknown) => unknown;
+  readonly bodyError?: ((error: unknown) => unknown) | undefined;
 }
 
 /** A complete response. */

@@ -83,7 +83,9 @@ describe('against the emulator, an independent witness of service.md', () => {
     expect(source.refreshes).toBe(1);
   });
 
-  test('THREATS 51: 500 parallel calls whose token has expired make one refresh, and all succeed', async () => {
+  test('500 parallel calls whose token has expired make one refresh, and all succeed', {
+    meta: { threats: [51] },
+  }, async () => {
     const { client, source } = await clientOf('1');
     service.expireAccessTokens();
     const answers = await Promise.all(

@@ -79,7 +79,7 @@ describe('headers', () => {
     'TE',
     'Proxy-Authorization',
     'Keep-Alive',
-  ])('THREATS 26: %s is a TypeError', (name) => {
+  ])('%s is a TypeError', { meta: { threats: [26] } }, (name) => {
     expect(() => requestHeaders({ [name]: 'canary-value' }, undefined, [])).toThrow(TypeError);
     expect(() => requestHeaders({ [name]: 'canary-value' }, undefined, [])).not.toThrow(/canary/);
   });
@@ -95,7 +95,7 @@ describe('headers', () => {
     { 'x-a': { canary: 1 } },
     [['x-a', 'canary', 'c']],
     'canary',
-  ])('THREATS 24: %j is a TypeError that does not show it', (headers) => {
+  ])('%j is a TypeError that does not show it', { meta: { threats: [24] } }, (headers) => {
     // @ts-expect-error what JavaScript may give
     expect(() => requestHeaders(headers, undefined, [])).toThrow(TypeError);
     // @ts-expect-error what JavaScript may give
@@ -136,7 +136,7 @@ describe('the API address', () => {
     'a'.repeat(64),
     '',
     '$&',
-  ])('THREATS 27: %j is no organization', (domain) => {
+  ])('%j is no organization', { meta: { threats: [27] } }, (domain) => {
     expect(() => bases.of(domain)).toThrow(
       expect.objectContaining({ name: 'TokenResponseError', code: 'ERR_ORGANIZATION_DOMAIN' }),
     );
@@ -242,7 +242,7 @@ describe('the message of the service', () => {
     expect(message?.length).toBeLessThanOrEqual(300);
   });
 
-  test('THREATS 24: has no access token in it, nor a part of one', () => {
+  test('has no access token in it, nor a part of one', { meta: { threats: [24] } }, () => {
     const token = 'eyJhbGciOi.eyJzdWIi.c2lnbmF0dXJl';
     for (const echoed of [
       token,

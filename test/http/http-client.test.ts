@@ -90,7 +90,7 @@ describe('a request', () => {
   });
 });
 
-describe('THREATS 36: nothing left', () => {
+describe('nothing left', { meta: { threats: [36] } }, () => {
   test('a refused connection', async () => {
     const failure = http.send(request({ origin: await faulty.refusingOrigin() }));
     await expect(failure).rejects.toMatchObject({
@@ -115,7 +115,7 @@ describe('THREATS 36: nothing left', () => {
   });
 });
 
-describe('THREATS 37: the limit of time holds', () => {
+describe('the limit of time holds', { meta: { threats: [37] } }, () => {
   test.each([
     ['a service that never answers', faulty.hang()],
     ['a slow drip', faulty.drip(5)],
@@ -147,7 +147,7 @@ describe('THREATS 37: the limit of time holds', () => {
   });
 });
 
-describe('THREATS 38: the request left', () => {
+describe('the request left', { meta: { threats: [38] } }, () => {
   test.each([
     ['a reset', faulty.reset()],
     ['a hang-up', faulty.hangUp()],
@@ -164,7 +164,7 @@ describe('THREATS 38: the request left', () => {
   });
 });
 
-describe('THREATS 31: the limit of size holds', () => {
+describe('the limit of size holds', { meta: { threats: [31] } }, () => {
   test('over a length that is announced', async () => {
     server.next(faulty.json({ long: 'x'.repeat(100) }));
     await expect(http.send(request({ maxBytes: 100 }))).rejects.toMatchObject({ kind: 'too-large' });
