@@ -47,6 +47,13 @@ describe('the tarball', () => {
     }
   });
 
+  test('has no hover text that cites a document which users do not have', () => {
+    const cited = ending(/\.d\.ts$/).flatMap((file) =>
+      [...text(file).matchAll(/[\w/-]+\.md\b/g)].map(([document]) => document),
+    );
+    expect(cited.filter((document) => !packed.files.includes(document))).toEqual([]);
+  });
+
   test('holds no key, no password and no address of a private registry', () => {
     const odd = /-----BEGIN [A-Z ]*PRIVATE KEY|_authToken|registry\.[a-z]|npm_[A-Za-z0-9]{36}|AKIA[A-Z0-9]{16}/;
     expect(packed.files.filter((file) => odd.test(text(file)))).toEqual([]);
