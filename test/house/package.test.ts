@@ -47,6 +47,13 @@ describe('the tarball', () => {
     }
   });
 
+  test('has no hover text that cites a document which users do not have', () => {
+    const cited = ending(/\.d\.ts$/).flatMap((file) =>
+      [...text(file).matchAll(/[\w/-]+\.md\b/g)].map(([document]) => document),
+    );
+    expect(cited.filter((document) => !packed.files.includes(document))).toEqual([]);
+  });
+
   test('holds no key, no password and no address of a private registry', () => {
     const odd = /-----BEGIN [A-Z ]*PRIVATE KEY|_authToken|registry\.[a-z]|npm_[A-Za-z0-9]{36}|AKIA[A-Z0-9]{16}/;
     expect(packed.files.filter((file) => odd.test(text(file)))).toEqual([]);
@@ -70,13 +77,13 @@ describe('the tarball', () => {
     expect(messages.map((message) => formatMessage(message, manifest, { color: false }))).toEqual([]);
   });
 
-  test('has the right types for every way of resolution that knows ES modules', async () => {
+  test('has the right types for every way of resolution, the one of Node 10 among them', async () => {
     const tarball = new Uint8Array(readFileSync(packed.tarball));
     const analysis = await checkPackage(createPackageFromTarballData(tarball));
     if (analysis.types === false) throw new Error('no types found');
     // The ESM-only profile: `require()` gets the module itself on every Node that package.json allows.
     const heeded = analysis.problems.filter(
-      (problem) => !('resolutionKind' in problem) || !['node10', 'node16-cjs'].includes(problem.resolutionKind),
+      (problem) => !('resolutionKind' in problem) || problem.resolutionKind !== 'node16-cjs',
     );
     expect(heeded).toEqual([]);
     expect(Object.keys(analysis.entrypoints)).toHaveLength(Object.keys(manifest.exports).length);
@@ -121,9 +128,10 @@ describe('package.json', () => {
         ([, name]) => name,
       ),
     );
-    // The fixtures of the emulator import the test runner that they are for.
+    // Fixtures for a test runner import the runner, which is an optional peer.
     const runners = ['@playwright/test', 'vitest'];
     expect([...new Set(imported)].sort()).toEqual([...Object.keys(manifest.dependencies), ...runners].sort());
+    expect(Object.keys(manifest.peerDependenciesMeta)).toEqual(expect.arrayContaining(runners));
   });
 
   test('allows no Node that a dependency does not', () => {
