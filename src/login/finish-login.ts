@@ -13,6 +13,7 @@ import {
   originalUrl,
   routedPathOf,
 } from '../request/incoming-request.js';
+import type { ReturnCookie } from '../request/return-to.js';
 import { userMarkOf } from '../request/session.js';
 import { readCallbackQuery } from './callback-query.js';
 import type { PendingLogin, PendingLogins } from './pending-logins.js';
@@ -45,6 +46,7 @@ export interface FinishLoginContext {
   readonly verify: AnyVerify | undefined;
   readonly pendingLogins: PendingLogins;
   readonly endpoint: TokenEndpoint;
+  readonly returnCookie: ReturnCookie;
   readonly clientOf: (source: CredentialSource) => ApiClient;
 }
 
@@ -106,7 +108,15 @@ export async function finishLogin(
   if (route.isConnection && login.userMark !== userMarkOf(req)) return refused(OTHER_USER, 403);
   if (!pendingLogins.use(state, login)) return refused(UNKNOWN_STATE, 403);
   res.appendHeader('Set-Cookie', pendingLogins.ended(state, login));
-  return query.kind === 'error' ? declined(query.error) : await exchangeCode(context, req, query.code, login);
+  let outcome: CallbackOutcome | undefined;
+  try {
+    outcome = query.kind === 'error' ? declined(query.error) : await exchangeCode(context, req, query.code, login);
+    return outcome;
+  } finally {
+    // The user may try again, and still wants to go to the page of this login.
+    const isLost = outcome?.kind !== 'success' && login.returnTo !== undefined && !res.headersSent;
+    if (isLost) context.returnCookie.remember(req, res, login.returnTo);
+  }
 }
 
 async function exchangeCode(

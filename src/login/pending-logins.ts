@@ -1,9 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { parse } from 'cookie';
+import { cookieToken } from '../request/browser-cookie.js';
 import type { Secret } from '../secret.js';
 import { CookieSeal } from './cookie-seal.js';
-import { cookieToken, endedLoginCookie, issuedAt, loginCookieName, loginCookies } from './login-cookie.js';
+import { endedLoginCookie, issuedAt, loginCookieName, loginCookies } from './login-cookie.js';
 
 /** A login between its authorization request and its callback. */
 export interface PendingLogin {
@@ -22,13 +23,11 @@ export interface PendingLogin {
 }
 
 /** What a cookie holds of a login, in this order. */
-type Sealed = readonly [
-  redirectUri: string,
-  returnTo: string | null,
-  userMark: string,
-  isConnection: boolean,
-  pkce: boolean,
-];
+type Sealed = readonly [flags: number, returnTo: string | 0, userMark?: string | 0, redirectUri?: string];
+
+/** Flags of a sealed login. */
+const PKCE = 1;
+const CONNECTION = 2;
 
 /** A login that has just begun. */
 export interface BegunLogin {
@@ -45,6 +44,8 @@ export interface PendingLoginsOptions {
   readonly strategyName: string;
   /** Differs for each `authUrl` and `clientID`. */
   readonly service: string;
+  /** The strategy's own: most logins have no other redirect URL. */
+  readonly callbackURL: string;
   /** Seals the cookies: all processes of the application have it. */
   readonly clientSecret: Secret;
   /** Epoch milliseconds. */
@@ -97,7 +98,11 @@ export class PendingLogins {
     const issued = Math.trunc(this.#options.clock()).toString(36);
     const context = this.#context(state, issued);
     const sealed = (page: string | undefined) => {
-      const content: Sealed = [redirectUri, page ?? null, userMark, isConnection, pkce];
+      const flags = (pkce ? PKCE : 0) | (isConnection ? CONNECTION : 0);
+      // Short, for the sake of many tabs: the usual redirect URL is a part of the context.
+      const isUsual = redirectUri === this.#options.callbackURL;
+      const optional: (string | 0)[] = isUsual ? (userMark ? [userMark] : []) : [userMark || 0, redirectUri];
+      const content = [flags, page ?? 0, ...optional];
       return `${issued}.${this.#seal.seal(context, JSON.stringify(content))}`;
     };
     const name = this.#cookieName(state, redirectUri);
@@ -116,11 +121,17 @@ export class PendingLogins {
       const [issued = '', sealed] = cookies[this.#cookieName(state, scheme)]?.split('.', 2) ?? [];
       const text = sealed && this.#seal.open(this.#context(state, issued), sealed);
       if (!text) continue;
-      const [redirectUri, returnTo, userMark, isConnection, pkce] = JSON.parse(text) as Sealed;
+      const [flags, returnTo, userMark, redirectUri = this.#options.callbackURL] = JSON.parse(text) as Sealed;
       const expiresAt = issuedAt(issued) + LIFETIME_MS;
       if (!redirectUri.toLowerCase().startsWith(scheme) || !this.#isAlive(expiresAt)) continue;
-      const codeVerifier = pkce ? this.#codeVerifier(state) : undefined;
-      return { redirectUri, returnTo: returnTo ?? undefined, userMark, isConnection, codeVerifier, expiresAt };
+      return {
+        redirectUri,
+        returnTo: returnTo || undefined,
+        isConnection: (flags & CONNECTION) !== 0,
+        userMark: userMark || '',
+        codeVerifier: (flags & PKCE) === 0 ? undefined : this.#codeVerifier(state),
+        expiresAt,
+      };
     }
     return undefined;
   }
@@ -149,8 +160,8 @@ export class PendingLogins {
   }
 
   #context(state: string, issued: string): string {
-    const { strategyName, service } = this.#options;
-    return JSON.stringify([strategyName, service, state, issued]);
+    const { strategyName, service, callbackURL } = this.#options;
+    return JSON.stringify([strategyName, service, callbackURL, state, issued]);
   }
 
   #cookieName(state: string, redirectUri: string): string {
