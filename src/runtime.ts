@@ -8,9 +8,11 @@ import { GrantCodec } from './grants/grant-codec.js';
 import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/authenticate.js';
 import { CookieSeal } from './login/cookie-seal.js';
+import type { CallbackOutcome } from './login/finish-login.js';
 import { type ImportedTokens, readImportedTokens } from './login/imported-tokens.js';
 import { LoginRounds } from './login/login-rounds.js';
 import { PendingLogins } from './login/pending-logins.js';
+import { UsedLogins } from './login/used-logins.js';
 import type { AnyVerify } from './login/verify.js';
 import { TokenEndpoint } from './oauth/token-endpoint.js';
 import type { Settings } from './options.js';
@@ -57,6 +59,7 @@ export class Runtime implements LoginContext {
   readonly verify: AnyVerify | undefined;
   readonly api: ApiContext;
   readonly pendingLogins: PendingLogins;
+  readonly usedLogins: UsedLogins<CallbackOutcome>;
   readonly returnCookie: ReturnCookie;
   readonly rounds: LoginRounds;
   readonly endpoint: TokenEndpoint;
@@ -76,6 +79,8 @@ export class Runtime implements LoginContext {
     this.verify = verify;
     this.api = createApiContext({ ...settings, http, strategyName, now: clock });
     this.pendingLogins = new PendingLogins({ strategyName, service, callbackURL, clientSecret, clock });
+    const namespace = encodeURIComponent(`${strategyName}.${service}`);
+    this.usedLogins = new UsedLogins({ namespace, tokenStore: settings.tokenStore, clock });
     // Several applications of a host may be clients of one service: their callback URLs differ.
     const application = shortHash(service, callbackURL);
     const cookieName = (purpose: string) => `${cookieToken(strategyName)}.${purpose}.${application}`;

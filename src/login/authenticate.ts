@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { AuthorizationError } from '../errors.js';
+import { AuthorizationError, NotAuthorizedError } from '../errors.js';
 import {
   asRouted,
   isPrefetch,
@@ -7,6 +7,7 @@ import {
   originalUrl,
   redirect,
   routedPathOf,
+  userOf,
 } from '../request/incoming-request.js';
 import { type BeginLoginContext, beginLogin, callbackUrlOf, type LoginOptions } from './begin-login.js';
 import { hasCallbackParameters } from './callback-query.js';
@@ -122,6 +123,12 @@ async function handleCallback(
   }
   if (outcome.kind === 'fail') {
     const { reason, info, status } = outcome;
+    const page = reason === 'replayed' ? await pageOfLoggedIn(context, req, options) : undefined;
+    if (page !== undefined) {
+      report.publish('refused', { reason });
+      actions.redirect(page);
+      return;
+    }
     if (rounds.leadsToLogin(options.failureRedirect)) rounds.count(req, res, undefined);
     report.publish(reason === 'declined' ? 'declined' : 'refused', { reason });
     actions.fail(info, status);
@@ -144,6 +151,27 @@ async function handleCallback(
     // A session that is being written reports by itself, once it is saved.
     if (handoff && !handoff.isWriting) report.publish('success', { grantId: handoff.grantId });
   }
+}
+
+/**
+ * Returns the page that the callback's route names, if the user is logged in with this strategy already: for the back
+ * button, a reload, and a bookmarked callback.
+ */
+async function pageOfLoggedIn(
+  { grants }: LoginContext,
+  req: IncomingMessage,
+  { successReturnToOrRedirect, successRedirect, assignProperty }: AuthenticateOptions,
+): Promise<string | undefined> {
+  const page = successReturnToOrRedirect || successRedirect;
+  const grantId = grants.idOf(req);
+  if (typeof page !== 'string' || grantId === undefined || (!assignProperty && !userOf(req))) return undefined;
+  try {
+    await grants.managerFor(req).current(grantId);
+  } catch (error) {
+    // An outage of service or store ends no login.
+    if (error instanceof NotAuthorizedError) return undefined;
+  }
+  return page;
 }
 
 /** Passes an error on to Passport, and so to the application's error handler. */

@@ -57,15 +57,11 @@ const LIFETIME_MS = 10 * 60 * 1000;
 /** How far the clock of the host that a login returns to may be behind the clock of the host where it began. */
 const CLOCK_SKEW_MS = 60 * 1000;
 
-/** Most used states that are remembered at once; beyond it the oldest is forgotten. About 200 bytes each. */
-const MAX_USED = 50_000;
-
 /**
  * Logins that have begun and not ended yet. Each is in a sealed cookie of its own; the server stores none.
  *
  * The cookie's name is a hash of service and state, and its seal opens for that state, strategy and service alone. So tabs do
  * not disturb each other, a callback in another browser finds nothing, and logins that nobody finishes cost no memory.
- * A used state is remembered until its login would have expired.
  *
  * @see RFC 6749, 10.12; RFC 9700, 4.7; service.md, 5.7
  */
@@ -73,8 +69,6 @@ export class PendingLogins {
   readonly #options: PendingLoginsOptions;
   readonly #seal: CookieSeal;
   readonly #token: string;
-  /** Used states and when their logins expire, in epoch milliseconds. In the order of use, nearly that of expiry. */
-  readonly #used = new Map<string, number>();
 
   constructor(options: PendingLoginsOptions) {
     this.#options = options;
@@ -134,18 +128,6 @@ export class PendingLogins {
       };
     }
     return undefined;
-  }
-
-  /** Uses a login up. Returns false if this process has used it before. */
-  use(state: string, { expiresAt }: PendingLogin): boolean {
-    const now = this.#options.clock();
-    for (const [used, usedExpiresAt] of this.#used) {
-      if (usedExpiresAt > now && this.#used.size < MAX_USED) break;
-      this.#used.delete(used);
-    }
-    if (this.#used.has(state)) return false;
-    this.#used.set(state, expiresAt);
-    return true;
   }
 
   /** Returns the line of `Set-Cookie` that ends a login in the browser. */

@@ -61,8 +61,11 @@ export class RequestGrants {
 
   /** Returns the id for the grant of a user who has just logged in. @throws ConfigurationError if the option `grantId` returns no valid id */
   newId(req: IncomingMessage, user: unknown): string {
-    const { grantId } = this.#options;
-    return grantId ? checkedGrantId(grantId(req, user)) : randomGrantId();
+    const { grantId, strategyName } = this.#options;
+    if (grantId) return checkedGrantId(grantId(req, user));
+    const id = randomGrantId();
+    strategyName.ownReference(id);
+    return id;
   }
 
   /**
