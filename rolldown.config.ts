@@ -12,6 +12,8 @@ export const entryPoints: Readonly<Record<string, string>> = {
   sqlite: 'src/stores/sqlite-token-store.ts',
   conformance: 'src/stores/conformance/index.ts',
   emulator: 'src/emulator/index.ts',
+  'emulator/vitest': 'src/emulator/vitest.ts',
+  'emulator/playwright': 'src/emulator/playwright.ts',
   cli: 'src/emulator/cli.ts',
 };
 

@@ -49,6 +49,13 @@ export class Applications {
     return this.#byID.values();
   }
 
+  /** Adds the redirect URLs of an application from an earlier start. Its secret does not replace one that is set now. */
+  restore(application: unknown): void {
+    const { clientSecret, ...registration } = checkedRegistration(application, 'state');
+    const isKnown = registration.clientID !== undefined && this.#byID.has(registration.clientID);
+    this.register(isKnown ? registration : { ...registration, clientSecret }, 'state');
+  }
+
   /**
    * Registers a new application, or adds redirect URLs to a known one, and returns it.
    *

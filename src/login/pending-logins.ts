@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { parse } from 'cookie';
-import type { Secret } from '../secret.js';
+import type { Secret } from '../redaction.js';
 import { CookieSeal } from './cookie-seal.js';
 import { cookieToken, endedLoginCookie, issuedAt, loginCookieName, loginCookies } from './login-cookie.js';
 
@@ -11,11 +11,24 @@ export interface PendingLogin {
   readonly redirectUri: string;
   /** The path to return to after the login, of this origin. */
   readonly returnTo: string | undefined;
+  /** True for `passport.authorize`, which connects an account to the user who is logged in. */
+  readonly isConnection: boolean;
+  /** Identifies the user who was logged in when the login began: see `userMarkOf`. */
+  readonly userMark: string;
   /** Code verifier (RFC 7636, 4.1), with PKCE. */
   readonly codeVerifier: string | undefined;
   /** Epoch milliseconds. */
   readonly expiresAt: number;
 }
+
+/** What a cookie holds of a login, in this order. */
+type Sealed = readonly [
+  redirectUri: string,
+  returnTo: string | null,
+  userMark: string,
+  isConnection: boolean,
+  pkce: boolean,
+];
 
 /** A login that has just begun. */
 export interface BegunLogin {
@@ -30,7 +43,8 @@ export interface BegunLogin {
 /** Whom pending logins belong to. */
 export interface PendingLoginsOptions {
   readonly strategyName: string;
-  readonly clientID: string;
+  /** Differs for each `authUrl` and `clientID`. */
+  readonly service: string;
   /** Seals the cookies: all processes of the application have it. */
   readonly clientSecret: Secret;
   /** Epoch milliseconds. */
@@ -48,7 +62,7 @@ const MAX_USED = 50_000;
 /**
  * Logins that have begun and not ended yet. Each is in a sealed cookie of its own; the server stores none.
  *
- * The cookie's name is a hash of the state, and its seal opens for that state, strategy and client alone. So tabs do
+ * The cookie's name is a hash of service and state, and its seal opens for that state, strategy and service alone. So tabs do
  * not disturb each other, a callback in another browser finds nothing, and logins that nobody finishes cost no memory.
  * A used state is remembered until its login would have expired.
  *
@@ -74,15 +88,18 @@ export class PendingLogins {
    */
   begin(
     req: IncomingMessage,
-    { redirectUri, returnTo }: Pick<PendingLogin, 'redirectUri' | 'returnTo'>,
+    login: Pick<PendingLogin, 'redirectUri' | 'returnTo' | 'isConnection' | 'userMark'>,
     pkce: boolean,
   ): BegunLogin {
+    const { redirectUri, returnTo, userMark, isConnection } = login;
     const state = randomBytes(32).toString('base64url');
     // Stands before the seal, for the browser's oldest login to be found, and is sealed with it.
     const issued = Math.trunc(this.#options.clock()).toString(36);
     const context = this.#context(state, issued);
-    const sealed = (page: string | undefined) =>
-      `${issued}.${this.#seal.seal(context, JSON.stringify([redirectUri, page ?? null, pkce]))}`;
+    const sealed = (page: string | undefined) => {
+      const content: Sealed = [redirectUri, page ?? null, userMark, isConnection, pkce];
+      return `${issued}.${this.#seal.seal(context, JSON.stringify(content))}`;
+    };
     const name = this.#cookieName(state, redirectUri);
     return {
       state,
@@ -99,11 +116,11 @@ export class PendingLogins {
       const [issued = '', sealed] = cookies[this.#cookieName(state, scheme)]?.split('.', 2) ?? [];
       const text = sealed && this.#seal.open(this.#context(state, issued), sealed);
       if (!text) continue;
-      const [redirectUri, returnTo, pkce] = JSON.parse(text) as [string, string | null, boolean];
+      const [redirectUri, returnTo, userMark, isConnection, pkce] = JSON.parse(text) as Sealed;
       const expiresAt = issuedAt(issued) + LIFETIME_MS;
       if (!redirectUri.toLowerCase().startsWith(scheme) || !this.#isAlive(expiresAt)) continue;
       const codeVerifier = pkce ? this.#codeVerifier(state) : undefined;
-      return { redirectUri, returnTo: returnTo ?? undefined, codeVerifier, expiresAt };
+      return { redirectUri, returnTo: returnTo ?? undefined, userMark, isConnection, codeVerifier, expiresAt };
     }
     return undefined;
   }
@@ -132,12 +149,12 @@ export class PendingLogins {
   }
 
   #context(state: string, issued: string): string {
-    const { strategyName, clientID } = this.#options;
-    return JSON.stringify([strategyName, clientID, state, issued]);
+    const { strategyName, service } = this.#options;
+    return JSON.stringify([strategyName, service, state, issued]);
   }
 
   #cookieName(state: string, redirectUri: string): string {
-    const id = createHash('sha256').update(state).digest('base64url').slice(0, 16);
+    const id = createHash('sha256').update(`${this.#options.service} ${state}`).digest('base64url').slice(0, 16);
     return loginCookieName(this.#token, id, redirectUri);
   }
 

@@ -1,9 +1,9 @@
+import type { TokenStore } from 'passport-oauth-app';
+import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
+import { postgresTokenStore } from 'passport-oauth-app/postgres';
+import { redisTokenStore } from 'passport-oauth-app/redis';
 import { Pool } from 'pg';
 import { createClient } from 'redis';
-import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.js';
-import type { TokenStore } from '../../src/index.js';
-import { postgresTokenStore } from '../../src/stores/postgres-token-store.js';
-import { redisTokenStore } from '../../src/stores/redis-token-store.js';
 import { Browser } from '../support/browser.js';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
 import { type SharedStore, Worker } from '../support/processes.js';
