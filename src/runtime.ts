@@ -2,7 +2,7 @@ import { ApiClient } from './api/api-client.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
 import type { CredentialSource } from './api/credential.js';
 import { ConfigurationError } from './errors.js';
-import { publishGrantLost, publishRefresh } from './events.js';
+import { publishGrantLost, publishRefresh, warnOfUnlockedRefresh } from './events.js';
 import { GrantCodec } from './grants/grant-codec.js';
 import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/authenticate.js';
@@ -101,5 +101,6 @@ function managerFactory(settings: Settings, endpoint: TokenEndpoint): (store: To
       clock,
       onRefresh: (grantId, event) => publishRefresh({ strategy, grantId, ...event }),
       onLost: (grantId, reason) => publishGrantLost({ strategy, grantId, reason }),
+      onUnlockedRefresh: () => warnOfUnlockedRefresh(strategy),
     });
 }
