@@ -25,6 +25,7 @@ export interface RefreshEvent {
   readonly trigger: 'expired' | 'ahead' | 'refused';
   /** Code of the error, if it failed. */
   readonly reason?: string;
+  /** The wait for the lock included. With `saved`, and with `discarded` after `unsaved`: how long the new pair was in memory only. */
   readonly durationMs: number;
   /** How long it waited for the lock of the token store, in milliseconds; left out below 100. Part of `durationMs`. */
   readonly lockWaitMs?: number;
@@ -32,8 +33,6 @@ export interface RefreshEvent {
   readonly lostLease?: true;
   /** True if a refresh token was sent that another process had used before: a service may revoke the grant for that. */
   readonly reused?: true;
-  /** With `saved`, and with `discarded` after `unsaved`: how long the new pair was in memory only, in milliseconds. */
-  readonly unsavedMs?: number;
 }
 
 /** A grant has ended, or its record cannot be read. Channel `passport-oauth-app:grant-lost`. */

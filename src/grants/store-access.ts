@@ -5,8 +5,10 @@ import type { TokenStore } from '../stores/token-store.js';
 
 /** A lock of the store, as the work under it sees it. */
 export interface HeldLock {
-  /** Returns how long ago the lock was taken, in milliseconds, by the clock that shows more: either stops in some suspended machines. */
+  /** Returns how long ago the lock was taken, in milliseconds, on the monotonic clock, which stops while some machines are suspended. */
   ageMs(): number;
+  /** Returns the same on the wall clock, which may be set. */
+  wallAgeMs(): number;
   /** Holds the lock until the promise has settled too. The caller of `locked` does not wait for it. */
   holdUntil(promise: Promise<unknown>): void;
 }
@@ -153,7 +155,7 @@ function timeoutError(operation: string): TokenStoreError {
 }
 
 /** Stands for the lock of a store that has none. */
-const NO_LOCK: HeldLock = { ageMs: () => 0, holdUntil: ignore };
+const NO_LOCK: HeldLock = { ageMs: () => 0, wallAgeMs: () => 0, holdUntil: ignore };
 
 /** Work that waits for a lock. Runs once, however often the lock calls it. */
 class LockTurn<T> implements HeldLock {
@@ -185,8 +187,11 @@ class LockTurn<T> implements HeldLock {
   }
 
   ageMs(): number {
-    const { monotonic, wall } = this.#takenAt ?? { monotonic: 0, wall: 0 };
-    return Math.max(performance.now() - monotonic, this.#clock() - wall);
+    return performance.now() - (this.#takenAt?.monotonic ?? 0);
+  }
+
+  wallAgeMs(): number {
+    return this.#clock() - (this.#takenAt?.wall ?? 0);
   }
 
   holdUntil(promise: Promise<unknown>): void {

@@ -46,6 +46,12 @@ export interface LockedRefreshesOptions {
 
 type LossReason = 'refused' | 'other-subject';
 
+/** How old a lock may be, on each clock, in milliseconds. */
+export interface LockAge {
+  readonly ageMs: number;
+  readonly wallAgeMs: number;
+}
+
 /** A grant, and how it came about. */
 export interface Refreshed {
   readonly outcome: RefreshEvent['outcome'];
@@ -77,10 +83,10 @@ export class LockedRefreshes {
   /**
    * Reads the grant again, refreshes it and saves it. Returns `undefined` if the lock is too old for that.
    *
-   * @param maxAgeMs How old the lock may be when a refresh token is sent.
+   * @param maxAge How old the lock may be when a refresh token is sent.
    * @throws like {@link Refresher.refresh}
    */
-  async refresh(refresh: RefreshInFlight, lock: HeldLock, maxAgeMs: number): Promise<Refreshed | undefined> {
+  async refresh(refresh: RefreshInFlight, lock: HeldLock, maxAge: LockAge): Promise<Refreshed | undefined> {
     const { id, seen } = refresh;
     const { repository, unsaved, backoff, clock, isUsable, signal } = this.#options;
     let pair = unsaved.get(id) ?? (await repository.readAnew(id));
@@ -91,7 +97,7 @@ export class LockedRefreshes {
       const error = backoff.error(id, clock());
       if (error) throw error;
       signal.throwIfAborted();
-      if (lock.ageMs() > maxAgeMs) return undefined;
+      if (lock.ageMs() > maxAge.ageMs || lock.wallAgeMs() > maxAge.wallAgeMs) return undefined;
       const refreshed = await this.#exchange(refresh, lock, pair);
       if (refreshed) return refreshed;
       pair = (await this.#pairAfterRefusal(refresh, pair)) ?? (await this.#giveUp(refresh, pair, 'refused'));

@@ -6,7 +6,7 @@ import type { GrantRepository } from '../grants/grant-repository.js';
 import type { HeldLock } from '../grants/store-access.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import { EndpointBackoff } from './backoff.js';
-import { LockedRefreshes, type Refreshed, type RefreshInFlight } from './locked-refreshes.js';
+import { type LockAge, LockedRefreshes, type Refreshed, type RefreshInFlight } from './locked-refreshes.js';
 import { UnsavedGrants } from './unsaved-grants.js';
 
 /** Parts of a {@link Refresher}. */
@@ -25,7 +25,13 @@ export interface RefresherOptions {
  * How old the lock may be when a refresh token is sent, in milliseconds; by try. Beyond it, its lease may have ended.
  * Usually it is a few milliseconds old; a read of a slow store takes up to 5 s.
  */
-const MAX_LOCK_AGES_MS = [1_000, 6_000, 6_000];
+const MAX_LOCK_AGES: readonly LockAge[] = [
+  { ageMs: 1_000, wallAgeMs: 1_000 },
+  { ageMs: 6_000, wallAgeMs: 6_000 },
+  // A wall clock that has jumped each time is being set; no machine is suspended that often.
+  { ageMs: 6_000, wallAgeMs: Number.POSITIVE_INFINITY },
+];
+const ANY_AGE: LockAge = { ageMs: Number.POSITIVE_INFINITY, wallAgeMs: Number.POSITIVE_INFINITY };
 
 /** Shortest wait for the lock that an event mentions, in milliseconds. */
 const MIN_LOCK_WAIT_MS = 100;
@@ -45,9 +51,7 @@ export class Refresher {
 
   constructor(options: RefresherOptions) {
     this.#options = options;
-    this.#unsaved = new UnsavedGrants(options.repository, (id, { saved, ...event }) => {
-      options.onRefresh(id, { outcome: saved ? 'saved' : 'discarded', durationMs: 0, ...event });
-    });
+    this.#unsaved = new UnsavedGrants(options.repository, options.onRefresh);
     const { signal } = this.#closing;
     // Each refresh that waits for a lock listens to it.
     setMaxListeners(0, signal);
@@ -152,16 +156,16 @@ export class Refresher {
   async #refreshUnderLock(refresh: RefreshInFlight): Promise<Refreshed> {
     const held = this.#unsaved.heldLock(refresh.id);
     if (held) {
-      const result = this.#locked.refresh(refresh, held, Number.POSITIVE_INFINITY);
+      const result = this.#locked.refresh(refresh, held, ANY_AGE);
       held.holdUntil(result);
       const refreshed = await result;
       if (refreshed) return refreshed;
     }
-    for (const maxAgeMs of MAX_LOCK_AGES_MS) {
+    for (const maxAge of MAX_LOCK_AGES) {
       const askedAt = performance.now();
       const work = (lock: HeldLock) => {
         refresh.lockWaitMs += performance.now() - askedAt;
-        return this.#locked.refresh(refresh, lock, maxAgeMs);
+        return this.#locked.refresh(refresh, lock, maxAge);
       };
       const refreshed = await this.#options.repository.locked(refresh.id, work, this.#closing.signal);
       if (refreshed) return refreshed;

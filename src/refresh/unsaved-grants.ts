@@ -21,7 +21,7 @@ interface UnsavedGrant {
 }
 
 /** Called when the store has saved a grant, or turns out to have another one, or none. */
-type OnSettled = (id: string, event: { saved: boolean; trigger: RefreshEvent['trigger']; unsavedMs: number }) => void;
+type OnSettled = (id: string, event: Pick<RefreshEvent, 'outcome' | 'trigger' | 'durationMs'>) => void;
 
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
@@ -59,7 +59,9 @@ export class UnsavedGrants {
   /** Returns the lock that this process still holds for the save of the grant. Releases one that is held for long. */
   heldLock(id: string): HeldLock | undefined {
     const unsaved = this.#unsaved.get(id);
-    if (!unsaved || unsaved.lock.ageMs() < HOLD_MS) return unsaved?.lock;
+    if (!unsaved) return undefined;
+    const { lock } = unsaved;
+    if (Math.max(lock.ageMs(), lock.wallAgeMs()) < HOLD_MS) return lock;
     unsaved.release();
     return undefined;
   }
@@ -132,6 +134,6 @@ export class UnsavedGrants {
     const saved = await this.#repository.replace(id, grant, storedVersion).catch(() => undefined);
     if (saved === undefined || this.get(id) !== grant) return;
     this.drop(id);
-    this.#onSettled(id, { saved, trigger, unsavedMs: performance.now() - since });
+    this.#onSettled(id, { outcome: saved ? 'saved' : 'discarded', trigger, durationMs: performance.now() - since });
   }
 }

@@ -117,7 +117,7 @@ describe('THREATS 50: random interleavings', () => {
         await expect(tokenOf(person)).rejects.toMatchObject({ status: 401 });
         expect(await store.inner.get(`oauth-app+${person.id}`)).toBeUndefined();
       }
-      const held = await heldEntries(world.strategy, ['#http', 'http', 'settings', 'logins', '#cache', 'cache']);
+      const held = await heldEntries(world.strategy, ['#http', 'http', 'settings', 'pendingLogins', '#failed', '#cache', 'cache']);
       // The manager of the one store.
       expect(held).toEqual({ 'Symbol(runtime).managers.#byStore': 1 });
     },
