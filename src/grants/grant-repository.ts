@@ -124,8 +124,12 @@ export class GrantRepository {
    * whenRemoved Called before any other write of the grant starts.
    */
   remove(id: string, whenRemoved: () => void): Promise<void> {
+    const last = this.#options.cache?.last(id);
     this.#remember(id, undefined);
     return this.#writes.run(id, REMOVAL, async (store, signal) => {
+      // Most likely the store has what was seen last. At once, so that no later read finds it.
+      if (last) await store.delete(id, last.version);
+      signal.throwIfAborted();
       let removed: { readonly lineage: string | undefined } | undefined;
       for (let tries = 0; ; tries++) {
         const record = await store.get(id);
