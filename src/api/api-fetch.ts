@@ -1,13 +1,15 @@
 import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
 import type { HttpClient } from '../http/http-client.js';
-import type { HttpHeaders, HttpResponse, HttpStream, HttpStreamRequest } from '../http/message.js';
+import type { HttpResponse, HttpStream, HttpStreamRequest } from '../http/message.js';
+import { safeCause } from '../redaction.js';
 import { ApiCall } from './api-call.js';
 import type { ApiContext } from './api-context.js';
 import { type CallRequest, requestTo } from './call-options.js';
 import type { Attempt } from './call-progress.js';
 import type { CredentialSource } from './credential.js';
 import { unusableResponse } from './error-message.js';
+import { fetchedResponse, headerPairs } from './fetched-response.js';
 import type { RequestBodyInit } from './request-body.js';
 import { type RequestTarget, targetOf } from './request-target.js';
 import type { ResponseMode } from './response.js';
@@ -80,10 +82,14 @@ async function fetchRequest(context: ApiContext, input: string | URL | Request, 
   const given = isRequest ? input : undefined;
   const { method = given?.method ?? 'GET', signal = given?.signal } = init;
   const body = init.body ?? (given?.body ? await bodyOf(given) : undefined);
-  const headers = [...new Headers(init.headers ?? given?.headers)].filter(([name]) => !CONNECTION_HEADERS.has(name));
+  const givenHeaders = init.headers ?? given?.headers;
+  const headers =
+    givenHeaders === undefined ? [] : [...new Headers(givenHeaders)].filter(([name]) => !CONNECTION_HEADERS.has(name));
   // A text has a type by the specification of fetch, unlike in the other calls.
   const isUntyped = typeof body === 'string' && !headers.some(([name]) => name === 'content-type');
   if (isUntyped) headers.push(['content-type', 'text/plain;charset=UTF-8']);
+  if (headers.length === 0 && body === undefined && !signal)
+    return requestTo(target, method, undefined, context.headers.fetched);
   const options = { headers, body: body as RequestBodyInit | undefined, signal: signal ?? undefined };
   return requestTo(target, method, options, context.headers.fetched);
 }
@@ -113,23 +119,22 @@ function responseOf(
   { method, path }: CallRequest,
   { base, path: sentPath }: Attempt<FetchedResponse>,
 ): Response {
+  const url = `${base.origin}${sentPath}`;
+  const hasBody = method !== 'HEAD' && !BODILESS.has(status);
   try {
-    const hasBody = method !== 'HEAD' && !BODILESS.has(status);
-    if (!hasBody && body instanceof Readable) body.destroy();
-    const content = body instanceof Readable ? (Readable.toWeb(body) as ReadableStream<Uint8Array>) : body;
-    const init = { status, statusText: STATUS_CODES[status] ?? '', headers: pairsOf(headers) };
-    const response = new Response(hasBody ? content : null, init);
+    if (hasBody && !(body instanceof Readable)) return fetchedResponse({ status, headers, bytes: body, url });
+    const content = hasBody ? (Readable.toWeb(body as Readable) as ReadableStream<Uint8Array>) : null;
+    const response = new Response(content, {
+      status,
+      statusText: STATUS_CODES[status] ?? '',
+      headers: headerPairs(headers),
+    });
     // The constructor has no parameter for it.
-    return Object.defineProperty(response, 'url', { value: `${base.origin}${sentPath}` });
+    return Object.defineProperty(response, 'url', { value: url });
   } catch (error) {
-    if (body instanceof Readable) body.destroy();
     const reason = 'its status or headers do not fit into a Response.';
-    throw unusableResponse(reason, { data: undefined, headers, method, path, cause: error });
+    throw unusableResponse(reason, { data: undefined, headers, method, path, cause: safeCause(error) });
+  } finally {
+    if (!hasBody && body instanceof Readable) body.destroy();
   }
-}
-
-function pairsOf(headers: HttpHeaders): [string, string][] {
-  return Object.entries(headers).flatMap(([name, value = []]) =>
-    [value].flat().map((one): [string, string] => [name, one]),
-  );
 }
