@@ -8,10 +8,12 @@ import { type GrantHandoff, LoginReport } from './grant-handoff.js';
 
 /** What Passport lets a strategy do with a request: exactly one of them. */
 export interface PassportActions {
-  success(user: unknown, info?: unknown): void;
-  fail(info?: unknown, status?: number): void;
+  /** Returns what a callback given to `passport.authenticate` returns: a promise, if that is an async function. */
+  success(user: unknown, info?: unknown): unknown;
+  fail(info?: unknown, status?: number): unknown;
   redirect(url: string, status?: number): void;
-  error(error: unknown): void;
+  /** Returns like `success`. */
+  error(error: unknown): unknown;
 }
 
 /** Options of `passport.authenticate` and `passport.authorize` that the strategy uses. */
@@ -40,8 +42,6 @@ export async function authenticate(
     // The URL of a callback holds the code, and the URL of a login may hold private parts of a page's address.
     res.setHeader('Cache-Control', 'no-store');
     res.setHeader('Referrer-Policy', 'no-referrer');
-    const conflict = grants.nameConflict(req);
-    if (conflict) throw conflict;
     // By its path, or by its parameters if a proxy has changed the path.
     const isCallback =
       asRouted(originalPath(req)) === routedPathOf(settings.callbackURL, req) ||
@@ -55,7 +55,7 @@ export async function authenticate(
       actions.redirect(beginLogin(context, req, res, options));
     }
   } catch (error) {
-    passOn(error, actions, res);
+    await passOn(error, actions, res);
   }
 }
 
@@ -75,8 +75,11 @@ async function handleCallback(
   let outcome: CallbackOutcome;
   let handoff: GrantHandoff | undefined;
   try {
-    outcome = await finishLogin(context, req, res, callbackUrlOf(options));
-    if (outcome.kind === 'success') handoff = await establishSession(context, req, options, outcome, report);
+    outcome = await finishLogin(context, req, res, {
+      callbackURL: callbackUrlOf(options),
+      isConnection: Boolean(options.assignProperty),
+    });
+    if (outcome.kind === 'success') handoff = await establishSession(context, req, res, options, outcome, report);
   } catch (error) {
     report.publishError(error);
     throw error;
@@ -88,7 +91,7 @@ async function handleCallback(
     return;
   }
   try {
-    actions.success(outcome.verdict.user, outcome.verdict.info);
+    await actions.success(outcome.verdict.user, outcome.verdict.info);
   } finally {
     // A session that is being written reports by itself, once it is saved.
     if (handoff && !handoff.isWriting) report.publish('success', { grantId: handoff.grantId });
@@ -96,15 +99,16 @@ async function handleCallback(
 }
 
 /** Passes an error on to Passport, and so to the application's error handler. */
-function passOn(error: unknown, actions: PassportActions, res: ServerResponse | undefined): void {
+async function passOn(error: unknown, actions: PassportActions, res: ServerResponse | undefined): Promise<void> {
   // Routers take a false value for success, and these two texts as commands to skip handlers.
   const isError = Boolean(error) && error !== 'route' && error !== 'router';
   try {
-    actions.error(isError ? error : new Error('verify or userProfile failed without a reason'));
+    await actions.error(isError ? error : new Error('verify or userProfile failed without a reason'));
   } catch (thrown) {
     // The application's own callback threw, and no error handler follows it.
     process.emitWarning(thrown instanceof Error ? thrown : 'A callback given to passport.authenticate threw');
-    if (res && !res.headersSent) res.statusCode = 500;
-    res?.end();
+    if (!res || res.writableEnded) return;
+    if (!res.headersSent) res.statusCode = 500;
+    res.end();
   }
 }

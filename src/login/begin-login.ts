@@ -2,12 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
 import { originalUrl, queryOf, redirectUriFor } from '../request/incoming-request.js';
 import { safeReturnTo, takeReturnTo } from '../request/return-to.js';
+import { userMarkOf } from '../request/session.js';
 import type { PendingLogins } from './pending-logins.js';
 
 /** Options of `passport.authenticate` that an application may set for one route. */
 export interface LoginOptions {
   readonly scope?: unknown;
   readonly callbackURL?: unknown;
+  /** Set by `passport.authorize`, which connects an account and logs nobody in. */
+  readonly assignProperty?: unknown;
 }
 
 /** What a login is begun with. */
@@ -40,7 +43,8 @@ export function beginLogin(
   const remembered = takeReturnTo(req, res);
   const [requested, ...others] = queryOf(originalUrl(req)).getAll('returnTo');
   const returnTo = requested === undefined ? remembered : safeReturnTo(others.length === 0 ? requested : undefined);
-  const { state, codeChallenge, cookies } = pendingLogins.begin(req, { redirectUri, returnTo }, settings.pkce);
+  const login = { redirectUri, returnTo, isConnection: Boolean(options.assignProperty), userMark: userMarkOf(req) };
+  const { state, codeChallenge, cookies } = pendingLogins.begin(req, login, settings.pkce);
   for (const cookie of cookies) res.appendHeader('Set-Cookie', cookie);
   const query = new URLSearchParams({
     client_id: settings.clientID,

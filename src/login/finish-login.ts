@@ -13,6 +13,7 @@ import {
   originalUrl,
   routedPathOf,
 } from '../request/incoming-request.js';
+import { userMarkOf } from '../request/session.js';
 import { readCallbackQuery } from './callback-query.js';
 import type { PendingLogin, PendingLogins } from './pending-logins.js';
 import { type AnyVerify, callVerify, loadProfile, type Verdict } from './verify.js';
@@ -50,6 +51,11 @@ export interface FinishLoginContext {
 const UNKNOWN_STATE =
   'This login was not begun in this browser, has been finished already, or is older than ten minutes. Please log in again.';
 
+const CONNECTION = 'This account was to be connected, which logs nobody in. Please log in.';
+
+const OTHER_USER =
+  'Another user is logged in now than when the connection of this account was begun. Please connect it again.';
+
 /** Error codes that messages may name; any other is the sender's own text (RFC 6749, 4.1.2.1; OpenID Connect Core, 3.1.2.6). */
 const REGISTERED_ERRORS = new Set([
   'account_selection_required',
@@ -64,10 +70,16 @@ const REGISTERED_ERRORS = new Set([
   'unsupported_response_type',
 ]);
 
+/** The options of `passport.authenticate` or `passport.authorize` on the callback's route. */
+export interface CallbackRoute {
+  readonly callbackURL: string | undefined;
+  /** True for `passport.authorize`. */
+  readonly isConnection: boolean;
+}
+
 /**
  * Handles a callback: checks the state first, then the decline or the code exchange, then calls the application's `verify`.
  *
- * @param routeCallbackURL The option `callbackURL` of the callback's route.
  * @throws AuthorizationError, TokenError, TokenResponseError, ServiceUnavailableError, or what `userProfile` and `verify` throw
  * @see service.md, 4.1 and 4.2; RFC 6749, 4.1.2
  */
@@ -75,7 +87,7 @@ export async function finishLogin(
   context: FinishLoginContext,
   req: IncomingMessage,
   res: ServerResponse,
-  routeCallbackURL: string | undefined,
+  route: CallbackRoute,
 ): Promise<CallbackOutcome> {
   const { pendingLogins, settings } = context;
   // The service redirects, so a callback is a GET; and a prefetch does not come from the user.
@@ -87,9 +99,11 @@ export async function finishLogin(
   if (query.kind === 'malformed') return refused('The parameters of the callback are malformed.', 400);
   const { state } = query;
   const login = state === undefined ? undefined : pendingLogins.find(req, state);
-  if (state === undefined || !login || !leadsHere(login.redirectUri, req, routeCallbackURL, settings.callbackURL)) {
+  if (state === undefined || !login || !leadsHere(login.redirectUri, req, route.callbackURL, settings.callbackURL)) {
     return refused(UNKNOWN_STATE, 403);
   }
+  if (login.isConnection && !route.isConnection) return refused(CONNECTION, 403);
+  if (route.isConnection && login.userMark !== userMarkOf(req)) return refused(OTHER_USER, 403);
   if (!pendingLogins.use(state, login)) return refused(UNKNOWN_STATE, 403);
   res.appendHeader('Set-Cookie', pendingLogins.ended(state, login));
   return query.kind === 'error' ? declined(query.error) : await exchangeCode(context, req, query.code, login);

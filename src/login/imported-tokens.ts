@@ -17,10 +17,17 @@ const NO_ACCESS_TOKEN = 'imported-without-access-token';
 /** 2001-09-09 in epoch milliseconds. A smaller number is most likely in seconds. */
 const MIN_EXPIRES_AT = 1_000_000_000_000;
 
-const READERS: check.Readers<ImportedTokens> = {
-  accessToken: check.withDefault(undefined, readAccessToken),
+const READERS: check.Readers<Required<ImportedTokens>> = {
+  accessToken: check.withDefault(undefined, (option, value) => {
+    const token = check.text(option, value);
+    if (/^[\x21-\x7e]+$/.test(token)) return token;
+    throw check.wrong(option, 'expected visible ASCII characters');
+  }),
   refreshToken: check.text,
-  expiresAt: check.withDefault(undefined, check.number(MIN_EXPIRES_AT, Number.MAX_SAFE_INTEGER, 'epoch milliseconds')),
+  expiresAt: check.withDefault(
+    undefined,
+    check.number(MIN_EXPIRES_AT, Number.MAX_SAFE_INTEGER, 'milliseconds since 1970'),
+  ),
 };
 
 /**
@@ -35,24 +42,19 @@ export async function readImportedTokens(
   now: number,
   readOrganizationDomain: OrganizationDomainReader,
 ): Promise<TokenSet> {
-  const given = check.readOptions<ImportedTokens>('importGrant(grantId, tokens)', tokens, READERS);
-  const { refreshToken, accessToken = NO_ACCESS_TOKEN, expiresAt } = given;
+  const given = check.readOptions('importGrant(grantId, tokens)', check.record('tokens', tokens), READERS);
+  const accessToken = given.accessToken ?? NO_ACCESS_TOKEN;
   const claims = await readClaims(accessToken);
   const { exp } = claims;
-  const ends = given.accessToken === undefined ? now : (expiresAt ?? (typeof exp === 'number' ? exp * 1000 : now));
+  const claimedExpiry = typeof exp === 'number' ? exp * 1000 : now;
+  const expiresAt = given.accessToken === undefined ? now : (given.expiresAt ?? claimedExpiry);
   return {
     accessToken,
-    refreshToken,
-    lifetimeMs: Math.max(0, ends - now),
+    refreshToken: given.refreshToken,
+    lifetimeMs: Math.max(0, expiresAt - now),
     claims,
     subject: subjectOf(claims),
     organizationDomain: organizationDomainOf(claims, readOrganizationDomain),
     params: {},
   };
-}
-
-function readAccessToken(option: string, value: unknown): string {
-  const token = check.text(option, value);
-  if (/^[\x21-\x7e]+$/.test(token)) return token;
-  throw check.wrong(option, 'expected visible ASCII characters');
 }

@@ -11,11 +11,24 @@ export interface PendingLogin {
   readonly redirectUri: string;
   /** The path to return to after the login, of this origin. */
   readonly returnTo: string | undefined;
+  /** True for `passport.authorize`, which connects an account to the user who is logged in. */
+  readonly isConnection: boolean;
+  /** Identifies the user who was logged in when the login began: see `userMarkOf`. */
+  readonly userMark: string;
   /** Code verifier (RFC 7636, 4.1), with PKCE. */
   readonly codeVerifier: string | undefined;
   /** Epoch milliseconds. */
   readonly expiresAt: number;
 }
+
+/** What a cookie holds of a login, in this order. */
+type Sealed = readonly [
+  redirectUri: string,
+  returnTo: string | null,
+  userMark: string,
+  isConnection: boolean,
+  pkce: boolean,
+];
 
 /** A login that has just begun. */
 export interface BegunLogin {
@@ -75,15 +88,18 @@ export class PendingLogins {
    */
   begin(
     req: IncomingMessage,
-    { redirectUri, returnTo }: Pick<PendingLogin, 'redirectUri' | 'returnTo'>,
+    login: Pick<PendingLogin, 'redirectUri' | 'returnTo' | 'isConnection' | 'userMark'>,
     pkce: boolean,
   ): BegunLogin {
+    const { redirectUri, returnTo, userMark, isConnection } = login;
     const state = randomBytes(32).toString('base64url');
     // Stands before the seal, for the browser's oldest login to be found, and is sealed with it.
     const issued = Math.trunc(this.#options.clock()).toString(36);
     const context = this.#context(state, issued);
-    const sealed = (page: string | undefined) =>
-      `${issued}.${this.#seal.seal(context, JSON.stringify([redirectUri, page ?? null, pkce]))}`;
+    const sealed = (page: string | undefined) => {
+      const content: Sealed = [redirectUri, page ?? null, userMark, isConnection, pkce];
+      return `${issued}.${this.#seal.seal(context, JSON.stringify(content))}`;
+    };
     const name = this.#cookieName(state, redirectUri);
     return {
       state,
@@ -100,11 +116,11 @@ export class PendingLogins {
       const [issued = '', sealed] = cookies[this.#cookieName(state, scheme)]?.split('.', 2) ?? [];
       const text = sealed && this.#seal.open(this.#context(state, issued), sealed);
       if (!text) continue;
-      const [redirectUri, returnTo, pkce] = JSON.parse(text) as [string, string | null, boolean];
+      const [redirectUri, returnTo, userMark, isConnection, pkce] = JSON.parse(text) as Sealed;
       const expiresAt = issuedAt(issued) + LIFETIME_MS;
       if (!redirectUri.toLowerCase().startsWith(scheme) || !this.#isAlive(expiresAt)) continue;
       const codeVerifier = pkce ? this.#codeVerifier(state) : undefined;
-      return { redirectUri, returnTo: returnTo ?? undefined, codeVerifier, expiresAt };
+      return { redirectUri, returnTo: returnTo ?? undefined, userMark, isConnection, codeVerifier, expiresAt };
     }
     return undefined;
   }

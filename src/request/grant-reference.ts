@@ -32,16 +32,12 @@ export class RequestGrants {
     return this.#options.grantId === undefined;
   }
 
-  /** Returns an error if another strategy uses the same key of the request's session. */
-  nameConflict(req: IncomingMessage): ConfigurationError | undefined {
-    return this.idIsInSession ? this.#options.strategyName.conflictIn(req) : undefined;
-  }
-
   /** Returns the id of the request's grant, if it has one. @throws ConfigurationError if the option `grantId` returns no valid id */
   idOf(req: IncomingMessage): string | undefined {
     const { grantId, name } = this.#options;
     const session = sessionOf(req);
     if (session) this.#sessionSeen = true;
+    if (!grantId) this.#options.strategyName.warnIfShared(req);
     if (!grantId) return isRandomGrantId(session?.[name]) ? session[name] : undefined;
     const user = userOf(req);
     if (user === undefined || user === null) return undefined;
@@ -62,6 +58,7 @@ export class RequestGrants {
    * @throws ConfigurationError if there is no session or no store; TokenStoreError if earlier requests had a session
    */
   requireSessionAndStore(req: IncomingMessage, needsSession: boolean): void {
+    if (this.idIsInSession) this.#options.strategyName.warnIfShared(req);
     if (!sessionOf(req) && (this.idIsInSession || needsSession)) {
       if (!this.#sessionSeen) {
         throw new ConfigurationError(

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { ConfigurationError } from '../errors.js';
 import { sessionOf } from './session.js';
 
 /** Most sessions that are remembered while two strategies share a name. */
@@ -29,31 +28,30 @@ export class StrategyName {
     servicesByName.set(name, [...(servicesByName.get(name) ?? []), service]);
   }
 
-  /** Returns an error if another strategy of this name has used the request's session first. Warns once. */
-  conflictIn(req: IncomingMessage): ConfigurationError | undefined {
+  /**
+   * Warns once if another strategy of this name, for another service, uses the request's session too. Each finds its own
+   * grants alone, but a login of one replaces the reference of the other.
+   */
+  warnIfShared(req: IncomingMessage): void {
     const services = servicesByName.get(this.#name) ?? [];
-    if (services.every((service) => service === this.#service)) return undefined;
+    if (this.#hasWarned || services.every((service) => service === this.#service)) return;
     const sessionID: unknown = sessionOf(req) && 'sessionID' in req ? req.sessionID : undefined;
-    if (typeof sessionID !== 'string') return undefined;
+    if (typeof sessionID !== 'string') return;
     const key = JSON.stringify([this.#name, sessionID]);
     const owner = serviceOfSession.get(key);
-    if (owner !== undefined && owner !== this.#service && services.includes(owner)) return this.#conflict();
+    if (owner !== undefined && owner !== this.#service && services.includes(owner)) {
+      this.#hasWarned = true;
+      process.emitWarning(
+        `Two strategies for different services have the name '${this.#name}' and use one session. Set the option name of one of them to another name: the name given to passport.use does not set it.`,
+        { code: 'ERR_STRATEGY_NAME' },
+      );
+      return;
+    }
     serviceOfSession.set(key, this.#service);
     for (const oldest of serviceOfSession.keys()) {
       if (serviceOfSession.size <= MAX_SESSIONS) break;
       serviceOfSession.delete(oldest);
     }
-    return undefined;
-  }
-
-  #conflict(): ConfigurationError {
-    const error = new ConfigurationError(
-      `name: two strategies for different services have the name '${this.#name}' and use one session. Set the option name of one of them to another name: the name given to passport.use does not set it.`,
-      { option: 'name', code: 'ERR_STRATEGY_NAME' },
-    );
-    if (!this.#hasWarned) process.emitWarning(error.message, { code: error.code });
-    this.#hasWarned = true;
-    return error;
   }
 
   /** Releases the name: the strategy is closed. */

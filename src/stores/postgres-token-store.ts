@@ -91,13 +91,12 @@ function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]): SqlD
         WHERE id = $4 AND version = $5 AND expires_at > now() RETURNING id`,
       delete: `DELETE FROM ${table} WHERE id = $1`,
       deleteVersion: `DELETE FROM ${table} WHERE id = $1 AND version = $2`,
-      // A statement may wait for another one on the same row, and now() is the time when it began to wait.
-      take: `INSERT INTO ${table} AS held (id, version, record, expires_at)
-        VALUES ($1, $2, $3, clock_timestamp() + $4 * ${ms})
-        ON CONFLICT (id) DO UPDATE SET version = excluded.version, record = excluded.record,
-          expires_at = clock_timestamp() + excluded.version * ${ms}
-        WHERE held.expires_at <= clock_timestamp()
-          OR held.expires_at > clock_timestamp() + 2 * held.version * ${ms} RETURNING id`,
+      insertLease: `INSERT INTO ${table} (id, version, record, expires_at)
+        VALUES ($1, $2, $3, clock_timestamp() + $4 * ${ms}) ON CONFLICT (id) DO NOTHING RETURNING id`,
+      // The statement may wait for another one on the same row, and now() is the time when it began to wait.
+      replaceLease: `UPDATE ${table} SET version = $1, record = $2, expires_at = clock_timestamp() + $3 * ${ms}
+        WHERE id = $4 AND (expires_at <= clock_timestamp() OR expires_at > clock_timestamp() + 2 * version * ${ms})
+        RETURNING id`,
       release: `DELETE FROM ${table} WHERE id = $1 AND record = $2`,
       sweep: `DELETE FROM ${table} WHERE id IN
         (SELECT id FROM ${table} WHERE expires_at < now() LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED)`,

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { gate } from '../refresh/fixture.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { startWorld } from '../support/world.js';
@@ -9,17 +10,18 @@ let flow: LoggedIn;
 afterEach(() => flow.world.close());
 
 describe('THREATS 44: close()', () => {
-  test('close() waits for the refresh that is under way, and for its save', async () => {
+  test('waits for the refresh that is under way, and for its save', async () => {
     const store = new TroubledStore();
     flow = await logInto({ strategy: { tokenStore: store } });
     const { grantId } = await flow.whoami();
     flow.clock.advance(2 * HOURS);
-    flow.world.service.fail('token', { delay: 100 });
-    store.before = (method) => (method === 'update' ? new Promise((resolve) => setTimeout(resolve, 100)) : undefined);
+    const { opened, open } = gate();
+    store.before = (method) => (method === 'update' ? opened : undefined);
     const asked = flow.world.strategy.client(grantId).accessToken();
-    await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
-    await flow.world.strategy.close();
-    expect(store.calls).toContain('update');
+    await vi.waitFor(() => expect(store.calls).toContain('update'));
+    const closing = flow.world.strategy.close();
+    open();
+    await closing;
     const next = await startWorld({
       running: flow.world.service,
       strategy: { tokenStore: store, clock: flow.clock.now },
@@ -28,10 +30,8 @@ describe('THREATS 44: close()', () => {
     expect(flow.world.tokenRequests()).toHaveLength(1);
     await next.close();
   });
-});
 
-describe('THREATS 44: close()', () => {
-  test('close() waits for a refresh that nobody waits for', async () => {
+  test('waits for a refresh that nobody waits for', async () => {
     const store = new TroubledStore();
     flow = await logInto({ strategy: { tokenStore: store } });
     flow.clock.advance(2 * HOURS - 60);

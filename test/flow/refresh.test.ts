@@ -1,6 +1,7 @@
 import { request } from 'node:http';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ServiceUnavailableError } from '../../src/index.js';
+import { gate } from '../refresh/fixture.js';
 import { Browser, type Page } from '../support/browser.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
@@ -40,7 +41,7 @@ const tokensOf = (claims: object, more: object = { refresh_token: 'another' }) =
 });
 
 describe('THREATS 35: THREATS 42: THREATS 44: an expired token', () => {
-  test.each([200, 1_000])('makes one token request for %i requests at once, and none of them fails', async (count) => {
+  test.each([200, 500])('makes one token request for %i requests at once, and none of them fails', async (count) => {
     await loggedIn({ before: dropKeepAlive });
     for (const expiry of [1, 2]) {
       clock.advance(2 * HOURS);
@@ -232,11 +233,13 @@ describe('THREATS 30: THREATS 40: a refusal by the token endpoint', () => {
       strategy: { tokenStore, grantId: () => 'shared', clock: clock.now, cache: false },
     });
     clock.advance(2 * HOURS);
-    let slow = true;
-    store.before = async (method) => {
-      if (method !== 'set' || !slow) return;
-      slow = false;
-      await new Promise((resolve) => setTimeout(resolve, 150));
+    const { opened, open } = gate();
+    let reads = 0;
+    store.before = (method) => {
+      // The loser has read the store again, and has found the refused pair, when the winner's is saved.
+      if (method === 'get' && world.tokenRequests().length === 2) reads += 1;
+      if (reads === 2) open();
+      return method === 'set' ? opened : undefined;
     };
     const winner = world.strategy.client('shared').accessToken();
     await vi.waitFor(() => expect(world.tokenRequests()).toHaveLength(1));

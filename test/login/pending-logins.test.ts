@@ -14,8 +14,9 @@ const create = (change: { strategyName?: string; service?: string; clientSecret?
     ...change,
   });
 
-const https = { redirectUri: 'https://app.example/callback', returnTo: '/projects' };
-const http = { redirectUri: 'http://localhost/callback', returnTo: undefined };
+const anonymous = { isConnection: false, userMark: '' };
+const https = { ...anonymous, redirectUri: 'https://app.example/callback', returnTo: '/projects' };
+const http = { ...anonymous, redirectUri: 'http://localhost/callback', returnTo: undefined };
 
 /** A request of a browser with these cookies. */
 function requestWith(...cookies: string[]): IncomingMessage {

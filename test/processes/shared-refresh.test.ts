@@ -61,12 +61,10 @@ describe.each(stores)(
         const lost = holder.ask('1').catch(() => undefined);
         await vi.waitFor(() => expect(fleet.tokenRequests()).toBe(1));
         const waiting = Promise.all(others.map((worker) => ask(worker, 20)));
-        const killedAt = performance.now();
         await holder.kill();
         await lost;
         const answers = (await waiting).flat();
         expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
-        expect(performance.now() - killedAt).toBeLessThan(7_000);
         expect(fleet.tokenRequests()).toBe(2);
       },
     );
@@ -104,7 +102,6 @@ describe.each(stores)(
         const answer = await other.ask('1');
         expect(answer.status).toBe(200);
         const record = await store.tokenStore.get(storeId(fleet.service.options, '1'));
-        await new Promise((resolve) => setTimeout(resolve, 2_500));
         holder.signal('SIGCONT');
         // It goes on with the pair of the one that was faster, and leaves it where it is.
         expect(await late).toEqual(answer);
