@@ -63,7 +63,7 @@ export async function explorePlaces(exploration: Exploration, depth: 1 | 2, only
   return tally;
 }
 
-/** Returns a trial that the mutation spoils, and that goes well without it: single faults first, then seeds. */
+/** Returns a trial that the mutation spoils, and that goes well without it: some seeds are tried, then every single fault. */
 export async function findMutation(
   exploration: Exploration,
   mutation: Mutation,

@@ -103,8 +103,8 @@ class Trial implements Stage {
         return options.faultAt(step, world);
       },
     });
-    this.world.onCrash = (machine, restartMs) =>
-      this.at(this.world.scheduler.now + restartMs, () => this.#start(machine.name));
+    this.world.onCrash = (dead, restartMs) =>
+      this.at(this.world.scheduler.now + restartMs, () => this.#start(dead.name.slice(0, 1)));
   }
 
   async run(): Promise<TrialResult> {
@@ -211,8 +211,6 @@ class Trial implements Stage {
     const application = new Application(this.world, machine, load(machine), mutation);
     this.#applications.set(name, application);
     this.#all.push(application);
-    this.world.onCrash = (dead, restartMs) =>
-      this.at(this.world.scheduler.now + restartMs, () => this.#start(dead.name.slice(0, 1)));
   }
 
   #within(name: string, act: (application: Application) => Promise<Ending>): void {
