@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
 import { originalUrl, queryOf, redirectUriFor } from '../request/incoming-request.js';
-import { safeReturnTo, takeReturnTo } from '../request/return-to.js';
+import { type ReturnCookie, safeReturnTo } from '../request/return-to.js';
 import { userMarkOf } from '../request/session.js';
 import type { PendingLogins } from './pending-logins.js';
 
@@ -24,6 +24,7 @@ export interface BeginLoginContext {
     readonly pkce: boolean;
   };
   readonly pendingLogins: PendingLogins;
+  readonly returnCookie: ReturnCookie;
 }
 
 /**
@@ -33,14 +34,14 @@ export interface BeginLoginContext {
  * @see service.md, 4.1; RFC 6749, 4.1.1; RFC 7636, 4.3
  */
 export function beginLogin(
-  { settings, pendingLogins }: BeginLoginContext,
+  { settings, pendingLogins, returnCookie }: BeginLoginContext,
   req: IncomingMessage,
   res: ServerResponse,
   options: LoginOptions,
 ): string {
   const scope = check.optional(options.scope, (value) => check.scope('scope', value)) ?? settings.scope;
   const redirectUri = redirectUriFor(req, callbackUrlOf(options) ?? settings.callbackURL);
-  const remembered = takeReturnTo(req, res);
+  const remembered = returnCookie.take(req, res);
   const [requested, ...others] = queryOf(originalUrl(req)).getAll('returnTo');
   const returnTo = requested === undefined ? remembered : safeReturnTo(others.length === 0 ? requested : undefined);
   const login = { redirectUri, returnTo, isConnection: Boolean(options.assignProperty), userMark: userMarkOf(req) };

@@ -2,8 +2,9 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { parse } from 'cookie';
 import type { Secret } from '../redaction.js';
+import { cookieToken } from '../request/browser-cookie.js';
 import { CookieSeal } from './cookie-seal.js';
-import { cookieToken, endedLoginCookie, issuedAt, loginCookieName, loginCookies } from './login-cookie.js';
+import { endedLoginCookie, issuedAt, loginCookieName, loginCookies } from './login-cookie.js';
 
 /** A login between its authorization request and its callback. */
 export interface PendingLogin {
@@ -22,13 +23,11 @@ export interface PendingLogin {
 }
 
 /** What a cookie holds of a login, in this order. */
-type Sealed = readonly [
-  redirectUri: string,
-  returnTo: string | null,
-  userMark: string,
-  isConnection: boolean,
-  pkce: boolean,
-];
+type Sealed = readonly [flags: number, returnTo: string | 0, userMark?: string | 0, redirectUri?: string];
+
+/** Flags of a sealed login. */
+const PKCE = 1;
+const CONNECTION = 2;
 
 /** A login that has just begun. */
 export interface BegunLogin {
@@ -45,6 +44,8 @@ export interface PendingLoginsOptions {
   readonly strategyName: string;
   /** Differs for each `authUrl` and `clientID`. */
   readonly service: string;
+  /** The strategy's own: most logins have no other redirect URL. */
+  readonly callbackURL: string;
   /** Seals the cookies: all processes of the application have it. */
   readonly clientSecret: Secret;
   /** Epoch milliseconds. */
@@ -56,15 +57,11 @@ const LIFETIME_MS = 10 * 60 * 1000;
 /** How far the clock of the host that a login returns to may be behind the clock of the host where it began. */
 const CLOCK_SKEW_MS = 60 * 1000;
 
-/** Most used states that are remembered at once; beyond it the oldest is forgotten. About 200 bytes each. */
-const MAX_USED = 50_000;
-
 /**
  * Logins that have begun and not ended yet. Each is in a sealed cookie of its own; the server stores none.
  *
  * The cookie's name is a hash of service and state, and its seal opens for that state, strategy and service alone. So tabs do
  * not disturb each other, a callback in another browser finds nothing, and logins that nobody finishes cost no memory.
- * A used state is remembered until its login would have expired.
  *
  * @see RFC 6749, 10.12; RFC 9700, 4.7; service.md, 5.7
  */
@@ -72,8 +69,6 @@ export class PendingLogins {
   readonly #options: PendingLoginsOptions;
   readonly #seal: CookieSeal;
   readonly #token: string;
-  /** Used states and when their logins expire, in epoch milliseconds. In the order of use, nearly that of expiry. */
-  readonly #used = new Map<string, number>();
 
   constructor(options: PendingLoginsOptions) {
     this.#options = options;
@@ -97,7 +92,11 @@ export class PendingLogins {
     const issued = Math.trunc(this.#options.clock()).toString(36);
     const context = this.#context(state, issued);
     const sealed = (page: string | undefined) => {
-      const content: Sealed = [redirectUri, page ?? null, userMark, isConnection, pkce];
+      const flags = (pkce ? PKCE : 0) | (isConnection ? CONNECTION : 0);
+      // Short, for the sake of many tabs: the usual redirect URL is a part of the context.
+      const isUsual = redirectUri === this.#options.callbackURL;
+      const optional: (string | 0)[] = isUsual ? (userMark ? [userMark] : []) : [userMark || 0, redirectUri];
+      const content = [flags, page ?? 0, ...optional];
       return `${issued}.${this.#seal.seal(context, JSON.stringify(content))}`;
     };
     const name = this.#cookieName(state, redirectUri);
@@ -116,25 +115,19 @@ export class PendingLogins {
       const [issued = '', sealed] = cookies[this.#cookieName(state, scheme)]?.split('.', 2) ?? [];
       const text = sealed && this.#seal.open(this.#context(state, issued), sealed);
       if (!text) continue;
-      const [redirectUri, returnTo, userMark, isConnection, pkce] = JSON.parse(text) as Sealed;
+      const [flags, returnTo, userMark, redirectUri = this.#options.callbackURL] = JSON.parse(text) as Sealed;
       const expiresAt = issuedAt(issued) + LIFETIME_MS;
       if (!redirectUri.toLowerCase().startsWith(scheme) || !this.#isAlive(expiresAt)) continue;
-      const codeVerifier = pkce ? this.#codeVerifier(state) : undefined;
-      return { redirectUri, returnTo: returnTo ?? undefined, userMark, isConnection, codeVerifier, expiresAt };
+      return {
+        redirectUri,
+        returnTo: returnTo || undefined,
+        isConnection: (flags & CONNECTION) !== 0,
+        userMark: userMark || '',
+        codeVerifier: (flags & PKCE) === 0 ? undefined : this.#codeVerifier(state),
+        expiresAt,
+      };
     }
     return undefined;
-  }
-
-  /** Uses a login up. Returns false if this process has used it before. */
-  use(state: string, { expiresAt }: PendingLogin): boolean {
-    const now = this.#options.clock();
-    for (const [used, usedExpiresAt] of this.#used) {
-      if (usedExpiresAt > now && this.#used.size < MAX_USED) break;
-      this.#used.delete(used);
-    }
-    if (this.#used.has(state)) return false;
-    this.#used.set(state, expiresAt);
-    return true;
   }
 
   /** Returns the line of `Set-Cookie` that ends a login in the browser. */
@@ -149,8 +142,8 @@ export class PendingLogins {
   }
 
   #context(state: string, issued: string): string {
-    const { strategyName, service } = this.#options;
-    return JSON.stringify([strategyName, service, state, issued]);
+    const { strategyName, service, callbackURL } = this.#options;
+    return JSON.stringify([strategyName, service, callbackURL, state, issued]);
   }
 
   #cookieName(state: string, redirectUri: string): string {

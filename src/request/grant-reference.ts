@@ -32,6 +32,16 @@ export class RequestGrants {
     return this.#options.grantId === undefined;
   }
 
+  /** Returns true if the request has what {@link idOf} looks into: a session, or a user. */
+  canFindGrant(req: IncomingMessage): boolean {
+    return this.idIsInSession ? sessionOf(req) !== undefined : Boolean(userOf(req));
+  }
+
+  /** Returns true if the request comes with what a login leaves: the reference in the session, or a user. */
+  isKnown(req: IncomingMessage): boolean {
+    return this.idIsInSession ? this.idOf(req) !== undefined : Boolean(userOf(req));
+  }
+
   /** Returns the id of the request's grant, if it has one. @throws ConfigurationError if the option `grantId` returns no valid id */
   idOf(req: IncomingMessage): string | undefined {
     const { grantId, name } = this.#options;

@@ -9,6 +9,7 @@ const create = (change: { strategyName?: string; service?: string; clientSecret?
   new PendingLogins({
     strategyName: 'oauth-app',
     service: 'service',
+    callbackURL: 'https://app.example/usual',
     clientSecret: new Secret('secret'),
     clock: () => now,
     ...change,
