@@ -49,30 +49,16 @@ export async function authenticate(
   req: IncomingMessage,
   options: AuthenticateOptions,
 ): Promise<void> {
-<<<<<<< HEAD
-  const { settings, clients } = context;
-=======
-  const { settings, grants, clients, ignoredOptions } = context;
->>>>>>> refs/heads/login
+  const { settings, clients, ignoredOptions } = context;
   let res: ServerResponse | undefined;
   try {
     res = clients.responseOf(req);
     // The URL of a callback holds the code, and the URL of a login may hold private parts of a page's address.
     res.setHeader('Cache-Control', 'no-store');
     res.setHeader('Referrer-Policy', 'no-referrer');
-<<<<<<< HEAD
-    // By its path, or by its parameters if a proxy has changed the path.
-    const isCallback =
-      asRouted(originalPath(req)) === routedPathOf(settings.callbackURL, req) ||
-      hasCallbackParameters(originalUrl(req));
-    if (isCallback) await handleCallback(context, actions, req, res, options);
-=======
-    const conflict = grants.nameConflict(req);
-    if (conflict) throw conflict;
     ignoredOptions.warn(options);
     const callbackURL = callbackUrlOf(options) ?? settings.callbackURL;
     if (isCallback(req, callbackURL)) await handleCallback(context, actions, req, res, options);
->>>>>>> refs/heads/login
     else await handleLogin(context, actions, req, res, options);
   } catch (error) {
     await passOn(error, actions, res);
