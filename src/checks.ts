@@ -1,5 +1,5 @@
 import { ConfigurationError } from './errors.js';
-import { Secret } from './secret.js';
+import { Secret } from './redaction.js';
 
 /**
  * Reads one option: returns its value checked, and in the unit that the code works in.

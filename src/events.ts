@@ -46,19 +46,20 @@ export interface GrantLostEvent {
   readonly reason: 'refused' | 'other-subject' | 'unreadable';
 }
 
-/** An API call has ended, retries included. Channel `passport-oauth-app:api`. */
+/** One try of an API call ended: a request that was sent, or a call that failed before any. Channel `passport-oauth-app:api`. */
 export interface ApiEvent {
   readonly strategy: string;
   readonly grantId: string | undefined;
   readonly method: string;
   /** The path below `/api/v2`, without the query. */
   readonly path: string;
-  /** Status of the last response, if there was one. */
+  /** Status of the response, if there was one. */
   readonly status?: number;
-  /** Code of the error, if the call failed. */
+  /** Code of the error, if the try failed. */
   readonly reason?: string;
-  /** Number of requests that were sent. */
+  /** Requests of the call so far, this one included. */
   readonly attempts: number;
+  /** Of this try, in milliseconds. */
   readonly durationMs: number;
 }
 

@@ -6,7 +6,7 @@ import type { RefreshWindow } from './grants/grant.js';
 import type { CacheLimits } from './grants/grant-cache.js';
 import { enterpriseAddress, serviceAddress } from './oauth/addresses.js';
 import type { Claims, OrganizationDomainReader } from './oauth/claims.js';
-import { Secret } from './secret.js';
+import { Secret } from './redaction.js';
 import type { TokenStore } from './stores/token-store.js';
 
 /** A request in a handler of Express 4, Express 5 or Connect. */

@@ -3,6 +3,7 @@ import OAuth2Strategy from 'passport-oauth2';
 import type { ApiClient } from './api/api-client.js';
 import { checkedGrantId } from './grants/grant-id.js';
 import { type AuthenticateOptions, authenticate, type PassportActions } from './login/authenticate.js';
+import type { ImportedTokens } from './login/imported-tokens.js';
 import type {
   AnyVerify,
   Verify,
@@ -88,6 +89,31 @@ export class Strategy extends Base {
    */
   client(grantId: string): ApiClient {
     return runtimeOf(this).client(checkedGrantId(grantId));
+  }
+
+  /**
+   * Stores tokens that were obtained elsewhere as a grant: from another library (its users need not log in again), or from
+   * an installation event. A grant that the id has already is replaced.
+   *
+   * @param grantId The id that the option `grantId` returns for the user, or any id for `strategy.client(grantId)`.
+   * @throws ConfigurationError for an invalid id or token, or if no token store is known: see {@link client}
+   * @throws TokenStoreError if the grant could not be saved
+   */
+  async importGrant(grantId: string, tokens: ImportedTokens): Promise<void> {
+    await runtimeOf(this).importGrant(checkedGrantId(grantId), tokens);
+  }
+
+  /**
+   * Deletes grants outside of a request: to log a user out everywhere, or when a user is removed. A refresh that is
+   * running does not bring one back. An unknown id is no error.
+   *
+   * @param grantIds One id, or a list of ids.
+   * @throws ConfigurationError for an invalid id, or if no token store is known: see {@link client}
+   * @throws TokenStoreError if a grant could not be deleted. The others of the list are deleted all the same.
+   */
+  async deleteGrant(grantIds: string | readonly string[]): Promise<void> {
+    const ids = Array.isArray(grantIds) ? grantIds : [grantIds];
+    await runtimeOf(this).deleteGrants(ids.map(checkedGrantId));
   }
 
   /** Waits for running refreshes and saves, then frees the connections. Await it before the process ends. */

@@ -1,6 +1,6 @@
 import { createHash, hkdfSync } from 'node:crypto';
 import { asOrganizationDomain } from '../oauth/claims.js';
-import type { Secret } from '../secret.js';
+import type { Secret } from '../redaction.js';
 import type { StoredGrant } from '../stores/token-store.js';
 import type { EndedGrant, Grant } from './grant.js';
 

@@ -1,25 +1,39 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { asRouted, originalPath, originalUrl, redirect, routedPathOf } from '../request/incoming-request.js';
+import { AuthorizationError, NotAuthorizedError } from '../errors.js';
+import {
+  asRouted,
+  isPrefetch,
+  originalPath,
+  originalUrl,
+  redirect,
+  routedPathOf,
+  userOf,
+} from '../request/incoming-request.js';
 import { type BeginLoginContext, beginLogin, callbackUrlOf, type LoginOptions } from './begin-login.js';
 import { hasCallbackParameters } from './callback-query.js';
+import { type RedirectOptions, refuseStrictSession, refuseUnsetSession } from './dropped-session.js';
 import { type EstablishSessionContext, establishSession, type SessionOptions } from './establish-session.js';
 import { type CallbackOutcome, type FinishLoginContext, finishLogin } from './finish-login.js';
 import { type GrantHandoff, LoginReport } from './grant-handoff.js';
+import type { LoginRounds } from './login-rounds.js';
 
 /** What Passport lets a strategy do with a request: exactly one of them. */
 export interface PassportActions {
-  success(user: unknown, info?: unknown): void;
-  fail(info?: unknown, status?: number): void;
+  /** Returns what a callback given to `passport.authenticate` returns: a promise, if that is an async function. */
+  success(user: unknown, info?: unknown): unknown;
+  fail(info?: unknown, status?: number): unknown;
   redirect(url: string, status?: number): void;
-  error(error: unknown): void;
+  /** Returns like `success`. */
+  error(error: unknown): unknown;
 }
 
 /** Options of `passport.authenticate` and `passport.authorize` that the strategy uses. */
-export interface AuthenticateOptions extends LoginOptions, SessionOptions {}
+export interface AuthenticateOptions extends LoginOptions, SessionOptions, RedirectOptions {}
 
 /** What logins need of their strategy. */
 export interface LoginContext extends BeginLoginContext, FinishLoginContext, EstablishSessionContext {
   readonly settings: BeginLoginContext['settings'] & FinishLoginContext['settings'];
+  readonly rounds: LoginRounds;
 }
 
 /**
@@ -33,7 +47,7 @@ export async function authenticate(
   req: IncomingMessage,
   options: AuthenticateOptions,
 ): Promise<void> {
-  const { settings, grants, clients } = context;
+  const { settings, clients } = context;
   let res: ServerResponse | undefined;
   try {
     res = clients.responseOf(req);
@@ -44,17 +58,35 @@ export async function authenticate(
     const isCallback =
       asRouted(originalPath(req)) === routedPathOf(settings.callbackURL, req) ||
       hasCallbackParameters(originalUrl(req));
-    if (isCallback) {
-      grants.requireSessionAndStore(req, options.session !== false && !options.assignProperty);
-      await handleCallback(context, actions, req, res, options);
-    } else {
-      // The options of the callback's route are not known here.
-      grants.requireSessionAndStore(req, false);
-      actions.redirect(beginLogin(context, req, res, options));
-    }
+    if (isCallback) await handleCallback(context, actions, req, res, options);
+    else await handleLogin(context, actions, req, res, options);
   } catch (error) {
-    passOn(error, actions, res);
+    await passOn(error, actions, res);
   }
+}
+
+async function handleLogin(
+  context: LoginContext,
+  actions: PassportActions,
+  req: IncomingMessage,
+  res: ServerResponse,
+  options: AuthenticateOptions,
+): Promise<void> {
+  const { grants, clients, rounds } = context;
+  // The options of the callback's route are not known here.
+  grants.requireSessionAndStore(req, false);
+  clients.requireOrder(req);
+  if (grants.idIsInSession) refuseUnsetSession(req);
+  if (isPrefetch(req)) {
+    throw new AuthorizationError('A login must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
+  }
+  const loop = grants.isKnown(req) ? undefined : rounds.loopOf(req, res);
+  if (loop) {
+    if (loop.grantId !== undefined) await grants.managerFor(req).remove(loop.grantId);
+    throw loop.error;
+  }
+  rounds.rememberRoute(req);
+  actions.redirect(beginLogin(context, req, res, options));
 }
 
 async function handleCallback(
@@ -69,40 +101,88 @@ async function handleCallback(
     const value = redirect.bind(undefined, res);
     Object.defineProperty(res, 'redirect', { value, configurable: true, writable: true });
   }
+  const { grants, rounds } = context;
+  const establishesSession = options.session !== false && !options.assignProperty;
+  grants.requireSessionAndStore(req, establishesSession);
+  if (establishesSession) refuseStrictSession(req, options);
+  const wasKnown = grants.isKnown(req);
   const report = new LoginReport(context.settings.name);
   let outcome: CallbackOutcome;
   let handoff: GrantHandoff | undefined;
   try {
-    outcome = await finishLogin(context, req, res, callbackUrlOf(options));
-    if (outcome.kind === 'success') handoff = await establishSession(context, req, options, outcome, report);
+    outcome = await finishLogin(context, req, res, {
+      callbackURL: callbackUrlOf(options),
+      isConnection: Boolean(options.assignProperty),
+    });
+    if (outcome.kind === 'success') handoff = await establishSession(context, req, res, options, outcome, report);
   } catch (error) {
     report.publishError(error);
     throw error;
   }
   if (outcome.kind === 'fail') {
     const { reason, info, status } = outcome;
+    const page = reason === 'replayed' ? await pageOfLoggedIn(context, req, options) : undefined;
+    if (page !== undefined) {
+      report.publish('refused', { reason });
+      actions.redirect(page);
+      return;
+    }
+    if (rounds.leadsToLogin(options.failureRedirect)) rounds.count(req, res, undefined);
     report.publish(reason === 'declined' ? 'declined' : 'refused', { reason });
     actions.fail(info, status);
     return;
   }
+  if (wasKnown) {
+    rounds.reset(req, res);
+  } else if (handoff && establishesSession && outcome.returnTo !== undefined) {
+    // A login that came from a page: if the session is lost on the way, the page sends the browser round again.
+    const lost = rounds.count(req, res, grants.idIsInSession ? handoff.grantId : undefined);
+    if (lost !== undefined)
+      grants
+        .managerFor(req)
+        .remove(lost)
+        .catch(() => {});
+  }
   try {
-    actions.success(outcome.verdict.user, outcome.verdict.info);
+    await actions.success(outcome.verdict.user, outcome.verdict.info);
   } finally {
     // A session that is being written reports by itself, once it is saved.
     if (handoff && !handoff.isWriting) report.publish('success', { grantId: handoff.grantId });
   }
 }
 
+/**
+ * Returns the page that the callback's route names, if the user is logged in with this strategy already: for the back
+ * button, a reload, and a bookmarked callback.
+ */
+async function pageOfLoggedIn(
+  { grants }: LoginContext,
+  req: IncomingMessage,
+  { successReturnToOrRedirect, successRedirect, assignProperty }: AuthenticateOptions,
+): Promise<string | undefined> {
+  const page = successReturnToOrRedirect || successRedirect;
+  const grantId = grants.idOf(req);
+  if (typeof page !== 'string' || grantId === undefined || (!assignProperty && !userOf(req))) return undefined;
+  try {
+    await grants.managerFor(req).current(grantId);
+  } catch (error) {
+    // An outage of service or store ends no login.
+    if (error instanceof NotAuthorizedError) return undefined;
+  }
+  return page;
+}
+
 /** Passes an error on to Passport, and so to the application's error handler. */
-function passOn(error: unknown, actions: PassportActions, res: ServerResponse | undefined): void {
+async function passOn(error: unknown, actions: PassportActions, res: ServerResponse | undefined): Promise<void> {
   // Routers take a false value for success, and these two texts as commands to skip handlers.
   const isError = Boolean(error) && error !== 'route' && error !== 'router';
   try {
-    actions.error(isError ? error : new Error('verify or userProfile failed without a reason'));
+    await actions.error(isError ? error : new Error('verify or userProfile failed without a reason'));
   } catch (thrown) {
     // The application's own callback threw, and no error handler follows it.
     process.emitWarning(thrown instanceof Error ? thrown : 'A callback given to passport.authenticate threw');
-    if (res && !res.headersSent) res.statusCode = 500;
-    res?.end();
+    if (!res || res.writableEnded) return;
+    if (!res.headersSent) res.statusCode = 500;
+    res.end();
   }
 }

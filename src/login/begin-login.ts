@@ -1,13 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
 import { originalUrl, queryOf, redirectUriFor } from '../request/incoming-request.js';
-import { safeReturnTo, takeReturnTo } from '../request/return-to.js';
+import { type ReturnCookie, safeReturnTo } from '../request/return-to.js';
+import { userMarkOf } from '../request/session.js';
 import type { PendingLogins } from './pending-logins.js';
 
 /** Options of `passport.authenticate` that an application may set for one route. */
 export interface LoginOptions {
   readonly scope?: unknown;
   readonly callbackURL?: unknown;
+  /** Set by `passport.authorize`, which connects an account and logs nobody in. */
+  readonly assignProperty?: unknown;
 }
 
 /** What a login is begun with. */
@@ -21,6 +24,7 @@ export interface BeginLoginContext {
     readonly pkce: boolean;
   };
   readonly pendingLogins: PendingLogins;
+  readonly returnCookie: ReturnCookie;
 }
 
 /**
@@ -30,17 +34,18 @@ export interface BeginLoginContext {
  * @see service.md, 4.1; RFC 6749, 4.1.1; RFC 7636, 4.3
  */
 export function beginLogin(
-  { settings, pendingLogins }: BeginLoginContext,
+  { settings, pendingLogins, returnCookie }: BeginLoginContext,
   req: IncomingMessage,
   res: ServerResponse,
   options: LoginOptions,
 ): string {
   const scope = check.optional(options.scope, (value) => check.scope('scope', value)) ?? settings.scope;
   const redirectUri = redirectUriFor(req, callbackUrlOf(options) ?? settings.callbackURL);
-  const remembered = takeReturnTo(req, res);
+  const remembered = returnCookie.take(req, res);
   const [requested, ...others] = queryOf(originalUrl(req)).getAll('returnTo');
   const returnTo = requested === undefined ? remembered : safeReturnTo(others.length === 0 ? requested : undefined);
-  const { state, codeChallenge, cookies } = pendingLogins.begin(req, { redirectUri, returnTo }, settings.pkce);
+  const login = { redirectUri, returnTo, isConnection: Boolean(options.assignProperty), userMark: userMarkOf(req) };
+  const { state, codeChallenge, cookies } = pendingLogins.begin(req, login, settings.pkce);
   for (const cookie of cookies) res.appendHeader('Set-Cookie', cookie);
   const query = new URLSearchParams({
     client_id: settings.clientID,

@@ -35,6 +35,8 @@ export interface GrantHandoffOptions {
   readonly grantId: string;
   /** False if the application finds the grant by an id of its own: the session then holds no reference. */
   readonly idIsInSession: boolean;
+  /** True for `passport.authorize`: the grant is that of a connected account. */
+  readonly isConnection: boolean;
   readonly manager: GrantManager;
   /** The path that the login leads to. Without one, the session's own `returnTo` counts. */
   readonly returnTo: string | undefined;
@@ -49,15 +51,17 @@ export class GrantHandoff {
   readonly #manager: GrantManager;
   readonly #report: LoginReport;
   readonly #idIsInSession: boolean;
+  readonly #isConnection: boolean;
   readonly #key: string;
   readonly #returnTo: string | undefined;
   #source: GrantCredentials | undefined;
 
-  constructor({ key, idIsInSession, manager, grantId, returnTo, report }: GrantHandoffOptions) {
+  constructor({ key, idIsInSession, isConnection, manager, grantId, returnTo, report }: GrantHandoffOptions) {
     this.grantId = grantId;
     this.#manager = manager;
     this.#report = report;
     this.#idIsInSession = idIsInSession;
+    this.#isConnection = isConnection;
     this.#key = key;
     this.#returnTo = returnTo;
   }
@@ -75,7 +79,10 @@ export class GrantHandoff {
 
   /** Writes the reference into a session. */
   write(session: SessionLike): void {
-    if (this.#idIsInSession) session[this.#key] = this.grantId;
+    if (!this.#idIsInSession) return;
+    session[this.#key] = this.grantId;
+    if (this.#isConnection) session[connectionKey(this.#key)] = true;
+    else delete session[connectionKey(this.#key)];
   }
 
   /** Returns the path that the login leads to: its own, or that of the session. */
@@ -110,4 +117,9 @@ export class GrantHandoff {
   #remove(grantId: string): void {
     this.#manager.remove(grantId).catch(() => {});
   }
+}
+
+/** Returns the session's key that tells a connected account's grant from the grant that its user has logged in with. */
+export function connectionKey(key: string): string {
+  return `${key}.connected`;
 }

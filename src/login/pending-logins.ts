@@ -1,9 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { parse } from 'cookie';
-import type { Secret } from '../secret.js';
+import type { Secret } from '../redaction.js';
+import { cookieToken } from '../request/browser-cookie.js';
 import { CookieSeal } from './cookie-seal.js';
-import { cookieToken, endedLoginCookie, issuedAt, loginCookieName, loginCookies } from './login-cookie.js';
+import { endedLoginCookie, issuedAt, loginCookieName, loginCookies } from './login-cookie.js';
 
 /** A login between its authorization request and its callback. */
 export interface PendingLogin {
@@ -11,11 +12,22 @@ export interface PendingLogin {
   readonly redirectUri: string;
   /** The path to return to after the login, of this origin. */
   readonly returnTo: string | undefined;
+  /** True for `passport.authorize`, which connects an account to the user who is logged in. */
+  readonly isConnection: boolean;
+  /** Identifies the user who was logged in when the login began: see `userMarkOf`. */
+  readonly userMark: string;
   /** Code verifier (RFC 7636, 4.1), with PKCE. */
   readonly codeVerifier: string | undefined;
   /** Epoch milliseconds. */
   readonly expiresAt: number;
 }
+
+/** What a cookie holds of a login, in this order. */
+type Sealed = readonly [flags: number, returnTo: string | 0, userMark?: string | 0, redirectUri?: string];
+
+/** Flags of a sealed login. */
+const PKCE = 1;
+const CONNECTION = 2;
 
 /** A login that has just begun. */
 export interface BegunLogin {
@@ -30,7 +42,10 @@ export interface BegunLogin {
 /** Whom pending logins belong to. */
 export interface PendingLoginsOptions {
   readonly strategyName: string;
-  readonly clientID: string;
+  /** Differs for each `authUrl` and `clientID`. */
+  readonly service: string;
+  /** The strategy's own: most logins have no other redirect URL. */
+  readonly callbackURL: string;
   /** Seals the cookies: all processes of the application have it. */
   readonly clientSecret: Secret;
   /** Epoch milliseconds. */
@@ -42,15 +57,11 @@ const LIFETIME_MS = 10 * 60 * 1000;
 /** How far the clock of the host that a login returns to may be behind the clock of the host where it began. */
 const CLOCK_SKEW_MS = 60 * 1000;
 
-/** Most used states that are remembered at once; beyond it the oldest is forgotten. About 200 bytes each. */
-const MAX_USED = 50_000;
-
 /**
  * Logins that have begun and not ended yet. Each is in a sealed cookie of its own; the server stores none.
  *
- * The cookie's name is a hash of the state, and its seal opens for that state, strategy and client alone. So tabs do
+ * The cookie's name is a hash of service and state, and its seal opens for that state, strategy and service alone. So tabs do
  * not disturb each other, a callback in another browser finds nothing, and logins that nobody finishes cost no memory.
- * A used state is remembered until its login would have expired.
  *
  * @see RFC 6749, 10.12; RFC 9700, 4.7; service.md, 5.7
  */
@@ -58,8 +69,6 @@ export class PendingLogins {
   readonly #options: PendingLoginsOptions;
   readonly #seal: CookieSeal;
   readonly #token: string;
-  /** Used states and when their logins expire, in epoch milliseconds. In the order of use, nearly that of expiry. */
-  readonly #used = new Map<string, number>();
 
   constructor(options: PendingLoginsOptions) {
     this.#options = options;
@@ -74,15 +83,22 @@ export class PendingLogins {
    */
   begin(
     req: IncomingMessage,
-    { redirectUri, returnTo }: Pick<PendingLogin, 'redirectUri' | 'returnTo'>,
+    login: Pick<PendingLogin, 'redirectUri' | 'returnTo' | 'isConnection' | 'userMark'>,
     pkce: boolean,
   ): BegunLogin {
+    const { redirectUri, returnTo, userMark, isConnection } = login;
     const state = randomBytes(32).toString('base64url');
     // Stands before the seal, for the browser's oldest login to be found, and is sealed with it.
     const issued = Math.trunc(this.#options.clock()).toString(36);
     const context = this.#context(state, issued);
-    const sealed = (page: string | undefined) =>
-      `${issued}.${this.#seal.seal(context, JSON.stringify([redirectUri, page ?? null, pkce]))}`;
+    const sealed = (page: string | undefined) => {
+      const flags = (pkce ? PKCE : 0) | (isConnection ? CONNECTION : 0);
+      // Short, for the sake of many tabs: the usual redirect URL is a part of the context.
+      const isUsual = redirectUri === this.#options.callbackURL;
+      const optional: (string | 0)[] = isUsual ? (userMark ? [userMark] : []) : [userMark || 0, redirectUri];
+      const content = [flags, page ?? 0, ...optional];
+      return `${issued}.${this.#seal.seal(context, JSON.stringify(content))}`;
+    };
     const name = this.#cookieName(state, redirectUri);
     return {
       state,
@@ -99,25 +115,19 @@ export class PendingLogins {
       const [issued = '', sealed] = cookies[this.#cookieName(state, scheme)]?.split('.', 2) ?? [];
       const text = sealed && this.#seal.open(this.#context(state, issued), sealed);
       if (!text) continue;
-      const [redirectUri, returnTo, pkce] = JSON.parse(text) as [string, string | null, boolean];
+      const [flags, returnTo, userMark, redirectUri = this.#options.callbackURL] = JSON.parse(text) as Sealed;
       const expiresAt = issuedAt(issued) + LIFETIME_MS;
       if (!redirectUri.toLowerCase().startsWith(scheme) || !this.#isAlive(expiresAt)) continue;
-      const codeVerifier = pkce ? this.#codeVerifier(state) : undefined;
-      return { redirectUri, returnTo: returnTo ?? undefined, codeVerifier, expiresAt };
+      return {
+        redirectUri,
+        returnTo: returnTo || undefined,
+        isConnection: (flags & CONNECTION) !== 0,
+        userMark: userMark || '',
+        codeVerifier: (flags & PKCE) === 0 ? undefined : this.#codeVerifier(state),
+        expiresAt,
+      };
     }
     return undefined;
-  }
-
-  /** Uses a login up. Returns false if this process has used it before. */
-  use(state: string, { expiresAt }: PendingLogin): boolean {
-    const now = this.#options.clock();
-    for (const [used, usedExpiresAt] of this.#used) {
-      if (usedExpiresAt > now && this.#used.size < MAX_USED) break;
-      this.#used.delete(used);
-    }
-    if (this.#used.has(state)) return false;
-    this.#used.set(state, expiresAt);
-    return true;
   }
 
   /** Returns the line of `Set-Cookie` that ends a login in the browser. */
@@ -132,12 +142,12 @@ export class PendingLogins {
   }
 
   #context(state: string, issued: string): string {
-    const { strategyName, clientID } = this.#options;
-    return JSON.stringify([strategyName, clientID, state, issued]);
+    const { strategyName, service, callbackURL } = this.#options;
+    return JSON.stringify([strategyName, service, callbackURL, state, issued]);
   }
 
   #cookieName(state: string, redirectUri: string): string {
-    const id = createHash('sha256').update(state).digest('base64url').slice(0, 16);
+    const id = createHash('sha256').update(`${this.#options.service} ${state}`).digest('base64url').slice(0, 16);
     return loginCookieName(this.#token, id, redirectUri);
   }
 

@@ -5,6 +5,7 @@ import type { GrantManager } from '../refresh/grant-manager.js';
 import type { GrantManagers } from '../refresh/grant-managers.js';
 import { userOf } from './incoming-request.js';
 import { sessionOf } from './session.js';
+import type { StrategyName } from './strategy-names.js';
 
 /** How a strategy finds the grant of a request. */
 export interface RequestGrantsOptions {
@@ -12,6 +13,7 @@ export interface RequestGrantsOptions {
   readonly name: string;
   /** The option `grantId`. Without it, the session holds a random id. */
   readonly grantId: ((req: IncomingMessage, user: unknown) => unknown) | undefined;
+  readonly strategyName: StrategyName;
 }
 
 /** Finds the grant that a request refers to: by the id in its session, or by the option `grantId`. */
@@ -30,11 +32,22 @@ export class RequestGrants {
     return this.#options.grantId === undefined;
   }
 
+  /** Returns true if the request has what {@link idOf} looks into: a session, or a user. */
+  canFindGrant(req: IncomingMessage): boolean {
+    return this.idIsInSession ? sessionOf(req) !== undefined : Boolean(userOf(req));
+  }
+
+  /** Returns true if the request comes with what a login leaves: the reference in the session, or a user. */
+  isKnown(req: IncomingMessage): boolean {
+    return this.idIsInSession ? this.idOf(req) !== undefined : Boolean(userOf(req));
+  }
+
   /** Returns the id of the request's grant, if it has one. @throws ConfigurationError if the option `grantId` returns no valid id */
   idOf(req: IncomingMessage): string | undefined {
     const { grantId, name } = this.#options;
     const session = sessionOf(req);
     if (session) this.#sessionSeen = true;
+    if (!grantId) this.#options.strategyName.warnIfShared(req);
     if (!grantId) return isRandomGrantId(session?.[name]) ? session[name] : undefined;
     const user = userOf(req);
     if (user === undefined || user === null) return undefined;
@@ -55,6 +68,7 @@ export class RequestGrants {
    * @throws ConfigurationError if there is no session or no store; TokenStoreError if earlier requests had a session
    */
   requireSessionAndStore(req: IncomingMessage, needsSession: boolean): void {
+    if (this.idIsInSession) this.#options.strategyName.warnIfShared(req);
     if (!sessionOf(req) && (this.idIsInSession || needsSession)) {
       if (!this.#sessionSeen) {
         throw new ConfigurationError(

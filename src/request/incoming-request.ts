@@ -14,10 +14,24 @@ export function originalUrl(req: IncomingMessage & ExpressLike): string {
   return typeof req.originalUrl === 'string' ? req.originalUrl : (req.url ?? '/');
 }
 
+/**
+ * Returns path and query as the browser has them in its address bar: with the prefix that a proxy has stripped.
+ *
+ * `X-Forwarded-Prefix` is used only if Express trusts the proxy that sent it.
+ */
+export function browserUrl(req: IncomingMessage): string {
+  const prefix = forwarded(req, 'x-forwarded-prefix')?.replace(/\/$/, '');
+  return (prefix && /^\/[\w.~/-]*$/.test(prefix) ? prefix : '') + originalUrl(req);
+}
+
 /** Returns the path of {@link originalUrl}. */
 export function originalPath(req: IncomingMessage): string {
-  const url = originalUrl(req);
-  const end = url.indexOf('?');
+  return pathOf(originalUrl(req));
+}
+
+/** Returns the path of a URL that begins with its path. */
+export function pathOf(url: string): string {
+  const end = url.search(/[?#]/);
   return end < 0 ? url : url.slice(0, end);
 }
 
@@ -60,7 +74,7 @@ export function isSecure(req: IncomingMessage & ExpressLike): boolean {
  */
 export function redirectUriFor(req: IncomingMessage & ExpressLike, callbackURL: string): string {
   if (isAbsolute(callbackURL)) return callbackURL;
-  const host = forwardedHost(req) ?? req.headers.host ?? '';
+  const host = forwarded(req, 'x-forwarded-host') ?? req.headers.host ?? '';
   const base = `${isSecure(req) ? 'https' : 'http'}://${host}`;
   if (!/^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(host) || !URL.canParse(base)) {
     throw new ConfigurationError(
@@ -78,11 +92,12 @@ export function isAbsolute(callbackURL: string): boolean {
   return /^https?:/i.test(callbackURL);
 }
 
-function forwardedHost(req: IncomingMessage & ExpressLike): string | undefined {
-  const trusts = req.app?.get?.('trust proxy fn');
-  const forwarded = req.headers['x-forwarded-host'];
-  if (typeof trusts !== 'function' || forwarded === undefined || !trusts(req.socket.remoteAddress, 0)) return undefined;
-  return String(forwarded).split(',')[0]?.trim();
+/** Returns the first value of a header that a trusted proxy has set. */
+function forwarded(req: IncomingMessage & ExpressLike, header: string): string | undefined {
+  const value = req.headers[header];
+  const trusts = value === undefined ? undefined : req.app?.get?.('trust proxy fn');
+  if (typeof trusts !== 'function' || !trusts(req.socket.remoteAddress, 0)) return undefined;
+  return String(value).split(',')[0]?.trim();
 }
 
 /** Returns true if a browser requests the page ahead of time: nobody has asked for it yet. */

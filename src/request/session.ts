@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
+import { userOf } from './incoming-request.js';
 
 /** Node's callback: an error, or nothing. */
 export type Done = (error?: unknown) => void;
@@ -14,6 +16,23 @@ export interface SessionLike {
 export function sessionOf(req: IncomingMessage): SessionLike | undefined {
   const session: unknown = 'session' in req ? req.session : undefined;
   return typeof session === 'object' && session !== null ? (session as SessionLike) : undefined;
+}
+
+/**
+ * Returns a short text that differs for each logged-in user, and is empty if nobody is logged in.
+ *
+ * Passport's record in the session identifies the user: other properties of `req.user` may change between requests.
+ */
+export function userMarkOf(req: IncomingMessage): string {
+  const user = userOf(req);
+  const { passport } = sessionOf(req) ?? {};
+  const record: unknown = typeof passport === 'object' && passport !== null ? Reflect.get(passport, 'user') : undefined;
+  if ((user === undefined || user === null) && record === undefined) return '';
+  const id: unknown = record ?? (typeof user === 'object' && user !== null ? Reflect.get(user, 'id') : user);
+  return createHash('sha256')
+    .update(JSON.stringify(id) ?? '')
+    .digest('base64url')
+    .slice(0, 11);
 }
 
 /** Saves the session now, if it has a method for that. @throws TokenStoreError if its store fails */
@@ -45,6 +64,18 @@ export function polyfillSessionMethods(session: SessionLike | undefined, keepsIn
     // Not enumerable: cookie-session would write it into the cookie.
     Object.defineProperty(session, name, { value, configurable: true, writable: true });
   }
+}
+
+/** Gives the request a new session with the content of the old one. Nobody else knows its id. @throws TokenStoreError */
+export async function regenerateSession(req: IncomingMessage, session: SessionLike): Promise<SessionLike> {
+  const { regenerate } = session;
+  // Sessions of cookie-session have no id.
+  if (typeof regenerate !== 'function') return session;
+  const { cookie: _settings, ...content } = session;
+  await new Promise<void>((resolve, reject) => {
+    regenerate.call(session, (error: unknown) => (error ? reject(sessionStoreFailed(error)) : resolve()));
+  });
+  return Object.assign(sessionOf(req) ?? session, content);
 }
 
 /** Deletes everything from a session except its cookie settings. */

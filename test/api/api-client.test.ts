@@ -110,7 +110,9 @@ describe('a call', () => {
   });
 });
 
-describe('THREATS 25, 26: what would lead the token elsewhere is a TypeError, and nothing is sent', () => {
+describe('what would lead the token elsewhere is a TypeError, and nothing is sent', {
+  meta: { threats: [25, 26] },
+}, () => {
   test.each(['//evil', 'https://evil', '\\\\evil', '\thttps:', '../', '%2e%2e/', '..%2f', '/a\r\nb', '/a?b', '/a#b'])(
     'path %j',
     async (path) => {
@@ -254,7 +256,7 @@ describe('an answer that is no success is an ApiError', () => {
     expect(error.data).toEqual({ error: { message: 'Project Not Found', code: 404 } });
     expect(error.headers['x-request-id']).toBe('r-1');
     expect(error.message).toBe(
-      'GET /projects/7: status 404. Project Not Found (404). There is no such thing, or not for this user and organization.',
+      'GET /projects/7: status 404. Project Not Found (404). It does not exist, or not for this user and organization.',
     );
   });
 
@@ -284,14 +286,16 @@ describe('an answer that is no success is an ApiError', () => {
     const error = await failure(fixture.client.get('/projects'));
     expect(error).toMatchObject({ name: 'ApiError', code: 'ERR_API_RESPONSE', status: 502, data: '{"canary": ' });
     expect(inspect(error)).not.toMatch(/canary/);
-    const small = createFixture(server.origin, { maxBytes: 100, http: fixture.http });
+    const small = createFixture(server.origin, { maxResponseBytes: 100, http: fixture.http });
     server.next(faulty.json('x'.repeat(101)));
     expect(await failure(small.client.get('/projects'))).toMatchObject({ code: 'ERR_API_RESPONSE', status: 502 });
     server.next(faulty.chainedEncodings());
     expect(await failure(small.client.get('/projects'))).toMatchObject({ code: 'ERR_API_RESPONSE', status: 502 });
   });
 
-  test('THREATS 23, 24: and shows no token that the service echoes, whatever is done to it', async () => {
+  test('and shows no token that the service echoes, whatever is done to it', {
+    meta: { threats: [23, 24] },
+  }, async () => {
     const token = tokenOf('first');
     server.next((socket, received) =>
       faulty.json({ error: { message: `bad: ${received.headers.authorization}`, code: 400 } }, 400, {
@@ -312,7 +316,7 @@ describe('an answer that is no success is an ApiError', () => {
   });
 });
 
-test('THREATS 23: neither inspection nor JSON shows more of a client than may be logged', () => {
+test('neither inspection nor JSON shows more of a client than may be logged', { meta: { threats: [23] } }, () => {
   const { client } = fixture;
   const plain = {
     authorized: true,
@@ -367,7 +371,9 @@ describe('a token that the API refuses', () => {
     await expect.poll(() => fixture.http.pending).toBe(0);
   });
 
-  test('THREATS 51: 500 parallel refusals make one refresh, one more try each, and no failure', async () => {
+  test('500 parallel refusals make one refresh, one more try each, and no failure', {
+    meta: { threats: [51] },
+  }, async () => {
     server.always(refuse('first'));
     const answers = await Promise.all(
       Array.from({ length: 500 }, () => fixture.client.get<{ ok: boolean }>('/projects')),
@@ -377,7 +383,7 @@ describe('a token that the API refuses', () => {
     expect(server.requests).toHaveLength(1000);
   });
 
-  test('THREATS 51: 403 and 429 make no refresh', async () => {
+  test('403 and 429 make no refresh', { meta: { threats: [51] } }, async () => {
     for (const status of [403, 429, 429, 429]) server.next(faulty.json({}, status));
     await expect(fixture.client.get('/projects')).rejects.toMatchObject({ status: 403 });
     await expect(fixture.client.get('/projects')).rejects.toMatchObject({ status: 429 });
@@ -403,7 +409,7 @@ describe('a failed try', () => {
     ['2', 2_250],
     [new Date(Date.UTC(2030, 0, 1, 0, 0, 3)).toUTCString(), 3_250],
     ['soon', 250],
-  ])('THREATS 39: heeds Retry-After: %s', async (value, waited) => {
+  ])('heeds Retry-After: %s', { meta: { threats: [39] } }, async (value, waited) => {
     const { client, waits, http } = createFixture(server.origin, { now: () => Date.UTC(2030, 0, 1) });
     server.next(faulty.json({}, 429, { 'retry-after': value }));
     await client.get('/projects');
@@ -411,7 +417,7 @@ describe('a failed try', () => {
     await http.close();
   });
 
-  test('THREATS 39: does not wait for a Retry-After of a year, but tells it', async () => {
+  test('does not wait for a Retry-After of a year, but tells it', { meta: { threats: [39] } }, async () => {
     server.next(faulty.json({}, 503, { 'retry-after': '31536000' }));
     await expect(fixture.client.get('/projects')).rejects.toMatchObject({ status: 503, retryAfter: 31_536_000 });
     expect(fixture.waits).toEqual([]);
@@ -424,14 +430,14 @@ describe('a failed try', () => {
     expect(server.requests).toHaveLength(3);
   });
 
-  test('THREATS 38: of POST that left is the only one', async () => {
+  test('of POST that left is the only one', { meta: { threats: [38] } }, async () => {
     for (const behaviour of [faulty.reset(), faulty.truncated()]) {
       server.next(behaviour);
       const error = await failure(fixture.client.post('/projects', { json: {} }));
       expect(error).toMatchObject({
         name: 'ServiceUnavailableError',
         status: 503,
-        cause: { kind: 'reset', left: true },
+        cause: { kind: 'reset', sent: true },
       });
     }
     server.next(faulty.json({}, 503));
@@ -442,7 +448,7 @@ describe('a failed try', () => {
     expect(server.requests).toHaveLength(3);
   });
 
-  test('THREATS 36: of POST that never left is followed by others', async () => {
+  test('of POST that never left is followed by others', { meta: { threats: [36] } }, async () => {
     const refused = createFixture(await faulty.refusingOrigin());
     const error = await failure(refused.client.post('/projects', { json: {} }));
     expect(error).toMatchObject({ name: 'ServiceUnavailableError', code: 'ERR_SERVICE_UNAVAILABLE', status: 503 });
@@ -450,7 +456,7 @@ describe('a failed try', () => {
     await refused.http.close();
   });
 
-  test('THREATS 37: that takes too long is the only one', async () => {
+  test('that takes too long is the only one', { meta: { threats: [37] } }, async () => {
     server.always(faulty.drip(5));
     const { client, http } = createFixture(server.origin, { timeoutMs: 60 });
     await expect(client.get('/projects')).rejects.toMatchObject({
@@ -462,7 +468,7 @@ describe('a failed try', () => {
     await http.close();
   });
 
-  test('THREATS 24: no error of any fault shows the token', async () => {
+  test('no error of any fault shows the token', { meta: { threats: [24] } }, async () => {
     const { client, http } = createFixture(server.origin, { timeoutMs: 60 });
     const echo: faulty.Behaviour = (socket, { headers }) =>
       socket.end(`HTTP/1.1 200 OK\r\nx: ${headers.authorization}\r\nbroken header ${headers.authorization}\r\n\r\n`);
@@ -482,7 +488,7 @@ describe('a failed try', () => {
   });
 });
 
-describe('THREATS 26: a redirect', () => {
+describe('a redirect', { meta: { threats: [26] } }, () => {
   test('on the same origin below /api/v2 is followed, for GET and HEAD', async () => {
     server.next(faulty.answer(302, { location: '/api/v2/elsewhere?a=1' }));
     server.next(faulty.answer(307, { location: 'third' }));
@@ -643,7 +649,10 @@ describe('concurrency', () => {
     const aborted = expect(client.get('/2', { signal: controller.signal })).rejects.toMatchObject({
       name: 'AbortError',
     });
-    const timed = expect(client.get('/3', { timeout: 30 })).rejects.toMatchObject({ code: 'ERR_SERVICE_TIMEOUT' });
+    const timed = expect(client.get('/3', { timeout: 30 })).rejects.toMatchObject({
+      code: 'ERR_CONCURRENCY',
+      status: 503,
+    });
     controller.abort();
     await aborted;
     await timed;
@@ -741,7 +750,7 @@ describe('a stream', () => {
 });
 
 describe('events', () => {
-  test('tell of each call, once it is over', async () => {
+  test('report each try, once it is over', async () => {
     const events: unknown[] = [];
     const listener = (event: unknown) => events.push(event);
     channel('passport-oauth-app:api').subscribe(listener);
@@ -753,6 +762,7 @@ describe('events', () => {
     await fixture.client.get('/silent');
     const common = { strategy: 'oauth-app', grantId: 'grant-1', method: 'GET', durationMs: expect.any(Number) };
     expect(events).toEqual([
+      { ...common, path: '/projects', status: 503, attempts: 1, reason: 'ERR_API' },
       { ...common, path: '/projects', status: 200, attempts: 2 },
       { ...common, path: '/projects/7', status: 404, attempts: 1, reason: 'ERR_API' },
     ]);

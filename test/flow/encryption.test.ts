@@ -9,6 +9,7 @@ import { EventLog } from '../support/event-log.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
+import { storeId } from '../support/store-id.js';
 import { startWorld } from '../support/world.js';
 
 const HOURS = 3600;
@@ -106,7 +107,7 @@ describe('THREATS 29: THREATS 53: a sealed grant', () => {
   let grantId = '';
   const idOf = async () => {
     grantId = (await flow.whoami()).grantId;
-    return `oauth-app+${grantId}`;
+    return storeId(flow.world.service.options, grantId);
   };
 
   /** Another process, with these keys. */
@@ -179,9 +180,9 @@ describe('THREATS 29: THREATS 53: a sealed grant', () => {
     flow = await logInto({ strategy: { ...shared, grantId: (_req: unknown, user: { id: string }) => user.id } });
     const ben = new Browser();
     await flow.world.logIn(ben, '2');
-    const adas = await tokenStore.get('oauth-app+1');
+    const adas = await tokenStore.get(storeId(flow.world.service.options, '1'));
     if (!adas) throw new Error('Ada has no grant');
-    await tokenStore.set('oauth-app+2', adas);
+    await tokenStore.set(storeId(flow.world.service.options, '2'), adas);
     expect((await ben.visit(`${flow.world.url}/projects`)).status).toBe(302);
     expect((await flow.projects()).status).toBe(200);
   });

@@ -75,7 +75,7 @@ test('grant-lost tells whose grant ended, and why', async () => {
   expect(named('grant-lost')).toEqual([{ strategy: 'oauth-app', grantId, reason: 'refused' }]);
 });
 
-test('api tells of each call, retries included, without its query', async () => {
+test('api tells of each try of a call, without its query', async () => {
   flow = await logInto({ strategy: { tokenStore: memoryTokenStore() } });
   const { grantId } = await flow.whoami();
   const client = flow.world.strategy.client(grantId);
@@ -86,6 +86,7 @@ test('api tells of each call, retries included, without its query', async () => 
   await client.get('/nowhere').catch(() => {});
   expect(named('api')).toEqual([
     { ...usual, path: '/projects', status: 200, attempts: 1 },
+    { ...usual, path: '/projects', status: 401, attempts: 1, reason: 'ERR_API' },
     { ...usual, path: '/projects', status: 200, attempts: 2 },
     { ...usual, path: '/nowhere', status: 404, attempts: 1, reason: 'ERR_API' },
   ]);

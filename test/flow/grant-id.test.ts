@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
+import { storeId } from '../support/store-id.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { type Handler, startWorld } from '../support/world.js';
 
@@ -30,7 +31,7 @@ describe('THREATS 20: the option grantId', () => {
     const me = await flow.whoami();
     expect(me.grantId).toBe('1');
     expect(flow.world.references()).toEqual([]);
-    expect(await tokenStore.inner.get('oauth-app+1')).toBeDefined();
+    expect(await tokenStore.inner.get(storeId(flow.world.service.options, '1'))).toBeDefined();
   });
 
   test('finds the user under the name that passport.initialize was told', async () => {
@@ -64,7 +65,7 @@ describe('THREATS 20: the option grantId', () => {
     await expect(other.strategy.client(grantId()).accessToken()).rejects.toMatchObject({ status: 401 });
     await other.logIn(new Browser(), '2');
     expect(new Set(ids)).toEqual(
-      new Set(['oauth-app+a%2Bb%2F..%2F%C3%BC%20%252F', 'another+a%2Bb%2F..%2F%C3%BC%20%252F']),
+      new Set(['oauth-app', 'another'].map((name) => storeId(flow.world.service.options, grantId(), name))),
     );
     for (const id of ids) expect(id).toMatch(/^[\x21-\x7e]{1,1024}$/);
     const tokens = await Promise.all(
@@ -103,6 +104,14 @@ describe('a client outside of a request', () => {
     flow.world.service.fail('token', { status: 401, body: { error: 'invalid_client' } });
     await expect(client.projects()).rejects.toMatchObject({ name: 'TokenError' });
     await client.projects();
+  });
+
+  test('refuses wrong options of paginate before any request', async () => {
+    flow = await logInto({ strategy: { tokenStore: memoryTokenStore(), grantId: byUser } });
+    const next = await startWorld({ running: flow.world.service, strategy: { tokenStore: memoryTokenStore() } });
+    const client = next.strategy.client('1');
+    expect(() => client.paginate('/projects', { limit: 0 })).toThrow(TypeError);
+    await next.close();
   });
 
   test('shares lock, cache and store with the requests', async () => {

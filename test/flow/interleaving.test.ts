@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { heldEntries } from '../support/private-state.js';
+import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { startWorld, type World } from '../support/world.js';
@@ -115,9 +116,17 @@ describe('THREATS 50: random interleavings', () => {
       for (const person of people) {
         if (person.isIn) await move(person, 'out');
         await expect(tokenOf(person)).rejects.toMatchObject({ status: 401 });
-        expect(await store.inner.get(`oauth-app+${person.id}`)).toBeUndefined();
+        expect(await store.inner.get(storeId(world.service.options, String(person.id)))).toBeUndefined();
       }
-      const held = await heldEntries(world.strategy, ['#http', 'http', 'settings', 'pendingLogins', '#failed', '#cache', 'cache']);
+      const held = await heldEntries(world.strategy, [
+        '#http',
+        'http',
+        'settings',
+        'pendingLogins',
+        '#failed',
+        '#cache',
+        'cache',
+      ]);
       // The manager of the one store.
       expect(held).toEqual({ 'Symbol(runtime).managers.#byStore': 1 });
     },

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
+import { storeId } from '../support/store-id.js';
 import { TroubledStore } from '../support/troubled-store.js';
 
 const HOURS = 3600;
@@ -22,7 +23,7 @@ describe('a logout during a refresh', () => {
     await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
     expect((await logOut()).status).toBe(200);
     expect((await late).status).not.toBe(200);
-    expect(await store.inner.get(`oauth-app+${grantId}`)).toBeUndefined();
+    expect(await store.inner.get(storeId(flow.world.service.options, grantId))).toBeUndefined();
     await expect(flow.world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
   });
 
@@ -45,7 +46,7 @@ describe('a logout during a refresh', () => {
       await Promise.all([saving, leaving]);
       store.recover();
       await expect(flow.world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
-      expect(await store.inner.get(`oauth-app+${grantId}`)).toBeUndefined();
+      expect(await store.inner.get(storeId(flow.world.service.options, grantId))).toBeUndefined();
       if (!fails) await flow.world.close();
     }
   });

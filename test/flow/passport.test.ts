@@ -221,7 +221,7 @@ describe('passport.authorize', () => {
     const me = await whoami(browser);
     expect([me.authorized, me.grantId]).toEqual([true, 'local']);
     expect(world.strategy.client('local').grantId).toBe('local');
-    expect(world.grantKeys()).toEqual(['oauth-app-grant.oauth-app+local']);
+    expect(world.grantKeys()).toHaveLength(1);
   });
 });
 

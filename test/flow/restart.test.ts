@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { type Emulator, startEmulator } from '../../src/emulator/index.js';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
+import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
 import { startWorld, type World } from '../support/world.js';
 
@@ -60,9 +61,9 @@ describe('THREATS 46: a process that dies', () => {
     await world.logIn(ben, '2');
     clock.advance(2 * HOURS);
     // The rotation took effect at the service, and its answer was never saved by anyone.
-    const record = await shared.tokenStore.get('oauth-app+1');
+    const record = await shared.tokenStore.get(storeId(service.options, '1'));
     await world.strategy.client('1').accessToken();
-    if (record) await shared.tokenStore.set('oauth-app+1', record);
+    if (record) await shared.tokenStore.set(storeId(service.options, '1'), record);
     const next = await startWorld({ running: service, strategy: { clock: clock.now, ...shared } });
     worlds.push(next);
     service.requests.length = 0;

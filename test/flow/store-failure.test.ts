@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { TokenStoreError } from '../../src/index.js';
 import { EventLog } from '../support/event-log.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
+import { storeId } from '../support/store-id.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { startWorld } from '../support/world.js';
 
@@ -102,14 +103,14 @@ describe('THREATS 45: a save that fails after a rotation', () => {
     await logIn();
     flow.clock.advance(2 * HOURS);
     store.fail('update', 'set');
-    const before = (await store.inner.get(`oauth-app+${(await flow.whoami()).grantId}`))?.version;
+    const before = (await store.inner.get(storeId(flow.world.service.options, (await flow.whoami()).grantId)))?.version;
     const tried = tries();
     const closed = flow.world.strategy.close();
     await vi.waitFor(() => expect(tries()).toBeGreaterThan(tried + 1), 5_000);
     store.recover();
     await closed;
     const { grantId } = await flow.whoami();
-    expect((await store.inner.get(`oauth-app+${grantId}`))?.version).not.toBe(before);
+    expect((await store.inner.get(storeId(flow.world.service.options, grantId)))?.version).not.toBe(before);
     expect(await tokenOfAnotherProcess()).toBe(await ownToken());
   });
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { GrantCodec } from '../../src/grants/grant-codec.js';
 import { TokenResponseError } from '../../src/index.js';
-import { Secret } from '../../src/secret.js';
+import { Secret } from '../../src/redaction.js';
 import { grantOf } from '../refresh/fixture.js';
 import { holds } from './fuzz.js';
 import { arePrototypesUntouched, asOwnProperties, base64url, hostileJson, hostileText } from './hostile.js';
@@ -36,7 +36,9 @@ async function readSoundly(records: GrantCodec, value: unknown): Promise<void> {
   }
 }
 
-it('THREATS 29: a stored record that is not sealed is a sound grant, none, or a typed error', async () => {
+test('a stored record that is not sealed is a sound grant, none, or a typed error', {
+  meta: { threats: [29] },
+}, async () => {
   await holds(
     'stored records',
     0.05,
@@ -45,7 +47,7 @@ it('THREATS 29: a stored record that is not sealed is a sound grant, none, or a 
   expect(arePrototypesUntouched()).toBe(true);
 });
 
-it('THREATS 53: a sealed record opens unchanged for its own id, and in no other form', async () => {
+test('a sealed record opens unchanged for its own id, and in no other form', { meta: { threats: [53] } }, async () => {
   const genuine = await sealed.encode('id', grantOf('sealed'));
   const change = fc.tuple(fc.nat(genuine.sealed.length - 1), fc.oneof(hostileText, fc.constantFrom('', 'A', '.', '_')));
   await holds(
@@ -62,7 +64,8 @@ it('THREATS 53: a sealed record opens unchanged for its own id, and in no other 
     'records that are not sealed, with keys set',
     0.01,
     fc.asyncProperty(record, async (value) => {
-      if ((await sealed.decode('id', value)) !== undefined) throw new Error('an open record was taken for a sealed one');
+      if ((await sealed.decode('id', value)) !== undefined)
+        throw new Error('an open record was taken for a sealed one');
     }),
   );
 });

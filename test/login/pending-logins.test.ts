@@ -2,20 +2,22 @@ import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { PendingLogins } from '../../src/login/pending-logins.js';
-import { Secret } from '../../src/secret.js';
+import { Secret } from '../../src/redaction.js';
 
 let now = 1_700_000_000_000;
-const create = (change: { strategyName?: string; clientID?: string; clientSecret?: Secret } = {}) =>
+const create = (change: { strategyName?: string; service?: string; clientSecret?: Secret } = {}) =>
   new PendingLogins({
     strategyName: 'oauth-app',
-    clientID: 'id',
+    service: 'service',
+    callbackURL: 'https://app.example/usual',
     clientSecret: new Secret('secret'),
     clock: () => now,
     ...change,
   });
 
-const https = { redirectUri: 'https://app.example/callback', returnTo: '/projects' };
-const http = { redirectUri: 'http://localhost/callback', returnTo: undefined };
+const anonymous = { isConnection: false, userMark: '' };
+const https = { ...anonymous, redirectUri: 'https://app.example/callback', returnTo: '/projects' };
+const http = { ...anonymous, redirectUri: 'http://localhost/callback', returnTo: undefined };
 
 /** A request of a browser with these cookies. */
 function requestWith(...cookies: string[]): IncomingMessage {
@@ -74,7 +76,7 @@ describe('a pending login', () => {
 
   test.each([
     ['strategy', { strategyName: 'other' }],
-    ['client', { clientID: 'other' }],
+    ['service', { service: 'other' }],
     ['client secret', { clientSecret: new Secret('other') }],
   ])('is not found by another %s', { meta: { threats: [6] } }, async (_what, change) => {
     const { state, cookie } = await begin();

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Answer, Worker } from '../support/processes.js';
+import { storeId } from '../support/store-id.js';
 import { type Fleet, type StoreServer, startFleet, stores } from './fleet.js';
 
 const HOURS = 3600;
@@ -83,7 +84,7 @@ describe.each(stores)(
         expect(answers.every(({ status }) => status === 401)).toBe(true);
         // One refusal for each that asked, at the most, and no loop.
         expect(fleet.tokenRequests()).toBeLessThanOrEqual(1 + others.length);
-        expect(await store.tokenStore.get('oauth-app+1')).toBeUndefined();
+        expect(await store.tokenStore.get(storeId(fleet.service.options, '1'))).toBeUndefined();
         for (const worker of others) expect((await worker.ask('2')).status).toBe(200);
       },
     );
@@ -100,11 +101,11 @@ describe.each(stores)(
         holder.signal('SIGSTOP');
         const answer = await other.ask('1');
         expect(answer.status).toBe(200);
-        const record = await store.tokenStore.get('oauth-app+1');
+        const record = await store.tokenStore.get(storeId(fleet.service.options, '1'));
         holder.signal('SIGCONT');
         // It goes on with the pair of the one that was faster, and leaves it where it is.
         expect(await late).toEqual(answer);
-        expect(await store.tokenStore.get('oauth-app+1')).toEqual(record);
+        expect(await store.tokenStore.get(storeId(fleet.service.options, '1'))).toEqual(record);
         await fleet.advance(2 * HOURS);
         expect((await ask(holder, 5)).every(({ status }) => status === 200)).toBe(true);
         expect(fleet.tokenRequests()).toBe(3);

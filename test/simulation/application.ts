@@ -1,11 +1,12 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Package } from './environment.js';
+import type { Call } from './exchange.js';
 import type { Machine } from './machine.js';
 import type { Mutation } from './mutations.js';
 import { type Family, type TokenAnswer, tokensIn } from './service.js';
 import { type StoreClient, storeClient } from './store.js';
-import type { Call, World } from './world.js';
+import type { World } from './world.js';
 
 /** How a request of a user ended. */
 export type Ending = 'authorized' | 'not authorized' | { readonly code: string };

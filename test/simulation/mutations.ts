@@ -169,6 +169,12 @@ export const MUTATIONS: readonly Mutation[] = [
       return {};
     },
   },
+  ofStore('a rejection that nobody handles', (store) => ({
+    get: (id: string) => {
+      void Promise.reject(new Error('nobody handles this'));
+      return store.get(id);
+    },
+  })),
   {
     name: 'the cache is believed for an hour',
     parts: () => ({}),

@@ -308,13 +308,13 @@ export class Oracle {
   #whyReused(token: Token, { machine, issuedAt, isAwaited }: TokenRequest): [Loss | undefined, string] {
     const rotation = this.#rotations.get(token.serial);
     const what = `${machine.name} showed the used refresh token ${token.serial}`;
+    const isFrozenSending = machine.freezes.some(({ way, until }) => way === 'leave' && until > issuedAt);
+    if (isFrozenSending) return ['frozen while sending', what];
     if (!isAwaited) return ['request came late', what];
     if (!rotation) return [undefined, `${what}, which nobody has rotated`];
     const { lease, machine: holder, time, refusedSaves } = rotation;
     const whose = `${what} of ${holder.name}`;
     if (this.#hasFailedOver(time - LEASE_MS)) return ['failover', whose];
-    if (machine.freezes.some(({ way, until }) => way === 'leave' && until > issuedAt))
-      return ['frozen while sending', whose];
     if (this.#unlocked.has(machine)) return [undefined, `${whose}, without the lock`];
     if (holder !== machine && holder.freezes.some(({ until }) => until > time)) return ['holder frozen', whose];
     if (lease === undefined) return [undefined, `${whose}, which had no lock`];

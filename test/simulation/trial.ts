@@ -1,12 +1,13 @@
 import { Application, type Ending } from './application.js';
 import type { Package } from './environment.js';
+import type { Step } from './exchange.js';
 import type { Fault } from './faults.js';
 import type { Machine } from './machine.js';
 import type { Mutation } from './mutations.js';
 import type { Loss, Violation } from './oracle.js';
 import type { Random } from './random.js';
 import type { Mode } from './service.js';
-import { type Step, World } from './world.js';
+import { World } from './world.js';
 
 /** What users do, and what goes wrong by itself, in a world. */
 export interface Scenario {

@@ -1,3 +1,4 @@
+import { type Call, type CallEnds, type Connection, type Effect, Exchange, type Step } from './exchange.js';
 import type { Cut, Fault, Target } from './faults.js';
 import { describeFault } from './faults.js';
 import { Machine } from './machine.js';
@@ -6,15 +7,6 @@ import { Random } from './random.js';
 import { Scheduler } from './scheduler.js';
 import { type Mode, Service } from './service.js';
 import { StoreServer } from './store.js';
-
-/** One call of a process to the store or to the service: the place of a fault. */
-export interface Step {
-  readonly index: number;
-  readonly machine: Machine;
-  readonly target: Target;
-  readonly op: string;
-  readonly time: number;
-}
 
 /** What a simulated world is made of. */
 export interface WorldOptions {
@@ -30,33 +22,8 @@ export interface WorldOptions {
   readonly isTraced: boolean;
 }
 
-/** How a call can end, each at most once. */
-export interface CallEnds<T> {
-  /** The request has left the process. */
-  readonly left?: () => void;
-  readonly answer: (value: T) => void;
-  readonly fail: (code: string) => void;
-  /** The service answers with this status and no tokens. */
-  readonly status?: (status: number) => void;
-  /** The call took effect, and its process will never see the answer. */
-  readonly lost?: (value: T) => void;
-}
-
-/** What a call does at the other side. @param isAwaited Whether its process still waits for the answer */
-type Effect<T> = (isAwaited: boolean) => T;
-
-/** A call that is under way. */
-export interface Call {
-  /** The process does not wait for the answer any more. */
-  abandon(): void;
-}
-
-interface Connection {
-  readonly machine: Machine | undefined;
-  readonly target: Target;
-  readonly cut: Cut;
-  readonly until: number;
-}
+/** Longest time of a message once faults have ended. */
+const HEALED_MS = 20;
 
 /** Simulated time, processes, network, store and service, with an oracle that watches them. */
 export class World {
@@ -171,8 +138,8 @@ export class World {
   }
 
   /** Lets the process of a call meet with the part of its fault that is not the call's own. */
-  befall(step: Step, fault: Fault): Connection | undefined {
-    this.#befall(step.machine, step.target, fault, 'answer');
+  befall(step: Step, fault: Fault | undefined): Connection | undefined {
+    if (fault) this.#befall(step.machine, step.target, fault, 'answer');
     return this.#cutOf(step.machine, step.target);
   }
 
@@ -194,145 +161,3 @@ export class World {
     run();
   }
 }
-
-/** One request and its answer. */
-class Exchange<T> implements Call {
-  readonly #world: World;
-  readonly #step: Step;
-  readonly #fault: Fault | undefined;
-  readonly #effect: Effect<T>;
-  readonly #ends: CallEnds<T>;
-  #state: 'open' | 'abandoned' | 'over' = 'open';
-  /** What came of the effect, until its process has the answer. */
-  #unseen: { readonly value: T } | undefined;
-
-  constructor(world: World, step: Step, fault: Fault | undefined, effect: Effect<T>, ends: CallEnds<T>) {
-    this.#world = world;
-    this.#step = step;
-    this.#fault = fault;
-    this.#effect = effect;
-    this.#ends = ends;
-  }
-
-  abandon(): void {
-    if (this.#state !== 'open') return;
-    this.#state = 'abandoned';
-    this.#lose();
-  }
-
-  /** The request leaves its process. */
-  leave(cut: Connection | undefined): void {
-    const { scheduler } = this.#world;
-    const fault = this.#fault;
-    if (this.#state !== 'open') return;
-    if (cut?.cut === 'refuse' || fault?.kind === 'refuse') return this.#fail('ECONNREFUSED', 1 + this.#world.latency());
-    this.#ends.left?.();
-    this.#note('leaves');
-    if (cut?.cut === 'lose') return;
-    const held = cut ? cut.until - scheduler.now : 0;
-    const slow = fault?.kind === 'slow' && fault.way === 'leave' ? fault.ms : 0;
-    scheduler.after(this.#world.latency() + held + slow, () => this.#arrive());
-  }
-
-  #arrive(): void {
-    const { scheduler, store } = this.#world;
-    const fault = this.#fault;
-    if (fault?.kind === 'reset' && fault.effect !== 'done') {
-      this.#fail('ECONNRESET', this.#world.latency());
-      if (fault.effect === 'late') scheduler.after(fault.ms, () => this.#takeEffect());
-      return;
-    }
-    if (fault?.kind === 'silence' && fault.effect === 'none') return;
-    if (fault?.kind === 'status' && fault.effect === 'none') return this.#answerStatus(fault.status);
-    this.#takeEffect();
-    if (fault?.kind === 'status' || fault?.kind === 'garbage') {
-      this.#lose();
-      return this.#answerStatus(fault.kind === 'status' ? fault.status : 200);
-    }
-    if (fault?.kind === 'silence') return this.#lose();
-    if (fault?.kind === 'reset') {
-      this.#lose();
-      return this.#fail('ECONNRESET', this.#world.latency());
-    }
-    if (fault?.kind === 'failover') {
-      scheduler.after(1, () => {
-        this.#world.note(undefined, 'the store fails over', `forgets ${fault.ms} ms`);
-        store.failover(fault.ms);
-        this.#world.oracle.failedOver();
-      });
-    }
-    const slow = fault?.kind === 'slow' && fault.way === 'answer' ? fault.ms : 0;
-    scheduler.after(this.#world.latency() + slow, () => this.#return());
-  }
-
-  #takeEffect(): void {
-    this.#note('takes effect');
-    this.#world.running = undefined;
-    this.#unseen = { value: this.#effect(this.#state === 'open') };
-    if (this.#state !== 'open') this.#lose();
-  }
-
-  /** The answer is at the door of its process. */
-  #return(): void {
-    const { scheduler } = this.#world;
-    const cut = this.#fault ? this.#world.befall(this.#step, this.#fault) : this.#world.befall(this.#step, NOTHING);
-    if (cut?.cut === 'hold') {
-      scheduler.at(cut.until, () => this.#deliver());
-      return;
-    }
-    if (!cut) return this.#deliver();
-    this.#lose();
-    if (cut.cut === 'refuse') this.#fail('ECONNRESET', 1);
-  }
-
-  #deliver(): void {
-    const isHeard = this.#step.machine.receive(() => {
-      const unseen = this.#unseen;
-      if (this.#state !== 'open' || !unseen) return;
-      this.#state = 'over';
-      this.#unseen = undefined;
-      this.#note('is answered');
-      this.#ends.answer(unseen.value);
-    });
-    if (!isHeard) this.#lose();
-  }
-
-  #fail(code: string, ms: number): void {
-    this.#world.scheduler.after(ms, () => {
-      this.#step.machine.receive(() => {
-        if (this.#state !== 'open') return;
-        this.#state = 'over';
-        this.#note('fails', code);
-        this.#ends.fail(code);
-      });
-    });
-  }
-
-  #answerStatus(status: number): void {
-    this.#world.scheduler.after(this.#world.latency(), () => {
-      this.#step.machine.receive(() => {
-        if (this.#state !== 'open') return;
-        this.#state = 'over';
-        this.#note('is answered', String(status));
-        this.#ends.status?.(status);
-      });
-    });
-  }
-
-  #lose(): void {
-    const unseen = this.#unseen;
-    if (!unseen) return;
-    this.#unseen = undefined;
-    this.#note('loses its answer');
-    this.#ends.lost?.(unseen.value);
-  }
-
-  #note(what: string, detail = ''): void {
-    this.#world.note(this.#step.machine, `#${this.#step.index} ${this.#step.op} ${what}`, detail);
-  }
-}
-
-/** Longest time of a message once faults have ended. */
-const HEALED_MS = 20;
-
-const NOTHING: Fault = { kind: 'refuse' };
