@@ -27,7 +27,8 @@ export function withAbsoluteLinks(text, repository, tag, server = 'https://githu
 }
 
 function prepare({ GITHUB_REPOSITORY: repository, GITHUB_REF_NAME: tag, GITHUB_SERVER_URL: server }) {
-  if (!repository || !tag) throw new Error('GITHUB_REPOSITORY and GITHUB_REF_NAME are missing: this runs in a workflow');
+  if (!repository || !tag)
+    throw new Error('GITHUB_REPOSITORY and GITHUB_REF_NAME are missing: this runs in a workflow');
   const root = new URL('../../', import.meta.url);
   const manifest = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
   writeFileSync(
