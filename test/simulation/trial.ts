@@ -61,7 +61,7 @@ export interface TrialResult {
 
 const SECOND = 1000;
 /** Longest time that a request may take in a process that runs. */
-const BOUND_MS = 120 * SECOND;
+const BOUND_MS = 60 * SECOND;
 /** From the end of all faults until everything has come to rest. */
 const REST_MS = 100 * SECOND;
 const ROUNDS = 3;
@@ -103,8 +103,8 @@ class Trial implements Stage {
         return options.faultAt(step, world);
       },
     });
-    this.world.onCrash = (machine, restartMs) =>
-      this.at(this.world.scheduler.now + restartMs, () => this.#start(machine.name));
+    this.world.onCrash = (dead, restartMs) =>
+      this.at(this.world.scheduler.now + restartMs, () => this.#start(dead.name.slice(0, 1)));
   }
 
   async run(): Promise<TrialResult> {
@@ -211,8 +211,6 @@ class Trial implements Stage {
     const application = new Application(this.world, machine, load(machine), mutation);
     this.#applications.set(name, application);
     this.#all.push(application);
-    this.world.onCrash = (dead, restartMs) =>
-      this.at(this.world.scheduler.now + restartMs, () => this.#start(dead.name.slice(0, 1)));
   }
 
   #within(name: string, act: (application: Application) => Promise<Ending>): void {
