@@ -6,7 +6,6 @@ import session from 'express-session';
 import passportModule from 'passport';
 import { apiClient, type Profile, Strategy } from 'passport-oauth-app';
 import { describe, expect, onTestFinished } from 'vitest';
-import { Browser } from '../support/browser.js';
 import { test } from '../support/fixture.js';
 import { rawRequest } from '../support/raw-request.js';
 import { type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
