@@ -1,27 +1,28 @@
-import { type ApiRoutes, replyOf } from './api-route.js';
+import { type ApiRoutes, replyOf } from './api-routes.js';
 import type { Bearer, Grants } from './grants.js';
-import type { Incoming } from './incoming.js';
-import { methodNotAllowed, type Reply, refusal } from './reply.js';
-import { bodyOf } from './request-log.js';
+import { addressedOrganization } from './hosts.js';
+import { type IncomingRequest, parseBody } from './incoming-request.js';
+import type { Profile } from './profiles.js';
+import { apiRefusal, type Reply } from './reply.js';
 
-/** What the API needs to know of the service. */
+/** Dependencies of the API. */
 export interface ApiSetting {
   readonly grants: Grants;
   readonly routes: ApiRoutes;
   /** Most requests of one account at once; `undefined` sets no limit. */
   readonly concurrency: number | undefined;
+  readonly allowRemote: boolean;
+  readonly profile: Pick<Profile, 'apiPath' | 'plainHostForOrganizations'>;
 }
 
-/** A request that was let in: it takes one of its account's places until it is released. */
+/** An admitted request. It counts against the concurrency of its account until it is released. */
 export interface Admission {
   readonly serve: () => Promise<Reply>;
   readonly release: () => void;
 }
 
-type Speaker = Exclude<Bearer, { readonly refusal: string }>;
-
 /**
- * The API, on the plain host and on those of the enterprise organizations.
+ * The API, on the plain host and on the hosts of enterprise organizations.
  *
  * @see service.md section 4.4
  */
@@ -33,78 +34,70 @@ export class Api {
     this.#setting = setting;
   }
 
-  /** Lets a request in, or answers at once where its account has too many under way. */
-  admit(incoming: Incoming): Admission | Reply {
-    const bearer = this.#bearer(incoming);
+  /** Admits a request, or returns the 429 for an account with too many requests at once. */
+  admit(incoming: IncomingRequest): Admission | Reply {
+    const bearer = this.#authenticate(incoming);
     if ('status' in bearer) return { serve: async () => bearer, release: () => {} };
-    const serve = () => this.#serve(incoming, bearer);
-    const { concurrency } = this.#setting;
-    if (concurrency === undefined) return { serve, release: () => {} };
-    return this.#take(bearer.user.id, concurrency) ? { serve, release: () => this.#give(bearer.user.id) } : tooMany();
-  }
-
-  #bearer({ headers }: Incoming): Speaker | Reply {
-    const [, token] = /^bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? [];
-    if (token === undefined) {
-      return unauthorized('Bearer realm="api"', 'The header Authorization: Bearer <access token> is missing.');
+    const { concurrency = Number.POSITIVE_INFINITY } = this.#setting;
+    const { id } = bearer.user;
+    const running = this.#running.get(id) ?? 0;
+    if (running >= concurrency) {
+      return apiRefusal(429, 'This account has as many requests at once as it may have.', { 'retry-after': '1' });
     }
-    const bearer = this.#setting.grants.bearer(token);
-    if (!('refusal' in bearer)) return bearer;
-    return unauthorized(
-      `Bearer realm="api", error="invalid_token", error_description="${bearer.refusal}"`,
-      bearer.refusal,
-    );
+    this.#running.set(id, running + 1);
+    return { serve: () => this.#serve(incoming, bearer), release: () => this.#release(id) };
   }
 
-  async #serve(incoming: Incoming, { user, scopes }: Speaker): Promise<Reply> {
-    const organization = organizationOf(incoming.headers.host);
-    // service.md does not say whether a member of an organization may use the plain host, so that is allowed: only an organization's
-    // own host is known to be for its members (section 4.4).
-    if (organization !== undefined && organization !== user.domain) {
-      return refusal(403, 'access_denied', 'The access token belongs to no member of this organization.');
-    }
-    if (incoming.query === undefined)
-      return refusal(400, 'invalid_request', 'The percent-encoding of the query is broken.');
-    const found = this.#setting.routes.find(incoming.method, incoming.path.replace(/^\/api\/v2(?=\/)/, ''));
-    if (!('route' in found)) return found.length > 0 ? methodNotAllowed(found.join(', ')) : unknownPath();
-    const { query, headers } = incoming;
-    const request = { user, scopes, organization, params: found.params, query, headers, body: bodyOf(incoming) };
-    return replyOf(await found.route.handler(request));
-  }
-
-  #take(userId: string, concurrency: number): boolean {
-    const running = this.#running.get(userId) ?? 0;
-    if (running >= concurrency) return false;
-    this.#running.set(userId, running + 1);
-    return true;
-  }
-
-  #give(userId: string): void {
+  #release(userId: string): void {
     const left = (this.#running.get(userId) ?? 1) - 1;
     if (left > 0) this.#running.set(userId, left);
     else this.#running.delete(userId);
   }
+
+  #authenticate({ headers }: IncomingRequest): Exclude<Bearer, { readonly refusal: string }> | Reply {
+    const [, token] = /^bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? [];
+    if (token === undefined) {
+      const message = 'The header Authorization: Bearer <access token> is missing.';
+      return apiRefusal(401, message, { 'www-authenticate': 'Bearer realm="api"' });
+    }
+    const bearer = this.#setting.grants.bearer(token);
+    if (!('refusal' in bearer)) return bearer;
+    const challenge = `Bearer realm="api", error="invalid_token", error_description="${bearer.refusal}"`;
+    return apiRefusal(401, bearer.refusal, { 'www-authenticate': challenge });
+  }
+
+  async #serve(incoming: IncomingRequest, bearer: Exclude<Bearer, { readonly refusal: string }>): Promise<Reply> {
+    const { method, query, headers, bytes = Buffer.alloc(0) } = incoming;
+    const { profile, routes } = this.#setting;
+    const { organization, path } = addressedOrganization(incoming, this.#setting);
+    const refusal = organizationRefusal(organization, bearer.user.domain, profile.plainHostForOrganizations);
+    if (refusal !== undefined) return apiRefusal(403, refusal);
+    if (query === undefined) return apiRefusal(400, 'The percent-encoding of the query is invalid.');
+    const below = path.startsWith(`${profile.apiPath}/`) ? path.slice(profile.apiPath.length) : undefined;
+    const found = below === undefined ? [] : routes.find(method, below);
+    if (!('route' in found)) {
+      if (found.length === 0) return apiRefusal(404, 'There is nothing at this path.');
+      const allow = found.join(', ');
+      return apiRefusal(405, `Only ${allow} is supported here.`, { allow });
+    }
+    const type = { 'content-type': headers['content-type'] ?? '' };
+    const formData = () => new Response(new Uint8Array(bytes), { headers: type }).formData();
+    const { params, route } = found;
+    const body = parseBody(incoming);
+    return replyOf(await route.handler({ ...bearer, organization, params, query, headers, body, bytes, formData }));
+  }
 }
 
-/**
- * The organization that a host names: what stands before `.api.localhost`.
- *
- * @returns `undefined` on any other host: that is the plain one.
- */
-export function organizationOf(host: string | undefined): string | undefined {
-  return /^(.+)\.api\.localhost\.?(?::\d+)?$/i.exec(host ?? '')?.[1]?.toLowerCase();
-}
-
-/** The answer to a path that nothing is known of. */
-export function unknownPath(): Reply {
-  return refusal(404, 'not_found', 'There is nothing at this path.');
-}
-
-function unauthorized(challenge: string, description: string): Reply {
-  return refusal(401, 'invalid_token', description, { 'www-authenticate': challenge });
-}
-
-function tooMany(): Reply {
-  const description = 'This account has as many requests under way as it may.';
-  return refusal(429, 'too_many_requests', description, { 'retry-after': '1' });
+// service.md does not say if a member of an organization may use the plain host, so that is an option. Only an organization's own host is
+// known to be for its members (section 4.4).
+function organizationRefusal(
+  addressed: string | undefined,
+  domain: string | undefined,
+  plainHostForOrganizations: boolean,
+): string | undefined {
+  if (addressed !== undefined) {
+    return addressed === domain ? undefined : 'The access token belongs to no member of this organization.';
+  }
+  if (domain === undefined || plainHostForOrganizations) return undefined;
+  return `The access token belongs to a member of the organization ${domain}, which has its own host. Is enterpriseBaseUrl set?`;
 }

@@ -2,40 +2,37 @@ import { integer, list, record, refuse, text } from './checks.js';
 import type { Secrets } from './secrets.js';
 
 /**
- * An OAuth application as the service knows it.
+ * A registered OAuth application.
  *
- * @see service.md section 2, OAuth application
+ * @see RFC 6749, 2
  */
 export interface Application {
   readonly clientID: string;
   readonly clientSecret: string;
-  /** What the consent page calls it. */
+  /** Display name on the consent page. */
   readonly name: string;
   /** Compared character by character with `redirect_uri`. */
   readonly redirectUrls: readonly string[];
 }
 
-/** What is told of an application to register it; whatever is left out is made up, except the redirect URLs. */
+/** Data that registers an application. Everything but the redirect URLs is generated if left out. */
 export interface Registration {
   readonly clientID?: string | undefined;
   readonly clientSecret?: string | undefined;
   readonly name?: string | undefined;
-  /** Absolute, with no fragment. One at least. */
+  /** Absolute, without a fragment. At least one. */
   readonly redirectUrls: readonly string[];
 }
 
-/** Where an application under development is expected to run. */
-const sampleRedirectUrl = 'http://localhost:3000/callback';
-
-/** The application that stands ready when none is named. */
+/** Default application. */
 export const sampleApplication: Application = {
   clientID: 'sample-client-id',
   clientSecret: 'sample-client-secret',
   name: 'Sample application',
-  redirectUrls: [sampleRedirectUrl],
+  redirectUrls: ['http://localhost:3000/callback'],
 };
 
-/** The applications that are registered with the service. */
+/** Registered applications. */
 export class Applications {
   readonly #byID = new Map<string, Application>();
   readonly #secrets: Secrets;
@@ -52,45 +49,52 @@ export class Applications {
     return this.#byID.values();
   }
 
+  /** Adds the redirect URLs of an application from an earlier start. Its secret does not replace one that is set now. */
+  restore(application: unknown): void {
+    const { clientSecret, ...registration } = checkedRegistration(application, 'state');
+    const isKnown = registration.clientID !== undefined && this.#byID.has(registration.clientID);
+    this.register(isKnown ? registration : { ...registration, clientSecret }, 'state');
+  }
+
   /**
-   * The application as registered: a new one, or a known one with these redirect URLs added.
+   * Registers a new application, or adds redirect URLs to a known one, and returns it.
    *
    * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the registration is malformed, or contradicts a known application's secret.
    */
   register(registration: unknown, option = 'register()'): Application {
-    const told = checked(registration, option);
-    const known = told.clientID === undefined ? undefined : this.#byID.get(told.clientID);
-    const application = known === undefined ? this.#invent(told) : extended(known, told, option);
+    const given = checkedRegistration(registration, option);
+    const known = given.clientID === undefined ? undefined : this.#byID.get(given.clientID);
+    const application = known === undefined ? this.#generated(given) : extended(known, given, option);
     this.#byID.set(application.clientID, application);
     return application;
   }
 
-  #invent(told: Registration): Application {
-    const clientID = told.clientID ?? `client-${this.#secrets.make().slice(0, 12)}`;
+  #generated(given: Registration): Application {
+    const clientID = given.clientID ?? `client-${this.#secrets.make().slice(0, 12)}`;
     return Object.freeze({
       clientID,
-      clientSecret: told.clientSecret ?? this.#secrets.make(),
-      name: told.name ?? clientID,
-      redirectUrls: Object.freeze([...new Set(told.redirectUrls)]),
+      clientSecret: given.clientSecret ?? this.#secrets.make(),
+      name: given.name ?? clientID,
+      redirectUrls: Object.freeze([...new Set(given.redirectUrls)]),
     });
   }
 }
 
-function extended(known: Application, told: Registration, option: string): Application {
-  if (told.clientSecret !== undefined && told.clientSecret !== known.clientSecret) {
-    refuse(`${option}.clientSecret`, 'left out or the one that this client ID has already', told.clientSecret);
+function extended(known: Application, given: Registration, option: string): Application {
+  if (given.clientSecret !== undefined && given.clientSecret !== known.clientSecret) {
+    refuse(`${option}.clientSecret`, 'left out or the one that this client ID has already', given.clientSecret);
   }
   return Object.freeze({
     ...known,
-    name: told.name ?? known.name,
-    redirectUrls: Object.freeze([...new Set([...known.redirectUrls, ...told.redirectUrls])]),
+    name: given.name ?? known.name,
+    redirectUrls: Object.freeze([...new Set([...known.redirectUrls, ...given.redirectUrls])]),
   });
 }
 
-function checked(registration: unknown, option: string): Registration {
-  const told = record(option, registration, ['clientID', 'clientSecret', 'name', 'redirectUrls']);
-  const optional = (key: string) => (told[key] === undefined ? undefined : text(`${option}.${key}`, told[key]));
-  const urls = list(`${option}.redirectUrls`, told.redirectUrls, { min: 1 });
+function checkedRegistration(registration: unknown, option: string): Registration {
+  const given = record(option, registration, ['clientID', 'clientSecret', 'name', 'redirectUrls']);
+  const optional = (key: string) => (given[key] === undefined ? undefined : text(`${option}.${key}`, given[key]));
+  const urls = list(`${option}.redirectUrls`, given.redirectUrls, { min: 1 });
   return {
     clientID: optional('clientID'),
     clientSecret: optional('clientSecret'),
@@ -99,8 +103,7 @@ function checked(registration: unknown, option: string): Registration {
   };
 }
 
-// A fragment may not stand in a redirect URL (RFC 6749, 3.1.2), nothing but ASCII in a Location header, and a script or data URL would
-// run in the service's page.
+// RFC 6749, 3.1.2, forbids a fragment. A Location header allows ASCII only. A script or data URL would run in the service's page.
 function redirectUrl(option: string, value: unknown): string {
   const url = text(option, value);
   const parsed = URL.canParse(url) ? new URL(url) : undefined;

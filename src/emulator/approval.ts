@@ -1,24 +1,23 @@
 import { type IncomingHttpHeaders, request as plainRequest, type RequestOptions } from 'node:http';
 import { request as tlsRequest } from 'node:https';
-import { EmulatorError } from './emulator-error.js';
+import { EmulatorError } from './checks.js';
 
-/** Who decides at the consent page, and how. */
+/** A user's decision on the consent page. */
 export interface Choice {
-  /** Id of the user; the first one unless given. */
+  /** Id of the user; the first one by default. */
   readonly user?: string | undefined;
   /** Presses Decline instead of Approve. */
   readonly decline?: boolean | undefined;
 }
 
-interface Answer {
+interface PageResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
 }
 
 /**
- * Does what a person does at the consent page: opens it, chooses a user, presses a button. Both requests go over HTTP and so are
- * recorded, and faults strike them.
+ * Opens the consent page, chooses a user and presses a button. Both requests go over HTTP, so they are recorded, and faults affect them.
  *
  * @param url - The authorization request that the application redirects to.
  * @param user - Id of the user.
@@ -37,7 +36,7 @@ export async function approve(url: URL, user: string, decline: boolean): Promise
   return decided.headers.location;
 }
 
-function send(url: URL, method: string, form?: string): Promise<Answer> {
+function send(url: URL, method: string, form?: string): Promise<PageResponse> {
   const headers = form === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' };
   // The certificate is the test's own, and the request never leaves this computer.
   const options: RequestOptions & { readonly rejectUnauthorized: boolean } = {
@@ -50,27 +49,20 @@ function send(url: URL, method: string, form?: string): Promise<Answer> {
     const request = url.protocol === 'https:' ? tlsRequest(url, options) : plainRequest(url, options);
     request.on('error', reject);
     request.on('response', (response) => {
+      const { statusCode = 0, headers } = response;
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('error', reject);
-      response.on('end', () => {
-        resolve({
-          status: response.statusCode ?? 0,
-          headers: response.headers,
-          text: Buffer.concat(chunks).toString(),
-        });
-      });
+      response.on('end', () => resolve({ status: statusCode, headers, text: Buffer.concat(chunks).toString() }));
     });
     request.end(form);
   });
 }
 
-function notApproved({ status, text }: Answer): EmulatorError {
-  const reason = /<p>([^<]*)<\/p>/.exec(text)?.[1] ?? 'It gave no reason.';
+function notApproved({ status, text }: PageResponse): EmulatorError {
+  const reason = /<p>([^<]*)<\/p>/.exec(text)?.[1] ?? 'The response has no reason.';
   return new EmulatorError(
     `The service answered the authorization request with ${status} instead of a redirect. ${reason}`,
-    {
-      code: 'ERR_EMULATOR_APPROVAL',
-    },
+    { code: 'ERR_EMULATOR_APPROVAL' },
   );
 }

@@ -1,10 +1,34 @@
 import { inspect } from 'node:util';
-import { EmulatorError } from './emulator-error.js';
+
+/** Code of an `EmulatorError`. Refusals of the emulated service are HTTP responses, not errors. */
+export type EmulatorErrorCode =
+  | 'ERR_EMULATOR_OPTION'
+  | 'ERR_EMULATOR_PRODUCTION'
+  | 'ERR_EMULATOR_PORT'
+  | 'ERR_EMULATOR_APPROVAL';
+
+/** The emulator was misused or could not start. The message says what was expected, what came, and what to do. */
+export class EmulatorError extends Error {
+  override readonly name = 'EmulatorError';
+  /** Stable identifier, for code that must tell errors apart. */
+  readonly code: EmulatorErrorCode;
+  /** Name of the wrong option or argument, if one is to blame. */
+  readonly option: string | undefined;
+
+  constructor(
+    message: string,
+    details: { readonly code: EmulatorErrorCode; readonly option?: string; readonly cause?: unknown },
+  ) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = details.code;
+    this.option = details.option;
+  }
+}
 
 /**
  * Refuses an option or argument.
  *
- * @param option - Path of it as the caller wrote it, for example `users[0].id`.
+ * @param option - Its path as the caller wrote it, for example `users[0].id`.
  * @param expected - Completes the sentence "… must be".
  * @throws {EmulatorError} Always, with the code `ERR_EMULATOR_OPTION`.
  */
@@ -23,9 +47,9 @@ function shown(option: string, value: unknown): string {
 }
 
 /**
- * The value as a record, once it is known to be a plain object with no other keys than these.
+ * Returns the value as a record.
  *
- * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if it is anything else, or has a key that is not known.
+ * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if it is not an object, or has a key other than `keys`.
  */
 export function record(option: string, value: unknown, keys: readonly string[]): Readonly<Record<string, unknown>> {
   if (!isRecord(value)) refuse(option, 'an object', value);
@@ -37,29 +61,45 @@ export function record(option: string, value: unknown, keys: readonly string[]):
   });
 }
 
-/** Whether the value is an object with keys: no array, no function, not null. */
+/** Tells if the value is an object with keys: not an array, a function or null. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the value is not a string of one character at least. */
+/**
+ * Returns the value as a non-empty string.
+ *
+ * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if it is anything else.
+ */
 export function text(option: string, value: unknown, expected = 'a non-empty string'): string {
   return typeof value === 'string' && value !== '' ? value : refuse(option, expected, value);
 }
 
-/** @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the value is no whole number from `min` to `max`. */
+/**
+ * Returns the value as a whole number.
+ *
+ * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if it is not one from `min` to `max`.
+ */
 export function integer(option: string, value: unknown, min: number, max: number): number {
   const fits = typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max;
   return fits ? value : refuse(option, `a whole number from ${min} to ${max}`, value);
 }
 
-/** @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the value is not a list, or has no item although it must. */
+/**
+ * Returns the value as a list.
+ *
+ * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if it is not an array, or has fewer than `min` items.
+ */
 export function list(option: string, value: unknown, { min = 0 }: { readonly min?: number } = {}): readonly unknown[] {
   if (Array.isArray(value) && value.length >= min) return value;
   return refuse(option, min > 0 ? 'a list with at least one item' : 'a list', value);
 }
 
-/** @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the value is not one of the choices. */
+/**
+ * Returns the value as one of the choices.
+ *
+ * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if it is none of them.
+ */
 export function choice<const T extends string>(option: string, value: unknown, choices: readonly T[]): T {
   const found = choices.find((candidate) => candidate === value);
   return found ?? refuse(option, `one of ${choices.map((candidate) => `'${candidate}'`).join(', ')}`, value);

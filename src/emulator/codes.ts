@@ -2,17 +2,17 @@ import { createHash } from 'node:crypto';
 import type { Clock } from './clock.js';
 import type { Secrets } from './secrets.js';
 
-/** What the user approved, and for whom. */
+/** A user's approval of an application. */
 export interface Approval {
   readonly clientID: string;
   readonly redirectUri: string;
   readonly userId: string;
   readonly scopes: readonly string[];
-  /** The S256 code challenge, where one was sent (RFC 7636, 4.3). */
+  /** The S256 code challenge, if the request had one (RFC 7636, 4.3). */
   readonly challenge: string | undefined;
 }
 
-/** What the token endpoint received with a code. */
+/** The parameters of a code exchange. */
 export interface Redemption {
   readonly code: string;
   readonly clientID: string;
@@ -20,23 +20,24 @@ export interface Redemption {
   readonly verifier: string | undefined;
 }
 
-/** The approval that a code stands for, or why it cannot be used. */
+/** The approval that a code stands for, or the reason why it is refused. */
 export type Redeemed =
-  | { readonly approval: Approval; readonly spend: (grantId: number) => void }
+  | { readonly approval: Approval; readonly markUsed: (grantId: number) => void }
   | { readonly refusal: string; readonly grantId?: number | undefined };
 
-interface IssuedCode {
+/** A code as it is kept. */
+export interface IssuedCode {
   readonly approval: Approval;
   readonly expiresAt: number;
-  /** The grant that it gave, once it was used. */
+  /** The grant that it gave, after its use. */
   grantId: number | undefined;
 }
 
-// Nobody is expected to have more logins under way at once; it keeps the memory of a soak bounded even if the clock stands still.
+// Bounds the memory of a soak, even if the clock stands still.
 const maxCodes = 100_000;
 
 /**
- * The authorization codes that were handed out: single use, short-lived, bound to client, redirect URL and code challenge.
+ * Issued authorization codes: single-use, short-lived, bound to client, redirect URL and code challenge.
  *
  * @see service.md sections 4.1 and 4.2; RFC 6749, 4.1.2 and 4.1.3
  */
@@ -53,14 +54,33 @@ export class Codes {
     this.#lifetimeMs = lifetime * 1000;
   }
 
+  /** Returns all codes, to be restored in another process. */
+  snapshot(): readonly (readonly [code: string, issued: IssuedCode])[] {
+    return [...this.#codes];
+  }
+
+  restore(codes: readonly (readonly [code: string, issued: IssuedCode])[]): void {
+    for (const [code, issued] of codes) this.#codes.set(code, issued);
+  }
+
+  /** Ends all codes. */
+  clear(): void {
+    this.#codes.clear();
+  }
+
   issue(approval: Approval): string {
-    this.#prune();
+    const now = this.#clock.now();
+    // Codes are in the order in which they expire, so the old ones are at the front.
+    for (const [code, { expiresAt }] of this.#codes) {
+      if (expiresAt > now && this.#codes.size < maxCodes) break;
+      this.#codes.delete(code);
+    }
     const code = this.#secrets.make();
-    this.#codes.set(code, { approval, expiresAt: this.#clock.now() + this.#lifetimeMs, grantId: undefined });
+    this.#codes.set(code, { approval, expiresAt: now + this.#lifetimeMs, grantId: undefined });
     return code;
   }
 
-  /** Checks a code against all that it is bound to. Only `spend` uses it up, so a refused attempt leaves it alive. */
+  /** Checks a code against everything that it is bound to. Only `markUsed` consumes it: a refused attempt leaves it valid. */
   redeem({ code, clientID, redirectUri, verifier }: Redemption): Redeemed {
     const issued = this.#codes.get(code);
     if (issued === undefined || issued.approval.clientID !== clientID) {
@@ -75,23 +95,14 @@ export class Codes {
     if (refusal !== undefined) return { refusal };
     return {
       approval: issued.approval,
-      spend: (grantId) => {
+      markUsed: (grantId) => {
         issued.grantId = grantId;
       },
     };
   }
-
-  // Codes stand in the order in which they expire, so the old ones are found at the front.
-  #prune(): void {
-    const now = this.#clock.now();
-    for (const [code, { expiresAt }] of this.#codes) {
-      if (expiresAt > now && this.#codes.size < maxCodes) return;
-      this.#codes.delete(code);
-    }
-  }
 }
 
-// A verifier without a challenge is refused too: otherwise PKCE could be stripped from the authorization request (RFC 9700, 4.8.2).
+// Refuses a verifier without a challenge: otherwise PKCE could be stripped from the authorization request (RFC 9700, 4.8.2).
 function verifierRefusal(challenge: string | undefined, verifier: string | undefined): string | undefined {
   if (challenge === undefined) {
     return verifier === undefined

@@ -1,54 +1,66 @@
-import type { AuthorizationRequest, Scopes } from './authorization-request.js';
 import { type Html, html, page } from './page.js';
 import type { Reply } from './reply.js';
-import type { EmulatorUser, Users } from './users.js';
+import type { EmulatorUser } from './users.js';
 
-/** The two scopes that service.md shows, in words of our own: it does not say what they open. */
-const shownScopes: Scopes = {
+/** The request that the user is asked to approve. */
+export interface ConsentRequest {
+  readonly application: { readonly name: string };
+  readonly redirectUri: string;
+  /** Path that the form posts to: that of the page. */
+  readonly action: string;
+  readonly scopes: readonly string[];
+  /** The parameters of the authorization request, which the form sends back. */
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** Descriptions of the two scopes that service.md shows. It does not say what they allow. */
+const shownScopes: Readonly<Record<string, string>> = {
   project: 'See and change your projects',
   tm: 'See and change your translation memories',
 };
 
-// A picker is no directory. All other users can still approve, by `service.approve()` or by a form field of their own.
+// A longer list would not help a person. The users beyond it can still approve, by `service.approve()` or a form field.
 const maxUsersShown = 100;
 
 /**
- * The page that asks the user to approve or decline.
+ * Returns the page that asks the user to approve or decline.
  *
- * Its form posts back to the same address: the parameters of the request as hidden inputs, `user` (the id, as radio buttons) and
+ * Its form posts to the same address: the parameters of the request as hidden inputs, `user` (the id, as radio buttons) and
  * `decision` (`approve` or `decline`, as submit buttons).
  *
+ * @param scopes - Descriptions of the scopes.
  * @see service.md section 4.1: "The server asks the user to approve the application's access based on the requested scopes"
  */
-export function consentPage(request: AuthorizationRequest, users: Users, scopes: Scopes = shownScopes): Reply {
+export function consentPage(
+  request: ConsentRequest,
+  users: Iterable<EmulatorUser>,
+  scopes: Readonly<Record<string, string>> = shownScopes,
+): Reply {
   const { name } = request.application;
+  const { host, protocol } = new URL(request.redirectUri);
   return page(
     200,
     `Allow ${name} to use your account?`,
     html`<h1>Allow ${name} to use your account?</h1>
-<p class="soft">You will go back to ${placeOf(request.redirectUri)}, whatever you choose.</p>
-<form method="post" action="/oauth/authorize">
-${Object.entries(request.parameters).map(hidden)}
+<p class="soft">You return to ${host === '' ? `the application (${protocol})` : host}, whatever you choose.</p>
+<form method="post" action="${request.action}">
+${Object.entries(request.parameters).map(hiddenInput)}
 <fieldset>
 <legend>Log in as</legend>
 <div class="users">
-${[...users.all()].slice(0, maxUsersShown).map(userChoice)}
+${[...users].slice(0, maxUsersShown).map(userChoice)}
 </div>
 </fieldset>
-<h2 id="asks">${name} asks to</h2>
-<ul aria-labelledby="asks">
-${request.scopes.map((scope) => scopeItem(scope, scopes))}
-</ul>
-<div class="choice">
+${requestedScopes(request, scopes)}<div class="choice">
 <button type="submit" class="approve" name="decision" value="approve">Approve</button>
 <button type="submit" name="decision" value="decline">Decline</button>
 </div>
-<p class="soft">Approve only what you trust. It can act for you until you take the permission back.</p>
+<p class="soft">Approve only applications that you trust. This one can act for you until you revoke the permission.</p>
 </form>`,
   );
 }
 
-/** The page that a request gets which can be sent nowhere. */
+/** Returns the page for a request whose error cannot be sent to a redirect URL. */
 export function errorPage(status: number, error: string, description: string): Reply {
   return page(
     status,
@@ -59,7 +71,7 @@ export function errorPage(status: number, error: string, description: string): R
   );
 }
 
-function hidden([name, value]: readonly [string, string]): Html {
+function hiddenInput([name, value]: readonly [string, string]): Html {
   return html`<input type="hidden" name="${name}" value="${value}">
 `;
 }
@@ -71,13 +83,20 @@ function userChoice({ id, name, domain }: EmulatorUser, index: number): Html {
 `;
 }
 
-function scopeItem(scope: string, scopes: Scopes): Html {
-  const words = Object.hasOwn(scopes, scope) ? scopes[scope] : undefined;
-  return html`<li>${words === undefined ? 'Use' : words} <code>${scope}</code></li>
+function requestedScopes(
+  { application: { name }, scopes: requested }: ConsentRequest,
+  scopes: Readonly<Record<string, string>>,
+): Html {
+  if (requested.length === 0) return html``;
+  return html`<h2 id="asks">${name} asks to</h2>
+<ul aria-labelledby="asks">
+${requested.map((scope) => scopeItem(scope, scopes))}
+</ul>
 `;
 }
 
-function placeOf(redirectUri: string): string {
-  const { host, protocol } = new URL(redirectUri);
-  return host === '' ? `the application (${protocol})` : host;
+function scopeItem(scope: string, scopes: Readonly<Record<string, string>>): Html {
+  const description = Object.hasOwn(scopes, scope) ? scopes[scope] : undefined;
+  return html`<li>${description ?? 'Use'} <code>${scope}</code></li>
+`;
 }

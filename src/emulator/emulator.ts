@@ -1,23 +1,29 @@
 import { Api } from './api.js';
-import { ApiRoutes } from './api-route.js';
+import { ApiRoutes, type EmulatorRoute } from './api-routes.js';
 import { type Application, Applications, type Registration } from './applications.js';
-import { refuse } from './checks.js';
+import { serveAuthorization } from './authorization-endpoint.js';
 import { Clock } from './clock.js';
 import { Codes } from './codes.js';
+import { controlEndpoint, foreignHost } from './control-endpoint.js';
+import { Controls } from './controls.js';
 import { type Endpoint, type Fault, Faults } from './faults.js';
 import { Grants } from './grants.js';
+import { addressedOrganization, isOwnHost } from './hosts.js';
 import { type Listener, listen } from './listener.js';
+import { createVisits, type Visits } from './log-in.js';
+import { openApiRoutes } from './openapi-routes.js';
 import { type EmulatorOptions, type ResolvedOptions, resolveOptions } from './options.js';
-import { Pauses } from './pauses.js';
+import { type ProfileOptions, profileOptions } from './profiles.js';
 import { RequestLog, type ServiceRequest } from './request-log.js';
-import { sampleRoutes } from './sample-routes.js';
 import { Secrets } from './secrets.js';
-import { requestListener } from './server.js';
+import { requestListener, type ServerSetting } from './server.js';
+import { StateFile } from './state-file.js';
+import { statusPage } from './status-page.js';
+import { serveToken } from './token-endpoint.js';
 import { type EmulatorUser, Users } from './users.js';
-import { knownUser, type Visits, visits } from './visits.js';
 
-/** What an application has to know of the service: to be spread into the options of a strategy. */
-export interface ServiceOptions {
+/** Addresses and credentials of the service, and the options of its profile, to be spread into the options of a strategy. */
+export interface ServiceOptions extends ProfileOptions {
   readonly authUrl: string;
   readonly baseUrl: string;
   readonly enterpriseBaseUrl: string;
@@ -27,59 +33,64 @@ export interface ServiceOptions {
 
 /** A running emulator of the service. */
 export interface Emulator extends Visits {
-  /** `{auth_url}` of service.md. */
+  /** Base address of the authorization server. */
   readonly authUrl: string;
-  /** `{base_url}` of service.md. */
+  /** Base address of the API. */
   readonly baseUrl: string;
-  /** `{enterprise_base_url}` of service.md, with `{domain}` for the organization domain. */
+  /** Base address of the API of an organization, with `{domain}` for the organization domain. */
   readonly enterpriseBaseUrl: string;
   /** The addresses, and the credentials of the first application. */
   readonly options: ServiceOptions;
-  /** Every request received, the oldest first: also those that were refused or struck by a fault. Empty it with `requests.length = 0`. */
+  /** Every request received, oldest first, including refused and failed ones. Empty it with `requests.length = 0`. */
   readonly requests: ServiceRequest[];
 
   /** The registered applications, the first one first. */
   readonly applications: readonly Application[];
-  /** The accounts, in the order in which the consent page offers them. */
+  /** The accounts, in the order in which the consent page lists them. */
   readonly users: readonly EmulatorUser[];
 
   /**
-   * Registers one more application, or more redirect URLs for the known `clientID`, and returns it as it is then.
+   * Registers another application, or further redirect URLs for a known `clientID`, and returns the application.
    *
    * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the registration is malformed or contradicts a known one.
    */
   register(registration: Registration): Application;
   /**
-   * Adds an account, or replaces the one with the same id; tokens that are issued from then on say so.
+   * Adds an account, or replaces the one with the same id. The change shows in tokens that are issued from then on.
    *
    * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the account is malformed.
    */
   addUser(user: EmulatorUser): void;
   /**
-   * Lets the next request of an endpoint fail, or the next `times` ones. Several faults strike one after the other.
+   * Makes the next request of an endpoint fail, or the next `times` ones. Several faults are applied in order.
    *
-   * @returns Takes the fault back, as far as it has not struck yet.
-   * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the endpoint or the fault is not understood.
+   * @returns A function that removes the fault, as far as it has not been applied yet.
+   * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the endpoint or the fault is malformed.
    */
   fail(endpoint: Endpoint, fault?: Fault): () => void;
-  /** From now on refuses all access tokens issued so far, although their `exp` lies ahead. */
+  /** Refuses all access tokens issued so far from now on, although their `exp` is in the future. */
   expireAccessTokens(): void;
   /**
    * Ends all grants of a user: access and refresh tokens are refused from now on.
    *
-   * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if there is no such user.
+   * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if no user has the id.
    */
   revoke(userId: string): void;
-  /** Lets so many seconds pass for the service. */
+  /** Moves the time of the service forward by some seconds. */
   advance(seconds: number): void;
-  /** Ends at once, with all connections and whatever still waits. Later calls change nothing. */
+  /**
+   * Returns to the state after the start: no faults, recorded requests, codes and grants, the first users, the real time. Applications
+   * stay registered.
+   */
+  reset(): void;
+  /** Stops at once and ends all connections and delays. Later calls have no effect. */
   close(): Promise<void>;
 }
 
 /**
  * Starts an emulator of the whole service on this computer's loopback.
  *
- * @param options - All optional: a free port, a sample application and two sample users unless told otherwise.
+ * @param options - All optional. Default: a free port, a sample application and two sample users.
  * @throws {EmulatorError} `ERR_EMULATOR_OPTION` for a wrong option, `ERR_EMULATOR_PORT` for a port that cannot be used,
  *   `ERR_EMULATOR_PRODUCTION` under `NODE_ENV=production`.
  * @example
@@ -88,24 +99,25 @@ export interface Emulator extends Visits {
  * passport.use(new Strategy({ ...service.options, callbackURL: 'http://localhost:8080/callback', scope: ['project'] }));
  */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
-  return startFrom(options);
-}
-
-/**
- * Starts an emulator from options of which nothing is known yet.
- *
- * @throws {EmulatorError} As `startEmulator`.
- */
-export async function startFrom(options: unknown): Promise<Emulator> {
   const resolved = resolveOptions(options, process.env.NODE_ENV);
-  const parts = assembled(resolved);
-  const listener = await listen(requestListener({ ...parts, log: resolved.log }), resolved);
-  return emulator(parts, addressesOf(resolved, listener), listener);
+  const { routes: given, profile } = resolved;
+  const routes = typeof given === 'string' ? openApiRoutes(given, profile.apiPath) : given;
+  const service = createService(resolved, routes);
+  const listener = await listen(requestListener(service.server), resolved);
+  return createEmulator(service, resolved, listener);
 }
 
-type Parts = ReturnType<typeof assembled>;
+interface Service {
+  readonly controls: Controls;
+  readonly server: ServerSetting;
+  readonly stateFile: StateFile | undefined;
+  readonly first: Application | undefined;
+}
 
-function assembled(options: ResolvedOptions) {
+function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[]): Service {
+  const { profile, allowRemote, concurrency, codeReuse, refreshTokenReuse, scopes } = options;
+  const { accessTokenLifetime = profile.accessTokenLifetime } = options;
+  const { plainHostForOrganizations = profile.plainHostForOrganizations } = options;
   const clock = new Clock(options.clock);
   const secrets = new Secrets(options.seed);
   const applications = new Applications(secrets);
@@ -113,63 +125,106 @@ function assembled(options: ResolvedOptions) {
   const users = new Users();
   for (const [index, user] of options.users.entries()) users.put(user, `users[${index}]`);
   const codes = new Codes(secrets, clock, options.codeLifetime);
-  const { accessTokenLifetime, refreshTokenReuse, revokeOnCodeReuse, concurrency, scopes } = options;
-  const grants = new Grants({ secrets, clock, users, accessTokenLifetime, refreshTokenReuse });
-  return {
-    clock,
-    users,
-    applications,
-    first: registered[0],
+  const grants = new Grants({ secrets, clock, users, accessTokenLifetime, refreshTokenReuse, profile });
+  const faults = new Faults(() => secrets.random(), options.latency);
+  const requests = new RequestLog(options.keepRequests, options.keepBodyBytes);
+  const controls = new Controls({ applications, users, codes, grants, faults, clock, requests });
+  const api = new Api({
     grants,
-    authorize: { applications, users, codes, scopes },
-    token: { applications, codes, grants, revokeOnCodeReuse },
-    api: new Api({ grants, routes: new ApiRoutes([...options.routes, ...sampleRoutes]), concurrency }),
-    faults: new Faults(),
-    pauses: new Pauses(),
-    requests: new RequestLog(options.keepRequests),
+    routes: new ApiRoutes(routes),
+    concurrency,
+    allowRemote,
+    profile: { apiPath: profile.apiPath, plainHostForOrganizations },
+  });
+  const server: ServerSetting = {
+    route: (request) => (isOwnHost(request, options) ? endpointOf(request, options) : foreignHost(request)),
+    endpoints: {
+      authorize: (request) => ({
+        serve: async () => serveAuthorization(request, { applications, users, codes, scopes, profile }),
+      }),
+      token: (request) => ({
+        serve: async () => serveToken(request, { applications, codes, grants, codeReuse, profile }),
+      }),
+      api: (request) => api.admit(request),
+    },
+    control: controlEndpoint({ controls, hosts: options, page: ({ host }) => statusPage(controls, host) }),
+    faults,
+    requests,
+    bodyLimit: options.bodyLimit,
+    finished: (entry) => {
+      options.log?.(entry);
+      controls.changed();
+    },
   };
+  const stateFile = options.state === undefined ? undefined : new StateFile(options.state, secrets, controls);
+  return { controls, server, stateFile, first: registered[0] };
+}
+
+// The hosts of enterprise organizations are API hosts only (service.md, "Addresses"). Everything below the first segment of the API's path
+// is the API, so that another version is an error of the API.
+function endpointOf(
+  request: Parameters<ServerSetting['route']>[0],
+  { profile, allowRemote }: ResolvedOptions,
+): Endpoint | undefined {
+  const { organization, path } = addressedOrganization(request, { allowRemote });
+  if (organization === undefined && path === profile.authorizationPath) return 'authorize';
+  if (organization === undefined && path === profile.tokenPath) return 'token';
+  const [, root] = profile.apiPath.split('/');
+  return root === undefined || path.startsWith(`/${root}/`) ? 'api' : undefined;
 }
 
 type Addresses = Pick<ServiceOptions, 'authUrl' | 'baseUrl' | 'enterpriseBaseUrl'>;
 
-// Not `localhost` by default: browsers do not tell ports apart when they send cookies, so an application on localhost:3000 would
-// hand its session cookie to a service on localhost:4000, and nobody would notice that the two are different sites in real life.
-function addressesOf({ host, https }: ResolvedOptions, listener: Listener): Addresses {
+// Not `localhost` by default: browsers ignore the port when they send cookies, so an application on localhost:3000 would send its session
+// cookie to a service on localhost:4000, although the two are different sites in production.
+function addressesOf({ host, https, domainHosts }: ResolvedOptions, listener: Listener): Addresses {
   const scheme = https === undefined ? 'http' : 'https';
-  const { origin, port } = new URL(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${listener.port}`);
-  const enterpriseBaseUrl = `${scheme}://{domain}.api.localhost${port === '' ? '' : `:${port}`}`;
+  const named = /^(0\.0\.0\.0|::)$/.test(host) ? '127.0.0.1' : host;
+  const { origin, hostname, port } = new URL(
+    `${scheme}://${named.includes(':') ? `[${named}]` : named}:${listener.port}`,
+  );
+  if (domainHosts === 'path')
+    return { authUrl: origin, baseUrl: origin, enterpriseBaseUrl: `${origin}/organizations/{domain}` };
+  const parent = /^[\d.]+$|^\[/.test(hostname) ? 'localhost' : hostname;
+  const enterpriseBaseUrl = `${scheme}://{domain}.api.${parent}${port === '' ? '' : `:${port}`}`;
   return { authUrl: origin, baseUrl: origin, enterpriseBaseUrl };
 }
 
-function emulator(parts: Parts, addresses: Addresses, listener: Listener): Emulator {
-  const { clientID = '', clientSecret = '' } = parts.first ?? {};
+function createEmulator(
+  { controls, first, stateFile }: Service,
+  options: ResolvedOptions,
+  listener: Listener,
+): Emulator {
+  const { applications, users, faults, requests } = controls.state;
+  const { clientID = '', clientSecret = '' } = first ?? {};
+  const { profile } = options;
+  const addresses = addressesOf(options, listener);
   let closed: Promise<void> | undefined;
   return {
     ...addresses,
-    options: Object.freeze({ ...addresses, clientID, clientSecret }),
-    requests: parts.requests.requests,
+    options: Object.freeze({ ...addresses, clientID, clientSecret, ...profileOptions(profile) }),
+    requests: requests.requests,
     get applications() {
-      return [...parts.applications.all()];
+      return [...applications.all()];
     },
     get users() {
-      return [...parts.users.all()];
+      return [...users.all()];
     },
-    register: (registration) => parts.applications.register(registration),
-    addUser: (user) => parts.users.put(user),
-    fail: (endpoint, fault) => parts.faults.add(endpoint, fault),
-    expireAccessTokens: () => parts.grants.expireAccessTokens(),
-    revoke: (userId) => parts.grants.endAllOf(knownUser(parts.users, userId)),
-    advance: (seconds) => advance(parts.clock, seconds),
-    ...visits(parts.users, addresses.authUrl),
+    register: (registration) => controls.register(registration),
+    addUser: (user) => controls.addUser(user),
+    fail: (endpoint, fault) => {
+      const id = controls.fail(endpoint, fault);
+      return () => void controls.removeFault(id);
+    },
+    expireAccessTokens: () => controls.expireAccessTokens(),
+    revoke: (userId) => void controls.revoke(userId),
+    advance: (seconds) => controls.advance(seconds),
+    reset: () => controls.reset(),
+    ...createVisits(users, `${addresses.authUrl}${profile.authorizationPath}`),
     close: () => {
-      parts.pauses.giveUp();
-      closed ??= listener.close();
+      faults.endDelays();
+      closed ??= listener.close().then(() => stateFile?.flush());
       return closed;
     },
   };
-}
-
-function advance(clock: Clock, seconds: number): void {
-  if (!Number.isFinite(seconds)) refuse('advance(): seconds', 'a number', seconds);
-  clock.advance(seconds);
 }

@@ -1,110 +1,180 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
+// Not the global timers: a test that fakes those must still get its responses.
+import { clearTimeout, setTimeout } from 'node:timers';
 import { choice, integer, isRecord, record, refuse } from './checks.js';
-import { json, lowerCased, type Reply, verbatim } from './reply.js';
+import { apiRefusal, json, lowerCased, type Reply, refusal, verbatim } from './reply.js';
 
-/** Where a fault strikes: `/oauth/authorize`, `/oauth/token`, or anything below `/api/`. */
+/** Part of the service that a fault affects: `/oauth/authorize`, `/oauth/token`, or everything below `/api/`. */
 export type Endpoint = 'authorize' | 'token' | 'api';
 
-/** What goes wrong. An empty one is an answer with status 500. */
+/** Milliseconds: a number, or a range from which each request gets a random value. */
+export type Delay = number | readonly [min: number, max: number];
+
+/** A failure to inject. An empty one is a response with status 500. */
 export interface Fault {
-  /** Unless given: 500; with a `body` 200, or 400 (`invalid_client`: 401) if that body has an `error`, as a refusal has. */
+  /** Default: 500; with a `body` 200, or 400 (`invalid_client`: 401) if that body has an `error`, like a refusal. */
   readonly status?: number | undefined;
-  /** Added to the answer; they replace its own. */
+  /** Added to the response. They replace its own. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Text is sent as HTML if it begins with `<`, else as plain text; bytes are sent as they are; anything else as JSON. */
+  /** Text is sent as HTML if it begins with `<`, else as plain text; bytes are sent unchanged; anything else as JSON. */
   readonly body?: unknown;
-  /** The answer never comes. */
+  /** Never responds. */
   readonly hang?: boolean | undefined;
-  /** The connection is reset (TCP RST) instead of an answer. */
+  /** Resets the connection (TCP RST) instead of responding. */
   readonly reset?: boolean | undefined;
-  /** Milliseconds that pass first. Alone, it delays the request, which is then served as usual. */
-  readonly delay?: number | undefined;
-  /** The request takes its full effect first, and then its answer is lost: replaced by what is said here, else by a reset. */
+  /** Milliseconds to wait first. Alone, it delays the request, which is then served as usual. */
+  readonly delay?: Delay | undefined;
+  /** The request takes its full effect first. Then its response is lost: replaced by this fault, or by a reset if the fault has no other member. */
   readonly afterEffect?: boolean | undefined;
-  /** How many requests it strikes; 1 unless given, `Infinity` for all. */
+  /** Number of requests that it affects. Default: 1, or all if there is a `rate`. `Infinity` for all. */
   readonly times?: number | undefined;
+  /** Share of the requests that it affects, above 0 and up to 1. Default: 1, which is every request. */
+  readonly rate?: number | undefined;
 }
 
-/** What comes out of a request: an answer, or none. */
+/** Result of a request: a response, or none. */
 export type Outcome = Reply | 'hang' | 'reset';
 
-const endpoints: readonly Endpoint[] = ['authorize', 'token', 'api'];
-const keys = ['status', 'headers', 'body', 'hang', 'reset', 'delay', 'afterEffect', 'times'];
+/** A fault in the queue. */
+export interface QueuedFault {
+  readonly id: number;
+  readonly endpoint: Endpoint;
+  readonly fault: Fault;
+  /** Number of requests that it still affects. */
+  readonly left: number;
+}
 
-/** The faults that are still to strike, first come first served. */
+const endpoints: readonly Endpoint[] = ['authorize', 'token', 'api'];
+const keys = ['status', 'headers', 'body', 'hang', 'reset', 'delay', 'afterEffect', 'times', 'rate'];
+const maxDelayMs = 2 ** 31 - 1;
+
+/** Queues the faults of each endpoint and applies them in order. */
 export class Faults {
-  readonly #waiting = new Map<Endpoint, { readonly fault: Fault; left: number }[]>();
+  readonly #random: () => number;
+  readonly #latency: Delay | undefined;
+  readonly #delays = new Map<NodeJS.Timeout, () => void>();
+  #queue: readonly QueuedFault[] = [];
+  #count = 0;
 
   /**
-   * Lines a fault up.
-   *
-   * @returns Takes it back, as far as it has not struck yet.
-   * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the endpoint or the fault is not understood.
+   * @param random - Returns a number from 0 up to 1.
+   * @param latency - Delays every request.
    */
-  add(endpoint: unknown, fault: unknown = {}): () => void {
+  constructor(random: () => number, latency: Delay | undefined) {
+    this.#random = random;
+    this.#latency = latency;
+  }
+
+  /**
+   * Queues a fault and returns its id.
+   *
+   * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the endpoint or the fault is malformed.
+   */
+  add(endpoint: unknown, fault: unknown = {}): number {
     const checked = checkedFault(fault);
-    const line = this.#line(choice('fail(): the endpoint', endpoint, endpoints));
-    const entry = { fault: checked, left: checked.times ?? 1 };
-    line.push(entry);
-    return function cancel() {
-      const index = line.indexOf(entry);
-      if (index >= 0) line.splice(index, 1);
-    };
+    this.#count += 1;
+    const { times = checked.rate === undefined ? 1 : Number.POSITIVE_INFINITY } = checked;
+    const queued = { endpoint: choice('fail(): the endpoint', endpoint, endpoints), fault: checked, left: times };
+    this.#queue = [...this.#queue, { id: this.#count, ...queued }];
+    return this.#count;
   }
 
-  /** The fault that strikes the next request of this endpoint, if one does. */
-  take(endpoint: Endpoint): Fault | undefined {
-    const line = this.#waiting.get(endpoint);
-    const entry = line?.[0];
-    if (line === undefined || entry === undefined) return undefined;
-    entry.left -= 1;
-    if (entry.left <= 0) line.shift();
-    return entry.fault;
+  /** Returns the faults that still affect requests, in order. */
+  list(): readonly QueuedFault[] {
+    return this.#queue;
   }
 
-  #line(endpoint: Endpoint): { readonly fault: Fault; left: number }[] {
-    const line = this.#waiting.get(endpoint) ?? [];
-    this.#waiting.set(endpoint, line);
-    return line;
+  /** Removes a fault, as far as it has not been applied yet. Returns false if there is no such fault. */
+  remove(id: number): boolean {
+    const before = this.#queue.length;
+    this.#queue = this.#queue.filter((queued) => queued.id !== id);
+    return this.#queue.length < before;
   }
+
+  clear(): void {
+    this.#queue = [];
+  }
+
+  /**
+   * Serves a request, or applies the next fault of its endpoint to it.
+   *
+   * @param serve - Gives the request its effect and returns its usual response.
+   */
+  async apply(endpoint: Endpoint, serve: () => Promise<Reply>): Promise<Outcome> {
+    const fault = this.#take(endpoint);
+    if (this.#latency !== undefined) await this.#wait(this.#latency);
+    if (fault === undefined) return serve();
+    if (fault.afterEffect) await serve();
+    if (fault.delay !== undefined) await this.#wait(fault.delay);
+    if (fault.hang) return 'hang';
+    if (fault.reset) return 'reset';
+    const isReplacement = fault.status !== undefined || fault.body !== undefined || fault.headers !== undefined;
+    if (isReplacement) return replacement(endpoint, fault);
+    if (fault.afterEffect) return 'reset';
+    return fault.delay === undefined ? replacement(endpoint, fault) : serve();
+  }
+
+  /** Ends all delays now. */
+  endDelays(): void {
+    for (const [timer, resolve] of this.#delays) {
+      clearTimeout(timer);
+      resolve();
+    }
+    this.#delays.clear();
+  }
+
+  #take(endpoint: Endpoint): Fault | undefined {
+    const taken = this.#queue.find(
+      ({ endpoint: its, fault: { rate = 1 } }) => its === endpoint && (rate >= 1 || this.#random() < rate),
+    );
+    if (taken === undefined) return undefined;
+    const left = taken.left - 1;
+    this.#queue =
+      left > 0
+        ? this.#queue.map((queued) => (queued === taken ? { ...taken, left } : queued))
+        : this.#queue.filter((queued) => queued !== taken);
+    return taken.fault;
+  }
+
+  #wait(delay: Delay): Promise<void> {
+    const [min, max] = typeof delay === 'number' ? [delay, delay] : delay;
+    return new Promise((resolve) => {
+      const end = () => {
+        this.#delays.delete(timer);
+        resolve();
+      };
+      const timer = setTimeout(end, min + this.#random() * (max - min));
+      this.#delays.set(timer, resolve);
+    });
+  }
+}
+
+function replacement(endpoint: Endpoint, { status, headers, body }: Fault): Reply {
+  const own = lowerCased(headers ?? {});
+  if (body === undefined) {
+    const message = 'The test asked for this fault.';
+    return endpoint === 'api'
+      ? apiRefusal(status ?? 500, message, own)
+      : refusal(status ?? 500, 'server_error', message, own);
+  }
+  const error = isRecord(body) && typeof body.error === 'string' ? body.error : undefined;
+  const usual = error === undefined ? 200 : error === 'invalid_client' ? 401 : 400;
+  return typeof body === 'string' || body instanceof Uint8Array
+    ? verbatim(status ?? usual, body, own)
+    : json(status ?? usual, body, own);
 }
 
 /**
- * Lets a fault strike.
+ * Returns the value as a delay.
  *
- * @param serve - Gives the request its effect and returns the answer that it would have got.
- * @param pause - Resolves after so many milliseconds.
+ * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if it is neither a number of milliseconds nor a range of them.
  */
-export async function strike(
-  fault: Fault,
-  serve: () => Promise<Reply>,
-  pause: (ms: number) => Promise<void>,
-): Promise<Outcome> {
-  if (fault.afterEffect) await serve();
-  if (fault.delay !== undefined) await pause(fault.delay);
-  if (fault.hang) return 'hang';
-  if (fault.reset) return 'reset';
-  if (replaces(fault)) return replacement(fault);
-  if (fault.afterEffect) return 'reset';
-  return fault.delay === undefined ? replacement(fault) : serve();
-}
-
-function replaces(fault: Fault): boolean {
-  return fault.status !== undefined || fault.body !== undefined || fault.headers !== undefined;
-}
-
-function replacement({ status, headers, body }: Fault): Reply {
-  const own = lowerCased(headers ?? {});
-  if (body === undefined) {
-    return json(status ?? 500, { error: 'server_error', error_description: 'The test asked for this fault.' }, own);
-  }
-  const usual = status ?? usualStatus(body);
-  return typeof body === 'string' || body instanceof Uint8Array ? verbatim(usual, body, own) : json(usual, body, own);
-}
-
-function usualStatus(body: unknown): number {
-  if (!isRecord(body) || typeof body.error !== 'string') return 200;
-  return body.error === 'invalid_client' ? 401 : 400;
+export function checkedDelay(option: string, value: unknown): Delay {
+  if (!Array.isArray(value)) return integer(option, value, 0, maxDelayMs);
+  const [min, max, ...more] = value;
+  const fits = [min, max].every((end) => Number.isInteger(end) && end >= 0 && end <= maxDelayMs);
+  if (!fits || more.length > 0 || min > max) refuse(option, 'a range [min, max] of whole milliseconds', value);
+  return [min, max];
 }
 
 function checkedFault(value: unknown): Fault {
@@ -113,11 +183,13 @@ function checkedFault(value: unknown): Fault {
     const given = fault[key];
     if (given !== undefined && typeof given !== 'boolean') refuse(key, 'true or false', given);
   }
-  if (fault.status !== undefined) integer('status', fault.status, 200, 599);
-  if (fault.delay !== undefined) integer('delay', fault.delay, 0, 2 ** 31 - 1);
-  const { times } = fault;
+  const { status, delay, times, rate, headers } = fault;
+  if (status !== undefined) integer('status', status, 200, 599);
+  if (delay !== undefined) checkedDelay('delay', delay);
   if (times !== undefined && times !== Number.POSITIVE_INFINITY) integer('times', times, 1, Number.MAX_SAFE_INTEGER);
-  if (fault.headers !== undefined) checkHeaders(fault.headers);
+  const isRate = typeof rate === 'number' && rate > 0 && rate <= 1;
+  if (rate !== undefined && !isRate) refuse('rate', 'a number above 0 and up to 1', rate);
+  if (headers !== undefined) checkHeaders(headers);
   return { ...fault };
 }
 

@@ -1,35 +1,24 @@
-import { readAccessToken, signAccessToken } from './access-token.js';
 import type { Clock } from './clock.js';
 import type { Approval } from './codes.js';
+import type { Profile } from './profiles.js';
 import type { Secrets } from './secrets.js';
 import type { EmulatorUser, Users } from './users.js';
 
-/** What becomes of a refresh token that was used before. */
+/** How the service treats a refresh token that was used before. */
 export type RefreshTokenReuse = 'refuse' | 'revoke' | 'grace';
 
-/** The body of a successful answer of the token endpoint. @see service.md section 2, Token response */
+/** Body of a successful response of the token endpoint. @see service.md section 2, Token response */
 export interface TokenResponse {
   readonly access_token: string;
   readonly token_type: 'bearer';
-  readonly expires_in: number;
-  readonly refresh_token: string;
+  readonly expires_in?: number;
+  readonly refresh_token?: string;
 }
 
-/** On whose behalf an access token speaks, or why it does not. */
+/** User and scopes of a valid access token, or the reason why it is refused. */
 export type Bearer = { readonly user: EmulatorUser; readonly scopes: readonly string[] } | { readonly refusal: string };
 
-interface Grant {
-  readonly id: number;
-  readonly clientID: string;
-  readonly userId: string;
-  readonly scopes: readonly string[];
-  /** Serial of the refresh token that is good now. */
-  current: number;
-  /** Serial of the one before it, as long as that one has its grace. */
-  previous: number | undefined;
-}
-
-/** What `Grants` needs to know of the service. */
+/** Dependencies of `Grants`. */
 export interface GrantsSetting {
   readonly secrets: Secrets;
   readonly clock: Clock;
@@ -37,15 +26,42 @@ export interface GrantsSetting {
   /** Seconds. */
   readonly accessTokenLifetime: number;
   readonly refreshTokenReuse: RefreshTokenReuse;
+  readonly profile: Pick<Profile, 'rotation' | 'accessToken' | 'expiresIn'>;
 }
 
-// The grants that were refreshed longest ago go first beyond this, so that a soak of millions of logins stays within its memory.
+/** A live grant. */
+export interface GrantSummary {
+  readonly id: number;
+  readonly clientID: string;
+  readonly userId: string;
+  readonly scopes: readonly string[];
+  /** Expiry of the latest access token in epoch milliseconds; 0 if `expireAccessTokens` has ended it. */
+  readonly expiresAt: number;
+}
+
+/** A grant as it is kept. */
+export interface Grant {
+  readonly id: number;
+  readonly clientID: string;
+  readonly userId: string;
+  readonly scopes: readonly string[];
+  /** Serial number and expiry (epoch milliseconds) of the latest access token. */
+  access: { readonly serial: number; readonly expiresAt: number };
+  /** Serial number of the valid refresh token. */
+  current: number;
+  /** Serial number of its predecessor, while that one is in its grace. */
+  previous: number | undefined;
+}
+
+// Beyond this, the grant whose last refresh is oldest is dropped: a soak of millions of logins keeps its memory.
 const maxGrants = 100_000;
 
+const header = Buffer.from(JSON.stringify({ alg: 'HS256', typ: 'JWT' })).toString('base64url');
+
 /**
- * What users have granted, and the tokens that follow from it.
+ * The grants of all users, and the tokens that belong to them.
  *
- * Tokens are signed and carry their grant and serial, so a grant that is refreshed a million times takes no more room than a new one.
+ * Tokens are signed and carry their grant and serial number, so a grant that was refreshed a million times takes no more memory than a new one.
  */
 export class Grants {
   readonly #grants = new Map<number, Grant>();
@@ -62,40 +78,68 @@ export class Grants {
   /** Starts a grant and returns its id and first tokens. */
   start({ clientID, userId, scopes }: Approval): { readonly id: number; readonly response: TokenResponse } {
     this.#grantSerial += 1;
-    const grant: Grant = { id: this.#grantSerial, clientID, userId, scopes, current: 0, previous: undefined };
-    this.#dropOldest();
-    return { id: grant.id, response: this.#issue(grant) };
+    const grant: Grant = {
+      id: this.#grantSerial,
+      clientID,
+      userId,
+      scopes,
+      access: { serial: 0, expiresAt: 0 },
+      current: this.#nextRefreshSerial(),
+      previous: undefined,
+    };
+    const oldest = this.#grants.keys().next().value;
+    if (this.#grants.size >= maxGrants && oldest !== undefined) this.#grants.delete(oldest);
+    return { id: grant.id, response: this.#issue(grant, this.#refreshToken(grant.id, grant.current)) };
   }
 
   /**
-   * Uses a refresh token up and returns the next pair, or says why not.
+   * Consumes a refresh token and returns the next pair, or the reason why it is refused.
    *
    * @see service.md section 4.3: "A new one is returned by each refresh response"
    */
   refresh(token: string, clientID: string): TokenResponse | { readonly refusal: string } {
     const [id, serial, signature] = token.split('.');
-    const genuine = signature !== undefined && this.#refreshToken(Number(id), Number(serial)) === token;
-    const grant = genuine ? this.#grants.get(Number(id)) : undefined;
+    const isGenuine = signature !== undefined && this.#refreshToken(Number(id), Number(serial)) === token;
+    const grant = isGenuine ? this.#grants.get(Number(id)) : undefined;
     if (grant === undefined || grant.clientID !== clientID) {
       return { refusal: 'The refresh token is unknown here, was revoked, or belongs to another application.' };
     }
-    const good = Number(serial) === grant.current || Number(serial) === grant.previous;
-    return good ? this.#rotate(grant) : this.#reused(grant);
+    const { refreshTokenReuse, profile } = this.#setting;
+    if (Number(serial) === grant.current || Number(serial) === grant.previous) {
+      if (profile.rotation === 'omit') return this.#issue(grant, undefined);
+      if (profile.rotation === 'rotate') {
+        grant.previous = refreshTokenReuse === 'grace' ? grant.current : undefined;
+        grant.current = this.#nextRefreshSerial();
+      }
+      return this.#issue(grant, this.#refreshToken(grant.id, grant.current));
+    }
+    if (refreshTokenReuse !== 'revoke') return { refusal: 'The refresh token was used already.' };
+    this.#grants.delete(grant.id);
+    return { refusal: 'The refresh token was used already, so the whole grant was revoked.' };
   }
 
-  /** On whose behalf this access token speaks now. */
+  /** Returns the user and the scopes of an access token, or the reason why it is refused. */
   bearer(token: string): Bearer {
-    const content = readAccessToken(this.#setting.secrets, token);
-    if (content === undefined) return { refusal: 'The access token is unknown here.' };
-    const expired = content.expiresAt <= this.#setting.clock.now() || content.serial <= this.#accessTokensExpiredUpTo;
-    if (expired) return { refusal: 'The access token has expired.' };
-    const grant = this.#grants.get(content.grantId);
-    const user = grant === undefined ? undefined : this.#setting.users.find(grant.userId);
+    const { secrets, clock, users } = this.#setting;
+    // An opaque token is a signed token in base64url, so that no client can mistake it for a JWT.
+    const signed = token.includes('.') ? token : Buffer.from(token, 'base64url').toString('latin1');
+    const signatureAt = signed.lastIndexOf('.');
+    if (signatureAt < 0 || secrets.sign(signed.slice(0, signatureAt)) !== signed.slice(signatureAt + 1)) {
+      return { refusal: 'The access token is unknown here.' };
+    }
+    const payload = Buffer.from(signed.slice(header.length + 1, signatureAt), 'base64url').toString();
+    const { jti }: { readonly jti: string } = JSON.parse(payload);
+    const [grantId = 0, serial = 0, expiresAt = 0] = jti.split('.').map(Number);
+    if (expiresAt <= clock.now() || serial <= this.#accessTokensExpiredUpTo) {
+      return { refusal: 'The access token has expired.' };
+    }
+    const grant = this.#grants.get(grantId);
+    const user = grant === undefined ? undefined : users.find(grant.userId);
     if (grant === undefined || user === undefined) return { refusal: 'The access token was revoked.' };
     return { user, scopes: grant.scopes };
   }
 
-  /** Makes every access token that was issued so far count as expired, whatever its `exp` says. */
+  /** Makes every access token that was issued so far count as expired, regardless of its `exp`. */
   expireAccessTokens(): void {
     this.#accessTokensExpiredUpTo = this.#accessSerial;
   }
@@ -105,55 +149,76 @@ export class Grants {
     this.#grants.delete(id);
   }
 
-  /** Ends all grants of this user. */
-  endAllOf(userId: string): void {
-    for (const grant of this.#grants.values()) {
-      if (grant.userId === userId) this.#grants.delete(grant.id);
-    }
+  /** Ends all grants of a user. Returns their number. */
+  endAllOf(userId: string): number {
+    const ended = [...this.#grants.values()].filter((grant) => grant.userId === userId);
+    for (const { id } of ended) this.#grants.delete(id);
+    return ended.length;
   }
 
-  #rotate(grant: Grant): TokenResponse {
-    grant.previous = this.#setting.refreshTokenReuse === 'grace' ? grant.current : undefined;
-    return this.#issue(grant);
+  /** Ends all grants. */
+  clear(): void {
+    this.#grants.clear();
   }
 
-  #reused(grant: Grant): { readonly refusal: string } {
-    if (this.#setting.refreshTokenReuse !== 'revoke') return { refusal: 'The refresh token was used already.' };
-    this.#grants.delete(grant.id);
-    return { refusal: 'The refresh token was used already, so the whole grant was revoked.' };
+  /** Returns all grants and counters, to be restored in another process. */
+  snapshot(): { readonly grants: readonly Grant[]; readonly serials: readonly number[] } {
+    const serials = [this.#grantSerial, this.#refreshSerial, this.#accessSerial, this.#accessTokensExpiredUpTo];
+    return { grants: [...this.#grants.values()], serials };
   }
 
-  #issue(grant: Grant): TokenResponse {
+  restore({ grants, serials }: ReturnType<Grants['snapshot']>): void {
+    for (const grant of grants) this.#grants.set(grant.id, grant);
+    [this.#grantSerial = 0, this.#refreshSerial = 0, this.#accessSerial = 0, this.#accessTokensExpiredUpTo = 0] =
+      serials;
+  }
+
+  /** Returns the grants that were refreshed last, the latest first. */
+  newest(count: number): readonly GrantSummary[] {
+    const newest = [...this.#grants.values()].slice(-count).reverse();
+    return newest.map(({ id, clientID, userId, scopes, access }) => {
+      const expiresAt = access.serial <= this.#accessTokensExpiredUpTo ? 0 : access.expiresAt;
+      return { id, clientID, userId, scopes, expiresAt };
+    });
+  }
+
+  #nextRefreshSerial(): number {
     this.#refreshSerial += 1;
-    grant.current = this.#refreshSerial;
+    return this.#refreshSerial;
+  }
+
+  #issue(grant: Grant, refreshToken: string | undefined): TokenResponse {
+    const { accessTokenLifetime, profile } = this.#setting;
+    // Deleted first, so that the map stays in the order of the last refresh.
     this.#grants.delete(grant.id);
     this.#grants.set(grant.id, grant);
     return {
       access_token: this.#accessToken(grant),
       token_type: 'bearer',
-      expires_in: this.#setting.accessTokenLifetime,
-      refresh_token: this.#refreshToken(grant.id, grant.current),
+      ...(profile.expiresIn ? { expires_in: accessTokenLifetime } : {}),
+      ...(refreshToken === undefined ? {} : { refresh_token: refreshToken }),
+      ...this.#setting.users.find(grant.userId)?.tokenFields,
     };
   }
 
+  // A JWT, signed with HS256 (service.md section 2: "It is structured as a JWT"). Its `jti` holds all that `bearer` needs: grant, serial
+  // number (two tokens of one second differ), and expiry in milliseconds (`exp` has whole seconds, and a user's claims may override it).
   #accessToken(grant: Grant): string {
-    const { secrets, clock, users, accessTokenLifetime } = this.#setting;
+    const { secrets, clock, users, accessTokenLifetime, profile } = this.#setting;
     const now = clock.now();
     const user = users.find(grant.userId);
     const iat = Math.floor(now / 1000);
     this.#accessSerial += 1;
-    const content = { grantId: grant.id, serial: this.#accessSerial, expiresAt: now + accessTokenLifetime * 1000 };
-    const claims = { sub: grant.userId, domain: user?.domain, iat, exp: iat + accessTokenLifetime, ...user?.claims };
-    return signAccessToken(secrets, content, claims);
+    grant.access = { serial: this.#accessSerial, expiresAt: now + accessTokenLifetime * 1000 };
+    const jti = `${grant.id}.${this.#accessSerial}.${grant.access.expiresAt}`;
+    const usual = { sub: grant.userId, domain: user?.domain, iat, exp: iat + accessTokenLifetime };
+    const claims = profile.accessToken === 'jwt' ? { ...usual, ...user?.claims, jti } : { jti };
+    const payload = Buffer.from(JSON.stringify(claims)).toString('base64url');
+    const token = `${header}.${payload}.${secrets.sign(`${header}.${payload}`)}`;
+    return profile.accessToken === 'jwt' ? token : Buffer.from(token).toString('base64url');
   }
 
   #refreshToken(grantId: number, serial: number): string {
     return `${grantId}.${serial}.${this.#setting.secrets.sign(`refresh:${grantId}.${serial}`)}`;
-  }
-
-  #dropOldest(): void {
-    if (this.#grants.size < maxGrants) return;
-    const oldest = this.#grants.keys().next().value;
-    if (oldest !== undefined) this.#grants.delete(oldest);
   }
 }

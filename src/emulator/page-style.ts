@@ -1,4 +1,4 @@
-/** The style sheet of the service's pages. No script, no font and no image is loaded. */
+/** Style sheet of the service's pages. It loads no font and no image. */
 export const css = `
 :root {
   color-scheme: light dark;

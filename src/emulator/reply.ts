@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
-/** An answer, before it is written: so that a fault can still lose or replace it. */
+/** A response before it is written, so that a fault can still drop or replace it. */
 export interface Reply {
   readonly status: number;
   /** Names in lower case. */
@@ -8,7 +8,7 @@ export interface Reply {
   readonly body: string | Uint8Array;
 }
 
-/** A JSON answer that no cache keeps. */
+/** Returns a JSON response that must not be cached. */
 export function json(status: number, body: unknown, headers: OutgoingHttpHeaders = {}): Reply {
   return {
     status,
@@ -17,23 +17,20 @@ export function json(status: number, body: unknown, headers: OutgoingHttpHeaders
   };
 }
 
-/** An answer with a body that is sent as it is: HTML if it begins with `<`, else plain text, or bytes. */
+/** Returns a response whose body is sent unchanged: bytes, HTML if it begins with `<`, else plain text. */
 export function verbatim(status: number, body: string | Uint8Array, headers: OutgoingHttpHeaders = {}): Reply {
-  return { status, headers: { 'content-type': typeOf(body), 'cache-control': 'no-store', ...headers }, body };
+  let type = 'application/octet-stream';
+  if (typeof body === 'string') type = `text/${body.trimStart().startsWith('<') ? 'html' : 'plain'}; charset=utf-8`;
+  return { status, headers: { 'content-type': type, 'cache-control': 'no-store', ...headers }, body };
 }
 
-function typeOf(body: string | Uint8Array): string {
-  if (typeof body !== 'string') return 'application/octet-stream';
-  return body.trimStart().startsWith('<') ? 'text/html; charset=utf-8' : 'text/plain; charset=utf-8';
-}
-
-/** The same headers with their names in lower case, as `Reply` has them. */
+/** Returns the same headers with their names in lower case, as `Reply` has them. */
 export function lowerCased(headers: OutgoingHttpHeaders): OutgoingHttpHeaders {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
 /**
- * A refusal in the one shape that all of the emulator's refusals have. service.md shows none, so it is that of RFC 6749, 5.2.
+ * Returns a refusal in the shape of RFC 6749, 5.2, because service.md does not show one.
  *
  * @param error - A code such as `invalid_grant`.
  */
@@ -41,12 +38,17 @@ export function refusal(status: number, error: string, description: string, head
   return json(status, { error, error_description: description }, headers);
 }
 
-/** The answer to a method that the resource does not have. @see RFC 9110, 15.5.6 */
-export function methodNotAllowed(allow: string): Reply {
-  return refusal(405, 'invalid_request', `Only ${allow} is answered here.`, { allow });
+/** Returns a refusal of the API, in the shape that APIs of this kind use: `{ error: { message, code } }`, `code` the status. */
+export function apiRefusal(status: number, message: string, headers?: OutgoingHttpHeaders): Reply {
+  return json(status, { error: { message, code: status } }, headers);
 }
 
-/** Writes the answer and resolves when nothing more is to be done. A connection that is gone is no error. */
+/** Returns the response to a method that the resource does not support. @see RFC 9110, 15.5.6 */
+export function methodNotAllowed(allow: string): Reply {
+  return refusal(405, 'invalid_request', `Only ${allow} is supported here.`, { allow });
+}
+
+/** Writes the response. A closed connection is not an error. */
 export function write(response: ServerResponse, reply: Reply, { head }: { readonly head: boolean }): void {
   const empty = reply.status === 204 || reply.status === 304;
   const length = empty ? {} : { 'content-length': Buffer.byteLength(reply.body) };

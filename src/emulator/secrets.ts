@@ -1,23 +1,41 @@
 import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 
-/** Makes and signs the strings that nobody else can make. With a seed they are the same at each start. */
+/** Generates and signs unguessable strings. A seed makes them the same at each start. */
 export class Secrets {
-  readonly #key: KeyObject;
+  #key: KeyObject;
   #made = 0;
+  #drawn = 0;
 
-  /** @param seed - Unless given, nothing can be foretold and nothing outlives this instance. */
+  /** @param seed - Default: a random key that exists only as long as this instance. */
   constructor(seed?: string) {
     this.#key = createSecretKey(seed === undefined ? randomBytes(32) : Buffer.from(`emulator:${seed}`));
   }
 
-  /** The HMAC-SHA256 of the text, in base64url: 43 characters. */
+  /** Returns the key and the counters, to be restored in another process. */
+  snapshot(): { readonly key: string; readonly made: number; readonly drawn: number } {
+    return { key: this.#key.export().toString('base64url'), made: this.#made, drawn: this.#drawn };
+  }
+
+  restore({ key, made, drawn }: ReturnType<Secrets['snapshot']>): void {
+    this.#key = createSecretKey(Buffer.from(key, 'base64url'));
+    this.#made = made;
+    this.#drawn = drawn;
+  }
+
+  /** Returns the HMAC-SHA256 of the text in base64url: 43 characters. */
   sign(text: string): string {
     return createHmac('sha256', this.#key).update(text).digest('base64url');
   }
 
-  /** A new unguessable string of 43 characters, never the same twice. */
+  /** Returns a new unguessable string of 43 characters, never the same twice. */
   make(): string {
     this.#made += 1;
     return this.sign(`made:${this.#made}`);
+  }
+
+  /** Returns a random number from 0 up to 1. The numbers do not influence what `make` returns. */
+  random(): number {
+    this.#drawn += 1;
+    return Buffer.from(this.sign(`drawn:${this.#drawn}`), 'base64url').readUInt32BE(0) / 2 ** 32;
   }
 }

@@ -1,111 +1,104 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { TLSSocket } from 'node:tls';
-import { type Admission, type Api, organizationOf, unknownPath } from './api.js';
-import { type AuthorizeSetting, authorize } from './authorize.js';
-import { type Endpoint, type Faults, type Outcome, strike } from './faults.js';
-import { type Incoming, readIncoming } from './incoming.js';
-import type { LogEntry } from './options.js';
-import type { Pauses } from './pauses.js';
-import { type Reply, refusal, write } from './reply.js';
+import type { Endpoint, Faults, Outcome } from './faults.js';
+import { type IncomingRequest, readRequest } from './incoming-request.js';
+import { apiRefusal, type Reply, refusal, write } from './reply.js';
 import type { RequestLog } from './request-log.js';
-import { type TokenSetting, token } from './token.js';
 
-/** The parts that answer requests. */
-export interface ServerSetting {
-  readonly authorize: AuthorizeSetting;
-  readonly token: TokenSetting;
-  readonly api: Api;
-  readonly faults: Faults;
-  readonly pauses: Pauses;
-  readonly requests: RequestLog;
-  readonly log: ((entry: LogEntry) => void) | undefined;
+/** A request and its outcome, for a log or a live view. It has no query, header or body, and so no secret. */
+export interface LogEntry {
+  readonly method: string;
+  readonly host: string;
+  /** Without the query. */
+  readonly path: string;
+  /** Status of the response, or the reason why there was none. */
+  readonly outcome: number | 'hang' | 'reset' | 'gone';
+  readonly durationMs: number;
 }
 
-/** The request listener: reads, records, lets a fault strike or serves, answers. It never throws. */
+/** A request that an endpoint has admitted. */
+export interface Admitted {
+  readonly serve: () => Promise<Reply>;
+  /** Called when the request has its outcome. */
+  readonly release?: () => void;
+}
+
+/** Dependencies of the server. */
+export interface ServerSetting {
+  /** Finds the endpoint of a request: `undefined` if there is none, a response if it is refused before any fault is applied. */
+  readonly route: (incoming: IncomingRequest) => Endpoint | Reply | undefined;
+  /** Admits a request, or refuses it before any fault is applied. */
+  readonly endpoints: Readonly<Record<Endpoint, (incoming: IncomingRequest) => Admitted | Reply>>;
+  /** Serves control requests and the status page, which are neither recorded nor failed. Returns false for any other request. */
+  readonly control: (incoming: IncomingRequest, response: ServerResponse) => boolean;
+  readonly faults: Faults;
+  readonly requests: RequestLog;
+  /** Bytes. */
+  readonly bodyLimit: number;
+  /** Called when a request has its outcome. */
+  readonly finished: (entry: LogEntry) => void;
+}
+
+/** Returns the request listener: it reads, records, serves or applies a fault, and writes the response. It never throws. */
 export function requestListener(setting: ServerSetting): (request: IncomingMessage, response: ServerResponse) => void {
   return function serveRequest(request, response) {
-    // A client that goes away early is its own affair.
+    // A client that disconnects early is not an error of the service.
     response.on('error', () => {});
     void exchange(request, response, setting).catch(() => response.destroy());
   };
 }
 
 async function exchange(request: IncomingMessage, response: ServerResponse, setting: ServerSetting): Promise<void> {
-  const startedAt = setting.log === undefined ? 0 : performance.now();
-  const incoming = await readIncoming(request);
-  if (incoming === undefined) return;
-  setting.requests.add(incoming);
-  const outcome = await outcomeOf(incoming, setting);
-  const { method, path, headers } = incoming;
-  const gone = response.destroyed;
-  setting.log?.({
-    method,
-    host: headers.host ?? '',
-    path,
-    outcome: gone ? 'gone' : typeof outcome === 'string' ? outcome : outcome.status,
-    durationMs: performance.now() - startedAt,
-  });
-  if (!gone) finish(response, outcome, method);
+  const startedAt = performance.now();
+  const incoming = await readRequest(request, setting.bodyLimit);
+  if (incoming === undefined || setting.control(incoming, response)) return;
+  const record = setting.requests.add(incoming);
+  const result = await serve(incoming, setting);
+  const outcome = response.destroyed ? 'gone' : typeof result === 'string' ? result : result.status;
+  const durationMs = performance.now() - startedAt;
+  record({ outcome, durationMs, at: Date.now() });
+  if (result === 'reset') reset(response);
+  else if (result !== 'hang') writeSafely(response, result, incoming.method === 'HEAD');
+  const { method, path, host } = incoming;
+  setting.finished({ method, host, path, outcome, durationMs });
 }
 
-function finish(response: ServerResponse, outcome: Outcome, method: string): void {
-  if (outcome === 'hang') return;
-  if (outcome === 'reset') reset(response);
-  else writeSafely(response, outcome, method === 'HEAD');
-}
-
-// What a route of a test returns may have headers or a status that HTTP does not have.
-function writeSafely(response: ServerResponse, reply: Reply, head: boolean): void {
-  try {
-    write(response, reply, { head });
-  } catch (error) {
-    if (response.headersSent) response.destroy();
-    else write(response, handlerFailed(error), { head });
-  }
-}
-
-// A socket under TLS cannot send a reset by itself; there the connection just ends.
+// A socket under TLS cannot send a reset itself; there the connection just ends.
 function reset({ socket }: ServerResponse): void {
   if (socket instanceof TLSSocket) socket.destroy();
   else socket?.resetAndDestroy();
 }
 
-async function outcomeOf(incoming: Incoming, setting: ServerSetting): Promise<Outcome> {
-  if (incoming.text === undefined) {
-    return refusal(413, 'invalid_request', 'The body is larger than 1 MiB.', { connection: 'close' });
-  }
-  const endpoint = endpointOf(incoming);
-  if (endpoint === undefined) return unknownPath();
-  const admission = admit(endpoint, incoming, setting);
-  if ('status' in admission) return admission;
+// A route of a test may return headers or a status that HTTP does not allow.
+function writeSafely(response: ServerResponse, reply: Reply, head: boolean): void {
   try {
-    return await struck(endpoint, admission, setting);
-  } finally {
-    admission.release();
+    write(response, reply, { head });
+  } catch (error) {
+    if (response.headersSent) response.destroy();
+    else write(response, handlerFailed('api', error), { head });
   }
 }
 
-function struck(endpoint: Endpoint, { serve }: Admission, { faults, pauses }: ServerSetting): Promise<Outcome> {
-  const safely = () => serve().catch(handlerFailed);
-  const fault = faults.take(endpoint);
-  return fault === undefined ? safely() : strike(fault, safely, (ms) => pauses.pause(ms));
+async function serve(incoming: IncomingRequest, setting: ServerSetting): Promise<Outcome> {
+  const { route, endpoints, faults, bodyLimit } = setting;
+  const endpoint = route(incoming);
+  if (typeof endpoint === 'object') return endpoint;
+  if (incoming.bytes === undefined) {
+    const message = `The body is larger than ${bodyLimit === 1024 * 1024 ? '1 MiB' : `${bodyLimit} bytes`}.`;
+    const headers = { connection: 'close' };
+    return endpoint === 'api' ? apiRefusal(413, message, headers) : refusal(413, 'invalid_request', message, headers);
+  }
+  if (endpoint === undefined) return refusal(404, 'not_found', 'There is nothing at this path.');
+  const admitted = endpoints[endpoint](incoming);
+  if ('status' in admitted) return admitted;
+  try {
+    return await faults.apply(endpoint, () => admitted.serve().catch((error) => handlerFailed(endpoint, error)));
+  } finally {
+    admitted.release?.();
+  }
 }
 
-function admit(endpoint: Endpoint, incoming: Incoming, setting: ServerSetting): Admission | Reply {
-  if (endpoint === 'api') return setting.api.admit(incoming);
-  const serve = async () =>
-    endpoint === 'token' ? token(incoming, setting.token) : authorize(incoming, setting.authorize);
-  return { serve, release: () => {} };
-}
-
-// The hosts of enterprise organizations are API hosts only (service.md, "Addresses").
-function endpointOf({ path, headers }: Incoming): Endpoint | undefined {
-  if (path.startsWith('/api/')) return 'api';
-  if (organizationOf(headers.host) !== undefined) return undefined;
-  if (path === '/oauth/token') return 'token';
-  return path === '/oauth/authorize' ? 'authorize' : undefined;
-}
-
-function handlerFailed(error: unknown): Reply {
-  return refusal(500, 'server_error', error instanceof Error ? error.message : 'A route of the emulator failed.');
+function handlerFailed(endpoint: Endpoint, error: unknown): Reply {
+  const message = error instanceof Error ? error.message : 'A route of the emulator failed.';
+  return endpoint === 'api' ? apiRefusal(500, message) : refusal(500, 'server_error', message);
 }

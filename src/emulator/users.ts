@@ -1,6 +1,6 @@
 import { isRecord, list, record, refuse, text } from './checks.js';
 
-/** A project as `/api/v2/projects` lists it: any JSON object. */
+/** A project as `/api/v2/projects` returns it: any JSON object. */
 export type Project = Readonly<Record<string, unknown>>;
 
 /** An account of the service that can approve applications. */
@@ -8,15 +8,17 @@ export interface EmulatorUser {
   /** The `sub` of the access tokens. */
   readonly id: string;
   readonly name: string;
-  /** Domain of the user's enterprise organization: one DNS label in lower case. Left out: no organization. */
+  /** Domain of the user's enterprise organization: one DNS label in lower case. Default: no organization. */
   readonly domain?: string | undefined;
-  /** What `/api/v2/projects` lists for this user. None unless given. */
+  /** Projects that `/api/v2/projects` lists for this user; none by default. */
   readonly projects?: readonly Project[] | undefined;
-  /** Further claims of this user's access tokens; they replace the usual ones, so that a test can send hostile values. */
+  /** Further claims of this user's access tokens. They override the usual ones, so a test can send hostile values. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined;
+  /** Further members of this user's token responses, as some services have them (a workspace, an instance URL). */
+  readonly tokenFields?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** The accounts that stand ready when none are named: one without an organization, one in an enterprise organization. */
+/** Default accounts: one without an organization, one in an enterprise organization. */
 export const sampleUsers: readonly EmulatorUser[] = [
   {
     id: '1',
@@ -38,7 +40,7 @@ export const sampleUsers: readonly EmulatorUser[] = [
   },
 ];
 
-/** The accounts of the service, in the order in which the consent page offers them. */
+/** Accounts of the service, in the order in which the consent page lists them. */
 export class Users {
   readonly #byId = new Map<string, EmulatorUser>();
 
@@ -50,16 +52,28 @@ export class Users {
     return this.#byId.values().next().value;
   }
 
+  /**
+   * Returns the user with this id.
+   *
+   * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if no user has it.
+   */
+  require(id: string | undefined): EmulatorUser {
+    const user = id === undefined ? undefined : this.#byId.get(id);
+    return user ?? refuse('The user', 'the id of a user of this service', id);
+  }
+
+  /** Replaces all accounts. */
+  replaceAll(users: readonly EmulatorUser[]): void {
+    this.#byId.clear();
+    for (const user of users) this.#byId.set(user.id, user);
+  }
+
   all(): IterableIterator<EmulatorUser> {
     return this.#byId.values();
   }
 
-  get size(): number {
-    return this.#byId.size;
-  }
-
   /**
-   * Adds an account, or replaces the one with the same id; tokens issued from now on say so.
+   * Adds an account, or replaces the one with the same id. The change shows in tokens that are issued from now on.
    *
    * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the account is malformed.
    */
@@ -70,23 +84,22 @@ export class Users {
 }
 
 function checkedUser(value: unknown, option: string): EmulatorUser {
-  const user = record(option, value, ['id', 'name', 'domain', 'projects', 'claims']);
+  const user = record(option, value, ['id', 'name', 'domain', 'projects', 'claims', 'tokenFields']);
+  const object = (key: string, given: unknown) =>
+    isRecord(given) ? given : refuse(`${option}.${key}`, 'an object', given);
+  const { domain } = user;
+  const isLabel = typeof domain === 'string' && /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(domain);
   return Object.freeze({
     id: text(`${option}.id`, user.id),
     name: text(`${option}.name`, user.name),
-    domain: user.domain === undefined ? undefined : label(`${option}.domain`, user.domain),
+    domain:
+      domain === undefined || isLabel
+        ? domain
+        : refuse(`${option}.domain`, 'one DNS label in lower case, such as acme', domain),
     projects: list(`${option}.projects`, user.projects ?? []).map((project, index) =>
-      object(`${option}.projects[${index}]`, project),
+      object(`projects[${index}]`, project),
     ),
-    claims: object(`${option}.claims`, user.claims ?? {}),
+    claims: object('claims', user.claims ?? {}),
+    tokenFields: object('tokenFields', user.tokenFields ?? {}),
   });
-}
-
-function label(option: string, value: unknown): string {
-  const fits = typeof value === 'string' && /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(value);
-  return fits ? value : refuse(option, 'one DNS label in lower case, such as acme', value);
-}
-
-function object(option: string, value: unknown): Readonly<Record<string, unknown>> {
-  return isRecord(value) ? value : refuse(option, 'an object', value);
 }

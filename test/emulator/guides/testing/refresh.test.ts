@@ -1,0 +1,46 @@
+import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
+import request, { type Agent } from 'supertest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createApp } from './app.js';
+
+const callbackURL = 'http://localhost:3000/callback';
+let service: Emulator;
+let agent: Agent;
+
+beforeEach(async () => {
+  service = await startEmulator();
+  agent = request.agent(createApp({ ...service.options, callbackURL, scope: ['project'] }));
+  await service.logIn(agent);
+  service.requests.length = 0;
+});
+afterEach(() => service.close());
+
+const refreshes = () => service.requests.filter(({ path }) => path === '/oauth/token').length;
+
+test('many requests with a token that is refused make one refresh, and all succeed', async () => {
+  service.expireAccessTokens();
+  const responses = await Promise.all(Array.from({ length: 20 }, () => agent.get('/projects')));
+  expect(responses.map(({ status }) => status)).toEqual(Array(20).fill(200));
+  expect(refreshes()).toBe(1);
+});
+
+test('an outage of the service is a 503, and afterwards the application continues without a new login', async () => {
+  service.expireAccessTokens();
+  service.fail('token', { status: 503, headers: { 'retry-after': '1' } });
+  expect((await agent.get('/projects')).status).toBe(503);
+  await expect.poll(async () => (await agent.get('/projects')).status, { timeout: 5000, interval: 250 }).toBe(200);
+});
+
+test('a response that is lost after the rotation leads to a new login, not to a loop', async () => {
+  service.expireAccessTokens();
+  service.fail('token', { afterEffect: true });
+  expect((await agent.get('/projects')).status).toBe(503);
+  const next = () => agent.get('/projects').set('accept', 'text/html');
+  await expect.poll(async () => (await next()).headers.location, { timeout: 5000, interval: 250 }).toBe('/login');
+});
+
+test('a user who revoked the permission is asked for it again', async () => {
+  service.revoke('1');
+  expect((await agent.get('/projects')).status).toBe(401);
+  expect((await service.logIn(agent)).status).toBe(200);
+});
