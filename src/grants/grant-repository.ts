@@ -51,7 +51,7 @@ export class GrantRepository {
 
   constructor(options: GrantRepositoryOptions) {
     this.#options = options;
-    this.#store = new StoreAccess(options.store, options.clock, options.onRecovery);
+    this.#store = new StoreAccess(options.store, options.onRecovery, options.clock);
     this.#writes = new WriteQueue(this.#store);
   }
 

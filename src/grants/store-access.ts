@@ -36,8 +36,8 @@ export class StoreAccess {
   /** On the monotonic clock. */
   #failedAt = Number.NEGATIVE_INFINITY;
 
-  /** @param clock Epoch milliseconds. @param onRecovery Called when the store works again after a failure. */
-  constructor(store: TokenStore, clock: () => number, onRecovery: () => void) {
+  /** @param onRecovery Called when the store works again after a failure. @param clock Epoch milliseconds. */
+  constructor(store: TokenStore, onRecovery: () => void, clock: () => number = Date.now) {
     this.#store = store;
     this.#clock = clock;
     this.#onRecovery = onRecovery;
@@ -79,7 +79,7 @@ export class StoreAccess {
    * @param signal Ends the wait for the lock with its reason.
    * @throws TokenStoreError if the lock cannot be had
    */
-  async locked<T>(id: string, work: (lock: HeldLock) => Promise<T>, signal: AbortSignal): Promise<T> {
+  async locked<T>(id: string, work: (lock: HeldLock) => Promise<T>, signal?: AbortSignal): Promise<T> {
     if (!this.#store.lock) return await work(NO_LOCK);
     const turn = new LockTurn(work, this.#clock);
     const released = this.#takeLock(id, turn);
@@ -122,10 +122,10 @@ export class StoreAccess {
 }
 
 /** Resolves when the work has begun. @throws TokenStoreError if the lock fails or takes too long, or the signal's reason */
-async function waitForLock(turn: LockTurn<unknown>, released: Promise<void>, signal: AbortSignal): Promise<void> {
+async function waitForLock(turn: LockTurn<unknown>, released: Promise<void>, signal?: AbortSignal): Promise<void> {
   try {
-    const taken = untilAborted(Promise.race([turn.taken, released]), signal);
-    await withTimeout(taken, LOCK_WAIT_MS, () => timeoutError('lock'));
+    const taken = Promise.race([turn.taken, released]);
+    await withTimeout(signal ? untilAborted(taken, signal) : taken, LOCK_WAIT_MS, () => timeoutError('lock'));
   } catch (error) {
     turn.giveUp();
     throw error;

@@ -52,7 +52,7 @@ export class UsedLogins<T> {
 
   constructor(options: UsedLoginsOptions) {
     this.#options = options;
-    this.#store = options.tokenStore?.lock && new StoreAccess(options.tokenStore, options.clock, () => {});
+    this.#store = options.tokenStore?.lock && new StoreAccess(options.tokenStore, () => {}, options.clock);
   }
 
   /**
