@@ -13,7 +13,12 @@ const logins = new PendingLogins({
   clientSecret: new Secret('canary of the client secret'),
   clock: () => 1_700_000_000_000,
 });
-const REDIRECT = { redirectUri: 'https://app.example/callback', returnTo: '/projects', isConnection: false, userMark: '' };
+const REDIRECT = {
+  redirectUri: 'https://app.example/callback',
+  returnTo: '/projects',
+  isConnection: false,
+  userMark: '',
+};
 
 function requestWith(cookie: string): IncomingMessage {
   const req = new IncomingMessage(new Socket());

@@ -131,6 +131,9 @@ function startGrants(service: FaultyServer, http: HttpClient): Grants {
       onRefresh: (_grantId, event) => void events.push(event),
       onLost: (_grantId, reason) => void lost.push(reason),
       endpoint: new TokenEndpoint({
+        tokenPath: '/oauth/token',
+        tokenRequest: 'json',
+        clientAuthentication: 'body',
         http,
         authUrl: service.origin,
         clientID: 'application',
