@@ -1,25 +1,32 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { entryPoints } from './rolldown.config.js';
 
-const source = (path: string) => fileURLToPath(new URL(`./src/${path}`, import.meta.url));
+/** Tests import the package by its name, and get the files of src/. */
+const alias = Object.entries(entryPoints).map(([name, file]) => ({
+  find: new RegExp(name === 'index' ? '^passport-oauth-app$' : `^passport-oauth-app/${name}$`),
+  replacement: fileURLToPath(new URL(file, import.meta.url)),
+}));
 
 export default defineConfig({
-  resolve: {
-    alias: [
-      { find: /^passport-oauth-app$/, replacement: source('index.ts') },
-      { find: /^passport-oauth-app\/providers$/, replacement: source('providers.ts') },
-      { find: /^passport-oauth-app\/redis$/, replacement: source('grants/redis-token-store.ts') },
-      { find: /^passport-oauth-app\/postgres$/, replacement: source('grants/postgres-token-store.ts') },
-      { find: /^passport-oauth-app\/emulator$/, replacement: source('emulator/index.ts') },
-      { find: /^passport-oauth-app\/emulator\/vitest$/, replacement: source('emulator/vitest.ts') },
-      { find: /^passport-oauth-app\/emulator\/playwright$/, replacement: source('emulator/playwright.ts') },
-      { find: /^passport-oauth-app\/conformance$/, replacement: source('grants/conformance.ts') },
-    ],
-  },
+  resolve: { alias },
   test: {
-    include: ['test/**/*.test.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     maxWorkers: 2,
+    projects: [
+      { extends: true, test: { name: 'behaviour', include: ['test/**/*.test.ts'] } },
+      // Times and memory, measured alone: one file after the other, when all other tests have ended.
+      {
+        extends: true,
+        test: {
+          name: 'perf',
+          include: ['test/perf/*.perf.ts'],
+          maxWorkers: 1,
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
   },
 });

@@ -1,23 +1,23 @@
-/** What every error of this package takes beside its message. */
+/** Details of an error, beside its message. */
 export interface ErrorDetails {
-  /** Stable identifier, for code that must tell errors apart. Starts with `ERR_`. */
+  /** Stable identifier that starts with `ERR_`. */
   readonly code: string;
-  /** The HTTP status that an application should answer with; Express does so by itself. */
+  /** HTTP status that the application should respond with. Express does so by itself. */
   readonly status: number;
-  /** What went wrong underneath. Holds no secret: see `safeCause`. */
+  /** The underlying error, without secrets: see `safeCause`. */
   readonly cause?: unknown;
 }
 
 /**
- * The base of all errors of this package.
+ * Base class of all errors of this package.
  *
- * No message, stack, property or cause of any of them holds a token, a code, the client secret or a verifier.
+ * Message, stack, properties and cause never hold a token, an authorization code, the client secret or a code verifier.
  */
 export abstract class OAuthAppError extends Error {
   abstract override readonly name: string;
-  /** Stable identifier, for code that must tell errors apart. */
+  /** Stable identifier that starts with `ERR_`. */
   readonly code: string;
-  /** The HTTP status that an application should answer with. */
+  /** HTTP status that the application should respond with. */
   readonly status: number;
 
   constructor(message: string, { code, status, cause }: ErrorDetails) {
@@ -26,16 +26,16 @@ export abstract class OAuthAppError extends Error {
     this.status = status;
   }
 
-  /** The same as `status`, under the name where NestJS and others look. */
+  /** Same as `status`. NestJS and other frameworks read this name. */
   get statusCode(): number {
     return this.status;
   }
 }
 
-/** The application is set up wrongly. Thrown when things are created wherever that is possible. */
+/** Reports a mistake in the application's configuration. Thrown at creation wherever possible. */
 export class ConfigurationError extends OAuthAppError {
   override readonly name = 'ConfigurationError';
-  /** The option that is wrong, where it is one option. */
+  /** Name of the wrong option; `undefined` if no single option is wrong. */
   readonly option: string | undefined;
 
   constructor(
@@ -47,10 +47,14 @@ export class ConfigurationError extends OAuthAppError {
   }
 }
 
-/** The authorization endpoint sent the browser back with an error other than `access_denied` (RFC 6749, 4.1.2.1). */
+/**
+ * Reports that the authorization endpoint redirected the browser back with an error other than `access_denied`.
+ *
+ * @see RFC 6749, 4.1.2.1
+ */
 export class AuthorizationError extends OAuthAppError {
   override readonly name = 'AuthorizationError';
-  /** The `error` parameter if it is one that RFC 6749 or OpenID Connect registers, else `undefined`. */
+  /** The `error` parameter if RFC 6749 or OpenID Connect registers it; otherwise `undefined`. */
   readonly error: string | undefined;
 
   constructor(
@@ -62,10 +66,10 @@ export class AuthorizationError extends OAuthAppError {
   }
 }
 
-/** The token endpoint refused the request (RFC 6749, 5.2). */
+/** Reports that the token endpoint refused the request. @see RFC 6749, 5.2 */
 export class TokenError extends OAuthAppError {
   override readonly name = 'TokenError';
-  /** The service's `error`, for example `invalid_grant`. */
+  /** The `error` of the response, for example `invalid_grant`. */
   readonly error: string;
 
   constructor(message: string, details: { readonly error: string; readonly status?: number }) {
@@ -74,7 +78,7 @@ export class TokenError extends OAuthAppError {
   }
 }
 
-/** The token endpoint answered with something that cannot be used. */
+/** Reports a response of the token endpoint that is not a valid token response. @see RFC 6749, 5.1 */
 export class TokenResponseError extends OAuthAppError {
   override readonly name = 'TokenResponseError';
 
@@ -83,22 +87,30 @@ export class TokenResponseError extends OAuthAppError {
   }
 }
 
-/** The service could not be reached, did not answer in time, or said that it is overloaded or broken. */
+/** Reports that the service cannot be reached, did not respond in time, or responded that it is overloaded or broken. */
 export class ServiceUnavailableError extends OAuthAppError {
   override readonly name = 'ServiceUnavailableError';
-  /** Seconds after which a new try makes sense. */
+  /** Seconds to wait before the next attempt. */
   readonly retryAfter: number | undefined;
+  /** Of an API call: true if a request may have reached the service, false if none was sent. */
+  readonly sent: boolean | undefined;
 
   constructor(
     message: string,
-    details: { readonly retryAfter?: number | undefined; readonly code?: string; readonly cause?: unknown } = {},
+    details: {
+      readonly retryAfter?: number | undefined;
+      readonly code?: string;
+      readonly cause?: unknown;
+      readonly sent?: boolean | undefined;
+    } = {},
   ) {
     super(message, { code: details.code ?? 'ERR_SERVICE_UNAVAILABLE', status: 503, cause: details.cause });
     this.retryAfter = details.retryAfter;
+    this.sent = details.sent;
   }
 }
 
-/** There is no grant to act with: nobody logged in, or the grant was revoked, refused or deleted. */
+/** Reports that there is no grant: no user logged in, or the grant was revoked, refused or deleted. */
 export class NotAuthorizedError extends OAuthAppError {
   override readonly name = 'NotAuthorizedError';
 
@@ -107,7 +119,7 @@ export class NotAuthorizedError extends OAuthAppError {
   }
 }
 
-/** The token store failed. Nothing was given up: the grant is there again when the store is. */
+/** Reports that the token store failed. The grant is kept and usable again as soon as the store works. */
 export class TokenStoreError extends OAuthAppError {
   override readonly name = 'TokenStoreError';
 
@@ -117,12 +129,12 @@ export class TokenStoreError extends OAuthAppError {
 }
 
 /**
- * A copy of an error, for one more caller: callers that waited for the same thing share no mutable object.
- * Errors of other packages are handed on as they are.
+ * Copies an error of this package, so that callers that waited for the same result share no mutable object.
+ * Returns errors of other packages unchanged.
  */
-export function reissued(error: unknown): unknown {
+export function cloneError(error: unknown): unknown {
   if (!(error instanceof OAuthAppError)) return error;
-  // Each class takes its own fields as details.
+  // The constructor of each class accepts the fields of its instances as details.
   const Class = error.constructor as new (message: string, details: OAuthAppError) => OAuthAppError;
   return new Class(error.message, error);
 }

@@ -1,51 +1,65 @@
 import { channel } from 'node:diagnostics_channel';
 
-/** A login came to its end. Channel `passport-oauth-app:login`. */
+/** A login has ended. Channel `passport-oauth-app:login`. */
 export interface LoginEvent {
   readonly strategy: string;
   readonly outcome: 'success' | 'declined' | 'refused' | 'error';
-  /** Of the new grant, on success. */
+  /** Id of the new grant, if the login succeeded. */
   readonly grantId?: string;
-  /** Code of the error or reason, where the outcome is not success. */
+  /** Code of the error or reason, unless the login succeeded. */
   readonly reason?: string;
   /** From the callback's arrival, in milliseconds. */
   readonly durationMs: number;
 }
 
-/** A grant was refreshed, or it was tried. Channel `passport-oauth-app:refresh`. */
+/** A refresh has ended, or the store has saved a refreshed grant later. Channel `passport-oauth-app:refresh`. */
 export interface RefreshEvent {
   readonly strategy: string;
   readonly grantId: string;
-  /** `adopted`: another process had refreshed already. `unsaved`: refreshed, but the store could not take it yet. `saved`: the store took it later. */
+  /**
+   * `adopted`: another process had refreshed already. `unsaved`: refreshed, but the store could not save it yet.
+   * `saved`: the store saved it later. `discarded`: the store had another grant, or none, at the time of the save.
+   */
   readonly outcome: 'refreshed' | 'adopted' | 'unsaved' | 'saved' | 'discarded' | 'failed';
   /** What asked for it: a request that waits, the time before expiry, or a 401 of the API. */
   readonly trigger: 'expired' | 'ahead' | 'refused';
-  /** Code of the error, where it failed. */
+  /** Code of the error, if it failed. */
   readonly reason?: string;
+  /** The wait for the lock included. With `saved`, and with `discarded` after `unsaved`: how long the new pair was in memory only. */
   readonly durationMs: number;
+  /** How long it waited for the lock of the token store, in milliseconds; left out below 100. Part of `durationMs`. */
+  readonly lockWaitMs?: number;
+  /** True if the lock became too old while it was held: the process was frozen, or the store slow. It was taken again. */
+  readonly lostLease?: true;
+  /** True if a refresh token was sent that another process had used before: a service may revoke the grant for that. */
+  readonly reused?: true;
 }
 
-/** A grant is gone or cannot be read. Channel `passport-oauth-app:grant-lost`. */
+/** A grant has ended, or its record cannot be read. Channel `passport-oauth-app:grant-lost`. */
 export interface GrantLostEvent {
   readonly strategy: string;
   readonly grantId: string;
-  /** `refused`: invalid_grant. `other-subject`: a refresh answered for somebody else. `unreadable`: sealed with an unknown key, damaged or moved; the record is kept. */
+  /**
+   * `refused`: invalid_grant. `other-subject`: a refresh answered for another user. `unreadable`: the record is
+   * encrypted with an unknown key, damaged or moved; it is kept.
+   */
   readonly reason: 'refused' | 'other-subject' | 'unreadable';
 }
 
-/** One API call came to its end, retries included. Channel `passport-oauth-app:api`. */
+/** One try of an API call ended: a request that was sent, or a call that failed before any. Channel `passport-oauth-app:api`. */
 export interface ApiEvent {
   readonly strategy: string;
   readonly grantId: string | undefined;
   readonly method: string;
   /** The path below `/api/v2`, without the query. */
   readonly path: string;
-  /** The last status, where there was an answer. */
+  /** Status of the response, if there was one. */
   readonly status?: number;
-  /** Code of the error, where it failed. */
+  /** Code of the error, if the try failed. */
   readonly reason?: string;
-  /** Requests that were sent. */
+  /** Requests of the call so far, this one included. */
   readonly attempts: number;
+  /** Of this try, in milliseconds. */
   readonly durationMs: number;
 }
 
@@ -54,27 +68,37 @@ const refresh = channel('passport-oauth-app:refresh');
 const grantLost = channel('passport-oauth-app:grant-lost');
 const api = channel('passport-oauth-app:api');
 
-/** Whether anyone listens to API calls: lets the caller spare the clock and the object. */
+/** Returns true if the channel of API calls has subscribers. Without them, callers skip the event. */
 export function apiEventsWanted(): boolean {
   return api.hasSubscribers;
 }
 
-/** Tells of a login. */
+/** Publishes the end of a login. */
 export function publishLogin(event: LoginEvent): void {
   login.publish(event);
 }
 
-/** Tells of a refresh. */
+/** Publishes the end of a refresh. */
 export function publishRefresh(event: RefreshEvent): void {
   refresh.publish(event);
 }
 
-/** Tells of a grant that is gone or cannot be read. */
+/** Publishes a lost grant. */
 export function publishGrantLost(event: GrantLostEvent): void {
   grantLost.publish(event);
 }
 
-/** Tells of an API call. */
+/** Publishes the end of an API call. */
 export function publishApi(event: ApiEvent): void {
   api.publish(event);
+}
+
+/** Warns that several processes refresh the same grants, in a token store without a lock. */
+export function warnOfUnlockedRefresh(strategy: string): void {
+  process.emitWarning(
+    `Several processes refresh the grants of the strategy "${strategy}", and its token store has no lock: a service that ` +
+      'revokes reused refresh tokens logs users out. Set tokenStore to a store with a lock, such as redisTokenStore(…) or ' +
+      'postgresTokenStore(…).',
+    { type: 'PassportOAuthAppWarning', code: 'PASSPORT_OAUTH_APP_NO_LOCK' },
+  );
 }

@@ -5,13 +5,17 @@
  */
 import type { ApiClient } from './api/api-client.js';
 
-export { ApiClient, type ApiResponse, type ApiStream } from './api/api-client.js';
+export { ApiClient } from './api/api-client.js';
 export { ApiError } from './api/api-error.js';
-export type { RequestOptions } from './api/call-request.js';
-export type { PaginateOptions } from './api/pages.js';
-export type { Query, QueryValue } from './api/query.js';
+export type { ApiFetch, FetchInit } from './api/api-fetch.js';
+export type { RequestOptions } from './api/call-options.js';
+export type { NextPage, PaginateOptions } from './api/pagination.js';
+
 export type { RequestBodyInit } from './api/request-body.js';
 export type { RequestHeaders } from './api/request-headers.js';
+export type { Query, QueryValue } from './api/request-target.js';
+export type { ApiResponse, ApiStream } from './api/response.js';
+export type { StandardSchema } from './api/schema.js';
 export {
   AuthorizationError,
   ConfigurationError,
@@ -23,15 +27,10 @@ export {
   TokenStoreError,
 } from './errors.js';
 export type { ApiEvent, GrantLostEvent, LoginEvent, RefreshEvent } from './events.js';
-export { memoryTokenStore } from './grants/memory-token-store.js';
-export {
-  type SessionStoreLike,
-  type SessionTokenStoreOptions,
-  sessionTokenStore,
-} from './grants/session-token-store.js';
-export type { StoredGrant, TokenStore } from './grants/token-store.js';
-export type { Profile } from './login/profile.js';
+export type { HttpHeaders } from './http/message.js';
+export type { ImportedTokens } from './login/imported-tokens.js';
 export type {
+  Profile,
   Verify,
   VerifyCallback,
   VerifyWithParams,
@@ -41,9 +40,15 @@ export type {
 export { type ApiClientOptions, apiClient, type Handler } from './middleware/api-client.js';
 export { logout } from './middleware/logout.js';
 export { type RequireAuthorizationOptions, requireAuthorization } from './middleware/require-authorization.js';
+export type { Claims } from './oauth/claims.js';
 export type { GrantIdReader, IncomingRequest, StrategyOptions } from './options.js';
-export type { Claims } from './service/claims.js';
-export type { HttpHeaders } from './service/http.js';
+export { memoryTokenStore } from './stores/memory-token-store.js';
+export {
+  type SessionStoreLike,
+  type SessionTokenStoreOptions,
+  sessionTokenStore,
+} from './stores/session-token-store.js';
+export type { StoredGrant, TokenStore } from './stores/token-store.js';
 export { Strategy } from './strategy.js';
 
 declare global {

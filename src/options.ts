@@ -1,78 +1,112 @@
 import type { IncomingMessage } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { ApiClient } from './api/api-client.js';
-import { ConfigurationError } from './errors.js';
-import type { RefreshWindow } from './grants/freshness.js';
+import { type RequestHeaders, strategyHeaders } from './api/request-headers.js';
+import * as check from './checks.js';
+import type { RefreshWindow } from './grants/grant.js';
 import type { CacheLimits } from './grants/grant-cache.js';
-import type { TokenStore } from './grants/token-store.js';
-import * as check from './option-checks.js';
-import { Secret } from './secret.js';
-import { enterpriseAddress, serviceAddress } from './service/addresses.js';
-import type { Claims, OrganizationDomainReader } from './service/claims.js';
+import { apiPathBelow, endpointAddress, enterpriseAddress, serviceAddress } from './oauth/addresses.js';
+import { type AuthorizationParamsReader, authorizationParamsReader } from './oauth/authorization-params.js';
+import type { Claims, OrganizationDomainReader, TokenResponseFields } from './oauth/claims.js';
+import { Secret } from './redaction.js';
+import type { TokenStore } from './stores/token-store.js';
 
-/** A request as handlers of Express, 4 or 5, and of Connect have it. */
+/** A request in a handler of Express 4, Express 5 or Connect. */
 export type IncomingRequest = IncomingMessage & Express.Request;
 
-/** Gives the id of a user's grant. Written as a method, so that request and user may be typed as the application's own. */
+/** Returns the id of a user's grant. Declared as a method, so that an application can use its own types of request and user. */
 export type GrantIdReader = { read(req: IncomingRequest, user: Express.User): string | undefined }['read'];
 
+/** Further parameters of the authorization request: an object, or a function that returns one for a request. */
+export type AuthorizationParams =
+  | Readonly<Record<string, string>>
+  | { read(req: IncomingRequest): Readonly<Record<string, string>> }['read'];
+
 /**
- * Options of `new Strategy(options, verify?)`. A wrong, unknown or missing one throws a ConfigurationError that names it.
+ * Options of `new Strategy(options, verify?)`. A wrong, unknown or missing option throws a ConfigurationError that names it.
  *
- * The required ones may be typed as `undefined`, for `process.env` to be handed in as it is; they throw where they are.
+ * Required options accept `undefined` in their type, so that values of `process.env` need no cast. At run time
+ * `undefined` throws.
  */
 export interface StrategyOptions {
-  /** `{auth_url}` of service.md: base address of the authorization server. https, or http on a loopback host. */
+  /** Base URL of the authorization server. https, or http on a loopback host. */
   readonly authUrl: string | undefined;
-  /** `{base_url}` of service.md: base address of the API. https, or http on a loopback host. */
+  /** Base URL of the API. https, or http on a loopback host. */
   readonly baseUrl: string | undefined;
-  /** Template of `{enterprise_base_url}`: `{domain}` stands in its host as one whole label. Without it all calls go to `baseUrl`. */
+  /** Base URL of the API for enterprise organizations. `{domain}` is one whole label of its host. Default: all requests go to `baseUrl`. */
   readonly enterpriseBaseUrl?: string | undefined;
-  /** Received at registration. */
+  /** The client ID that the application received at registration. */
   readonly clientID: string | undefined;
-  /** Received at registration. It also seals the cookies of pending logins. */
-  readonly clientSecret: string | undefined;
-  /** A registered redirect URL. A relative one is resolved against the request, within Express' trust proxy setting. */
+  /**
+   * The client secret that the application received at registration. Also encrypts the cookies of pending logins. While
+   * it is replaced, a list: the first is sent and encrypts, all decrypt.
+   */
+  readonly clientSecret: string | readonly string[] | undefined;
+  /** A registered redirect URL. A relative URL is resolved against the request and follows Express' `trust proxy` setting. */
   readonly callbackURL: string | undefined;
-  /** What the application asks for: `'project tm'` or `['project', 'tm']`. */
+  /** Scopes to request: `'project tm'` or `['project', 'tm']`. */
   readonly scope: string | readonly string[];
-  /** Passport's name for the strategy, and its key under `req.session`. Default `'oauth-app'`. */
+  /** Passport's name for the strategy, and its key under `req.session`. Default: `'oauth-app'`. */
   readonly name?: string | undefined;
-  /** Reads the organization domain from the access token's claims; `undefined`, `null` or `''` means none. Default: the claim `domain`. */
-  readonly organizationDomain?: ((claims: Claims) => unknown) | undefined;
-  /** Sends an S256 code challenge (RFC 7636), for services that take it. Default false. */
+  /**
+   * Returns the organization domain for the access token's claims, or for the token response; `undefined`, `null` or `''`
+   * for no organization. Default: the claim `domain`.
+   */
+  readonly organizationDomain?: ((claims: Claims, tokenResponse: TokenResponseFields) => unknown) | undefined;
+  /** Sends an S256 code challenge (RFC 7636), for services that support PKCE. Default: `false`. */
   readonly pkce?: boolean | undefined;
-  /** Gets more of the user's profile, right after the code exchange. What it returns is merged into `profile`. */
+  /** Loads more of the user's profile after the code exchange. The result is merged into `profile`. */
   readonly userProfile?: ((client: ApiClient) => Promise<object>) | undefined;
-  /** Gives `verify` the request as its first argument. Default false. */
+  /** Passes the request to `verify` as its first argument. Default: `false`. */
   readonly passReqToCallback?: boolean | undefined;
-  /** Where grants are kept. Default: the application's own session store, beside the sessions. */
+  /** Stores grants. Default: the application's session store, under keys beside the sessions. */
   readonly tokenStore?: TokenStore | undefined;
-  /** Keys grants by an id of the application's own, such as the user's. Default: a random id that the session keeps. */
+  /** Returns the id of a grant, such as the user's id in the application. Default: a random id that is kept in the session. */
   readonly grantId?: GrantIdReader | undefined;
-  /** One secret or several: tokens at rest are sealed with the first, and opened with any. Default: not sealed. */
+  /** One secret or several. The first encrypts tokens at rest; all decrypt. Default: tokens are not encrypted. */
   readonly encryptionKeys?: string | readonly string[] | undefined;
-  /** Seconds before a token expires: within `leeway` a request waits for the refresh, within `ahead` one starts in the background. Default 30 and 300. */
+  /** Seconds before the token expires. Within `leeway` a request waits for a refresh; within `ahead` a refresh starts in the background. Default: 30 and 300. */
   readonly refresh?: { readonly leeway?: number | undefined; readonly ahead?: number | undefined } | undefined;
-  /** In-process cache of decoded grants: entries, and seconds. Default 10,000 and 30; `false` turns it off. */
+  /** Size (entries) and time to live (seconds) of the in-process cache of decoded grants. Default: 10,000 and 30. `false` turns it off. */
   readonly cache?: { readonly max?: number | undefined; readonly ttl?: number | undefined } | false | undefined;
-  /** Most API requests at once for each grant. Default: no limit. */
+  /** Maximum number of concurrent API requests for each account: the user and organization, over all of their grants. Default: no limit. */
   readonly concurrency?: number | undefined;
-  /** Milliseconds for one HTTP request, connect to last byte. Default 10,000. */
+  /** Headers of each API request, such as a `User-Agent` that names the application. */
+  readonly headers?: RequestHeaders | undefined;
+  /** Maximum size in bytes of a parsed API response, decoded. `stream` and `fetch` have no limit. Default: 64 MiB. */
+  readonly maxResponseBytes?: number | undefined;
+  /** Authorization endpoint: a path below `authUrl`, or a whole URL. Default: `/oauth/authorize`. */
+  readonly authorizationPath?: string | undefined;
+  /** Token endpoint: a path below `authUrl`, or a whole URL. Default: `/oauth/token`. */
+  readonly tokenPath?: string | undefined;
+  /** Path of the API below `baseUrl`; `''` for none. Default: `/api/v2`. */
+  readonly apiPath?: string | undefined;
+  /** Format of token requests: `'form'` for `application/x-www-form-urlencoded` (RFC 6749, appendix B). Default: `'json'`. */
+  readonly tokenRequest?: 'json' | 'form' | undefined;
+  /** Place of client ID and secret in token requests: `'basic'` for the `Authorization` header (RFC 6749, 2.3.1). Default: `'body'`. */
+  readonly clientAuthentication?: 'body' | 'basic' | undefined;
+  /** More parameters of the authorization request, the same for all or by request. */
+  readonly authorizationParams?: AuthorizationParams | undefined;
+  /** Separator of scope names in the authorization request. Default: a space. */
+  readonly scopeSeparator?: string | undefined;
+  /** Milliseconds for one HTTP request, from connecting to the last byte. Default: 10,000. */
   readonly timeout?: number | undefined;
-  /** An undici Dispatcher for all requests of the package (proxy, mock, custom TLS). It stays the application's to close. */
+  /** An undici Dispatcher for all requests of the package (proxy, mock, custom TLS). The application closes it. Default: a keep-alive pool. */
   readonly dispatcher?: Dispatcher | undefined;
-  /** The clock, in epoch milliseconds, for tests. Default `Date.now`. */
+  /** Returns the time in epoch milliseconds, for tests. Default: `Date.now`. */
   readonly clock?: (() => number) | undefined;
 }
 
-/** The options, checked, with defaults, and in the units that the code works in. */
+/** One secret or several. The first encrypts; all decrypt. */
+type Secrets = readonly [Secret, ...Secret[]];
+
+/** The checked options with their defaults, in the units that the code uses. */
 export interface Settings {
   readonly authUrl: string;
   readonly baseUrl: string;
   readonly enterpriseBaseUrl: string | undefined;
   readonly clientID: string;
-  readonly clientSecret: Secret;
+  readonly clientSecret: Secrets;
   readonly callbackURL: string;
   readonly scope: string;
   readonly name: string;
@@ -86,138 +120,96 @@ export interface Settings {
   readonly refresh: RefreshWindow;
   readonly cache: CacheLimits | undefined;
   readonly concurrency: number | undefined;
+  readonly headers: RequestHeaders | undefined;
+  readonly maxResponseBytes: number | undefined;
+  readonly authorizationPath: string;
+  readonly tokenPath: string;
+  readonly apiPath: string;
+  readonly tokenRequest: 'json' | 'form';
+  readonly clientAuthentication: 'body' | 'basic';
+  readonly authorizationParams: AuthorizationParamsReader;
+  readonly scopeSeparator: string;
   readonly timeoutMs: number;
   readonly dispatcher: Dispatcher | undefined;
   readonly clock: () => number;
 }
 
-const KNOWN: Readonly<Record<keyof StrategyOptions, true>> = {
-  authUrl: true,
-  baseUrl: true,
-  enterpriseBaseUrl: true,
-  clientID: true,
-  clientSecret: true,
-  callbackURL: true,
-  scope: true,
-  name: true,
-  organizationDomain: true,
-  pkce: true,
-  userProfile: true,
-  passReqToCallback: true,
-  tokenStore: true,
-  grantId: true,
-  encryptionKeys: true,
-  refresh: true,
-  cache: true,
-  concurrency: true,
-  timeout: true,
-  dispatcher: true,
-  clock: true,
-};
-
-/** Longest that a timer can run. */
-const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+/** Longest delay of a timer in Node. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const DAY_S = 24 * 60 * 60;
+
+/** Reads an optional function. */
+const optionalFunction = <T>(): check.Reader<T | undefined> => check.withDefault(undefined, check.fn<T>);
+
+const seconds = check.number(0, DAY_S, 'seconds');
+const refreshWindow = check.group({ leeway: check.withDefault(30, seconds), ahead: check.withDefault(300, seconds) });
+const cacheLimits = check.group({
+  max: check.withDefault(10_000, check.integer(1, 100_000_000, 'grants')),
+  ttl: check.withDefault(30, seconds),
+});
+
+/** How each option is read, and its default. An option that is not in this table is refused. */
+const READERS: check.Readers<Omit<Settings, 'timeoutMs'> & { readonly timeout: number }> = {
+  authUrl: serviceAddress,
+  baseUrl: serviceAddress,
+  enterpriseBaseUrl: check.withDefault(undefined, enterpriseAddress),
+  clientID: check.text,
+  clientSecret: (option, value) => {
+    const [first, ...others] = Array.isArray(value) && value.length > 0 ? value : [value];
+    return [new Secret(check.text(option, first)), ...others.map((other) => new Secret(check.text(option, other)))];
+  },
+  callbackURL: check.callbackUrl,
+  scope: check.scope,
+  name: check.withDefault('oauth-app', check.strategyName),
+  organizationDomain: check.withDefault((claims: Claims) => claims.domain, check.fn<OrganizationDomainReader>),
+  pkce: check.withDefault(false, check.boolean),
+  userProfile: optionalFunction(),
+  passReqToCallback: check.withDefault(false, check.boolean),
+  tokenStore: check.withDefault(
+    undefined,
+    check.withMethods<TokenStore>(
+      'a TokenStore (sessionTokenStore(store) makes one of a session store)',
+      ['get', 'set', 'delete'],
+      ['update', 'lock'],
+    ),
+  ),
+  grantId: optionalFunction(),
+  encryptionKeys: check.withDefault([], check.secrets),
+  refresh: (option, value = {}) => {
+    const { leeway, ahead } = refreshWindow(option, value);
+    return { leewayMs: leeway * 1000, aheadMs: ahead * 1000 };
+  },
+  cache: (option, value = {}) => {
+    if (value === false) return undefined;
+    const { max, ttl } = cacheLimits(option, value);
+    return { max, ttlMs: ttl * 1000 };
+  },
+  concurrency: check.withDefault(undefined, check.integer(1, 1_000_000, 'requests')),
+  headers: check.withDefault(undefined, strategyHeaders),
+  maxResponseBytes: check.withDefault(undefined, check.integer(1, 2 ** 32, 'bytes')),
+  authorizationPath: check.withDefault('/oauth/authorize', endpointAddress),
+  tokenPath: check.withDefault('/oauth/token', endpointAddress),
+  apiPath: check.withDefault('/api/v2', apiPathBelow),
+  tokenRequest: check.withDefault('json', check.oneOf('json', 'form')),
+  clientAuthentication: check.withDefault('body', check.oneOf('body', 'basic')),
+  authorizationParams: (option, value = {}) => authorizationParamsReader(option, value),
+  scopeSeparator: check.withDefault(' ', check.text),
+  timeout: check.withDefault(10_000, check.integer(1, MAX_TIMEOUT_MS, 'milliseconds')),
+  dispatcher: check.withDefault(
+    undefined,
+    check.withMethods<Dispatcher>('an undici Dispatcher, such as new ProxyAgent(…)', ['dispatch']),
+  ),
+  // Looks `Date.now` up at each call, so that a test can replace it.
+  clock: check.withDefault(() => Date.now(), check.fn<() => number>),
+};
 
 /** Checks the options and fills in the defaults. @throws ConfigurationError that names the option */
 export function resolveOptions(options: unknown): Settings {
-  const given = check.record('options', options);
-  check.onlyKnown(given, Object.keys(KNOWN), 'new Strategy(options)');
-  return Object.freeze({
-    ...resolveService(given),
-    ...resolveLogin(given),
-    ...resolveGrants(given),
-    ...resolveRequests(given),
-  });
-}
-
-type Given = Readonly<Record<string, unknown>>;
-
-function resolveService(given: Given) {
-  return {
-    authUrl: serviceAddress('authUrl', check.required('authUrl', given.authUrl)),
-    baseUrl: serviceAddress('baseUrl', check.required('baseUrl', given.baseUrl)),
-    enterpriseBaseUrl: check.optional(given.enterpriseBaseUrl, (value) =>
-      enterpriseAddress('enterpriseBaseUrl', value),
-    ),
-    clientID: check.text('clientID', given.clientID),
-    clientSecret: new Secret(check.text('clientSecret', given.clientSecret)),
-    organizationDomain:
-      check.optional(given.organizationDomain, (value) =>
-        check.fn<OrganizationDomainReader>('organizationDomain', value),
-      ) ?? readDomainClaim,
-  };
-}
-
-function readDomainClaim(claims: Claims): unknown {
-  return claims.domain;
-}
-
-function resolveLogin(given: Given) {
-  return {
-    name: check.optional(given.name, check.strategyName) ?? 'oauth-app',
-    callbackURL: check.callbackUrl('callbackURL', given.callbackURL),
-    scope: check.scope('scope', given.scope),
-    pkce: check.optional(given.pkce, (value) => check.flag('pkce', value)) ?? false,
-    userProfile: check.optional(given.userProfile, (value) =>
-      check.fn<NonNullable<Settings['userProfile']>>('userProfile', value),
-    ),
-    passReqToCallback:
-      check.optional(given.passReqToCallback, (value) => check.flag('passReqToCallback', value)) ?? false,
-  };
-}
-
-function resolveGrants(given: Given) {
-  return {
-    tokenStore: check.optional(given.tokenStore, (value) => check.tokenStore('tokenStore', value)),
-    grantId: check.optional(given.grantId, (value) => check.fn<NonNullable<Settings['grantId']>>('grantId', value)),
-    encryptionKeys: check.optional(given.encryptionKeys, (value) => check.secrets('encryptionKeys', value)) ?? [],
-    refresh: resolveRefresh(given.refresh),
-    cache: given.cache === false ? undefined : resolveCache(given.cache),
-  };
-}
-
-function resolveRefresh(value: unknown): RefreshWindow {
-  const given = value === undefined ? {} : check.record('refresh', value);
-  check.onlyKnown(given, ['leeway', 'ahead'], 'refresh');
-  const seconds = (option: string, entry: unknown) => check.number(option, entry, 0, DAY_S, 'seconds');
-  return {
-    leewayMs: (check.optional(given.leeway, (entry) => seconds('refresh.leeway', entry)) ?? 30) * 1000,
-    aheadMs: (check.optional(given.ahead, (entry) => seconds('refresh.ahead', entry)) ?? 300) * 1000,
-  };
-}
-
-function resolveCache(value: unknown): CacheLimits {
-  const given = value === undefined ? {} : check.record('cache', value);
-  check.onlyKnown(given, ['max', 'ttl'], 'cache');
-  return {
-    max: check.optional(given.max, (entry) => check.integer('cache.max', entry, 1, 100_000_000, 'grants')) ?? 10_000,
-    ttlMs: (check.optional(given.ttl, (entry) => check.number('cache.ttl', entry, 0, DAY_S, 'seconds')) ?? 30) * 1000,
-  };
-}
-
-function resolveRequests(given: Given) {
-  return {
-    concurrency: check.optional(given.concurrency, (value) =>
-      check.integer('concurrency', value, 1, 1_000_000, 'requests'),
-    ),
-    timeoutMs:
-      check.optional(given.timeout, (value) =>
-        check.integer('timeout', value, 1, LONGEST_TIMEOUT_MS, 'milliseconds'),
-      ) ?? 10_000,
-    dispatcher: check.optional(given.dispatcher, (value) => check.dispatcher('dispatcher', value)),
-    clock: check.optional(given.clock, (value) => check.fn<() => number>('clock', value)) ?? now,
-  };
-}
-
-/** Looks `Date.now` up at each call, so that a test that puts another clock in its place is heeded. */
-function now(): number {
-  return Date.now();
+  const { timeout, ...others } = check.readOptions('new Strategy(options)', options, READERS);
+  return Object.freeze({ ...others, timeoutMs: timeout });
 }
 
 /** @throws ConfigurationError unless `verify` is a function or left out */
 export function checkVerify(verify: unknown): void {
-  if (verify !== undefined && typeof verify !== 'function') {
-    throw new ConfigurationError(`verify: expected a function, or nothing, got ${typeof verify}`, { option: 'verify' });
-  }
+  check.withDefault(undefined, check.fn)('verify', verify);
 }

@@ -1,11 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import OAuth2Strategy from 'passport-oauth2';
 import type { ApiClient } from './api/api-client.js';
-import type { AuthenticateOptions, PassportActions } from './authentication.js';
 import { ConfigurationError } from './errors.js';
 import { checkedGrantId } from './grants/grant-id.js';
-import { lateClient } from './late-client.js';
-import { LateEngine } from './late-engine.js';
+import { type AuthenticateOptions, authenticate, type PassportActions } from './login/authenticate.js';
+import type { ImportedTokens } from './login/imported-tokens.js';
 import type {
   AnyVerify,
   Verify,
@@ -14,6 +13,7 @@ import type {
   VerifyWithRequestAndParams,
 } from './login/verify.js';
 import { checkVerify, resolveOptions, type StrategyOptions } from './options.js';
+import { RUNTIME, Runtime, runtimeOf } from './runtime.js';
 
 /** The base class, without the types of Express that its own declarations bring along. */
 interface PassportStrategy extends PassportActions {
@@ -26,13 +26,10 @@ const Base: new (options: object, verify: unknown) => PassportStrategy = OAuth2S
   verify: unknown,
 ) => PassportStrategy;
 
-/** Leads from a strategy, or an object that Passport derived from one, to what is behind it. Not enumerable: no log finds it. */
-const ENGINE = Symbol('engine');
-
 /**
- * A Passport strategy for services with a JSON token endpoint and rotating refresh tokens.
+ * A Passport strategy for services with rotating refresh tokens.
  *
- * It logs users in; `apiClient(strategy)` then leaves every request with an API client whose token never goes stale.
+ * It logs users in. `apiClient(strategy)` then attaches an API client to every request, whose token never goes stale.
  *
  * @example
  * ```ts
@@ -47,7 +44,7 @@ const ENGINE = Symbol('engine');
  * ```
  */
 export class Strategy extends Base {
-  /** @throws ConfigurationError that names the option that is wrong, unknown or missing */
+  /** @throws ConfigurationError that names the wrong, unknown or missing option */
   constructor(options: StrategyOptions & { readonly passReqToCallback: true }, verify: VerifyWithRequest);
   constructor(options: StrategyOptions & { readonly passReqToCallback: true }, verify: VerifyWithRequestAndParams);
   constructor(options: StrategyOptions, verify: Verify);
@@ -56,7 +53,7 @@ export class Strategy extends Base {
   constructor(options: StrategyOptions, verify?: AnyVerify) {
     const settings = resolveOptions(options);
     checkVerify(verify);
-    // The base class gets no secret: it would show it to whoever logs the strategy. Nothing of its exchange is used.
+    // The base class must not hold the secret: logging the strategy would print it. Its code exchange is not used.
     super(
       {
         authorizationURL: `${settings.authUrl}/oauth/authorize`,
@@ -69,55 +66,82 @@ export class Strategy extends Base {
       verify ?? noVerify,
     );
     this.name = settings.name;
-    const engine = new LateEngine(settings, verify);
-    Object.defineProperty(this, ENGINE, { value: () => engine });
+    refuseHooks(this);
+    Object.defineProperty(this, RUNTIME, { value: new Runtime(settings, verify) });
   }
 
-  /** Called by Passport for the routes of login and callback. */
+  /** Handles a request to the routes of login and callback. Passport calls it. */
   override authenticate(req: IncomingMessage, options: AuthenticateOptions = {}): void {
-    // An instance that was given to Passport is shared by requests: its actions are this request's for this tick only.
+    refuseHooks(this);
+    // Requests share an instance that is given to passport.authenticate: its actions are this request's until the next await.
     const actions: PassportActions = {
       success: this.success.bind(this),
       fail: this.fail.bind(this),
       redirect: this.redirect.bind(this),
       error: this.error.bind(this),
     };
-    const engine = engineOf(this);
-    if (engine.ready) void engine.ready.authenticate(actions, req, options);
-    else
-      engine.start().then(
-        (ready) => ready.authenticate(actions, req, options),
-        (error: unknown) => actions.error(error),
-      );
+    void authenticate(runtimeOf(this), actions, req, options);
   }
 
   /**
-   * An API client for a grant outside of any request: for jobs and webhooks. It shares lock, cache and store with the requests.
+   * Creates an API client for a grant outside of a request: for jobs and webhooks. It shares lock, cache and store with the requests.
    *
-   * @param grantId As `req.apiClient.grantId` gave it, or as the option `grantId` makes it.
-   * @throws ConfigurationError for what is no id, and where no token store is known: without the option `tokenStore` the
+   * @param grantId The value of `req.apiClient.grantId`, or of the option `grantId`.
+   * @throws ConfigurationError for an invalid id, or if no token store is known: without the option `tokenStore`, the
    *   first request brings it
    */
   client(grantId: string): ApiClient {
-    const engine = engineOf(this);
-    const id = checkedGrantId(grantId);
-    return engine.ready === undefined ? lateClient(engine, id) : engine.ready.client(id);
+    return runtimeOf(this).client(checkedGrantId(grantId));
   }
 
-  /** Lets running refreshes and saves finish, and frees connections. To be awaited before the process ends. */
+  /**
+   * Stores tokens that were obtained elsewhere as a grant: from another library (its users need not log in again), or from
+   * an installation event. A grant that the id has already is replaced.
+   *
+   * @param grantId The id that the option `grantId` returns for the user, or any id for `strategy.client(grantId)`.
+   * @throws ConfigurationError for an invalid id or token, or if no token store is known: see {@link client}
+   * @throws TokenStoreError if the grant could not be saved
+   */
+  async importGrant(grantId: string, tokens: ImportedTokens): Promise<void> {
+    await runtimeOf(this).importGrant(checkedGrantId(grantId), tokens);
+  }
+
+  /**
+   * Deletes grants outside of a request: to log a user out everywhere, or when a user is removed. A refresh that is
+   * running does not bring one back. An unknown id is no error.
+   *
+   * @param grantIds One id, or a list of ids.
+   * @throws ConfigurationError for an invalid id, or if no token store is known: see {@link client}
+   * @throws TokenStoreError if a grant could not be deleted. The others of the list are deleted all the same.
+   */
+  async deleteGrant(grantIds: string | readonly string[]): Promise<void> {
+    const ids = Array.isArray(grantIds) ? grantIds : [grantIds];
+    await runtimeOf(this).deleteGrants(ids.map(checkedGrantId));
+  }
+
+  /** Waits for running refreshes and saves, then frees the connections. Await it before the process ends. */
   close(): Promise<void> {
-    return engineOf(this).close();
+    return runtimeOf(this).close();
   }
 }
 
-/** The engine behind a strategy. @throws ConfigurationError if it is none of this package's */
-export function engineOf(strategy: object): LateEngine {
-  const find: unknown = typeof strategy === 'object' && strategy !== null ? Reflect.get(strategy, ENGINE) : undefined;
-  if (typeof find === 'function') return find() as LateEngine;
-  throw new ConfigurationError('strategy: expected an instance of the Strategy of passport-oauth-app', {
-    option: 'strategy',
-  });
+/** Methods of OAuth2Strategy that subclasses override, and what takes their place here. */
+const HOOKS: Readonly<Record<string, string>> = {
+  authorizationParams: 'set parameters of the authorization request in the options of the strategy',
+  tokenParams: 'the token request has the parameters of the specification alone',
+  parseErrorResponse: 'a refusal of the token endpoint is a TokenError',
+  userProfile: 'set the option userProfile',
+};
+
+/** Throws for a method that the base class would call, and this strategy does not. @throws ConfigurationError */
+function refuseHooks(strategy: object): void {
+  for (const [name, advice] of Object.entries(HOOKS)) {
+    if (Reflect.get(strategy, name) === Reflect.get(OAuth2Strategy.prototype, name)) continue;
+    throw new ConfigurationError(`${name}: overriding this method of OAuth2Strategy has no effect; ${advice}`, {
+      option: name,
+    });
+  }
 }
 
-/** Stands in the base class for a `verify` that was left out. */
+/** Satisfies the base class, which requires a `verify`. */
 function noVerify(): void {}

@@ -1,10 +1,10 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   AuthorizationError,
   ConfigurationError,
+  cloneError,
   NotAuthorizedError,
   OAuthAppError,
-  reissued,
   ServiceUnavailableError,
   TokenError,
   TokenResponseError,
@@ -28,7 +28,7 @@ const errors: readonly [OAuthAppError, string, string, number][] = [
 ];
 
 describe.each(errors.map((entry) => [entry[1], ...entry] as const))('%s', (_title, error, name, code, status) => {
-  it('is an OAuthAppError with name, code and status', () => {
+  test('is an OAuthAppError with name, code and status', () => {
     expect(error).toBeInstanceOf(OAuthAppError);
     expect(error).toBeInstanceOf(Error);
     expect([error.name, error.code, error.status, error.message]).toEqual([name, code, status, 'm']);
@@ -36,8 +36,8 @@ describe.each(errors.map((entry) => [entry[1], ...entry] as const))('%s', (_titl
     expect(error.stack).toContain('errors.test.ts');
   });
 
-  it('is reissued as another object of the same kind', () => {
-    const again = reissued(error) as OAuthAppError;
+  test('is cloneError as another object of the same kind', () => {
+    const again = cloneError(error) as OAuthAppError;
     expect(again).not.toBe(error);
     expect(again).toEqual(error);
     expect(again.constructor).toBe(error.constructor);
@@ -45,7 +45,7 @@ describe.each(errors.map((entry) => [entry[1], ...entry] as const))('%s', (_titl
   });
 });
 
-it('errors of others are handed on as they are', () => {
-  expect(reissued(cause)).toBe(cause);
-  expect(reissued(undefined)).toBeUndefined();
+test('errors of others are handed on as they are', () => {
+  expect(cloneError(cause)).toBe(cause);
+  expect(cloneError(undefined)).toBeUndefined();
 });

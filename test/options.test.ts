@@ -1,5 +1,5 @@
 import { Agent } from 'undici';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ConfigurationError, memoryTokenStore, Strategy } from '../src/index.js';
 import { resolveOptions } from '../src/options.js';
 
@@ -125,14 +125,14 @@ describe('an option that is wrong is named, with what was expected', () => {
     cache: [7, null, [], true, 'on'],
   };
   const cases = Object.entries(bad).flatMap(([option, values]) => values.map((value) => [option, value] as const));
-  it.each(cases)('%s: %j', (option, value) => {
+  test.each(cases)('%s: %j', (option, value) => {
     const error = refusalOf({ ...required, [option]: value });
     expect(error).toMatchObject({ option, code: 'ERR_CONFIGURATION', status: 500 });
     expect(error.message.startsWith(`${option}: `)).toBe(true);
     expect(error.message.length).toBeGreaterThan(option.length + 15);
   });
 
-  it.each([
+  test.each([
     ['refresh', 'leeway', [-1, Number.NaN, '30', 86_401, null]],
     ['refresh', 'ahead', [-1, Number.NaN, '300', 86_401, null]],
     ['cache', 'max', [0, 1.5, -1, Number.NaN, '10', null]],
@@ -144,29 +144,29 @@ describe('an option that is wrong is named, with what was expected', () => {
     }
   });
 
-  it.each([[undefined], [null], ['options'], [7], [[]]])('the options themselves: %j', (options) => {
+  test.each([[undefined], [null], ['options'], [7], [[]]])('the options themselves: %j', (options) => {
     expect(refusalOf(options)).toMatchObject({ option: 'options' });
   });
 
-  it.each([['verify'], [7], [null], [{}]])('verify: %j', (verify) => {
+  test.each([['verify'], [7], [null], [{}]])('verify: %j', (verify) => {
     expect(refusalOf(required, verify)).toMatchObject({ option: 'verify' });
   });
 });
 
 describe('an option that is missing is named', () => {
-  it.each(Object.keys(required))('%s', (option) => {
+  test.each(Object.keys(required))('%s', (option) => {
     expect(refusalOf({ ...required, [option]: undefined })).toMatchObject({ option });
     const { [option as keyof typeof required]: _left, ...others } = required;
     expect(refusalOf(others)).toMatchObject({ option });
   });
 
-  it('with a hint where it comes from the environment most often', () => {
+  test('with a hint where it comes from the environment most often', () => {
     expect(refusalOf({ ...required, clientSecret: undefined }).message).toMatch(/environment variable/);
   });
 });
 
 describe('an option that nobody reads is named', () => {
-  it.each([
+  test.each([
     ['clientId', 'clientID'],
     ['callbackUrl', 'callbackURL'],
     ['authURL', 'authUrl'],
@@ -177,21 +177,21 @@ describe('an option that nobody reads is named', () => {
     expect(error.message).toContain(`did you mean ${twin}?`);
   });
 
-  it.each(['state', 'sessionKey', 'authorizationURL', 'tokenURL', 'clock2', 'constructor', 'toString'])(
+  test.each(['state', 'sessionKey', 'authorizationURL', 'tokenURL', 'clock2', 'constructor', 'toString'])(
     '%s',
     (option) => {
       expect(refusalOf({ ...required, [option]: 'x' })).toMatchObject({ option });
     },
   );
 
-  it('within refresh and cache as well', () => {
+  test('within refresh and cache as well', () => {
     expect(refusalOf({ ...required, refresh: { lee: 1 } }).option).toBe('lee');
     expect(refusalOf({ ...required, cache: { size: 1 } }).option).toBe('size');
   });
 });
 
 describe('the options, resolved', () => {
-  it('have the defaults of the contract', () => {
+  test('have the defaults of the contract', () => {
     expect(resolveOptions(required)).toMatchObject({
       name: 'oauth-app',
       pkce: false,
@@ -210,7 +210,7 @@ describe('the options, resolved', () => {
     expect(resolveOptions({ ...required, cache: false }).cache).toBeUndefined();
   });
 
-  it('are frozen, and follow no later change of what was given', () => {
+  test('are frozen, and follow no later change of what was given', () => {
     const given = { ...required, scope: ['tm'] };
     const settings = resolveOptions(given);
     given.scope.push('admin');
@@ -218,7 +218,7 @@ describe('the options, resolved', () => {
     expect(Object.isFrozen(settings)).toBe(true);
   });
 
-  it.each([
+  test.each([
     ['authUrl', 'https://accounts.example.com/', 'https://accounts.example.com'],
     ['authUrl', 'https://accounts.example.com/base/', 'https://accounts.example.com/base'],
     ['authUrl', 'http://localhost:4000', 'http://localhost:4000'],
@@ -237,7 +237,7 @@ describe('the options, resolved', () => {
     expect(resolveOptions({ ...required, [option]: value })).toHaveProperty(option, expected);
   });
 
-  it('take all options at once', () => {
+  test('take all options at once', () => {
     const all = {
       ...required,
       enterpriseBaseUrl: 'https://{domain}.api.example.com',

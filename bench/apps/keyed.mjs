@@ -1,7 +1,7 @@
 import express from 'express';
-import { redisTokenStore } from '../../dist/grants/redis-token-store.js';
-import { serializeGrant } from '../../dist/grants/stored-grant.js';
 import { apiClient, memoryTokenStore, Strategy } from '../../dist/index.js';
+import { redisTokenStore } from '../../dist/stores/redis-token-store.js';
+import { serializeGrant } from '../../dist/stores/stored-grant.js';
 import { seededGrant } from '../lib/seeded-grant.mjs';
 import { strategyOptions } from '../lib/strategy-options.mjs';
 

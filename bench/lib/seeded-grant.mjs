@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import { GrantCodec } from '../../dist/grants/grant-codec.js';
 import { storeId } from '../../dist/grants/grant-id.js';
-import { GrantRecords } from '../../dist/grants/grant-record.js';
 
-const records = new GrantRecords([]);
+const records = new GrantCodec([]);
 const SIGNATURE = randomBytes(256).toString('base64url');
 const LIFETIME_MS = 7_200_000;
 

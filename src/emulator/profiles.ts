@@ -1,6 +1,6 @@
 import { choice, isRecord, record, refuse, text } from './checks.js';
 
-/** How a service speaks where services differ. The defaults are those of service.md. */
+/** How a service speaks where services differ. The defaults: JSON token requests, credentials in the body, an API below `/api/v2`. */
 export interface Profile {
   /** Default `/oauth/authorize`. */
   readonly authorizationPath: string;

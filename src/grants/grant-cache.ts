@@ -1,10 +1,10 @@
 import type { Grant } from './grant.js';
 
-/** How much the cache may hold. */
+/** Limits of the cache. */
 export interface CacheLimits {
-  /** Most grants at once. */
+  /** Largest number of grants. */
   readonly max: number;
-  /** How long a grant is believed without a look into the store, in milliseconds. */
+  /** How long a grant is used without reading the store, in milliseconds. */
   readonly ttlMs: number;
 }
 
@@ -15,9 +15,9 @@ interface Entry {
 }
 
 /**
- * Decoded grants of this process, for a short time.
+ * Caches decoded grants of this process for a short time.
  *
- * The oldest entry goes first: with a time to live of seconds, keeping track of use would cost more than it gives.
+ * Evicts the oldest entry first. With a time to live of seconds, tracking use would cost more than it saves.
  */
 export class GrantCache {
   readonly #limits: CacheLimits;
@@ -27,19 +27,16 @@ export class GrantCache {
     this.#limits = limits;
   }
 
-  get size(): number {
-    return this.#entries.size;
-  }
-
-  /** The grant, if it was seen lately enough to be believed. */
+  /** Returns the grant while it is within its time to live. */
   get(id: string, now: number): Grant | undefined {
     const entry = this.#entries.get(id);
     if (entry === undefined) return undefined;
-    const age = now - entry.since;
-    return age >= 0 && age < this.#limits.ttlMs ? entry.grant : undefined;
+    const ageMs = now - entry.since;
+    // A negative age means that the clock was set back.
+    return ageMs >= 0 && ageMs < this.#limits.ttlMs ? entry.grant : undefined;
   }
 
-  /** The grant as it was last seen, however long ago: for when the store cannot be asked. None where nothing is to be believed at all. */
+  /** Returns the grant as it was last seen, however long ago; for when the store fails. Returns `undefined` with a time to live of 0. */
   last(id: string): Grant | undefined {
     return this.#limits.ttlMs > 0 ? this.#entries.get(id)?.grant : undefined;
   }
@@ -48,17 +45,11 @@ export class GrantCache {
     // Deleted first, so that the order of the map is the order of age.
     this.#entries.delete(id);
     this.#entries.set(id, { grant, since: now });
-    if (this.#entries.size > this.#limits.max) this.#dropOldest();
+    const [oldest] = this.#entries.keys();
+    if (this.#entries.size > this.#limits.max && oldest !== undefined) this.#entries.delete(oldest);
   }
 
   delete(id: string): void {
     this.#entries.delete(id);
-  }
-
-  #dropOldest(): void {
-    for (const id of this.#entries.keys()) {
-      this.#entries.delete(id);
-      return;
-    }
   }
 }

@@ -1,213 +1,249 @@
-import { compareAndSet } from './compare-and-set.js';
-import { type Grant, hasSameTokens, newVersion } from './grant.js';
+import { withTimeout } from '../stores/time-limit.js';
+import type { TokenStore } from '../stores/token-store.js';
+import { type EndedGrant, endedGrant, type Grant, hasSameTokens, isOlder } from './grant.js';
 import type { GrantCache } from './grant-cache.js';
-import type { GrantRecords } from './grant-record.js';
-import { GrantStore } from './grant-store.js';
-import { goesOn, StoreWrites, type Write, type WriteLimits } from './store-writes.js';
-import type { StoredGrant, TokenStore } from './token-store.js';
-import { within } from './within.js';
+import type { GrantCodec } from './grant-codec.js';
+import { RunningReads } from './running-reads.js';
+import { type HeldLock, StoreAccess } from './store-access.js';
+import { type WriteLimits, WriteQueue } from './write-queue.js';
 
-/** What a repository is made of. */
+/** Parts of a {@link GrantRepository}. */
 export interface GrantRepositoryOptions {
   readonly store: TokenStore;
-  readonly records: GrantRecords;
+  readonly codec: GrantCodec;
   readonly cache: GrantCache | undefined;
   /** Epoch milliseconds. */
   readonly clock: () => number;
-  /** Called for a record that is there and cannot be read; it is kept. */
+  /** Called for a record that cannot be decoded. The record is kept. */
   readonly onUnreadable: (id: string) => void;
-  /** Called when the store works again after it has failed. */
+  /** Called when the store works again after a failure. */
   readonly onRecovery: () => void;
+  /** Called when another process has refreshed a grant in a store without a lock. */
+  readonly onUnlockedRefresh: () => void;
 }
 
-/** How long a store may take to answer a look, in milliseconds. */
-const READ_LIMIT_MS = 5_000;
-/** The same where the cache still has what was read last. */
-const READ_AGAIN_LIMIT_MS = 1_000;
-/** How old a look may be for others to join it: they need not wait as long as the one that may be stuck. */
-const JOIN_MS = 500;
-/** A late save may put an older pair in place of a newer, and a late removal may end a newer login: both hold up what follows. */
-const SAVE: WriteLimits = { waitMs: 2_000, lostMs: 15_000 };
-const REMOVAL: WriteLimits = { waitMs: 5_000, lostMs: 15_000 };
-/** A save that compares versions is refused if it arrives late, and waited for less than a look: there is memory to fall back on. */
-const UPDATE: WriteLimits = { waitMs: 2_000, lostMs: 2_000 };
+/** Time limit of a read, in milliseconds. */
+const READ_MS = 5_000;
+/** Time limit of a read while the cache still has the grant as it was last seen. */
+const READ_AGAIN_MS = 1_000;
+/** A late save may replace newer tokens, and a late removal may remove a newer login: both delay the writes behind them. */
+const SAVE: WriteLimits = { waitMs: 2_000, abandonMs: 15_000 };
+const REMOVAL: WriteLimits = { waitMs: 5_000, abandonMs: 15_000 };
+/** A save that compares versions is refused if it arrives late. Callers wait less than for a read: they have the grant in memory. */
+const UPDATE: WriteLimits = { waitMs: 2_000, abandonMs: 2_000 };
+
+/** How often a compare-and-set is tried that loses against other processes. */
+const MAX_TRIES = 4;
 
 /**
- * Pauses before a refused grant is given up, in milliseconds: whoever was faster may not have saved its pair yet, for
- * want of a lock or since its first try to save it has failed. A user who did revoke the grant waits for it once.
- */
-const PAUSES: readonly number[] = [50, 150, 300];
-/** The same where the store has failed lately: it was perhaps the save of the winner's pair that failed. */
-const PAUSES_AFTER_FAILURE: readonly number[] = [...PAUSES, 500, 1_000];
-
-/** A look into the store that is under way. */
-interface Look {
-  readonly grant: Promise<Grant | undefined>;
-  /** On the clock of `performance`. */
-  readonly since: number;
-}
-
-/** What a record holds, instead of tokens, in the moment before it is deleted. */
-const ENDED = 'ended';
-
-/**
- * The grants of one token store: decoded, cached, and written in order.
+ * Reads and writes the grants of one token store, decoded and cached.
  *
- * Writes of one grant run one after the other in this process, and the cache follows them within the same task: a
- * logout is never overtaken by the save that it cancels, however slow that one is.
+ * Writes of one grant run one after the other in this process, and the cache follows them within the same task: a slow
+ * save never overtakes the logout that cancels it.
  *
  * All methods take ids of the store, and reject with TokenStoreError if the store fails.
  */
 export class GrantRepository {
   readonly #options: GrantRepositoryOptions;
-  readonly #store: GrantStore;
-  readonly #writes: StoreWrites;
-  /** Looks under way that no write has overtaken, the newest last. */
-  readonly #reads = new Map<string, Set<Look>>();
-  readonly #updateLimits: WriteLimits;
+  readonly #store: StoreAccess;
+  readonly #writes: WriteQueue;
+  readonly #reads = new RunningReads<Grant | undefined>();
 
   constructor(options: GrantRepositoryOptions) {
     this.#options = options;
-    this.#store = new GrantStore(options.store, options.onRecovery);
-    this.#writes = new StoreWrites(this.#store);
-    this.#updateLimits = options.store.update ? UPDATE : SAVE;
+    this.#store = new StoreAccess(options.store, options.onRecovery, options.clock);
+    this.#writes = new WriteQueue(this.#store);
   }
 
-  /** Number of writes and reads under way, by id. */
-  get pending(): number {
-    return this.#writes.size + this.#reads.size;
+  /** True if the store has failed within the last minute, so that another process may hold unsaved tokens. */
+  get hasFailedRecently(): boolean {
+    return this.#store.hasFailedRecently;
   }
 
-  /** How long to wait, time and again, for another pair to turn up before a refused one is given up. */
-  get pausesBeforeLoss(): readonly number[] {
-    return this.#store.hasFailedLately ? PAUSES_AFTER_FAILURE : PAUSES;
-  }
-
-  /** The grant as far as this process knows it without asking: seen lately, or last while the store is down. */
+  /** Returns the grant without I/O: seen within the cache's time to live, or at any time while the store is down. */
   cached(id: string): Grant | undefined {
     const { cache, clock } = this.#options;
     return cache?.get(id, clock()) ?? (this.#store.isDown ? cache?.last(id) : undefined);
   }
 
-  /** The grant as the store has it, or had it last if it fails now. Requests that ask at once share one look. */
+  /** Returns the stored grant, or the one last seen if the store fails. Concurrent callers share one read. */
   read(id: string): Promise<Grant | undefined> {
-    const last = this.#options.cache?.last(id);
-    const reading = this.#joinRead(id) ?? this.#startRead(id, last ? READ_AGAIN_LIMIT_MS : READ_LIMIT_MS);
-    // Looked up again: a logout may have come in between.
-    return last ? reading.catch((error) => this.#options.cache?.last(id) ?? Promise.reject(error)) : reading;
+    const { cache } = this.#options;
+    const last = cache?.last(id);
+    const reading = this.#reads.join(id) ?? this.#startRead(id, last ? READ_AGAIN_MS : READ_MS);
+    // Looked up again: a logout may have removed it meanwhile.
+    return last ? reading.catch((error) => cache?.last(id) ?? Promise.reject(error)) : reading;
   }
 
-  /** The grant as the store has it now, never one that a look under way may have seen earlier. */
+  /** Returns the grant as the store has it now. Never joins a read that may have seen an older one. */
   readAnew(id: string): Promise<Grant | undefined> {
-    return this.#startRead(id, READ_LIMIT_MS);
+    return this.#startRead(id, READ_MS);
   }
 
-  /** Keeps the grant of a login, in place of whatever was there. @param whenSaved Called before anybody in this process can see it. */
-  create(id: string, grant: Grant, whenSaved: () => void = nothing): Promise<void> {
-    return this.#writes.run(id, SAVE, async (store, write) => {
-      const record = await this.#options.records.write(id, grant);
-      goesOn(write);
+  /** Saves the grant of a login in place of any other. @param whenSaved Called before this process can see the grant. */
+  create(id: string, grant: Grant, whenSaved: () => void): Promise<void> {
+    return this.#writes.run(id, SAVE, async (store, signal) => {
+      const record = await this.#options.codec.encode(id, grant);
+      signal.throwIfAborted();
       await store.set(id, record);
-      if (write.isLost) return;
+      signal.throwIfAborted();
       whenSaved();
-      this.#wrote(id, grant);
+      this.#remember(id, grant);
     });
   }
 
-  /** Keeps a refreshed grant if the store still has one of the given versions; false if it has another one or none. */
-  replace(id: string, grant: Grant, versions: readonly number[]): Promise<boolean> {
-    const compare = async (store: TokenStore, write: Write) => {
-      const record = await this.#options.records.write(id, grant);
-      const saved = await compareAndSet(store, id, record, versions, write);
-      if (!write.isLost) this.#wrote(id, saved ? grant : undefined);
+  /**
+   * Saves a refreshed grant if the store has the given version, or any older grant of the same login: that one is
+   * invalid at the service. Returns false if the store has another grant, or none.
+   */
+  replace(id: string, grant: Grant, version: number): Promise<boolean> {
+    const limits = this.#options.store.update ? UPDATE : SAVE;
+    return this.#writes.run(id, limits, async (store, signal) => {
+      const record = await this.#options.codec.encode(id, grant);
+      signal.throwIfAborted();
+      let saved = (await store.update?.(id, record, version)) ?? false;
+      for (let tries = 1; !saved && tries < MAX_TRIES; tries++) {
+        signal.throwIfAborted();
+        const stored = await this.#load(store, id);
+        signal.throwIfAborted();
+        // An abandoned write that took effect after all was this one.
+        saved = stored?.version === grant.version;
+        if (saved || !stored || !this.#isReplaceable(stored, grant)) break;
+        saved = store.update
+          ? await store.update(id, record, stored.version)
+          : await store.set(id, record).then(() => true);
+      }
+      signal.throwIfAborted();
+      this.#remember(id, saved ? grant : undefined);
       return saved;
-    };
-    return this.#writes.run(id, this.#updateLimits, compare);
+    });
   }
 
-  /** Removes the grant. @param whenRemoved Called before anything else is done with the id. */
-  remove(id: string, whenRemoved: () => void = nothing): Promise<void> {
-    this.#wrote(id, undefined);
-    return this.#writes.run(id, REMOVAL, async (store, write) => {
-      await store.delete(id);
-      if (write.isLost) return;
-      this.#wrote(id, undefined);
+  /**
+   * Deletes the grant, by its version: a delete that takes effect late never removes the grant of a later login. @param
+   * whenRemoved Called before any other write of the grant starts.
+   */
+  remove(id: string, whenRemoved: () => void): Promise<void> {
+    const last = this.#options.cache?.last(id);
+    this.#remember(id, undefined);
+    return this.#writes.run(id, REMOVAL, async (store, signal) => {
+      // Most likely the store has what was seen last. At once, so that no later read finds it.
+      if (last) await store.delete(id, last.version);
+      signal.throwIfAborted();
+      let removed: { readonly lineage: string | undefined } | undefined;
+      for (let tries = 0; ; tries++) {
+        const record = await store.get(id);
+        const lineage = record && (await this.#options.codec.decode(id, record))?.lineage;
+        signal.throwIfAborted();
+        // Gone, or replaced by a login that came later.
+        if (!record || (removed && removed.lineage !== lineage)) break;
+        if (tries === MAX_TRIES) throw new Error('The grant is still there after it was deleted');
+        await store.delete(id, record.version);
+        signal.throwIfAborted();
+        removed = { lineage };
+      }
+      this.#remember(id, undefined);
       whenRemoved();
     });
   }
 
-  /** Removes the grant if the store has it with the very same tokens; false if it has another one. */
-  removeRefused(id: string, refused: Grant): Promise<boolean> {
-    return this.#writes.run(id, REMOVAL, async (store, write) => {
-      this.#wrote(id, undefined);
-      const record = await store.get(id);
-      const stored = await this.#decode(id, record);
-      if (!record || !stored) return true;
-      if (!hasSameTokens(stored, refused)) return false;
-      // Marked first, so that a newer pair that comes in just now is not deleted in place of the refused one.
-      goesOn(write);
-      const mark = { version: newVersion(), expiresAt: record.expiresAt, sealed: ENDED };
-      if (store.update && !(await store.update(id, mark, record.version))) return false;
-      goesOn(write);
-      await store.delete(id);
-      if (!write.isLost) this.#wrote(id, undefined);
-      return true;
+  /**
+   * Ends a grant that the service has refused, with all older grants of its login. Returns false if the store has another one.
+   *
+   * Another process may hold the grant after it and be unable to save it. So a store that can compare versions keeps a
+   * mark that this process can replace, until a login replaces it or its time to live ends.
+   */
+  end(id: string, refused: Grant): Promise<boolean> {
+    return this.#writes.run(id, REMOVAL, async (store, signal) => {
+      this.#remember(id, undefined);
+      for (let tries = 0; tries < MAX_TRIES; tries++) {
+        const stored = await this.#load(store, id);
+        if (!stored || 'ended' in stored) return true;
+        if (!hasSameTokens(stored, refused) && !isOlder(stored, refused)) return false;
+        const mark = await this.#options.codec.encode(id, endedGrant(stored));
+        signal.throwIfAborted();
+        if (!store.update) return await store.delete(id, stored.version).then(() => true);
+        if (await store.update(id, mark, stored.version)) return true;
+        signal.throwIfAborted();
+      }
+      return false;
     });
   }
 
-  /** Runs `work` under the store's lock for the id, or right away if the store has no locks. */
-  locked<T>(id: string, work: () => Promise<T>): Promise<T> {
-    return this.#store.locked(id, work);
+  /** Runs `work` under the store's lock for the id, or at once if the store has no locks. @param signal Ends the wait for the lock. */
+  locked<T>(id: string, work: (lock: HeldLock) => Promise<T>, signal: AbortSignal): Promise<T> {
+    return this.#store.locked(id, work, signal);
   }
 
-  /** Counts the writes that are under way as lost: the process ends soon, and what waits behind them has one more chance. */
-  loseWrites(): void {
-    this.#writes.lose();
+  /** Abandons the writes that run, so that those that wait behind them get a chance before the process ends. */
+  abandonWrites(): void {
+    this.#writes.abandonAll();
   }
 
-  /** Resolves when all writes that are under way have settled, or have had their time. */
+  /** Resolves when all running writes have settled and all locks are released, or have exceeded their time limits. */
   async drain(): Promise<void> {
     await this.#writes.drain(SAVE.waitMs);
-  }
-
-  #joinRead(id: string): Promise<Grant | undefined> | undefined {
-    const look = [...(this.#reads.get(id) ?? [])].at(-1);
-    return look && performance.now() - look.since < JOIN_MS ? look.grant : undefined;
+    await this.#store.drain();
   }
 
   #startRead(id: string, limitMs: number): Promise<Grant | undefined> {
-    const loaded = this.#store.use((store) => store.get(id)).then((record) => this.#decode(id, record));
-    const look: Look = { grant: within(loaded, limitMs, () => this.#store.late('get')), since: performance.now() };
-    this.#reads.set(id, (this.#reads.get(id) ?? new Set()).add(look));
-    look.grant.then(
-      (grant) => this.#looked(id, look, () => this.#cache(id, grant)),
-      () => this.#looked(id, look, nothing),
+    const loaded = this.#store.use((store) => this.#load(store, id));
+    const found = withTimeout(loaded, limitMs, () => this.#store.timedOut('get'));
+    const read = found.then(
+      (stored) => this.#withNewest(id, stored, end()),
+      (error: unknown) => {
+        end();
+        throw error;
+      },
     );
-    return look.grant;
+    const end = this.#reads.add(id, read);
+    return read;
   }
 
-  /** Ends a look, and with it those that began earlier. A write that came in between knows better, and has taken it out of the map. */
-  #looked(id: string, look: Look, seen: () => void): void {
-    const open = this.#reads.get(id);
-    if (!open?.has(look)) return;
-    for (const earlier of open) {
-      open.delete(earlier);
-      if (earlier === look) break;
+  /**
+   * Returns the grant that a read has found, and caches it unless a write has overtaken the read. If this process has
+   * seen a newer grant of the same login, the store has lost a write in a failover: writes the newer one over it.
+   */
+  async #withNewest(
+    id: string,
+    stored: Grant | EndedGrant | undefined,
+    isCurrent: boolean,
+  ): Promise<Grant | undefined> {
+    const found = stored && 'ended' in stored ? undefined : stored;
+    if (!isCurrent) return found;
+    const last = this.#options.cache?.last(id);
+    if (stored && last && isOlder(stored, last)) {
+      const isSaved = await this.replace(id, last, stored.version).catch(() => true);
+      return isSaved ? last : this.#startRead(id, READ_MS);
     }
-    if (open.size === 0) this.#reads.delete(id);
-    seen();
+    if (found && last && isOlder(last, found) && !this.#options.store.lock && !this.#store.hasFailedRecently)
+      this.#options.onUnlockedRefresh();
+    this.#cache(id, found);
+    return found;
   }
 
-  async #decode(id: string, record: StoredGrant | undefined): Promise<Grant | undefined> {
-    if (record === undefined || record === null || record.sealed === ENDED) return undefined;
-    const grant = await this.#options.records.read(id, record);
-    if (!grant) this.#options.onUnreadable(id);
-    return grant;
+  async #load(store: TokenStore, id: string): Promise<Grant | EndedGrant | undefined> {
+    const record = await store.get(id);
+    if (record === undefined || record === null) return undefined;
+    const stored = await this.#options.codec.decode(id, record);
+    if (!stored) this.#options.onUnreadable(id);
+    return stored;
   }
 
-  /** What a write has left there: no look under way knows better. */
-  #wrote(id: string, grant: Grant | undefined): void {
-    this.#reads.delete(id);
+  /**
+   * Returns true if the service no longer accepts the stored grant, but the given one. Without a lock, two processes may
+   * refresh at once, and a service with a grace period answers both: the later answer counts.
+   */
+  #isReplaceable(stored: Grant | EndedGrant, grant: Grant): boolean {
+    if (isOlder(stored, grant)) return true;
+    if (this.#options.store.lock || 'ended' in stored) return false;
+    const isSibling = stored.lineage === grant.lineage && stored.generation === grant.generation;
+    return isSibling && grant.expiresAt - grant.lifetimeMs > stored.expiresAt - stored.lifetimeMs;
+  }
+
+  /** Caches the result of a write. Running reads may have seen an older grant, so their results are ignored. */
+  #remember(id: string, grant: Grant | undefined): void {
+    this.#reads.overtake(id);
     this.#cache(id, grant);
   }
 
@@ -217,5 +253,3 @@ export class GrantRepository {
     else cache?.delete(id);
   }
 }
-
-function nothing(): void {}

@@ -1,70 +1,115 @@
-import { randomInt } from 'node:crypto';
-import type { TokenSet } from '../service/token-response.js';
+import { randomBytes, randomInt } from 'node:crypto';
+import type { TokenSet } from '../oauth/token-response.js';
 
-/** What one authorization gave, as it is now. Immutable: a refresh makes a new one. Holds the tokens; never logged. */
+/** The tokens of one authorization and what belongs to them. Immutable: a refresh creates a new one. Never logged. */
 export interface Grant {
   readonly accessToken: string;
-  /** `undefined` where the service gave none: the grant ends with its access token. */
+  /** `undefined` if the service issued none: the grant ends with its access token. */
   readonly refreshToken: string | undefined;
-  /** The one before, if the answer that brought `refreshToken` could not be used otherwise: see `GrantRefresher`. */
-  readonly formerRefreshToken?: string | undefined;
+  /**
+   * The refresh token before `refreshToken`, if the token response that brought `refreshToken` was otherwise unusable.
+   * Sent to the service if it refuses `refreshToken`.
+   */
+  readonly previousRefreshToken?: string | undefined;
   /** When the access token expires, in epoch milliseconds of this machine's clock. */
   readonly expiresAt: number;
-  /** How long the access token lives in all, in milliseconds. */
+  /** Whole lifetime of the access token, in milliseconds. */
   readonly lifetimeMs: number;
   readonly organizationDomain: string | undefined;
-  /** The user, as the token's `sub` claim names them. */
+  /** The `sub` claim of the access token. */
   readonly subject: string | undefined;
-  /** How often the grant was refreshed. */
-  readonly refreshes: number;
-  /** Differs after every write. */
+  /** Random text of the login. All grants that refreshes derive from one login share it. */
+  readonly lineage: string;
+  /** Number of refresh tokens since the login. Of one lineage, the highest generation is the one that the service accepts. */
+  readonly generation: number;
+  /** Until when no process sends the refresh token again, in epoch milliseconds: the token endpoint has timed out. */
+  readonly retryAt?: number | undefined;
+  /** Differs after every write that changes the tokens. */
   readonly version: number;
 }
 
-/** Versions are random and not counted: two processes that write after the same version never write the same one. */
+/**
+ * What the store keeps of a grant that the service has refused. It has the refused grant's version, so that a process
+ * that holds the grant after it, still unsaved, can replace it.
+ */
+export interface EndedGrant extends Pick<Grant, 'lineage' | 'generation' | 'expiresAt' | 'version'> {
+  readonly ended: true;
+}
+
+/** When a token is refreshed, in milliseconds before it expires. */
+export interface RefreshWindow {
+  /** Within it, requests wait for a refresh. */
+  readonly leewayMs: number;
+  /** Within it, a refresh starts in the background. */
+  readonly aheadMs: number;
+}
+
+/** `fresh`: usable. `due`: usable, but a refresh should start. `expired`: must be refreshed before use. */
+export type Freshness = 'fresh' | 'due' | 'expired';
+
+/** Versions are random numbers below this one, not a counter: two processes never write the same version. */
 const VERSIONS = 2 ** 47;
 
-/** The grant of a login. @param now Epoch milliseconds of the answer. */
+/** Tokens with a shorter lifetime get a refresh window that is shorter in proportion. */
+const FULL_WINDOW_LIFETIME_MS = 20 * 60 * 1000;
+
+/** Fraction of the lifetime after a refresh in which `ahead` is ignored. Prevents refresh loops with short-lived tokens. */
+const REST = 0.1;
+
+/** Largest fraction of the lifetime that `leeway` may take. Leaves time to use the token that a request waited for. */
+const MAX_LEEWAY = 0.5;
+
+/** Returns the grant of a login. @param now Epoch milliseconds of the token response. */
 export function newGrant(tokens: TokenSet, now: number): Grant {
-  return {
-    ...tokensOf(tokens, now),
-    refreshToken: tokens.refreshToken,
-    subject: tokens.subject,
-    refreshes: 0,
-    version: newVersion(),
-  };
+  const { accessToken, refreshToken, lifetimeMs, organizationDomain, subject } = tokens;
+  const expiresAt = now + lifetimeMs;
+  const content = { accessToken, refreshToken, expiresAt, lifetimeMs, organizationDomain, subject };
+  return { ...content, lineage: randomBytes(12).toString('base64url'), generation: 0, version: newVersion() };
 }
 
-/** The grant after a refresh. What the answer leaves out, stays. @param now Epoch milliseconds of the answer. */
+/** Returns the grant after a refresh. Keeps what the token response leaves out. @param now Epoch milliseconds of the token response. */
 export function refreshedGrant(grant: Grant, tokens: TokenSet, now: number): Grant {
+  const refreshed = newGrant(tokens, now);
   return {
-    ...tokensOf(tokens, now),
-    refreshToken: tokens.refreshToken ?? grant.refreshToken,
-    subject: tokens.subject ?? grant.subject,
-    refreshes: grant.refreshes + 1,
-    version: newVersion(),
+    ...refreshed,
+    refreshToken: refreshed.refreshToken ?? grant.refreshToken,
+    subject: refreshed.subject ?? grant.subject,
+    lineage: grant.lineage,
+    generation: grant.generation + 1,
   };
 }
 
-/** Whether a refresh answered for somebody else. A token that names nobody proves nothing. */
+/** Returns what the store keeps of the grant after the service has refused it. */
+export function endedGrant({ lineage, generation, expiresAt, version }: Grant): EndedGrant {
+  return { ended: true, lineage, generation, expiresAt, version };
+}
+
+/** Returns true if both come from one login, and `one` was refreshed less often: the service no longer accepts it. */
+export function isOlder(one: Grant | EndedGrant, other: Grant): boolean {
+  return one.lineage === other.lineage && one.generation < other.generation;
+}
+
+/** Returns how fresh the grant's access token is. @param now Epoch milliseconds. */
+export function freshness(grant: Grant, now: number, { leewayMs, aheadMs }: RefreshWindow): Freshness {
+  const { lifetimeMs, expiresAt, generation } = grant;
+  const share = Math.min(1, lifetimeMs / FULL_WINDOW_LIFETIME_MS);
+  const leftMs = expiresAt - now;
+  if (leftMs <= Math.min(leewayMs * share, lifetimeMs * MAX_LEEWAY)) return 'expired';
+  const isResting = generation > 0 && leftMs > lifetimeMs * (1 - REST);
+  return leftMs <= aheadMs * share && !isResting ? 'due' : 'fresh';
+}
+
+/** Returns true if a token response belongs to another user than the grant. A token without `sub` proves nothing. */
 export function isOtherSubject(grant: Grant, tokens: TokenSet): boolean {
   return grant.subject !== undefined && tokens.subject !== undefined && grant.subject !== tokens.subject;
 }
 
-/** Whether two grants hold the very same tokens. */
+/** Returns true if both grants hold the same tokens. */
 export function hasSameTokens(one: Grant, other: Grant): boolean {
   return one.accessToken === other.accessToken && one.refreshToken === other.refreshToken;
 }
 
-/** The version of one more write. */
+/** Returns the version for one more write. */
 export function newVersion(): number {
   return randomInt(1, VERSIONS);
-}
-
-function tokensOf(
-  tokens: TokenSet,
-  now: number,
-): Pick<Grant, 'accessToken' | 'expiresAt' | 'lifetimeMs' | 'organizationDomain'> {
-  const { accessToken, lifetimeMs, organizationDomain } = tokens;
-  return { accessToken, expiresAt: now + lifetimeMs, lifetimeMs, organizationDomain };
 }

@@ -1,60 +1,79 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import * as check from '../option-checks.js';
-import { originalUrl, redirectUriFor } from './incoming.js';
-import type { LoginContext } from './login-context.js';
-import { takeReturnTo } from './return-cookie.js';
-import { safeReturnTo } from './return-to.js';
+import * as check from '../checks.js';
+import { endpointUrl } from '../oauth/addresses.js';
+import type { AuthorizationParamsReader } from '../oauth/authorization-params.js';
+import { originalUrl, queryOf, redirectUriFor } from '../request/incoming-request.js';
+import { type ReturnCookie, safeReturnTo } from '../request/return-to.js';
+import { userMarkOf } from '../request/session.js';
+import type { HostMismatches } from './host-mismatches.js';
+import type { PendingLogins } from './pending-logins.js';
 
-/** What an application may set for one login alone, in the options of `passport.authenticate`. */
+/** Options of `passport.authenticate` that an application may set for one route. */
 export interface LoginOptions {
   readonly scope?: unknown;
   readonly callbackURL?: unknown;
+  /** Set by `passport.authorize`, which connects an account and logs nobody in. */
+  readonly assignProperty?: unknown;
+}
+
+/** What a login is begun with. */
+export interface BeginLoginContext {
+  readonly settings: {
+    /** `{auth_url}` */
+    readonly authUrl: string;
+    readonly authorizationPath: string;
+    readonly authorizationParams: AuthorizationParamsReader;
+    readonly scopeSeparator: string;
+    readonly clientID: string;
+    readonly callbackURL: string;
+    readonly scope: string;
+    readonly pkce: boolean;
+  };
+  readonly pendingLogins: PendingLogins;
+  readonly returnCookie: ReturnCookie;
+  readonly hostMismatches: HostMismatches;
 }
 
 /**
- * Begins a login: gives the browser its cookie, and returns the URL of the authorization request.
+ * Begins a login: sets the browser's cookie, and returns the URL of the authorization request, or `undefined`
+ * if `callbackURL` is relative and the request names no host.
  *
- * @throws ConfigurationError for options of `passport.authenticate` that cannot be
+ * @throws ConfigurationError for invalid options of `passport.authenticate`
  * @see service.md, 4.1; RFC 6749, 4.1.1; RFC 7636, 4.3
  */
 export function beginLogin(
-  context: LoginContext,
+  { settings, pendingLogins, returnCookie, hostMismatches }: BeginLoginContext,
   req: IncomingMessage,
   res: ServerResponse,
   options: LoginOptions,
-): string {
-  const { settings, logins } = context;
-  const callbackURL = callbackUrlOf(options) ?? settings.callbackURL;
+): string | undefined {
   const scope = check.optional(options.scope, (value) => check.scope('scope', value)) ?? settings.scope;
-  const redirectUri = redirectUriFor(req, callbackURL);
-  const returnTo = returnToOf(req, res);
-  const { state, codeChallenge, cookies } = logins.begin(req, { redirectUri, returnTo }, settings.pkce);
+  const redirectUri = redirectUriFor(req, callbackUrlOf(options) ?? settings.callbackURL);
+  if (redirectUri === undefined) return undefined;
+  const remembered = returnCookie.take(req, res);
+  const [requested, ...others] = queryOf(originalUrl(req)).getAll('returnTo');
+  const returnTo = requested === undefined ? remembered : safeReturnTo(others.length === 0 ? requested : undefined);
+  const login = { redirectUri, returnTo, isConnection: Boolean(options.assignProperty), userMark: userMarkOf(req) };
+  const { state, codeChallenge, cookies } = pendingLogins.begin(req, login, settings.pkce);
+  hostMismatches.note(req, redirectUri, state);
   for (const cookie of cookies) res.appendHeader('Set-Cookie', cookie);
   const query = new URLSearchParams({
     client_id: settings.clientID,
     redirect_uri: redirectUri,
     response_type: 'code',
-    scope,
+    // Services without scopes get none.
+    ...(scope === '' ? {} : { scope: scope.replaceAll(' ', settings.scopeSeparator) }),
     state,
+    ...settings.authorizationParams(req),
   });
   if (codeChallenge !== undefined) {
     query.set('code_challenge', codeChallenge);
     query.set('code_challenge_method', 'S256');
   }
-  return `${settings.authUrl}/oauth/authorize?${query}`;
+  return `${endpointUrl(settings.authUrl, settings.authorizationPath)}?${query}`;
 }
 
-/** The option `callbackURL` of one route. @throws ConfigurationError for what is no URL */
+/** Returns the option `callbackURL` of one route. @throws ConfigurationError for an invalid URL */
 export function callbackUrlOf(options: LoginOptions): string | undefined {
   return check.optional(options.callbackURL, (value) => check.callbackUrl('callbackURL', value));
-}
-
-/** Where the login is to lead: what its own URL says (`/login?returnTo=/projects`), or what `requireAuthorization` left. */
-function returnToOf(req: IncomingMessage, res: ServerResponse): string | undefined {
-  const left = takeReturnTo(req, res);
-  const url = originalUrl(req);
-  const start = url.indexOf('?');
-  const told = start < 0 ? [] : new URLSearchParams(url.slice(start + 1)).getAll('returnTo');
-  if (told.length === 0) return left;
-  return told.length === 1 ? safeReturnTo(told[0]) : '/';
 }

@@ -1,19 +1,32 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ApiClient } from '../api/api-client.js';
+import type { CredentialSource } from '../api/credential.js';
 import { AuthorizationError } from '../errors.js';
-import { FixedSource } from '../grants/grant-source.js';
-import type { TokenSet } from '../service/token-response.js';
-import { type CallbackQuery, readCallbackQuery } from './callback-query.js';
-import { asRouted, isAbsolute, originalPath, originalUrl, routedPathOf } from './incoming.js';
-import type { LoginContext } from './login-context.js';
-import type { PendingLogin } from './pending-logins.js';
-import { loadProfile } from './profile.js';
-import { type AnyVerify, callVerify, type Verdict } from './verify.js';
+import type { TokenEndpoint } from '../oauth/token-endpoint.js';
+import type { TokenSet } from '../oauth/token-response.js';
+import { FixedSource } from '../refresh/grant-credentials.js';
+import {
+  asRouted,
+  isAbsolute,
+  isPrefetch,
+  originalPath,
+  originalUrl,
+  routedPathOf,
+} from '../request/incoming-request.js';
+import type { ReturnCookie } from '../request/return-to.js';
+import { userMarkOf } from '../request/session.js';
+import { readCallbackQuery } from './callback-query.js';
+import type { HostMismatches } from './host-mismatches.js';
+import type { PendingLogin, PendingLogins } from './pending-logins.js';
+import type { UsedLogins } from './used-logins.js';
+import { type AnyVerify, callVerify, loadProfile, type Verdict } from './verify.js';
 
 /** How a callback ends, unless it throws. */
 export type CallbackOutcome =
   | {
       readonly kind: 'fail';
-      readonly reason: 'refused' | 'declined' | 'denied';
+      /** `replayed`: the state is unknown, or used up. `abandoned`: the browser has gone away. */
+      readonly reason: 'refused' | 'replayed' | 'declined' | 'denied' | 'abandoned';
       readonly info: unknown;
       readonly status?: number;
     }
@@ -24,19 +37,42 @@ export type CallbackOutcome =
       readonly returnTo: string | undefined;
     };
 
-/** What the application says of the callback's route. */
-export interface CallbackRoute {
+/** What a login is finished with. */
+export interface FinishLoginContext {
+  readonly settings: {
+    /** Passport's name for the strategy. */
+    readonly name: string;
+    readonly callbackURL: string;
+    readonly userProfile: ((client: ApiClient) => Promise<object>) | undefined;
+    readonly passReqToCallback: boolean;
+  };
   readonly verify: AnyVerify | undefined;
-  /** The option of `passport.authenticate` there. */
-  readonly callbackURL: string | undefined;
+  readonly pendingLogins: PendingLogins;
+  readonly usedLogins: UsedLogins<CallbackOutcome>;
+  readonly endpoint: TokenEndpoint;
+  readonly returnCookie: ReturnCookie;
+  readonly hostMismatches: HostMismatches;
+  readonly clientOf: (source: CredentialSource) => ApiClient;
 }
 
-type WellFormed = Exclude<CallbackQuery, { readonly kind: 'malformed' }>;
+const replayed = {
+  kind: 'fail',
+  reason: 'replayed',
+  info: {
+    message:
+      'This login was not begun in this browser, has been finished already, or is older than ten minutes. Please log in again.',
+  },
+  status: 403,
+} as const satisfies CallbackOutcome;
 
-const FORGED =
-  'This login was not begun in this browser, has been finished already, or is older than ten minutes. Please log in again.';
+const GONE = 'The browser has dropped its request before the login ended.';
 
-/** Error codes that may be named in messages; others are the sender's own words (RFC 6749, 4.1.2.1; OpenID Connect Core, 3.1.2.6). */
+const CONNECTION_AS_LOGIN = 'This account was to be connected, which logs nobody in. Please log in.';
+
+const OTHER_USER =
+  'Another user is logged in now than when the connection of this account was begun. Please connect it again.';
+
+/** Error codes that messages may name; any other is the sender's own text (RFC 6749, 4.1.2.1; OpenID Connect Core, 3.1.2.6). */
 const REGISTERED_ERRORS = new Set([
   'account_selection_required',
   'consent_required',
@@ -50,75 +86,101 @@ const REGISTERED_ERRORS = new Set([
   'unsupported_response_type',
 ]);
 
+/** The options of `passport.authenticate` or `passport.authorize` on the callback's route. */
+export interface CallbackRoute {
+  readonly callbackURL: string | undefined;
+  /** True for `passport.authorize`. */
+  readonly isConnection: boolean;
+}
+
 /**
- * Takes a callback in: state first, then decline or code exchange, then the application's `verify`.
+ * Handles a callback: checks the state first, then the decline or the code exchange, then calls the application's `verify`.
  *
  * @throws AuthorizationError, TokenError, TokenResponseError, ServiceUnavailableError, or what `userProfile` and `verify` throw
  * @see service.md, 4.1 and 4.2; RFC 6749, 4.1.2
  */
 export async function finishLogin(
-  context: LoginContext,
+  context: FinishLoginContext,
   req: IncomingMessage,
   res: ServerResponse,
-  { verify, callbackURL }: CallbackRoute,
+  route: CallbackRoute,
 ): Promise<CallbackOutcome> {
-  // A method that is not GET does not come from a redirect of the service, and a prefetch not from the user.
-  if (req.method !== 'GET') return refused('The callback takes GET requests.', 405);
-  if (isPrefetch(req))
-    throw new AuthorizationError('A callback is not to be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
+  const { pendingLogins, usedLogins, settings } = context;
+  // The service redirects, so a callback is a GET; and a prefetch does not come from the user.
+  if (req.method !== 'GET') {
+    res.setHeader('Allow', 'GET');
+    return refused('The callback takes GET requests.', 405);
+  }
+  if (isPrefetch(req)) {
+    throw new AuthorizationError('A callback must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
+  }
   const query = readCallbackQuery(originalUrl(req));
   if (query.kind === 'malformed') return refused('The parameters of the callback are malformed.', 400);
-  const login = takeLogin(context, req, res, query, callbackURL);
-  if (!login) return refused(FORGED, 403);
-  if (query.kind === 'error') return declined(query.error);
-  return await exchange(context, req, query.code, login, verify);
+  const { state } = query;
+  const login = state === undefined ? undefined : pendingLogins.find(req, state);
+  if (state === undefined || !login || !leadsHere(login.redirectUri, req, route.callbackURL, settings.callbackURL)) {
+    const message = context.hostMismatches.messageOf(state);
+    return message === undefined ? replayed : { ...replayed, info: { message } };
+  }
+  if (login.isConnection && !route.isConnection) return refused(CONNECTION_AS_LOGIN, 403);
+  if (route.isConnection && login.userMark !== userMarkOf(req)) return refused(OTHER_USER, 403);
+  const callback = await usedLogins.use(state, login.expiresAt);
+  // A reload of the page: the browser has dropped its first request, and with it the session that this would have got.
+  const takenOver = callback ? undefined : await usedLogins.takeOver(state);
+  if (!callback && !takenOver) return replayed;
+  res.appendHeader('Set-Cookie', pendingLogins.ended(state, login));
+  if (takenOver) return takenOver;
+  let outcome: CallbackOutcome | undefined;
+  try {
+    outcome = query.kind === 'error' ? declined(query.error) : await exchangeCode(context, req, query.code, login);
+  } finally {
+    const isGone = outcome?.kind === 'success' && hasGone(req, res);
+    callback?.end(isGone ? outcome : undefined);
+    // The user may try again, and still wants to go to the page of this login.
+    const isLost = outcome?.kind !== 'success' && login.returnTo !== undefined && !res.headersSent;
+    if (isLost) context.returnCookie.remember(req, res, login.returnTo);
+    if (isGone) outcome = { kind: 'fail', reason: 'abandoned', info: { message: GONE }, status: 499 };
+  }
+  return outcome;
 }
 
-function takeLogin(
-  { logins, settings }: LoginContext,
-  req: IncomingMessage,
-  res: ServerResponse,
-  { state }: WellFormed,
-  callbackURL: string | undefined,
-): PendingLogin | undefined {
-  const found = state === undefined ? undefined : logins.find(req, state);
-  const login = found && leadsHere(found.redirectUri, req, callbackURL, settings.callbackURL) ? found : undefined;
-  if (state === undefined || !login || !logins.use(state, login)) return undefined;
-  for (const cookie of logins.ended(req, state, login)) res.appendHeader('Set-Cookie', cookie);
-  return login;
+/** Returns true if the browser has dropped the request: it will never learn of its session. */
+function hasGone(req: IncomingMessage, res: ServerResponse): boolean {
+  return !res.writableEnded && (res.destroyed || res.closed || req.socket.destroyed);
 }
 
-async function exchange(
-  context: LoginContext,
+async function exchangeCode(
+  { settings, endpoint, verify, clientOf }: FinishLoginContext,
   req: IncomingMessage,
   code: string,
   { redirectUri, codeVerifier, returnTo }: PendingLogin,
-  verify: AnyVerify | undefined,
 ): Promise<CallbackOutcome> {
-  const { settings, endpoint } = context;
+  const { name, userProfile, passReqToCallback } = settings;
   const tokens = await endpoint.exchangeCode({ code, redirectUri, codeVerifier });
-  const profile = await loadProfile(settings.name, tokens, settings.userProfile, () =>
-    context.clientOf(new FixedSource(tokens)),
+  const profile = await loadProfile(
+    name,
+    tokens,
+    userProfile && (() => userProfile(clientOf(new FixedSource(tokens)))),
   );
-  const verdict = await callVerify(verify, settings.passReqToCallback ? req : undefined, tokens, profile);
+  const verdict = await callVerify(verify, passReqToCallback ? req : undefined, tokens, profile);
   if (!verdict.user) return { kind: 'fail', reason: 'denied', info: verdict.info };
   return { kind: 'success', tokens, verdict, returnTo };
 }
 
 /**
- * Whether the redirect URL of a login has led to this request, as far as the request tells.
+ * Returns true if the redirect URL of a login led to this request, as far as the request shows.
  *
- * @param own The URL that the callback's route names for itself
- * @param usual The one of the strategy. Where it is the login's own, any route will do: proxies change paths as they like
+ * @param own The option `callbackURL` of the callback's route.
+ * @param usual The strategy's `callbackURL`. A login with this URL may end at any route: proxies change paths.
  */
 function leadsHere(redirectUri: string, req: IncomingMessage, own: string | undefined, usual: string): boolean {
   if (own !== undefined && isAbsolute(own)) return own === redirectUri;
   if (own === undefined && usual === redirectUri) return true;
-  const meant = routedPathOf(redirectUri, req);
-  if (own !== undefined) return routedPathOf(own, req) === meant;
+  const expected = routedPathOf(redirectUri, req);
+  if (own !== undefined) return routedPathOf(own, req) === expected;
   const here = asRouted(originalPath(req));
-  // A part of the path may have been taken off its front, or put there.
-  return meant.endsWith(here) || here.endsWith(meant);
+  // A proxy may have removed the front of the path, or added one.
+  return expected.endsWith(here) || here.endsWith(expected);
 }
 
 function declined(error: string): CallbackOutcome {
@@ -128,18 +190,12 @@ function declined(error: string): CallbackOutcome {
   const known = REGISTERED_ERRORS.has(error) ? error : undefined;
   throw new AuthorizationError(
     known
-      ? `The authorization endpoint sent the browser back with the error ${known}.`
-      : 'The authorization endpoint sent the browser back with an error that is not registered.',
+      ? `The authorization endpoint returned the error ${known}.`
+      : 'The authorization endpoint returned an error that is not registered.',
     { error: known },
   );
 }
 
 function refused(message: string, status: number): CallbackOutcome {
   return { kind: 'fail', reason: 'refused', info: { message }, status };
-}
-
-function isPrefetch({ headers }: IncomingMessage): boolean {
-  return ['sec-purpose', 'purpose', 'x-purpose', 'x-moz'].some((name) =>
-    /\b(?:prefetch|prerender|preview)\b/i.test(String(headers[name] ?? '')),
-  );
 }

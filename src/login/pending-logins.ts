@@ -1,22 +1,35 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { parse } from 'cookie';
-import type { Secret } from '../secret.js';
+import type { Secret } from '../redaction.js';
+import { cookieToken } from '../request/browser-cookie.js';
 import { CookieSeal } from './cookie-seal.js';
-import { isFromThisComputer } from './incoming.js';
-import { UsedStates } from './used-states.js';
+import { endedLoginCookie, issuedAt, loginCookieName, loginCookies } from './login-cookie.js';
 
-/** What a browser carries from the start of a login to its callback. */
+/** A login between its authorization request and its callback. */
 export interface PendingLogin {
-  /** The redirect URL of the authorization request, to be repeated in the code exchange. */
+  /** The redirect URL of the authorization request. The code exchange repeats it. */
   readonly redirectUri: string;
-  /** Where to go after the login; a path of this origin. */
+  /** The path to return to after the login, of this origin. */
   readonly returnTo: string | undefined;
-  /** With PKCE. */
+  /** True for `passport.authorize`, which connects an account to the user who is logged in. */
+  readonly isConnection: boolean;
+  /** Identifies the user who was logged in when the login began: see `userMarkOf`. */
+  readonly userMark: string;
+  /** Code verifier (RFC 7636, 4.1), with PKCE. */
   readonly codeVerifier: string | undefined;
   /** Epoch milliseconds. */
   readonly expiresAt: number;
 }
+
+/** What a cookie holds of a login, in this order. */
+type Sealed = readonly [
+  codeVerifier: string | 0,
+  isConnection: 0 | 1,
+  returnTo: string | 0,
+  userMark?: string | 0,
+  redirectUri?: string,
+];
 
 /** A login that has just begun. */
 export interface BegunLogin {
@@ -24,201 +37,121 @@ export interface BegunLogin {
   readonly state: string;
   /** S256 of the code verifier (RFC 7636, 4.2), with PKCE. */
   readonly codeChallenge: string | undefined;
-  /** Values of `Set-Cookie`. */
+  /** Lines of `Set-Cookie`. */
   readonly cookies: readonly string[];
 }
 
-type CookieNames = readonly [overTls: string, plain: string];
-
-/** What pending logins are bound to. */
+/** Whom pending logins belong to. */
 export interface PendingLoginsOptions {
   readonly strategyName: string;
-  readonly clientID: string;
+  /** Differs for each `authUrl` and `clientID`. */
+  readonly service: string;
+  /** The strategy's own: most logins have no other redirect URL. */
+  readonly callbackURL: string;
   /** Seals the cookies: all processes of the application have it. */
-  readonly clientSecret: Secret;
+  readonly clientSecret: readonly [Secret, ...Secret[]];
   /** Epoch milliseconds. */
   readonly clock: () => number;
 }
 
-/** Browsers take a cookie of such a name from its own host alone, over TLS (RFC 6265bis, 4.1.3.2). */
-const OVER_TLS = '__Host-';
-
 const LIFETIME_MS = 10 * 60 * 1000;
 
-/** How far the clock of the host that a login comes back to may be behind the clock of the one where it began. */
+/** How far the clock of the host that a login returns to may be behind the clock of the host where it began. */
 const CLOCK_SKEW_MS = 60 * 1000;
 
-/** Most logins that one browser can have under way; beyond it the oldest goes. */
-const MOST_PENDING = 12;
-
-/** Most cookies that one answer ends: where a neighbour has planted hundreds, many proxies would not let their ends pass. */
-const MOST_ENDED = 32;
-
-/** Longest page to go back to. */
-const LONGEST_PAGE = 2048;
-
 /**
- * Most characters that `MOST_PENDING` cookies may take in a browser's `Cookie` header; beyond it pages are left out of
- * new ones. It keeps the header below 8 KB: above it many proxies, and above 16 KB Node itself, would refuse every
- * request of the browser until the cookies end.
- */
-const ROOM_FOR_COOKIES = 7_400;
-
-/**
- * Logins that have begun and not ended yet: each in a sealed cookie of its own, none on the server.
+ * Logins that have begun and not ended yet. Each is in a sealed cookie of its own; the server stores none.
  *
- * The cookie's name is made of the state, and its seal opens with the very state, strategy and client alone. So tabs
- * do not get in each other's way, a callback in another browser finds nothing, and a crowd that begins logins and
- * never ends them costs no memory. What was used is remembered until it would have ended anyway.
+ * The cookie's name is a hash of service and state, and its seal opens for that state, strategy and service alone. So tabs do
+ * not disturb each other, a callback in another browser finds nothing, and logins that nobody finishes cost no memory.
  *
  * @see RFC 6749, 10.12; RFC 9700, 4.7; service.md, 5.7
  */
 export class PendingLogins {
   readonly #options: PendingLoginsOptions;
   readonly #seal: CookieSeal;
-  /** How the names of this strategy's cookies begin, and those of no other strategy's. */
-  readonly #prefix: string;
-  readonly #used = new UsedStates();
+  readonly #token: string;
 
   constructor(options: PendingLoginsOptions) {
     this.#options = options;
     this.#seal = new CookieSeal('pending login', options.clientSecret);
-    this.#prefix = `${cookieToken(options.strategyName)}.login.`;
-  }
-
-  /** Number of states that are remembered as used. */
-  get used(): number {
-    return this.#used.size;
+    this.#token = cookieToken(options.strategyName);
   }
 
   /**
-   * Begins a login. A page to go back to that there is no room for is left out: the login leads home then.
+   * Begins a login. The cookie leaves out a page that it has no room for: that login leads to `/`.
    *
-   * @param req For the pending logins that the browser has already.
+   * @param req For the cookies that the browser has already.
    */
-  begin(req: IncomingMessage, login: Pick<PendingLogin, 'redirectUri' | 'returnTo'>, pkce: boolean): BegunLogin {
-    const now = Math.trunc(this.#options.clock());
-    const { kept, surplus } = this.#pendingIn(req);
+  begin(
+    req: IncomingMessage,
+    login: Pick<PendingLogin, 'redirectUri' | 'returnTo' | 'isConnection' | 'userMark'>,
+    pkce: boolean,
+  ): BegunLogin {
+    const { redirectUri, returnTo, userMark, isConnection } = login;
     const state = randomBytes(32).toString('base64url');
     const codeVerifier = pkce ? randomBytes(32).toString('base64url') : undefined;
-    const names = namesFor(login.redirectUri, this.#cookieNames(state), req);
-    const bare: PendingLogin = { ...login, returnTo: undefined, codeVerifier, expiresAt: now + LIFETIME_MS };
-    const lengths = { kept: kept.join('').length, each: names.length * cookieLength(JSON.stringify(bare)) };
-    const left = MOST_PENDING - kept.length / names.length;
-    const room = ROOM_FOR_COOKIES - lengths.kept - left * lengths.each;
-    const returnTo = hasRoomFor(login.returnTo, room / names.length) ? login.returnTo : undefined;
-    const sealed = this.#seal.seal(this.#context(state), JSON.stringify({ ...bare, returnTo }));
-    // The time of issue stands before the seal, for the browser's oldest to be found. Nothing else depends on it.
-    const value = `${now.toString(36)}.${sealed}`;
+    // Stands before the seal, for the browser's oldest login to be found, and is sealed with it.
+    const issued = Math.trunc(this.#options.clock()).toString(36);
+    const context = this.#context(state, issued);
+    const sealed = (page: string | undefined) => {
+      // Short, for the sake of many tabs: the usual redirect URL is a part of the context.
+      const isUsual = redirectUri === this.#options.callbackURL;
+      const optional: (string | 0)[] = isUsual ? (userMark ? [userMark] : []) : [userMark || 0, redirectUri];
+      const content = [codeVerifier ?? 0, isConnection ? 1 : 0, page ?? 0, ...optional];
+      return `${issued}.${this.#seal.seal(context, JSON.stringify(content))}`;
+    };
+    const name = this.#cookieName(state, redirectUri);
     return {
       state,
       codeChallenge: codeVerifier && createHash('sha256').update(codeVerifier).digest('base64url'),
-      cookies: [...names.map((name) => cookie(name, value, LIFETIME_MS)), ...surplus.map(expiredCookie)],
+      cookies: loginCookies(req, name, sealed(returnTo), sealed(undefined), LIFETIME_MS),
     };
   }
 
-  /** The login that a state belongs to, if this browser began it not longer than ten minutes ago. */
+  /** Returns the login that a state belongs to, if this browser began it within the last ten minutes. */
   find(req: IncomingMessage, state: string): PendingLogin | undefined {
     if (!/^[\w-]{43}$/.test(state)) return undefined;
     const cookies = parse(req.headers.cookie ?? '');
-    const names = this.#cookieNames(state);
-    for (const name of names) {
-      const value = cookies[name];
-      const text = value && this.#seal.open(this.#context(state), value.slice(value.indexOf('.') + 1));
-      const login = text ? (JSON.parse(text) as PendingLogin) : undefined;
-      if (login && namesFor(login.redirectUri, names, req).includes(name) && this.#isAlive(login)) return login;
+    for (const scheme of ['https:', 'http:']) {
+      const [issued = '', sealed] = cookies[this.#cookieName(state, scheme)]?.split('.', 2) ?? [];
+      const text = sealed && this.#seal.open(this.#context(state, issued), sealed);
+      if (!text) continue;
+      const [codeVerifier, isConnection, returnTo, userMark, redirectUri = this.#options.callbackURL] = JSON.parse(
+        text,
+      ) as Sealed;
+      const expiresAt = issuedAt(issued) + LIFETIME_MS;
+      if (!redirectUri.toLowerCase().startsWith(scheme) || !this.#isAlive(expiresAt)) continue;
+      return {
+        redirectUri,
+        returnTo: returnTo || undefined,
+        isConnection: isConnection === 1,
+        userMark: userMark || '',
+        codeVerifier: codeVerifier || undefined,
+        expiresAt,
+      };
     }
     return undefined;
   }
 
-  /** Uses a login up; false if that was done before in this process. */
-  use(state: string, login: PendingLogin): boolean {
-    return this.#used.use(state, login.expiresAt, this.#options.clock());
+  /** Returns the line of `Set-Cookie` that ends a login in the browser. */
+  ended(state: string, { redirectUri }: PendingLogin): string {
+    return endedLoginCookie(this.#cookieName(state, redirectUri));
   }
 
-  /** The values of `Set-Cookie` that end a login in the browser. */
-  ended(req: IncomingMessage, state: string, login: PendingLogin): readonly string[] {
-    return namesFor(login.redirectUri, this.#cookieNames(state), req).map(expiredCookie);
-  }
-
-  #isAlive(login: PendingLogin): boolean {
-    const left = login.expiresAt - this.#options.clock();
-    // Clearly more than a whole life left: the clock was set back. Clocks of several hosts are a little apart.
+  #isAlive(expiresAt: number): boolean {
+    const left = expiresAt - this.#options.clock();
+    // Much more than a whole lifetime left: the clock was set back. Clocks of several hosts differ a little.
     return left > 0 && left <= LIFETIME_MS + CLOCK_SKEW_MS;
   }
 
-  #context(state: string): string {
-    const { strategyName, clientID } = this.#options;
-    return JSON.stringify([strategyName, clientID, state]);
+  #context(state: string, issued: string): string {
+    const { strategyName, service, callbackURL } = this.#options;
+    return JSON.stringify([strategyName, service, callbackURL, state, issued]);
   }
 
-  #cookieNames(state: string): CookieNames {
-    const plain = `${this.#prefix}${createHash('sha256').update(state).digest('base64url').slice(0, 16)}`;
-    return [`${OVER_TLS}${plain}`, plain];
+  #cookieName(state: string, redirectUri: string): string {
+    const id = createHash('sha256').update(`${this.#options.service} ${state}`).digest('base64url').slice(0, 16);
+    return loginCookieName(this.#token, id, redirectUri);
   }
-
-  /** The pending cookies of the browser: those that stay when one more comes, and the names of those that have to go. */
-  #pendingIn(req: IncomingMessage): { readonly kept: readonly string[]; readonly surplus: readonly string[] } {
-    const own = Object.entries(parse(req.headers.cookie ?? '')).filter(([name]) =>
-      plainName(name).startsWith(this.#prefix),
-    );
-    const byAge = own.sort(([, a], [, b]) => issuedAt(a) - issuedAt(b));
-    const logins = [...new Set(byAge.map(([name]) => plainName(name)))];
-    const ending = new Set(logins.slice(0, Math.max(0, logins.length - (MOST_PENDING - 1))));
-    const isEnding = ([name]: readonly [string, unknown]) => ending.has(plainName(name));
-    return {
-      kept: byAge.filter((one) => !isEnding(one)).map(([name, value]) => `${name}=${value}; `),
-      surplus: byAge
-        .filter(isEnding)
-        .slice(0, MOST_ENDED)
-        .map(([name]) => name),
-    };
-  }
-}
-
-/**
- * The names that a login's cookie may have. With https the name says that the cookie came from this very host over TLS,
- * which keeps sibling hosts from planting one. A test of the application has no TLS in front of it, and a client that
- * sends such a cookie over TLS only: it gets both.
- */
-function namesFor(redirectUri: string, [overTls, plain]: CookieNames, req: IncomingMessage): readonly string[] {
-  if (!/^https:/i.test(redirectUri)) return [plain];
-  return isFromThisComputer(req) ? [overTls, plain] : [overTls];
-}
-
-function plainName(name: string): string {
-  return name.startsWith(OVER_TLS) ? name.slice(OVER_TLS.length) : name;
-}
-
-/** A strategy's name as cookie names can have it (RFC 6265, 4.1.1), without dots. */
-function cookieToken(strategyName: string): string {
-  return strategyName.replace(/^__|[^\w-]/g, (part) => `%${part.charCodeAt(0).toString(16)}`);
-}
-
-/** About the characters that a cookie takes in the `Cookie` header for a sealed text. */
-function cookieLength(text: string): number {
-  return 100 + base64Length(text.length + 28);
-}
-
-function hasRoomFor(page: string | undefined, room: number): boolean {
-  const length = page?.length ?? 0;
-  return length <= LONGEST_PAGE && base64Length(length) <= room;
-}
-
-function base64Length(bytes: number): number {
-  return Math.ceil((bytes * 4) / 3);
-}
-
-function issuedAt(value: string | undefined): number {
-  return Number.parseInt(value ?? '', 36) || 0;
-}
-
-/** `Lax`: the callback is a navigation from another site, and has to bring the cookie along. */
-function cookie(name: string, value: string, maxAgeMs: number): string {
-  const secure = name.startsWith(OVER_TLS) ? '; Secure' : '';
-  return `${name}=${value}; Max-Age=${maxAgeMs / 1000}; Path=/; HttpOnly; SameSite=Lax${secure}`;
-}
-
-function expiredCookie(name: string): string {
-  return cookie(name, '', 0);
 }

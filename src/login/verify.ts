@@ -1,15 +1,29 @@
 import type { IncomingMessage } from 'node:http';
-import type { IncomingRequest } from '../options.js';
-import type { TokenSet } from '../service/token-response.js';
-import type { Profile } from './profile.js';
+import { ConfigurationError } from '../errors.js';
+import type { Claims } from '../oauth/claims.js';
+import type { TokenSet } from '../oauth/token-response.js';
 
-/** How `verify` answers: an error, or a user, or `false` and why not. */
+/** The user who logged in, as described by the access token and `userProfile`. */
+export interface Profile {
+  /** The strategy's name. */
+  readonly provider: string;
+  /** The `sub` claim, if the token has one. */
+  readonly id: string | undefined;
+  /** The enterprise organization, if the token names one. */
+  readonly organizationDomain: string | undefined;
+  /** All claims of the access token; empty if it is not a JWT. */
+  readonly claims: Claims;
+  /** Properties that `userProfile` returned. */
+  readonly [more: string]: unknown;
+}
+
+/** The callback of `verify`: takes an error, or a user, or `false` and the reason. */
 export type VerifyCallback = (error?: unknown, user?: unknown, info?: unknown) => void;
 
-/** `verify` as it is most often written. */
+/** `verify` in its usual form. */
 export type Verify = (accessToken: string, refreshToken: string, profile: Profile, done: VerifyCallback) => unknown;
 
-/** `verify` with the answer of the token endpoint. */
+/** `verify` with the token response. */
 export type VerifyWithParams = (
   accessToken: string,
   refreshToken: string,
@@ -18,10 +32,10 @@ export type VerifyWithParams = (
   done: VerifyCallback,
 ) => unknown;
 
-/** `verify` with `passReqToCallback`. Written as a method, so that the request may be typed as the framework's own. */
+/** `verify` with `passReqToCallback`. Declared as a method, so that the request may have the framework's own type. */
 export type VerifyWithRequest = {
   verify(
-    req: IncomingRequest,
+    req: IncomingMessage & Express.Request,
     accessToken: string,
     refreshToken: string,
     profile: Profile,
@@ -29,10 +43,10 @@ export type VerifyWithRequest = {
   ): unknown;
 }['verify'];
 
-/** `verify` with `passReqToCallback` and the answer of the token endpoint. */
+/** `verify` with `passReqToCallback` and the token response. */
 export type VerifyWithRequestAndParams = {
   verify(
-    req: IncomingRequest,
+    req: IncomingMessage & Express.Request,
     accessToken: string,
     refreshToken: string,
     params: Readonly<Record<string, unknown>>,
@@ -41,21 +55,21 @@ export type VerifyWithRequestAndParams = {
   ): unknown;
 }['verify'];
 
-/** Passport's verify callback, in whichever arity the application has it. */
+/** Passport's verify callback, of any arity. */
 export type AnyVerify = (...args: never[]) => unknown;
 
-/** What `verify` answered. */
+/** The answer of `verify`. */
 export interface Verdict {
-  /** `false`, `null` or `undefined`: not let in. */
+  /** `false`, `null` or `undefined`: the user is denied. */
   readonly user: unknown;
   readonly info: unknown;
 }
 
 /**
- * Asks the application who the user is.
+ * Calls the application's `verify` and resolves to its first answer.
  *
- * Arities are those of passport-oauth2: with one parameter more than usual, `verify` gets the answer of the token
- * endpoint before the profile. Left out, the profile is the user. Read at each call: NestJS sets the length late.
+ * It accepts the arities of passport-oauth2: with one parameter more than usual, `verify` gets the token response before
+ * the profile. Without `verify`, the profile is the user. The arity is read at each call: NestJS sets it late.
  */
 export function callVerify(
   verify: AnyVerify | undefined,
@@ -70,7 +84,29 @@ export function callVerify(
     const done = (error?: unknown, user?: unknown, info?: unknown) => (error ? reject(error) : resolve({ user, info }));
     const args = [...start, ...(withParams ? [tokens.params] : []), profile, done];
     const returned: unknown = (verify as (...args: unknown[]) => unknown)(...args);
-    // An async verify that throws has nobody else to tell. Its promise may be of another library.
+    // An async verify reports an error by its promise alone, which may be another library's.
     Promise.resolve(returned).catch(reject);
   });
+}
+
+/** Returns the profile of a token set, with the properties that the application's `userProfile` adds. */
+export async function loadProfile(
+  provider: string,
+  { subject: id, organizationDomain, claims }: TokenSet,
+  userProfile: (() => Promise<object>) | undefined,
+): Promise<Profile> {
+  const known: Profile = { provider, id, organizationDomain, claims: withoutProto(claims) };
+  if (!userProfile) return known;
+  const more: unknown = await userProfile();
+  // What the token says is not for userProfile to change: verify may go by it.
+  if (typeof more === 'object' && more !== null) return { ...withoutProto(more), ...known };
+  throw new ConfigurationError(
+    `userProfile: expected an object to merge into the profile, got ${more === null ? 'null' : typeof more}`,
+    { option: 'userProfile' },
+  );
+}
+
+/** Returns a copy without an own property `__proto__`, which JSON can create, and which would become the prototype of a copy. */
+function withoutProto(value: object): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(value).filter(([name]) => name !== '__proto__'));
 }

@@ -1,38 +1,35 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Engine } from '../engine.js';
 import { ConfigurationError } from '../errors.js';
-import { engineOf, type Strategy } from '../strategy.js';
+import { refuseFramework } from '../request/framework.js';
+import { runtimeOf } from '../runtime.js';
+import type { Strategy } from '../strategy.js';
 
-/** A handler that Express 4, Express 5 and Connect all take. */
+/** A handler that Express 4, Express 5 and Connect all accept. */
 export type Handler = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
 
 /** Options of {@link apiClient}. */
 export interface ApiClientOptions {
-  /** The request's property that gets the client. Default `'apiClient'`. */
+  /** Name of the request property that receives the client. Default `'apiClient'`. */
   readonly property?: string | undefined;
 }
 
 /**
- * Middleware that finds the request's grant, refreshes it if it is due, and attaches an `ApiClient`. Always attaches
- * one: where there is no grant, or where it cannot be had now, its calls reject with the reason.
+ * Creates middleware that finds the request's grant, refreshes it if it is due, and attaches an `ApiClient`.
  *
- * Stands after the session and Passport, and before the routes of login and callback.
+ * It always attaches a client. Without a usable grant, the client's calls reject with the reason.
+ * Mount it after the session and Passport, and before the routes of login and callback.
  *
- * @throws ConfigurationError for anything but a Strategy of this package, or a property that is no name
+ * @throws ConfigurationError unless `strategy` is a Strategy of this package and `property` is a name
  */
 export function apiClient(strategy: Strategy, { property = 'apiClient' }: ApiClientOptions = {}): Handler {
-  const engine = engineOf(strategy);
+  const { clients } = runtimeOf(strategy);
   if (typeof property !== 'string' || property === '') {
-    throw new ConfigurationError('property: expected the name of a property of the request', { option: 'property' });
+    throw new ConfigurationError('property: expected the name of a request property', { option: 'property' });
   }
-  const attach = (ready: Engine, req: IncomingMessage, res: ServerResponse, next: () => void): void => {
-    const pending = ready.attach(req, res, property);
+  return function attachApiClient(req, res, next) {
+    if (refuseFramework(req, res, next)) return;
+    const pending = clients.attach(req, res, property);
     if (pending === undefined) next();
     else pending.then(() => next());
-  };
-  return function attachApiClient(req, res, next) {
-    const { ready } = engine;
-    if (ready === undefined) engine.start().then((started) => attach(started, req, res, next), next);
-    else attach(ready, req, res, next);
   };
 }

@@ -1,18 +1,53 @@
-import { engineOf, type Strategy } from '../strategy.js';
+import type { IncomingMessage } from 'node:http';
+import { refuseFramework, settle } from '../request/framework.js';
+import { polyfillSessionMethods, sessionOf, sessionStoreFailed } from '../request/session.js';
+import { type Runtime, runtimeOf } from '../runtime.js';
+import type { Strategy } from '../strategy.js';
 import type { Handler } from './api-client.js';
 
 /**
- * Middleware that deletes the request's grant, ends the Passport login, and goes on.
+ * Creates middleware that deletes the request's grant, ends the Passport login, and calls the next handler.
  *
- * If the grant cannot be deleted, the login is ended all the same, and the error goes to `next`.
+ * If the grant cannot be deleted, the login ends all the same, and the error goes to `next`.
  *
- * @throws ConfigurationError for anything but a Strategy of this package
+ * @throws ConfigurationError unless `strategy` is a Strategy of this package
  */
 export function logout(strategy: Strategy): Handler {
-  const engine = engineOf(strategy);
-  return function logOut(req, _res, next) {
-    const { ready } = engine;
-    const ended = ready ? ready.endLogin(req) : engine.start().then((started) => started.endLogin(req));
-    ended.then(() => next(), next);
+  const runtime = runtimeOf(strategy);
+  return function logOut(req, res, next) {
+    if (refuseFramework(req, res, next)) return;
+    endLogin(runtime, req).then(() => next(), next);
   };
+}
+
+async function endLogin(runtime: Runtime, req: IncomingMessage): Promise<void> {
+  // The login ends even if the grant cannot be deleted.
+  const [removal] = await Promise.allSettled([removeGrant(runtime, req)]);
+  await endPassportLogin(req);
+  if (removal.status === 'rejected') throw removal.reason;
+}
+
+async function removeGrant({ settings, managers, grants, clients }: Runtime, req: IncomingMessage): Promise<void> {
+  const current = grants.idOf(req);
+  const session = sessionOf(req);
+  if (session) delete session[settings.name];
+  // The logout of another strategy may have emptied the session: the client still knows the grant.
+  const attached = clients.end(req);
+  const grantId = current ?? attached;
+  if (grantId !== undefined) await managers.for(req)?.remove(grantId);
+}
+
+async function endPassportLogin(req: IncomingMessage): Promise<void> {
+  const logOut: unknown = Reflect.get(req, 'logOut');
+  const session = sessionOf(req);
+  if (!session) return;
+  if (typeof logOut !== 'function') {
+    // Passport's middleware has not run for this request, but it would find the user in the next one.
+    delete session.passport;
+    return;
+  }
+  polyfillSessionMethods(session, false);
+  await settle((done) => logOut.call(req, done)).catch((error: unknown) => {
+    throw sessionStoreFailed(error);
+  });
 }

@@ -1,21 +1,33 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiClient } from '../api/api-client.js';
 import { ConfigurationError, NotAuthorizedError } from '../errors.js';
+import { refuseFramework } from '../request/framework.js';
+import {
+  asRouted,
+  browserUrl,
+  isPrefetch,
+  originalUrl,
+  pathOf,
+  queryOf,
+  redirect,
+} from '../request/incoming-request.js';
+import { returnCookieOf } from '../request/request-clients.js';
+import { safeReturnTo } from '../request/return-to.js';
 import type { Handler } from './api-client.js';
 
 /** Options of {@link requireAuthorization}. */
 export interface RequireAuthorizationOptions {
-  /** Where a browser that asks for a page is sent: the path of the login route. Without it everything gets the error. */
+  /** Path of the login route, where browsers that request a page are redirected. Default: no redirect, always the error. */
   readonly login?: string | undefined;
-  /** The request's property that `apiClient` was told to use. Default `'apiClient'`. */
+  /** The request's property that holds the client, as told to `apiClient`. Default `'apiClient'`. */
   readonly property?: string | undefined;
 }
 
 /**
- * Middleware that lets a request pass if it has a grant. Else a browser that asks for a page goes to `login`, and
- * after the login back to the page; anything else gets a `NotAuthorizedError` (401).
+ * Creates middleware that calls the next handler if the request has a grant. Otherwise it redirects a browser that
+ * requests a page to `login`, which leads back to the page; any other request gets a `NotAuthorizedError` (401).
  *
- * @throws ConfigurationError for options of another type
+ * @throws ConfigurationError for options of the wrong type
  */
 export function requireAuthorization(options: RequireAuthorizationOptions = {}): Handler {
   const { login, property = 'apiClient' } = options;
@@ -23,30 +35,53 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     throw new ConfigurationError('login: expected the path of the login route, such as /login', { option: 'login' });
   }
   return function passIfAuthorized(req, res, next) {
+    if (refuseFramework(req, res, next)) return;
     const client: unknown = Reflect.get(req, property);
-    if (!(client instanceof ApiClient)) return next(noClient(property));
+    if (!(client instanceof ApiClient)) {
+      const message = `The request has no req.${property}: mount apiClient(strategy) before requireAuthorization().`;
+      return next(new ConfigurationError(message, { code: 'ERR_NO_API_CLIENT' }));
+    }
     if (client.authorized) return next();
     if (login === undefined || !isPageRequest(req))
       return next(new NotAuthorizedError('Log in first: this request is not authorized.'));
-    import('../login/login-redirect.js').then(({ sendToLogin }) => sendToLogin(req, res, login)).catch(next);
+    const url = browserUrl(req);
+    const guarded = asRouted(pathOf(url)) === asRouted(pathOf(login)) ? 'login' : guardsCallback(req) && 'callback';
+    if (guarded) {
+      const message = `requireAuthorization({ login }) is mounted before the ${guarded} route, which nobody could reach then. Mount it on the routes that need a login, or after the routes of login and callback.`;
+      return next(new ConfigurationError(message, { code: 'ERR_LOGIN_LOOP' }));
+    }
+    const page = safeReturnTo(url);
+    // For a login page of the application that links to the login route. Nobody has asked for a prefetched page yet.
+    if (!isPrefetch(req)) returnCookieOf(client)?.remember(req, res, page);
+    res.setHeader('Cache-Control', 'no-store');
+    redirect(res, withReturnTo(login, page));
   };
 }
 
-/** Whether a person waits for a page: a script that follows the redirect would end up on the service's consent page. */
+/** Adds the page to the address of the login route: each tab comes back to its own. Other origins have no use for it. */
+function withReturnTo(login: string, page: string): string {
+  if (!login.startsWith('/') || login.startsWith('//')) return login;
+  const [address = '', ...fragment] = login.split('#');
+  const url = `${address}${address.includes('?') ? '&' : '?'}${new URLSearchParams({ returnTo: page })}`;
+  return [url, ...fragment].join('#');
+}
+
+/** Returns true for a callback of a login that this browser has begun. */
+function guardsCallback(req: IncomingMessage): boolean {
+  const query = queryOf(originalUrl(req));
+  return (
+    /^[\w-]{43}$/.test(query.get('state') ?? '') &&
+    (query.has('code') || query.has('error')) &&
+    (req.headers.cookie ?? '').includes('.login.')
+  );
+}
+
+/** Returns true if a person waits for a page. A script would follow the redirect to the service's consent page. */
 function isPageRequest({ method, headers }: IncomingMessage): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false;
   const mode = headers['sec-fetch-mode'];
   if (mode === 'navigate') return true;
-  // A browser tells what it fetches for as well. Node's fetch sends the mode alone: it counts by what it accepts.
+  // A browser sends the destination as well. Node's fetch sends the mode alone: its Accept header decides.
   if (mode !== undefined && headers['sec-fetch-dest'] !== undefined) return false;
   return headers['x-requested-with'] === undefined && /\btext\/html\b/i.test(headers.accept ?? '');
-}
-
-function noClient(property: string): ConfigurationError {
-  return new ConfigurationError(
-    `apiClient(strategy) has to stand before requireAuthorization(): the request has no req.${property}.`,
-    {
-      code: 'ERR_NO_API_CLIENT',
-    },
-  );
 }

@@ -1,8 +1,8 @@
-import { ApiClient } from '../../src/api/api-client.js';
+import { type ApiClient, createApiClient } from '../../src/api/api-client.js';
 import { type ApiContextOptions, createApiContext } from '../../src/api/api-context.js';
-import type { Credential, CredentialSource } from '../../src/api/credential-source.js';
+import type { Credential, CredentialSource } from '../../src/api/credential.js';
 import { NotAuthorizedError } from '../../src/errors.js';
-import { HttpClient } from '../../src/service/http-client.js';
+import { HttpClient } from '../../src/http/http-client.js';
 
 /** Looks like a JWT, as a whole and in its parts. */
 export function tokenOf(name: string): string {
@@ -48,7 +48,7 @@ export class MemorySource implements CredentialSource {
     return this.#refresh;
   }
 
-  settled(_credential: Credential, accepted: boolean): void {
+  reportOutcome(_credential: Credential, accepted: boolean): void {
     this.settledWith.push(accepted);
   }
 
@@ -90,10 +90,10 @@ export function createFixture(
     ...others,
   });
   return {
-    client: new ApiClient(source, context),
+    client: createApiClient(source, context),
     source,
     http,
     waits,
-    another: (own = source) => new ApiClient(own, context),
+    another: (own = source) => createApiClient(own, context),
   };
 }

@@ -1,21 +1,22 @@
 import { readFile } from 'node:fs/promises';
+import { entryPoints } from '../../rolldown.config.js';
 import type { Packed } from './packed.js';
 import { createProject, type Outcome } from './project.js';
 
-/** Which file of src is behind which entry point. */
-const ENTRY_POINTS: Readonly<Record<string, string>> = {
-  'src/index.js': 'passport-oauth-app',
-  'src/providers.js': 'passport-oauth-app/providers',
-  'src/grants/redis-token-store.js': 'passport-oauth-app/redis',
-  'src/grants/postgres-token-store.js': 'passport-oauth-app/postgres',
-  'src/emulator/index.js': 'passport-oauth-app/emulator',
-  'src/grants/conformance.js': 'passport-oauth-app/conformance',
-};
+/** Entry points of the package, by the path of their compiled source. */
+const ENTRY_POINTS = new Map(
+  Object.entries(entryPoints).map(([name, file]) => [
+    file.replace(/\.ts$/, '.js'),
+    name === 'index' ? 'passport-oauth-app' : `passport-oauth-app/${name}`,
+  ]),
+);
 
 /** The ways in which a TypeScript project finds a package, with the `type` of its package.json. */
 export const MANNERS = {
   'nodenext, ESM': [{ module: 'nodenext', verbatimModuleSyntax: true }, 'module'],
   'nodenext, CommonJS': [{ module: 'nodenext' }, 'commonjs'],
+  // For compilers up to TypeScript 6.
+  node10: [{ module: 'commonjs', moduleResolution: 'node10', esModuleInterop: true }, 'commonjs'],
   'bundler resolution': [{ module: 'esnext', moduleResolution: 'bundler', verbatimModuleSyntax: true }, 'module'],
 } as const;
 
@@ -69,5 +70,5 @@ export async function compile(
 /** A source of this folder as a user would have written it. */
 async function source(name: string): Promise<string> {
   const text = await readFile(new URL(`sources/${name}`, import.meta.url), 'utf8');
-  return text.replaceAll(/'\.\.\/\.\.\/\.\.\/(src\/[^']+)'/g, (_, file: string) => `'${ENTRY_POINTS[file]}'`);
+  return text.replaceAll(/'\.\.\/\.\.\/\.\.\/(src\/[^']+)'/g, (_, file: string) => `'${ENTRY_POINTS.get(file)}'`);
 }

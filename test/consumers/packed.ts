@@ -23,7 +23,17 @@ export interface Packed {
 }
 
 /** What `npm pack` needs to build and to choose from. Tests and tools stay outside, so no run can pick them up by chance. */
-const INGREDIENTS = ['package.json', 'tsconfig.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'src', 'docs'];
+const INGREDIENTS = [
+  'package.json',
+  'tsconfig.json',
+  'rolldown.config.ts',
+  'README.md',
+  'LICENSE',
+  'CHANGELOG.md',
+  'SECURITY.md',
+  'src',
+  'docs',
+];
 
 /**
  * Builds and packs the package by `npm pack`, its scripts included, in a folder of its own: a `dist` that is older

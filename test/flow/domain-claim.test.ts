@@ -1,5 +1,5 @@
-import { afterEach, describe, expect, it } from 'vitest';
-import { memoryTokenStore, type StoredGrant, type TokenStore } from '../../src/index.js';
+import { memoryTokenStore, type StoredGrant, type TokenStore } from 'passport-oauth-app';
+import { afterEach, describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { startWorld, type World, type WorldOptions } from '../support/world.js';
 
@@ -12,7 +12,9 @@ afterEach(() => world.close());
 
 const whoami = async (browser: Browser) => (await browser.visit(`${world.url}/whoami`)).json();
 
-describe('THREATS 27: a domain claim that is no DNS label ends the login before any request to the API', () => {
+describe('a domain claim that is no DNS label ends the login before any request to the API', {
+  meta: { threats: [27] },
+}, () => {
   const hostile: readonly unknown[] = [
     'evil.example',
     'evil.example/',
@@ -59,7 +61,7 @@ describe('THREATS 27: a domain claim that is no DNS label ends the login before 
     [],
     ['acme'],
   ];
-  it.each(hostile.map((domain) => [JSON.stringify(domain), domain]))('%s', async (_shown, domain) => {
+  test.each(hostile.map((domain) => [JSON.stringify(domain), domain]))('%s', async (_shown, domain) => {
     await open({ service: { users: [{ id: 'h', name: 'Hostile', claims: { domain } }] } });
     const browser = new Browser();
     const page = await world.logIn(browser);
@@ -70,7 +72,7 @@ describe('THREATS 27: a domain claim that is no DNS label ends the login before 
   });
 });
 
-it.each([
+test.each([
   ['acme', 'acme'],
   ['ACME', 'acme'],
   ['a', 'a'],
@@ -87,7 +89,7 @@ it.each([
   expect(world.service.requests.at(-1)?.headers.host).toMatch(new RegExp(`^${label}\\.api\\.localhost:\\d+$`));
 });
 
-it.each([
+test.each([
   ['undefined', undefined],
   ['null', null],
   ['an empty text', ''],
@@ -100,7 +102,7 @@ it.each([
 });
 
 describe('the option organizationDomain', () => {
-  it('reads the domain from wherever the service puts it', async () => {
+  test('reads the domain from wherever the service puts it', async () => {
     await open({
       service: {
         users: [{ id: 'm', name: 'Member', domain: 'acme', claims: { domain: undefined, org: { d: 'Acme' } } }],
@@ -112,13 +114,13 @@ describe('the option organizationDomain', () => {
     expect((await whoami(browser)).organizationDomain).toBe('acme');
   });
 
-  it('is not believed more than the claim is', async () => {
+  test('is not believed more than the claim is', async () => {
     await open({ strategy: { organizationDomain: () => 'evil.example/' } });
     const page = await world.logIn(new Browser());
     expect(page.json().code).toBe('ERR_ORGANIZATION_DOMAIN');
   });
 
-  it('that throws is named, and ends the login', async () => {
+  test('that throws is named, and ends the login', async () => {
     await open({
       strategy: {
         organizationDomain: () => {
@@ -134,7 +136,7 @@ describe('the option organizationDomain', () => {
 });
 
 describe('claims', () => {
-  it('THREATS 28: route and name, and never authorize', async () => {
+  test('route and name, and never authorize', { meta: { threats: [28] } }, async () => {
     const claims = { admin: true, roles: ['admin'], authorized: true, grantId: 'x', baseUrl: 'https://evil.example' };
     await open({ service: { users: [{ id: 'm', name: 'Member', claims }] } });
     const browser = new Browser();
@@ -144,7 +146,9 @@ describe('claims', () => {
     expect(me.baseUrl).toBe(`${world.service.baseUrl}/api/v2`);
   });
 
-  it('THREATS 28: nested without end do not bring down an application that keeps its profile in the session', async () => {
+  test('nested without end do not bring down an application that keeps its profile in the session', {
+    meta: { threats: [28] },
+  }, async () => {
     const payload = Buffer.from(`{"sub":"1","n":${'['.repeat(5500)}${']'.repeat(5500)}}`).toString('base64url');
     await open({ verify: undefined });
     const browser = new Browser();
@@ -157,7 +161,7 @@ describe('claims', () => {
   });
 });
 
-describe('THREATS 29: a stored grant that was edited by hand', () => {
+describe('a stored grant that was edited by hand', { meta: { threats: [29] } }, () => {
   const editing = (edit: (grant: Record<string, unknown>) => void) => {
     const inner = memoryTokenStore();
     const tokenStore: TokenStore = {
@@ -170,7 +174,7 @@ describe('THREATS 29: a stored grant that was edited by hand', () => {
     return { tokenStore, cache: false as const };
   };
 
-  it.each(['evil.example', 'acme/', 'a#', '@evil', '.', ' ', 7, {}, ['acme'], true])(
+  test.each(['evil.example', 'acme/', 'a#', '@evil', '.', ' ', 7, {}, ['acme'], true])(
     'to the organization %j is refused, and nothing is sent',
     async (domain) => {
       const strategy = editing((grant) => {
@@ -187,7 +191,7 @@ describe('THREATS 29: a stored grant that was edited by hand', () => {
     },
   );
 
-  it.each([
+  test.each([
     ['a token that cannot stand in a header', { accessToken: 'a\r\nX: y' }],
     ['a token that is no text', { accessToken: 7 }],
     ['no token', { accessToken: undefined }],
@@ -202,7 +206,7 @@ describe('THREATS 29: a stored grant that was edited by hand', () => {
     expect(world.service.requests).toEqual([]);
   });
 
-  it('in nothing is used as it is', async () => {
+  test('in nothing is used as it is', async () => {
     await open({ strategy: editing(() => {}) });
     const browser = new Browser();
     await world.logIn(browser, '2');

@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { inspect } from 'node:util';
-import { afterEach, describe, expect, it } from 'vitest';
-import { ConfigurationError, Strategy } from '../../src/index.js';
+import { ConfigurationError, Strategy } from 'passport-oauth-app';
+import { afterEach, describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { answer, type Behaviour, type FaultyServer, startFaultyServer } from '../support/faulty-server.js';
 import { startWorld, type World, type WorldOptions } from '../support/world.js';
@@ -66,7 +66,7 @@ function expectNoSecret(shown: string, hidden = secrets()): void {
   for (const secret of hidden) expect(shown.includes(secret), `shows ${secret.slice(0, 6)}…`).toBe(false);
 }
 
-it('THREATS 23: the strategy shows no secret, before and after logins', async () => {
+test('the strategy shows no secret, before and after logins', { meta: { threats: [23] } }, async () => {
   await open();
   expectNoSecret(shownOf(world.strategy));
   await world.logIn(new Browser());
@@ -78,7 +78,9 @@ it('THREATS 23: the strategy shows no secret, before and after logins', async ()
   expect(_oauth2._clientSecret).toBe('');
 });
 
-it('THREATS 23: a client shows no secret, and neither does a client outside of a request', async () => {
+test('a client shows no secret, and neither does a client outside of a request', {
+  meta: { threats: [23] },
+}, async () => {
   const shown: string[] = [];
   await open({
     routes: (app) =>
@@ -95,7 +97,7 @@ it('THREATS 23: a client shows no secret, and neither does a client outside of a
   expectNoSecret(shown.join());
 });
 
-it('THREATS 19: THREATS 23: a whole request, its session and its store show no secret', async () => {
+test('a whole request, its session and its store show no secret', { meta: { threats: [19, 23] } }, async () => {
   const shown: string[] = [];
   await open({
     routes: (app) =>
@@ -114,7 +116,7 @@ it('THREATS 19: THREATS 23: a whole request, its session and its store show no s
   expectNoSecret(shown.join());
 });
 
-it('THREATS 23: no answer, header or cookie shows a secret to the browser', async () => {
+test('no answer, header or cookie shows a secret to the browser', { meta: { threats: [23] } }, async () => {
   await open();
   const browser = new Browser();
   const login = await browser.visit(`${world.url}/login`);
@@ -123,7 +125,7 @@ it('THREATS 23: no answer, header or cookie shows a secret to the browser', asyn
   expectNoSecret(inspect(pages.map(({ headers, text }) => [[...headers], text])));
 });
 
-it('events tell of logins without a secret', async () => {
+test('events tell of logins without a secret', async () => {
   const events: unknown[] = [];
   const note = (event: unknown) => void events.push(event);
   subscribe('passport-oauth-app:login', note);
@@ -144,7 +146,7 @@ it('events tell of logins without a secret', async () => {
   expectNoSecret(shownOf(events));
 });
 
-describe('THREATS 24: a code exchange that ends with', () => {
+describe('a code exchange that ends with', { meta: { threats: [24] } }, () => {
   type Quote = (body: string) => Behaviour;
   const sends =
     (status: number, type: string, wrap: (body: string) => string): Quote =>
@@ -198,7 +200,7 @@ describe('THREATS 24: a code exchange that ends with', () => {
     ['a reset', () => (socket) => void socket.resetAndDestroy(), 'ServiceUnavailableError'],
   ];
 
-  it.each(faults)('%s shows no secret', async (_what, quote, name) => {
+  test.each(faults)('%s shows no secret', async (_what, quote, name) => {
     const server = await startFaultyServer();
     faulty = server;
     const received: string[] = [];
@@ -235,7 +237,7 @@ describe('a ConfigurationError', () => {
     scope: 'tm',
   };
 
-  it.each([
+  test.each([
     ['another option is wrong', { ...options, scope: '' }],
     ['a name is misspelt', { ...options, clientsecret: secret }],
     ['the secret stands in a list', { ...options, clientSecret: [secret] }],

@@ -1,6 +1,6 @@
 import session from 'express-session';
 import request from 'supertest';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { rawRequest } from '../support/raw-request.js';
 import { type Framework, type Handler, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
@@ -15,7 +15,7 @@ const open = async (options?: WorldOptions) => {
 afterEach(() => world.close());
 
 describe.each(frameworks)('a login under %s', (framework) => {
-  it('ends with a session that refers to a grant, and with a client that works', async () => {
+  test('ends with a session that refers to a grant, and with a client that works', async () => {
     await open({ framework });
     const browser = new Browser();
     const page = await world.logIn(browser);
@@ -28,7 +28,7 @@ describe.each(frameworks)('a login under %s', (framework) => {
     expect(me.session['oauth-app']).toBe(me.grantId);
   });
 
-  it('takes the redirects of Passport, which the contract shows', async () => {
+  test('takes the redirects of Passport, which the contract shows', async () => {
     await open({ framework, authenticate: { successReturnToOrRedirect: '/', failureRedirect: '/declined\u00e9' } });
     const browser = new Browser();
     const declined = await browser.visit(await world.begin(browser, { decline: true }));
@@ -37,7 +37,7 @@ describe.each(frameworks)('a login under %s', (framework) => {
     expect([page.status, page.headers.get('location')]).toEqual([302, '/']);
   });
 
-  it('gives the handlers after the callback the client of the new grant', async () => {
+  test('gives the handlers after the callback the client of the new grant', async () => {
     const handler: Handler = (req, res, next) =>
       req.apiClient.projects().then((projects) => sendJson(res, { projects, id: req.apiClient.grantId }), next);
     await open({
@@ -56,24 +56,27 @@ describe.each(frameworks)('a login under %s', (framework) => {
     }
   });
 
-  it.each(['service.example', 'my service', 'a/b;c="d"', '%41', 'a.login'])('works under the name %j', async (name) => {
-    await open({ framework, strategy: { name } });
-    const browser = new Browser();
-    const other = await world.begin(browser);
-    await world.logIn(browser);
-    const me = (await browser.visit(`${world.url}/whoami`)).json();
-    expect(me.session[name]).toBe(me.grantId);
-    expect((await browser.visit(other)).status).toBeLessThan(400);
-  });
+  test.each(['service.example', 'my service', 'a/b;c="d"', '%41', 'a.login'])(
+    'works under the name %j',
+    async (name) => {
+      await open({ framework, strategy: { name } });
+      const browser = new Browser();
+      const other = await world.begin(browser);
+      await world.logIn(browser);
+      const me = (await browser.visit(`${world.url}/whoami`)).json();
+      expect(me.session[name]).toBe(me.grantId);
+      expect((await browser.visit(other)).status).toBeLessThan(400);
+    },
+  );
 
-  it('works with the instance in the place of the name', async () => {
+  test('works with the instance in the place of the name', async () => {
     await open({ framework, byInstance: true });
     const browser = new Browser();
     await world.logIn(browser);
     expect((await browser.visit(`${world.url}/whoami`)).json().user).toEqual({ id: '1' });
   });
 
-  it('of a member of an organization leads to the enterprise host', async () => {
+  test('of a member of an organization leads to the enterprise host', async () => {
     await open({ framework });
     const browser = new Browser();
     await world.logIn(browser, '2');
@@ -83,7 +86,9 @@ describe.each(frameworks)('a login under %s', (framework) => {
     expect((await browser.visit(`${world.url}/projects`)).json().data[0].data.name).toBe('Acme Storefront');
   });
 
-  it('THREATS 12: every answer of login and callback is neither stored nor tells where it came from', async () => {
+  test('every answer of login and callback is neither stored nor tells where it came from', {
+    meta: { threats: [12] },
+  }, async () => {
     await open({ framework });
     const browser = new Browser();
     const login = await browser.visit(`${world.url}/login`);
@@ -111,7 +116,7 @@ describe('the authorization request', () => {
     return String(answer.headers.location);
   };
 
-  it('has exactly the five parameters of service.md, with plus signs for spaces', async () => {
+  test('has exactly the five parameters of service.md, with plus signs for spaces', async () => {
     const { service, url } = await open();
     const location = await locationOf();
     const { searchParams, origin, pathname } = new URL(location);
@@ -126,12 +131,12 @@ describe('the authorization request', () => {
     ]);
   });
 
-  it('takes the scope as a text as well', async () => {
+  test('takes the scope as a text as well', async () => {
     await open({ strategy: { scope: 'tm  project' } });
     expect(await locationOf()).toContain('&scope=tm+project&');
   });
 
-  it('has a state of 256 random bits that is never the same', async () => {
+  test('has a state of 256 random bits that is never the same', async () => {
     await open();
     const states = new Set<string>();
     for (let count = 0; count < 50; count++) {
@@ -143,7 +148,7 @@ describe('the authorization request', () => {
     expect(states.size).toBe(50);
   });
 
-  it('has the two parameters of PKCE where that is asked for, and a verifier that fits the challenge', async () => {
+  test('has the two parameters of PKCE where that is asked for, and a verifier that fits the challenge', async () => {
     await open({ strategy: { pkce: true } });
     const { searchParams } = new URL(await locationOf());
     expect([...searchParams.keys()].slice(5)).toEqual(['code_challenge', 'code_challenge_method']);
@@ -155,7 +160,7 @@ describe('the authorization request', () => {
     expect(world.tokenRequests()[0]?.body).toHaveProperty('code_verifier', expect.stringMatching(/^[\w-]{43}$/));
   });
 
-  it('takes no parameter from the query of the login route', async () => {
+  test('takes no parameter from the query of the login route', async () => {
     const { url } = await open();
     const { searchParams } = new URL(
       await locationOf('/login?client_id=evil&redirect_uri=https://evil.example&scope=admin&response_type=token'),
@@ -165,7 +170,7 @@ describe('the authorization request', () => {
     expect(searchParams.get('scope')).toBe('project tm');
   });
 
-  it('can ask for another scope at one route alone', async () => {
+  test('can ask for another scope at one route alone', async () => {
     await open({
       routes: (app, { passport }) => {
         app.get('/login-more', passport.authenticate('oauth-app', { scope: ['admin', 'tm'] }) as never);
@@ -176,7 +181,7 @@ describe('the authorization request', () => {
 });
 
 describe('pending logins', () => {
-  it('THREATS 4: two tabs of a browser that has no session yet both log in', async () => {
+  test('two tabs of a browser that has no session yet both log in', { meta: { threats: [4] } }, async () => {
     await open();
     const browser = new Browser();
     const callbacks = await Promise.all([world.begin(browser), world.begin(browser)]);
@@ -185,14 +190,16 @@ describe('pending logins', () => {
     expect(world.tokenRequests()).toHaveLength(2);
   });
 
-  it('THREATS 4: eight tabs and more that began at once all log in, in any order', async () => {
+  test('eight tabs and more that began at once all log in, in any order', { meta: { threats: [4] } }, async () => {
     await open();
     const browser = new Browser();
     const callbacks = await Promise.all(Array.from({ length: 10 }, () => world.begin(browser)));
     for (const callback of [...callbacks].reverse()) expect((await browser.visit(callback)).status).toBe(302);
   });
 
-  it('THREATS 4: twelve tabs with pages of their own all log in, and come back to a page of this origin', async () => {
+  test('twelve tabs with pages of their own all log in, and come back to a page of this origin', {
+    meta: { threats: [4] },
+  }, async () => {
     await open();
     const browser = new Browser();
     const callbacks: string[] = [];
@@ -207,7 +214,7 @@ describe('pending logins', () => {
     }
   });
 
-  it('keep all cookies together below 8 KB, the limit of common proxies for a header', async () => {
+  test('keep all cookies together below 8 KB, the limit of common proxies for a header', async () => {
     await open();
     const browser = new Browser();
     for (const length of [10, 2000, 300, 1000, 2000, 2000, 500, 100, 2000, 2000, 2000, 2000, 2000, 40, 2000]) {
@@ -217,7 +224,7 @@ describe('pending logins', () => {
     }
   });
 
-  it('give way beyond the bound, the oldest first', async () => {
+  test('give way beyond the bound, the oldest first', async () => {
     await open();
     const browser = new Browser();
     const callbacks: string[] = [];
@@ -227,14 +234,14 @@ describe('pending logins', () => {
     expect(statuses).toEqual([403, 403, ...Array.from({ length: 12 }, () => 302)]);
   });
 
-  it('leave no cookie behind once they are finished', async () => {
+  test('leave no cookie behind once they are finished', async () => {
     await open();
     const browser = new Browser();
     await world.logIn(browser);
     expect([...browser.cookies(world.url).keys()]).toEqual(['connect.sid']);
   });
 
-  it('live in cookies that no script and no other site can use, and that show nothing', async () => {
+  test('live in cookies that no script and no other site can use, and that show nothing', async () => {
     await open({ strategy: { pkce: true } });
     const answer = await rawRequest(world.url, '/login?returnTo=/projects');
     const [cookie = '', ...others] = answer.headers['set-cookie'] ?? [];
@@ -250,14 +257,14 @@ describe('pending logins', () => {
     expect(opened).not.toContain('codeVerifier');
   });
 
-  it('are bound to the very host with https, where no sibling host can plant a cookie', async () => {
+  test('are bound to the very host with https, where no sibling host can plant a cookie', async () => {
     await open({ strategy: { callbackURL: 'https://app.example.net/callback' } });
     const answer = await rawRequest(world.url, '/login');
     expect(answer.headers['set-cookie']?.[0]).toMatch(/^__Host-oauth-app\.login\..*; Path=\/; .*; Secure$/);
     expect(answer.headers['set-cookie']?.[0]).not.toMatch(/domain/i);
   });
 
-  it('are bound to it alone where a proxy brings the request, whatever it makes of the host', async () => {
+  test('are bound to it alone where a proxy brings the request, whatever it makes of the host', async () => {
     await open({ strategy: { callbackURL: 'https://app.example.net/callback' } });
     const cookies = async (headers: Record<string, string> = {}) =>
       (await rawRequest(world.url, '/login', { headers })).headers['set-cookie'];
@@ -270,8 +277,8 @@ describe('pending logins', () => {
     vi.unstubAllEnvs();
   });
 
-  it('come without TLS as well in a test of an application with https, ten logins at once', async () => {
-    const callbackURL = 'https://app.example.net/callback';
+  test('come back in a test over plain http, with an http callbackURL and a client that keeps cookies', async () => {
+    const callbackURL = 'http://app.example.net/callback';
     await open({ strategy: { callbackURL } });
     world.service.register({ clientID: world.service.options.clientID, redirectUrls: [callbackURL] });
     const agent = request.agent(world.url);
@@ -286,7 +293,9 @@ describe('pending logins', () => {
     expect((await agent.get('/projects')).status).toBe(200);
   });
 
-  it('THREATS 13: a thousand logins that nobody finishes leave nothing in the session store', async () => {
+  test('a thousand logins that nobody finishes leave nothing in the session store', {
+    meta: { threats: [13] },
+  }, async () => {
     await open();
     for (let batch = 0; batch < 20; batch++) {
       await Promise.all(Array.from({ length: 50 }, () => rawRequest(world.url, '/login')));
@@ -294,7 +303,7 @@ describe('pending logins', () => {
     expect(world.stored()).toEqual([]);
   });
 
-  it('THREATS 13: forged callbacks leave nothing in the session store', async () => {
+  test('forged callbacks leave nothing in the session store', { meta: { threats: [13] } }, async () => {
     await open();
     for (let batch = 0; batch < 10; batch++) {
       await Promise.all(
@@ -307,7 +316,7 @@ describe('pending logins', () => {
     expect(world.service.requests).toEqual([]);
   });
 
-  it('leave the session that a browser has untouched', async () => {
+  test('leave the session that a browser has untouched', async () => {
     const store = new session.MemoryStore();
     let writes = 0;
     const set = store.set.bind(store);
@@ -324,7 +333,9 @@ describe('pending logins', () => {
   });
 });
 
-it('THREATS 14: hundreds of users who log in at once through one instance each get their own tokens', async () => {
+test('hundreds of users who log in at once through one instance each get their own tokens', {
+  meta: { threats: [14] },
+}, async () => {
   const users = Array.from({ length: 200 }, (_, index) => ({
     id: `user-${index}`,
     name: `User ${index}`,

@@ -1,7 +1,8 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
+import { storeId } from '../support/store-id.js';
 import { TroubledStore } from '../support/troubled-store.js';
 
 const HOURS = 3600;
@@ -12,7 +13,7 @@ afterEach(() => flow.world.close());
 const logOut = (browser = flow.browser) => browser.visit(`${flow.world.url}/logout`, { method: 'POST' });
 
 describe('a logout during a refresh', () => {
-  it('THREATS 49: ends the grant for good: the late result is discarded', async () => {
+  test('ends the grant for good: the late result is discarded', { meta: { threats: [49] } }, async () => {
     const store = new TroubledStore();
     flow = await logInto({ strategy: { tokenStore: store } });
     const { grantId } = await flow.whoami();
@@ -22,11 +23,11 @@ describe('a logout during a refresh', () => {
     await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
     expect((await logOut()).status).toBe(200);
     expect((await late).status).not.toBe(200);
-    expect(await store.inner.get(`oauth-app+${grantId}`)).toBeUndefined();
+    expect(await store.inner.get(storeId(flow.world.service.options, grantId))).toBeUndefined();
     await expect(flow.world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
   });
 
-  it('THREATS 49: is not overtaken by a save that is slow, nor by one that fails', async () => {
+  test('is not overtaken by a save that is slow, nor by one that fails', { meta: { threats: [49] } }, async () => {
     for (const fails of [false, true]) {
       const store = new TroubledStore();
       flow = await logInto({ strategy: { tokenStore: store } });
@@ -45,12 +46,14 @@ describe('a logout during a refresh', () => {
       await Promise.all([saving, leaving]);
       store.recover();
       await expect(flow.world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
-      expect(await store.inner.get(`oauth-app+${grantId}`)).toBeUndefined();
+      expect(await store.inner.get(storeId(flow.world.service.options, grantId))).toBeUndefined();
       if (!fails) await flow.world.close();
     }
   });
 
-  it('THREATS 21: is not undone by a slow request of the same user that goes on with its client', async () => {
+  test('is not undone by a slow request of the same user that goes on with its client', {
+    meta: { threats: [21] },
+  }, async () => {
     let goOn = () => {};
     const held = new Promise<void>((resolve) => {
       goOn = resolve;
@@ -77,7 +80,7 @@ describe('a logout during a refresh', () => {
     await expect(flow.world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
   });
 
-  it('tells nobody that the grant was lost: it was given back', async () => {
+  test('tells nobody that the grant was lost: it was given back', async () => {
     flow = await logInto();
     const events = new EventLog('grant-lost');
     flow.clock.advance(2 * HOURS);
@@ -92,7 +95,7 @@ describe('a logout during a refresh', () => {
 });
 
 describe('a login during a refresh', () => {
-  it('THREATS 49: under the same id is not overwritten by the late result', async () => {
+  test('under the same id is not overwritten by the late result', { meta: { threats: [49] } }, async () => {
     const tokenStore = new TroubledStore();
     flow = await logInto({ strategy: { tokenStore, grantId: (_req, user: { id: string }) => user.id } });
     flow.clock.advance(2 * HOURS);
@@ -110,7 +113,7 @@ describe('a login during a refresh', () => {
 });
 
 describe('a logout that the store cannot carry out', () => {
-  it('ends the Passport login, and says what went wrong', async () => {
+  test('ends the Passport login, and says what went wrong', async () => {
     const store = new TroubledStore();
     flow = await logInto({ strategy: { tokenStore: store } });
     store.fail('delete');

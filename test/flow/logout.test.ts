@@ -1,5 +1,5 @@
 import session from 'express-session';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { apiClient, logout, Strategy } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
@@ -18,7 +18,7 @@ const whoami = async (browser: Browser) => (await browser.visit(`${world.url}/wh
 const logOut = (browser: Browser) => browser.visit(`${world.url}/logout`, { method: 'POST' });
 
 describe.each<Framework>(['express5', 'express4', 'connect'])('logout under %s', (framework) => {
-  it('deletes the grant, ends the Passport login, and goes on', async () => {
+  test('deletes the grant, ends the Passport login, and goes on', async () => {
     await open({ framework });
     const browser = new Browser();
     await world.logIn(browser);
@@ -34,13 +34,13 @@ describe.each<Framework>(['express5', 'express4', 'connect'])('logout under %s',
     await expect(world.strategy.client(grantId).projects()).rejects.toMatchObject({ name: 'NotAuthorizedError' });
   });
 
-  it('of somebody who is not logged in goes on as well', async () => {
+  test('of somebody who is not logged in goes on as well', async () => {
     await open({ framework });
     expect((await logOut(new Browser())).status).toBe(200);
   });
 });
 
-it('logout leaves the client of the same request without authorization', async () => {
+test('logout leaves the client of the same request without authorization', async () => {
   await open({
     routes: (app, { strategy }) => {
       app.use('/leave', logout(strategy));
@@ -53,7 +53,7 @@ it('logout leaves the client of the same request without authorization', async (
   expect((await browser.visit(`${world.url}/leave`)).json()).toEqual({ authorized: false });
 });
 
-it("logout leaves other users' grants alone, and other logins of the same user", async () => {
+test("logout leaves other users' grants alone, and other logins of the same user", async () => {
   await open();
   const [here, there, other] = [new Browser(), new Browser(), new Browser()];
   await world.logIn(here, '1');
@@ -64,7 +64,7 @@ it("logout leaves other users' grants alone, and other logins of the same user",
   expect((await whoami(other)).authorized).toBe(true);
 });
 
-it('logout with grantId deletes the grant of the user', async () => {
+test('logout with grantId deletes the grant of the user', async () => {
   await open({ strategy: { grantId: (_req: unknown, user: { id: string }) => user.id } });
   const browser = new Browser();
   await world.logIn(browser);
@@ -72,7 +72,7 @@ it('logout with grantId deletes the grant of the user', async () => {
   expect(world.grantKeys()).toEqual([]);
 });
 
-it('logout where grantId throws ends the login all the same, and tells the error', async () => {
+test('logout where grantId throws ends the login all the same, and tells the error', async () => {
   let broken = false;
   await open({
     strategy: {
@@ -90,7 +90,7 @@ it('logout where grantId throws ends the login all the same, and tells the error
   expect((await whoami(browser)).user).toBeUndefined();
 });
 
-it('logout where the grant cannot be deleted ends the login all the same, and tells the error', async () => {
+test('logout where the grant cannot be deleted ends the login all the same, and tells the error', async () => {
   const store = new FlakyStore();
   await open({ session: { store } });
   const browser = new Browser();
@@ -102,7 +102,7 @@ it('logout where the grant cannot be deleted ends the login all the same, and te
   expect([me.user, me.authorized]).toEqual([undefined, false]);
 });
 
-it('logout without a session and without Passport goes on', async () => {
+test('logout without a session and without Passport goes on', async () => {
   await open({
     session: false,
     routes: (app, { strategy }) => app.get('/bare', logout(strategy), (_req, res) => sendJson(res, { on: true })),
@@ -110,7 +110,9 @@ it('logout without a session and without Passport goes on', async () => {
   expect((await new Browser().visit(`${world.url}/bare`)).json()).toEqual({ on: true });
 });
 
-it('THREATS 21: logout while a slow request of the same user runs: nothing brings the grant back', async () => {
+test('logout while a slow request of the same user runs: nothing brings the grant back', {
+  meta: { threats: [21] },
+}, async () => {
   const reached: (() => void)[] = [];
   const released: (() => void)[] = [];
   const slow: Handler = async (req, res) => {
@@ -143,7 +145,7 @@ it('THREATS 21: logout while a slow request of the same user runs: nothing bring
   expect(world.tokenRequests()).toHaveLength(1);
 });
 
-it.each([[undefined], [null], [{}], ['oauth-app'], [{ authenticate() {} }]])(
+test.each([[undefined], [null], [{}], ['oauth-app'], [{ authenticate() {} }]])(
   'logout(%j) is refused when it is set up',
   async (given) => {
     await open();
@@ -153,7 +155,7 @@ it.each([[undefined], [null], [{}], ['oauth-app'], [{ authenticate() {} }]])(
   },
 );
 
-it('logout of two strategies in one route deletes the grants of both', async () => {
+test('logout of two strategies in one route deletes the grants of both', async () => {
   let second: Strategy | undefined;
   await open({
     routes: (app, { service, url, passport, strategy }) => {
@@ -176,7 +178,7 @@ it('logout of two strategies in one route deletes the grants of both', async () 
   await second?.close();
 });
 
-it('logout ends the Passport login also in a request that Passport has not seen', async () => {
+test('logout ends the Passport login also in a request that Passport has not seen', async () => {
   await open({
     before: (app) => {
       app.use(

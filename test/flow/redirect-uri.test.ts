@@ -1,6 +1,6 @@
 import express5 from 'express';
 import express4 from 'express4';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { rawRequest } from '../support/raw-request.js';
 import { type App, type Framework, type Handler, startWorld, type World, type WorldOptions } from '../support/world.js';
@@ -21,24 +21,28 @@ async function redirectUriFor(headers: Record<string, string>, path = '/login'):
 }
 
 describe.each(frameworks)('under %s', (framework) => {
-  it.each([
+  test.each([
     'http://app.example/callback',
     'http://APP.example:80/callback',
     'http://app.example/callback?b=2&a=%7e%20x+y&&=',
     'http://app.example/x/../callback',
     'http://app.example/callback?',
-  ])('THREATS 16: %s is byte for byte the same in authorization request and code exchange', async (callbackURL) => {
-    await open({ framework, strategy: { callbackURL } });
-    world.service.register({ clientID: world.service.options.clientID, redirectUrls: [callbackURL] });
-    expect(await redirectUriFor({})).toBe(callbackURL);
-    const browser = new Browser();
-    const { search } = new URL(await world.begin(browser));
-    await browser.visit(`${world.url}/callback${search}`);
-    expect(world.tokenRequests()[0]?.body).toMatchObject({ redirect_uri: callbackURL });
-    expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(true);
-  });
+  ])(
+    '%s is byte for byte the same in authorization request and code exchange',
+    { meta: { threats: [16] } },
+    async (callbackURL) => {
+      await open({ framework, strategy: { callbackURL } });
+      world.service.register({ clientID: world.service.options.clientID, redirectUrls: [callbackURL] });
+      expect(await redirectUriFor({})).toBe(callbackURL);
+      const browser = new Browser();
+      const { search } = new URL(await world.begin(browser));
+      await browser.visit(`${world.url}/callback${search}`);
+      expect(world.tokenRequests()[0]?.body).toMatchObject({ redirect_uri: callbackURL });
+      expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(true);
+    },
+  );
 
-  it('THREATS 15: an absolute callbackURL is unaffected by forged hosts', async () => {
+  test('an absolute callbackURL is unaffected by forged hosts', { meta: { threats: [15] } }, async () => {
     await open({ framework, before: (app) => framework !== 'connect' && app.set('trust proxy', true) });
     const forged = { host: 'evil.example', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' };
     expect(await redirectUriFor(forged)).toBe(`${world.url}/callback`);
@@ -47,14 +51,16 @@ describe.each(frameworks)('under %s', (framework) => {
     );
   });
 
-  it('THREATS 15: a relative callbackURL follows the Host, and no X-Forwarded-Host where no proxy is trusted', async () => {
+  test('a relative callbackURL follows the Host, and no X-Forwarded-Host where no proxy is trusted', {
+    meta: { threats: [15] },
+  }, async () => {
     await open({ framework, strategy: { callbackURL: '/callback' } });
     expect(await redirectUriFor({})).toBe(`${world.url}/callback`);
     const forwarded = { host: 'app.example:8080', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' };
     expect(await redirectUriFor(forwarded)).toBe('http://app.example:8080/callback');
   });
 
-  it.each([
+  test.each([
     'evil.example/path',
     'user@evil.example',
     'evil.example?x',
@@ -67,13 +73,17 @@ describe.each(frameworks)('under %s', (framework) => {
     'evil.example:99999',
     '999.1.1.1',
     'xn--',
-  ])('THREATS 15: a relative callbackURL is not resolved against a Host that is none: %j', async (host) => {
-    await open({ framework, strategy: { callbackURL: '/callback' } });
-    expect(await redirectUriFor({ host: Buffer.from(host).toString('latin1') })).toBeNull();
-    expect(world.service.requests).toEqual([]);
-  });
+  ])(
+    'a relative callbackURL is not resolved against a Host that is none: %j',
+    { meta: { threats: [15] } },
+    async (host) => {
+      await open({ framework, strategy: { callbackURL: '/callback' } });
+      expect(await redirectUriFor({ host: Buffer.from(host).toString('latin1') })).toBeNull();
+      expect(world.service.requests).toEqual([]);
+    },
+  );
 
-  it('a relative callbackURL logs in, with the same redirect_uri in both requests', async () => {
+  test('a relative callbackURL logs in, with the same redirect_uri in both requests', async () => {
     await open({ framework, strategy: { callbackURL: '/callback' } });
     const browser = new Browser();
     await world.logIn(browser);
@@ -81,7 +91,7 @@ describe.each(frameworks)('under %s', (framework) => {
     expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(true);
   });
 
-  it('the code exchange repeats the redirect_uri of the start, whatever host the callback comes to', async () => {
+  test('the code exchange repeats the redirect_uri of the start, whatever host the callback comes to', async () => {
     await open({ framework, strategy: { callbackURL: '/callback' } });
     const browser = new Browser();
     const { pathname, search } = new URL(await world.begin(browser));
@@ -99,7 +109,9 @@ describe.each(['express5', 'express4'] as const)('behind a trusted proxy under %
   });
   const forwarded = { host: 'inner:3000', 'x-forwarded-host': 'app.example', 'x-forwarded-proto': 'https' };
 
-  it('THREATS 15: a relative callbackURL follows X-Forwarded-Host and X-Forwarded-Proto', async () => {
+  test('a relative callbackURL follows X-Forwarded-Host and X-Forwarded-Proto', {
+    meta: { threats: [15] },
+  }, async () => {
     await open(behind('loopback'));
     expect(await redirectUriFor(forwarded)).toBe('https://app.example/callback');
     expect(await redirectUriFor({ ...forwarded, 'x-forwarded-host': 'app.example, evil.example' })).toBe(
@@ -107,19 +119,21 @@ describe.each(['express5', 'express4'] as const)('behind a trusted proxy under %
     );
   });
 
-  it('THREATS 15: a relative callbackURL does not if the proxy that is trusted is another one', async () => {
+  test('a relative callbackURL does not if the proxy that is trusted is another one', {
+    meta: { threats: [15] },
+  }, async () => {
     await open(behind('10.1.2.3'));
     expect(await redirectUriFor(forwarded)).toBe('http://inner:3000/callback');
   });
 
-  it('the cookie of the login is bound to the host where the browser has https', async () => {
+  test('the cookie of the login is bound to the host where the browser has https', async () => {
     await open(behind(true));
     const answer = await rawRequest(world.url, '/login', { headers: forwarded });
     expect(answer.headers['set-cookie']?.[0]).toMatch(/^__Host-.*; Secure$/);
   });
 });
 
-it('a relative callbackURL is resolved against the path of the login route, wherever that is mounted', async () => {
+test('a relative callbackURL is resolved against the path of the login route, wherever that is mounted', async () => {
   await open({
     strategy: { callbackURL: 'callback' },
     routes: (app, { passport }) => app.get('/auth/deep/login', passport.authenticate('oauth-app') as Handler),
@@ -127,7 +141,7 @@ it('a relative callbackURL is resolved against the path of the login route, wher
   expect(await redirectUriFor({}, '/auth/deep/login?x=/y/')).toBe(`${world.url}/auth/deep/callback`);
 });
 
-it('an authorization request may name another callbackURL, which the code exchange repeats', async () => {
+test('an authorization request may name another callbackURL, which the code exchange repeats', async () => {
   await open({
     routes: (app, { passport, url, service }) => {
       const callbackURL = `${url}/callback?tenant=7`;
@@ -141,7 +155,7 @@ it('an authorization request may name another callbackURL, which the code exchan
   expect(world.tokenRequests()[0]?.body).toMatchObject({ redirect_uri: `${world.url}/callback?tenant=7` });
 });
 
-it('the token request has exactly the five fields of service.md', async () => {
+test('the token request has exactly the five fields of service.md', async () => {
   await open();
   await world.logIn(new Browser());
   const [request] = world.tokenRequests();
@@ -174,7 +188,7 @@ describe.each([
     },
   });
 
-  it('logins work, and the callback is known by its whole path', async () => {
+  test('logins work, and the callback is known by its whole path', async () => {
     await open(mounted(false));
     expect((await rawRequest(world.url, '/auth/callback')).status).toBe(400);
     const browser = new Browser();
@@ -183,10 +197,10 @@ describe.each([
     expect((await browser.visit(callback)).status).toBe(302);
   });
 
-  it.each([
+  test.each([
     [true, 'https://app.example/auth/callback'],
     [false, 'http://inner/auth/callback'],
-  ])('THREATS 15: the trust proxy setting is the one outside: %s', async (trust, expected) => {
+  ])('the trust proxy setting is the one outside: %s', { meta: { threats: [15] } }, async (trust, expected) => {
     await open(mounted(trust));
     const forwarded = { host: 'inner', 'x-forwarded-host': 'app.example', 'x-forwarded-proto': 'https' };
     expect(await redirectUriFor(forwarded, '/auth/login')).toBe(expected);

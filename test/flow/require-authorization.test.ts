@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { apiClient, requireAuthorization, type Strategy } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { rawRequest } from '../support/raw-request.js';
@@ -20,7 +20,7 @@ const behind = (guard: Handler): WorldOptions => ({
 describe.each<Framework>(['express5', 'express4'])('requireAuthorization under %s', (framework) => {
   const guarded = { framework, ...behind(requireAuthorization({ login: '/login' })) };
 
-  it('lets a request pass that has a grant', async () => {
+  test('lets a request pass that has a grant', async () => {
     await open(guarded);
     const browser = new Browser();
     await world.logIn(browser);
@@ -28,7 +28,7 @@ describe.each<Framework>(['express5', 'express4'])('requireAuthorization under %
     expect((await browser.visit(`${world.url}/private`, { method: 'POST' })).json()).toEqual({ passed: true });
   });
 
-  it.each<[string, string, Record<string, string>]>([
+  test.each<[string, string, Record<string, string>]>([
     ['GET', 'of a page', { accept: 'text/html,application/xhtml+xml' }],
     ['HEAD', 'of a page', { accept: 'text/html' }],
     ['GET', "of a page by Node's fetch", { accept: 'text/html', 'sec-fetch-mode': 'cors' }],
@@ -36,11 +36,11 @@ describe.each<Framework>(['express5', 'express4'])('requireAuthorization under %
   ])('sends a %s %s to log in', async (method, _what, headers) => {
     await open(guarded);
     const answer = await rawRequest(world.url, '/private/x?y=1', { method, headers });
-    expect([answer.status, answer.headers.location]).toEqual([302, '/login']);
+    expect([answer.status, answer.headers.location]).toEqual([302, '/login?returnTo=%2Fprivate%2Fx%3Fy%3D1']);
     expect(answer.headers['cache-control']).toBe('no-store');
   });
 
-  it.each<[string, string, Record<string, string>]>([
+  test.each<[string, string, Record<string, string>]>([
     ['POST', 'of a form', { accept: 'text/html' }],
     ['GET', 'for JSON', { accept: 'application/json' }],
     ['GET', 'for anything', { accept: '*/*' }],
@@ -56,12 +56,12 @@ describe.each<Framework>(['express5', 'express4'])('requireAuthorization under %
     expect(answer.headers['set-cookie']).toBeUndefined();
   });
 
-  it('without login answers a page request with NotAuthorizedError too', async () => {
+  test('without login answers a page request with NotAuthorizedError too', async () => {
     await open({ framework, ...behind(requireAuthorization()) });
     expect((await rawRequest(world.url, '/private')).status).toBe(401);
   });
 
-  it('sends back to the page after the login, once', async () => {
+  test('sends back to the page after the login, once', async () => {
     await open(guarded);
     const browser = new Browser();
     await browser.visit(`${world.url}/private/x?y=1`);
@@ -71,14 +71,14 @@ describe.each<Framework>(['express5', 'express4'])('requireAuthorization under %
 });
 
 describe('requireAuthorization', () => {
-  it('without apiClient before it says so', async () => {
+  test('without apiClient before it says so', async () => {
     await open({ withoutApiClient: true, ...behind(requireAuthorization({ login: '/login' })) });
     const answer = await rawRequest(world.url, '/private');
     expect(answer.status).toBe(500);
     expect(JSON.parse(answer.text)).toMatchObject({ name: 'ConfigurationError', code: 'ERR_NO_API_CLIENT' });
   });
 
-  it('is not passed by an object that only looks like a client', async () => {
+  test('is not passed by an object that only looks like a client', async () => {
     await open({
       withoutApiClient: true,
       before: (app) =>
@@ -91,7 +91,7 @@ describe('requireAuthorization', () => {
     expect((await rawRequest(world.url, '/private')).status).toBe(500);
   });
 
-  it('looks at the property that apiClient was told', async () => {
+  test('looks at the property that apiClient was told', async () => {
     await open({
       routes: (app, { strategy }) => {
         app.use(apiClient(strategy, { property: 'crowdin' }));
@@ -105,7 +105,7 @@ describe('requireAuthorization', () => {
     expect((await browser.visit(`${world.url}/private`)).json()).toEqual({ authorized: true });
   });
 
-  it.each([[7], [''], ['/log in'], ['/x\r\nSet-Cookie: a=b'], [null]])(
+  test.each([[7], [''], ['/log in'], ['/x\r\nSet-Cookie: a=b'], [null]])(
     'is refused when it is set up with login: %j',
     async (login) => {
       await open();
@@ -117,7 +117,7 @@ describe('requireAuthorization', () => {
 });
 
 describe('apiClient', () => {
-  it('attaches a client that is not authorized where there is no grant, and whose calls say so', async () => {
+  test('attaches a client that is not authorized where there is no grant, and whose calls say so', async () => {
     await open({
       routes: (app) =>
         app.get('/try', (req, res) => {
@@ -140,7 +140,7 @@ describe('apiClient', () => {
     expect(world.service.requests).toEqual([]);
   });
 
-  it('with a good token makes no request of its own, to the service or to the token store on a cache hit', async () => {
+  test('with a good token makes no request of its own, to the service or to the token store on a cache hit', async () => {
     let reads = 0;
     const kept = new Map();
     await open({
@@ -164,26 +164,26 @@ describe('apiClient', () => {
     expect(reads).toBe(0);
   });
 
-  it.each([[undefined], [{}], ['oauth-app']])('apiClient(%j) is refused when it is set up', async (given) => {
+  test.each([[undefined], [{}], ['oauth-app']])('apiClient(%j) is refused when it is set up', async (given) => {
     await open();
     expect(() => apiClient(given as unknown as Strategy)).toThrow(expect.objectContaining({ option: 'strategy' }));
   });
 
-  it.each([[''], [7], [null]])('apiClient with the property %j is refused when it is set up', async (property) => {
+  test.each([[''], [7], [null]])('apiClient with the property %j is refused when it is set up', async (property) => {
     await open();
     expect(() => apiClient(world.strategy, { property } as never)).toThrow(
       expect.objectContaining({ option: 'property' }),
     );
   });
 
-  it('left out under Connect, the login route says so', async () => {
+  test('left out under Connect, the login route says so', async () => {
     await open({ framework: 'connect', withoutApiClient: true });
     const answer = await rawRequest(world.url, '/login');
     expect(JSON.parse(answer.text)).toMatchObject({ name: 'ConfigurationError', code: 'ERR_NO_RESPONSE' });
     expect(answer.text).toContain('apiClient(strategy)');
   });
 
-  it.each<Framework>(['express5', 'express4'])('left out under %s, logins work all the same', async (framework) => {
+  test.each<Framework>(['express5', 'express4'])('left out under %s, logins work all the same', async (framework) => {
     await open({ framework, withoutApiClient: true });
     expect((await world.logIn(new Browser())).status).toBe(302);
   });

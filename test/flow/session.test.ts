@@ -1,6 +1,6 @@
 import cookieSession from 'cookie-session';
 import session from 'express-session';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { memoryTokenStore, type StoredGrant, Strategy, type TokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
@@ -23,8 +23,9 @@ const hasReference = (_key: string, entry: unknown) => JSON.stringify(entry).inc
 const noGrantIsLeft = () => vi.waitFor(() => expect(world.grantKeys()).toEqual([]));
 
 describe('without a session', () => {
-  it.each(frameworks)(
-    'THREATS 11: login and callback say what to do, and nothing is sent, under %s',
+  test.each(frameworks)(
+    'login and callback say what to do, and nothing is sent, under %s',
+    { meta: { threats: [11] } },
     async (framework) => {
       await open({ framework, session: false });
       for (const path of ['/login', '/callback?code=a&state=b']) {
@@ -38,7 +39,7 @@ describe('without a session', () => {
     },
   );
 
-  it('of a store, as with cookie-session, the error says to set tokenStore', async () => {
+  test('of a store, as with cookie-session, the error says to set tokenStore', async () => {
     await open({
       session: false,
       before: (app) => app.use(cookieSession({ name: 'c', secret: 'x' }) as unknown as Handler),
@@ -59,7 +60,7 @@ describe('without a session', () => {
       },
     };
 
-    it('a login works, and its cookie holds no token and nothing from before', async () => {
+    test('a login works, and its cookie holds no token and nothing from before', async () => {
       await open(options);
       const browser = new Browser();
       await browser.visit(`${world.url}/cart`);
@@ -68,7 +69,7 @@ describe('without a session', () => {
       expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
     });
 
-    it('a login keeps what was there where Passport is told so', async () => {
+    test('a login keeps what was there where Passport is told so', async () => {
       await open({ ...options, authenticate: { keepSessionInfo: true } });
       const browser = new Browser();
       await browser.visit(`${world.url}/cart`);
@@ -76,7 +77,7 @@ describe('without a session', () => {
       expect((await whoami(browser)).session).toMatchObject({ cart: 'full', passport: { user: { id: '1' } } });
     });
 
-    it('a logout takes everything out of the cookie', async () => {
+    test('a logout takes everything out of the cookie', async () => {
       await open(options);
       const browser = new Browser();
       await world.logIn(browser);
@@ -96,26 +97,31 @@ describe('a session store that fails', () => {
     ['when the old session is destroyed', (store) => store.fail('destroy', (key) => !isGrantKey(key))],
   ];
 
-  it.each(cases)('THREATS 11: %s: 503, nobody is logged in, and no grant is left', async (_when, breakIt) => {
-    const store = new FlakyStore();
-    await open({ session: { store } });
-    const browser = new Browser();
-    const callback = await world.begin(browser);
-    breakIt(store);
-    const page = await browser.visit(callback);
-    expect(page.status).toBe(503);
-    expect(page.json().name).toBe('TokenStoreError');
-    await noGrantIsLeft();
-    expect(world.references()).toEqual([]);
-    store.recover();
-    const me = await whoami(browser);
-    expect([me.user, me.authorized]).toEqual([undefined, false]);
-    expect((await world.logIn(browser)).status).toBe(302);
-    expect((await whoami(browser)).authorized).toBe(true);
-  });
+  test.each(cases)(
+    '%s: 503, nobody is logged in, and no grant is left',
+    { meta: { threats: [11] } },
+    async (_when, breakIt) => {
+      const store = new FlakyStore();
+      await open({ session: { store } });
+      const browser = new Browser();
+      const callback = await world.begin(browser);
+      breakIt(store);
+      const page = await browser.visit(callback);
+      expect(page.status).toBe(503);
+      expect(page.json().name).toBe('TokenStoreError');
+      await noGrantIsLeft();
+      expect(world.references()).toEqual([]);
+      store.recover();
+      const me = await whoami(browser);
+      expect([me.user, me.authorized]).toEqual([undefined, false]);
+      expect((await world.logIn(browser)).status).toBe(302);
+      expect((await whoami(browser)).authorized).toBe(true);
+    },
+  );
 
-  it.each(cases.slice(0, 3))(
-    'THREATS 11: %s, by throwing: an error, nobody is logged in, and no grant is left',
+  test.each(cases.slice(0, 3))(
+    '%s, by throwing: an error, nobody is logged in, and no grant is left',
+    { meta: { threats: [11] } },
     async (_when, breakIt) => {
       const store = new FlakyStore();
       await open({ session: { store } });
@@ -132,7 +138,9 @@ describe('a session store that fails', () => {
     },
   );
 
-  it('THREATS 11: once, and is back at the end of the response: nobody is logged in all the same', async () => {
+  test('once, and is back at the end of the response: nobody is logged in all the same', {
+    meta: { threats: [11] },
+  }, async () => {
     const store = new FlakyStore();
     let left = 1;
     store.fail('set', (key, entry) => hasReference(key, entry) && left-- > 0);
@@ -144,7 +152,9 @@ describe('a session store that fails', () => {
     expect((await whoami(browser)).user).toBeUndefined();
   });
 
-  it('THREATS 11: during a second login keeps the grant of the first one out of reach, and nobody logged in', async () => {
+  test('during a second login keeps the grant of the first one out of reach, and nobody logged in', {
+    meta: { threats: [11] },
+  }, async () => {
     const store = new FlakyStore();
     await open({ session: { store } });
     const browser = new Browser();
@@ -157,7 +167,7 @@ describe('a session store that fails', () => {
     expect([me.user, me.authorized]).toEqual([undefined, false]);
   });
 
-  it('THREATS 11: when sessions are read leaves a pending login as it was', async () => {
+  test('when sessions are read leaves a pending login as it was', { meta: { threats: [11] } }, async () => {
     const store = new FlakyStore();
     await open({ session: { store } });
     const browser = new Browser();
@@ -170,7 +180,7 @@ describe('a session store that fails', () => {
     expect((await browser.visit(callback)).status).toBe(302);
   });
 
-  it('THREATS 11: by its connection, of which it tells: 503', async () => {
+  test('by its connection, of which it tells: 503', { meta: { threats: [11] } }, async () => {
     const store = new session.MemoryStore();
     const sessions = session({ secret: 'x', resave: false, saveUninitialized: false, store });
     await open({ session: false, before: (app) => app.use(sessions as unknown as Handler) });
@@ -185,7 +195,7 @@ describe('a session store that fails', () => {
     expect((await browser.visit(callback)).status).toBe(302);
   });
 
-  it('of its own, beside a token store: 503, and no grant is left there', async () => {
+  test('of its own, beside a token store: 503, and no grant is left there', async () => {
     const store = new FlakyStore();
     const kept = new Map<string, StoredGrant>();
     const tokenStore: TokenStore = {
@@ -202,7 +212,7 @@ describe('a session store that fails', () => {
   });
 });
 
-it('a login that fails in serializeUser leaves no grant and no reference', async () => {
+test('a login that fails in serializeUser leaves no grant and no reference', async () => {
   await open({
     routes: (_app, { passport }) => {
       Reflect.set(passport, '_serializers', []);
@@ -216,7 +226,9 @@ it('a login that fails in serializeUser leaves no grant and no reference', async
 });
 
 describe('after a login', () => {
-  it('THREATS 18: the cookie from before is anonymous; session id and grant reference are new', async () => {
+  test('the cookie from before is anonymous; session id and grant reference are new', {
+    meta: { threats: [18] },
+  }, async () => {
     await open();
     const browser = new Browser();
     await world.logIn(browser);
@@ -232,7 +244,9 @@ describe('after a login', () => {
     expect([me.user, me.authorized, me.grantId]).toEqual([undefined, false, undefined]);
   });
 
-  it('THREATS 18: a session that was planted in the browser is not the one that is logged in', async () => {
+  test('a session that was planted in the browser is not the one that is logged in', {
+    meta: { threats: [18] },
+  }, async () => {
     await open({ routes: (app) => app.get('/visit', countVisit) });
     const attacker = new Browser();
     await attacker.visit(`${world.url}/visit`);
@@ -245,7 +259,7 @@ describe('after a login', () => {
     expect((await whoami(attacker)).authorized).toBe(false);
   });
 
-  it("the grant of the session's former login is deleted", async () => {
+  test("the grant of the session's former login is deleted", async () => {
     await open();
     const browser = new Browser();
     await world.logIn(browser, '1');
@@ -254,7 +268,7 @@ describe('after a login', () => {
     expect((await whoami(browser)).organizationDomain).toBe('acme');
   });
 
-  it('THREATS 19: the session holds a reference, and never a token', async () => {
+  test('the session holds a reference, and never a token', { meta: { threats: [19] } }, async () => {
     const tokens: string[] = [];
     await open({
       verify: (accessToken: string, refreshToken: string, _profile: unknown, done: (e: null, u: object) => void) => {
@@ -271,7 +285,7 @@ describe('after a login', () => {
     for (const token of tokens) expect(JSON.stringify(me)).not.toContain(token);
   });
 
-  it('THREATS 20: grant ids are 256 random bits', async () => {
+  test('grant ids are 256 random bits', { meta: { threats: [20] } }, async () => {
     await open();
     const ids = new Set<string>();
     for (let count = 0; count < 10; count++) {
@@ -283,24 +297,30 @@ describe('after a login', () => {
     expect(ids.size).toBe(10);
   });
 
-  it.each(['an id that is no reference', '../../etc/passwd', '__proto__', 7, { id: 'x' }, ['x'], true, 'A'.repeat(44)])(
-    'a reference of another form leads to no grant: %j',
-    async (planted) => {
-      await open({
-        routes: (app) =>
-          app.get('/plant', (req, res) => {
-            Reflect.set(req.session, 'oauth-app', planted);
-            sendJson(res, {});
-          }),
-      });
-      const browser = new Browser();
-      await browser.visit(`${world.url}/plant`);
-      const me = await whoami(browser);
-      expect([me.authorized, me.grantId]).toEqual([false, undefined]);
-    },
-  );
+  test.each([
+    'an id that is no reference',
+    '../../etc/passwd',
+    '__proto__',
+    7,
+    { id: 'x' },
+    ['x'],
+    true,
+    'A'.repeat(44),
+  ])('a reference of another form leads to no grant: %j', async (planted) => {
+    await open({
+      routes: (app) =>
+        app.get('/plant', (req, res) => {
+          Reflect.set(req.session, 'oauth-app', planted);
+          sendJson(res, {});
+        }),
+    });
+    const browser = new Browser();
+    await browser.visit(`${world.url}/plant`);
+    const me = await whoami(browser);
+    expect([me.authorized, me.grantId]).toEqual([false, undefined]);
+  });
 
-  it('the session is saved before the redirect leaves, however slow its store is', async () => {
+  test('the session is saved before the redirect leaves, however slow its store is', async () => {
     const store = new session.MemoryStore();
     const set = store.set.bind(store);
     store.set = (...args) => setTimeout(set, 60, ...args);
@@ -311,7 +331,7 @@ describe('after a login', () => {
     expect((await whoami(browser)).authorized).toBe(true);
   });
 
-  it('the reference is there with keepSessionInfo as well, beside what the session had', async () => {
+  test('the reference is there with keepSessionInfo as well, beside what the session had', async () => {
     await open({ authenticate: { keepSessionInfo: true }, routes: (app) => app.get('/visit', countVisit) });
     const browser = new Browser();
     await browser.visit(`${world.url}/visit`);
@@ -321,7 +341,7 @@ describe('after a login', () => {
     expect(me.authorized).toBe(true);
   });
 
-  it('two callbacks at once in one session end with one login that works', async () => {
+  test('two callbacks at once in one session end with one login that works', async () => {
     await open();
     const browser = new Browser();
     await world.logIn(browser);
@@ -336,7 +356,7 @@ describe('after a login', () => {
 });
 
 describe('grants under ids of the application', () => {
-  it('THREATS 20: are kept apart by strategy, and escaped in the keys of the store', async () => {
+  test('are kept apart by strategy, and escaped in the keys of the store', { meta: { threats: [20] } }, async () => {
     const ids = ['Ünï ✓/../x', 'a+b', '%2e', 'k:*'];
     let current = '';
     const grantId = () => current;
@@ -363,7 +383,7 @@ describe('grants under ids of the application', () => {
     await other?.close();
   });
 
-  it.each([
+  test.each([
     ['nothing', undefined],
     ['an empty text', ''],
     ['a number', 7],
@@ -378,7 +398,7 @@ describe('grants under ids of the application', () => {
     expect(world.grantKeys()).toEqual([]);
   });
 
-  it('leave no reference in the session', async () => {
+  test('leave no reference in the session', async () => {
     await open({ strategy: { grantId: (_req: unknown, user: { id: string }) => `user-${user.id}` } });
     const browser = new Browser();
     await world.logIn(browser);

@@ -1,277 +1,269 @@
-import { describe, expect, it, vi } from 'vitest';
-import { TokenStoreError } from '../../src/errors.js';
-import { TroubledStore } from '../support/troubled-store.js';
-import { grantOf, repositoryOver } from './fixture.js';
+import { describe, expect, vi } from 'vitest';
+import { gate, LIFETIME_S, pair, REFUSAL, test, tokens, withoutLock } from '../refresh/fixture.js';
+import type { TroubledStore } from '../support/troubled-store.js';
 
-const [old, next, other] = [grantOf('old'), grantOf('next'), grantOf('other')];
+const gets = (store: TroubledStore) => store.calls.filter((call) => call === 'get').length;
+/** The end of what a resolved promise has set in motion. */
+const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** A promise that the test fulfils. */
-function gate(): { readonly opened: Promise<void>; open(): void } {
-  let open = (): void => undefined;
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open: () => open() };
-}
-
-/** As a session store is: without `update` and `lock`. */
-function plain(store: TroubledStore) {
-  return {
-    get: (id: string) => store.get(id),
-    set: (...args: Parameters<TroubledStore['set']>) => store.set(...args),
-    delete: (id: string) => store.delete(id),
-  };
-}
-
-describe('reading', () => {
-  it('asks the store once for all who ask at once, and not again while the cache has it', async () => {
-    const store = new TroubledStore();
-    const { repository, clock } = repositoryOver(store);
-    await repository.create('id', old);
-    clock.advance(31);
-    store.calls.length = 0;
-    expect(await Promise.all([repository.read('id'), repository.read('id')])).toEqual([old, old]);
-    expect(store.calls).toEqual(['get']);
-    expect(repository.cached('id')).toEqual(old);
-    expect(repository.pending).toBe(0);
+describe('the cache', () => {
+  test('spares the store for its time to live, and no longer', async ({ grants }) => {
+    await grants.manager.put('id', tokens('a'));
+    grants.clock.advance(29.999);
+    await grants.use();
+    expect(gets(grants.store)).toBe(0);
+    grants.clock.advance(0.001);
+    await grants.use();
+    expect(gets(grants.store)).toBe(1);
   });
 
-  it('does not join a look that may be stuck', async () => {
+  test('is not used for what was seen in the future: the clock was set back', async ({ grants }) => {
+    await grants.manager.put('id', tokens('a'));
+    grants.clock.advance(-1);
+    await grants.use();
+    expect(gets(grants.store)).toBe(1);
+  });
+
+  test('evicts the grant that was seen longest ago', async ({ grants }) => {
+    const manager = grants.another({ cache: { max: 2, ttlMs: 30_000 } });
+    for (const id of ['a', 'b', 'a', 'c']) await manager.put(id, tokens(id));
+    for (const [id, count] of [
+      ['a', 0],
+      ['c', 0],
+      ['b', 1],
+    ] as const) {
+      await manager.current(id);
+      expect(gets(grants.store)).toBe(count);
+    }
+  });
+
+  test.for([{ cache: { max: 10, ttlMs: 0 } }, { cache: false } as const])(
+    'that is turned off (%j) keeps nothing, not even for a failing store',
+    async (options, { grants }) => {
+      const manager = grants.another(options);
+      await manager.put('id', tokens('a'));
+      await manager.current('id');
+      await manager.current('id');
+      expect(gets(grants.store)).toBe(2);
+      grants.store.fail('get');
+      await expect(manager.current('id')).rejects.toMatchObject({ name: 'TokenStoreError' });
+    },
+  );
+});
+
+describe('a read', () => {
+  test('is shared by all who ask at once', async ({ grants }) => {
+    await grants.manager.put('id', tokens('a'));
+    grants.clock.advance(31);
+    await Promise.all([grants.use(), grants.use()]);
+    expect(gets(grants.store)).toBe(1);
+    expect(await grants.held()).toEqual({});
+  });
+
+  test('that may hang is not joined', async ({ grants }) => {
     vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
     try {
-      const store = new TroubledStore();
-      const { repository } = repositoryOver(store, { cache: false });
-      await repository.create('id', old);
-      store.before = () => new Promise(() => {});
-      const stuck = repository.read('id');
-      stuck.catch(() => {});
-      store.recover();
+      const manager = grants.another({ cache: false });
+      await manager.put('id', tokens('a'));
+      grants.store.before = () => new Promise(() => {});
+      const hanging = grants.use(manager);
       vi.advanceTimersByTime(499);
-      expect(repository.read('id')).toBe(stuck);
+      const joined = grants.use(manager);
+      grants.store.recover();
       vi.advanceTimersByTime(1);
-      expect(await repository.read('id')).toEqual(old);
+      expect(await grants.use(manager)).toBe('access-a');
+      expect(gets(grants.store)).toBe(2);
+      vi.advanceTimersByTime(5_000);
+      expect([await hanging, await joined]).toEqual([503, 503]);
     } finally {
       vi.useRealTimers();
     }
   });
 
-  it('lets a look that took long fill the cache, also after others have begun', async () => {
+  test('that took long fills the cache, also if others have begun since', async ({ grants }) => {
     vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
     try {
-      const store = new TroubledStore();
-      const { repository, clock } = repositoryOver(store);
-      await repository.create('id', old);
-      clock.advance(31);
+      const manager = grants.another();
+      await grants.manager.put('id', tokens('a'));
       const gates = [gate(), gate()];
-      store.before = () => gates[store.calls.filter((call) => call === 'get').length - 1]?.opened;
-      const looks = [repository.read('id')];
+      grants.store.before = () => gates[gets(grants.store) - 1]?.opened;
+      const reads = [grants.use(manager)];
       vi.advanceTimersByTime(600);
-      looks.push(repository.read('id'));
+      reads.push(grants.use(manager));
       gates[0]?.open();
-      await looks[0];
-      expect(repository.cached('id')).toEqual(old);
+      await reads[0];
+      expect(manager.current('id')).not.toBeInstanceOf(Promise);
       gates[1]?.open();
-      await looks[1];
-      expect(repository.pending).toBe(0);
+      await reads[1];
+      expect(await grants.held(manager)).toEqual({});
     } finally {
       vi.useRealTimers();
     }
   });
 
-  it('believes the store that a grant is gone, also when the store then fails', async () => {
-    const store = new TroubledStore();
-    const { repository, clock } = repositoryOver(store);
-    await repository.create('id', old);
-    await store.inner.delete('id');
-    clock.advance(31);
-    expect(await repository.read('id')).toBeUndefined();
-    store.fail('get');
-    expect(repository.cached('id')).toBeUndefined();
-    await expect(repository.read('id')).rejects.toBeInstanceOf(TokenStoreError);
-  });
-
-  it('does not put into the cache what a write has overtaken', async () => {
-    const store = new TroubledStore();
-    const { repository, clock } = repositoryOver(store);
-    await repository.create('id', old);
-    clock.advance(31);
+  test('that a logout has overtaken does not fill the cache', async ({ grants }) => {
+    const { manager, store } = grants;
+    await manager.put('id', tokens('a'));
+    grants.clock.advance(31);
     const { opened, open } = gate();
     store.get = async (id) => {
+      store.get = store.inner.get;
       const found = await store.inner.get(id);
       await opened;
       return found;
     };
-    const reading = repository.read('id');
-    await repository.remove('id');
+    const reading = grants.use();
+    await manager.remove('id');
     open();
-    expect(await reading).toEqual(old);
-    expect(repository.cached('id')).toBeUndefined();
+    expect(await reading).toBe('access-a');
+    expect(await grants.use()).toBe(401);
   });
 
-  it('gives what the store had last while it fails, and asks it again after a second', async () => {
-    const store = new TroubledStore();
-    const { repository, clock } = repositoryOver(store);
-    await repository.create('id', old);
-    clock.advance(31);
-    store.fail();
-    expect(repository.cached('id')).toBeUndefined();
-    expect(await repository.read('id')).toEqual(old);
-    expect(repository.cached('id')).toEqual(old);
-    await expect(repository.read('unseen')).rejects.toBeInstanceOf(TokenStoreError);
-    await expect(repository.readAnew('id')).rejects.toBeInstanceOf(TokenStoreError);
+  test('believes the store that a grant is gone, also if the store fails then', async ({ grants }) => {
+    await grants.manager.put('id', tokens('a'));
+    await grants.store.inner.delete('oauth-app+id');
+    grants.clock.advance(31);
+    expect(await grants.use()).toBe(401);
+    grants.store.fail('get');
+    expect(await grants.use()).toBe(503);
   });
 
-  it('gives nothing that was removed, also while the store fails', async () => {
-    const store = new TroubledStore();
-    const { repository } = repositoryOver(store);
-    await repository.create('id', old);
-    store.fail('delete', 'get');
-    await expect(repository.remove('id')).rejects.toBeInstanceOf(TokenStoreError);
-    expect(repository.cached('id')).toBeUndefined();
-    await expect(repository.read('id')).rejects.toBeInstanceOf(TokenStoreError);
+  test('falls back on what was seen last while the store fails', async ({ grants }) => {
+    await grants.manager.put('id', tokens('a'));
+    grants.clock.advance(31);
+    grants.store.fail();
+    expect(await grants.use()).toBe('access-a');
+    // The store is not even asked within a second of its failure.
+    const asked = gets(grants.store);
+    expect(grants.manager.current('id')).toMatchObject({ accessToken: 'access-a' });
+    expect(gets(grants.store)).toBe(asked);
+    await expect(grants.manager.current('unseen')).rejects.toMatchObject({ name: 'TokenStoreError' });
+    grants.clock.advance(LIFETIME_S);
+    expect(await grants.use()).toBe(503);
   });
 
-  it('tells of a record that cannot be read, and keeps it', async () => {
-    const store = new TroubledStore();
-    const { repository, unreadable } = repositoryOver(store);
+  test('returns no grant that was removed, also while the store fails', async ({ grants }) => {
+    await grants.manager.put('id', tokens('a'));
+    grants.store.fail('delete', 'get');
+    await expect(grants.manager.remove('id')).rejects.toMatchObject({ name: 'TokenStoreError' });
+    expect(await grants.use()).toBe(503);
+  });
+
+  test('reports a record that cannot be decoded, and keeps it', async ({ grants }) => {
     const record = { version: 1, expiresAt: 1, sealed: 'nonsense' };
-    await store.inner.set('id', record);
-    expect(await repository.read('id')).toBeUndefined();
-    expect(unreadable).toEqual(['id']);
-    expect(await store.inner.get('id')).toEqual(record);
+    await grants.store.inner.set('oauth-app+id', record);
+    expect(await grants.use()).toBe(401);
+    expect(grants.lost).toEqual(['unreadable']);
+    expect(await grants.store.inner.get('oauth-app+id')).toEqual(record);
   });
 });
 
 describe.each([
   ['with update', (store: TroubledStore) => store],
-  ['without update', plain],
+  ['without update', withoutLock],
 ])('a store %s', (_how, view) => {
-  it('replaces the version that it was told, and no other one', async () => {
-    const store = new TroubledStore();
-    const { repository } = repositoryOver(view(store));
-    await repository.create('id', old);
-    expect(await repository.replace('id', next, [old.version])).toBe(true);
-    expect(repository.cached('id')).toEqual(next);
-    expect(await repository.replace('id', other, [old.version])).toBe(false);
-    expect(await repository.replace('id', other, [old.version, next.version])).toBe(true);
-    expect(await repository.readAnew('id')).toEqual(other);
-    expect(await repository.replace('gone', other, [old.version])).toBe(false);
+  test('keeps the newer of two logins, and gives up a refresh of the older', async ({ grants }) => {
+    const manager = grants.another({ store: view(grants.store) });
+    await manager.put('id', tokens('a'));
+    grants.clock.advance(LIFETIME_S);
+    grants.service.next(async (socket, request) => {
+      await grants.another().put('id', tokens('of-a-new-login'));
+      pair('late')(socket, request);
+    });
+    expect(await grants.use(manager)).toBe('access-of-a-new-login');
+    expect(grants.events).toMatchObject([{ outcome: 'discarded' }]);
   });
 
-  it('takes its own write that came late for done', async () => {
-    const store = new TroubledStore();
-    const { repository } = repositoryOver(view(store));
-    await repository.create('id', old);
-    await repository.replace('id', next, [old.version]);
-    expect(await repository.replace('id', next, [old.version])).toBe(true);
+  test('takes its own save that arrived late for done', async ({ grants }) => {
+    const manager = grants.another({ store: view(grants.store) });
+    await manager.put('id', tokens('a'));
+    grants.clock.advance(LIFETIME_S);
+    const saves = ['update', 'set'];
+    const { inner } = grants.store;
+    const [update, set] = [inner.update, inner.set];
+    grants.store.inner.update = async (...args) => {
+      await update(...args);
+      throw new Error('The answer was lost');
+    };
+    grants.store.inner.set = async (...args) => {
+      await set(...args);
+      throw new Error('The answer was lost');
+    };
+    expect(await grants.use(manager)).toBe('access-1');
+    expect(saves).toContain(grants.store.calls.at(-1));
+    Object.assign(grants.store.inner, { update, set });
+    await manager.close();
+    expect(grants.events.map(({ outcome }) => outcome)).toEqual(['unsaved', 'saved']);
   });
 
-  it('removes a refused grant, and not the one that took its place', async () => {
-    const store = new TroubledStore();
-    const { repository } = repositoryOver(view(store));
-    await repository.create('id', next);
-    expect(await repository.removeRefused('id', old)).toBe(false);
-    expect(await repository.readAnew('id')).toEqual(next);
-    expect(await repository.removeRefused('id', next)).toBe(true);
-    expect(await store.inner.get('id')).toBeUndefined();
-    expect(await repository.removeRefused('id', next)).toBe(true);
+  test('ends a refused grant, and not the one that has taken its place', async ({ grants }) => {
+    const manager = grants.another({ store: view(grants.store) });
+    await manager.put('id', tokens('a'));
+    grants.clock.advance(LIFETIME_S);
+    grants.service.next(async (socket, request) => {
+      await grants.another().put('id', tokens('of-a-new-login'));
+      REFUSAL(socket, request);
+    });
+    expect(await grants.use(manager)).toBe('access-of-a-new-login');
+    grants.clock.advance(LIFETIME_S);
+    grants.service.next(REFUSAL);
+    expect(await grants.use(manager)).toBe(401);
+    expect(grants.lost).toEqual(['refused']);
+    expect(await grants.use(grants.another())).toBe(401);
   });
 });
 
-it('THREATS 40: does not remove a pair that comes in between the look and the deletion', async () => {
-  const store = new TroubledStore();
-  const { repository } = repositoryOver(store);
-  await repository.create('id', old);
-  const rival = repositoryOver(store.inner).repository;
-  store.before = async (method) => {
-    if (method === 'update') await rival.replace('id', next, [old.version]);
-  };
-  expect(await repository.removeRefused('id', old)).toBe(false);
-  expect(await repository.readAnew('id')).toEqual(next);
-});
-
-it('takes the mark that a crash has left in the place of a grant for none, and says nothing', async () => {
-  const store = new TroubledStore();
-  const { repository, unreadable } = repositoryOver(store);
-  await repository.create('id', old);
-  store.fail('delete');
-  await expect(repository.removeRefused('id', old)).rejects.toBeInstanceOf(TokenStoreError);
-  expect(await repository.readAnew('id')).toBeUndefined();
-  expect(unreadable).toEqual([]);
-  await repository.create('id', next);
-  expect(await repository.readAnew('id')).toEqual(next);
-});
-
-it('writes in the order in which it was told, however slow the store is', async () => {
-  const store = new TroubledStore();
-  const { repository } = repositoryOver(store);
-  const { opened, open } = gate();
-  store.before = (method) => (method === 'set' ? opened : undefined);
-  const writes = [repository.create('id', old), repository.remove('id')];
-  await vi.waitFor(() => expect(store.calls).toEqual(['set']));
-  open();
-  await Promise.all(writes);
-  expect(store.calls).toEqual(['set', 'delete']);
-  expect(await store.inner.get('id')).toBeUndefined();
-});
-
-it('tells that the store is back, once, and believes for a while that others may still have something to save', async () => {
-  const store = new TroubledStore();
-  const { repository, recoveries } = repositoryOver(store);
-  const usual = repository.pausesBeforeLoss.length;
-  store.fail();
-  await expect(repository.read('id')).rejects.toBeInstanceOf(TokenStoreError);
-  store.recover();
-  await repository.read('id');
-  await repository.read('id');
-  expect(recoveries()).toBe(1);
-  expect(repository.pausesBeforeLoss.length).toBeGreaterThan(usual);
-});
-
-it('does not put into the cache what a write that was given up as lost has done', async () => {
-  const store = new TroubledStore();
-  const { repository } = repositoryOver(store);
-  await repository.create('id', old);
-  const { opened, open } = gate();
-  const update = store.update.bind(store);
-  const arrived = vi.fn();
-  store.update = async (...args) => {
-    const done = await update(...args);
-    await opened;
-    arrived();
-    return done;
-  };
-  const replacing = repository.replace('id', next, [old.version]);
-  await vi.waitFor(async () => expect((await store.inner.get('id'))?.version).toBe(next.version));
-  repository.loseWrites();
-  await expect(replacing).rejects.toBeInstanceOf(TokenStoreError);
-  await repository.remove('id');
-  open();
-  await vi.waitFor(() => expect(arrived).toHaveBeenCalled());
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(repository.cached('id')).toBeUndefined();
-});
-
-it('begins nothing more in a store without versions once it was given up as lost', async () => {
-  const store = new TroubledStore();
-  const { repository } = repositoryOver(plain(store));
-  await repository.create('id', old);
-  for (const write of [
-    () => repository.replace('id', next, [old.version]),
-    () => repository.removeRefused('id', old),
-  ]) {
-    await repository.create('id', old);
+describe('writes of one grant', () => {
+  test('run in the order in which they were requested, however slow the store is', async ({ grants }) => {
+    const { manager, store } = grants;
     const { opened, open } = gate();
-    const found = await store.inner.get('id');
-    const get = vi.spyOn(store, 'get').mockImplementationOnce(() => opened.then(() => found));
-    const writing = write();
-    await vi.waitFor(() => expect(get).toHaveBeenCalled());
-    repository.loseWrites();
-    await expect(writing).rejects.toBeInstanceOf(TokenStoreError);
-    await repository.create('id', other);
+    store.before = (method) => (method === 'set' ? opened : undefined);
+    const writes = [manager.put('id', tokens('a')), manager.remove('id')];
+    await vi.waitFor(() => expect(store.calls).toEqual(['set']));
     open();
-    await new Promise((resolve) => setImmediate(resolve));
-    expect((await store.inner.get('id'))?.version).toBe(other.version);
-    get.mockRestore();
-  }
+    await Promise.all(writes);
+    expect(store.calls).toContain('delete');
+    expect(await store.inner.get('oauth-app+id')).toBeUndefined();
+  });
+
+  test('do not fill the cache once they are abandoned', async ({ grants }) => {
+    const { manager, store } = grants;
+    await manager.put('id', tokens('a'));
+    grants.clock.advance(LIFETIME_S);
+    const { opened, open } = gate();
+    const update = store.update.bind(store);
+    const arrived = vi.fn();
+    store.update = async (...args) => {
+      const done = await update(...args);
+      await opened;
+      arrived();
+      return done;
+    };
+    const refreshing = grants.use();
+    await vi.waitFor(async () => expect(grants.sent()).toHaveLength(1));
+    expect(await refreshing).toBe('access-1');
+    await manager.remove('id');
+    open();
+    await vi.waitFor(() => expect(arrived).toHaveBeenCalled());
+    await turn();
+    expect(await grants.use()).toBe(401);
+  });
+
+  test('start nothing more in a store without versions once they are abandoned', async ({ grants }) => {
+    const store = withoutLock(grants.store);
+    const manager = grants.another({ store });
+    await manager.put('id', tokens('a'));
+    grants.clock.advance(LIFETIME_S);
+    const { opened, open } = gate();
+    grants.store.before = (method) => (method === 'get' && grants.sent().length > 0 ? opened : undefined);
+    // The save waits for its read, so the pair is unsaved; closing abandons the save that hangs.
+    expect(await grants.use(manager)).toBe('access-1');
+    const closing = manager.close();
+    await grants.another().put('id', tokens('of-a-new-login'));
+    grants.store.recover();
+    open();
+    await closing;
+    await turn();
+    expect(await grants.use(grants.another())).toBe('access-of-a-new-login');
+  });
 });

@@ -1,7 +1,7 @@
 import { channel } from 'node:diagnostics_channel';
 import { setImmediate as turn } from 'node:timers/promises';
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import { ApiError } from '../../src/index.js';
+import { ApiError } from 'passport-oauth-app';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Canaries } from './canaries.js';
 
 const SECRET = 'canary-4f1c2b3a';
@@ -16,7 +16,7 @@ afterEach(() => canaries.stop());
 const hidden = (key: string) =>
   Object.defineProperty(new Error('x'), key, { value: { deep: [SECRET] }, enumerable: false });
 
-it.each([
+test.each([
   ['console', () => console.warn('a warning', { deep: { deeper: SECRET } })],
   ['stderr', () => void process.stderr.write(`${SECRET.slice(0, 0)}\u200b${SECRET}\r`)],
   ['warning', () => process.emitWarning(`of ${SECRET}`, 'CanaryWarning')],
@@ -31,13 +31,13 @@ it.each([
   expect(canaries.findings()).toContain(`${where} shows the canary`);
 });
 
-it('a part of a token is found as well', () => {
+test('a part of a token is found as well', () => {
   canaries.hide('a token', `eyJhbGciOiJub25lIn0.${SECRET}-payload.${SECRET}-signature`);
   canaries.note('answer', `the signature is ${SECRET}-signature`);
   expect(canaries.findings()).toContain('answer shows a token');
 });
 
-it('what an ApiError is documented to hold of the answer is no finding, and its message is', () => {
+test('what an ApiError is documented to hold of the answer is no finding, and its message is', () => {
   const details = { status: 400, data: { sent: SECRET }, headers: { x: SECRET }, method: 'GET', path: '/' };
   canaries.note('error', new ApiError('no', details));
   expect(canaries.findings()).toEqual([]);

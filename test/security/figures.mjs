@@ -36,7 +36,7 @@ if (process.argv.includes('--table')) {
 const number = (value) => value.toLocaleString('en');
 const fuzzSeconds = seconds('test/fuzz');
 const faultSeconds = seconds('test/faults');
-seconds('test/security');
+seconds('test/security', 'test/perf');
 const figures = readFileSync(SECURITY_FIGURES, 'utf8')
   .trim()
   .split('\n')

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { ApiError } from '../../src/index.js';
+import { ApiError } from 'passport-oauth-app';
 
 const DUMP = { depth: 10, showHidden: true, maxStringLength: null, maxArrayLength: null, getters: false } as const;
 

@@ -1,5 +1,5 @@
-import type { StoredGrant, TokenStore } from '../../src/grants/token-store.js';
-import { memoryTokenStore } from '../../src/index.js';
+import { memoryTokenStore } from 'passport-oauth-app';
+import type { StoredGrant, TokenStore } from '../../src/stores/token-store.js';
 
 export type StoreMethod = keyof TokenStore;
 

@@ -5,7 +5,6 @@ import express5 from 'express';
 import session from 'express-session';
 import express4 from 'express4';
 import passportModule from 'passport';
-import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.js';
 import {
   type ApiClient,
   apiClient,
@@ -14,7 +13,8 @@ import {
   Strategy,
   type StrategyOptions,
   type Verify,
-} from '../../src/index.js';
+} from 'passport-oauth-app';
+import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
 import type { Browser, Page } from './browser.js';
 
 export type Framework = 'express5' | 'express4' | 'connect';

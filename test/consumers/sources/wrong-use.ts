@@ -1,6 +1,5 @@
 // Each mistake is one that the compiler finds.
 import { startEmulator } from '../../../src/emulator/index.js';
-import { redisTokenStore } from '../../../src/grants/redis-token-store.js';
 import {
   apiClient,
   requireAuthorization,
@@ -8,6 +7,7 @@ import {
   type StrategyOptions,
   type TokenStore,
 } from '../../../src/index.js';
+import { redisTokenStore } from '../../../src/stores/redis-token-store.js';
 
 declare const options: StrategyOptions;
 declare const strategy: Strategy;

@@ -1,0 +1,198 @@
+import { ConfigurationError } from './errors.js';
+import { Secret } from './redaction.js';
+
+/**
+ * Reads one option: returns its value checked, and in the unit that the code works in.
+ *
+ * @throws {ConfigurationError} naming the option: "OPTION: expected …, got …"
+ */
+export type Reader<T> = (option: string, value: unknown) => T;
+
+/** A reader for each option. Options without a reader are refused as unknown. */
+export type Readers<T> = { readonly [Option in keyof T]-?: Reader<T[Option]> };
+
+/** Property names of a session that express-session, Passport and `Object.prototype` use. */
+const RESERVED_NAMES = new Set([
+  ...Object.getOwnPropertyNames(Object.prototype),
+  ...['cookie', 'destroy', 'id', 'messages', 'passport', 'prototype', 'regenerate', 'reload', 'req', 'resetMaxAge'],
+  ...['returnTo', 'save', 'touch', 'session', 'flash'],
+]);
+
+const MAX_URL_LENGTH = 2048;
+
+/**
+ * Reads an object of options, one reader for each.
+ *
+ * @param where names the object in the message about an unknown option
+ * @param path stands before the names of the options in messages, as `refresh.` for `refresh.leeway`
+ * @throws {ConfigurationError} naming the option that is wrong, missing or unknown
+ */
+export function readOptions<T extends object>(where: string, given: unknown, readers: Readers<T>, path = ''): T {
+  const values = record(path === '' ? 'options' : where, given);
+  const known = Object.keys(readers) as (keyof T & string)[];
+  const unknown = Object.keys(values).find((key) => !(known as string[]).includes(key));
+  if (unknown !== undefined) {
+    const twin = known.find((key) => key.toLowerCase() === unknown.toLowerCase());
+    const hint = twin ? `did you mean ${twin}?` : `the options are ${known.join(', ')}`;
+    throw wrong(unknown, `is not an option of ${where}; ${hint}`);
+  }
+  const read = known.map((key) => [key, readers[key](path + key, values[key])]);
+  return Object.fromEntries(read) as T;
+}
+
+/** Reads an option that is itself an object of options. */
+export function group<T extends object>(readers: Readers<T>): Reader<T> {
+  return (option, value) => readOptions(option, value, readers, `${option}.`);
+}
+
+/** Reads an option that may be left out: returns `fallback` for `undefined`. */
+export function withDefault<T, D extends T | undefined>(fallback: D, read: Reader<T>): Reader<T | D> {
+  return (option, value) => (value === undefined ? fallback : read(option, value));
+}
+
+/** Returns what `read` makes of a value, or `undefined` for `undefined`. */
+export function optional<T>(value: unknown, read: (value: unknown) => T): T | undefined {
+  return value === undefined ? undefined : read(value);
+}
+
+/** Reads an object. */
+export function record(option: string, value: unknown): Readonly<Record<string, unknown>> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    return value as Readonly<Record<string, unknown>>;
+  }
+  throw wrong(option, `expected an object, got ${kindOf(value)}`);
+}
+
+/** Reads a non-empty string. The message never shows the value: it may be the client secret. */
+export function text(option: string, value: unknown): string {
+  if (typeof value === 'string' && value !== '') return value;
+  const hint = value === undefined ? '. Is the environment variable set?' : '';
+  throw wrong(option, `expected a non-empty string, got ${kindOf(value)}${hint}`);
+}
+
+/** Reads a boolean. */
+export function boolean(option: string, value: unknown): boolean {
+  if (typeof value === 'boolean') return value;
+  throw wrong(option, `expected true or false, got ${kindOf(value)}`);
+}
+
+/** Reads a function. Its signature is taken on trust. */
+export function fn<T>(option: string, value: unknown): T {
+  if (typeof value === 'function') return value as T;
+  throw wrong(option, `expected a function, got ${kindOf(value)}`);
+}
+
+/** Reads a number from `min` to `max`, both included. */
+export function number(min: number, max: number, unit: string): Reader<number> {
+  return (option, value) => {
+    if (typeof value === 'number' && value >= min && value <= max) return value;
+    throw wrong(option, `expected a number of ${unit} from ${min} to ${max}, got ${shown(value)}`);
+  };
+}
+
+/** Reads an integer from `min` to `max`, both included. */
+export function integer(min: number, max: number, unit: string): Reader<number> {
+  return (option, value) => {
+    if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value;
+    throw wrong(option, `expected an integer number of ${unit} from ${min} to ${max}, got ${shown(value)}`);
+  };
+}
+
+/**
+ * Reads an object by its methods.
+ *
+ * @param expected names the object in the message, as "an express-session store"
+ * @param methods that the object must have
+ * @param others that it may lack
+ */
+export function withMethods<T>(
+  expected: string,
+  methods: readonly string[],
+  others: readonly string[] = [],
+): Reader<T> {
+  return (option, value) => {
+    if (typeof value !== 'object' || value === null) throw wrong(option, `expected ${expected}, got ${kindOf(value)}`);
+    const isMethod = (name: string): boolean => typeof Reflect.get(value, name) === 'function';
+    const missing = [
+      ...methods.filter((name) => !isMethod(name)),
+      ...others.filter((name) => Reflect.get(value, name) !== undefined && !isMethod(name)),
+    ];
+    if (missing.length === 0) return value as T;
+    throw wrong(option, `expected ${expected}, got an object without the method ${missing.join(', ')}`);
+  };
+}
+
+/** Reads the text in front of every key of a store. It may become part of a file name. */
+export function keyPrefix(option: string, value: unknown): string {
+  if (typeof value === 'string' && /^[!-.0-[\]-~]{1,64}$/.test(value)) return value;
+  throw wrong(option, 'expected 1 to 64 printable ASCII characters without white space, "/" and "\\"');
+}
+
+/** Reads Passport's name for the strategy. It becomes a key of the session and part of cookie names. */
+export function strategyName(option: string, value: unknown): string {
+  if (typeof value === 'string' && /^[\x20-\x7e]{1,64}$/.test(value) && !RESERVED_NAMES.has(value)) return value;
+  throw wrong(
+    option,
+    'expected 1 to 64 printable ASCII characters, and not a name that sessions use themselves (such as passport)',
+  );
+}
+
+/**
+ * Reads scope names of visible ASCII without quotes and backslashes (RFC 6749, 3.3); joins them with single spaces. `''`
+ * and `[]` are for services without scopes.
+ */
+export function scope(option: string, value: unknown): string {
+  if (value === '' || (Array.isArray(value) && value.length === 0)) return '';
+  const names = typeof value === 'string' ? value.split(' ').filter((name) => name !== '') : value;
+  const isScopeName = (name: unknown): boolean => typeof name === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(name);
+  if (Array.isArray(names) && names.length > 0 && names.every(isScopeName)) return names.join(' ');
+  throw wrong(option, `expected at least one scope, as 'project tm' or ['project', 'tm'], got ${kindOf(value)}`);
+}
+
+/** Reads a redirect URL: absolute with http or https, or relative; without a fragment (RFC 6749, 3.1.2). */
+export function callbackUrl(option: string, value: unknown): string {
+  const url = text(option, value);
+  const isAbsolute = /^[a-z][a-z0-9+.-]*:/i.test(url);
+  if (url.length > MAX_URL_LENGTH || !/^[\x21-\x7e]+$/.test(url) || !URL.canParse(url, 'http://relative.invalid')) {
+    throw wrong(option, `expected a URL of at most ${MAX_URL_LENGTH} visible ASCII characters`);
+  }
+  if (url.includes('#')) throw wrong(option, 'expected a URL without a fragment');
+  if ((isAbsolute && !/^https?:\/\/[^/]/i.test(url)) || /^[/\\]{2}/.test(url)) {
+    throw wrong(option, 'expected an http or https URL, or a path such as /callback');
+  }
+  return url;
+}
+
+/** Reads one of several words. */
+export function oneOf<T extends string>(...words: readonly T[]): Reader<T> {
+  return (option, value) => {
+    const word = words.find((each) => each === value);
+    if (word !== undefined) return word;
+    throw wrong(option, `expected ${words.map((each) => `'${each}'`).join(' or ')}, got ${shown(value)}`);
+  };
+}
+
+/** Reads one secret or several. */
+export function secrets(option: string, value: unknown): readonly Secret[] {
+  const all: unknown[] = Array.isArray(value) ? value : [value];
+  if (all.length > 0 && all.every((entry) => typeof entry === 'string' && entry !== '')) {
+    return Object.freeze(all.map((entry) => new Secret(String(entry))));
+  }
+  throw wrong(option, 'expected a non-empty string, or an array of them; use 32 random bytes in base64');
+}
+
+/** Returns the error for an option. @param problem "expected …, got …" */
+export function wrong(option: string, problem: string): ConfigurationError {
+  return new ConfigurationError(`${option}: ${problem}`, { option });
+}
+
+/** Names the type of a value, and never the value: it may be a secret. */
+export function kindOf(value: unknown): string {
+  if (value === '') return 'an empty string';
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'an array' : typeof value;
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'number' ? String(value) : kindOf(value);
+}

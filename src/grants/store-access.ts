@@ -1,0 +1,217 @@
+import { OAuthAppError, TokenStoreError } from '../errors.js';
+import { safeCause } from '../redaction.js';
+import { withTimeout } from '../stores/time-limit.js';
+import type { TokenStore } from '../stores/token-store.js';
+
+/** A lock of the store, as the work under it sees it. */
+export interface HeldLock {
+  /** Returns how long ago the lock was taken, in milliseconds, on the monotonic clock, which stops while some machines are suspended. */
+  ageMs(): number;
+  /** Returns the same on the wall clock, which may be set. */
+  wallAgeMs(): number;
+  /** Holds the lock until the promise has settled too. The caller of `locked` does not wait for it. */
+  holdUntil(promise: Promise<unknown>): void;
+}
+
+/** How long to wait for a store's lock; longer than the lease of this package's stores. */
+const LOCK_WAIT_MS = 45_000;
+/** How long to wait for the release of a lock. */
+const RELEASE_WAIT_MS = 2_000;
+/** How long after a failure the store counts as down, if nothing has succeeded since. */
+const DOWN_MS = 1_000;
+/** How long after a failure other processes may still hold tokens that they have to save. */
+const RECENTLY_MS = 60_000;
+
+/**
+ * Calls the application's token store, which may throw, hang or misbehave: every failure becomes a TokenStoreError.
+ * Tracks whether the store works.
+ */
+export class StoreAccess {
+  readonly #store: TokenStore;
+  readonly #clock: () => number;
+  readonly #onRecovery: () => void;
+  /** Settle when locks that are held are released. */
+  readonly #releases = new Set<Promise<void>>();
+  #isFailing = false;
+  /** On the monotonic clock. */
+  #failedAt = Number.NEGATIVE_INFINITY;
+
+  /** @param onRecovery Called when the store works again after a failure. @param clock Epoch milliseconds. */
+  constructor(store: TokenStore, onRecovery: () => void, clock: () => number = Date.now) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#onRecovery = onRecovery;
+  }
+
+  /** True if the store has failed within the last second and not succeeded since. */
+  get isDown(): boolean {
+    return this.#isFailing && performance.now() - this.#failedAt < DOWN_MS;
+  }
+
+  /** True if the store has failed within the last minute, so that another process may hold unsaved tokens. */
+  get hasFailedRecently(): boolean {
+    return performance.now() - this.#failedAt < RECENTLY_MS;
+  }
+
+  /** Calls the store. @throws TokenStoreError for whatever `task` throws */
+  async use<T>(task: (store: TokenStore) => Promise<T>): Promise<T> {
+    try {
+      const result = await task(this.#store);
+      if (this.#isFailing) {
+        this.#isFailing = false;
+        this.#onRecovery();
+      }
+      return result;
+    } catch (error) {
+      throw this.#failed(error);
+    }
+  }
+
+  /** Returns the error for an operation that has exceeded its time limit. */
+  timedOut(operation: string): OAuthAppError {
+    return this.#failed(timeoutError(operation));
+  }
+
+  /**
+   * Runs `work` under the store's lock for the id, or at once if the store has no locks. Settles as `work` does, also
+   * if the lock hands the result on wrongly, runs `work` twice, or is never released.
+   *
+   * @param signal Ends the wait for the lock with its reason.
+   * @throws TokenStoreError if the lock cannot be had
+   */
+  async locked<T>(id: string, work: (lock: HeldLock) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    if (!this.#store.lock) return await work(NO_LOCK);
+    const turn = new LockTurn(work, this.#clock);
+    const released = this.#takeLock(id, turn);
+    await waitForLock(turn, released, signal);
+    await turn.result.catch(ignore);
+    if (!turn.isHeld) await waitForRelease(released);
+    return await turn.result;
+  }
+
+  /** Waits until the locks that are held are released, for a while. */
+  async drain(): Promise<void> {
+    await waitForRelease(Promise.all(this.#releases));
+  }
+
+  /** Resolves when the lock was released, and rejects if it could not be had. A failed release or a failed work is no failure of the lock. */
+  async #takeLock(id: string, turn: LockTurn<unknown>): Promise<void> {
+    const locking = Promise.resolve(this.#store.lock?.(id, () => turn.take()));
+    const released = locking.then(ignore, ignore);
+    this.#releases.add(released);
+    try {
+      await locking;
+      if (!turn.wasTaken) throw new Error('The lock did not run its work');
+    } catch (error) {
+      if (!turn.wasTaken) throw this.#failed(error);
+    } finally {
+      this.#releases.delete(released);
+    }
+  }
+
+  #failed(error: unknown): OAuthAppError {
+    // A lock that others hold for long says nothing about the store.
+    if (error instanceof TokenStoreError && error.code === 'ERR_TOKEN_STORE_LOCKED') return error;
+    this.#isFailing = true;
+    this.#failedAt = performance.now();
+    if (error instanceof OAuthAppError) return error;
+    return new TokenStoreError('The token store failed. All grants are kept; the next request calls it again.', {
+      cause: safeCause(error),
+    });
+  }
+}
+
+/** Resolves when the work has begun. @throws TokenStoreError if the lock fails or takes too long, or the signal's reason */
+async function waitForLock(turn: LockTurn<unknown>, released: Promise<void>, signal?: AbortSignal): Promise<void> {
+  try {
+    const taken = Promise.race([turn.taken, released]);
+    await withTimeout(signal ? untilAborted(taken, signal) : taken, LOCK_WAIT_MS, () => timeoutError('lock'));
+  } catch (error) {
+    turn.giveUp();
+    throw error;
+  }
+}
+
+/** Waits so that the next refresh finds the lock free, but not for long: the release does not change the result. */
+async function waitForRelease(released: Promise<unknown>): Promise<void> {
+  await withTimeout(released, RELEASE_WAIT_MS, () => timeoutError('unlock')).catch(ignore);
+}
+
+/** Settles as `promise` does, or rejects with the signal's reason when it aborts. */
+export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort);
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}
+
+function timeoutError(operation: string): TokenStoreError {
+  return new TokenStoreError(
+    `The token store did not answer in time (${operation}). All grants are kept; the next request calls it again.`,
+    { code: 'ERR_TOKEN_STORE_TIMEOUT' },
+  );
+}
+
+/** Stands for the lock of a store that has none. */
+const NO_LOCK: HeldLock = { ageMs: () => 0, wallAgeMs: () => 0, holdUntil: ignore };
+
+/** Work that waits for a lock. Runs once, however often the lock calls it. */
+class LockTurn<T> implements HeldLock {
+  /** Resolves when the lock was taken. */
+  readonly taken: Promise<void>;
+  /** Settles as the work does. */
+  readonly result: Promise<T>;
+  readonly #clock: () => number;
+  readonly #holds: Promise<unknown>[] = [];
+  #takenAt: { readonly monotonic: number; readonly wall: number } | undefined;
+  #isGivenUp = false;
+  #begin = ignore;
+
+  constructor(work: (lock: HeldLock) => Promise<T>, clock: () => number) {
+    this.#clock = clock;
+    this.taken = new Promise((resolve) => {
+      this.#begin = resolve;
+    });
+    this.result = this.taken.then(() => work(this));
+  }
+
+  get wasTaken(): boolean {
+    return this.#takenAt !== undefined;
+  }
+
+  /** True if the lock is to be held longer than the work runs. */
+  get isHeld(): boolean {
+    return this.#holds.length > 0;
+  }
+
+  ageMs(): number {
+    return performance.now() - (this.#takenAt?.monotonic ?? 0);
+  }
+
+  wallAgeMs(): number {
+    return this.#clock() - (this.#takenAt?.wall ?? 0);
+  }
+
+  holdUntil(promise: Promise<unknown>): void {
+    this.#holds.push(promise.catch(ignore));
+  }
+
+  /** Begins the work. Called by the lock, which is released when the promise settles. */
+  async take(): Promise<T> {
+    if (this.#isGivenUp) throw new Error('No caller waits for this lock any more');
+    this.#takenAt ??= { monotonic: performance.now(), wall: this.#clock() };
+    this.#begin();
+    await this.result.catch(ignore);
+    // Further ones may be added meanwhile.
+    for (const hold of this.#holds) await hold;
+    return await this.result;
+  }
+
+  giveUp(): void {
+    this.#isGivenUp = true;
+  }
+}
+
+function ignore(): void {}

@@ -1,0 +1,79 @@
+import { safeCause } from '../redaction.js';
+
+/**
+ * Reasons for which a request has no usable response.
+ *
+ * - `connect`: no connection (refused, DNS, TLS, connect time-out); nothing was sent.
+ * - `timeout`: the time limit of the request was reached.
+ * - `reset`: the connection broke, or the response was cut short.
+ * - `protocol`: the response is not HTTP.
+ * - `too-large`: the response body exceeds the limit.
+ * - `encoding`: the response body is damaged in its content encoding.
+ * - `aborted`: the caller's signal.
+ * - `closed`: the client was closed.
+ * - `request`: the dispatcher does not accept such a request; nothing was sent.
+ */
+export type TransportFault =
+  | 'connect'
+  | 'timeout'
+  | 'reset'
+  | 'protocol'
+  | 'too-large'
+  | 'encoding'
+  | 'aborted'
+  | 'closed'
+  | 'request';
+
+const MESSAGES: Readonly<Record<TransportFault, string>> = {
+  connect: 'could not connect',
+  timeout: 'no complete response in time',
+  reset: 'the connection broke',
+  protocol: 'the response is not valid HTTP',
+  'too-large': 'the response is larger than allowed',
+  encoding: 'the content encoding of the response is damaged',
+  aborted: 'aborted by the caller',
+  closed: 'the HTTP client is closed',
+  request: 'the dispatcher does not accept such a request',
+};
+
+/** An HTTP request without a usable response. Internal: users see it as a `cause` only. Holds no secret. */
+export class TransportError extends Error {
+  override readonly name = 'TransportError';
+  readonly kind: TransportFault;
+  /** True once the request, or a part of it, may have reached the service. */
+  readonly sent: boolean;
+
+  constructor(kind: TransportFault, sent: boolean, fault?: unknown) {
+    super(MESSAGES[kind], fault === undefined ? undefined : { cause: safeCause(fault) });
+    this.kind = kind;
+    this.sent = sent;
+  }
+}
+
+/** Codes of undici's errors that say more than whether the request was sent. */
+const KINDS: Readonly<Record<string, TransportFault>> = {
+  UND_ERR_CONNECT_TIMEOUT: 'connect',
+  UND_ERR_HEADERS_TIMEOUT: 'timeout',
+  UND_ERR_BODY_TIMEOUT: 'timeout',
+  UND_ERR_RES_EXCEEDED_MAX_SIZE: 'too-large',
+  UND_ERR_HEADERS_OVERFLOW: 'too-large',
+  UND_ERR_INVALID_ARG: 'request',
+  UND_ERR_NOT_SUPPORTED: 'request',
+  UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: 'request',
+  UND_ERR_DESTROYED: 'closed',
+  UND_ERR_CLOSED: 'closed',
+};
+
+/** Returns the error for what a dispatcher reported. */
+export function transportError(fault: unknown, sent: boolean): TransportError {
+  const code = faultCode(fault);
+  const kind = Object.hasOwn(KINDS, code) ? KINDS[code] : undefined;
+  if (kind !== undefined) return new TransportError(kind, sent && kind !== 'connect', fault);
+  if (fault instanceof Error && fault.name === 'HTTPParserError') return new TransportError('protocol', sent, fault);
+  return new TransportError(sent ? 'reset' : 'connect', sent, fault);
+}
+
+/** Returns the `code` of what a dispatcher reported; empty if it has none. */
+export function faultCode(fault: unknown): string {
+  return fault instanceof Error && 'code' in fault ? String(fault.code) : '';
+}

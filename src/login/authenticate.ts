@@ -1,0 +1,197 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { AuthorizationError, NotAuthorizedError } from '../errors.js';
+import {
+  asRouted,
+  isPrefetch,
+  originalPath,
+  originalUrl,
+  redirect,
+  routedPathOf,
+  userOf,
+} from '../request/incoming-request.js';
+import { type BeginLoginContext, beginLogin, callbackUrlOf, type LoginOptions } from './begin-login.js';
+import { hasCallbackParameters } from './callback-query.js';
+import { type RedirectOptions, refuseStrictSession, refuseUnsetSession } from './dropped-session.js';
+import { type EstablishSessionContext, establishSession, type SessionOptions } from './establish-session.js';
+import { type CallbackOutcome, type FinishLoginContext, finishLogin } from './finish-login.js';
+import { type GrantHandoff, LoginReport } from './grant-handoff.js';
+import type { IgnoredOptions } from './ignored-options.js';
+import type { LoginRounds } from './login-rounds.js';
+
+/** What Passport lets a strategy do with a request: exactly one of them. */
+export interface PassportActions {
+  /** Returns what a callback given to `passport.authenticate` returns: a promise, if that is an async function. */
+  success(user: unknown, info?: unknown): unknown;
+  fail(info?: unknown, status?: number): unknown;
+  redirect(url: string, status?: number): void;
+  /** Returns like `success`. */
+  error(error: unknown): unknown;
+}
+
+/** Options of `passport.authenticate` and `passport.authorize` that the strategy uses. */
+export interface AuthenticateOptions extends LoginOptions, SessionOptions, RedirectOptions {}
+
+/** What logins need of their strategy. */
+export interface LoginContext extends BeginLoginContext, FinishLoginContext, EstablishSessionContext {
+  readonly settings: BeginLoginContext['settings'] & FinishLoginContext['settings'];
+  readonly rounds: LoginRounds;
+  readonly ignoredOptions: IgnoredOptions;
+}
+
+/**
+ * Answers a request to the routes of login and callback with one of Passport's actions.
+ *
+ * Never rejects: an error goes to Passport's `error`.
+ */
+export async function authenticate(
+  context: LoginContext,
+  actions: PassportActions,
+  req: IncomingMessage,
+  options: AuthenticateOptions,
+): Promise<void> {
+  const { settings, clients, ignoredOptions } = context;
+  let res: ServerResponse | undefined;
+  try {
+    res = clients.responseOf(req);
+    // The URL of a callback holds the code, and the URL of a login may hold private parts of a page's address.
+    res.setHeader('Cache-Control', 'no-store');
+    res.setHeader('Referrer-Policy', 'no-referrer');
+    ignoredOptions.warn(options);
+    const callbackURL = callbackUrlOf(options) ?? settings.callbackURL;
+    if (isCallback(req, callbackURL)) await handleCallback(context, actions, req, res, options);
+    else await handleLogin(context, actions, req, res, options);
+  } catch (error) {
+    await passOn(error, actions, res);
+  }
+}
+
+async function handleLogin(
+  context: LoginContext,
+  actions: PassportActions,
+  req: IncomingMessage,
+  res: ServerResponse,
+  options: AuthenticateOptions,
+): Promise<void> {
+  const { grants, clients, rounds } = context;
+  // The options of the callback's route are not known here.
+  grants.requireSessionAndStore(req, false);
+  clients.requireOrder(req);
+  if (grants.idIsInSession) refuseUnsetSession(req);
+  if (isPrefetch(req)) {
+    throw new AuthorizationError('A login must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
+  }
+  const loop = grants.isKnown(req) ? undefined : rounds.loopOf(req, res);
+  if (loop) {
+    if (loop.grantId !== undefined) await grants.managerFor(req).remove(loop.grantId);
+    throw loop.error;
+  }
+  rounds.rememberRoute(req);
+  const location = beginLogin(context, req, res, options);
+  if (location === undefined) actions.fail({ message: 'The request names no host to return to after the login.' }, 400);
+  else actions.redirect(location);
+}
+
+/** Returns true for a callback: by its parameters, or by its path, whose front a proxy may have stripped. */
+function isCallback(req: IncomingMessage, callbackURL: string): boolean {
+  const here = asRouted(originalPath(req));
+  const expected = routedPathOf(callbackURL, req);
+  return here === expected || (here !== '' && expected.endsWith(here)) || hasCallbackParameters(originalUrl(req));
+}
+
+async function handleCallback(
+  context: LoginContext,
+  actions: PassportActions,
+  req: IncomingMessage,
+  res: ServerResponse,
+  options: AuthenticateOptions,
+): Promise<void> {
+  // Passport calls it for successRedirect and failureRedirect. Responses of Connect have none.
+  if (typeof Reflect.get(res, 'redirect') !== 'function') {
+    const value = redirect.bind(undefined, res);
+    Object.defineProperty(res, 'redirect', { value, configurable: true, writable: true });
+  }
+  const { grants, rounds } = context;
+  const establishesSession = options.session !== false && !options.assignProperty;
+  grants.requireSessionAndStore(req, establishesSession);
+  if (establishesSession) refuseStrictSession(req, options);
+  const wasKnown = grants.isKnown(req);
+  const report = new LoginReport(context.settings.name);
+  let outcome: CallbackOutcome;
+  let handoff: GrantHandoff | undefined;
+  try {
+    outcome = await finishLogin(context, req, res, {
+      callbackURL: callbackUrlOf(options),
+      isConnection: Boolean(options.assignProperty),
+    });
+    if (outcome.kind === 'success') handoff = await establishSession(context, req, res, options, outcome, report);
+  } catch (error) {
+    report.publishError(error);
+    throw error;
+  }
+  if (outcome.kind === 'fail') {
+    const { reason, info, status } = outcome;
+    const page = reason === 'replayed' ? await pageOfLoggedIn(context, req, options) : undefined;
+    if (page !== undefined) {
+      report.publish('refused', { reason });
+      actions.redirect(page);
+      return;
+    }
+    if (rounds.leadsToLogin(options.failureRedirect)) rounds.count(req, res, undefined);
+    report.publish(reason === 'declined' ? 'declined' : 'refused', { reason });
+    actions.fail(info, status);
+    return;
+  }
+  if (wasKnown) {
+    rounds.reset(req, res);
+  } else if (handoff && establishesSession && outcome.returnTo !== undefined) {
+    // A login that came from a page: if the session is lost on the way, the page sends the browser round again.
+    const lost = rounds.count(req, res, grants.idIsInSession ? handoff.grantId : undefined);
+    if (lost !== undefined)
+      grants
+        .managerFor(req)
+        .remove(lost)
+        .catch(() => {});
+  }
+  try {
+    await actions.success(outcome.verdict.user, outcome.verdict.info);
+  } finally {
+    // A session that is being written reports by itself, once it is saved.
+    if (handoff && !handoff.isWriting) report.publish('success', { grantId: handoff.grantId });
+  }
+}
+
+/**
+ * Returns the page that the callback's route names, if the user is logged in with this strategy already: for the back
+ * button, a reload, and a bookmarked callback.
+ */
+async function pageOfLoggedIn(
+  { grants }: LoginContext,
+  req: IncomingMessage,
+  { successReturnToOrRedirect, successRedirect, assignProperty }: AuthenticateOptions,
+): Promise<string | undefined> {
+  const page = successReturnToOrRedirect || successRedirect;
+  const grantId = grants.idOf(req);
+  if (typeof page !== 'string' || grantId === undefined || (!assignProperty && !userOf(req))) return undefined;
+  try {
+    await grants.managerFor(req).current(grantId);
+  } catch (error) {
+    // An outage of service or store ends no login.
+    if (error instanceof NotAuthorizedError) return undefined;
+  }
+  return page;
+}
+
+/** Passes an error on to Passport, and so to the application's error handler. */
+async function passOn(error: unknown, actions: PassportActions, res: ServerResponse | undefined): Promise<void> {
+  // Routers take a false value for success, and these two texts as commands to skip handlers.
+  const isError = Boolean(error) && error !== 'route' && error !== 'router';
+  try {
+    await actions.error(isError ? error : new Error('verify or userProfile failed without a reason'));
+  } catch (thrown) {
+    // The application's own callback threw, and no error handler follows it.
+    process.emitWarning(thrown instanceof Error ? thrown : 'A callback given to passport.authenticate threw');
+    if (!res || res.writableEnded) return;
+    if (!res.headersSent) res.statusCode = 500;
+    res.end();
+  }
+}

@@ -1,0 +1,246 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ConfigurationError, NotAuthorizedError } from '../errors.js';
+import { isRandomGrantId } from '../grants/grant-id.js';
+import type { TokenSet } from '../oauth/token-response.js';
+import type { GrantManager } from '../refresh/grant-manager.js';
+import { whenSettled } from '../request/framework.js';
+import type { RequestGrants } from '../request/grant-reference.js';
+import { userOf } from '../request/incoming-request.js';
+import type { RequestClients } from '../request/request-clients.js';
+import { safeReturnTo } from '../request/return-to.js';
+import {
+  type Done,
+  emptySession,
+  polyfillSessionMethods,
+  regenerateSession,
+  type SessionLike,
+  saveSession,
+  sessionOf,
+  sessionStoreFailed,
+} from '../request/session.js';
+import type { CallbackOutcome } from './finish-login.js';
+import { connectionKey, GrantHandoff, type LoginReport } from './grant-handoff.js';
+import { refuseSentResponse, sentResponseError } from './sent-response.js';
+
+/** Options of `passport.authenticate` and `passport.authorize` that decide about the session. */
+export interface SessionOptions {
+  readonly session?: unknown;
+  /** Set by `passport.authorize`, which logs nobody in. */
+  readonly assignProperty?: unknown;
+}
+
+/** What a session is established with. */
+export interface EstablishSessionContext {
+  /** `name`: the key of the reference under the session. */
+  readonly settings: { readonly name: string };
+  readonly grants: RequestGrants;
+  readonly clients: RequestClients;
+}
+
+/**
+ * Stores the grant of a login, and makes the session refer to it: at once for `passport.authorize`, else when somebody
+ * calls `req.logIn`.
+ *
+ * @throws ConfigurationError if somebody else has sent the response; nothing of the login is left then
+ * @throws TokenStoreError if the grant, or the session of `passport.authorize`, cannot be saved
+ */
+export async function establishSession(
+  { settings, grants, clients }: EstablishSessionContext,
+  req: IncomingMessage,
+  res: ServerResponse,
+  options: SessionOptions,
+  { tokens, verdict, returnTo }: Extract<CallbackOutcome, { readonly kind: 'success' }>,
+  report: LoginReport,
+): Promise<GrantHandoff> {
+  const manager = grants.managerFor(req);
+  refuseSentResponse(res);
+  // With passport.authorize the grant belongs to the user who is logged in. `verify` returns the connected account, whose
+  // id may be another user's here.
+  const owner = (options.assignProperty ? userOf(req) : undefined) ?? verdict.user;
+  const grantId = grants.newId(req, owner);
+  const { idIsInSession } = grants;
+  const isConnection = Boolean(options.assignProperty);
+  if (isConnection && idIsInSession) await refuseOtherAccount(settings.name, manager, req, tokens);
+  const handoff = new GrantHandoff({
+    key: settings.name,
+    grantId,
+    idIsInSession,
+    isConnection,
+    manager,
+    returnTo,
+    report,
+  });
+  try {
+    await manager.put(grantId, tokens);
+    refuseSentResponse(res);
+  } catch (error) {
+    // A slow store may save the grant after all.
+    handoff.discard();
+    throw error;
+  }
+  if (isConnection) await handOffNow(req, res, handoff);
+  else handOffAtLogIn(req, res, handoff);
+  handoff.watch(await clients.switchTo(req, manager, grantId));
+  const error = isConnection ? undefined : sentResponseError(res);
+  if (error) handoff.failed(error);
+  if (error) throw error;
+  return handoff;
+}
+
+/**
+ * Throws if the user has logged in with this strategy and another account: connecting an account would replace the grant
+ * of the login.
+ */
+async function refuseOtherAccount(
+  key: string,
+  manager: GrantManager,
+  req: IncomingMessage,
+  { subject }: TokenSet,
+): Promise<void> {
+  const session = sessionOf(req);
+  const reference = session?.[key];
+  if (!userOf(req) || !isRandomGrantId(reference) || session?.[connectionKey(key)]) return;
+  const current = await Promise.resolve(manager.current(reference)).catch((error: unknown) => {
+    if (error instanceof NotAuthorizedError) return undefined;
+    throw error;
+  });
+  if (!current || (subject !== undefined && subject === current.subject)) return;
+  throw new ConfigurationError(
+    'passport.authorize: the user has logged in with this strategy and another account, and a session holds one grant for each strategy. Connect accounts with a second Strategy that has a name of its own.',
+    { code: 'ERR_OTHER_ACCOUNT' },
+  );
+}
+
+/**
+ * Writes the reference into the session and saves it.
+ *
+ * A session of a user who is not logged in gets a new id: somebody else may have planted it in this browser.
+ */
+async function handOffNow(req: IncomingMessage, res: ServerResponse, handoff: GrantHandoff): Promise<void> {
+  const before = sessionOf(req);
+  if (!before) return;
+  const former = handoff.begin(before);
+  try {
+    const session = userOf(req) ? before : await regenerateSession(req, before);
+    handoff.write(session);
+    setReturnTo(session, handoff.targetOf(session));
+    await saveSession(session);
+    refuseSentResponse(res);
+  } catch (error) {
+    const session = sessionOf(req) ?? before;
+    handoff.restore(session, former);
+    // express-session saves at the end of the response, which may have been sent.
+    if (res.headersSent) await saveSession(session).catch(() => {});
+    handoff.failed(error);
+    throw error;
+  }
+  handoff.saved(former);
+}
+
+type LogIn = (this: IncomingMessage, user: unknown, options: unknown, done?: Done) => unknown;
+
+/**
+ * Wraps `req.logIn`, so that each call that writes a session carries the reference through Passport's regeneration of
+ * it. Passport calls it, or the application after `session: false` or in a callback of its own.
+ */
+function handOffAtLogIn(
+  req: IncomingMessage & { logIn?: LogIn; login?: LogIn },
+  res: ServerResponse,
+  handoff: GrantHandoff,
+): void {
+  const logIn = req.logIn;
+  if (!logIn) return;
+  const logInWithGrant: LogIn = function logInWithGrant(user, given, callback) {
+    const [options, done] = typeof given === 'function' ? [undefined, given as Done] : [given, callback];
+    const before = sessionOf(req);
+    const target = handoff.targetOf(before);
+    polyfillSessionMethods(before, isOption(options, 'keepSessionInfo', true));
+    const writesSession = !isOption(options, 'session', false);
+    const former = writesSession ? handoff.begin(before) : undefined;
+    if (writesSession && before) writeAtRegeneration(before, req, handoff);
+    const undo = (error: unknown) => {
+      const session = sessionOf(req);
+      // express-session saves what is left at the end of the response. Its store may work again by then, and would log
+      // in a user who was told otherwise.
+      if (session && session !== before) endSession(session, res);
+      else if (session) handoff.restore(session, former);
+      handoff.failed(error);
+    };
+    let ended = false;
+    const end: Done = (failure) => {
+      if (ended) return;
+      ended = true;
+      const error = failure || (writesSession ? sentResponseError(res) : undefined);
+      if (writesSession && error) undo(error);
+      else if (writesSession) handoff.saved(former);
+      // After the save: Passport reads and deletes it for its redirect, so the session need not be saved once more.
+      const isRead = writesSession || Reflect.get(Object(options), 'successReturnToOrRedirect');
+      if (!error && isRead) setReturnTo(sessionOf(req), target);
+      done?.(error);
+    };
+    try {
+      const returned = logIn.call(this, user, options, end);
+      whenSettled(returned, end);
+      return returned;
+    } catch (error) {
+      if (writesSession && !ended) undo(error);
+      throw error;
+    }
+  };
+  req.logIn = logInWithGrant;
+  req.login = logInWithGrant;
+}
+
+/** Ends a session that the browser must not use. */
+function endSession(session: SessionLike, res: ServerResponse): void {
+  emptySession(session);
+  // express-session has saved it, and does not save it again after the response.
+  if (res.headersSent && typeof session.destroy === 'function') session.destroy(() => {});
+}
+
+/**
+ * Writes the reference into the session that Passport's login creates, together with the user, before it is saved.
+ *
+ * Written there, it needs neither a save of its own nor `keepSessionInfo`.
+ */
+function writeAtRegeneration(session: SessionLike, req: IncomingMessage, handoff: GrantHandoff): void {
+  intercept(session, 'regenerate', () => {
+    const next = sessionOf(req);
+    if (!next) return;
+    handoff.write(next);
+    intercept(next, 'save', () => {});
+  });
+  // With keepSessionInfo Passport copies the old session over the new one.
+  handoff.write(session);
+}
+
+/** Calls `then` after the next successful call of a session's callback method, and replaces its error by one of ours. */
+function intercept(session: SessionLike, method: 'regenerate' | 'save', then: () => void): void {
+  const original = session[method];
+  if (typeof original !== 'function') return;
+  const own = Object.getOwnPropertyDescriptor(session, method);
+  const intercepted = function (this: unknown, done?: Done) {
+    delete session[method];
+    if (own) Object.defineProperty(session, method, own);
+    let ended = false;
+    const end: Done = (error) => {
+      if (ended) return;
+      ended = true;
+      if (!error) then();
+      done?.(error ? sessionStoreFailed(error) : undefined);
+    };
+    const returned: unknown = original.call(this, end);
+    whenSettled(returned, end);
+    return returned;
+  };
+  // Not enumerable: Passport would copy it along with the session.
+  Object.defineProperty(session, method, { value: intercepted, configurable: true, enumerable: false, writable: true });
+}
+
+function setReturnTo(session: SessionLike | undefined, target: unknown): void {
+  if (session && target !== undefined) session.returnTo = safeReturnTo(target);
+}
+
+function isOption(options: unknown, name: string, value: boolean): boolean {
+  return typeof options === 'object' && options !== null && Reflect.get(options, name) === value;
+}

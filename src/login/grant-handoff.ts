@@ -1,0 +1,125 @@
+import { OAuthAppError } from '../errors.js';
+import { type LoginEvent, publishLogin } from '../events.js';
+import { isRandomGrantId } from '../grants/grant-id.js';
+import type { GrantCredentials } from '../refresh/grant-credentials.js';
+import type { GrantManager } from '../refresh/grant-manager.js';
+import type { SessionLike } from '../request/session.js';
+
+/** Reports how a login ended, once. */
+export class LoginReport {
+  readonly #strategy: string;
+  readonly #since = performance.now();
+  #isPublished = false;
+
+  constructor(strategy: string) {
+    this.#strategy = strategy;
+  }
+
+  /** Publishes the outcome on the channel `login`, unless one was published before. */
+  publish(outcome: LoginEvent['outcome'], details: Pick<LoginEvent, 'reason' | 'grantId'> = {}): void {
+    if (this.#isPublished) return;
+    this.#isPublished = true;
+    publishLogin({ strategy: this.#strategy, outcome, durationMs: performance.now() - this.#since, ...details });
+  }
+
+  /** Publishes that the login ended with an error. */
+  publishError(error: unknown): void {
+    this.publish('error', { reason: error instanceof OAuthAppError ? error.code : 'ERR_APPLICATION' });
+  }
+}
+
+/** What a handoff consists of. */
+export interface GrantHandoffOptions {
+  /** Key of the reference under the session. */
+  readonly key: string;
+  readonly grantId: string;
+  /** False if the application finds the grant by an id of its own: the session then holds no reference. */
+  readonly idIsInSession: boolean;
+  /** True for `passport.authorize`: the grant is that of a connected account. */
+  readonly isConnection: boolean;
+  readonly manager: GrantManager;
+  /** The path that the login leads to. Without one, the session's own `returnTo` counts. */
+  readonly returnTo: string | undefined;
+  readonly report: LoginReport;
+}
+
+/** Hands the grant of a login over to the session that will refer to it. */
+export class GrantHandoff {
+  readonly grantId: string;
+  /** True from the moment at which a session is being written: its save decides about the login. */
+  isWriting = false;
+  readonly #manager: GrantManager;
+  readonly #report: LoginReport;
+  readonly #idIsInSession: boolean;
+  readonly #isConnection: boolean;
+  readonly #key: string;
+  readonly #returnTo: string | undefined;
+  #source: GrantCredentials | undefined;
+
+  constructor({ key, idIsInSession, isConnection, manager, grantId, returnTo, report }: GrantHandoffOptions) {
+    this.grantId = grantId;
+    this.#manager = manager;
+    this.#report = report;
+    this.#idIsInSession = idIsInSession;
+    this.#isConnection = isConnection;
+    this.#key = key;
+    this.#returnTo = returnTo;
+  }
+
+  /** Ends the clients of `source` if the login fails later on. */
+  watch(source: GrantCredentials): void {
+    this.#source = source;
+  }
+
+  /** Announces that a session will be written: `saved` or `failed` follows. @returns the reference that it had before */
+  begin(session: SessionLike | undefined): unknown {
+    this.isWriting = true;
+    return session?.[this.#key];
+  }
+
+  /** Writes the reference into a session. */
+  write(session: SessionLike): void {
+    if (!this.#idIsInSession) return;
+    session[this.#key] = this.grantId;
+    if (this.#isConnection) session[connectionKey(this.#key)] = true;
+    else delete session[connectionKey(this.#key)];
+  }
+
+  /** Returns the path that the login leads to: its own, or that of the session. */
+  targetOf(session: SessionLike | undefined): unknown {
+    return this.#returnTo ?? session?.returnTo;
+  }
+
+  /** The session refers to the grant: the login has succeeded, and the grant that the session had before can go. */
+  saved(former: unknown): void {
+    this.#report.publish('success', { grantId: this.grantId });
+    if (this.#idIsInSession && isRandomGrantId(former) && former !== this.grantId) this.#remove(former);
+  }
+
+  /** No session refers to the grant: the login has failed. */
+  failed(error: unknown): void {
+    this.#report.publishError(error);
+    this.#source?.end();
+    this.discard();
+  }
+
+  /** Puts back the reference that a session had before. */
+  restore(session: SessionLike, former: unknown): void {
+    if (former === undefined) delete session[this.#key];
+    else session[this.#key] = former;
+  }
+
+  /** Removes the grant, unless its id is the application's own and leads back to it. */
+  discard(): void {
+    if (this.#idIsInSession) this.#remove(this.grantId);
+  }
+
+  #remove(grantId: string): void {
+    this.#manager.remove(grantId).catch(() => {});
+  }
+}
+
+/** Returns the session's key that tells a connected account's grant from the grant that its user has logged in with. */
+export function connectionKey(key: string): string {
+  return `${key}.connected`;
+}

@@ -1,0 +1,91 @@
+import { ConfigurationError, TokenResponseError } from '../errors.js';
+import { safeCause } from '../redaction.js';
+
+/** The claims of an access token. Their signature is not verified: claims route and name, they never authorize. */
+export type Claims = Readonly<Record<string, unknown>>;
+
+/** The fields of a token response as received. */
+export type TokenResponseFields = Readonly<Record<string, unknown>>;
+
+/** Reads the organization domain from claims and token response. `undefined`, `null` or `''` means no organization. */
+export type OrganizationDomainReader = (claims: Claims, tokenResponse: TokenResponseFields) => unknown;
+
+const NO_CLAIMS: Claims = Object.freeze({});
+
+/** Maximum length of a token in characters. Most servers refuse the header that carries a longer one. */
+export const MAX_TOKEN_LENGTH: number = 16 * 1024;
+
+/** Maximum nesting of claims. A token with deeper ones counts as one without claims. */
+const MAX_LEVELS = 64;
+
+/** One DNS label (RFC 1123, 2.1), lower-cased already. */
+const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** Reads the claims of an access token: an empty object if it is not a JWT. */
+export async function readClaims(accessToken: string): Promise<Claims> {
+  if (accessToken.length > MAX_TOKEN_LENGTH) return NO_CLAIMS;
+  // Loaded with the first token: no strategy needs it earlier.
+  const { decodeJwt } = await import('jose/jwt/decode');
+  try {
+    const claims: Claims = { ...decodeJwt(accessToken) };
+    return isNestedWithin(MAX_LEVELS, claims) ? Object.freeze(claims) : NO_CLAIMS;
+  } catch {
+    return NO_CLAIMS;
+  }
+}
+
+/** Parsing takes any depth, but the recursion of JSON.stringify does not, and sessions are written with that. */
+function isNestedWithin(levels: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return levels > 0 && Object.values(value).every((inner) => isNestedWithin(levels - 1, inner));
+}
+
+/** Returns the `sub` claim if it is usable (RFC 7519, 4.1.2). Numbers are accepted, for services that send them. */
+export function subjectOf(claims: Claims): string | undefined {
+  const { sub } = claims;
+  if (typeof sub === 'number' && Number.isSafeInteger(sub)) return String(sub);
+  return typeof sub === 'string' && sub !== '' ? sub : undefined;
+}
+
+/**
+ * Returns the enterprise organization that claims or token response name: one lower-case DNS label, or `undefined` for none.
+ *
+ * @throws TokenResponseError (ERR_ORGANIZATION_DOMAIN) for anything else
+ * @throws ConfigurationError if the application's reader throws
+ */
+export function organizationDomainOf(
+  claims: Claims,
+  read: OrganizationDomainReader,
+  tokenResponse: TokenResponseFields = {},
+): string | undefined {
+  let value: unknown;
+  try {
+    value = read(claims, tokenResponse);
+  } catch (error) {
+    throw new ConfigurationError('organizationDomain: the function threw instead of returning a domain or undefined', {
+      option: 'organizationDomain',
+      cause: safeCause(error),
+    });
+  }
+  return asOrganizationDomain(value);
+}
+
+/**
+ * Returns an organization domain in lower case, or `undefined` for none. It decides which host receives the access
+ * token, so anything but exactly one DNS label is refused.
+ *
+ * @throws TokenResponseError (ERR_ORGANIZATION_DOMAIN)
+ */
+export function asOrganizationDomain(value: unknown): string | undefined {
+  if (value === undefined || value === null || value === '') return undefined;
+  // Lower-casing maps the Kelvin sign to "k": only ASCII is let through to it.
+  const label = typeof value === 'string' && /^[\x21-\x7e]{1,63}$/.test(value) ? value.toLowerCase() : '';
+  // Not every `xn--` label stands for a name (RFC 5891, 4.4), and no URL can be made of those that do not.
+  const isHostLabel = !label.startsWith('xn--') || URL.canParse(`https://${label}.invalid`);
+  if (DNS_LABEL.test(label) && isHostLabel) return label;
+  throw new TokenResponseError(
+    'The access token names an organization domain that is not a DNS label (letters, digits and inner hyphens, at most 63). ' +
+      'Nothing was sent. If another claim holds the domain, set the option organizationDomain.',
+    { code: 'ERR_ORGANIZATION_DOMAIN' },
+  );
+}

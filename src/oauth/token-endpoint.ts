@@ -1,0 +1,126 @@
+import { ServiceUnavailableError, TokenResponseError } from '../errors.js';
+import type { HttpClient } from '../http/http-client.js';
+import { TransportError } from '../http/transport-error.js';
+import type { Secret } from '../redaction.js';
+import { endpointUrl } from './addresses.js';
+import type { OrganizationDomainReader } from './claims.js';
+import { readTokenResponse, type TokenSet } from './token-response.js';
+
+/** Options of a {@link TokenEndpoint}. */
+export interface TokenEndpointOptions {
+  readonly http: HttpClient;
+  /** Base address of the authorization server, without a trailing slash. */
+  readonly authUrl: string;
+  /** A path below `authUrl`, or a whole URL. */
+  readonly tokenPath: string;
+  readonly tokenRequest: 'json' | 'form';
+  readonly clientAuthentication: 'body' | 'basic';
+  readonly clientID: string;
+  readonly clientSecret: Secret;
+  /** Milliseconds for one HTTP request, connect to last byte. */
+  readonly timeoutMs: number;
+  readonly organizationDomain: OrganizationDomainReader;
+  /** Epoch milliseconds. */
+  readonly clock: () => number;
+}
+
+/** The code of a callback, and the parameters of the authorization request that it answers. */
+export interface AuthorizationCode {
+  readonly code: string;
+  /** Exactly that of the authorization request (RFC 6749, 4.1.3). */
+  readonly redirectUri: string;
+  /** With PKCE (RFC 7636, 4.5). */
+  readonly codeVerifier?: string | undefined;
+}
+
+/** Maximum size of a response body, after decoding. A token response has a few kilobytes. */
+const MAX_RESPONSE_BYTES = 64 * 1024;
+
+const CONTENT_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' } as const;
+
+/**
+ * Client of the service's token endpoint.
+ *
+ * Both calls reject with `TokenError`, `TokenResponseError` or `ServiceUnavailableError`.
+ */
+export class TokenEndpoint {
+  readonly #options: TokenEndpointOptions;
+  readonly #url: URL;
+
+  constructor(options: TokenEndpointOptions) {
+    this.#options = options;
+    this.#url = endpointUrl(options.authUrl, options.tokenPath);
+  }
+
+  /** Exchanges an authorization code for tokens. @see RFC 6749, 4.1.3 */
+  exchangeCode({ code, redirectUri, codeVerifier }: AuthorizationCode): Promise<TokenSet> {
+    const proof = codeVerifier === undefined ? {} : { code_verifier: codeVerifier };
+    const secrets = codeVerifier === undefined ? [code] : [code, codeVerifier];
+    return this.#request('authorization_code', { redirect_uri: redirectUri, code, ...proof }, secrets);
+  }
+
+  /** Exchanges a refresh token for a new pair. A service that rotates them invalidates the old one. @see RFC 6749, 6 */
+  refresh(refreshToken: string): Promise<TokenSet> {
+    return this.#request('refresh_token', { refresh_token: refreshToken }, [refreshToken]);
+  }
+
+  async #request(
+    grantType: string,
+    fields: Readonly<Record<string, string>>,
+    secrets: readonly string[],
+  ): Promise<TokenSet> {
+    const { http, tokenRequest, clientAuthentication, clientID, organizationDomain, timeoutMs, clock } = this.#options;
+    const secret = this.#options.clientSecret.reveal();
+    const isBasic = clientAuthentication === 'basic';
+    const credentials = isBasic ? {} : { client_id: clientID, client_secret: secret };
+    const parameters = { grant_type: grantType, ...credentials, ...fields };
+    const headers = ['content-type', CONTENT_TYPES[tokenRequest], 'accept', 'application/json'];
+    if (isBasic) headers.push('authorization', basicAuthorization(clientID, secret));
+    const request = {
+      origin: this.#url.origin,
+      path: this.#url.pathname,
+      method: 'POST',
+      headers,
+      body: tokenRequest === 'json' ? JSON.stringify(parameters) : new URLSearchParams(parameters).toString(),
+      timeoutMs,
+      maxBytes: MAX_RESPONSE_BYTES,
+    };
+    try {
+      const response = await http.send(request).catch((error: unknown) => {
+        // Only a request that was not sent may be repeated: a code or a rotating refresh token works once.
+        const mayRepeat = error instanceof TransportError && !error.sent && error.kind === 'connect';
+        return mayRepeat ? http.send(request) : Promise.reject(error);
+      });
+      return await readTokenResponse(response, {
+        organizationDomain,
+        now: clock(),
+        secrets: [...secrets, secret],
+        // GitHub does. A service that takes JSON, as RFC 6749 does not know it, is not known to.
+        refusesWithSuccess: tokenRequest === 'form',
+      });
+    } catch (error) {
+      throw error instanceof TransportError ? failure(error) : error;
+    }
+  }
+}
+
+/** Returns the value of `Authorization` for client credentials, each form-encoded. @see RFC 6749, 2.3.1 */
+function basicAuthorization(clientID: string, secret: string): string {
+  const [id, password] = [clientID, secret].map((part) =>
+    new URLSearchParams({ part }).toString().slice('part='.length),
+  );
+  return `Basic ${Buffer.from(`${id}:${password}`).toString('base64')}`;
+}
+
+function failure(error: TransportError): Error {
+  if (error.kind === 'too-large' || error.kind === 'encoding') {
+    const found = error.kind === 'encoding' ? 'a damaged content encoding' : `more than ${MAX_RESPONSE_BYTES} bytes`;
+    return new TokenResponseError(`The token endpoint answered with ${found}. Nothing of it was kept.`, {
+      cause: error,
+    });
+  }
+  return new ServiceUnavailableError(
+    error.sent ? 'The token endpoint did not answer in full.' : 'The token endpoint could not be reached.',
+    { cause: error },
+  );
+}

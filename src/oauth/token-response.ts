@@ -1,0 +1,196 @@
+import { ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
+import { type HttpResponse, retryAfterMs } from '../http/message.js';
+import { withoutSecrets } from '../redaction.js';
+import {
+  type Claims,
+  MAX_TOKEN_LENGTH,
+  type OrganizationDomainReader,
+  organizationDomainOf,
+  readClaims,
+  subjectOf,
+} from './claims.js';
+
+/** The tokens of one token response, and what their holder needs to know about them. */
+export interface TokenSet {
+  readonly accessToken: string;
+  /** `undefined` if the response had none: the previous one stays valid. */
+  readonly refreshToken: string | undefined;
+  /** Lifetime of the access token from its arrival, in milliseconds. */
+  readonly lifetimeMs: number;
+  readonly claims: Claims;
+  readonly subject: string | undefined;
+  readonly organizationDomain: string | undefined;
+  /** The response as received, for the application's `verify`. Holds the tokens. */
+  readonly params: Readonly<Record<string, unknown>>;
+}
+
+/** What {@link readTokenResponse} needs beside the response. */
+export interface TokenResponseContext {
+  readonly organizationDomain: OrganizationDomainReader;
+  /** Arrival of the response, in epoch milliseconds. */
+  readonly now: number;
+  /** Values that were sent and must not come back in a message. */
+  readonly secrets: readonly string[];
+  /** True for services that refuse with status 200. */
+  readonly refusesWithSuccess: boolean;
+}
+
+const MAX_DESCRIPTION_LENGTH = 200;
+
+/** RFC 6749, 5.2. */
+const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
+  'invalid_request',
+  'invalid_client',
+  'invalid_grant',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'invalid_scope',
+]);
+
+/** Keyed by the error, and no property of it: an error may be logged. */
+const rotatedTokens = new WeakMap<Error, string>();
+
+/**
+ * Parses a token response.
+ *
+ * @throws TokenError if the service refused the request (4xx with an `error`)
+ * @throws ServiceUnavailableError on 429, 408 and 5xx
+ * @throws TokenResponseError for any other response that is not a token response
+ * @see RFC 6749, 5.1 and 5.2
+ */
+export async function readTokenResponse(response: HttpResponse, context: TokenResponseContext): Promise<TokenSet> {
+  const { status, headers } = response;
+  if (status === 408 || status === 429 || status >= 500) {
+    const waitMs = retryAfterMs(headers, context.now);
+    throw new ServiceUnavailableError(
+      `The token endpoint answered with status ${status}. The same request can be made again later.`,
+      { retryAfter: waitMs === undefined ? undefined : waitMs / 1000 },
+    );
+  }
+  const body = parseObject(response.body);
+  const isRefusal = status >= 400 || (context.refusesWithSuccess && body?.access_token === undefined);
+  if (isRefusal && typeof body?.error === 'string') throw refusal(status, body, context.secrets);
+  if (status < 200 || status > 299) {
+    const hint = status < 400 ? ' (a redirect, which is never followed: check the option authUrl)' : '';
+    throw unusable(`status ${status} without an OAuth error${hint}`);
+  }
+  if (!body) throw unusable('a body that is not a JSON object');
+  try {
+    return await readTokenSet(body, context);
+  } catch (error) {
+    const { refresh_token: rotated } = body;
+    const isUsable = typeof rotated === 'string' && rotated !== '' && rotated.length <= MAX_TOKEN_LENGTH;
+    if (error instanceof Error && isUsable) rotatedTokens.set(error, rotated);
+    throw error;
+  }
+}
+
+/**
+ * Returns the refresh token of a response that {@link readTokenResponse} rejected with this error. The service has
+ * invalidated the previous one by then.
+ */
+export function rotatedRefreshToken(error: unknown): string | undefined {
+  return error instanceof Error ? rotatedTokens.get(error) : undefined;
+}
+
+async function readTokenSet(body: Readonly<Record<string, unknown>>, context: TokenResponseContext): Promise<TokenSet> {
+  const accessToken = readAccessToken(body.access_token);
+  const type = body.token_type ?? 'bearer';
+  if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') throw unusable('a token_type other than bearer');
+  const claims = await readClaims(accessToken);
+  return {
+    accessToken,
+    refreshToken: readRefreshToken(body.refresh_token),
+    lifetimeMs: tokenLifetime(body.expires_in, claims, context.now),
+    claims,
+    subject: subjectOf(claims),
+    organizationDomain: organizationDomainOf(claims, context.organizationDomain, body),
+    params: body,
+  };
+}
+
+function readAccessToken(value: unknown): string {
+  if (typeof value !== 'string' || value === '') throw unusable('no access_token');
+  if (value.length > MAX_TOKEN_LENGTH) throw unusable(`an access_token over ${MAX_TOKEN_LENGTH} characters`);
+  // It goes into a header: nothing but visible ASCII (RFC 6750, 2.1; RFC 6749, A.12 without the space).
+  if (!/^[\x21-\x7e]+$/.test(value)) throw unusable('an access_token with characters that no header can carry');
+  return value;
+}
+
+function readRefreshToken(value: unknown): string | undefined {
+  if (value === undefined || value === null || value === '') return undefined;
+  if (typeof value !== 'string') throw unusable('a refresh_token that is not a string');
+  if (value.length > MAX_TOKEN_LENGTH) throw unusable(`a refresh_token over ${MAX_TOKEN_LENGTH} characters`);
+  return value;
+}
+
+const DAY_S = 24 * 60 * 60;
+const TEN_YEARS_S = 10 * 365 * DAY_S;
+const MIN_GUESS_S = 60;
+/** Assumed if neither the response nor the token states a lifetime. */
+const DEFAULT_S = 3600;
+
+/**
+ * Returns the lifetime of an access token in milliseconds: at most 24 hours, and never so short that refreshes follow
+ * each other.
+ *
+ * `expires_in` counts if it is from a second to ten years, as a number or a numeric string. Otherwise the `exp` of the
+ * token does (against its `iat`, which leaves this machine's clock out of it, or against `now`), then an hour.
+ *
+ * @param now Epoch milliseconds.
+ * @see RFC 6749, 5.1; RFC 7519, 4.1.4
+ */
+export function tokenLifetime(expiresIn: unknown, claims: Claims, now: number): number {
+  const stated = secondsOf(expiresIn);
+  if (stated !== undefined) return Math.min(stated, DAY_S) * 1000;
+  const { exp, iat } = claims;
+  const own = typeof exp === 'number' ? secondsOf(exp - (typeof iat === 'number' ? iat : now / 1000)) : undefined;
+  return Math.min(Math.max(own ?? DEFAULT_S, MIN_GUESS_S), DAY_S) * 1000;
+}
+
+function secondsOf(value: unknown): number | undefined {
+  const seconds = typeof value === 'string' && /^\d{1,12}(\.\d{1,6})?$/.test(value.trim()) ? Number(value) : value;
+  return typeof seconds === 'number' && seconds >= 1 && seconds <= TEN_YEARS_S ? seconds : undefined;
+}
+
+function refusal(status: number, body: Readonly<Record<string, unknown>>, secrets: readonly string[]): TokenError {
+  const error = errorIdentifier(body.error, secrets);
+  const description =
+    typeof body.error_description === 'string'
+      ? withoutSecrets(body.error_description.replaceAll(/[^\x20-\x7e]+/g, ' '), secrets)
+      : '';
+  const said = description.slice(0, MAX_DESCRIPTION_LENGTH).trim();
+  const advice = error === 'invalid_client' ? ' Check the options clientID and clientSecret.' : '';
+  return new TokenError(
+    `The token endpoint refused the request with status ${status}: ${error}${said && ` (${said})`}.${advice}`,
+    { error },
+  );
+}
+
+/** Returns the service's `error` if it is an identifier, as all registered ones are: any other text may quote anything. */
+function errorIdentifier(value: unknown, secrets: readonly string[]): string {
+  // A registered one decides over a grant and is taken as it is, even if a short secret happens to be a part of the word.
+  if (typeof value === 'string' && REGISTERED_ERRORS.has(value)) return value;
+  // GitHub's name for an invalid grant at a refresh.
+  if (value === 'bad_refresh_token') return 'invalid_grant';
+  if (typeof value !== 'string' || !/^[a-z][a-z0-9_.-]{0,63}$/i.test(value)) return 'unrecognized_error';
+  // No identifier has a word of 25 characters: it is a token.
+  if (/[a-z0-9]{25}/i.test(value)) return 'unrecognized_error';
+  return secrets.some((secret) => secret !== '' && value.includes(secret)) ? 'unrecognized_error' : value;
+}
+
+function parseObject(body: Buffer): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+  } catch {
+    // The error of JSON.parse quotes the body, which may hold tokens: it is not even kept as a cause.
+    return undefined;
+  }
+}
+
+function unusable(found: string): TokenResponseError {
+  return new TokenResponseError(
+    `The token endpoint answered with ${found}; expected a JSON token response. Nothing of it was kept.`,
+  );
+}

@@ -1,0 +1,136 @@
+import type { ApiClient } from '../api/api-client.js';
+import type { StrategyOptions } from '../options.js';
+
+export { type CrowdinHttpClient, crowdinHttpClient } from './crowdin-http-client.js';
+
+/** What is the same for every application of one service. To be spread into the options of a strategy. */
+export type Provider = Pick<StrategyOptions, 'authUrl' | 'baseUrl'> &
+  Partial<
+    Pick<
+      StrategyOptions,
+      'enterpriseBaseUrl' | 'organizationDomain' | 'pkce' | 'userProfile' | 'concurrency' | 'name' | 'scope'
+    >
+  >;
+
+/** A list of Crowdin's API. @see https://support.crowdin.com/developer/api/v2/ */
+export interface CrowdinList<T> {
+  readonly data: readonly CrowdinItem<T>[];
+  readonly pagination: { readonly offset: number; readonly limit: number };
+}
+
+/** One resource of Crowdin's API. */
+export interface CrowdinItem<T> {
+  readonly data: T;
+}
+
+/**
+ * A project, as `GET /projects` of Crowdin gives it: the fields that its file-based and string-based, plain and
+ * enterprise APIs have in common.
+ *
+ * @see https://support.crowdin.com/developer/api/v2/#tag/Projects
+ */
+export interface CrowdinProject {
+  readonly id: number;
+  readonly userId: number;
+  readonly name: string;
+  readonly identifier: string;
+  readonly description: string | null;
+  readonly sourceLanguageId: string;
+  readonly targetLanguageIds: readonly string[];
+  /** ISO 8601. */
+  readonly createdAt: string;
+  /** ISO 8601; `null` before the first change. */
+  readonly updatedAt: string | null;
+}
+
+/** What {@link crowdin} adds to the profile, in the words of Passport's profiles. */
+export interface CrowdinProfile {
+  readonly id?: string;
+  readonly username?: string;
+  readonly displayName?: string;
+  readonly emails?: readonly { readonly value: string }[];
+  readonly photos?: readonly { readonly value: string }[];
+}
+
+/**
+ * Crowdin, and Crowdin Enterprise with the organization that the user logs in with: `new Strategy({ ...crowdin, … })`.
+ *
+ * Addresses, PKCE, the claim and the limit of 20 requests at once are facts of Crowdin's public documentation.
+ *
+ * @see https://support.crowdin.com/developer/authorizing-oauth-apps/
+ * @see https://support.crowdin.com/developer/understanding-scopes/ for what `scope` may be
+ */
+export const crowdin: {
+  readonly authUrl: string;
+  readonly baseUrl: string;
+  readonly enterpriseBaseUrl: string;
+  readonly pkce: true;
+  readonly concurrency: number;
+  readonly organizationDomain: (claims: Readonly<Record<string, unknown>>) => unknown;
+  readonly userProfile: (client: ApiClient) => Promise<CrowdinProfile>;
+} = Object.freeze({
+  authUrl: 'https://accounts.crowdin.com',
+  baseUrl: 'https://api.crowdin.com',
+  enterpriseBaseUrl: 'https://{domain}.api.crowdin.com',
+  pkce: true,
+  concurrency: 20,
+  organizationDomain: crowdinOrganization,
+  userProfile: crowdinProfile,
+} as const);
+
+/**
+ * The emulator of this package on its usual port, as `passport-oauth-app emulator` starts it; and an example of a
+ * provider of one's own, which is no more than this.
+ */
+export const emulator: {
+  readonly authUrl: string;
+  readonly baseUrl: string;
+  readonly enterpriseBaseUrl: string;
+  readonly pkce: true;
+  readonly userProfile: (client: ApiClient) => Promise<{ readonly displayName?: string }>;
+} = Object.freeze({
+  authUrl: 'http://127.0.0.1:4000',
+  baseUrl: 'http://127.0.0.1:4000',
+  enterpriseBaseUrl: 'http://{domain}.api.localhost:4000',
+  pkce: true,
+  userProfile: emulatorProfile,
+} as const);
+
+/** `null` for users who belong to no organization. */
+function crowdinOrganization(claims: Readonly<Record<string, unknown>>): unknown {
+  return claims.domain ?? claims.organization_domain;
+}
+
+/** Crowdin has one `fullName`, Crowdin Enterprise `firstName` and `lastName`. */
+async function crowdinProfile(client: ApiClient): Promise<CrowdinProfile> {
+  const user = dataOf(await client.get('/user'));
+  const { id, username, email, avatarUrl } = user;
+  const displayName =
+    textOf(user.fullName) ?? joined(textOf(user.firstName), textOf(user.lastName)) ?? textOf(username);
+  return {
+    ...(typeof id === 'number' || typeof id === 'string' ? { id: String(id) } : {}),
+    ...(typeof username === 'string' ? { username } : {}),
+    ...(displayName === undefined ? {} : { displayName }),
+    ...(typeof email === 'string' ? { emails: [{ value: email }] } : {}),
+    ...(typeof avatarUrl === 'string' ? { photos: [{ value: avatarUrl }] } : {}),
+  };
+}
+
+async function emulatorProfile(client: ApiClient): Promise<{ readonly displayName?: string }> {
+  const displayName = textOf(dataOf(await client.get('/user')).fullName);
+  return displayName === undefined ? {} : { displayName };
+}
+
+/** The fields of `{ data: { … } }`; none where the answer has another shape. */
+function dataOf(body: unknown): Readonly<Record<string, unknown>> {
+  const data: unknown = typeof body === 'object' && body !== null && 'data' in body ? body.data : undefined;
+  return typeof data === 'object' && data !== null ? { ...data } : {};
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+function joined(...names: readonly (string | undefined)[]): string | undefined {
+  return textOf(names.filter((name) => name !== undefined).join(' '));
+}

@@ -1,0 +1,117 @@
+import { ServiceUnavailableError } from '../errors.js';
+
+interface Backoff {
+  /** Number of failures in a row. */
+  readonly failures: number;
+  /** Epoch milliseconds. */
+  readonly until: number;
+}
+
+const FIRST_MS = 1_000;
+const MAX_MS = 30_000;
+/** Largest number of keys. The oldest is dropped beyond it, which costs one more try. */
+const MAX_KEYS = 10_000;
+
+/** Keeps exponential backoffs by key: 1 s after the first failure, doubled with each further one, 30 s at most. */
+export class Backoffs {
+  readonly #backoffs = new Map<string, Backoff>();
+
+  /** Returns how long the key is not to be tried, in milliseconds; 0 if it may be tried now. @param now Epoch milliseconds. */
+  remainingMs(key: string, now: number): number {
+    const backoff = this.#backoffs.get(key);
+    const leftMs = backoff === undefined ? 0 : backoff.until - now;
+    // More than any backoff lasts: the clock was set back.
+    return leftMs > 0 && leftMs <= MAX_MS ? leftMs : 0;
+  }
+
+  /**
+   * Starts the key's next backoff and returns its length. Failures during a backoff do not lengthen it.
+   *
+   * @param requestedMs What the service asked for; counts within 1 s to 30 s.
+   */
+  fail(key: string, now: number, requestedMs?: number): number {
+    this.#dropEnded(now);
+    const failures = this.#backoffs.get(key)?.failures ?? 0;
+    const leftMs = this.remainingMs(key, now);
+    const ownMs = leftMs > 0 ? leftMs : FIRST_MS * 2 ** Math.min(failures, 10);
+    const ms = Math.min(Math.max(requestedMs ?? ownMs, leftMs, FIRST_MS), MAX_MS);
+    this.#backoffs.delete(key);
+    this.#backoffs.set(key, { failures: leftMs > 0 ? failures : failures + 1, until: now + ms });
+    const [oldest] = this.#backoffs.keys();
+    if (this.#backoffs.size > MAX_KEYS && oldest !== undefined) this.#backoffs.delete(oldest);
+    return ms;
+  }
+
+  clear(key: string): void {
+    this.#backoffs.delete(key);
+  }
+
+  /** Drops backoffs that ended long ago. The map is roughly in the order in which they end. */
+  #dropEnded(now: number): void {
+    for (const [key, { until }] of this.#backoffs) {
+      if (Math.abs(now - until) <= MAX_MS) return;
+      this.#backoffs.delete(key);
+    }
+  }
+}
+
+/** Number of grants whose refreshes must fail, with no answer in between, before the endpoint counts as down for all. */
+const DOWN_AFTER_GRANTS = 5;
+
+/** Key of the endpoint itself. Ids in the store hold no white space. */
+const ENDPOINT = 'token endpoint';
+
+/**
+ * Keeps the backoffs of the token endpoint: one for each grant whose refresh failed, and one for all grants, when many
+ * fail in a row or when the service asks for a pause. So callers do not wait one after the other for the same time-out.
+ */
+export class EndpointBackoff {
+  readonly #backoffs = new Backoffs();
+  /** Grants that failed since the endpoint last answered, up to the number that counts. */
+  readonly #failed = new Set<string>();
+
+  /** Returns how long the grant is not to be refreshed, in milliseconds. @param now Epoch milliseconds. */
+  remainingMs(id: string, now: number): number {
+    return Math.max(this.#backoffs.remainingMs(id, now), this.#backoffs.remainingMs(ENDPOINT, now));
+  }
+
+  /** Returns the error for callers during a backoff of the grant, if there is one. @param now Epoch milliseconds. */
+  error(id: string, now: number): ServiceUnavailableError | undefined {
+    const leftMs = this.remainingMs(id, now);
+    if (leftMs === 0) return undefined;
+    return new ServiceUnavailableError(
+      'The token endpoint has just failed; it is tried again later. The grant is kept.',
+      {
+        retryAfter: Math.ceil(leftMs / 1000),
+      },
+    );
+  }
+
+  /** Records a failure. Returns the same failure with the time after which a new try makes sense. */
+  fail(id: string, failure: ServiceUnavailableError, now: number): ServiceUnavailableError {
+    const requestedMs = failure.retryAfter === undefined ? undefined : failure.retryAfter * 1000;
+    const ms = this.#backoffs.fail(id, now, requestedMs);
+    if (this.#failed.size < DOWN_AFTER_GRANTS) this.#failed.add(id);
+    if (requestedMs !== undefined || this.#failed.size >= DOWN_AFTER_GRANTS)
+      this.#backoffs.fail(ENDPOINT, now, requestedMs);
+    const { message, code, cause } = failure;
+    return new ServiceUnavailableError(message, { code, cause, retryAfter: Math.ceil(ms / 1000) });
+  }
+
+  /** Joins a backoff of the grant that another process has begun. @param retryAt Epoch milliseconds. One that no backoff reaches comes from a clock that differs. */
+  join(id: string, now: number, retryAt: number): void {
+    if (retryAt > now && retryAt <= now + MAX_MS) this.#backoffs.fail(id, now, retryAt - now);
+  }
+
+  /** Records an answer, be it a refusal. */
+  succeed(id: string): void {
+    this.#failed.clear();
+    this.#backoffs.clear(id);
+    this.#backoffs.clear(ENDPOINT);
+  }
+
+  /** Drops the backoff of the grant. */
+  clear(id: string): void {
+    this.#backoffs.clear(id);
+  }
+}

@@ -1,0 +1,49 @@
+import type { IncomingMessage } from 'node:http';
+import { noTokenStore } from '../no-token-store.js';
+import { type SessionStoreLike, sessionTokenStore } from '../stores/session-token-store.js';
+import type { TokenStore } from '../stores/token-store.js';
+import type { GrantManager } from './grant-manager.js';
+
+/** Holds the grant managers of a strategy: one for the option `tokenStore`, else one for each session store of its requests. */
+export class GrantManagers {
+  readonly #tokenStore: TokenStore | undefined;
+  readonly #createManager: (store: TokenStore) => GrantManager;
+  readonly #byStore = new Map<object, GrantManager>();
+  #isClosed = false;
+
+  constructor(tokenStore: TokenStore | undefined, createManager: (store: TokenStore) => GrantManager) {
+    this.#tokenStore = tokenStore;
+    this.#createManager = createManager;
+  }
+
+  /** Returns the manager outside of a request. @throws ConfigurationError if there is no store yet, or several session stores */
+  only(): GrantManager {
+    if (this.#tokenStore) return this.#of(this.#tokenStore, (store) => store);
+    const [manager, ...others] = this.#byStore.values();
+    if (manager && others.length === 0) return manager;
+    throw noTokenStore();
+  }
+
+  /** Returns the manager for a request, or `undefined` if neither the option nor the session has a store. */
+  for(req: IncomingMessage): GrantManager | undefined {
+    if (this.#tokenStore) return this.only();
+    const store: unknown = 'sessionStore' in req ? req.sessionStore : undefined;
+    if (typeof store !== 'object' || store === null) return undefined;
+    return this.#of(store as SessionStoreLike, sessionTokenStore);
+  }
+
+  /** Waits for running refreshes and saves. Managers that are created later are closed too. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([...this.#byStore.values()].map((manager) => manager.close()));
+  }
+
+  #of<S extends object>(store: S, tokenStoreOf: (store: S) => TokenStore): GrantManager {
+    const known = this.#byStore.get(store);
+    if (known) return known;
+    const manager = this.#createManager(tokenStoreOf(store));
+    this.#byStore.set(store, manager);
+    if (this.#isClosed) void manager.close();
+    return manager;
+  }
+}

@@ -1,0 +1,119 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+/** Properties that Passport and Express add to a request. */
+interface ExpressLike {
+  readonly originalUrl?: unknown;
+  readonly protocol?: unknown;
+  readonly _userProperty?: unknown;
+  readonly app?: { get?: (setting: string) => unknown };
+}
+
+/** Returns path and query as the browser requested them, wherever the handler is mounted. */
+export function originalUrl(req: IncomingMessage & ExpressLike): string {
+  return typeof req.originalUrl === 'string' ? req.originalUrl : (req.url ?? '/');
+}
+
+/**
+ * Returns path and query as the browser has them in its address bar: with the prefix that a proxy has stripped.
+ *
+ * `X-Forwarded-Prefix` is used only if Express trusts the proxy that sent it.
+ */
+export function browserUrl(req: IncomingMessage): string {
+  const prefix = forwarded(req, 'x-forwarded-prefix')?.replace(/\/$/, '');
+  return (prefix && /^\/[\w.~/-]*$/.test(prefix) ? prefix : '') + originalUrl(req);
+}
+
+/** Returns the path of {@link originalUrl}. */
+export function originalPath(req: IncomingMessage): string {
+  return pathOf(originalUrl(req));
+}
+
+/** Returns the path of a URL that begins with its path. */
+export function pathOf(url: string): string {
+  const end = url.search(/[?#]/);
+  return end < 0 ? url : url.slice(0, end);
+}
+
+/** Returns the parsed query of a URL. Connect parses none, and Express parses lists and objects out of it. */
+export function queryOf(url: string): URLSearchParams {
+  const start = url.indexOf('?');
+  return new URLSearchParams(start < 0 ? '' : url.slice(start + 1));
+}
+
+/** Returns a path as routers compare it by default: case-insensitive, with or without a slash at the end. */
+export function asRouted(path: string): string {
+  return path.toLowerCase().replace(/\/$/, '');
+}
+
+/** Returns the routed path of a `callbackURL`. A relative one is resolved against the request. */
+export function routedPathOf(callbackURL: string, req: IncomingMessage): string {
+  const path = originalPath(req);
+  // A request line may hold a whole URL.
+  return asRouted(new URL(callbackURL, `http://relative.invalid${path.startsWith('/') ? path : '/'}`).pathname);
+}
+
+/** Returns the user whom Passport has logged in. `passport.initialize({ userProperty })` may have renamed the property. */
+export function userOf(req: IncomingMessage & ExpressLike): unknown {
+  return Reflect.get(req, typeof req._userProperty === 'string' ? req._userProperty : 'user');
+}
+
+/** Returns true if the browser's connection is encrypted, as far as Express' `trust proxy` setting allows to know. */
+export function isSecure(req: IncomingMessage & ExpressLike): boolean {
+  return typeof req.protocol === 'string'
+    ? req.protocol === 'https'
+    : 'encrypted' in req.socket && req.socket.encrypted === true;
+}
+
+/**
+ * Returns host name and port that the browser has requested, or `undefined` if the request names none that is well-formed.
+ *
+ * `X-Forwarded-Host` is used only if Express trusts the proxy that sent it.
+ */
+export function hostOf(req: IncomingMessage): string | undefined {
+  const authority = req.headers[':authority'];
+  const host = forwarded(req, 'x-forwarded-host') || req.headers.host || authority;
+  if (typeof host !== 'string' || !/^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(host)) return undefined;
+  return URL.canParse(`http://${host}`) ? host : undefined;
+}
+
+/**
+ * Returns the redirect URL of a login: `callbackURL` unchanged if it is absolute, else resolved against the request.
+ * Returns `undefined` if the request names no host to resolve it against.
+ */
+export function redirectUriFor(req: IncomingMessage & ExpressLike, callbackURL: string): string | undefined {
+  if (isAbsolute(callbackURL)) return callbackURL;
+  const host = hostOf(req);
+  if (host === undefined) return undefined;
+  const base = `${isSecure(req) ? 'https' : 'http'}://${host}`;
+  const path = originalUrl(req);
+  // A request line may hold a whole URL, or a path that a URL parser takes for a host.
+  return new URL(callbackURL, path.startsWith('/') ? `${base}${path}` : base).href;
+}
+
+/** Returns true if a `callbackURL` is the same for all requests. */
+export function isAbsolute(callbackURL: string): boolean {
+  return /^https?:/i.test(callbackURL);
+}
+
+/** Returns the first value of a header that a trusted proxy has set. */
+function forwarded(req: IncomingMessage & ExpressLike, header: string): string | undefined {
+  const value = req.headers[header];
+  const trusts = value === undefined ? undefined : req.app?.get?.('trust proxy fn');
+  if (typeof trusts !== 'function' || !trusts(req.socket.remoteAddress, 0)) return undefined;
+  return String(value).split(',')[0]?.trim();
+}
+
+/** Returns true if a browser requests the page ahead of time: nobody has asked for it yet. */
+export function isPrefetch({ headers }: IncomingMessage): boolean {
+  return ['sec-purpose', 'purpose', 'x-purpose', 'x-moz'].some((name) =>
+    /\b(?:prefetch|prerender|preview)\b/i.test(String(headers[name] ?? '')),
+  );
+}
+
+/** Redirects with 302. Connect's responses have no `redirect` of their own. */
+export function redirect(res: ServerResponse, url: string): void {
+  res.statusCode = 302;
+  res.setHeader('Location', url.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent));
+  res.setHeader('Content-Length', '0');
+  res.end();
+}

@@ -1,0 +1,187 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ApiClient, sourceOf } from '../api/api-client.js';
+import type { CredentialSource } from '../api/credential.js';
+import { ConfigurationError, OAuthAppError } from '../errors.js';
+import { safeCause } from '../redaction.js';
+import { FailedSource, GrantCredentials, NoGrantSource } from '../refresh/grant-credentials.js';
+import type { GrantManager } from '../refresh/grant-manager.js';
+import type { GrantManagers } from '../refresh/grant-managers.js';
+import { endCookie, readCookie } from './browser-cookie.js';
+import { frameworkError } from './framework.js';
+import type { RequestGrants } from './grant-reference.js';
+import type { ReturnCookie } from './return-to.js';
+import type { Done } from './session.js';
+
+/** What clients are created with. */
+export interface RequestClientsOptions {
+  readonly managers: GrantManagers;
+  readonly grants: RequestGrants;
+  readonly clientOf: (source: CredentialSource) => ApiClient;
+  /** Holds the page to return to, for browsers that are sent to log in. */
+  readonly returnCookie: ReturnCookie;
+  /** Name of the cookie that counts logins without a session: it ends when a session comes back. */
+  readonly roundsCookie: string;
+}
+
+/** By the sources of clients that are not authorized. */
+const returnCookies = new WeakMap<CredentialSource, ReturnCookie>();
+
+/** Returns the return cookie of a client's strategy, if the client is not authorized. */
+export function returnCookieOf(client: ApiClient): ReturnCookie | undefined {
+  return returnCookies.get(sourceOf(client));
+}
+
+type LogOut = (this: IncomingMessage, options: unknown, done?: Done) => unknown;
+
+/** A request, as an object with properties of any name. */
+type WithClients = IncomingMessage & Record<string, unknown>;
+
+/** Attaches API clients to requests, and finds the responses of requests. */
+export class RequestClients {
+  readonly #options: RequestClientsOptions;
+  readonly #responses = new WeakMap<IncomingMessage, ServerResponse>();
+  /** Names of the request properties that hold a client of this strategy: most often one. */
+  readonly #properties: string[] = [];
+  readonly #noGrant = new NoGrantSource();
+  /** Passport's `req.logOut`, or that of another strategy, and what replaces it. */
+  readonly #logOuts = new WeakMap<LogOut, LogOut>();
+  /** Requests that had neither session nor user when {@link attach} ran. */
+  readonly #early = new WeakSet<IncomingMessage>();
+
+  constructor(options: RequestClientsOptions) {
+    this.#options = options;
+    returnCookies.set(this.#noGrant, options.returnCookie);
+  }
+
+  /**
+   * Finds the request's grant and attaches a client for it.
+   *
+   * @returns `undefined` if the grant was cached; else a promise that never rejects
+   */
+  attach(req: IncomingMessage, res: ServerResponse, property: string): Promise<void> | undefined {
+    if (!this.#properties.includes(property)) this.#properties.push(property);
+    // For the strategy, which receives the request alone. Express links the two, Connect does not.
+    if (!('res' in req)) this.#responses.set(req, res);
+    const source = this.#findSource(req);
+    this.#put(req, property, source);
+    if (!(source instanceof GrantCredentials)) {
+      if (!this.#options.grants.canFindGrant(req)) this.#early.add(req);
+      return undefined;
+    }
+    if (this.#options.grants.idIsInSession) this.#endGrantAtLogOut(req);
+    // `prepare` never rejects: the client's calls report the error.
+    const pending = source.prepare();
+    if (pending) return pending.then(() => this.#attached(req, res, source));
+    this.#attached(req, res, source);
+    return undefined;
+  }
+
+  #attached(req: IncomingMessage, res: ServerResponse, source: GrantCredentials): void {
+    const { returnCookie, roundsCookie } = this.#options;
+    if (!source.authorized) returnCookies.set(source, returnCookie);
+    else if (!res.headersSent && readCookie(req, roundsCookie) !== undefined) endCookie(req, res, roundsCookie);
+  }
+
+  /** Makes the application's own `req.logout()` delete the grant as well: no session would refer to it any more. */
+  #endGrantAtLogOut(req: IncomingMessage & { logOut?: LogOut; logout?: LogOut }): void {
+    const { logOut } = req;
+    if (typeof logOut !== 'function') return;
+    const wrapped = this.#logOuts.get(logOut) ?? this.#wrapLogOut(logOut);
+    this.#logOuts.set(logOut, wrapped);
+    req.logOut = wrapped;
+    req.logout = wrapped;
+  }
+
+  #wrapLogOut(logOut: LogOut): LogOut {
+    const { grants } = this.#options;
+    return function logOutAndDeleteGrant(this: IncomingMessage, given, callback) {
+      const [options, done] = typeof given === 'function' ? [{}, given as Done] : [given, callback];
+      const grantId = typeof done === 'function' ? grants.takeReference(this) : undefined;
+      if (grantId === undefined) return logOut.call(this, options, done);
+      return logOut.call(this, options, (error) => {
+        if (error) {
+          grants.restoreReference(this, grantId);
+          return done?.(error);
+        }
+        grants
+          .managerFor(this)
+          .remove(grantId)
+          .then(() => done?.(), done);
+      });
+    };
+  }
+
+  /** Throws if {@link attach} ran too early to find a grant. @throws ConfigurationError */
+  requireOrder(req: IncomingMessage): void {
+    if (!this.#early.has(req) || !this.#options.grants.canFindGrant(req)) return;
+    throw new ConfigurationError(
+      'apiClient(strategy) is mounted before the session and Passport, so it finds no grant: mount express-session, then passport.session(), then apiClient(strategy).',
+      { code: 'ERR_MIDDLEWARE_ORDER' },
+    );
+  }
+
+  /** Replaces the clients attached to this request with clients of the new grant, for the handlers that run after login. Never rejects. */
+  async switchTo(req: IncomingMessage, manager: GrantManager, grantId: string): Promise<GrantCredentials> {
+    const source = this.#sourceFor(req, manager, grantId);
+    await source.prepare();
+    for (const property of this.#properties) {
+      if (Reflect.get(req, property) instanceof ApiClient) this.#put(req, property, source);
+    }
+    return source;
+  }
+
+  /** Ends the clients of this request: the user logs out. @returns the id of the grant that they had */
+  end(req: IncomingMessage): string | undefined {
+    const manager = this.#options.managers.for(req);
+    const source = manager && this.#attachedSource(req, manager);
+    source?.end();
+    return source?.grantId;
+  }
+
+  /** Returns the response of a request. @throws ConfigurationError if neither the framework nor {@link attach} has linked it */
+  responseOf(req: IncomingMessage): ServerResponse {
+    const linked = 'res' in req ? (req.res as ServerResponse | undefined) : undefined;
+    const res = linked ?? this.#responses.get(req);
+    const error = res || 'raw' in req ? frameworkError(req, res) : undefined;
+    if (error) throw error;
+    if (res) return res;
+    throw new ConfigurationError(
+      'The strategy cannot find the response of this request: under Connect, mount apiClient(strategy) before the routes of login and callback.',
+      { code: 'ERR_NO_RESPONSE' },
+    );
+  }
+
+  #put(req: IncomingMessage, property: string, source: CredentialSource): void {
+    (req as WithClients)[property] = this.#options.clientOf(source);
+  }
+
+  #findSource(req: IncomingMessage): CredentialSource {
+    const { grants } = this.#options;
+    try {
+      const grantId = grants.idOf(req);
+      return grantId === undefined ? this.#noGrant : this.#sourceFor(req, grants.managerFor(req), grantId);
+    } catch (error) {
+      if (error instanceof OAuthAppError) return new FailedSource(error);
+      const details = { option: 'grantId', cause: safeCause(error) };
+      return new FailedSource(
+        new ConfigurationError('grantId: the function threw instead of returning an id', details),
+      );
+    }
+  }
+
+  /** Returns the source that all clients of a request share: each learns what the others learn, such as a logout. */
+  #sourceFor(req: IncomingMessage, manager: GrantManager, grantId: string): GrantCredentials {
+    const known = this.#attachedSource(req, manager);
+    return known?.grantId === grantId ? known : new GrantCredentials(manager, grantId);
+  }
+
+  /** Returns the source of this strategy's clients. Another strategy may have put its own client under the same property. */
+  #attachedSource(req: IncomingMessage, manager: GrantManager): GrantCredentials | undefined {
+    for (const property of this.#properties) {
+      const client = (req as WithClients)[property];
+      const source = client instanceof ApiClient ? sourceOf(client) : undefined;
+      if (source instanceof GrantCredentials && source.isAliveIn(manager)) return source;
+    }
+    return undefined;
+  }
+}

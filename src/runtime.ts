@@ -1,0 +1,166 @@
+import { createHash } from 'node:crypto';
+import { type ApiClient, createApiClient } from './api/api-client.js';
+import { type ApiContext, createApiContext } from './api/api-context.js';
+import type { CredentialSource } from './api/credential.js';
+import { ConfigurationError } from './errors.js';
+import { publishGrantLost, publishRefresh, warnOfUnlockedRefresh } from './events.js';
+import { GrantCodec } from './grants/grant-codec.js';
+import { HttpClient } from './http/http-client.js';
+import type { LoginContext } from './login/authenticate.js';
+import { CookieSeal } from './login/cookie-seal.js';
+import type { CallbackOutcome } from './login/finish-login.js';
+import { HostMismatches } from './login/host-mismatches.js';
+import { IgnoredOptions } from './login/ignored-options.js';
+import { type ImportedTokens, readImportedTokens } from './login/imported-tokens.js';
+import { LoginRounds } from './login/login-rounds.js';
+import { PendingLogins } from './login/pending-logins.js';
+import { UsedLogins } from './login/used-logins.js';
+import type { AnyVerify } from './login/verify.js';
+import { TokenEndpoint } from './oauth/token-endpoint.js';
+import type { Settings } from './options.js';
+import { GrantCredentials } from './refresh/grant-credentials.js';
+import { GrantManager } from './refresh/grant-manager.js';
+import { GrantManagers } from './refresh/grant-managers.js';
+import { cookieToken } from './request/browser-cookie.js';
+import { RequestGrants } from './request/grant-reference.js';
+import { RequestClients } from './request/request-clients.js';
+import { ReturnCookie } from './request/return-to.js';
+import { StrategyName } from './request/strategy-names.js';
+import type { TokenStore } from './stores/token-store.js';
+
+/**
+ * Key of a strategy's runtime. Inherited by the per-request objects that Passport derives from the strategy;
+ * non-enumerable, so that logging a strategy never prints the runtime.
+ */
+export const RUNTIME: unique symbol = Symbol('runtime');
+
+/** Grants that are deleted at a time: a long list must not flood the token store. */
+const DELETIONS_AT_ONCE = 50;
+
+/**
+ * Returns the runtime of a strategy, or of an object that Passport derived from one.
+ *
+ * @throws ConfigurationError unless `strategy` is a Strategy of this package
+ */
+export function runtimeOf(strategy: object): Runtime {
+  const runtime: unknown =
+    typeof strategy === 'object' && strategy !== null ? Reflect.get(strategy, RUNTIME) : undefined;
+  if (runtime instanceof Runtime) return runtime;
+  throw new ConfigurationError('strategy: expected an instance of the Strategy of passport-oauth-app', {
+    option: 'strategy',
+  });
+}
+
+/**
+ * Holds everything that one strategy owns: its settings, pending logins, grants, API clients and connections.
+ *
+ * Passport derives an object from the strategy for each request. All of them share one runtime.
+ */
+export class Runtime implements LoginContext {
+  readonly settings: Settings;
+  readonly verify: AnyVerify | undefined;
+  readonly api: ApiContext;
+  readonly pendingLogins: PendingLogins;
+  readonly usedLogins: UsedLogins<CallbackOutcome>;
+  readonly returnCookie: ReturnCookie;
+  readonly rounds: LoginRounds;
+  readonly hostMismatches: HostMismatches = new HostMismatches();
+  readonly ignoredOptions: IgnoredOptions = new IgnoredOptions();
+  readonly endpoint: TokenEndpoint;
+  readonly managers: GrantManagers;
+  readonly grants: RequestGrants;
+  readonly clients: RequestClients;
+  readonly #name: StrategyName;
+  readonly #http: HttpClient;
+
+  constructor(settings: Settings, verify: AnyVerify | undefined) {
+    const { authUrl, clientID, clientSecret, callbackURL, clock, name: strategyName } = settings;
+    // Keeps strategies of one name for two services apart: in the token store, in cookies, in a session.
+    const service = shortHash(authUrl, clientID);
+    const http = new HttpClient({ dispatcher: settings.dispatcher });
+    this.#http = http;
+    this.settings = settings;
+    this.verify = verify;
+    this.api = createApiContext({ ...settings, http, strategyName, now: clock });
+    this.pendingLogins = new PendingLogins({ strategyName, service, callbackURL, clientSecret, clock });
+    const namespace = encodeURIComponent(`${strategyName}.${service}`);
+    this.usedLogins = new UsedLogins({ namespace, tokenStore: settings.tokenStore, clock });
+    // Several applications of a host may be clients of one service: their callback URLs differ.
+    const application = shortHash(service, callbackURL);
+    const cookieName = (purpose: string) => `${cookieToken(strategyName)}.${purpose}.${application}`;
+    this.returnCookie = new ReturnCookie(cookieName('return-to'));
+    this.rounds = new LoginRounds(cookieName('rounds'), new CookieSeal('login rounds', clientSecret));
+    this.endpoint = new TokenEndpoint({ ...settings, clientSecret: clientSecret[0], http });
+    this.managers = new GrantManagers(settings.tokenStore, managerFactory(settings, service, this.endpoint));
+    this.#name = new StrategyName(strategyName, service);
+    this.grants = new RequestGrants({ ...settings, strategyName: this.#name }, this.managers);
+    const { grants, managers, clientOf, returnCookie } = this;
+    const roundsCookie = this.rounds.cookieName;
+    this.clients = new RequestClients({ grants, managers, clientOf, returnCookie, roundsCookie });
+  }
+
+  /** Creates an API client over any source of credentials. Bound, so that it can be passed on. */
+  readonly clientOf = (source: CredentialSource): ApiClient => createApiClient(source, this.api);
+
+  /**
+   * Creates an API client for a grant, outside of a request.
+   *
+   * @throws ConfigurationError if no token store is known yet
+   */
+  client(grantId: string): ApiClient {
+    return this.clientOf(new GrantCredentials(this.managers.only(), grantId));
+  }
+
+  /** Stores tokens that were obtained elsewhere. @throws ConfigurationError for invalid tokens, or if no token store is known yet */
+  async importGrant(grantId: string, tokens: ImportedTokens): Promise<void> {
+    const manager = this.managers.only();
+    const { clock, organizationDomain } = this.settings;
+    await manager.put(grantId, await readImportedTokens(tokens, clock(), organizationDomain));
+  }
+
+  /** Deletes grants. Tries all of them before it throws. @throws ConfigurationError if no token store is known yet; TokenStoreError */
+  async deleteGrants(grantIds: readonly string[]): Promise<void> {
+    const manager = this.managers.only();
+    const failures: unknown[] = [];
+    for (let start = 0; start < grantIds.length; start += DELETIONS_AT_ONCE) {
+      const deletions = grantIds.slice(start, start + DELETIONS_AT_ONCE).map((grantId) => manager.remove(grantId));
+      for (const result of await Promise.allSettled(deletions)) {
+        if (result.status === 'rejected') failures.push(result.reason);
+      }
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+
+  /** Waits for running refreshes and saves, then frees the connections. */
+  async close(): Promise<void> {
+    this.#name.release();
+    await this.managers.close();
+    await this.#http.close();
+  }
+}
+
+function shortHash(...parts: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 11);
+}
+
+function managerFactory(
+  settings: Settings,
+  service: string,
+  endpoint: TokenEndpoint,
+): (store: TokenStore) => GrantManager {
+  const { name: strategy, cache, refresh: window, clock } = settings;
+  const codec = new GrantCodec(settings.encryptionKeys);
+  return (store) =>
+    new GrantManager({
+      strategyName: `${strategy}.${service}`,
+      store,
+      codec,
+      endpoint,
+      cache,
+      window,
+      clock,
+      onRefresh: (grantId, event) => publishRefresh({ strategy, grantId, ...event }),
+      onLost: (grantId, reason) => publishGrantLost({ strategy, grantId, reason }),
+      onUnlockedRefresh: () => warnOfUnlockedRefresh(strategy),
+    });
+}

@@ -1,0 +1,57 @@
+import { randomUUID } from 'node:crypto';
+import type { StoredGrant, TokenStore } from '../token-store.js';
+
+/** Returns a store, or a promise of one. */
+export type CreateStore = () => TokenStore | Promise<TokenStore>;
+
+/** One check before it is bound to a store. */
+export interface Check {
+  /** The behaviour of a correct store, as a sentence. */
+  readonly name: string;
+  /** The optional method that the check needs. */
+  readonly needs?: 'update' | 'lock';
+  run(trial: Trial): Promise<void>;
+}
+
+/** The store under check, and ids for it. */
+export interface Trial {
+  readonly store: TokenStore;
+  /** Returns a new random id. Its grant is deleted after the check. */
+  newId(): string;
+  /** Registers an id that begins with one of {@link newId}, so that its grant is deleted after the check. Returns the id. */
+  note(id: string): string;
+  /** Returns `count` stores over one storage: different ones if `createStore` returns such, else `store` each time. */
+  stores(count: number): Promise<readonly TokenStore[]>;
+  cleanUp(): Promise<void>;
+}
+
+/** Creates a store for one check. */
+export async function startTrial(createStore: CreateStore): Promise<Trial> {
+  const store = await createStore();
+  const ids: string[] = [];
+  const note = (id: string): string => {
+    ids.push(id);
+    return id;
+  };
+  const newId = (): string => note(`conformance+${randomUUID()}`);
+  return {
+    store,
+    newId,
+    note,
+    stores: async (count) => {
+      const other = await createStore();
+      const id = newId();
+      await store.set(id, sampleGrant(1));
+      const isShared = (await other.get(id))?.version === 1;
+      return Promise.all(Array.from({ length: count }, () => (isShared ? createStore() : store)));
+    },
+    cleanUp: async () => {
+      await Promise.allSettled(ids.map((id) => store.delete(id)));
+    },
+  };
+}
+
+/** Returns a grant of the given version. A store has to keep all of its fields. */
+export function sampleGrant(version: number, more: object = {}): StoredGrant {
+  return { version, expiresAt: 1_800_000_000_000, sealed: `sealed ${version}`, ...more };
+}

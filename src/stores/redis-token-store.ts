@@ -1,0 +1,47 @@
+import { keyPrefix, readOptions, withDefault } from '../checks.js';
+import { leaseSeconds } from './lease-lock.js';
+import { connectionOf, type RedisClientLike } from './redis-connection.js';
+import { redisRecords } from './redis-records.js';
+import { type TokenStore, ttlSeconds } from './token-store.js';
+
+export type { IoRedisLike, NodeRedisLike, RedisClientLike } from './redis-connection.js';
+
+/** Options of {@link redisTokenStore}. */
+export interface RedisTokenStoreOptions {
+  /** Prefix of every key, 1 to 64 printable ASCII characters without white space and slashes. Default: `oauth-app-grant:`. */
+  readonly prefix?: string | undefined;
+  /** Seconds that a grant is kept after its last write, 1 to ten years. Default: 2,592,000 (30 days). */
+  readonly ttl?: number | undefined;
+  /**
+   * Seconds after which the lock of a holder that died is free again, 1 to 600. Must exceed the longest refresh: twice
+   * the strategy's `timeout`, since a request that never left is sent once more. Default: 30.
+   */
+  readonly lease?: number | undefined;
+}
+
+/**
+ * Returns a token store in Redis, with all five methods: processes and hosts that share the Redis refresh a grant once
+ * between them. Works with Redis and Valkey. A grant is one key that expires, a lock another one.
+ *
+ * A command rejects at once while the client is not connected, and after 5 s otherwise. Nothing is queued: a write
+ * that waits for Redis to come back would undo what happened in between.
+ *
+ * Reads go to the primary: a replica may lag behind, and a refresh must not act on an old grant.
+ *
+ * @param client of node-redis (4 and later), ioredis or iovalkey, single, Sentinel or Cluster. The application connects
+ *   it and listens for its `error` events
+ * @throws {ConfigurationError} if `client` is something else, or an option is wrong or unknown
+ *
+ * @example
+ * const client = await createClient({ url: process.env.REDIS_URL }).on('error', console.error).connect();
+ * const strategy = new Strategy({ ...options, tokenStore: redisTokenStore(client) });
+ */
+export function redisTokenStore(client: RedisClientLike, options: RedisTokenStoreOptions = {}): Required<TokenStore> {
+  const connection = connectionOf(client);
+  const settings = readOptions('redisTokenStore', options, {
+    prefix: withDefault('oauth-app-grant:', keyPrefix),
+    ttl: ttlSeconds,
+    lease: leaseSeconds,
+  });
+  return redisRecords(connection, settings);
+}

@@ -1,0 +1,88 @@
+import { number, type Reader, withDefault } from '../checks.js';
+
+/**
+ * One grant as a store keeps it: a small JSON object that the store does not interpret.
+ *
+ * A store must return exactly what it was given, including fields that it does not know.
+ */
+export interface StoredGrant {
+  /** A safe integer that differs after every write of the grant. {@link TokenStore.update} compares it. */
+  readonly version: number;
+  /** When the access token expires, in epoch milliseconds. For display and housekeeping only. */
+  readonly expiresAt: number;
+  /** The tokens and what belongs to them, as one opaque string: a JWE if `encryptionKeys` is set. */
+  readonly sealed: string;
+}
+
+/**
+ * Stores grants. Ids are printable ASCII without white space, at most 1,024 characters. They are already escaped, and
+ * ids of different strategies never collide. Ids are case-sensitive and may contain `%`, `+`, `*` and dots: a store
+ * whose keys cannot hold them (file names, columns that ignore case) must escape or hash ids, never truncate them.
+ *
+ * Order of calls: a login calls `set`. A request calls `get`, unless the grant is cached. A refresh calls `lock`, then
+ * `get` again inside the lock, then `update`. A logout calls `delete`. Without `update` the package calls `get` and
+ * `set` instead. Without `lock` it joins refreshes within one process only. Calls may overlap, also for one id. No
+ * method may wait for a lock that is held: the work inside a lock calls the store.
+ *
+ * On failure, reject. A rejection means "unknown": the grant is kept. `undefined` means that the user is logged out,
+ * and `false` that another process was faster. Reject rather than wait: a method that does not answer within a few
+ * seconds counts as rejected, and a write that was queued until then may undo what happened in between. Errors need
+ * not be free of secrets: the package never passes them on unchanged.
+ *
+ * Return copies, so that a caller's later change of an object changes nothing in the store. If the store has a time
+ * to live, it must exceed the lifetime of a refresh token, not of an access token: never derive it from `expiresAt`.
+ *
+ * `tokenStoreChecks` of `passport-oauth-app/conformance` checks all of this.
+ */
+export interface TokenStore {
+  /** Resolves to the grant, or to `undefined` if it was never set, was deleted, or its time to live has ended. */
+  get(id: string): Promise<StoredGrant | undefined>;
+  /** Creates or replaces the grant, and restarts its time to live. */
+  set(id: string, grant: StoredGrant): Promise<void>;
+  /** Removes the grant; where `version` is given and the store can tell, only while its version is still that. */
+  delete(id: string, version?: number): Promise<void>;
+  /**
+   * Replaces the grant only while its version is still `version`, and restarts its time to live. Resolves to `false`
+   * if the version differs or the grant is gone. Never creates a grant.
+   *
+   * Atomic: of several calls with the same `version`, in any process, one resolves to `true`. Compare exactly, up to
+   * 2^53 - 1, and for equality only: versions have no order.
+   */
+  update?(id: string, grant: StoredGrant, version: number): Promise<boolean>;
+  /**
+   * Runs `work` while no other caller, in any process, runs work for the same id. Settles as `work` does, with its very
+   * result or error. Locks of other ids are independent. `set`, `update` and `delete` of the id remain possible for
+   * every caller and do not free the lock.
+   *
+   * Rejects without running `work` if the lock cannot be acquired in time. The lock of a holder that died must become
+   * free after a lease of about half a minute, longer than any refresh. A holder that was frozen for longer may run
+   * beside the next one; `update` then refuses its write. A failure to release the lock is not an error.
+   */
+  lock?<T>(id: string, work: () => Promise<T>): Promise<T>;
+}
+
+/** Ten years: beyond any use, and within the range of every store. */
+const MAX_TTL_SECONDS = 10 * 365 * 24 * 60 * 60;
+
+/** Reads the option `ttl` of a store: seconds that a grant is kept after its last write. Default: 30 days. */
+export const ttlSeconds: Reader<number> = withDefault(30 * 24 * 60 * 60, number(1, MAX_TTL_SECONDS, 'seconds'));
+
+/**
+ * Returns the grant in `json`, or `undefined` for anything else. A damaged record counts as no grant: the next login
+ * replaces it, where an error would persist until the time to live ends.
+ */
+export function parseGrant(json: string): StoredGrant | undefined {
+  try {
+    return asStoredGrant(JSON.parse(json));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns `value` if it is a stored grant, whatever further fields it has, else `undefined`. */
+export function asStoredGrant(value: unknown): StoredGrant | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (!('version' in value) || !Number.isSafeInteger(value.version)) return undefined;
+  if (!('expiresAt' in value) || typeof value.expiresAt !== 'number') return undefined;
+  return 'sealed' in value && typeof value.sealed === 'string' ? (value as StoredGrant) : undefined;
+}

@@ -1,0 +1,141 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { apiPath } from '../../src/api/request-target.js';
+
+test.each([
+  ['/projects', '/projects'],
+  ['projects', '/projects'],
+  ['projects/7/', '/projects/7/'],
+  ['/projects/7/files/a.b~c-d_e', '/projects/7/files/a.b~c-d_e'],
+  ['/projects/a b', '/projects/a%20b'],
+  ['/projects/é', '/projects/%C3%A9'],
+  ['/projects/%C3%A9', '/projects/%C3%A9'],
+  ['/branches/feature%2Fx', '/branches/feature%2Fx'],
+  ['/files/50%25', '/files/50%25'],
+  ['/files/.hidden', '/files/.hidden'],
+  ['/files/...', '/files/...'],
+  ['/files/a..b', '/files/a..b'],
+  ['/projects/7:move', '/projects/7:move'],
+  ['/a/%3Fb%23c', '/a/%3Fb%23c'],
+  ['/emoji/😀', '/emoji/%F0%9F%98%80'],
+  ['/a|b[c]{d}"<e>^`', '/a%7Cb%5Bc%5D%7Bd%7D%22%3Ce%3E%5E%60'],
+])('%s is sent as %s', (path, sent) => {
+  expect(apiPath(path)).toBe(sent);
+});
+
+describe('it is a TypeError, which does not quote the path', { meta: { threats: [25] } }, () => {
+  test.each([
+    '//evil.example',
+    '/a//b',
+    '///',
+    '',
+    'https://evil.example',
+    'HTTPS:evil',
+    'javascript:alert(1)',
+    '\\\\evil.example',
+    '/a\\b',
+    '/a/%5cb',
+    '\thttps://evil.example',
+    ' https://evil.example',
+    '../secret',
+    '/..',
+    '/a/..',
+    '/a/./b',
+    '.',
+    '%2e%2e/secret',
+    '/a/.%2E/b',
+    '/a/%2e%2e',
+    '/a/%252e%252e/b',
+    '/a/%25252e%25252e/b',
+    '..%2fsecret',
+    '/a/..%2fb',
+    '/a%2f..%2fb',
+    '/a%252f..%252fb',
+    '/a/..;/b',
+    '/a/..;x=1/b',
+    '/a/%2e%2e;/b',
+    '/a\r\nHost: evil',
+    '/a%0d%0aHost:%20evil',
+    '/a\0',
+    '/a%00',
+    '/a\u007f',
+    '/a%250a',
+    '/a?b=c',
+    '/a#b',
+    '/a/%',
+    '/a/%zz',
+    '/a/%c0%ae%c0%ae/b',
+    '/a/\ud800',
+    `/a/%${'25'.repeat(12)}2e`,
+  ])('%j', (path) => {
+    expect(() => apiPath(path)).toThrow(TypeError);
+    expect(() => apiPath(path)).not.toThrow(/evil|secret/);
+  });
+
+  test.each([undefined, null, 7, {}, ['/a'], new URL('https://evil.example')])('%o', (path) => {
+    expect(() => apiPath(path)).toThrow(TypeError);
+  });
+});
+
+test('whatever is let through stays below /api/v2, however often it is decoded', () => {
+  const piece = fc.oneof(
+    fc.constantFrom(
+      '.',
+      '..',
+      '/',
+      '\\',
+      '%',
+      '2e',
+      '2f',
+      '5c',
+      '25',
+      '%2e',
+      '%2F',
+      '%5C',
+      '%25',
+      ';',
+      ':',
+      'a',
+      '0d',
+      '\n',
+      '?',
+      '#',
+      '@',
+    ),
+    fc.string({ unit: 'binary', maxLength: 3 }),
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
+      const path = acceptedOr(pieces.join(''));
+      if (path === undefined) return;
+      expect(path).toMatch(/^\/[\x21-\x7e]*$/);
+      for (let text = path, times = 0; times < 4; times++) {
+        const url = new URL(`https://api.example.com/api/v2${text.replaceAll('\\', '/')}`);
+        expect(url.host).toBe('api.example.com');
+        expect(url.pathname.startsWith('/api/v2/')).toBe(true);
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+        expect(text).not.toMatch(/[\x00-\x1f\x7f\\]/);
+        text = text
+          .replace(/%([\da-f]{2})/gi, (_escape, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
+          .replace(/[?#]/g, '_');
+      }
+    }),
+    { numRuns: 3000 },
+  );
+});
+
+test('it takes linear time', () => {
+  const start = performance.now();
+  for (const path of ['/a'.repeat(50_000), `/${'a.'.repeat(50_000)}!`, `/${'%25'.repeat(30_000)}`, '-'.repeat(100_000)])
+    acceptedOr(path);
+  expect(performance.now() - start).toBeLessThan(500);
+});
+
+function acceptedOr(path: string): string | undefined {
+  try {
+    return apiPath(path);
+  } catch (error) {
+    expect(error).toBeInstanceOf(TypeError);
+    return undefined;
+  }
+}

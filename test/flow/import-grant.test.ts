@@ -1,0 +1,170 @@
+import { memoryTokenStore } from 'passport-oauth-app';
+import { describe, expect } from 'vitest';
+import { test } from '../support/fixture.js';
+import type { World } from '../support/world.js';
+
+const byUser = (_req: unknown, user: { id: string }) => user.id;
+
+/** Tokens of the service for a user, as another library of the application would have obtained them. */
+async function tokensFromElsewhere({ service, url }: World, user = '1') {
+  const { authUrl, clientID, clientSecret } = service.options;
+  const query = new URLSearchParams({ client_id: clientID, redirect_uri: `${url}/callback`, response_type: 'code' });
+  const callback = new URL(
+    await service.approve(`${authUrl}/oauth/authorize?${query}&scope=project&state=${'s'.repeat(43)}`, { user }),
+  );
+  const response = await fetch(`${authUrl}/oauth/token`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({
+      grant_type: 'authorization_code',
+      client_id: clientID,
+      client_secret: clientSecret,
+      redirect_uri: `${url}/callback`,
+      code: callback.searchParams.get('code'),
+    }),
+  });
+  const { access_token: accessToken, refresh_token: refreshToken } = (await response.json()) as Record<string, string>;
+  service.requests.length = 0;
+  return { accessToken: String(accessToken), refreshToken: String(refreshToken) };
+}
+
+const sessionOfUser2 = {
+  before: (app: { use(handler: (req: object, res: unknown, next: () => void) => void): unknown }) =>
+    app.use((req, _res, next) => {
+      Object.assign(req, { user: { id: '2' } });
+      next();
+    }),
+};
+
+describe('importGrant', () => {
+  test('lets a user go on without a login, in the organization that the token names', async ({
+    startWorld,
+    browser,
+  }) => {
+    const tokenStore = memoryTokenStore();
+    const world = await startWorld({ strategy: { tokenStore, grantId: byUser }, ...sessionOfUser2 });
+    const { accessToken, refreshToken } = await tokensFromElsewhere(world, '2');
+    await world.strategy.importGrant('2', { accessToken, refreshToken, expiresAt: Date.now() + 3_600_000 });
+    const page = await browser.visit(`${world.url}/projects`);
+    expect(page.json().data[0].data.name).toBe('Acme Storefront');
+    expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({
+      authorized: true,
+      organizationDomain: 'acme',
+    });
+    expect(world.tokenRequests()).toEqual([]);
+  });
+
+  test('refreshes at the first request where there is a refresh token alone', async ({ startWorld }) => {
+    const world = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+    const { refreshToken } = await tokensFromElsewhere(world);
+    await world.strategy.importGrant('job', { refreshToken });
+    const client = world.strategy.client('job');
+    expect(await client.projects()).toMatchObject({ data: expect.any(Array) });
+    await client.projects();
+    expect(world.tokenRequests().map(({ body }) => body)).toEqual([
+      expect.objectContaining({ grant_type: 'refresh_token', refresh_token: refreshToken }),
+    ]);
+  });
+
+  test('refreshes at once where the access token has expired, and goes by its exp claim unless told', async ({
+    startWorld,
+  }) => {
+    const world = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+    const tokens = await tokensFromElsewhere(world);
+    await world.strategy.importGrant('by-claim', tokens);
+    await world.strategy.client('by-claim').projects();
+    expect(world.tokenRequests()).toEqual([]);
+    await world.strategy.importGrant('expired', { ...tokens, expiresAt: Date.now() - 1_000 });
+    await world.strategy.client('expired').projects();
+    expect(world.tokenRequests()).toHaveLength(1);
+  });
+
+  test('replaces the grant that the id has already', async ({ startWorld }) => {
+    const world = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+    await world.strategy.importGrant('job', await tokensFromElsewhere(world, '1'));
+    const client = world.strategy.client('job');
+    await client.projects();
+    await world.strategy.importGrant('job', await tokensFromElsewhere(world, '2'));
+    await client.projects();
+    expect(client.organizationDomain).toBe('acme');
+  });
+
+  test.for<[string, unknown, string]>([
+    ['no refresh token', { accessToken: 'a' }, 'refreshToken'],
+    ['an empty refresh token', { refreshToken: '' }, 'refreshToken'],
+    ['an access token that no header can carry', { refreshToken: 'r', accessToken: 'a b' }, 'accessToken'],
+    ['an expiry in seconds', { refreshToken: 'r', accessToken: 'a', expiresAt: 1_900_000_000 }, 'expiresAt'],
+    ['an expiry as text', { refreshToken: 'r', accessToken: 'a', expiresAt: '2030' }, 'expiresAt'],
+    ['an unknown member', { refreshToken: 'r', refresh_token: 'r' }, 'refresh_token'],
+    ['no object', 'r', 'tokens'],
+  ])('refuses %s, and stores nothing', async ([, tokens, option], { startWorld }) => {
+    const world = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+    await expect(world.strategy.importGrant('job', tokens as never)).rejects.toMatchObject({
+      name: 'ConfigurationError',
+      option,
+    });
+    await expect(world.strategy.client('job').projects()).rejects.toMatchObject({ name: 'NotAuthorizedError' });
+  });
+
+  test('says which option is missing where no token store is known', async ({ startWorld }) => {
+    const { strategy } = await startWorld();
+    await expect(strategy.importGrant('job', { refreshToken: 'r' })).rejects.toMatchObject({ option: 'tokenStore' });
+    await expect(strategy.deleteGrant('job')).rejects.toMatchObject({ option: 'tokenStore' });
+    await expect(strategy.importGrant('', { refreshToken: 'r' })).rejects.toMatchObject({ option: 'grantId' });
+  });
+});
+
+describe('deleteGrant', () => {
+  test('logs a user out everywhere, with one id', async ({ startWorld, browser }) => {
+    const world = await startWorld({ strategy: { tokenStore: memoryTokenStore(), grantId: byUser } });
+    await world.logIn(browser);
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    await world.strategy.deleteGrant('1');
+    expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(false);
+    await expect(world.strategy.client('1').projects()).rejects.toMatchObject({ name: 'NotAuthorizedError' });
+  });
+
+  test('takes a list, in which unknown ids are no error', async ({ startWorld }) => {
+    const world = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+    const ids = Array.from({ length: 120 }, (_, index) => `user-${index}`);
+    for (const id of ids) await world.strategy.importGrant(id, { refreshToken: `r-${id}` });
+    await world.strategy.deleteGrant([...ids.slice(1), 'unknown']);
+    world.service.fail('token', { status: 503, times: 200 });
+    const codes = await Promise.all(
+      ids.map((id) =>
+        world.strategy
+          .client(id)
+          .accessToken()
+          .catch((error) => error.code),
+      ),
+    );
+    expect(new Set(codes.slice(1))).toEqual(new Set(['ERR_NOT_AUTHORIZED']));
+    expect(codes[0]).toBe('ERR_SERVICE_UNAVAILABLE');
+  });
+
+  test('deletes what it can of a list, and then reports the failure', async ({ startWorld }) => {
+    const inner = memoryTokenStore();
+    const tokenStore = {
+      ...inner,
+      delete: (id: string) => (id.endsWith('+b') ? Promise.reject(new Error('down')) : inner.delete(id)),
+    };
+    const world = await startWorld({ strategy: { tokenStore } });
+    for (const id of ['a', 'b', 'c']) await world.strategy.importGrant(id, { refreshToken: `r-${id}` });
+    await expect(world.strategy.deleteGrant(['a', 'b', 'c'])).rejects.toMatchObject({ name: 'TokenStoreError' });
+    for (const id of ['a', 'c']) {
+      await expect(world.strategy.client(id).accessToken()).rejects.toMatchObject({ name: 'NotAuthorizedError' });
+    }
+  });
+
+  test('ends a grant whose refresh is running: nothing brings it back', async ({ logInto }) => {
+    const flow = await logInto({ strategy: { tokenStore: memoryTokenStore() } });
+    const { grantId } = await flow.whoami();
+    flow.clock.advance(7_200);
+    flow.world.service.fail('token', { delay: 100 });
+    const refreshing = flow.world.strategy.client(grantId).accessToken();
+    refreshing.catch(() => {});
+    await flow.world.strategy.deleteGrant(grantId);
+    await refreshing.catch(() => {});
+    await expect(flow.world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
+  });
+});

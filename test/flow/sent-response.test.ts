@@ -1,0 +1,130 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import session from 'express-session';
+import { describe, expect, vi } from 'vitest';
+import { Browser } from '../support/browser.js';
+import { test } from '../support/fixture.js';
+import type { Handler, Req, World, WorldOptions } from '../support/world.js';
+
+/** Answers a request as a time-out middleware does. */
+function answer(res: ServerResponse): void {
+  res.statusCode = 503;
+  res.setHeader('Connection', 'close');
+  res.end('too slow');
+}
+
+/** A time-out middleware whose time is over when `verify` runs. */
+const overdueAtVerify: WorldOptions = {
+  strategy: { passReqToCallback: true },
+  verify: (
+    req: Req & { res: ServerResponse },
+    _a: string,
+    _r: string,
+    _p: object,
+    done: (e: null, u: object) => void,
+  ) => {
+    answer(req.res);
+    done(null, { id: '1' });
+  },
+};
+
+/** A session store that is so slow that a time-out middleware answers while the new session is saved. */
+class SlowStore extends session.MemoryStore {
+  pending: ServerResponse | undefined;
+
+  override set(...args: Parameters<session.MemoryStore['set']>): void {
+    if (this.pending && !this.pending.headersSent && !('grant' in args[1])) answer(this.pending);
+    super.set(...args);
+  }
+}
+
+async function expectNothingLeft(world: World, browser: Browser): Promise<void> {
+  await vi.waitFor(() => expect(world.errors.map(({ code }) => code)).toEqual(['ERR_RESPONSE_SENT']));
+  await vi.waitFor(() => expect(world.grantKeys()).toEqual([]));
+  await vi.waitFor(() => expect(world.stored().filter(([, entry]) => 'passport' in entry)).toEqual([]));
+  expect(world.references()).toEqual([]);
+  expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({ authorized: false });
+}
+
+describe('a response that a time-out middleware has sent', { meta: { threats: [58] } }, () => {
+  test('before the session is established ends in an error, and nothing is left', async ({ startWorld, browser }) => {
+    const world = await startWorld(overdueAtVerify);
+    expect((await browser.visit(await world.begin(browser))).text).toBe('too slow');
+    await expectNothingLeft(world, browser);
+  });
+
+  test('while the token endpoint is slow ends in an error, and nothing is left', async ({ startWorld, browser }) => {
+    let exchanging: ServerResponse | undefined;
+    const world = await startWorld({
+      before: (app) =>
+        app.use('/callback', (_req, res, next) => {
+          exchanging = res;
+          next();
+        }),
+    });
+    const callback = await world.begin(browser);
+    world.service.fail('token', { delay: 200 });
+    const page = browser.visit(callback);
+    await vi.waitFor(() => expect(world.tokenRequests()).toHaveLength(1));
+    if (exchanging) answer(exchanging);
+    expect((await page).text).toBe('too slow');
+    await expectNothingLeft(world, browser);
+  });
+
+  test.for([
+    ['a login', {}],
+    ['a connection', { callback: ({ passport }: World) => passport.authorize('oauth-app', {}) as Handler }],
+  ] as const)(
+    'while the session of %s is saved ends in an error, and nothing is left',
+    async ([, options], { startWorld, browser }) => {
+      const store = new SlowStore();
+      const world = await startWorld({
+        ...options,
+        session: { store },
+        before: (app) =>
+          app.use('/callback', (_req, res, next) => {
+            store.pending = res;
+            next();
+          }),
+      });
+      expect((await browser.visit(await world.begin(browser))).text).toBe('too slow');
+      await expectNothingLeft(world, browser);
+    },
+  );
+
+  test('with session: false and an id of the application ends in an error', async ({ startWorld, browser }) => {
+    const world = await startWorld({
+      ...overdueAtVerify,
+      strategy: { ...overdueAtVerify.strategy, grantId: (_req: unknown, user: { id: string }) => user.id },
+      authenticate: { session: false, successRedirect: '/' },
+    });
+    await browser.visit(await world.begin(browser));
+    await vi.waitFor(() => expect(world.errors.map(({ code }) => code)).toEqual(['ERR_RESPONSE_SENT']));
+    expect(world.grantKeys()).toEqual([]);
+  });
+});
+
+describe('an async callback of the application that rejects', () => {
+  const rejecting: WorldOptions = {
+    callback:
+      ({ passport }) =>
+      (req, res, next) =>
+        passport.authenticate('oauth-app', async () => {
+          throw new TypeError('a slip in the callback');
+        })(req, res, next),
+  };
+
+  test.for([
+    ['a success', undefined],
+    ['an error', { status: 500 }],
+  ] as const)('after %s is answered with 500, and the process goes on', async ([, fault], { startWorld, browser }) => {
+    const world = await startWorld(rejecting);
+    const warned = once(process, 'warning');
+    const callback = await world.begin(browser);
+    if (fault) world.service.fail('token', fault);
+    expect((await browser.visit(callback)).status).toBe(500);
+    const [warning] = await warned;
+    expect(warning.message).toBe('a slip in the callback');
+    expect((await new Browser().visit(`${world.url}/`)).status).toBe(200);
+  });
+});

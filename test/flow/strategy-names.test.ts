@@ -1,0 +1,101 @@
+import { once } from 'node:events';
+import session from 'express-session';
+import { apiClient, memoryTokenStore, requireAuthorization, Strategy } from 'passport-oauth-app';
+import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
+import { describe, expect, onTestFinished } from 'vitest';
+import { Browser } from '../support/browser.js';
+import { test } from '../support/fixture.js';
+import { type App, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
+
+/** Starts an application with one more strategy of the same name, for a service of its own with the same credentials. */
+async function startTwins(
+  startWorld: (options: WorldOptions) => Promise<World>,
+  options: WorldOptions = {},
+): Promise<[World, Emulator]> {
+  const other = await startEmulator();
+  const routes = (app: App, { passport, service, url }: World) => {
+    expect(other.options).toMatchObject({ clientID: service.options.clientID });
+    other.register({ clientID: other.options.clientID, redirectUrls: [`${url}/callback-b`] });
+    const twin = new Strategy({ ...other.options, callbackURL: `${url}/callback-b`, scope: 'project' });
+    onTestFinished(async () => {
+      await twin.close();
+      await other.close();
+    });
+    passport.use('b', twin as never);
+    app.get('/b/whoami', apiClient(twin) as Handler, async (req, res) => {
+      const code = await req.apiClient.accessToken().then(
+        () => undefined,
+        (error) => error.code,
+      );
+      sendJson(res, { authorized: req.apiClient.authorized, code });
+    });
+    app.get('/b/guarded', apiClient(twin) as Handler, requireAuthorization(), (_req, res) => sendJson(res, {}));
+    app.get('/login-b', passport.authenticate('b') as Handler);
+    app.get('/callback-b', passport.authenticate('b', { successRedirect: '/' }) as Handler);
+  };
+  return [await startWorld({ ...options, routes }), other];
+}
+
+describe('two strategies of one name for two services', { meta: { threats: [55] } }, () => {
+  test('are told to the developer by the first request of one session that both see', async ({
+    startWorld,
+    browser,
+  }) => {
+    const [world, other] = await startTwins(startWorld);
+    const warned = once(process, 'warning');
+    await world.logIn(browser);
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    const page = await browser.visit(`${world.url}/b/whoami`);
+    expect(page.json()).toEqual({ authorized: false, code: 'ERR_NOT_AUTHORIZED' });
+    const [warning] = await warned;
+    expect(warning).toMatchObject({
+      code: 'ERR_STRATEGY_NAME',
+      message: expect.stringContaining('Set the option name'),
+    });
+    expect((await browser.visit(`${world.url}/b/guarded`)).status).toBe(401);
+    expect(other.requests).toEqual([]);
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+  });
+
+  test('show no token of the one to the service of the other, also in another process', async ({
+    startWorld,
+    browser,
+  }) => {
+    const [store, tokenStore] = [new session.MemoryStore(), memoryTokenStore()];
+    const first = await startWorld({ session: { store }, strategy: { tokenStore } });
+    await first.logIn(browser);
+    const second = await startWorld({
+      session: { store },
+      strategy: { tokenStore },
+    });
+    await first.strategy.close();
+    const other = new Browser();
+    for (const [name, value] of browser.cookies(first.url)) other.cookies(second.url).set(name, value);
+    second.service.requests.length = 0;
+    const me = (await other.visit(`${second.url}/whoami`)).json();
+    expect(me).toMatchObject({ user: { id: '1' }, authorized: false });
+    expect((await other.visit(`${second.url}/projects`)).status).toBe(302);
+    expect(second.service.requests).toEqual([]);
+    // And the grant of the first one is where it was.
+    expect(await first.strategy.client(me.session['oauth-app']).accessToken()).toMatch(/^ey/);
+  });
+
+  test("refuse each other's callbacks, with equal credentials as well", async ({ startWorld, browser }) => {
+    const [world, other] = await startTwins(startWorld, { withoutApiClient: true });
+    const { search } = new URL(await world.begin(browser));
+    expect((await browser.visit(`${world.url}/callback-b${search}`)).status).toBe(403);
+    expect(other.requests).toEqual([]);
+    expect((await browser.visit(`${world.url}/callback${search}`)).status).toBe(302);
+  });
+
+  test('do not disturb each other in sessions of their own', async ({ startWorld, browser }) => {
+    const [world, other] = await startTwins(startWorld, { withoutApiClient: true });
+    await world.logIn(new Browser());
+    const none = { authorized: false, code: 'ERR_NOT_AUTHORIZED' };
+    expect((await browser.visit(`${world.url}/b/whoami`)).json()).toEqual(none);
+    const login = await browser.visit(`${world.url}/login-b`);
+    const callback = await other.approve(String(login.headers.get('location')));
+    expect((await browser.visit(callback)).status).toBe(302);
+    expect((await browser.visit(`${world.url}/b/whoami`)).json()).toEqual({ authorized: true });
+  });
+});

@@ -1,0 +1,149 @@
+import { describe, expect } from 'vitest';
+import type { StoredGrant } from '../../src/index.js';
+import { type Grants, test, tokens } from '../refresh/fixture.js';
+
+const [OLD, NEW] = ['the old key, which is long enough', 'the new key, which is long enough'];
+const STORE_ID = 'oauth-app+id';
+
+/** Saves a grant with these keys, and returns its record. */
+async function recordOf({ another, store }: Grants, encryptionKeys: readonly string[]): Promise<StoredGrant> {
+  await another({ encryptionKeys }).put('id', tokens('secret', { organizationDomain: 'acme', subject: '7' }));
+  const record = await store.inner.get(STORE_ID);
+  if (!record) throw new Error('nothing was saved');
+  return record;
+}
+
+/** Returns what a process with these keys makes of the record: the access token, or 401, and whether it reports it. */
+async function read({ another, store, use, lost }: Grants, record: unknown, encryptionKeys: readonly string[]) {
+  const inner = store.inner.get;
+  const reported = lost.length;
+  store.inner.get = async () => record as StoredGrant;
+  try {
+    const used = await use(another({ encryptionKeys }));
+    return lost.length > reported ? `${used}, ${lost.at(-1)}` : used;
+  } finally {
+    store.inner.get = inner;
+  }
+}
+
+describe.each([
+  ['without keys', []],
+  ['with keys', [OLD]],
+])('a record %s', (_how, keys) => {
+  test('decodes to the grant that was saved, also without a refresh token', async ({ grants }) => {
+    const [writer, reader] = [grants.another({ encryptionKeys: keys }), grants.another({ encryptionKeys: keys })];
+    for (const changes of [{ organizationDomain: 'acme', subject: '7' }, { refreshToken: undefined }]) {
+      await writer.put('id', tokens('a', changes));
+      grants.clock.advance(31);
+      expect(await reader.current('id')).toEqual(await writer.current('id'));
+    }
+  });
+
+  test('is JSON, and shows no token', async ({ grants }) => {
+    const record = await recordOf(grants, keys);
+    expect(JSON.parse(JSON.stringify(record))).toEqual(record);
+    expect(JSON.stringify(record)).not.toMatch(/access-secret|refresh-secret/);
+    expect(record).toMatchObject({ expiresAt: grants.clock.now() + 7_200_000 });
+  });
+
+  test('that is damaged counts as no grant, and is reported', async ({ grants }) => {
+    const record = await recordOf(grants, keys);
+    const damaged = [1, 'text', [], {}, { sealed: 'x' }, { version: 1, sealed: 7 }, { version: 1, sealed: '' }];
+    for (const one of [...damaged, { ...record, version: 1.5 }, { ...record, sealed: `${record.sealed}%` }])
+      expect(await read(grants, one, keys)).toBe('401, unreadable');
+    for (const none of [undefined, null]) expect(await read(grants, none, keys)).toBe(401);
+  });
+});
+
+describe('THREATS 53: an encrypted record', () => {
+  test('is a compact JWE with dir and A256GCM, another one each time', async ({ grants }) => {
+    const { sealed } = await recordOf(grants, [OLD]);
+    const [header = '', key] = sealed.split('.');
+    expect(JSON.parse(Buffer.from(header, 'base64url').toString())).toEqual({
+      alg: 'dir',
+      enc: 'A256GCM',
+      kid: expect.stringMatching(/^[\w-]{8}$/),
+    });
+    expect(key).toBe('');
+    expect((await recordOf(grants, [OLD])).sealed).not.toBe(sealed);
+  });
+
+  test('decrypts with any of the keys, and is encrypted with the first', async ({ grants }) => {
+    const ofOld = await recordOf(grants, [OLD]);
+    const ofBoth = await recordOf(grants, [NEW, OLD]);
+    expect(await read(grants, ofOld, [NEW, OLD])).toBe('access-secret');
+    expect(await read(grants, ofBoth, [NEW])).toBe('access-secret');
+    expect(await read(grants, ofOld, [NEW])).toBe('401, unreadable');
+    expect(await read(grants, ofBoth, [OLD])).toBe('401, unreadable');
+  });
+
+  test('does not decrypt under another id, of another strategy neither', async ({ grants }) => {
+    const record = await recordOf(grants, [OLD]);
+    for (const [strategyName, id] of [
+      ['oauth-app', 'ID'],
+      ['oauth-app', 'id2'],
+      ['other', 'id'],
+    ] as const) {
+      await grants.store.inner.set(`${strategyName}+${id}`, record);
+      const other = grants.another({ encryptionKeys: [OLD], strategyName });
+      await expect(other.current(id)).rejects.toMatchObject({ status: 401 });
+    }
+  });
+
+  test('is not accepted in the place of a plain one, nor a plain one in its place', async ({ grants }) => {
+    expect(await read(grants, await recordOf(grants, []), [OLD])).toBe('401, unreadable');
+    expect(await read(grants, await recordOf(grants, [OLD]), [])).toBe('401, unreadable');
+  });
+
+  test('does not decrypt if any part of it was changed, cut or made by hand', async ({ grants }) => {
+    const record = await recordOf(grants, [OLD]);
+    const { sealed } = record;
+    const parts = sealed.split('.');
+    const [header = '', ...rest] = parts;
+    const known = JSON.parse(Buffer.from(header, 'base64url').toString());
+    const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+    const headers = [
+      { alg: 'none' },
+      { alg: 'PBES2-HS256+A128KW', p2c: 1e9 },
+      { enc: 'A128CBC-HS256' },
+      { zip: 'DEF' },
+    ];
+    const forged = [
+      ...Array.from({ length: 20 }, (_none, index) => sealed.slice(0, index * 13)),
+      ...parts.map((part, at) =>
+        parts
+          .map((one, index) => (index === at ? `${part.startsWith('A') ? 'B' : 'A'}${part.slice(1)}` : one))
+          .join('.'),
+      ),
+      ...headers.map((change) => [encoded({ ...known, ...change }), ...rest].join('.')),
+      ...['plain text', '{"accessToken":"x"}', '....', 'a.b.c.d.e', 'eyJhbGciOiJub25lIn0.e30.'],
+      ...['__proto__', null].map((kid) => `${encoded({ alg: 'dir', enc: 'A256GCM', kid })}..a.b.c`),
+    ];
+    for (const one of forged) expect(await read(grants, { ...record, sealed: one }, [OLD])).toBe('401, unreadable');
+  });
+});
+
+test.for([
+  { accessToken: 'with space' },
+  { accessToken: 'a\r\nb' },
+  { accessToken: 7 },
+  { refreshToken: 7 },
+  { subject: {} },
+  { expiresAt: 'soon' },
+  { expiresAt: -1 },
+  { lifetimeMs: null },
+  { generation: null },
+  { lineage: 7 },
+  { id: 'oauth-app+ID' },
+  { organizationDomain: 'evil.example' },
+  { organizationDomain: 'a/b' },
+])('a record that was edited by hand to %j counts as no grant', async (change, { grants }) => {
+  const record = await recordOf(grants, []);
+  const content = JSON.parse(Buffer.from(record.sealed, 'base64url').toString());
+  const edited = (changes: object) => ({
+    ...record,
+    sealed: Buffer.from(JSON.stringify({ ...content, ...changes })).toString('base64url'),
+  });
+  expect(await read(grants, edited({}), [])).toBe('access-secret');
+  expect(await read(grants, edited(change), [])).toBe('401, unreadable');
+});

@@ -1,0 +1,85 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Deadlines, type Expiring } from '../../src/http/deadlines.js';
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+interface Probe extends Expiring {
+  expired: number;
+}
+
+function probe(): Probe {
+  return {
+    expiresAt: 0,
+    expired: 0,
+    expire() {
+      this.expired++;
+    },
+  };
+}
+
+test('a thousand that wait share one timer, and each ends in time', () => {
+  const deadlines = new Deadlines();
+  const entries = Array.from({ length: 1000 }, probe);
+  for (const [index, entry] of entries.entries()) deadlines.add(entry, 100 + index);
+  expect(vi.getTimerCount()).toBe(1);
+  for (let now = 20; now <= 1200; now += 20) {
+    vi.advanceTimersByTime(20);
+    expect(entries.every(({ expired }, index) => (expired === 0) === now < 100 + index || now < 120 + index)).toBe(
+      true,
+    );
+  }
+  expect(entries.every(({ expired }) => expired === 1)).toBe(true);
+  expect([deadlines.size, vi.getTimerCount()]).toEqual([0, 0]);
+});
+
+test('what is removed does not end', () => {
+  const deadlines = new Deadlines();
+  const entry = probe();
+  deadlines.add(entry, 50);
+  deadlines.remove(entry);
+  deadlines.remove(entry);
+  vi.advanceTimersByTime(1000);
+  expect(entry.expired).toBe(0);
+});
+
+test('a shorter one that comes later is not kept waiting by a longer one', () => {
+  const deadlines = new Deadlines();
+  const [long, short] = [probe(), probe()];
+  deadlines.add(long, 10_000);
+  deadlines.add(short, 50);
+  vi.advanceTimersByTime(70);
+  expect([long.expired, short.expired]).toEqual([0, 1]);
+  vi.advanceTimersByTime(10_000);
+  expect(long.expired).toBe(1);
+});
+
+test('more than 2^31 ms, and no end at all, do not end at once', () => {
+  const deadlines = new Deadlines();
+  const [far, never] = [probe(), probe()];
+  deadlines.add(far, 2 ** 32);
+  deadlines.add(never, Infinity);
+  vi.advanceTimersByTime(2 ** 31);
+  expect([far.expired, never.expired]).toEqual([0, 0]);
+  vi.advanceTimersByTime(2 ** 31 + 100);
+  expect([far.expired, never.expired]).toEqual([1, 0]);
+});
+
+test('an extended one ends later, and one that adds another while it ends does not disturb the rest', () => {
+  const deadlines = new Deadlines();
+  const [first, second, third] = [probe(), probe(), probe()];
+  deadlines.add(first, 50);
+  deadlines.add(second, 60);
+  first.expire = () => deadlines.add(third, 60);
+  vi.advanceTimersByTime(40);
+  deadlines.extend(second, 100);
+  vi.advanceTimersByTime(60);
+  expect([second.expired, third.expired]).toEqual([0, 0]);
+  vi.advanceTimersByTime(60);
+  expect([second.expired, third.expired]).toEqual([1, 1]);
+});

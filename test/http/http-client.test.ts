@@ -1,0 +1,478 @@
+import { getEventListeners, once } from 'node:events';
+import { Readable } from 'node:stream';
+import { buffer, text } from 'node:stream/consumers';
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
+import { Agent, type Dispatcher, MockAgent } from 'undici';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { HttpClient, lookupHost } from '../../src/http/http-client.js';
+import type { HttpRequest } from '../../src/http/message.js';
+import * as faulty from '../support/faulty-server.js';
+
+let server: faulty.FaultyServer;
+let http: HttpClient;
+
+beforeEach(async () => {
+  server = await faulty.startFaultyServer();
+  http = new HttpClient();
+});
+
+afterEach(async () => {
+  await server.close();
+  await http.close();
+});
+
+function request(more: Partial<HttpRequest> = {}): HttpRequest {
+  return {
+    origin: server.origin,
+    path: '/x?y=1',
+    method: 'GET',
+    headers: ['accept', '*/*'],
+    timeoutMs: 5_000,
+    ...more,
+  };
+}
+
+describe('a request', () => {
+  test('goes out as it was given, and its answer comes as a whole', async () => {
+    server.next(faulty.json({ a: 1 }, 201, { 'x-one': '1' }));
+    const answer = await http.send(
+      request({ method: 'POST', body: '{"b":2}', headers: ['content-type', 'application/json'] }),
+    );
+    expect(answer.status).toBe(201);
+    expect(answer.headers['x-one']).toBe('1');
+    expect(answer.body.toString()).toBe('{"a":1}');
+    expect(server.requests[0]).toMatchObject({
+      method: 'POST',
+      target: '/x?y=1',
+      headers: { 'content-type': 'application/json' },
+    });
+    expect(server.requests[0]?.body.toString()).toBe('{"b":2}');
+  });
+
+  test('reuses connections', async () => {
+    for (let count = 0; count < 10; count++) await http.send(request());
+    // Two, because undici lets a connection rest for a turn of the event loop.
+    expect(server.open).toBeLessThanOrEqual(2);
+  });
+
+  test('to a name below localhost goes to loopback, and keeps its Host', async () => {
+    await http.send(request({ origin: `http://acme.api.localhost:${server.port}` }));
+    expect(server.requests[0]?.headers.host).toBe(`acme.api.localhost:${server.port}`);
+  });
+
+  test('does not follow redirects', async () => {
+    server.next(faulty.answer(302, { location: '/elsewhere' }));
+    expect(await http.send(request())).toMatchObject({ status: 302, headers: { location: '/elsewhere' } });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test.each([
+    ['HEAD', 200, { 'content-length': '1000', 'content-encoding': 'gzip' }],
+    ['GET', 204, {}],
+    ['GET', 304, {}],
+  ])('%s with %i has no body', async (method, status, headers) => {
+    server.next(faulty.raw(faulty.head(status, headers)));
+    const answer = await http.send(request({ method, maxBytes: 10 }));
+    expect(answer.status).toBe(status);
+    expect(answer.body).toHaveLength(0);
+  });
+
+  test('is not disturbed by informational answers', async () => {
+    server.next(
+      faulty.raw('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}'),
+    );
+    expect((await http.send(request())).body.toString()).toBe('{}');
+  });
+
+  test('keeps a header that came twice as a list', async () => {
+    server.next(faulty.raw('HTTP/1.1 200 OK\r\ncontent-type: a\r\ncontent-type: b\r\ncontent-length: 0\r\n\r\n'));
+    expect((await http.send(request())).headers['content-type']).toEqual(['a', 'b']);
+  });
+});
+
+describe('nothing left', { meta: { threats: [36] } }, () => {
+  test('a refused connection', async () => {
+    const failure = http.send(request({ origin: await faulty.refusingOrigin() }));
+    await expect(failure).rejects.toMatchObject({
+      name: 'TransportError',
+      kind: 'connect',
+      sent: false,
+      cause: { code: 'ECONNREFUSED' },
+    });
+  });
+
+  test('a name that does not resolve', async () => {
+    const failure = http.send(request({ origin: 'http://nobody.invalid' }));
+    await expect(failure).rejects.toMatchObject({ kind: 'connect', sent: false });
+  });
+
+  test('a server that speaks no TLS', async () => {
+    server.always(faulty.hangUp());
+    const failure = http.send(request({ origin: server.origin.replace('http:', 'https:') }));
+    server.close().catch(() => {});
+    await expect(failure).rejects.toMatchObject({ kind: 'connect', sent: false });
+    server = await faulty.startFaultyServer();
+  });
+});
+
+describe('the limit of time holds', { meta: { threats: [37] } }, () => {
+  test.each([
+    ['a service that never answers', faulty.hang()],
+    ['a slow drip', faulty.drip(5)],
+  ])('over %s', async (_name, behaviour) => {
+    server.next(behaviour);
+    const start = performance.now();
+    await expect(http.send(request({ timeoutMs: 60 }))).rejects.toMatchObject({ kind: 'timeout', sent: true });
+    expect(performance.now() - start).toBeGreaterThanOrEqual(59);
+    expect(performance.now() - start).toBeLessThan(500);
+    expect(http.pending).toBe(0);
+  });
+
+  test('over a request that waits for a connection, which is then never sent', async () => {
+    const dispatcher = new Agent({ connections: 1 });
+    const narrow = new HttpClient({ dispatcher });
+    server.next(faulty.hang());
+    const first = narrow.send(request({ timeoutMs: 200 }));
+    const second = narrow.send(request({ timeoutMs: 50, method: 'POST', path: '/second' }));
+    await expect(second).rejects.toMatchObject({ kind: 'timeout', sent: false });
+    await expect(first).rejects.toMatchObject({ kind: 'timeout', sent: true });
+    await narrow.send(request({ path: '/third' }));
+    expect(server.requests.map(({ target }) => target)).toEqual(['/x?y=1', '/third']);
+    await dispatcher.close();
+  });
+
+  test('of more than 2^31 ms does not fire at once', async () => {
+    await http.send(request({ timeoutMs: 2 ** 40 }));
+    await http.send(request({ timeoutMs: Infinity }));
+  });
+});
+
+describe('the request left', { meta: { threats: [38] } }, () => {
+  test.each([
+    ['a reset', faulty.reset()],
+    ['a hang-up', faulty.hangUp()],
+    ['a truncated body', faulty.truncated()],
+  ])('%s is told as such', async (_name, behaviour) => {
+    server.next(behaviour);
+    await expect(http.send(request({ method: 'POST' }))).rejects.toMatchObject({ kind: 'reset', sent: true });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test('an answer that is no HTTP is told as such', async () => {
+    server.next(faulty.raw('SSH-2.0-OpenSSH\r\n\r\n'));
+    await expect(http.send(request())).rejects.toMatchObject({ kind: 'protocol', sent: true });
+  });
+});
+
+describe('the limit of size holds', { meta: { threats: [31] } }, () => {
+  test('over a length that is announced', async () => {
+    server.next(faulty.json({ long: 'x'.repeat(100) }));
+    await expect(http.send(request({ maxBytes: 100 }))).rejects.toMatchObject({ kind: 'too-large' });
+  });
+
+  test('over 100 MB that are not, of which little is received', async () => {
+    const sent = { bytes: 0 };
+    server.next(faulty.huge(100e6, sent));
+    await expect(http.send(request({ maxBytes: 64 * 1024 }))).rejects.toMatchObject({ kind: 'too-large' });
+    expect(sent.bytes).toBeLessThan(20e6);
+  });
+
+  test('over a gzip bomb', async () => {
+    server.next(await faulty.gzipBomb(100e6));
+    const before = process.memoryUsage().rss;
+    await expect(http.send(request({ maxBytes: 128 * 1024 }))).rejects.toMatchObject({ kind: 'too-large' });
+    expect(process.memoryUsage().rss - before).toBeLessThan(50e6);
+  });
+
+  test('exactly: one byte less passes', async () => {
+    server.always(faulty.answer(200, { 'content-encoding': 'gzip' }, gzipSync('x'.repeat(1000))));
+    expect((await http.send(request({ maxBytes: 1000 }))).body).toHaveLength(1000);
+    await expect(http.send(request({ maxBytes: 999 }))).rejects.toMatchObject({ kind: 'too-large' });
+  });
+});
+
+describe('content encodings', () => {
+  test.each([
+    ['gzip', gzipSync('body')],
+    ['x-gzip', gzipSync('body')],
+    ['GZIP', gzipSync('body')],
+    ['deflate', deflateSync('body')],
+    ['deflate', deflateRawSync('body')],
+    ['br', brotliCompressSync('body')],
+    ['identity', Buffer.from('body')],
+  ])('%s is decoded', async (encoding, body) => {
+    server.next(faulty.answer(200, { 'content-encoding': encoding }, body));
+    const answer = await http.send(request());
+    expect(answer.body.toString()).toBe('body');
+  });
+
+  test('what described the encoded body is gone from the headers', async () => {
+    server.next(faulty.answer(200, { 'content-encoding': 'gzip', etag: '"1"' }, gzipSync('body')));
+    expect((await http.send(request())).headers).toEqual({ etag: '"1"' });
+  });
+
+  test.each([
+    ['chained ones', faulty.chainedEncodings(), 'gzip, gzip'],
+    ['an unknown one', faulty.answer(200, { 'content-encoding': 'zstd' }, 'x'), 'zstd'],
+    ['one of the names of Object', faulty.answer(200, { 'content-encoding': 'constructor' }, 'x'), 'constructor'],
+  ])('%s are left as they are, and stay in the headers', async (_name, behaviour, encoding) => {
+    server.always(behaviour);
+    const { headers, body } = await http.send(request());
+    expect(headers['content-encoding']).toBe(encoding);
+    expect(body).toHaveLength(Number(headers['content-length']));
+    const streamed = await http.stream({ ...request(), timeoutCovers: 'silence' });
+    expect(streamed.headers['content-encoding']).toBe(encoding);
+    expect(await buffer(streamed.body)).toEqual(body);
+  });
+
+  test.each([
+    ['a damaged body', faulty.answer(200, { 'content-encoding': 'gzip' }, 'not gzip')],
+    ['a truncated body', faulty.answer(200, { 'content-encoding': 'gzip' }, gzipSync('body').subarray(0, 12))],
+  ])('%s is refused', async (_name, behaviour) => {
+    server.next(behaviour);
+    await expect(http.send(request())).rejects.toMatchObject({ kind: 'encoding' });
+  });
+});
+
+describe('an aborted request', () => {
+  test('ends at once and closes its connection', async () => {
+    server.next(faulty.hang());
+    const controller = new AbortController();
+    const failure = expect(http.send(request({ signal: controller.signal }))).rejects.toMatchObject({
+      kind: 'aborted',
+      sent: true,
+    });
+    await server.received(1);
+    controller.abort();
+    await failure;
+    await expect.poll(() => server.open).toBe(0);
+  });
+
+  test('that was aborted before is not sent', async () => {
+    const failure = http.send(request({ signal: AbortSignal.abort() }));
+    await expect(failure).rejects.toMatchObject({ kind: 'aborted', sent: false });
+    await http.send(request({ path: '/other' }));
+    expect(server.requests.map(({ target }) => target)).toEqual(['/other']);
+  });
+
+  test('leaves no listener on its signal', async () => {
+    const { signal } = new AbortController();
+    await http.send(request({ signal }));
+    server.next(faulty.reset());
+    await http.send(request({ signal })).catch(() => {});
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+});
+
+describe('a dispatcher of the user', () => {
+  test('is used, and left open', async () => {
+    const dispatcher = new Agent();
+    const own = new HttpClient({ dispatcher });
+    await own.send(request());
+    await own.close();
+    expect(dispatcher.closed).toBe(false);
+    await dispatcher.close();
+  });
+
+  test('may be a MockAgent', async () => {
+    const dispatcher = new MockAgent();
+    dispatcher.disableNetConnect();
+    dispatcher
+      .get('https://api.example.com')
+      .intercept({ path: '/x?y=1' })
+      .reply(200, { mocked: true }, { headers: { 'x-a': 'b' } });
+    const own = new HttpClient({ dispatcher });
+    const answer = await own.send(request({ origin: 'https://api.example.com' }));
+    expect(JSON.parse(answer.body.toString())).toEqual({ mocked: true });
+    await expect(own.send(request({ origin: 'https://api.example.com' }))).rejects.toMatchObject({
+      name: 'TransportError',
+    });
+    await dispatcher.close();
+  });
+
+  test('may be that of another undici, such as the one built into Node', async () => {
+    await fetch('data:,');
+    const dispatcher: Dispatcher = Reflect.get(globalThis, Symbol.for('undici.globalDispatcher.1'));
+    const own = new HttpClient({ dispatcher });
+    server.next(faulty.raw('HTTP/1.1 200 OK\r\nX-A: b\r\nx-a: c\r\ncontent-length: 2\r\n\r\n{}'));
+    expect(await own.send(request())).toMatchObject({
+      status: 200,
+      headers: { 'x-a': ['b', 'c'] },
+      body: Buffer.from('{}'),
+    });
+    await expect(own.send(request({ origin: await faulty.refusingOrigin() }))).rejects.toMatchObject({
+      kind: 'connect',
+      sent: false,
+    });
+    server.next(faulty.reset());
+    await expect(own.send(request({ method: 'POST' }))).rejects.toMatchObject({ kind: 'reset', sent: true });
+    server.next(faulty.hang());
+    await expect(own.send(request({ timeoutMs: 40 }))).rejects.toMatchObject({ kind: 'timeout', sent: true });
+    server.next(faulty.huge(3e6));
+    const { body } = await own.stream({ ...request(), timeoutCovers: 'silence' });
+    let length = 0;
+    for await (const chunk of body) length += chunk.length;
+    expect(length).toBeGreaterThanOrEqual(3e6);
+  });
+
+  test.each<[string, Dispatcher.Dispatch]>([
+    [
+      'throws',
+      () => {
+        throw new Error('broken');
+      },
+    ],
+    [
+      'reports an error twice',
+      (_options, handler) => {
+        handler.onResponseError?.(controller, new Error('first'));
+        handler.onResponseError?.(controller, new Error('second'));
+        return true;
+      },
+    ],
+    [
+      'fails after the end',
+      (_options, handler) => {
+        handler.onRequestStart?.(controller, {});
+        handler.onResponseError?.(controller, new Error('reset'));
+        handler.onResponseStart?.(controller, 200, {}, 'OK');
+        handler.onResponseData?.(controller, Buffer.from('late'));
+        handler.onResponseEnd?.(controller, {});
+        return true;
+      },
+    ],
+  ])('that %s makes one rejection and nothing else', async (_name, dispatch) => {
+    const own = new HttpClient({ dispatcher: { dispatch } as unknown as Dispatcher });
+    await expect(own.send(request())).rejects.toMatchObject({ name: 'TransportError' });
+    expect(own.pending).toBe(0);
+  });
+});
+
+const controller: Dispatcher.DispatchController = {
+  aborted: false,
+  paused: false,
+  reason: null,
+  abort: () => {},
+  pause: () => {},
+  resume: () => {},
+};
+
+describe('a stream', () => {
+  const streamed = (more: Partial<HttpRequest> = {}) => ({ ...request(more), timeoutCovers: 'silence' as const });
+
+  test('is there with its headers, and is received as fast as it is read', async () => {
+    const sent = { bytes: 0 };
+    server.next(faulty.huge(100e6, sent));
+    const { status, body } = await http.stream(streamed());
+    expect(status).toBe(200);
+    await once(body, 'readable');
+    await expect.poll(async () => [sent.bytes, await settled(() => sent.bytes)]).toSatisfy(([a, b]) => a === b);
+    expect(sent.bytes).toBeLessThan(20e6);
+    body.destroy();
+    await expect.poll(() => server.open).toBe(0);
+    expect(http.pending).toBe(0);
+  });
+
+  test('is complete', async () => {
+    server.next(faulty.huge(3e6));
+    const { body } = await http.stream(streamed());
+    let length = 0;
+    for await (const chunk of body) length += chunk.length;
+    expect(length).toBeGreaterThanOrEqual(3e6);
+    expect(http.pending).toBe(0);
+  });
+
+  test('is decoded', async () => {
+    server.next(faulty.answer(200, { 'content-encoding': 'gzip' }, gzipSync('body')));
+    const { body, headers } = await http.stream(streamed());
+    expect(await text(body)).toBe('body');
+    expect(headers).toEqual({});
+  });
+
+  test.each([
+    ['cut short', faulty.truncated(), 'reset'],
+    ['damaged', faulty.answer(200, { 'content-encoding': 'gzip' }, 'not gzip at all'), 'encoding'],
+  ])('that is %s fails', async (_name, behaviour, kind) => {
+    server.next(behaviour);
+    const { body } = await http.stream(streamed());
+    await expect(text(body)).rejects.toMatchObject({ name: 'TransportError', kind });
+  });
+
+  test('that falls silent fails, but not while it is not read', async () => {
+    server.next(faulty.raw(`${faulty.head(200, { 'content-length': '1000' })}begun`));
+    const { body } = await http.stream(streamed({ timeoutMs: 60 }));
+    await expect(text(body)).rejects.toMatchObject({ kind: 'timeout' });
+  });
+
+  test('whose limit covers the whole is cut, drip or not', async () => {
+    server.next(faulty.drip(5));
+    const { body } = await http.stream({ ...streamed({ timeoutMs: 80 }), timeoutCovers: 'total' });
+    await expect(text(body)).rejects.toMatchObject({ kind: 'timeout' });
+  });
+
+  test('of a drip goes on as long as it drips', async () => {
+    server.next(faulty.drip(5));
+    const { body } = await http.stream(streamed({ timeoutMs: 100 }));
+    let count = 0;
+    for await (const _chunk of body) if (++count > 60) break;
+    expect(count).toBe(61);
+  });
+
+  test('is what a body may be, which then fails with its own error', async () => {
+    const own = new Error('the disk is gone');
+    const body = new Readable({
+      read() {
+        this.destroy(own);
+      },
+    });
+    await expect(http.send(request({ method: 'POST', body }))).rejects.toBe(own);
+  });
+});
+
+async function settled(value: () => number): Promise<number> {
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  return value();
+}
+
+describe('look-up of names', () => {
+  const look = (name: string, options: object) =>
+    new Promise((resolve, reject) =>
+      lookupHost(name, options, (fault, ...found) => (fault ? reject(fault) : resolve(found))),
+    );
+
+  test.each(['localhost', 'acme.api.localhost', 'LOCALHOST', 'localhost.'])(
+    '%s is loopback (RFC 6761, 6.3)',
+    async (name) => {
+      expect(await look(name, {})).toEqual(['127.0.0.1', 4]);
+      expect(await look(name, { family: 6 })).toEqual(['::1', 6]);
+      expect(await look(name, { all: true })).toEqual([
+        [
+          { address: '127.0.0.1', family: 4 },
+          { address: '::1', family: 6 },
+        ],
+      ]);
+    },
+  );
+
+  test.each(['localhost.example.com', 'notlocalhost'])('%s is an ordinary name', async (name) => {
+    await expect(look(`${name}.invalid`, {})).rejects.toMatchObject({
+      code: expect.stringMatching(/ENOTFOUND|EAI_AGAIN/),
+    });
+  });
+});
+
+test('a closed client lets running requests end and refuses later ones', async () => {
+  server.next((socket, received) => setImmediate(() => faulty.json({})(socket, received)));
+  const running = http.send(request());
+  await server.received(1);
+  await Promise.all([http.close(), running]);
+  await expect(http.send(request())).rejects.toMatchObject({ kind: 'closed', sent: false });
+});
+
+test('a closed client waits for a stream that nobody reads, but not for ever', async () => {
+  const own = new HttpClient({ graceMs: 30 });
+  server.next(faulty.huge(100e6));
+  const { body } = await own.stream({ ...request(), timeoutCovers: 'silence' });
+  await own.close();
+  await expect(text(body)).rejects.toMatchObject({ name: 'TransportError' });
+});

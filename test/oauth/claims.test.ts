@@ -1,0 +1,146 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { asOrganizationDomain, organizationDomainOf, readClaims, subjectOf } from '../../src/oauth/claims.js';
+
+const part = (value: unknown) =>
+  Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
+const jwt = (payload: unknown) => `${part({ alg: 'none' })}.${part(payload)}.`;
+
+describe('claims are read from', () => {
+  test('a JWT, whatever its signature is', async () => {
+    expect(await readClaims(`${part({ alg: 'none' })}.${part({ sub: '1', domain: 'acme' })}.`)).toEqual({
+      sub: '1',
+      domain: 'acme',
+    });
+    expect(await readClaims(`${part({ alg: 'HS256' })}.${part({ sub: '1' })}.nonsense`)).toEqual({ sub: '1' });
+  });
+
+  test.each([
+    ['an opaque token', 'opaque'],
+    ['an empty text', ''],
+    ['two parts', `${part({ alg: 'none' })}.${part({ sub: '1' })}`],
+    ['five parts', `${part({ alg: 'dir' })}..${part('iv')}.${part('text')}.${part('tag')}`],
+    ['four dots alone', '....'],
+    ['bad base64', `${part({ alg: 'none' })}.%%%.x`],
+    ['no JSON', jwt('{"sub":')],
+    ['broken UTF-8', `${part({ alg: 'none' })}.${Buffer.from([0x7b, 0xff, 0x7d]).toString('base64url')}.x`],
+    ['null', jwt('null')],
+    ['a list', jwt([{ sub: '1' }])],
+    ['a text', jwt('"sub"')],
+    ['a number', jwt('7')],
+  ])('nothing of %s', { meta: { threats: [28] } }, async (_what, token) => {
+    expect(await readClaims(token)).toEqual({});
+  });
+
+  test.each([
+    ['1 MB of claims', jwt({ sub: '1', padding: 'x'.repeat(1_000_000) })],
+    ['1 MB of nonsense', `${part({ alg: 'none' })}.${'A'.repeat(1_000_000)}.x`],
+    ['dots as long as a token may be', '.'.repeat(16_384)],
+    ['deep nesting', jwt(`{"sub":"1","n":${'['.repeat(6000)}${']'.repeat(6000)}}`)],
+    ['deep nesting of objects', jwt(`${'{"a":'.repeat(2500)}1${'}'.repeat(2500)}`)],
+  ])('%s in under 10 ms', { meta: { threats: [28] } }, async (_what, token) => {
+    await readClaims(token);
+    let best = Infinity;
+    for (let run = 0; run < 5; run += 1) {
+      const since = performance.now();
+      await readClaims(token);
+      best = Math.min(best, performance.now() - since);
+    }
+    expect(best).toBeLessThan(10);
+  });
+
+  test('deep nesting counts as none, since it could not be written into a session', {
+    meta: { threats: [28] },
+  }, async () => {
+    expect(await readClaims(jwt(`{"sub":"1","n":${'['.repeat(6000)}${']'.repeat(6000)}}`))).toEqual({});
+    expect(await readClaims(jwt({ sub: '1', n: [[[{ a: [1] }]]] }))).toEqual({ sub: '1', n: [[[{ a: [1] }]]] });
+  });
+
+  test('no prototype, and into no prototype', async () => {
+    const claims = await readClaims(jwt('{"__proto__":{"admin":true},"sub":"1"}'));
+    expect(claims.admin).toBeUndefined();
+    expect(Reflect.get({}, 'admin')).toBeUndefined();
+    expect(claims.sub).toBe('1');
+    expect(Object.isFrozen(claims)).toBe(true);
+  });
+
+  test('any text without an error', { meta: { threats: [28] } }, async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.oneof(
+          fc.string({ unit: 'binary' }),
+          fc.json().map(jwt),
+          fc.array(fc.base64String()).map((parts) => parts.join('.')),
+        ),
+        async (token) => {
+          expect(await readClaims(token)).toBeTypeOf('object');
+        },
+      ),
+    );
+  });
+});
+
+test.each([
+  [{ sub: '1' }, '1'],
+  [{ sub: 7 }, '7'],
+  [{ sub: '' }, undefined],
+  [{ sub: 1.5 }, undefined],
+  [{ sub: 1e300 }, undefined],
+  [{ sub: {} }, undefined],
+  [{ sub: null }, undefined],
+  [{}, undefined],
+])('the subject of %j is %j', (claims, subject) => {
+  expect(subjectOf(claims)).toBe(subject);
+});
+
+describe('an organization domain', () => {
+  test('is one lower-case DNS label, or refused', { meta: { threats: [27] } }, () => {
+    const oddities = fc.constantFrom(
+      '.',
+      '-',
+      '/',
+      '#',
+      '?',
+      '@',
+      ':',
+      '%',
+      ' ',
+      '\u212a',
+      '\u00ad',
+      '\uff41',
+      '\u0430',
+      '\n',
+    );
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.array(fc.oneof(fc.constantFrom('a', 'Z', '0'), oddities)).map((parts) => parts.join('')),
+    );
+    fc.assert(
+      fc.property(fc.oneof(text, fc.anything()), (value) => {
+        let domain: string | undefined;
+        try {
+          domain = asOrganizationDomain(value);
+        } catch (error) {
+          expect(error).toMatchObject({ name: 'TokenResponseError', code: 'ERR_ORGANIZATION_DOMAIN' });
+          return;
+        }
+        if (domain === undefined) {
+          expect([undefined, null, '']).toContain(value);
+          return;
+        }
+        expect(domain).toMatch(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/);
+        expect(new URL(`https://${domain}.api.example.com/x`).hostname).toBe(`${domain}.api.example.com`);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('does not show in the error', { meta: { threats: [27] } }, () => {
+    expect(() => asOrganizationDomain('evil.example/SECRET')).toThrow(/^(?!.*evil)(?!.*SECRET)/);
+  });
+
+  test('is what the reader gives, of the claims', () => {
+    expect(organizationDomainOf({ org: 'Acme' }, ({ org }) => org)).toBe('acme');
+    expect(organizationDomainOf({ org: 'Acme' }, () => undefined)).toBeUndefined();
+  });
+});

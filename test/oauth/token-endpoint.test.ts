@@ -1,0 +1,113 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { HttpClient } from '../../src/http/http-client.js';
+import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
+import { Secret } from '../../src/redaction.js';
+import {
+  answer,
+  type FaultyServer,
+  hangUp,
+  json,
+  refusingOrigin,
+  reset,
+  startFaultyServer,
+} from '../support/faulty-server.js';
+
+const good = { access_token: 'token', token_type: 'bearer', expires_in: 7200, refresh_token: 'refresh' };
+
+let server: FaultyServer;
+let http: HttpClient;
+beforeEach(async () => {
+  server = await startFaultyServer();
+  http = new HttpClient();
+});
+afterEach(async () => {
+  await http.close();
+  await server.close();
+});
+
+const endpoint = (authUrl = server.origin) =>
+  new TokenEndpoint({
+    http,
+    authUrl,
+    clientID: 'id',
+    clientSecret: new Secret('secret "\\ ü'),
+    timeoutMs: 1000,
+    organizationDomain: () => undefined,
+    clock: Date.now,
+  });
+
+const lastBody = () => JSON.parse(server.requests.at(-1)?.body.toString() ?? '');
+
+describe('a code exchange', () => {
+  test('sends JSON with exactly the fields of service.md, 4.2', async () => {
+    server.next(json(good));
+    await endpoint(`${server.origin}/base`).exchangeCode({ code: 'c', redirectUri: 'https://app.example/callback' });
+    const [request] = server.requests;
+    expect([request?.method, request?.target]).toEqual(['POST', '/base/oauth/token']);
+    expect(request?.headers).toMatchObject({ 'content-type': 'application/json', accept: 'application/json' });
+    expect(request?.headers).not.toHaveProperty('authorization');
+    expect(lastBody()).toEqual({
+      grant_type: 'authorization_code',
+      client_id: 'id',
+      client_secret: 'secret "\\ ü',
+      redirect_uri: 'https://app.example/callback',
+      code: 'c',
+    });
+  });
+
+  test('sends the code verifier where there is one', async () => {
+    server.next(json(good));
+    await endpoint().exchangeCode({ code: 'c', redirectUri: 'r', codeVerifier: 'v' });
+    expect(lastBody()).toMatchObject({ code_verifier: 'v' });
+  });
+});
+
+test('a refresh sends JSON with exactly the fields of service.md, 4.3', async () => {
+  server.next(json(good));
+  await endpoint().refresh('old');
+  expect(lastBody()).toEqual({
+    grant_type: 'refresh_token',
+    client_id: 'id',
+    client_secret: 'secret "\\ ü',
+    refresh_token: 'old',
+  });
+});
+
+test.each([
+  ['a reset', reset()],
+  ['a connection that ends', hangUp()],
+  ['a fault', answer(500, {}, '')],
+  ['an overload', answer(503, { 'retry-after': '1' }, '')],
+])(
+  '%s after the request left is not followed by a second try',
+  { meta: { threats: [38] } },
+  async (_what, behaviour) => {
+    server.always(behaviour);
+    await expect(endpoint().refresh('old')).rejects.toMatchObject({ name: 'ServiceUnavailableError', status: 503 });
+    expect(server.requests).toHaveLength(1);
+  },
+);
+
+test('a refused connection ends in ServiceUnavailableError that says so', { meta: { threats: [36] } }, async () => {
+  await expect(endpoint(await refusingOrigin()).refresh('old')).rejects.toMatchObject({
+    name: 'ServiceUnavailableError',
+    message: expect.stringContaining('could not be reached'),
+  });
+});
+
+test('a redirect is not followed', { meta: { threats: [26] } }, async () => {
+  server.always(answer(308, { location: `${server.origin}/elsewhere` }, ''));
+  await expect(endpoint().refresh('old')).rejects.toMatchObject({ name: 'TokenResponseError' });
+  expect(server.requests).toHaveLength(1);
+});
+
+test('64 KiB are read, and one byte more is not', { meta: { threats: [31] } }, async () => {
+  const padded = (size: number) => {
+    const text = JSON.stringify({ ...good, padding: '' });
+    return answer(200, {}, text.replace('"padding":""', `"padding":"${'x'.repeat(size - text.length)}"`));
+  };
+  server.next(padded(65_536));
+  await expect(endpoint().refresh('old')).resolves.toMatchObject({ accessToken: 'token' });
+  server.next(padded(65_537));
+  await expect(endpoint().refresh('old')).rejects.toMatchObject({ name: 'TokenResponseError' });
+});

@@ -1,0 +1,69 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { tokenLifetime } from '../../src/oauth/token-response.js';
+
+const now = 1_700_000_000_000;
+const nowS = now / 1000;
+
+test.each([
+  [7200, 7_200_000],
+  ['7200', 7_200_000],
+  [' 7200 ', 7_200_000],
+  [30, 30_000],
+  [1, 1000],
+  [86_400, 86_400_000],
+  [86_401, 86_400_000],
+  [31_536_000, 86_400_000],
+])('expires_in %j counts', { meta: { threats: [34] } }, (expiresIn, lifetime) => {
+  expect(tokenLifetime(expiresIn, { exp: nowS + 5000 }, now)).toBe(lifetime);
+});
+
+const senseless = [
+  0,
+  -1,
+  Number.NaN,
+  1e300,
+  Number.POSITIVE_INFINITY,
+  1e-9,
+  0.5,
+  'soon',
+  '',
+  '1e3',
+  '0x10',
+  '-5',
+  null,
+  undefined,
+  {},
+  [7200],
+  true,
+];
+test.each(senseless)(
+  'expires_in %j gives way to exp, and to an hour where there is none',
+  { meta: { threats: [34] } },
+  (expiresIn) => {
+    expect(tokenLifetime(expiresIn, { exp: nowS + 1800 }, now)).toBe(1_800_000);
+    expect(tokenLifetime(expiresIn, {}, now)).toBe(3_600_000);
+  },
+);
+
+test.each([
+  ['against iat, which leaves the clock out of it', { iat: 1000, exp: 1000 + 900 }, 900_000],
+  ['no shorter than a minute', { iat: 1000, exp: 1001 }, 60_000],
+  ['no longer than a day', { exp: nowS + 1e6 }, 86_400_000],
+  ['not if it is over', { exp: nowS - 5 }, 3_600_000],
+  ['not if it lies before iat', { iat: 2000, exp: 1000 }, 3_600_000],
+  ['not if it is no number', { exp: '9999999999' }, 3_600_000],
+  ['not in milliseconds', { exp: now + 3_600_000 }, 3_600_000],
+])('exp counts %s', { meta: { threats: [34] } }, (_how, claims, lifetime) => {
+  expect(tokenLifetime(undefined, claims, now)).toBe(lifetime);
+});
+
+test('is from a second to a day, whatever the service says', { meta: { threats: [34] } }, () => {
+  fc.assert(
+    fc.property(fc.anything(), fc.anything(), fc.anything(), (expiresIn, exp, iat) => {
+      const lifetime = tokenLifetime(expiresIn, { exp, iat }, now);
+      expect(lifetime).toBeGreaterThanOrEqual(1000);
+      expect(lifetime).toBeLessThanOrEqual(86_400_000);
+    }),
+  );
+});

@@ -1,0 +1,126 @@
+import { inspect } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import type { HttpResponse } from '../../src/http/message.js';
+import { readTokenResponse, type TokenSet } from '../../src/oauth/token-response.js';
+
+const now = 1_700_000_000_000;
+const secrets = ['the-client-secret', 'the-code'];
+const good = { access_token: 'token', token_type: 'bearer', expires_in: 7200, refresh_token: 'refresh' };
+
+function read(body: unknown, status = 200, headers: HttpResponse['headers'] = {}): Promise<TokenSet> {
+  const text = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+  const context = { organizationDomain: (claims: Readonly<Record<string, unknown>>) => claims.domain, now, secrets };
+  return readTokenResponse({ status, headers, body: Buffer.from(text) }, context);
+}
+
+/** The error that an answer ends in. */
+async function refusalOf(...args: Parameters<typeof read>): Promise<Error & { error?: string; retryAfter?: number }> {
+  try {
+    await read(...args);
+  } catch (error) {
+    return error as Error;
+  }
+  throw new Error('The answer was taken');
+}
+
+test('gives the token set of a token response', async () => {
+  expect(await read({ ...good, extra: [1] })).toEqual({
+    accessToken: 'token',
+    refreshToken: 'refresh',
+    lifetimeMs: 7_200_000,
+    claims: {},
+    subject: undefined,
+    organizationDomain: undefined,
+    params: { ...good, extra: [1] },
+  });
+});
+
+test('takes registered errors as they are, also where a short secret is a part of the word', async () => {
+  const refused = { status: 400, headers: {}, body: Buffer.from('{"error":"invalid_grant"}') };
+  const context = { organizationDomain: () => undefined, now: 0, secrets: ['r', 'grant'] };
+  await expect(readTokenResponse(refused, context)).rejects.toMatchObject({ error: 'invalid_grant' });
+});
+
+test('takes any success, and an answer without a token type', async () => {
+  expect((await read(good, 201)).accessToken).toBe('token');
+  expect((await read({ ...good, token_type: undefined })).accessToken).toBe('token');
+});
+
+test.each([undefined, null, ''])(
+  'has no refresh token where the answer says %j, so that the old one is kept',
+  { meta: { threats: [35] } },
+  async (refresh_token) => {
+    expect((await read({ ...good, refresh_token })).refreshToken).toBeUndefined();
+  },
+);
+
+test.each([
+  ['a refresh token over 16 KiB', { ...good, refresh_token: 'r'.repeat(16_385) }],
+  ['a refresh token that is a number', { ...good, refresh_token: 7 }],
+  ['an access token with DEL', { ...good, access_token: 'a\x7f' }],
+  ['broken UTF-8', Buffer.concat([Buffer.from('{"access_token":"'), Buffer.from([0xff]), Buffer.from('"}')])],
+  ['two objects', '{"access_token":"a"}{"access_token":"b"}'],
+  ['a prototype in the place of fields', '{"__proto__":{"access_token":"a","token_type":"bearer"}}'],
+])('%s is not a token response', { meta: { threats: [30, 32] } }, async (_what, body) => {
+  expect(await refusalOf(body)).toMatchObject({ name: 'TokenResponseError', code: 'ERR_TOKEN_RESPONSE', status: 502 });
+});
+
+describe('a refusal', () => {
+  test('tells the error and the description of the service', async () => {
+    const error = await refusalOf({ error: 'invalid_grant', error_description: 'The code has expired' }, 400);
+    expect(error).toMatchObject({ name: 'TokenError', error: 'invalid_grant', status: 502 });
+    expect(error.message).toContain('The code has expired');
+  });
+
+  test('of the client says which options to check', async () => {
+    expect((await refusalOf({ error: 'invalid_client' }, 401)).message).toMatch(/clientID.*clientSecret/);
+  });
+
+  test.each([
+    ['quotes a secret', 'It was the-code'],
+    ['quotes what may be a token', 'It was eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.c2ln'],
+    ['quotes half of one, at its end', `${'word '.repeat(37)} It was ${'S'.repeat(60)}`],
+    ['is nothing but what may be a token', 'SSSS'.repeat(7)],
+  ])('that %s in its description does not show it', async (_what, error_description) => {
+    const shown = inspect(await refusalOf({ error: 'invalid_grant', error_description }, 400), {
+      depth: 9,
+      showHidden: true,
+    });
+    expect(shown).not.toMatch(/the-code|eyJ|SSS/);
+  });
+
+  test.each([['the-code'], ['x-the-client-secret-x'], ['<script>'], ['a b'], ['a\r\nb'], ['e'.repeat(65)], ['']])(
+    'that has %j for an error is told as unrecognized',
+    async (error) => {
+      const refusal = await refusalOf({ error }, 400);
+      expect(refusal.error).toBe('unrecognized_error');
+      if (error !== '') expect(inspect(refusal)).not.toContain(error);
+    },
+  );
+
+  test('whose description is no text is told without it', async () => {
+    for (const error_description of [7, {}, ['x'], null]) {
+      expect((await refusalOf({ error: 'invalid_grant', error_description }, 400)).message).toMatch(/invalid_grant\.$/);
+    }
+  });
+
+  test.each([
+    [400, { error: { code: 7 } }],
+    [401, 'Unauthorized'],
+    [404, '<h1>Not found</h1>'],
+    [302, good],
+    [307, good],
+    [304, ''],
+    [100, good],
+  ])('that is none, with status %d, is an answer that cannot be used', async (status, body) => {
+    expect((await refusalOf(body, status)).name).toBe('TokenResponseError');
+  });
+});
+
+test.each([408, 429, 500, 502, 503, 504, 599])(
+  'status %d is a service that is not available, whatever the body says',
+  async (status) => {
+    const error = await refusalOf({ error: 'invalid_grant' }, status, { 'retry-after': '7' });
+    expect(error).toMatchObject({ name: 'ServiceUnavailableError', status: 503, retryAfter: 7 });
+  },
+);

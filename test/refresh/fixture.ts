@@ -1,0 +1,171 @@
+import { test as base } from 'vitest';
+import type { GrantLostEvent, RefreshEvent } from '../../src/events.js';
+import { type Grant, newVersion, type RefreshWindow } from '../../src/grants/grant.js';
+import type { CacheLimits } from '../../src/grants/grant-cache.js';
+import { GrantCodec } from '../../src/grants/grant-codec.js';
+import { HttpClient } from '../../src/http/http-client.js';
+import type { TokenStore } from '../../src/index.js';
+import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
+import type { TokenSet } from '../../src/oauth/token-response.js';
+import { Secret } from '../../src/redaction.js';
+import { GrantManager } from '../../src/refresh/grant-manager.js';
+import { type Behaviour, type FaultyServer, json, startFaultyServer } from '../support/faulty-server.js';
+import { heldEntries } from '../support/private-state.js';
+import { TestClock } from '../support/test-clock.js';
+import { TroubledStore } from '../support/troubled-store.js';
+
+/** What a test sets otherwise for one manager. */
+export interface ManagerOptions {
+  readonly store?: TokenStore;
+  readonly cache?: CacheLimits | false;
+  readonly window?: RefreshWindow;
+  readonly encryptionKeys?: readonly string[];
+  readonly strategyName?: string;
+}
+
+/** The grants of one process: a manager over a token endpoint and a store that fail as a test says. */
+export interface Grants {
+  readonly manager: GrantManager;
+  /** The token endpoint. Answers with a new pair unless it is told otherwise. */
+  readonly service: FaultyServer;
+  readonly store: TroubledStore;
+  readonly clock: TestClock;
+  readonly events: (Pick<RefreshEvent, 'outcome'> & Partial<RefreshEvent>)[];
+  readonly lost: GrantLostEvent['reason'][];
+  readonly warnings: string[];
+  /** Starts one more manager, as another process would: over the same store, service and clock. */
+  another(options?: ManagerOptions): GrantManager;
+  /** The refresh tokens that the service was sent, in order. */
+  sent(): string[];
+  /** Returns the access token in use, or the status of the error. */
+  use(manager?: GrantManager): Promise<string | number>;
+  /** Sizes of everything that a manager holds by id, the cache and the store left out, without what is empty. */
+  held(manager?: GrantManager): Promise<Readonly<Record<string, number>>>;
+  /** Resolves when no refresh runs. */
+  idle(manager?: GrantManager): Promise<void>;
+}
+
+export const WINDOW: RefreshWindow = { leewayMs: 30_000, aheadMs: 300_000 };
+export const LIFETIME_S = 7_200;
+
+/** The token response of a login. */
+export function tokens(name: string, changes: Partial<TokenSet> = {}): TokenSet {
+  const none = { claims: {}, subject: undefined, organizationDomain: undefined, params: {} };
+  const pair = { accessToken: `access-${name}`, refreshToken: `refresh-${name}` };
+  return { ...none, ...pair, lifetimeMs: LIFETIME_S * 1000, ...changes };
+}
+
+/** The answer of the token endpoint with a new pair. */
+export function pair(name: string): Behaviour {
+  return json({
+    access_token: `access-${name}`,
+    token_type: 'bearer',
+    expires_in: LIFETIME_S,
+    refresh_token: `refresh-${name}`,
+  });
+}
+
+export const REFUSAL: Behaviour = json({ error: 'invalid_grant' }, 400);
+
+/** A promise that the test fulfils. */
+export function gate(): { readonly opened: Promise<void>; open(): void } {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open: () => open() };
+}
+
+/** The same store without `update` and `lock`, as session stores are. */
+export function withoutLock(store: TokenStore): TokenStore {
+  return {
+    get: (id) => store.get(id),
+    set: (id, grant) => store.set(id, grant),
+    delete: (...args) => store.delete(...args),
+  };
+}
+
+/** A grant as records hold it. */
+export function grantOf(name: string, changes: Partial<Grant> = {}): Grant {
+  return {
+    accessToken: `access-${name}`,
+    refreshToken: `refresh-${name}`,
+    expiresAt: new TestClock().now() + LIFETIME_S * 1000,
+    lifetimeMs: LIFETIME_S * 1000,
+    organizationDomain: undefined,
+    subject: undefined,
+    lineage: 'lineage',
+    generation: 0,
+    version: newVersion(),
+    ...changes,
+  };
+}
+
+/** `test` of Vitest, with the grants of a process that close themselves. */
+export const test = base.extend<{ readonly grants: Grants }>({
+  // biome-ignore lint/correctness/noEmptyPattern: Vitest reads from the pattern which fixtures this one uses
+  grants: async ({}, use) => {
+    const service = await startFaultyServer();
+    const http = new HttpClient();
+    await use(startGrants(service, http));
+    await service.close();
+    await http.close();
+  },
+});
+
+function startGrants(service: FaultyServer, http: HttpClient): Grants {
+  const [store, clock] = [new TroubledStore(), new TestClock()];
+  const events: Grants['events'] = [];
+  const lost: Grants['lost'] = [];
+  const warnings: Grants['warnings'] = [];
+  let serial = 0;
+  service.always((socket, request) => {
+    serial += 1;
+    pair(`${serial}`)(socket, request);
+  });
+  const another = (options: ManagerOptions = {}) =>
+    new GrantManager({
+      strategyName: options.strategyName ?? 'oauth-app',
+      store: options.store ?? store,
+      codec: new GrantCodec((options.encryptionKeys ?? []).map((key) => new Secret(key))),
+      cache: options.cache === false ? undefined : (options.cache ?? { max: 1_000, ttlMs: 30_000 }),
+      window: options.window ?? WINDOW,
+      clock: clock.now,
+      onRefresh: (_grantId, event) => void events.push(event),
+      onLost: (_grantId, reason) => void lost.push(reason),
+      onUnlockedRefresh: () => void warnings.push('no lock'),
+      endpoint: new TokenEndpoint({
+        http,
+        authUrl: service.origin,
+        clientID: 'application',
+        clientSecret: new Secret('the secret of the application'),
+        timeoutMs: 1_000,
+        organizationDomain: ({ domain }) => domain,
+        clock: clock.now,
+      }),
+    });
+  const manager = another();
+  const held = (user = manager) => heldEntries(user, ['#cache', 'cache', 'store', 'endpoint', 'codec']);
+  return {
+    manager,
+    service,
+    store,
+    clock,
+    events,
+    lost,
+    warnings,
+    another,
+    sent: () => service.requests.map(({ body }) => JSON.parse(body.toString()).refresh_token),
+    use: async (user = manager) => {
+      try {
+        return (await user.current('id')).accessToken;
+      } catch (error) {
+        return (error as { status: number }).status;
+      }
+    },
+    held,
+    idle: async (user) => {
+      while ('#refresher.#inFlight' in (await held(user))) await new Promise((resolve) => setImmediate(resolve));
+    },
+  };
+}

@@ -1,0 +1,334 @@
+import { describe, expect, vi } from 'vitest';
+import { GrantCredentials } from '../../src/refresh/grant-credentials.js';
+import { hang, json } from '../support/faulty-server.js';
+import { type Grants, LIFETIME_S, type ManagerOptions, test, tokens } from './fixture.js';
+
+const FOREVER = { max: 1_000, ttlMs: Number.POSITIVE_INFINITY };
+
+describe('a grant', () => {
+  test('is returned at once while it is cached: no promise, no read of the store', async ({ grants }) => {
+    const { manager, store } = grants;
+    await manager.put('id', tokens('first'));
+    store.calls.length = 0;
+    expect(manager.current('id')).toMatchObject({ accessToken: 'access-first' });
+    expect(store.calls).toEqual([]);
+  });
+
+  test('does not exist after a login that could not be saved', async ({ grants }) => {
+    grants.store.fail('set');
+    await expect(grants.manager.put('id', tokens('first'))).rejects.toMatchObject({ name: 'TokenStoreError' });
+    grants.store.recover();
+    expect(await grants.use()).toBe(401);
+  });
+
+  test('is kept apart for each strategy, whatever characters the names and ids hold', async ({ grants }) => {
+    const pairs = ['a', 'a+b', 'b', 'a%2Bb', '\u00e9'].flatMap((name) => ['b+c', 'c', 'B+c'].map((id) => [name, id]));
+    for (const [index, [strategyName = '', id = '']] of pairs.entries())
+      await grants.another({ strategyName }).put(id, tokens(`${index}`));
+    for (const [index, [strategyName = '', id = '']] of pairs.entries())
+      expect(await grants.another({ strategyName }).current(id)).toMatchObject({ accessToken: `access-${index}` });
+  });
+});
+
+describe('the time of a refresh', () => {
+  /** Asks for a grant so many milliseconds before it expires: whether the caller waits, and whether a refresh starts. */
+  async function ask(grants: Grants, lifetimeMs: number, leftMs: number, options: ManagerOptions = {}) {
+    const manager = grants.another({ cache: FOREVER, ...options });
+    await manager.put('id', tokens('first', { lifetimeMs }));
+    const before = grants.sent().length;
+    grants.clock.advance((lifetimeMs - leftMs) / 1000);
+    const grant = manager.current('id');
+    const isWaiting = grant instanceof Promise;
+    await grant;
+    await grants.idle(manager);
+    await manager.close();
+    return `${isWaiting ? 'waits' : 'goes on'}, ${grants.sent().length - before} refreshes`;
+  }
+
+  test.for([
+    [7_200_000, 1],
+    [600_000, 0.5],
+    [60_000, 0.05],
+  ] as const)('is in proportion to a lifetime below 20 minutes (%i ms)', async ([lifetimeMs, share], { grants }) => {
+    expect(await ask(grants, lifetimeMs, -1)).toBe('waits, 1 refreshes');
+    expect(await ask(grants, lifetimeMs, 30_000 * share)).toBe('waits, 1 refreshes');
+    expect(await ask(grants, lifetimeMs, 30_000 * share + 1)).toBe('goes on, 1 refreshes');
+    expect(await ask(grants, lifetimeMs, 300_000 * share)).toBe('goes on, 1 refreshes');
+    expect(await ask(grants, lifetimeMs, 300_000 * share + 1)).toBe('goes on, 0 refreshes');
+  });
+
+  test('leaves half of the lifetime to requests, however long the leeway is', async ({ grants }) => {
+    const window = { leewayMs: 86_400_000, aheadMs: 0 };
+    expect(await ask(grants, 7_200_000, 3_600_001, { window })).toBe('goes on, 0 refreshes');
+    expect(await ask(grants, 7_200_000, 3_600_000, { window })).toBe('waits, 1 refreshes');
+  });
+
+  test('leaves a new token of a refresh alone, however long before its expiry refreshes begin', async ({ grants }) => {
+    const manager = grants.another({ cache: FOREVER, window: { leewayMs: 0, aheadMs: 86_400_000 } });
+    await manager.put('id', tokens('first'));
+    grants.clock.advance(LIFETIME_S);
+    await manager.current('id');
+    await manager.current('id');
+    expect(grants.sent()).toHaveLength(1);
+    grants.clock.advance(0.11 * LIFETIME_S);
+    await manager.current('id');
+    await grants.idle(manager);
+    expect(grants.sent()).toHaveLength(2);
+  });
+
+  test('has not come for a token that lasts longer than its lifetime: the clock was set back', async ({ grants }) => {
+    expect(await ask(grants, 7_200_000, 3 * 7_200_000)).toMatch('0 refreshes');
+  });
+});
+
+describe('a refresh in the background', () => {
+  test('starts at once, and the caller gets the valid token meanwhile', async ({ grants }) => {
+    const { manager, service } = grants;
+    await manager.put('id', tokens('first'));
+    grants.clock.advance(LIFETIME_S - 60);
+    await manager.current('id');
+    expect(manager.current('id')).toMatchObject({ accessToken: 'access-first' });
+    await vi.waitFor(() => expect(manager.current('id')).toMatchObject({ accessToken: 'access-1' }));
+    expect(service.requests).toHaveLength(1);
+    await manager.close();
+    expect(await grants.held()).toEqual({});
+  });
+
+  test('is one of 32 at a time; the others wait, and close() drops them', async ({ grants }) => {
+    const { manager, service } = grants;
+    const ids = Array.from({ length: 50 }, (_none, index) => `${index}`);
+    for (const id of ids) await manager.put(id, tokens(id));
+    service.always(hang());
+    grants.clock.advance(LIFETIME_S - 60);
+    await Promise.all(ids.map((id) => manager.current(id)));
+    await service.received(32);
+    await manager.close();
+    expect(service.requests).toHaveLength(32);
+  });
+
+  test('backs off after a failure, by grant, for a time that doubles', async ({ grants }) => {
+    const { manager, service, clock } = grants;
+    const lasting = grants.another({ cache: FOREVER });
+    await lasting.put('id', tokens('first'));
+    service.always(json({ error: 'invalid_client' }, 401));
+    clock.advance(LIFETIME_S - 250);
+    for (const [seconds, count] of [
+      [0, 1],
+      [0.9, 1],
+      [0.2, 2],
+      [1.8, 2],
+      [0.3, 3],
+    ] as const) {
+      clock.advance(seconds);
+      expect(await lasting.current('id')).toMatchObject({ accessToken: 'access-first' });
+      await grants.idle(lasting);
+      expect(service.requests).toHaveLength(count);
+    }
+    await manager.close();
+  });
+
+  test('follows in the order in which the grants became due, 32 in a tenth of a second', async ({ grants }) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const { manager, service } = grants;
+      const ids = Array.from({ length: 200 }, (_none, index) => `${index}`);
+      for (const id of ids) await manager.put(id, tokens(id));
+      grants.clock.advance(LIFETIME_S - 60);
+      for (const id of ids) await manager.current(id);
+      for (let started = 32; started < 232; started += 32) {
+        await service.received(Math.min(started, 200));
+        await grants.idle();
+        const batch = ids.slice(started - 32, started).map((id) => `refresh-${id}`);
+        expect(new Set(grants.sent().slice(started - 32))).toEqual(new Set(batch));
+        vi.advanceTimersByTime(100);
+      }
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test('does not start any more when the turn comes, if a request has refreshed the grant meanwhile', async ({
+    grants,
+  }) => {
+    const { manager, service, clock } = grants;
+    const ids = Array.from({ length: 33 }, (_none, index) => `${index}`);
+    for (const id of ids) await manager.put(id, tokens(id));
+    const held: (() => void)[] = [];
+    service.always((socket, request) => {
+      held.push(() => json({ error: 'invalid_client' }, 401)(socket, request));
+    });
+    clock.advance(LIFETIME_S - 60);
+    for (const id of ids) await manager.current(id);
+    await service.received(32);
+    service.next(json({ access_token: 'asked-for', token_type: 'bearer', expires_in: LIFETIME_S }));
+    await manager.renew('32', 'access-32');
+    for (const answer of held) answer();
+    await vi.waitFor(async () => expect(await grants.held()).not.toHaveProperty('#background.#waiting'));
+    await manager.close();
+    expect(service.requests).toHaveLength(33);
+  });
+});
+
+describe('a token that the API has refused', () => {
+  test('is renewed once; others take the new one; while new ones are refused, none is requested', async ({
+    grants,
+  }) => {
+    const { manager, service, clock } = grants;
+    await manager.put('id', tokens('first'));
+    const renewed = await manager.renew('id', 'access-first');
+    expect(await manager.renew('id', 'access-first')).toBe(renewed);
+    manager.reportOutcome('id', false);
+    expect((await manager.renew('id', renewed.accessToken)).accessToken).toBe(renewed.accessToken);
+    expect(service.requests).toHaveLength(1);
+    clock.advance(1);
+    expect((await manager.renew('id', renewed.accessToken)).accessToken).not.toBe(renewed.accessToken);
+    manager.reportOutcome('id', true);
+    expect(await grants.held()).toEqual({});
+  });
+
+  test('is kept while it is valid and there is no refresh token', async ({ grants }) => {
+    const { manager, clock } = grants;
+    await manager.put('id', tokens('only', { refreshToken: undefined }));
+    expect(await manager.renew('id', 'access-only')).toMatchObject({ accessToken: 'access-only' });
+    expect(manager.current('id')).toMatchObject({ accessToken: 'access-only' });
+    clock.advance(LIFETIME_S);
+    await expect(manager.renew('id', 'access-only')).rejects.toMatchObject({ status: 401 });
+  });
+});
+
+describe('THREATS 49: a logout or login during a refresh', () => {
+  test.for([false, true])(
+    'leaves nothing of the grant that was removed (the save fails: %s)',
+    async (fails, { grants }) => {
+      const { manager, store, clock } = grants;
+      await manager.put('id', tokens('first'));
+      clock.advance(LIFETIME_S);
+      store.before = async (method) => {
+        if (method !== 'update') return;
+        void manager.remove('id').catch(() => {});
+        if (fails) throw new Error('The store fails');
+      };
+      await grants.use();
+      store.recover();
+      await vi.waitFor(async () => expect(await store.inner.get('oauth-app+id')).toBeUndefined());
+      expect(await grants.use()).toBe(401);
+      await vi.waitFor(async () => expect(await grants.held()).toEqual({}));
+    },
+  );
+
+  test('leaves nothing of a refresh that began while the grant was being removed, if its save fails', async ({
+    grants,
+  }) => {
+    const { manager, store, service, clock } = grants;
+    await manager.put('id', tokens('first'));
+    clock.advance(LIFETIME_S);
+    let goOn = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    store.before = (method) => {
+      if (method === 'update') throw new Error('The store fails');
+      return method === 'delete' ? held : undefined;
+    };
+    const removing = manager.remove('id');
+    const late = grants.use();
+    await service.received(1);
+    goOn();
+    await removing;
+    expect(await late).toBe(401);
+    expect(await grants.use()).toBe(401);
+    await vi.waitFor(async () => expect(await grants.held()).toEqual({}));
+  });
+
+  test('keeps what the refresh brings if the login cannot be saved', async ({ grants }) => {
+    const { manager, store, service, clock } = grants;
+    await manager.put('id', tokens('first'));
+    clock.advance(LIFETIME_S);
+    let answer = () => {};
+    service.next((socket, request) => {
+      answer = () =>
+        json({ access_token: 'rotated', token_type: 'bearer', expires_in: 7200, refresh_token: 'next' })(
+          socket,
+          request,
+        );
+    });
+    const refreshed = manager.current('id');
+    await service.received(1);
+    store.fail('set', 'update');
+    await expect(manager.put('id', tokens('second'))).rejects.toThrow('The token store failed');
+    answer();
+    expect(await refreshed).toMatchObject({ accessToken: 'rotated' });
+    expect(manager.current('id')).toMatchObject({ accessToken: 'rotated', refreshToken: 'next' });
+    await manager.remove('id').catch(() => {});
+  });
+
+  test('gives a call that a logout has overtaken its token, and its client stays without authorization', async ({
+    grants,
+  }) => {
+    const { manager, clock } = grants;
+    await manager.put('id', tokens('first'));
+    clock.advance(31);
+    const source = new GrantCredentials(manager, 'id');
+    const asked = source.credential();
+    source.end();
+    expect(await asked).toMatchObject({ accessToken: 'access-first' });
+    expect([source.authorized, source.isAliveIn(manager)]).toEqual([false, false]);
+  });
+});
+
+test('nothing is held by id after 2,000 grants have come and gone', async ({ grants }) => {
+  const { manager } = grants;
+  for (let index = 0; index < 2_000; index++) {
+    await manager.put(`${index}`, tokens(`${index}`));
+    manager.reportOutcome(`${index}`, false);
+    await manager.remove(`${index}`);
+  }
+  await vi.waitFor(async () => expect(await grants.held()).toEqual({}));
+});
+
+test('a closed manager refreshes nothing: the new pair might be lost', async ({ grants }) => {
+  const { manager, clock } = grants;
+  await manager.put('id', tokens('first'));
+  await manager.close();
+  expect(manager.current('id')).toMatchObject({ accessToken: 'access-first' });
+  clock.advance(LIFETIME_S);
+  await expect(manager.current('id')).rejects.toMatchObject({
+    status: 503,
+    message: expect.stringContaining('closed'),
+  });
+  expect(grants.sent()).toEqual([]);
+});
+
+describe('a token response with a new refresh token that is otherwise unusable', () => {
+  const unusable = (refresh_token: string) => json({ access_token: 'a b', token_type: 'bearer', refresh_token });
+  const expired = async ({ manager, clock, service }: Grants, rotated: string) => {
+    await manager.put('id', tokens('first'));
+    clock.advance(LIFETIME_S);
+    service.next(unusable(rotated));
+    await expect(manager.current('id')).rejects.toMatchObject({ name: 'TokenResponseError' });
+  };
+
+  test('costs no login: the next refresh sends the new refresh token, also of another process', async ({ grants }) => {
+    await expired(grants, 'refresh-rotated');
+    expect(await grants.use(grants.another())).toBe('access-1');
+    expect(grants.sent()).toEqual(['refresh-first', 'refresh-rotated']);
+  });
+
+  test('costs no login if the service refuses the new refresh token: the previous one is sent then', async ({
+    grants,
+  }) => {
+    await expired(grants, 'made-up');
+    grants.service.next(json({ error: 'invalid_grant' }, 400));
+    const grant = await grants.manager.current('id');
+    expect(grants.sent()).toEqual(['refresh-first', 'made-up', 'refresh-first']);
+    expect(grant).not.toHaveProperty('previousRefreshToken');
+  });
+
+  test('keeps the previous refresh token if it works and the response brings no other', async ({ grants }) => {
+    await expired(grants, 'made-up');
+    grants.service.next(json({ error: 'invalid_grant' }, 400));
+    grants.service.next(json({ access_token: 'second', token_type: 'bearer', expires_in: 7200 }));
+    const grant = await grants.manager.current('id');
+    expect(grant).toMatchObject({ accessToken: 'second', refreshToken: 'refresh-first' });
+  });
+});

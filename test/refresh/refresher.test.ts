@@ -1,0 +1,148 @@
+import { describe, expect } from 'vitest';
+import { json, reset } from '../support/faulty-server.js';
+import { type Grants, LIFETIME_S, pair, REFUSAL, test, tokens } from './fixture.js';
+
+/** A grant whose access token has expired, and which no cache has. */
+async function expired({ manager, clock, store }: Grants): Promise<void> {
+  await manager.put('id', tokens('old'));
+  clock.advance(LIFETIME_S);
+  store.calls.length = 0;
+}
+
+describe('a refresh', () => {
+  test('reads again, refreshes and saves under the lock', async ({ grants }) => {
+    await expired(grants);
+    // The first read is the one of the caller.
+    expect(await grants.use()).toBe('access-1');
+    expect(grants.store.calls).toEqual(['get', 'lock', 'get', 'update']);
+    expect(await grants.use(grants.another())).toBe('access-1');
+    expect(grants.events).toMatchObject([{ outcome: 'refreshed' }]);
+    expect(await grants.held()).toEqual({});
+  });
+
+  test('adopts the pair of another process if that is usable', async ({ grants }) => {
+    await expired(grants);
+    const other = grants.another();
+    grants.store.before = async (method) => {
+      if (method !== 'lock') return;
+      grants.store.recover();
+      await other.current('id');
+    };
+    expect(await grants.use()).toBe('access-1');
+    expect(grants.sent()).toEqual(['refresh-old']);
+    expect(grants.events.map(({ outcome }) => outcome)).toEqual(['refreshed', 'adopted']);
+  });
+
+  test('is one for a thousand callers at once', async ({ grants }) => {
+    await expired(grants);
+    const used = await Promise.all(Array.from({ length: 1_000 }, () => grants.manager.current('id')));
+    expect(new Set(used).size).toBe(1);
+    expect(grants.sent()).toHaveLength(1);
+  });
+
+  test('ends a grant without a refresh token, and sends nothing', async ({ grants }) => {
+    await grants.manager.put('id', tokens('single', { refreshToken: undefined }));
+    grants.clock.advance(LIFETIME_S);
+    expect(await grants.use()).toBe(401);
+    expect(grants.sent()).toEqual([]);
+    expect(grants.lost).toEqual(['refused']);
+    expect(await grants.use(grants.another())).toBe(401);
+  });
+});
+
+describe('THREATS 40: a refused refresh token', () => {
+  test('leads to the refresh token of a faster process, if its access token has expired as well', async ({
+    grants,
+  }) => {
+    await expired(grants);
+    const rival = grants.another();
+    grants.service.next((socket, request) => {
+      grants.service.next(pair('theirs'));
+      void Promise.resolve(rival.renew('id', 'access-old')).then(() => {
+        grants.clock.advance(LIFETIME_S);
+        REFUSAL(socket, request);
+      });
+    });
+    // No lock: both refresh at once.
+    grants.store.lock = (_id, work) => work();
+    expect(await grants.use()).toBe('access-1');
+    expect(grants.sent()).toEqual(['refresh-old', 'refresh-old', 'refresh-theirs']);
+  });
+
+  test('does not end a grant that is replaced between the read and the removal', async ({ grants }) => {
+    await expired(grants);
+    grants.service.next(REFUSAL);
+    grants.store.before = async (method) => {
+      if (method !== 'update') return;
+      grants.store.recover();
+      await grants.another().put('id', tokens('of-a-new-login'));
+    };
+    expect(await grants.use()).toBe('access-of-a-new-login');
+    expect(grants.lost).toEqual([]);
+  });
+});
+
+describe('a login during a refresh', () => {
+  test('has its own refresh: callers with the new grant do not join the former one', async ({ grants }) => {
+    await expired(grants);
+    grants.service.next(async (socket, request) => {
+      await grants.manager.put('id', tokens('login', { lifetimeMs: 1_000 }));
+      grants.clock.advance(1);
+      pair('late')(socket, request);
+    });
+    const late = grants.use();
+    await grants.service.received(1);
+    grants.service.next(pair('new'));
+    const used = [await late, await grants.use()];
+    expect(used.at(-1)).toBe('access-new');
+    expect(grants.sent()).toEqual(['refresh-old', 'refresh-login']);
+  });
+
+  test('discards the pair of the former grant, also if it cannot be saved', async ({ grants }) => {
+    await expired(grants);
+    grants.service.next(async (socket, request) => {
+      await grants.manager.put('id', tokens('login'));
+      grants.store.fail('update');
+      pair('late')(socket, request);
+    });
+    expect(await grants.use()).toBe('access-login');
+    expect(grants.events).toMatchObject([{ outcome: 'discarded' }]);
+    expect(await grants.held()).toEqual({});
+  });
+});
+
+describe('a token endpoint that fails', () => {
+  test('is in backoff for all callers, with one event', async ({ grants }) => {
+    await expired(grants);
+    grants.service.next(reset());
+    for (let index = 0; index < 2; index++)
+      await expect(grants.manager.current('id')).rejects.toMatchObject({ status: 503, retryAfter: 1 });
+    expect(grants.events).toMatchObject([{ outcome: 'failed', reason: 'ERR_SERVICE_UNAVAILABLE' }]);
+    expect(grants.sent()).toHaveLength(1);
+    grants.clock.advance(1);
+    expect(await grants.use()).toBe('access-1');
+    expect(await grants.held()).toEqual({});
+  });
+
+  test('is in backoff for one grant until five have failed without an answer in between', async ({ grants }) => {
+    const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
+    for (const id of ids) await grants.manager.put(id, tokens(id));
+    grants.clock.advance(LIFETIME_S);
+    grants.service.next(json({}, 500), 5);
+    for (const id of ids) await expect(grants.manager.current(id)).rejects.toMatchObject({ status: 503 });
+    expect(grants.sent()).toHaveLength(5);
+    grants.clock.advance(2);
+    for (const id of ids) await grants.manager.current(id);
+    expect(await grants.held()).toEqual({});
+  });
+
+  test('leaves no backoff of a grant that was removed meanwhile', async ({ grants }) => {
+    await expired(grants);
+    grants.service.next(async (socket, request) => {
+      await grants.manager.remove('id');
+      reset()(socket, request);
+    });
+    expect(await grants.use()).toBe(503);
+    expect(await grants.held()).toEqual({});
+  });
+});

@@ -1,0 +1,73 @@
+import { expect, vi } from 'vitest';
+import { type Grants, LIFETIME_S, test, tokens } from './fixture.js';
+
+/** A grant that was refreshed while the store could not save it. */
+async function unsaved({ manager, clock, store }: Grants): Promise<void> {
+  await manager.put('id', tokens('old'));
+  clock.advance(LIFETIME_S);
+  store.fail('update');
+  expect(await manager.current('id')).toMatchObject({ accessToken: 'access-1' });
+}
+
+const updates = ({ store }: Grants) => store.calls.filter((call) => call === 'update').length;
+const outcomes = ({ events }: Grants) => events.map(({ outcome }) => outcome);
+
+test('an unsaved grant is used from memory and saved by itself', async ({ grants }) => {
+  await unsaved(grants);
+  expect(grants.manager.current('id')).toMatchObject({ accessToken: 'access-1' });
+  await vi.waitFor(() => expect(updates(grants)).toBeGreaterThan(2));
+  grants.store.recover();
+  await vi.waitFor(() => expect(outcomes(grants)).toEqual(['unsaved', 'saved']));
+  expect(await grants.held()).toEqual({});
+  expect(await grants.use(grants.another())).toBe('access-1');
+});
+
+test('an unsaved grant is saved with the first operation of the store that succeeds', async ({ grants }) => {
+  await unsaved(grants);
+  grants.store.recover();
+  await grants.manager.put('another', tokens('another'));
+  await vi.waitFor(() => expect(outcomes(grants)).toEqual(['unsaved', 'saved']));
+});
+
+test('an unsaved grant is discarded if the store has another login by now', async ({ grants }) => {
+  await unsaved(grants);
+  grants.store.recover();
+  await grants.another().put('id', tokens('of-a-new-login'));
+  await vi.waitFor(() => expect(outcomes(grants)).toEqual(['unsaved', 'discarded']));
+  expect(await grants.held()).toEqual({});
+  expect(await grants.use()).toBe('access-of-a-new-login');
+});
+
+test('an unsaved grant is kept if the login after it cannot be saved either', async ({ grants }) => {
+  await unsaved(grants);
+  grants.store.fail('update', 'set');
+  await expect(grants.manager.put('id', tokens('second'))).rejects.toThrow('The token store failed');
+  expect(await grants.use()).toBe('access-1');
+  grants.store.recover();
+  await grants.manager.put('id', tokens('third'));
+  await vi.waitFor(async () => expect(await grants.held()).toEqual({}));
+  expect(await grants.use()).toBe('access-third');
+});
+
+test('an unsaved grant survives twenty more refreshes whose saves fail too', async ({ grants }) => {
+  await unsaved(grants);
+  for (let count = 2; count <= 20; count++) {
+    grants.clock.advance(LIFETIME_S);
+    expect(await grants.use()).toBe(`access-${count}`);
+  }
+  grants.store.recover();
+  await grants.manager.close();
+  expect(outcomes(grants).at(-1)).toBe('saved');
+  expect(await grants.use(grants.another())).toBe('access-20');
+});
+
+test('close() tries to save until the store works', async ({ grants }) => {
+  await unsaved(grants);
+  const closed = grants.manager.close();
+  const before = updates(grants);
+  await vi.waitFor(() => expect(updates(grants)).toBeGreaterThan(before + 2));
+  grants.store.recover();
+  await closed;
+  expect(await grants.held()).toEqual({});
+  expect(await grants.use(grants.another())).toBe('access-1');
+});

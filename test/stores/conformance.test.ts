@@ -1,0 +1,365 @@
+import { memoryTokenStore, type StoredGrant, type TokenStore } from 'passport-oauth-app';
+import { tokenStoreChecks } from 'passport-oauth-app/conformance';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+
+type FullStore = Required<TokenStore>;
+
+afterEach(() => vi.useRealTimers());
+
+/** The names of the checks that `createStore`'s stores do not pass. No time passes, whatever the stores wait for. */
+async function failures(createStore: () => TokenStore | Promise<TokenStore>): Promise<string[]> {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const failed = tokenStoreChecks(createStore).map(({ name, run }) =>
+    run().then(
+      () => [],
+      () => [name],
+    ),
+  );
+  await vi.advanceTimersByTimeAsync(60_000);
+  return (await Promise.all(failed)).flat();
+}
+
+/** A memory store of which some methods are wrong. */
+function broken(spoil: (right: FullStore) => Partial<FullStore>): () => TokenStore {
+  return () => {
+    const right = memoryTokenStore();
+    return { ...right, ...spoil(right) };
+  };
+}
+
+describe('a right store passes', () => {
+  for (const { name, run } of tokenStoreChecks(memoryTokenStore)) test(name, run);
+
+  test('also if each store shares the storage of the others, or is promised', async () => {
+    const store = memoryTokenStore();
+    expect(await failures(async () => store)).toEqual([]);
+  });
+
+  test('also without update and lock', async () => {
+    const bare = (): TokenStore => {
+      const { get, set, delete: remove } = memoryTokenStore();
+      return { get, set, delete: remove };
+    };
+    expect(await failures(bare)).toEqual([]);
+  });
+
+  test('and nothing is left in it', async () => {
+    const ids = new Set<string>();
+    const right = memoryTokenStore();
+    const watched: TokenStore = {
+      ...right,
+      set: (id, grant) => right.set(id, grant).finally(() => ids.add(id)),
+    };
+    expect(await failures(() => watched)).toEqual([]);
+    expect(ids.size).toBeGreaterThan(50);
+    expect((await Promise.all([...ids].map((id) => right.get(id)))).filter((grant) => grant !== undefined)).toEqual([]);
+  });
+});
+
+const pick = ({ version, expiresAt, sealed }: StoredGrant): StoredGrant => ({ version, expiresAt, sealed });
+
+const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }> = {
+  'gives null for a grant that is not there': {
+    create: broken(({ get }) => ({ get: async (id) => (await get(id)) ?? JSON.parse('null') })),
+    caughtBy: [
+      'get resolves to undefined for an id that was never set',
+      'an id may hold all printable ASCII characters, and 1,024 of them',
+      'delete with the version of the grant removes it',
+      'delete removes the grant and no other, and resolves also if there was none',
+      'update creates no grant where none was ever set',
+      'update does not bring back a grant that was deleted',
+      'the store works as ever inside a lock, and neither set nor delete frees the lock',
+    ],
+  },
+  'keeps the fields that it knows': {
+    create: broken(({ set, update }) => ({
+      set: (id, grant) => set(id, pick(grant)),
+      update: (id, grant, version) => update(id, pick(grant), version),
+    })),
+    caughtBy: [
+      'get gives back what was set, fields that the store does not know included',
+      'what a caller does to a grant that it gave or got does not change the stored one',
+      'update replaces the whole grant if its version is the one given, and resolves to true',
+    ],
+  },
+  'merges a grant into the one before': {
+    create: broken(({ get, set }) => ({ set: async (id, grant) => set(id, { ...(await get(id)), ...grant }) })),
+    caughtBy: ['set replaces the whole grant'],
+  },
+  'keeps the higher version': {
+    create: broken(({ get, set }) => ({
+      set: async (id, grant) => {
+        if (((await get(id))?.version ?? -1) < grant.version) await set(id, grant);
+      },
+    })),
+    caughtBy: ['set takes any safe integer as a version, one lower than the last included'],
+  },
+  'drops a grant with its access token': {
+    create: broken(({ get }) => ({
+      get: async (id) => {
+        const grant = await get(id);
+        return grant && grant.expiresAt > Date.now() ? grant : undefined;
+      },
+    })),
+    caughtBy: ['a grant stays after its access token has expired'],
+  },
+  'folds the case of ids': {
+    create: broken(({ get, set, delete: remove, update }) => ({
+      get: (id) => get(id.toLowerCase()),
+      set: (id, grant) => set(id.toLowerCase(), grant),
+      delete: (id, version) => remove(id.toLowerCase(), version),
+      update: (id, grant, version) => update(id.toLowerCase(), grant, version),
+    })),
+    caughtBy: ['ids that differ by case only have grants of their own'],
+  },
+  'cuts ids off': {
+    create: broken(({ get, set, delete: remove }) => ({
+      get: (id) => get(id.slice(0, 255)),
+      set: (id, grant) => set(id.slice(0, 255), grant),
+      delete: (id, version) => remove(id.slice(0, 255), version),
+    })),
+    caughtBy: ['ids of 1,024 characters that differ in the last one have grants of their own'],
+  },
+  'decodes ids': {
+    create: broken(({ get, set, delete: remove }) => ({
+      get: (id) => get(decodeURIComponent(id)),
+      set: (id, grant) => set(decodeURIComponent(id), grant),
+      delete: (id, version) => remove(decodeURIComponent(id), version),
+    })),
+    caughtBy: [
+      'ids that look alike have grants of their own',
+      'an id may hold all printable ASCII characters, and 1,024 of them',
+    ],
+  },
+  'refuses long ids': {
+    create: broken(({ set }) => ({
+      set: async (id, grant) => {
+        if (id.length > 255) throw new Error('too long');
+        await set(id, grant);
+      },
+    })),
+    caughtBy: [
+      'ids of 1,024 characters that differ in the last one have grants of their own',
+      'an id may hold all printable ASCII characters, and 1,024 of them',
+    ],
+  },
+  'deletes whatever the version': {
+    create: broken(({ delete: remove }) => ({ delete: (id) => remove(id) })),
+    caughtBy: ['delete of a version removes the grant only while its version is that'],
+  },
+  'deletes no grant whose version is given': {
+    create: broken(({ delete: remove }) => ({
+      delete: async (id, version) => {
+        if (version === undefined) await remove(id);
+      },
+    })),
+    caughtBy: ['delete with the version of the grant removes it'],
+  },
+  'refuses large grants': {
+    create: broken(({ set }) => ({
+      set: async (id, grant) => {
+        if (grant.sealed.length > 8192) throw new Error('too long');
+        await set(id, grant);
+      },
+    })),
+    caughtBy: ['a grant may be 32 KiB large'],
+  },
+  'hands out what it keeps': {
+    create: () => {
+      const grants = new Map<string, StoredGrant>();
+      return {
+        get: async (id) => grants.get(id),
+        set: async (id, grant) => void grants.set(id, grant),
+        delete: async (id) => void grants.delete(id),
+      };
+    },
+    caughtBy: ['what a caller does to a grant that it gave or got does not change the stored one'],
+  },
+  'complains of deleting what is not there': {
+    create: broken(({ get, delete: remove }) => ({
+      delete: async (id, version) => {
+        if ((await get(id)) === undefined) throw new Error('not found');
+        await remove(id, version);
+      },
+    })),
+    caughtBy: [
+      'delete with the version of the grant removes it',
+      'delete removes the grant and no other, and resolves also if there was none',
+    ],
+  },
+  'remembers for good what was deleted': {
+    create: broken(({ set, delete: remove }) => {
+      const gone = new Set<string>();
+      return {
+        set: async (id, grant) => (gone.has(id) ? undefined : set(id, grant)),
+        delete: (id, version) => remove(id, version).finally(() => version === undefined && gone.add(id)),
+      };
+    }),
+    caughtBy: [
+      'a grant can be set again after it was deleted',
+      'the store works as ever inside a lock, and neither set nor delete frees the lock',
+    ],
+  },
+  'writes a grant in two steps': {
+    create: broken(({ get, set }) => ({
+      set: async (id, grant) => {
+        await set(id, { ...grant, sealed: (await get(id))?.sealed ?? '' });
+        await set(id, grant);
+      },
+    })),
+    caughtBy: ['sets and gets at the same time never show a grant that nobody set'],
+  },
+  'updates whatever the version': {
+    create: broken(({ get, set }) => ({
+      update: async (id, grant) => {
+        if ((await get(id)) === undefined) return false;
+        await set(id, grant);
+        return true;
+      },
+    })),
+    caughtBy: [
+      'update leaves a grant of another version as it is, and resolves to false',
+      'update compares versions exactly, up to the largest safe integer',
+      'of 50 updates of one version at the same time, one resolves to true, and its grant is stored',
+    ],
+  },
+  'updates without atomicity': {
+    create: broken(({ get, set }) => ({
+      update: async (id, grant, version) => {
+        if ((await get(id))?.version !== version) return false;
+        await set(id, grant);
+        return true;
+      },
+    })),
+    caughtBy: ['of 50 updates of one version at the same time, one resolves to true, and its grant is stored'],
+  },
+  'updates what is not there': {
+    create: broken(({ get, set, update }) => ({
+      update: async (id, grant, version) => {
+        if ((await get(id)) !== undefined) return update(id, grant, version);
+        await set(id, grant);
+        return true;
+      },
+    })),
+    caughtBy: [
+      'update creates no grant where none was ever set',
+      'update does not bring back a grant that was deleted',
+    ],
+  },
+  'compares versions as 32-bit integers': {
+    create: broken(({ get, update }) => ({
+      update: async (id, grant, version) => {
+        const stored = (await get(id))?.version ?? -1;
+        return update(id, grant, (stored | 0) === (version | 0) || stored > 2 ** 31 ? stored : version);
+      },
+    })),
+    caughtBy: ['update compares versions exactly, up to the largest safe integer'],
+  },
+  'merges in an update': {
+    create: broken(({ get, update }) => ({
+      update: async (id, grant, version) => update(id, { ...(await get(id)), ...grant }, version),
+    })),
+    caughtBy: ['update replaces the whole grant if its version is the one given, and resolves to true'],
+  },
+  'has a lock that locks nothing': {
+    create: broken(() => ({ lock: async (_id, work) => work() })),
+    caughtBy: [
+      'lock runs the work of 20 contenders for one id one after the other, each of them once',
+      'the store works as ever inside a lock, and neither set nor delete frees the lock',
+    ],
+  },
+  'lets waiting callers share the work of the first': {
+    create: broken(({ lock }) => {
+      const shared = new Map<string, Promise<unknown>>();
+      return {
+        lock: async (id, work) => {
+          const running = shared.get(id) ?? lock(id, work).finally(() => shared.delete(id));
+          shared.set(id, running);
+          return JSON.parse(JSON.stringify((await running) ?? null));
+        },
+      };
+    }),
+    caughtBy: [
+      'lock resolves to what its work resolves to',
+      'lock runs the work of 20 contenders for one id one after the other, each of them once',
+    ],
+  },
+  'wraps the errors of work': {
+    create: broken(({ lock }) => ({
+      lock: (id, work) =>
+        lock(id, work).catch((cause: unknown) => {
+          throw new Error('locked work failed', { cause });
+        }),
+    })),
+    caughtBy: ['lock rejects with the very error of its work, and is free afterwards'],
+  },
+  'has one lock for all ids': {
+    create: broken(({ lock }) => ({ lock: (_id, work) => lock('all', work) })),
+    caughtBy: [
+      'lock of one id does not wait for that of another',
+      'locks of 50 ids are held at the same time, and the store can be reached inside of all of them',
+    ],
+  },
+  'keeps the lock after work that failed': {
+    create: broken(({ lock }) => ({
+      lock: (id, work) =>
+        new Promise((resolve, reject) => {
+          const hang = (error: unknown): Promise<never> => {
+            reject(error);
+            return new Promise(() => undefined);
+          };
+          lock(id, () => work().then(resolve, hang)).catch(reject);
+        }),
+    })),
+    caughtBy: ['lock rejects with the very error of its work, and is free afterwards'],
+  },
+  'keeps one of its few connections for each lock': {
+    create: broken((right) => {
+      let free = 5;
+      const waiting: (() => void)[] = [];
+      const connected = async <T>(use: () => Promise<T>): Promise<T> => {
+        if (free > 0) free -= 1;
+        else await new Promise<void>((resolve) => waiting.push(resolve));
+        return use().finally(() => {
+          const next = waiting.shift();
+          if (next) next();
+          else free += 1;
+        });
+      };
+      return {
+        get: (id) => connected(() => right.get(id)),
+        set: (id, grant) => connected(() => right.set(id, grant)),
+        lock: (id, work) => right.lock(id, () => connected(work)),
+      };
+    }),
+    caughtBy: ['locks of 50 ids are held at the same time, and the store can be reached inside of all of them'],
+  },
+  'frees the lock when the grant is deleted': {
+    create: broken(({ delete: remove }) => {
+      const locks = new Map<string, Promise<unknown>>();
+      return {
+        delete: async (id, version) => void (await remove(id, version).finally(() => locks.delete(id))),
+        lock: async (id, work) => {
+          while (locks.has(id)) await new Promise((resolve) => setTimeout(resolve, 100));
+          const running = work();
+          locks.set(id, running);
+          return running.finally(() => locks.get(id) === running && locks.delete(id));
+        },
+      };
+    }),
+    caughtBy: ['the store works as ever inside a lock, and neither set nor delete frees the lock'],
+  },
+};
+
+describe('a store is caught that', () => {
+  for (const [mistake, { create, caughtBy }] of Object.entries(mistakes)) {
+    test(mistake, async () => {
+      expect(await failures(create)).toEqual(caughtBy);
+    });
+  }
+});
+
+test('every check catches one of these mistakes', () => {
+  const caught = new Set(Object.values(mistakes).flatMap(({ caughtBy }) => caughtBy));
+  expect(tokenStoreChecks(memoryTokenStore).filter(({ name }) => !caught.has(name))).toEqual([]);
+});

@@ -1,0 +1,334 @@
+import { inspect } from 'node:util';
+import { Cluster, Redis } from 'ioredis';
+import { tokenStoreChecks } from 'passport-oauth-app/conformance';
+import { type RedisClientLike, redisTokenStore } from 'passport-oauth-app/redis';
+import { createClient, createClientPool, createCluster, createSentinel, RESP_TYPES } from 'redis';
+import { afterAll, afterEach, beforeAll, describe, expect, expectTypeOf, test, vi } from 'vitest';
+import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
+import {
+  type RedisTopology,
+  SENTINEL_NAME,
+  startRedisCluster,
+  startRedisSentinel,
+} from '../support/redis-topologies.js';
+
+const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
+const SECRET = 'eyJhbGciOiJkaXIifQ.secret-secret-secret';
+const forever = (): Promise<never> => new Promise(() => undefined);
+
+afterEach(() => void vi.useRealTimers());
+
+describe.skipIf(!hasRedis())('with Redis', () => {
+  let redis: RedisServer;
+  const clients: { destroy(): void }[] = [];
+
+  async function connect() {
+    const client = createClient({ url: redis.url, socket: { reconnectStrategy: 20 } });
+    client.on('error', () => undefined);
+    await client.connect();
+    clients.push(client);
+    return client;
+  }
+
+  beforeAll(async () => {
+    redis = await startRedis();
+    clients.push(await connect());
+  });
+  afterAll(async () => {
+    for (const client of clients) client.destroy();
+    await redis.stop();
+  });
+
+  describe('passes every check', () => {
+    for (const { name, run } of tokenStoreChecks(async () => redisTokenStore(await connect()))) test(name, run);
+  });
+
+  test('passes every check with a client of RESP2, and with one that gives texts as Buffers', async () => {
+    const client = await connect();
+    const old = createClient({ url: redis.url, RESP: 2 });
+    clients.push(await old.connect());
+    const buffers = client.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.NUMBER]: String });
+    for (const each of [old, buffers]) {
+      await Promise.all(tokenStoreChecks(() => redisTokenStore(each)).map(({ run }) => run()));
+    }
+  });
+
+  test('passes every check with a pool of node-redis, and with ioredis', async () => {
+    const pool = createClientPool({ url: redis.url }, { minimum: 1, maximum: 3 });
+    const ioredis = new Redis(redis.url);
+    await pool.connect();
+    clients.push(pool, { destroy: () => ioredis.disconnect() });
+    for (const each of [pool, ioredis]) {
+      await Promise.all(tokenStoreChecks(() => redisTokenStore(each)).map(({ run }) => run()));
+    }
+  });
+
+  test('connects an ioredis client that connects lazily, and rejects at once while one has no connection', async () => {
+    const ioredis = new Redis(redis.url, { lazyConnect: true });
+    await redisTokenStore(ioredis).set('lazy', grant);
+    expect(await redisTokenStore(ioredis).get('lazy')).toEqual(grant);
+    ioredis.disconnect();
+    await vi.waitUntil(() => ioredis.status === 'end');
+    await expect(redisTokenStore(ioredis).get('lazy')).rejects.toThrow('Redis is not connected');
+  });
+
+  test('reads while writes are paused, as they are during a failover', async () => {
+    const admin = await connect();
+    const ioredis = new Redis(redis.url);
+    clients.push({ destroy: () => ioredis.disconnect() });
+    const stores = [redisTokenStore(await connect()), redisTokenStore(ioredis)];
+    await stores[0]?.set('paused', grant);
+    await admin.sendCommand(['CLIENT', 'PAUSE', '60000', 'WRITE']);
+    for (const store of stores) expect(await store.get('paused')).toEqual(grant);
+    await admin.sendCommand(['CLIENT', 'UNPAUSE']);
+  });
+
+  test('frees a lock whose taking took effect on a connection that broke, long before its lease ends', async () => {
+    const client = await connect();
+    let commands = 0;
+    const broken = redisTokenStore(
+      {
+        isOpen: true,
+        sendCommand: async (command: string[]) => {
+          commands += 1;
+          // The answer to the first command is lost, and the second one does not arrive.
+          if (commands !== 2) await client.sendCommand(command);
+          if (commands <= 2) throw new Error('Socket closed unexpectedly');
+        },
+      },
+      { lease: 600 },
+    );
+    await expect(broken.lock('broken', forever)).rejects.toMatchObject({ name: 'TokenStoreError' });
+    expect(await redisTokenStore(client).lock('broken', async () => 'free')).toBe('free');
+  });
+
+  test('lets Redis end a grant 30 days after it was last written', async () => {
+    const client = await connect();
+    const store = redisTokenStore(client);
+    const days = async (): Promise<number> => Math.round((await client.pTTL('oauth-app-grant:ttl')) / 86_400_000);
+    await store.set('ttl', grant);
+    expect(await days()).toBe(30);
+    await client.expire('oauth-app-grant:ttl', 60);
+    await store.update('ttl', { ...grant, version: 2 }, 1);
+    expect(await days()).toBe(30);
+  });
+
+  test('lets Redis end a grant after the time to live that it was told', async () => {
+    const client = await connect();
+    await redisTokenStore(client, { ttl: 1.5, prefix: 'short:' }).set('id', grant);
+    expect(await client.pTTL('short:id')).toBeOneOf(Array.from({ length: 501 }, (_, index) => 1000 + index));
+  });
+
+  test('leaves no lock behind, and keeps nothing outside of its prefix', async () => {
+    const client = await connect();
+    await client.flushAll();
+    const store = redisTokenStore(client, { prefix: 'mine:' });
+    const seen = await store.lock('id', async () => {
+      await store.set('id', grant);
+      return client.keys('*');
+    });
+    expect(seen.sort()).toEqual(['mine:id', 'mine:lock id']);
+    expect(await client.keys('*')).toEqual(['mine:id']);
+  });
+
+  test('takes a record that somebody spoilt for no grant', async () => {
+    const client = await connect();
+    const store = redisTokenStore(client);
+    for (const text of ['', '{"version":1', 'null', '[]', '{"version":"1"}', `{"version":1e999}`]) {
+      await client.set('oauth-app-grant:spoilt', text);
+      expect(await store.get('spoilt')).toBeUndefined();
+      expect(await store.update('spoilt', grant, 1)).toBe(false);
+    }
+  });
+
+  test('gives the lock on when the lease of a holder that died is over', async () => {
+    const [dying, living] = [await connect(), await connect()];
+    const held = new Promise<void>((resolve) => {
+      const hold = async (): Promise<void> => {
+        resolve();
+        await forever();
+      };
+      void redisTokenStore(dying, { lease: 1 }).lock('dead', hold);
+    });
+    await held;
+    const start = performance.now();
+    dying.destroy();
+    await redisTokenStore(living, { lease: 1 }).lock('dead', async () => undefined);
+    expect(performance.now() - start).toBeLessThan(1500);
+  });
+
+  test('refuses the late write of a holder that lost its lock, which does not free the lock of the next one', async () => {
+    const [late, next] = [
+      redisTokenStore(await connect(), { lease: 1 }),
+      redisTokenStore(await connect(), { lease: 30 }),
+    ];
+    await late.set('late', grant);
+    await late.lock('late', async () => {
+      await next.lock('late', async () => {
+        expect(await next.update('late', { ...grant, version: 2 }, 1)).toBe(true);
+        expect(await late.update('late', { ...grant, version: 3 }, 1)).toBe(false);
+      });
+      await new Promise<void>((resolve) => {
+        void next.lock('late', async () => {
+          resolve();
+          await forever();
+        });
+      });
+    });
+    const client = await connect();
+    expect(await client.exists('oauth-app-grant:lock late')).toBe(1);
+    expect(await next.get('late')).toEqual({ ...grant, version: 2 });
+  });
+
+  test('rejects at once while Redis is away, gives the result of work that runs, and goes on when it is back', async () => {
+    const server = await startRedis();
+    const client = createClient({ url: server.url, socket: { reconnectStrategy: 20 } }).on('error', () => undefined);
+    await client.connect();
+    const other = createClient({ url: server.url, socket: { reconnectStrategy: 20 } }).on('error', () => undefined);
+    await other.connect();
+    const [store, waiting] = [redisTokenStore(client), redisTokenStore(other)];
+    await store.set('id', grant);
+    let waiter: Promise<unknown> = Promise.resolve();
+    const result = await store.lock('id', async () => {
+      waiter = waiting.lock('id', async () => 'never').catch((error: unknown) => error);
+      await waiting.get('id');
+      await server.kill();
+      expect(await waiter).toMatchObject({ name: 'TokenStoreError', status: 503 });
+      return 'result';
+    });
+    expect(result).toBe('result');
+    for (const call of [store.get('id'), store.set('id', grant), store.delete('id'), store.update('id', grant, 1)]) {
+      await expect(call).rejects.toMatchObject({
+        name: 'TokenStoreError',
+        message: expect.stringMatching(/not connected/),
+      });
+    }
+    await server.restart();
+    await vi.waitUntil(() => client.isReady, { timeout: 10_000 });
+    expect(await store.get('id')).toEqual(grant);
+    client.destroy();
+    other.destroy();
+    await server.stop();
+  });
+});
+
+describe.skipIf(!hasRedis())('with a Cluster of Redis', () => {
+  let cluster: RedisTopology;
+  const ends: (() => unknown)[] = [];
+
+  beforeAll(async () => {
+    cluster = await startRedisCluster();
+  });
+  afterAll(async () => {
+    for (const end of ends) await end();
+    await cluster.stop();
+  });
+
+  test('passes every check with node-redis, also where it reads from replicas', async () => {
+    const rootNodes = cluster.ports.map((port) => ({ url: `redis://127.0.0.1:${port}` }));
+    for (const useReplicas of [false, true]) {
+      const client = createCluster({ rootNodes, useReplicas });
+      client.on('error', () => undefined);
+      await client.connect();
+      ends.push(() => client.destroy());
+      await Promise.all(tokenStoreChecks(() => redisTokenStore(client)).map(({ run }) => run()));
+    }
+  });
+
+  test('passes every check with ioredis, also where it reads from replicas', async () => {
+    for (const scaleReads of ['master', 'slave'] as const) {
+      const client = new Cluster(
+        cluster.ports.map((port) => ({ host: '127.0.0.1', port })),
+        { scaleReads },
+      );
+      ends.push(() => client.disconnect());
+      await vi.waitUntil(() => client.status === 'ready', { timeout: 10_000 });
+      await Promise.all(tokenStoreChecks(() => redisTokenStore(client)).map(({ run }) => run()));
+    }
+  });
+});
+
+describe.skipIf(!hasRedis())('with Sentinels of Redis', () => {
+  test('passes every check, and goes on with the new primary after a failover', async () => {
+    const sentinel = await startRedisSentinel();
+    const nodes = sentinel.ports.map((port) => ({ host: '127.0.0.1', port }));
+    const client = createSentinel({ name: SENTINEL_NAME, sentinelRootNodes: nodes, replicaPoolSize: 1 });
+    client.on('error', () => undefined);
+    await client.connect();
+    const ioredis = new Redis({ sentinels: nodes, name: SENTINEL_NAME });
+    ioredis.on('error', () => undefined);
+    const stores = [redisTokenStore(client), redisTokenStore(ioredis)] as const;
+    for (const store of stores) await Promise.all(tokenStoreChecks(() => store).map(({ run }) => run()));
+    await stores[0].set('id', grant);
+    await sentinel.command(sentinel.primary, 'WAIT', '1', '5000');
+    await sentinel.kill(sentinel.primary);
+    for (const store of stores) {
+      await vi.waitFor(async () => expect(await store.lock('id', () => store.get('id'))).toEqual(grant), 30_000);
+    }
+    client.destroy();
+    ioredis.disconnect();
+    await sentinel.stop();
+  });
+});
+
+test('gives up a command that is not answered within five seconds', async () => {
+  vi.useFakeTimers();
+  const reading = redisTokenStore({ isOpen: true, sendCommand: forever })
+    .get('id')
+    .catch((error: unknown) => error);
+  await vi.advanceTimersByTimeAsync(5000);
+  expect(await reading).toMatchObject({
+    name: 'TokenStoreError',
+    message: 'Redis did not read a grant within 5000 ms.',
+  });
+});
+
+test('asks no client that is not connected', async () => {
+  const client = { isOpen: true, sendCommand: vi.fn(), isReady: false };
+  const work = vi.fn();
+  await expect(redisTokenStore(client).lock('id', work)).rejects.toThrow(
+    'Redis is not connected: could not lock a grant.',
+  );
+  expect(client.sendCommand).not.toHaveBeenCalled();
+  expect(work).not.toHaveBeenCalled();
+});
+
+test('rejects with errors that quote no secret, and shows none when it is inspected', async () => {
+  const client: RedisClientLike = {
+    isOpen: true,
+    sendCommand: (...args: unknown[]) =>
+      Promise.reject(Object.assign(new Error(`ERR unknown command, with args ${args}`), { args })),
+  };
+  const store = redisTokenStore(client);
+  const error = await store.set('id', { ...grant, sealed: SECRET }).catch((fault: unknown) => fault);
+  expect(error).toMatchObject({ name: 'TokenStoreError', code: 'ERR_TOKEN_STORE', status: 503 });
+  expect(inspect([error, store], { depth: 10, showHidden: true })).not.toContain('secret-secret');
+});
+
+test('throws at creation for an argument that is wrong, and names it', () => {
+  const client: RedisClientLike = { isOpen: true, sendCommand: forever };
+  const callbacks = { sendCommand: () => undefined, send_command: () => undefined };
+  const legacy = { isOpen: true, sendCommand: () => undefined, options: { legacyMode: true } };
+  for (const wrong of [undefined, null, 'redis://localhost', {}, { query: forever }, callbacks, legacy]) {
+    // @ts-expect-error: not a client
+    expect(() => redisTokenStore(wrong)).toThrow(
+      /^client: expected a client of node-redis 4 or later, ioredis or iovalkey/,
+    );
+  }
+  // @ts-expect-error: misspelt
+  expect(() => redisTokenStore(client, { leese: 5 })).toThrow(/^leese: is not an option of redisTokenStore/);
+  expect(() => redisTokenStore(client, { lease: 0 })).toThrow(
+    /^lease: expected a number of seconds from 1 to 600, got 0/,
+  );
+  expect(() => redisTokenStore(client, { ttl: Number.NaN })).toThrow(/^ttl: expected a number of seconds/);
+  expect(() => redisTokenStore(client, { prefix: '' })).toThrow(/^prefix: expected/);
+});
+
+test('takes the clients of node-redis and ioredis by their types', () => {
+  expectTypeOf<ReturnType<typeof createClient>>().toExtend<RedisClientLike>();
+  expectTypeOf<ReturnType<typeof createClientPool>>().toExtend<RedisClientLike>();
+  expectTypeOf<ReturnType<typeof createCluster>>().toExtend<RedisClientLike>();
+  expectTypeOf<ReturnType<typeof createSentinel>>().toExtend<RedisClientLike>();
+  expectTypeOf<Redis>().toExtend<RedisClientLike>();
+  expectTypeOf<Cluster>().toExtend<RedisClientLike>();
+});

@@ -1,0 +1,294 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import connectPgSimple from 'connect-pg-simple';
+import { RedisStore } from 'connect-redis';
+import session from 'express-session';
+import { type SessionStoreLike, sessionTokenStore, type TokenStore } from 'passport-oauth-app';
+import { tokenStoreChecks } from 'passport-oauth-app/conformance';
+import pg from 'pg';
+import { createClient } from 'redis';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.js';
+import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
+
+const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text', future: { field: [1, 'two'] } };
+
+// It has no types of its own.
+const sessionFileStore: (express: typeof session) => new (options: object) => SessionStoreLike = createRequire(
+  import.meta.url,
+)('session-file-store');
+
+afterEach(() => vi.useRealTimers());
+
+/** A session store with the three methods and nothing to them. */
+function fakeStore(methods: Partial<SessionStoreLike> = {}): SessionStoreLike {
+  return {
+    get: (_sid, callback) => callback(null),
+    set: (_sid, _session, callback) => callback(),
+    destroy: (_sid, callback) => callback(),
+    ...methods,
+  };
+}
+
+test('keeps a grant in a record that looks like a session, beside the sessions', async () => {
+  vi.useFakeTimers({ toFake: ['Date'], now: 1_000_000 });
+  const set = vi.fn((_sid: string, _session: object, callback: () => void) => callback());
+  await sessionTokenStore(fakeStore({ set }), { ttl: 60 }).set('a+b%2F', grant);
+  const cookie = { originalMaxAge: 60_000, maxAge: 60_000, expires: new Date(1_060_000), httpOnly: true, path: '/' };
+  expect(set).toHaveBeenCalledWith(
+    expect.stringMatching(/^oauth-app-grant\.[a-z0-9]{20}$/),
+    { cookie, id: 'a+b%2F', grant },
+    expect.any(Function),
+  );
+});
+
+test('keeps grants for 30 days unless told otherwise, counted anew at each set', async () => {
+  vi.useFakeTimers({ toFake: ['Date'], now: 0 });
+  const store = sessionTokenStore(new session.MemoryStore());
+  const day = 24 * 60 * 60 * 1000;
+  await store.set('id', grant);
+  vi.setSystemTime(29 * day);
+  await store.set('id', grant);
+  vi.setSystemTime(58 * day);
+  expect(await store.get('id')).toEqual(grant);
+  vi.setSystemTime(60 * day);
+  expect(await store.get('id')).toBeUndefined();
+});
+
+test('returns no grant for a session, for a damaged record, or for the record of another id', async () => {
+  const damaged = [
+    undefined,
+    null,
+    'text',
+    {},
+    { cookie: {} },
+    { id: 'id', grant: {} },
+    { id: 'id', grant: { version: 'one' } },
+  ];
+  for (const found of [...damaged, { grant }, { id: 'ID', grant }]) {
+    const store = sessionTokenStore(fakeStore({ get: (_sid, callback) => callback(null, found) }));
+    expect(await store.get('id')).toBeUndefined();
+  }
+});
+
+test('takes a missing file for a missing grant, as express-session does', async () => {
+  const missing = Object.assign(new Error('no such file'), { code: 'ENOENT' });
+  const store = sessionTokenStore(
+    fakeStore({ get: (_sid, callback) => callback(missing), destroy: (_sid, callback) => callback(missing) }),
+  );
+  expect(await store.get('id')).toBeUndefined();
+  await expect(store.delete('id')).resolves.toBeUndefined();
+});
+
+test('rejects with a TokenStoreError that quotes no secret, however the session store fails', async () => {
+  const secret = 'eyJhbGciOiJkaXIifQ.secret-secret-secret';
+  const failures: SessionStoreLike['set'][] = [
+    (_sid, _session, callback) => callback(new Error(`cannot save ${secret}`)),
+    (_sid, _session, callback) => callback(secret),
+    () => {
+      throw new Error(`cannot save ${secret}`);
+    },
+    () => Promise.reject(new Error(`cannot save ${secret}`)),
+  ];
+  for (const set of failures) {
+    const fault = await sessionTokenStore(fakeStore({ set }))
+      .set('id', grant)
+      .catch((error: unknown) => error);
+    expect(fault).toMatchObject({ name: 'TokenStoreError', code: 'ERR_TOKEN_STORE', status: 503 });
+    expect(inspect(fault, { depth: 10, showHidden: true })).not.toContain('secret-secret');
+  }
+});
+
+test('counts the first answer alone of a store that calls back twice', async () => {
+  const get: SessionStoreLike['get'] = (_sid, callback) => {
+    callback(null, { id: 'id', grant });
+    callback(new Error('again'));
+  };
+  expect(await sessionTokenStore(fakeStore({ get })).get('id')).toEqual(grant);
+});
+
+test('uses keys of 36 characters that are file names and differ by more than case, whatever the id', async () => {
+  const keys: string[] = [];
+  const set: SessionStoreLike['set'] = (sid, _session, callback) => callback(keys.push(sid) && undefined);
+  const store = sessionTokenStore(fakeStore({ set }));
+  const ids = ['../../etc/passwd', 'a'.repeat(1024), 'b'.repeat(1024), 'x=y', '\0', 'übung', 'Ada', 'ada'];
+  for (const id of ids) await store.set(id, grant);
+  expect(new Set(keys).size).toBe(ids.length);
+  for (const key of keys) expect(key).toMatch(/^oauth-app-grant\.[a-z0-9]{20}$/);
+});
+
+test('never returns the grant of another user, however the session store shortens or folds its keys', async () => {
+  const memory = new session.MemoryStore();
+  const one = 'one key for everything';
+  const store = sessionTokenStore({
+    get: (_sid, callback) => memory.get(one, callback),
+    set: (_sid, entry, callback) => memory.set(one, entry as session.SessionData, callback),
+    destroy: (_sid, callback) => memory.destroy(one, callback),
+  });
+  await store.set('Ada', grant);
+  expect(await store.get('ada')).toBeUndefined();
+  expect(await store.get('Ada')).toEqual(grant);
+});
+
+test('deletes a version of a grant only while the session store has that version', async () => {
+  const store = sessionTokenStore(new session.MemoryStore());
+  await store.set('id', grant);
+  await store.delete('id', 2);
+  expect(await store.get('id')).toEqual(grant);
+  await store.delete('id', 1);
+  expect(await store.get('id')).toBeUndefined();
+});
+
+test('throws at creation for an argument that is wrong, and names it', () => {
+  const store = fakeStore();
+  // @ts-expect-error: not a store
+  expect(() => sessionTokenStore(undefined)).toThrow(/^store: expected an express-session store, got undefined/);
+  // @ts-expect-error: not a whole store
+  expect(() => sessionTokenStore({ get: store.get, set: store.set })).toThrow(/^store: .*without the method destroy/);
+  // @ts-expect-error: misspelt
+  expect(() => sessionTokenStore(store, { tll: 5 })).toThrow(/^tll: is not an option of sessionTokenStore/);
+  for (const ttl of [0, -1, Number.NaN, Number.POSITIVE_INFINITY]) {
+    expect(() => sessionTokenStore(store, { ttl })).toThrow(/^ttl: expected a number of seconds from 1/);
+  }
+  for (const prefix of ['', 'a b', 'a/b', 'a\\b', 'x'.repeat(65)]) {
+    expect(() => sessionTokenStore(store, { prefix })).toThrow(/^prefix: expected/);
+  }
+});
+
+const folders: string[] = [];
+
+async function fileStore(options: object = {}): Promise<{ store: SessionStoreLike; folder: string }> {
+  const folder = await mkdtemp(join(tmpdir(), 'grants-'));
+  folders.push(folder);
+  const FileStore = sessionFileStore(session);
+  return { store: new FileStore({ path: folder, reapInterval: -1, logFn: () => undefined, ...options }), folder };
+}
+
+afterAll(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true }))));
+
+function checkAll(createStore: () => SessionStoreLike | Promise<SessionStoreLike>): void {
+  for (const { name, run } of tokenStoreChecks(async () => sessionTokenStore(await createStore()))) test(name, run);
+}
+
+/** Two stores over one storage, as two processes have them. */
+async function locksAndCompares(one: TokenStore, other: TokenStore): Promise<void> {
+  await one.set('shared', grant);
+  const order: string[] = [];
+  await one.lock?.('shared', async () => {
+    const waiting = other.lock?.('shared', async () => order.push('other'));
+    expect(await other.update?.('shared', { ...grant, version: 2 }, 1)).toBe(true);
+    expect(await one.update?.('shared', { ...grant, version: 3 }, 1)).toBe(false);
+    order.push('one');
+    void waiting?.then(() => order.push('end'));
+  });
+  await vi.waitFor(() => expect(order).toEqual(['one', 'other', 'end']), { timeout: 10_000 });
+}
+
+describe('over the MemoryStore of express-session', () => checkAll(() => new session.MemoryStore()));
+
+describe('over session-file-store', () => {
+  checkAll(async () => (await fileStore({ retries: 0 })).store);
+
+  test('creates a file for each grant, and deletes it', async () => {
+    const { store, folder } = await fileStore();
+    const tokens = sessionTokenStore(store);
+    await tokens.set('id', grant);
+    expect(await readdir(folder)).toEqual([expect.stringMatching(/^oauth-app-grant\.[a-z0-9]{20}\.json$/)]);
+    await tokens.delete('id');
+    expect(await tokens.get('id')).toBeUndefined();
+  });
+});
+
+describe.skipIf(!hasRedis())('over connect-redis', () => {
+  let redis: RedisServer;
+  let client: ReturnType<typeof createClient>;
+
+  beforeAll(async () => {
+    redis = await startRedis();
+    client = createClient({ url: redis.url });
+    await client.connect();
+  });
+  afterAll(async () => {
+    client.destroy();
+    await redis.stop();
+  });
+
+  checkAll(() => new RedisStore({ client }));
+
+  test('locks and compares versions, across processes', async () => {
+    const [one, other] = [sessionTokenStore(new RedisStore({ client })), sessionTokenStore(new RedisStore({ client }))];
+    await locksAndCompares(one, other);
+  });
+
+  test('lets the application list its sessions beside the grants and locks, whose ids begin with the prefix', async () => {
+    const sessions = new RedisStore({ client });
+    await sessions.set('session', { cookie: { originalMaxAge: null } });
+    const ids = await sessionTokenStore(sessions).lock?.('listed', async () => {
+      await sessionTokenStore(sessions).set('listed', grant);
+      return (await sessions.all()).map(({ id }: { id: string }) => id);
+    });
+    expect(ids?.filter((id: string) => !id.startsWith('oauth-app-grant.'))).toEqual(['session']);
+    expect(ids).toContain('oauth-app-grant.listed');
+  });
+
+  test('leaves grants to a serializer of the application, and then has no lock', async () => {
+    const serializer = {
+      stringify: (value: object) => `=${JSON.stringify(value)}`,
+      parse: (text: string) => JSON.parse(text.slice(1)),
+    };
+    const store = sessionTokenStore(new RedisStore({ client, serializer, prefix: 'own:' }));
+    await store.set('id', grant);
+    expect(store.lock).toBeUndefined();
+    expect(await store.get('id')).toEqual(grant);
+    expect(await client.get((await client.keys('own:*'))[0] ?? '')).toMatch(/^=/);
+  });
+
+  test('lets Redis end the grant after its time to live', async () => {
+    await sessionTokenStore(new RedisStore({ client }), { ttl: 100 }).set('ttl', grant);
+    expect(await client.ttl('sess:oauth-app-grant.ttl')).toBeOneOf([99, 100]);
+  });
+});
+
+describe.skipIf(!hasPostgres())('over connect-pg-simple', () => {
+  let postgres: PostgresServer;
+  let pool: pg.Pool;
+  let store: SessionStoreLike;
+
+  beforeAll(async () => {
+    postgres = await startPostgres();
+    pool = new pg.Pool({ connectionString: postgres.connectionString });
+    const PgStore = connectPgSimple(session);
+    store = new PgStore({ pool, createTableIfMissing: true, pruneSessionInterval: false });
+  });
+  afterAll(async () => {
+    await pool.end();
+    await postgres.stop();
+  });
+
+  checkAll(() => store);
+
+  test('locks and compares versions, across processes', async () => {
+    const other = new (connectPgSimple(session))({ pool, pruneSessionInterval: false });
+    await locksAndCompares(sessionTokenStore(store), sessionTokenStore(other));
+  });
+
+  test('works in a table of another name and schema, which it creates only where the application says so', async () => {
+    await pool.query('CREATE SCHEMA web');
+    const options = { pool, schemaName: 'web', tableName: "o'sessions", pruneSessionInterval: false } as const;
+    const Store = connectPgSimple(session);
+    await expect(sessionTokenStore(new Store(options)).get('id')).rejects.toMatchObject({ name: 'TokenStoreError' });
+    const created = sessionTokenStore(new Store({ ...options, createTableIfMissing: true }), { prefix: "o'grant." });
+    for (const { run } of tokenStoreChecks(() => created)) await run();
+  });
+
+  test('lets the table end the grant after its time to live', async () => {
+    await sessionTokenStore(store, { ttl: 100 }).set('ttl', grant);
+    const { rows } = await pool.query(
+      "SELECT expire > now() + interval '90 s' AND expire < now() + interval '110 s' AS good FROM session WHERE sid = 'oauth-app-grant.ttl'",
+    );
+    expect(rows).toEqual([{ good: true }]);
+  });
+});
