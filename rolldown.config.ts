@@ -8,8 +8,12 @@ export const entryPoints: Readonly<Record<string, string>> = {
   providers: 'src/providers/index.ts',
   redis: 'src/stores/redis-token-store.ts',
   postgres: 'src/stores/postgres-token-store.ts',
+  mysql: 'src/stores/mysql-token-store.ts',
+  sqlite: 'src/stores/sqlite-token-store.ts',
   conformance: 'src/stores/conformance/index.ts',
   emulator: 'src/emulator/index.ts',
+  'emulator/vitest': 'src/emulator/vitest.ts',
+  'emulator/playwright': 'src/emulator/playwright.ts',
   cli: 'src/emulator/cli.ts',
 };
 

@@ -92,13 +92,21 @@ export class ServiceUnavailableError extends OAuthAppError {
   override readonly name = 'ServiceUnavailableError';
   /** Seconds to wait before the next attempt. */
   readonly retryAfter: number | undefined;
+  /** Of an API call: true if a request may have reached the service, false if none was sent. */
+  readonly sent: boolean | undefined;
 
   constructor(
     message: string,
-    details: { readonly retryAfter?: number | undefined; readonly code?: string; readonly cause?: unknown } = {},
+    details: {
+      readonly retryAfter?: number | undefined;
+      readonly code?: string;
+      readonly cause?: unknown;
+      readonly sent?: boolean | undefined;
+    } = {},
   ) {
     super(message, { code: details.code ?? 'ERR_SERVICE_UNAVAILABLE', status: 503, cause: details.cause });
     this.retryAfter = details.retryAfter;
+    this.sent = details.sent;
   }
 }
 

@@ -25,7 +25,14 @@ export interface RefreshEvent {
   readonly trigger: 'expired' | 'ahead' | 'refused';
   /** Code of the error, if it failed. */
   readonly reason?: string;
+  /** The wait for the lock included. With `saved`, and with `discarded` after `unsaved`: how long the new pair was in memory only. */
   readonly durationMs: number;
+  /** How long it waited for the lock of the token store, in milliseconds; left out below 100. Part of `durationMs`. */
+  readonly lockWaitMs?: number;
+  /** True if the lock became too old while it was held: the process was frozen, or the store slow. It was taken again. */
+  readonly lostLease?: true;
+  /** True if a refresh token was sent that another process had used before: a service may revoke the grant for that. */
+  readonly reused?: true;
 }
 
 /** A grant has ended, or its record cannot be read. Channel `passport-oauth-app:grant-lost`. */
@@ -39,19 +46,20 @@ export interface GrantLostEvent {
   readonly reason: 'refused' | 'other-subject' | 'unreadable';
 }
 
-/** An API call has ended, retries included. Channel `passport-oauth-app:api`. */
+/** One try of an API call ended: a request that was sent, or a call that failed before any. Channel `passport-oauth-app:api`. */
 export interface ApiEvent {
   readonly strategy: string;
   readonly grantId: string | undefined;
   readonly method: string;
   /** The path below `/api/v2`, without the query. */
   readonly path: string;
-  /** Status of the last response, if there was one. */
+  /** Status of the response, if there was one. */
   readonly status?: number;
-  /** Code of the error, if the call failed. */
+  /** Code of the error, if the try failed. */
   readonly reason?: string;
-  /** Number of requests that were sent. */
+  /** Requests of the call so far, this one included. */
   readonly attempts: number;
+  /** Of this try, in milliseconds. */
   readonly durationMs: number;
 }
 
@@ -83,4 +91,14 @@ export function publishGrantLost(event: GrantLostEvent): void {
 /** Publishes the end of an API call. */
 export function publishApi(event: ApiEvent): void {
   api.publish(event);
+}
+
+/** Warns that several processes refresh the same grants, in a token store without a lock. */
+export function warnOfUnlockedRefresh(strategy: string): void {
+  process.emitWarning(
+    `Several processes refresh the grants of the strategy "${strategy}", and its token store has no lock: a service that ` +
+      'revokes reused refresh tokens logs users out. Set tokenStore to a store with a lock, such as redisTokenStore(…) or ' +
+      'postgresTokenStore(…).',
+    { type: 'PassportOAuthAppWarning', code: 'PASSPORT_OAUTH_APP_NO_LOCK' },
+  );
 }

@@ -1,23 +1,62 @@
-/** Longest part of a foreign message that is passed on. */
+/** A secret in memory that no log, inspection or serialization shows. */
+export class Secret {
+  readonly #value: string;
+
+  constructor(value: string) {
+    this.#value = value;
+  }
+
+  /** Returns the secret itself. To be handed on at once, never to be stored in a plain property. */
+  reveal(): string {
+    return this.#value;
+  }
+
+  toString(): string {
+    return '[secret]';
+  }
+
+  toJSON(): string {
+    return '[secret]';
+  }
+}
+
+/** Longest part of a foreign message that is kept. */
 const MAX_MESSAGE_LENGTH = 300;
 
-/** Runs that may be a token or a key: what begins as a JWT does, or 20 characters and more without a break, and what dots join to them. */
-const SECRET_LIKE = /eyJ[\w+/=~.-]+|[\w+/=~-]{20,}(?:\.[\w+/=~-]*)*/g;
+/** Shorter parts of a known secret are words that a message needs. */
+const MIN_PART_LENGTH = 8;
 
-/** User and password of a URL: drivers of databases quote the address that they were given. */
+/** Runs that may be a token or a key: a JWT, or 20 characters and more without a break, and what dots join to them. */
+const SECRET_LIKE = /eyJ[\w+/=~.%-]+|[\w+/=~%-]{20,}(?:\.[\w+/=~%-]*)*/g;
+
+/** User and password of a URL: database drivers quote the address that they were given. */
 const USER_INFO = /\/\/[^\s/@]+@/g;
 
-/** A text without what looks like a secret. To be called before the text is cut: half a secret may look like a word. */
-export function withoutSecrets(text: string): string {
-  return text.replaceAll(USER_INFO, '//[…]@').replaceAll(SECRET_LIKE, '[…]');
+/**
+ * Returns the text with everything replaced that is or looks like a secret. Call it before the text is cut: half a
+ * secret may look like a word.
+ *
+ * @param known Secrets that the text may quote: replaced as a whole, and in the parts that dots separate (the signature
+ *   of a JWT must not be shown on its own)
+ */
+export function withoutSecrets(text: string, known: readonly string[] = []): string {
+  const parts = known.flatMap((secret) => [
+    secret,
+    ...secret.split('.').filter((part) => part.length >= MIN_PART_LENGTH),
+  ]);
+  return parts
+    .filter((part) => part !== '')
+    .reduce((rest, part) => rest.replaceAll(part, '[…]'), text)
+    .replaceAll(USER_INFO, '//[…]@')
+    .replaceAll(SECRET_LIKE, '[…]');
 }
 
 /**
- * A copy of a foreign error that is fit to be kept as a `cause`: its name, its code if that is a plain identifier,
- * and its message with everything struck out that looks like a secret.
+ * Returns a copy of a foreign error that is fit to be kept as a `cause`: its name, its code if that is a plain
+ * identifier, and its message without secrets.
  *
- * Errors of HTTP clients, JSON parsers and database drivers quote what they choke on, and hang requests, sockets
- * and query parameters on themselves.
+ * Errors of HTTP clients, JSON parsers and database drivers quote what they choke on, and carry requests, sockets and
+ * query parameters as properties.
  */
 export function safeCause(fault: unknown): Error {
   const { name, code, message } = describe(fault);

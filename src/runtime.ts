@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { ApiClient } from './api/api-client.js';
+import { type ApiClient, createApiClient } from './api/api-client.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
 import type { CredentialSource } from './api/credential.js';
 import { ConfigurationError } from './errors.js';
-import { publishGrantLost, publishRefresh } from './events.js';
+import { publishGrantLost, publishRefresh, warnOfUnlockedRefresh } from './events.js';
 import { GrantCodec } from './grants/grant-codec.js';
 import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/authenticate.js';
@@ -100,7 +100,7 @@ export class Runtime implements LoginContext {
   }
 
   /** Creates an API client over any source of credentials. Bound, so that it can be passed on. */
-  readonly clientOf = (source: CredentialSource): ApiClient => new ApiClient(source, this.api);
+  readonly clientOf = (source: CredentialSource): ApiClient => createApiClient(source, this.api);
 
   /**
    * Creates an API client for a grant, outside of a request.
@@ -161,5 +161,6 @@ function managerFactory(
       clock,
       onRefresh: (grantId, event) => publishRefresh({ strategy, grantId, ...event }),
       onLost: (grantId, reason) => publishGrantLost({ strategy, grantId, reason }),
+      onUnlockedRefresh: () => warnOfUnlockedRefresh(strategy),
     });
 }

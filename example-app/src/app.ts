@@ -22,7 +22,7 @@ import { sameOriginPosts, securityHeaders } from './security.js';
 
 declare global {
   namespace Express {
-    /** What the session keeps of the person who logged in. */
+    /** The person who logged in, as the session keeps them. */
     interface User {
       readonly id: string;
       readonly name: string;
@@ -31,26 +31,26 @@ declare global {
   }
 }
 
-/** What the application needs of its surroundings. */
+/** The surroundings of the application. */
 export interface AppOptions {
   readonly strategy: Strategy;
   readonly sessionSecret: string;
-  /** Where sessions are kept, and the grants beside them. Without one they are kept in memory, which is for development only. */
+  /** The store of the sessions. Without one they are kept in memory, which is for development only. */
   readonly sessionStore?: Store | undefined;
-  /** Whether the application is reached by https. There is a proxy in front of it then. */
+  /** True if the application is reached by https, through one proxy. */
   readonly secure: boolean;
-  /** Shows what happens underneath. No application needs it. */
+  /** Shows what happens to the tokens. No application needs it. */
   readonly panel: Panel;
 }
 
-/** The strategy: where the service is, who this application is, and what it keeps of whoever logs in. */
+/** Returns the strategy: the addresses of the service, the credentials, and the user that a login leads to. */
 export function createStrategy(options: StrategyOptions): Strategy {
   return new Strategy({ ...options, userProfile: accountOf }, (_accessToken, _refreshToken, profile, done) =>
     done(null, userOf(profile)),
   );
 }
 
-/** The application: log in, show projects, log out. */
+/** Returns the application: log in, show projects, log out. */
 export function createApp({ strategy, sessionSecret, sessionStore, secure, panel }: AppOptions): Application {
   const logins = new passport.Passport();
   logins.use(strategy);
@@ -89,7 +89,8 @@ export function createApp({ strategy, sessionSecret, sessionStore, secure, panel
     res.send(await declinedPage(req, res));
   });
   app.get('/projects', requireAuthorization({ login: '/login' }), async (req, res) => {
-    res.send(await projectsPage(req, res, await req.apiClient.projects<ProjectList>()));
+    const projects = await req.apiClient.projects<ProjectList>();
+    res.send(await projectsPage(req, res, projects));
   });
   app.post('/logout', logout(strategy), (_req, res) => {
     res.redirect(303, '/');
@@ -102,13 +103,16 @@ export function createApp({ strategy, sessionSecret, sessionStore, secure, panel
   return app;
 }
 
-/** Passport tells of a declined login by status 401. Everything else that fails is no choice of the user's. */
-function declined(error: unknown, _req: Request, res: Response, next: NextFunction): void {
-  if (error instanceof Error && 'status' in error && error.status === 401) res.redirect('/declined');
+/** Passport reports a declined login with status 401, and one that was not begun here or is over with 403. */
+function declined(error: unknown, req: Request, res: Response, next: NextFunction): void {
+  const status = error instanceof Error && 'status' in error ? error.status : undefined;
+  if (status === 401) res.redirect('/declined');
+  // Back and Approve again: the login is over, and has succeeded.
+  else if (status === 403 && req.apiClient.authorized) res.redirect('/');
   else next(error);
 }
 
-/** The name of the account, where the service tells it: service.md shows no such resource, so that it may be missing. */
+/** Returns the name of the account. Not every service has this resource. */
 async function accountOf(client: ApiClient): Promise<{ displayName?: string }> {
   try {
     const { data } = await client.get<{ data?: { fullName?: string } }>('/user');

@@ -7,9 +7,8 @@
 import cluster from 'node:cluster';
 import { startPrimary } from './cluster/primary.js';
 import { work } from './cluster/worker.js';
-import { untilAskedToEnd } from './ending.js';
-import { isExpected } from './expected-error.js';
-import { realService, SettingsError, serverSettings } from './settings.js';
+import { untilAskedToEnd } from './server.js';
+import { isExpected, realService, SettingsError, serverSettings } from './settings.js';
 
 async function main(): Promise<void> {
   if (cluster.isWorker) return work();

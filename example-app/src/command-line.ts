@@ -1,4 +1,4 @@
-/** What was asked for on the command line. */
+/** The command line, parsed. */
 export type Command =
   | { readonly kind: 'run' | 'tour' | 'help' }
   | { readonly kind: 'mistake'; readonly mistake: string };
@@ -19,7 +19,7 @@ Environment:
   ENTERPRISE_BASE_URL   its API for organizations, such as https://{domain}.api.example.com
   PKCE=1          it takes a code challenge`;
 
-/** Reads the arguments that stand after `npm start --`. */
+/** Parses the arguments that stand after `npm start --`. */
 export function readCommandLine(args: readonly string[]): Command {
   const unknown = args.find((arg) => arg !== '--tour' && arg !== '--help');
   if (unknown !== undefined) return { kind: 'mistake', mistake: `Unknown option: ${unknown}` };

@@ -1,17 +1,20 @@
 import { createServer, type Server } from 'node:http';
-import type { StrategyOptions } from 'passport-oauth-app';
+import { memoryTokenStore, type StrategyOptions } from 'passport-oauth-app';
 import type { Emulator } from 'passport-oauth-app/emulator';
 import { createApp, createStrategy } from './app.js';
 import { startService, strategyOptionsFor } from './emulated-service.js';
+import { BreakableStore } from './incidents/breakable-store.js';
+import { Incidents } from './incidents/incidents.js';
+import { serviceBreaker } from './incidents/service-faults.js';
+import { runBurst } from './panel/burst.js';
 import { hear } from './panel/happening.js';
 import { Journal } from './panel/journal.js';
 import { Panel } from './panel/panel.js';
-import { Scribe } from './panel/scribe.js';
-import { ServiceLog } from './panel/service-log.js';
+import { Recorder } from './panel/recorder.js';
 import { closeServer, listen } from './server.js';
 import type { ServerSettings } from './settings.js';
 
-/** What to run. */
+/** Options of `startExample`. */
 export interface ExampleOptions extends ServerSettings {
   /** The real service; without it, an emulated one is started. */
   readonly realService?: StrategyOptions | undefined;
@@ -25,7 +28,7 @@ export interface ExampleOptions extends ServerSettings {
 export interface Example {
   /** To be opened in a browser. */
   readonly url: string;
-  /** The service, where it is the emulated one. */
+  /** The emulated service; `undefined` with a real one. */
   readonly service: Emulator | undefined;
   /** Lets what is under way finish, and ends everything. */
   close(): Promise<void>;
@@ -49,31 +52,43 @@ export async function startExample(options: ExampleOptions): Promise<Example> {
 }
 
 async function serve(server: Server, port: number, options: ExampleOptions): Promise<Example> {
-  const { realService, sessionSecret, tokenLifetime, clock } = options;
-  const log = new ServiceLog();
-  const service = realService ? undefined : await startService({ appPort: port, log, tokenLifetime, clock });
-  const strategyOptions = service ? strategyOptionsFor(service) : realService;
-  const strategy = createStrategy({ ...(strategyOptions as StrategyOptions), clock });
+  const { realService, sessionSecret, tokenLifetime, clock = Date.now } = options;
   const journal = new Journal();
-  const stopHearing = keepJournal(journal, log);
-  const panel = new Panel({ journal, expireTokens: service && (() => service.expireAccessTokens()) });
+  const recorder = new Recorder(clock);
+  const stopHearing = hear(clock, (happening) => {
+    const entry = recorder.record(happening);
+    if (entry) journal.add(entry);
+  });
+  const service = realService ? undefined : await startService({ appPort: port, recorder, tokenLifetime, clock });
+  const tokenStore = service && new BreakableStore(memoryTokenStore());
+  const strategyOptions = {
+    ...(service ? strategyOptionsFor(service) : realService),
+    tokenStore,
+    clock,
+  } as StrategyOptions;
+  const strategy = createStrategy(strategyOptions);
+  const incidents =
+    service &&
+    tokenStore &&
+    new Incidents({
+      strategy,
+      otherProcess: createStrategy({ ...strategyOptions, cache: false }),
+      breakStore: (broken) => {
+        tokenStore.broken = broken;
+      },
+      breakService: serviceBreaker(service),
+      burst: (grantId, order) => runBurst(strategy.client(grantId), order),
+    });
+  const panel = new Panel({ journal, incidents, clock });
   const secure = realService?.callbackURL?.startsWith('https:') === true;
   server.on('request', createApp({ strategy, sessionSecret, secure, panel }));
   const close = async () => {
     panel.close();
     await closeServer(server);
+    await incidents?.close();
     await strategy.close();
     stopHearing();
     await service?.close();
   };
   return { url: `http://localhost:${port}`, service, close };
-}
-
-/** Writes down what happens in this process. @returns Ends it. */
-function keepJournal(journal: Journal, log: ServiceLog): () => void {
-  const scribe = new Scribe(log);
-  return hear((happening) => {
-    const entry = scribe.write(happening);
-    if (entry) journal.add(entry);
-  });
 }

@@ -9,10 +9,9 @@
  * such as https://{domain}.api.example.com; where it takes a code challenge, PKCE=1. PORT is the port to listen on.
  */
 import { readCommandLine, usage } from './command-line.js';
-import { untilAskedToEnd } from './ending.js';
 import { startExample } from './example.js';
-import { isExpected } from './expected-error.js';
-import { realService, serverSettings } from './settings.js';
+import { untilAskedToEnd } from './server.js';
+import { isExpected, realService, serverSettings } from './settings.js';
 import { tour } from './tour/tour.js';
 
 async function main(args: readonly string[]): Promise<number> {

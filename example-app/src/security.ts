@@ -11,7 +11,7 @@ const policy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** Headers for every answer: nothing from elsewhere runs in these pages, nobody frames them, no cache keeps them. */
+/** Sets headers that forbid foreign scripts, framing and caching. */
 export function securityHeaders(_req: Request, res: Response, next: NextFunction): void {
   res.set({
     'Content-Security-Policy': policy,
@@ -28,7 +28,7 @@ export function securityHeaders(_req: Request, res: Response, next: NextFunction
  * Refuses a form that another site's page has sent.
  *
  * The session cookie is SameSite=Lax, which keeps it from other sites' forms already. This holds for other ports and
- * subdomains too, which are the same site. Clients that are no browsers send neither header, and nobody's cookies.
+ * subdomains too, which are the same site. Clients other than browsers send neither header.
  */
 export function sameOriginPosts(req: Request, res: Response, next: NextFunction): void {
   if (req.method === 'GET' || req.method === 'HEAD' || isOwn(req)) next();

@@ -6,7 +6,7 @@ const usualPort = 3000;
 const patienceMs = 5_000;
 
 /**
- * Listens, on the usual port if it is free and nobody asked for another one.
+ * Listens on `port`. Without one, on the usual port, or on a free one if that is taken.
  *
  * @param host `undefined` for all addresses.
  * @returns The port.
@@ -41,5 +41,17 @@ function listenOn(server: Server, port: number, host: string | undefined): Promi
       const address = server.address();
       resolve(typeof address === 'object' && address !== null ? address.port : port);
     });
+  });
+}
+
+/** Resolves on SIGINT or SIGTERM. A second signal ends the process at once. */
+export function untilAskedToEnd(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      process.once(signal, () => {
+        process.once(signal, () => process.exit(1));
+        resolve();
+      });
+    }
   });
 }

@@ -1,17 +1,18 @@
 import { randomBytes } from 'node:crypto';
-import type { StrategyOptions } from 'passport-oauth-app';
+import { ConfigurationError, type StrategyOptions } from 'passport-oauth-app';
+import { EmulatorError } from 'passport-oauth-app/emulator';
 
 /** The environment, or a test's. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where the application listens, and what it signs its session cookies with. */
+/** The port, and the secret that signs the session cookies. */
 export interface ServerSettings {
   /** `undefined`: 3000, or a free one if that is taken. */
   readonly port: number | undefined;
   readonly sessionSecret: string;
 }
 
-/** The environment holds something that cannot be used, or lacks something. */
+/** Thrown if an environment variable is missing or malformed. The message says what to do. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 }
@@ -29,7 +30,7 @@ const needed = [
 const telling = ['AUTH_URL', 'BASE_URL', 'ENTERPRISE_BASE_URL', 'CLIENT_ID', 'CLIENT_SECRET', 'CALLBACK_URL'] as const;
 
 /**
- * What the strategy has to know of a real service; `undefined` if the environment names none, and the emulator is wanted.
+ * Returns the options for a real service; `undefined` if the environment names none, so that the emulator is used.
  *
  * @throws {SettingsError} that names what is missing
  */
@@ -55,7 +56,7 @@ export function realService(env: Environment): StrategyOptions | undefined {
   };
 }
 
-/** @throws {SettingsError} if `PORT` is no port */
+/** Returns the port and the session secret. @throws {SettingsError} if `PORT` is no port */
 export function serverSettings(env: Environment): ServerSettings {
   const { PORT, SESSION_SECRET } = env;
   if (PORT && !(/^\d{1,5}$/.test(PORT) && Number(PORT) <= 65_535)) {
@@ -63,4 +64,9 @@ export function serverSettings(env: Environment): ServerSettings {
   }
   // Without a secret of its own it forgets all logins when it ends, as the sessions in its memory do.
   return { port: PORT ? Number(PORT) : undefined, sessionSecret: SESSION_SECRET || randomBytes(32).toString('hex') };
+}
+
+/** Returns whether an error is about the settings: its message says what to do, and a stack adds nothing. */
+export function isExpected(error: unknown): error is Error {
+  return error instanceof SettingsError || error instanceof ConfigurationError || error instanceof EmulatorError;
 }

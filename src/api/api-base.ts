@@ -1,70 +1,66 @@
 import { ConfigurationError, TokenResponseError } from '../errors.js';
 
-/** An API base address, taken apart. */
+/** The base address of an API, in its parts. */
 export interface ApiBase {
-  /** With `/api/v2`, without a slash at the end. */
+  /** With the API path (`/api/v2`), without a trailing slash. */
   readonly url: string;
   readonly origin: string;
-  /** Path up to and with `/api/v2`. */
+  /** Path of `url`: that of the base address and the API path. */
   readonly prefix: string;
 }
 
-const VERSION_PATH = '/api/v2';
+/** Maximum number of organizations whose address is cached. */
+const MAX_CACHED = 1_000;
 
-/** Organizations whose address is remembered. */
-const MAX_REMEMBERED = 1_000;
-
-/** One DNS label, checked again where a host is made of it: whoever controls it decides who gets the token. */
+/** One DNS label, checked again where a host is made of it: whoever controls it decides who receives the token. */
 const DOMAIN_LABEL = /^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/;
 
-/**
- * The API addresses of a service: one for all, and one for each enterprise organization where there is a template.
- *
- * @see service.md, 4.4 and 5.5
- */
+/** The API base addresses of a service: a common one, and one for each enterprise organization if there is a template. */
 export class BaseUrls {
+  /** Below the base address, without a trailing slash. */
+  readonly apiPath: string;
   readonly #base: ApiBase;
   readonly #template: string | undefined;
   readonly #enterprise = new Map<string, ApiBase>();
 
   /**
-   * @param baseUrl `{base_url}` of the service
-   * @param template `{enterprise_base_url}`, with `{domain}` as one whole label of its host
-   * @throws ConfigurationError for what is no URL
+   * @param baseUrl Base address of the API
+   * @param template Base address of an enterprise organization, with `{domain}` as one whole label of its host
+   * @throws ConfigurationError if `baseUrl` is not a URL
    */
-  constructor(baseUrl: string, template?: string | undefined) {
+  constructor(baseUrl: string, template?: string | undefined, apiPath = '/api/v2') {
     if (!URL.canParse(baseUrl)) throw new ConfigurationError('baseUrl: expected a URL', { option: 'baseUrl' });
-    this.#base = parse(baseUrl);
+    this.apiPath = apiPath;
+    this.#base = this.#parse(baseUrl);
     this.#template = template;
   }
 
-  /** The address for an organization; the one for all where there is no organization or no template. */
+  /**
+   * Returns the address for an organization: the common one without an organization or without a template.
+   *
+   * @throws TokenResponseError `ERR_ORGANIZATION_DOMAIN` unless the domain is one lower-case DNS label
+   */
   of(domain: string | undefined): ApiBase {
     if (domain === undefined || this.#template === undefined) return this.#base;
-    const known = this.#enterprise.get(domain);
-    if (known !== undefined) return known;
-    const base = enterpriseBase(this.#template, domain);
-    if (this.#enterprise.size >= MAX_REMEMBERED) this.#enterprise.clear();
+    const cached = this.#enterprise.get(domain);
+    if (cached !== undefined) return cached;
+    const address = this.#template.replace('{domain}', () => domain);
+    if (
+      !DOMAIN_LABEL.test(domain) ||
+      !URL.canParse(address) ||
+      !new URL(address).hostname.split('.').includes(domain)
+    ) {
+      throw new TokenResponseError('The organization domain is not one DNS label', { code: 'ERR_ORGANIZATION_DOMAIN' });
+    }
+    const base = this.#parse(address);
+    if (this.#enterprise.size >= MAX_CACHED) this.#enterprise.clear();
     this.#enterprise.set(domain, base);
     return base;
   }
-}
 
-/**
- * The address for one organization.
- *
- * @throws TokenResponseError `ERR_ORGANIZATION_DOMAIN` where the domain is not one lower-case DNS label
- */
-export function enterpriseBase(template: string, domain: string): ApiBase {
-  const expanded = template.replace('{domain}', () => domain);
-  const isSound =
-    DOMAIN_LABEL.test(domain) && URL.canParse(expanded) && new URL(expanded).hostname.split('.').includes(domain);
-  if (isSound) return parse(expanded);
-  throw new TokenResponseError('The organization domain is not one DNS label', { code: 'ERR_ORGANIZATION_DOMAIN' });
-}
-
-function parse(address: string): ApiBase {
-  const { origin, pathname } = new URL(address);
-  const prefix = `${pathname.replace(/\/+$/, '')}${VERSION_PATH}`;
-  return Object.freeze({ url: `${origin}${prefix}`, origin, prefix });
+  #parse(address: string): ApiBase {
+    const { origin, pathname } = new URL(address);
+    const prefix = `${pathname.replace(/\/+$/, '')}${this.apiPath}`;
+    return Object.freeze({ url: `${origin}${prefix}`, origin, prefix });
+  }
 }

@@ -1,231 +1,217 @@
 import { ServiceUnavailableError } from '../errors.js';
-import { type HttpRequest, headerValue } from '../http/message.js';
-import { parseRetryAfter } from '../http/retry-after.js';
+import { apiEventsWanted } from '../events.js';
+import { type HttpStreamRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
-import { abortable } from './abortable.js';
-import type { Answer, ResponseMode } from './answer-kind.js';
-import type { ApiBase } from './api-base.js';
-import type { ApiError } from './api-error.js';
-import type { CallContext } from './call-context.js';
-import { callError } from './call-error.js';
-import { CallLimit } from './call-limits.js';
+import type { ApiContext } from './api-context.js';
+import { publishTry } from './call-event.js';
+import { abortable, CallLimit, NoPlace, type Release } from './call-limits.js';
 import type { CallRequest } from './call-options.js';
+import { type Attempt, afterAttempt, type Progress, START } from './call-progress.js';
 import type { Credential, CredentialSource } from './credential.js';
-import { refusedAnswer } from './error-message.js';
-import { redirectTarget } from './redirect.js';
+import { callError, noPlaceError, refusedResponse } from './error-message.js';
 import { authorizedHeaders } from './request-headers.js';
-import { parseBody } from './response.js';
+import { pathOn, redirectTarget } from './request-target.js';
+import { parseBody, type ResponseHead, type ResponseMode } from './response.js';
 import { retryDelay, type TryFailure } from './retry-policy.js';
 
 const MAX_REDIRECTS = 5;
 
-/** The last request that was sent. */
-interface Sent {
-  readonly credential: Credential;
-  readonly base: ApiBase;
-  readonly path: string;
-}
+/** Makes the result of a call of its response. */
+export type Finish<A, R> = (answer: A, request: CallRequest, attempt: Attempt<A>) => R | Promise<R>;
 
-/** One call of an API client: as many tries as it takes, each with the credential that is current then. */
-export class ApiCall<A extends Answer> {
-  /** Requests sent so far. */
-  attempts = 0;
-  /** Of the last answer. */
-  status: number | undefined;
+/** One call of an API client: as many tries as it takes, each with the credential that is valid then. */
+export class ApiCall<A extends ResponseHead> {
   readonly #source: CredentialSource;
-  readonly #context: CallContext;
+  readonly #context: ApiContext;
   readonly #request: CallRequest;
-  readonly #kind: ResponseMode<A>;
+  readonly #mode: ResponseMode<A>;
   readonly #limit: CallLimit | undefined;
   readonly #signal: AbortSignal | undefined;
-  #sent: Sent | undefined;
-  /** What `renew` gave, until an answer tells whether the API takes it. */
-  #renewed: Credential | undefined;
-  #mayRenew = true;
-  #redirectedTo: string | undefined;
-  #redirects = 0;
-  #failures = 0;
-  #waitedMs = 0;
 
-  constructor(source: CredentialSource, context: CallContext, request: CallRequest, kind: ResponseMode<A>) {
+  constructor(source: CredentialSource, context: ApiContext, request: CallRequest, mode: ResponseMode<A>) {
     const { timeoutMs, signal } = request;
     this.#source = source;
     this.#context = context;
     this.#request = request;
-    this.#kind = kind;
+    this.#mode = mode;
     this.#limit = timeoutMs === undefined ? undefined : new CallLimit(context.deadlines, timeoutMs, signal);
     this.#signal = this.#limit?.signal ?? signal;
   }
 
   /**
-   * The answer, if it is a success (2xx, or 304 to a conditional request).
+   * Makes the call and returns what `finish` returns for the response: a success (2xx, or 304 to a conditional request),
+   * or any response if the mode says so.
    *
-   * @throws ApiError, ServiceUnavailableError, whatever the credential source throws, the signal's reason
+   * @throws ApiError, ServiceUnavailableError, anything that the credential source throws, the signal's reason
    */
-  async run(): Promise<A> {
+  async run<R>(finish: Finish<A, R>): Promise<R> {
+    let progress = START;
     try {
-      this.#signal?.throwIfAborted();
       for (;;) {
-        let answer: A;
-        try {
-          answer = await this.#exchange();
-        } catch (fault) {
-          await this.#recover(fault);
-          continue;
+        const attempt = await this.#attempt(progress);
+        const { answer } = attempt;
+        if (progress.renewed !== undefined && answer !== undefined) {
+          this.#source.reportOutcome(progress.renewed, answer.status !== 401);
         }
-        this.#note(answer.status);
-        if ((answer.status >= 200 && answer.status < 300) || answer.status === 304) return answer;
-        await this.#follow(answer);
+        if (answer !== undefined && ((answer.status >= 200 && answer.status < 300) || answer.status === 304)) {
+          return finish(answer, this.#request, attempt);
+        }
+        progress = afterAttempt(progress, attempt);
+        const next = await this.#next(progress, attempt);
+        if (answer !== undefined && next === undefined) return finish(answer, this.#request, attempt);
+        if (answer !== undefined) this.#mode.discard(answer);
+        progress = next ?? progress;
       }
     } catch (error) {
       this.#request.body?.discard?.();
-      throw this.#asSeen(error);
+      throw this.#seen(error, progress.sent);
     } finally {
       this.#limit?.end();
     }
   }
 
-  // Synchronous as far as can be, here and below: every promise on the way costs a share of the throughput.
-  #exchange(): Promise<A> {
-    const { limiter } = this.#context;
-    const key = this.#source.grantId;
-    // Without a grant there is no credential, and nothing is sent.
-    if (limiter === undefined || key === undefined) return this.#send();
-    const place = limiter.acquire(key, this.#signal);
-    return place === undefined ? this.#sendAndRelease(key) : place.then(() => this.#sendAndRelease(key));
+  async #attempt(progress: Progress): Promise<Attempt<A>> {
+    const { bases, http, limiter, timeoutMs, maxResponseBytes } = this.#context;
+    const { method, headers, body, signal } = this.#request;
+    const startedAt = apiEventsWanted() ? performance.now() : undefined;
+    let onEnd: Release | undefined;
+    let attempt: Attempt<A> | undefined;
+    try {
+      this.#signal?.throwIfAborted();
+      const ready = progress.renewed ?? this.#source.credential();
+      let credential = ready instanceof Promise ? await abortable(ready, this.#signal) : ready;
+      if (limiter !== undefined) {
+        onEnd = await this.#place(credential, progress);
+        // The wait may have outlived the credential.
+        credential = progress.renewed ?? (await abortable(Promise.resolve(this.#source.credential()), this.#signal));
+      }
+      const base = bases.of(credential.organizationDomain);
+      const path = progress.redirectedTo ?? pathOn(bases, base, this.#request);
+      const request: HttpStreamRequest = {
+        origin: base.origin,
+        path,
+        method,
+        headers: authorizedHeaders(credential, headers),
+        body: body?.create() ?? null,
+        timeoutMs: this.#limit?.remainingMs ?? timeoutMs,
+        signal,
+        maxBytes: this.#mode.isBuffered ? maxResponseBytes : Infinity,
+        onEnd,
+        timeoutCovers: this.#limit === undefined ? 'silence' : 'total',
+        bodyError: this.#mode.isBuffered ? undefined : (error: unknown) => this.#seen(error, true),
+      };
+      attempt = { credential, base, path, answer: undefined, fault: undefined };
+      attempt.answer = await this.#mode.send(http, request);
+    } catch (fault) {
+      // Of a request that was refused before it began.
+      onEnd?.();
+      if (attempt === undefined) {
+        if (startedAt !== undefined && progress.requests === 0) this.#publish(0, startedAt, undefined, fault);
+        throw fault;
+      }
+      attempt.fault = fault;
+    }
+    if (startedAt !== undefined) this.#publish(progress.requests + 1, startedAt, attempt.answer, attempt.fault);
+    return attempt;
   }
 
-  async #sendAndRelease(key: string): Promise<A> {
+  /** Waits for a place among the requests of the account: the user and organization, or else the grant. */
+  async #place({ subject, organizationDomain = '' }: Credential, { sent }: Progress): Promise<Release | undefined> {
     const { limiter } = this.#context;
+    const account = subject === undefined ? this.#source.grantId : `${organizationDomain}/${subject}`;
+    if (limiter === undefined || account === undefined) return undefined;
     try {
-      const answer = await this.#send();
-      this.#kind.whenDone(answer, () => limiter?.release(key));
-      return answer;
+      return await limiter.acquire(account, this.#signal);
     } catch (error) {
-      limiter?.release(key);
-      throw error;
+      if (!(error instanceof NoPlace) && !this.#limit?.expired) throw error;
+      throw noPlaceError(this.#request.method, this.#request.path, limiter.max, sent);
     }
   }
 
-  #send(): Promise<A> {
-    const credential = this.#renewed ?? this.#source.credential();
-    if (!(credential instanceof Promise)) return this.#sendWith(credential);
-    return abortable(credential, this.#signal).then((ready) => this.#sendWith(ready));
-  }
-
-  #sendWith(credential: Credential): Promise<A> {
-    const { bases, http } = this.#context;
-    const base = bases.of(credential.organizationDomain);
-    const path = this.#redirectedTo ?? `${base.prefix}${this.#request.path}${this.#request.query}`;
-    this.#sent = { credential, base, path };
-    this.attempts++;
-    return this.#kind.send(http, this.#httpRequest(this.#sent), {
-      timeoutCovers: this.#limit === undefined ? 'silence' : 'total',
-      bodyError: (error) => this.#asSeen(error),
+  /** Returns the state for another try, after the wait for it; `undefined` if the response is the result. Otherwise throws. */
+  async #next(progress: Progress, attempt: Attempt<A>): Promise<Progress | undefined> {
+    const { method } = this.#request;
+    const { answer, base, path, fault } = attempt;
+    if (answer === undefined) {
+      const next = fault instanceof TransportError ? await this.#retry(progress, fault) : undefined;
+      if (next === undefined) throw fault;
+      return next;
+    }
+    const { status, headers } = answer;
+    let state = progress;
+    if (status === 401 && progress.mayRenew) {
+      state = await this.#renew(progress, attempt, answer);
+      if (state.renewed !== undefined) return state;
+    }
+    const target = redirectTarget(this.#request, answer, base, path);
+    if (target !== undefined && progress.redirects < MAX_REDIRECTS) {
+      return { ...state, redirects: progress.redirects + 1, redirectedTo: target };
+    }
+    const askedMs = retryAfterMs(headers, this.#context.now());
+    const next = await this.#retry(state, { status, retryAfterMs: askedMs });
+    if (next !== undefined || this.#mode.read === undefined) return next;
+    const { data } = parseBody(await this.#mode.read(answer), headers);
+    throw refusedResponse({
+      status,
+      data,
+      headers,
+      method,
+      path: this.#request.path,
+      retryAfterMs: askedMs,
+      accessToken: attempt.credential.accessToken,
+      isTokenRenewed: state.isRenewedInVain,
     });
   }
 
-  #httpRequest({ credential, base, path }: Sent): HttpRequest {
-    const { method, headers, body, signal, streamed } = this.#request;
-    return {
-      origin: base.origin,
-      path,
-      method,
-      headers: authorizedHeaders(credential, headers),
-      body: body?.create() ?? null,
-      timeoutMs: this.#limit?.remainingMs ?? this.#context.timeoutMs,
-      signal,
-      maxBytes: streamed ? Infinity : this.#context.maxBytes,
-    };
-  }
-
-  #note(status: number): void {
-    this.status = status;
-    if (this.#renewed === undefined) return;
-    this.#source.reportOutcome(this.#renewed, status !== 401);
-    this.#renewed = undefined;
-  }
-
-  /** Waits for another try, or throws. */
-  async #recover(fault: unknown): Promise<void> {
-    if (!(fault instanceof TransportError)) throw fault;
-    const delayMs = this.#retryDelay(fault);
-    if (delayMs === undefined) throw fault;
-    await this.#pause(delayMs);
-  }
-
-  /** Sees to it that another try makes sense, or throws. */
-  async #follow(answer: A): Promise<void> {
-    if (answer.status === 401 && (await this.#renew(answer))) return this.#kind.discard(answer);
-    if (this.#redirect(answer)) return this.#kind.discard(answer);
-    const asked = parseRetryAfter(headerValue(answer.headers, 'retry-after'), this.#context.now());
-    const delayMs = this.#retryDelay({ status: answer.status, retryAfterMs: asked });
-    if (delayMs === undefined) throw await this.#refusal(answer, asked);
-    this.#kind.discard(answer);
-    await this.#pause(delayMs);
-  }
-
-  async #renew(answer: A): Promise<boolean> {
-    const refused = this.#sent?.credential;
-    if (refused === undefined || !this.#mayRenew) return false;
-    this.#mayRenew = false;
+  /** Returns the state with a newer credential, if there is one and the request can be sent again. */
+  async #renew(progress: Progress, { credential }: Attempt<A>, answer: A): Promise<Progress> {
+    const state = { ...progress, mayRenew: false };
     try {
-      const renewed = await abortable(this.#source.renew(refused), this.#signal);
-      // A body that cannot be sent again has still been refused for its token: the next call has a newer one.
-      if (renewed === refused || !this.#isReplayable) return false;
-      this.#renewed = renewed;
-      return true;
+      const renewed = await abortable(this.#source.renew(credential), this.#signal);
+      if (renewed === credential) return state;
+      // A body that cannot be sent again was still refused for its token: the next call has a newer one.
+      return this.#isReplayable ? { ...state, renewed } : { ...state, isRenewedInVain: true };
     } catch (error) {
-      this.#kind.discard(answer);
+      this.#mode.discard(answer);
       throw error;
     }
   }
 
-  #redirect(answer: A): boolean {
-    if (this.#sent === undefined || this.#redirects >= MAX_REDIRECTS) return false;
-    const target = redirectTarget(this.#request.method, answer, this.#sent.base, this.#sent.path);
-    if (target === undefined) return false;
-    this.#redirects++;
-    this.#redirectedTo = target;
-    return true;
+  async #retry(progress: Progress, failure: TryFailure): Promise<Progress | undefined> {
+    const { method, retry } = this.#request;
+    const failures = progress.failures + 1;
+    const { waitedMs } = progress;
+    const remainingMs = this.#limit?.remainingMs ?? Infinity;
+    const failed = { method, isReplayable: this.#isReplayable, failures, waitedMs, remainingMs, failure };
+    const delayMs = retryDelay(failed, retry, this.#context.random());
+    if (delayMs === undefined) return undefined;
+    await this.#context.wait(delayMs, this.#signal);
+    return { ...progress, failures, waitedMs: waitedMs + delayMs };
   }
 
   get #isReplayable(): boolean {
-    return this.#request.body?.replayable !== false;
+    return this.#request.body?.isReplayable !== false;
   }
 
-  #retryDelay(failure: TryFailure): number | undefined {
-    this.#failures++;
-    const failed = {
-      method: this.#request.method,
-      replayable: this.#isReplayable,
-      tries: this.#failures,
-      waitedMs: this.#waitedMs,
-      remainingMs: this.#limit?.remainingMs ?? Infinity,
-      failure,
-    };
-    return retryDelay(failed, this.#context.random());
-  }
-
-  async #pause(delayMs: number): Promise<void> {
-    this.#waitedMs += delayMs;
-    await this.#context.wait(delayMs, this.#signal);
-  }
-
-  async #refusal(answer: A, askedMs: number | undefined): Promise<ApiError> {
-    const { method, path } = this.#request;
-    const { status, headers } = answer;
-    const { data } = parseBody(await this.#kind.read(answer), headers);
-    const accessToken = this.#sent?.credential.accessToken ?? '';
-    return refusedAnswer({ status, data, headers, method, path, retryAfterMs: askedMs, accessToken });
-  }
-
-  /** What the caller gets for an error that ends the call. */
-  #asSeen(error: unknown): unknown {
+  /** Returns what the caller sees of an error that ends the call. */
+  #seen(error: unknown, sent: boolean): unknown {
     const { signal, method, path } = this.#request;
     if (signal?.aborted && (error === signal.reason || error instanceof TransportError)) return signal.reason;
-    if (this.#limit?.expired && !(error instanceof ServiceUnavailableError))
-      return callError(new TransportError('timeout', false), method, path);
-    return error instanceof TransportError ? callError(error, method, path) : error;
+    if (error instanceof TransportError) return callError(error, method, path, sent);
+    const isOurs = error instanceof ServiceUnavailableError;
+    return this.#limit?.expired && !isOurs ? callError(new TransportError('timeout', sent), method, path, sent) : error;
+  }
+
+  #publish(attempts: number, startedAt: number, answer: A | undefined, fault: unknown): void {
+    const error = fault === undefined ? undefined : this.#seen(fault, true);
+    publishTry({
+      strategy: this.#context.strategyName,
+      grantId: this.#source.grantId,
+      request: this.#request,
+      attempts,
+      durationMs: performance.now() - startedAt,
+      status: answer?.status,
+      error,
+    });
   }
 }

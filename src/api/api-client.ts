@@ -1,119 +1,162 @@
-import type { BaseUrls } from './api-base.js';
-import type { ApiCalls, ApiResponse, ApiStream } from './api-calls.js';
-import type { RequestOptions } from './call-options.js';
+import { ApiCall, type Finish } from './api-call.js';
+import type { ApiContext } from './api-context.js';
+import { type ApiFetch, fetchFrom } from './api-fetch.js';
+import { type CallRequest, callRequest, type RequestOptions } from './call-options.js';
 import type { CredentialSource } from './credential.js';
-import type { PaginateOptions } from './pagination.js';
-import type { Query } from './query.js';
+import { type PaginateOptions, paginate } from './pagination.js';
+import type { Query } from './request-target.js';
+import {
+  type ApiResponse,
+  type ApiStream,
+  BUFFERED,
+  dataOf,
+  type ResponseHead,
+  type ResponseMode,
+  responseOf,
+  STREAMED,
+} from './response.js';
+import type { SchemaOutput, StandardSchema } from './schema.js';
 
-export type { ApiResponse, ApiStream } from './api-calls.js';
+/** Options of a call whose body is validated. */
+type WithSchema<S extends StandardSchema> = RequestOptions & { readonly schema: S };
 
-/** What a client works with. It is loaded when it is needed, and this class alone with the package. */
-export interface ClientContext {
-  readonly bases: Pick<BaseUrls, 'of'>;
-  readonly calls: ApiCalls;
+/** Creates a client. Set by the class itself: its constructor is private. */
+let create: (source: CredentialSource, context: ApiContext) => ApiClient;
+
+/** Returns the source of a client's credentials. Set by the class itself. */
+let sourceIn: (client: ApiClient) => CredentialSource;
+
+/** Creates an API client. Not for applications: they take theirs from `req.apiClient` or `strategy.client(grantId)`. */
+export function createApiClient(source: CredentialSource, context: ApiContext): ApiClient {
+  return create(source, context);
 }
 
-/** Looks into a client; set by the class itself. */
-let lookInto: (client: ApiClient) => CredentialSource;
-
-/** The credentials that a client works with: for whoever has made it, and not a part of what the class offers. */
+/** Returns the credential source of a client, for the part of this package that created it. */
 export function sourceOf(client: ApiClient): CredentialSource {
-  return lookInto(client);
+  return sourceIn(client);
 }
 
 /**
- * Calls the API on behalf of one user, each time with a token that is good then.
+ * Calls the API on behalf of one user, each time with a token that is valid then.
  *
- * It holds no token, only the way to one, so that it may be kept and used for as long as the grant lives. All calls
- * reject with `NotAuthorizedError` where there is no grant, with `ApiError` where the API refuses, and with
- * `ServiceUnavailableError` where there is no answer. What is wrong with a call itself is a `TypeError`; nothing is sent then.
- *
- * @see service.md, 4.4
+ * It holds no token, only a way to one, so it may be kept and used for as long as the grant lives. All calls reject with
+ * `NotAuthorizedError` without a grant, with `ApiError` if the API refuses, and with `ServiceUnavailableError` without a
+ * response. Anything wrong with a call itself is a `TypeError`; nothing is sent then.
  */
 export class ApiClient {
   readonly #source: CredentialSource;
-  readonly #context: ClientContext;
+  readonly #context: ApiContext;
+
+  /**
+   * The WHATWG `fetch` of this grant, for ky, openapi-fetch, graphql-request and generated SDKs. It is bound: hand it on
+   * as it is. A relative path lies below `baseUrl`; a URL goes as it is if it is on the origin of the API, and is a
+   * `TypeError` otherwise. Never rejects for a status; a redirect to another origin is a response like any other.
+   */
+  readonly fetch: ApiFetch = (input, init) => fetchFrom(this.#source, this.#context, input, init);
 
   static {
-    lookInto = (client) => client.#source;
+    create = (source, context) => new ApiClient(source, context);
+    sourceIn = (client) => client.#source;
   }
 
-  /** Not for applications: take the client from `req.apiClient` or `strategy.client(grantId)`. */
-  constructor(source: CredentialSource, context: ClientContext) {
+  private constructor(source: CredentialSource, context: ApiContext) {
     this.#source = source;
     this.#context = context;
   }
 
-  /** Whether there is a grant to act with, as far as is known. An outage of the service does not make it false. */
+  /** True if there is a grant, as far as is known. An outage of the service does not make it false. */
   get authorized(): boolean {
     return this.#source.authorized;
   }
 
-  /** The grant's id, for `strategy.client(grantId)`; `undefined` where there is no grant. */
+  /** The grant's id, for `strategy.client(grantId)`; `undefined` without a grant. */
   get grantId(): string | undefined {
     return this.#source.grantId;
   }
 
-  /** The enterprise organization that the token names; `undefined` for none. */
+  /**
+   * The enterprise organization that the token names; `undefined` for none. Outside a request it is known after the
+   * first call: `credentials()` returns it at any time.
+   */
   get organizationDomain(): string | undefined {
     return this.#source.organizationDomain;
   }
 
-  /** The API address in use, with `/api/v2`: the enterprise one where the token names an organization and there is a template for it. */
+  /**
+   * The API's base address in use: the enterprise one if the token names an organization and there is a template for it.
+   * Outside a request the organization is known after the first call: `credentials()` returns the address at any time.
+   */
   get baseUrl(): string {
     return this.#context.bases.of(this.#source.organizationDomain).url;
   }
 
-  /** `GET /api/v2/projects`: the parsed body as sent. */
+  /** Calls `GET /projects` and returns the parsed body as sent. */
   projects<T = unknown>(query?: Query | URLSearchParams): Promise<T> {
     return this.get<T>('/projects', query === undefined ? undefined : { query });
   }
 
-  /** `GET`: the parsed body. @param path Below `/api/v2`, for example `/projects/7` */
-  get<T = unknown>(path: string, options?: RequestOptions): Promise<T> {
-    return this.#context.calls.data<T>(this.#source, 'GET', path, options);
+  /** Calls `GET` and returns the parsed body. @param path Below `baseUrl`, for example `/projects/7` */
+  get<S extends StandardSchema>(path: string, options: WithSchema<S>): Promise<SchemaOutput<S>>;
+  get<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
+  get(path: string, options?: RequestOptions): Promise<unknown> {
+    return this.#call('GET', path, options, BUFFERED, dataOf);
   }
 
-  /** `POST`: the parsed body. Never sent twice once it left. @param path Below `/api/v2` */
-  post<T = unknown>(path: string, options?: RequestOptions): Promise<T> {
-    return this.#context.calls.data<T>(this.#source, 'POST', path, options);
+  /** Calls `POST` and returns the parsed body. Repeated only if it was not performed. @param path Below `baseUrl` */
+  post<S extends StandardSchema>(path: string, options: WithSchema<S>): Promise<SchemaOutput<S>>;
+  post<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
+  post(path: string, options?: RequestOptions): Promise<unknown> {
+    return this.#call('POST', path, options, BUFFERED, dataOf);
   }
 
-  /** `PUT`: the parsed body. @param path Below `/api/v2` */
-  put<T = unknown>(path: string, options?: RequestOptions): Promise<T> {
-    return this.#context.calls.data<T>(this.#source, 'PUT', path, options);
+  /** Calls `PUT` and returns the parsed body. @param path Below `baseUrl` */
+  put<S extends StandardSchema>(path: string, options: WithSchema<S>): Promise<SchemaOutput<S>>;
+  put<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
+  put(path: string, options?: RequestOptions): Promise<unknown> {
+    return this.#call('PUT', path, options, BUFFERED, dataOf);
   }
 
-  /** `PATCH`: the parsed body. Never sent twice once it left. @param path Below `/api/v2` */
-  patch<T = unknown>(path: string, options?: RequestOptions): Promise<T> {
-    return this.#context.calls.data<T>(this.#source, 'PATCH', path, options);
+  /** Calls `PATCH` and returns the parsed body. Repeated only if it was not performed. @param path Below `baseUrl` */
+  patch<S extends StandardSchema>(path: string, options: WithSchema<S>): Promise<SchemaOutput<S>>;
+  patch<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
+  patch(path: string, options?: RequestOptions): Promise<unknown> {
+    return this.#call('PATCH', path, options, BUFFERED, dataOf);
   }
 
-  /** `DELETE`: the parsed body, mostly `undefined`. @param path Below `/api/v2` */
-  delete<T = unknown>(path: string, options?: RequestOptions): Promise<T> {
-    return this.#context.calls.data<T>(this.#source, 'DELETE', path, options);
+  /** Calls `DELETE` and returns the parsed body, mostly `undefined`. @param path Below `baseUrl` */
+  delete<S extends StandardSchema>(path: string, options: WithSchema<S>): Promise<SchemaOutput<S>>;
+  delete<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
+  delete(path: string, options?: RequestOptions): Promise<unknown> {
+    return this.#call('DELETE', path, options, BUFFERED, dataOf);
   }
 
   /**
-   * Status, headers and parsed body.
+   * Returns status, headers and parsed body.
    *
-   * @param path Below `/api/v2`, for example `/projects/7`. Values in it should have gone through `encodeURIComponent`.
+   * @param path Below `baseUrl`, for example `/projects/7`. Pass values in it through `encodeURIComponent`.
    * @throws TypeError, ApiError, NotAuthorizedError, ServiceUnavailableError, TokenError, TokenStoreError
    */
-  request<T = unknown>(method: string, path: string, options?: RequestOptions): Promise<ApiResponse<T>> {
-    return this.#context.calls.request<T>(this.#source, method, path, options);
+  request<S extends StandardSchema>(
+    method: string,
+    path: string,
+    options: WithSchema<S>,
+  ): Promise<ApiResponse<SchemaOutput<S>>>;
+  request<T = unknown>(method: string, path: string, options?: RequestOptions): Promise<ApiResponse<T>>;
+  request(method: string, path: string, options?: RequestOptions): Promise<ApiResponse> {
+    return this.#call(method, path, options, BUFFERED, responseOf);
   }
 
   /**
-   * Status, headers and the body as a stream, which is received as fast as it is read. Destroying it ends the request.
+   * Returns status, headers and the body as a stream, which is received as fast as it is read. Destroying it ends the
+   * request.
    *
-   * The strategy's `timeout` limits the way to the headers, and then each silence in the body, so that a long download
+   * The strategy's `timeout` limits the time to the headers, and then each silence in the body, so that a long download
    * may take its time. The option `timeout` limits the whole, up to the last byte.
    *
-   * @throws like {@link request}; an answer that is no success is an `ApiError` here too
+   * @throws like {@link request}; a response that is not a success is an `ApiError` here too
    */
   stream(method: string, path: string, options?: RequestOptions): Promise<ApiStream> {
-    return this.#context.calls.stream(this.#source, method, path, options);
+    return this.#call(method, path, options, STREAMED, (answer) => answer);
   }
 
   /**
@@ -122,11 +165,13 @@ export class ApiClient {
    * @throws TypeError for wrong options, at the latest with the first item; the iterator rejects like {@link request}
    */
   paginate<T = unknown>(path: string, options: PaginateOptions<T> = {}): AsyncIterableIterator<T> {
-    return this.#context.calls.paginate<T>(this.#source, path, options);
+    const getPage = (request: CallRequest) =>
+      new ApiCall(this.#source, this.#context, request, BUFFERED).run<ApiResponse>(responseOf);
+    return paginate<T>(getPage, this.#context, path, options);
   }
 
   /**
-   * The access token, fresh at each call. For another SDK; do not keep it, ask again.
+   * Returns the access token, valid now. For another SDK; do not keep it, ask again.
    *
    * @throws NotAuthorizedError, ServiceUnavailableError, TokenError, TokenStoreError
    */
@@ -135,7 +180,18 @@ export class ApiClient {
     return accessToken;
   }
 
-  /** What may be logged of it. */
+  /**
+   * Returns an access token that is valid now, with the base address that it is for. For another SDK; do not keep them,
+   * ask again.
+   *
+   * @throws like {@link accessToken}
+   */
+  async credentials(): Promise<{ accessToken: string; baseUrl: string; organizationDomain: string | undefined }> {
+    const { accessToken, organizationDomain } = await this.#source.credential();
+    return { accessToken, baseUrl: this.#context.bases.of(organizationDomain).url, organizationDomain };
+  }
+
+  /** Returns what may be logged of it. */
   toJSON(): {
     authorized: boolean;
     grantId: string | undefined;
@@ -145,9 +201,26 @@ export class ApiClient {
     const { authorized, grantId, organizationDomain, baseUrl } = this;
     return { authorized, grantId, organizationDomain, baseUrl };
   }
+
+  // Not async: each promise on the way costs a share of the throughput.
+  #call<A extends ResponseHead, R>(
+    method: string,
+    path: string,
+    options: RequestOptions | undefined,
+    mode: ResponseMode<A>,
+    finish: Finish<A, R>,
+  ): Promise<R> {
+    const { headers } = this.#context;
+    try {
+      const request = callRequest(method, path, options, mode.isBuffered ? headers.parsed : headers.streamed);
+      return new ApiCall(this.#source, this.#context, request, mode).run(finish);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
 }
 
-// Declared beside the class because it is for Node's inspector only, and no part of what the class offers.
+// Declared beside the class because it is for Node's inspector only, and not a part of the class's interface.
 Object.defineProperty(ApiClient.prototype, Symbol.for('nodejs.util.inspect.custom'), {
   value(
     this: ApiClient,

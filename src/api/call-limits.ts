@@ -1,6 +1,6 @@
 import type { Deadlines, Expiring } from '../http/deadlines.js';
 
-/** A signal for one call: aborted with the caller's own signal, or when the call's time is over. */
+/** A signal for one call: aborted with the caller's own signal, or at the call's deadline. */
 export class CallLimit implements Expiring {
   expiresAt: number = Infinity;
   readonly #controller = new AbortController();
@@ -21,17 +21,16 @@ export class CallLimit implements Expiring {
     return this.#controller.signal;
   }
 
-  /** Whether it was the time, and not the caller, that ended the call. */
+  /** True if the deadline, and not the caller, ended the call. */
   get expired(): boolean {
     return this.#expired;
   }
 
-  /** Milliseconds left. */
   get remainingMs(): number {
     return this.expiresAt - performance.now();
   }
 
-  /** The caller's signal was aborted. */
+  /** Passes on that the caller's signal was aborted. */
   handleEvent(): void {
     this.end();
     this.#controller.abort(this.#outer?.reason);
@@ -39,8 +38,7 @@ export class CallLimit implements Expiring {
 
   expire(): void {
     this.#expired = true;
-    this.end();
-    this.#controller.abort();
+    this.abort();
   }
 
   /** Ends the call from within, as the caller's signal would. */
@@ -49,9 +47,125 @@ export class CallLimit implements Expiring {
     this.#controller.abort();
   }
 
-  /** Lets go of the clock and of the caller's signal. To be called when the call is over. */
+  /** Releases the clock and the caller's signal. To be called when the call is over. */
   end(): void {
     this.#deadlines.remove(this);
     this.#outer?.removeEventListener('abort', this);
   }
+}
+
+/** Gives a place back; only the first call counts. */
+export type Release = () => void;
+
+/** Thrown to the calls that wait if no place of their account becomes free for too long. */
+export class NoPlace extends Error {}
+
+/** Limits how many requests of each account run at once; the others wait in the order of their arrival. */
+export class ConcurrencyLimiter {
+  readonly max: number;
+  readonly #deadlines: Deadlines;
+  readonly #patienceMs: number;
+  readonly #queues = new Map<string, AccountQueue>();
+
+  /**
+   * @param max Maximum of requests at once for each account; a positive integer
+   * @param patienceMs How long calls wait without any place becoming free
+   */
+  constructor(max: number, deadlines: Deadlines, patienceMs: number) {
+    this.max = max;
+    this.#deadlines = deadlines;
+    this.#patienceMs = patienceMs;
+  }
+
+  /**
+   * Takes a place: at once if there is one, otherwise as soon as one becomes free.
+   *
+   * @throws the signal's reason if that is aborted before; NoPlace if the queue does not move for too long
+   */
+  acquire(account: string, signal: AbortSignal | undefined): Release | Promise<Release> {
+    let queue = this.#queues.get(account);
+    if (queue === undefined) {
+      queue = new AccountQueue(this.#deadlines, this.#patienceMs);
+      this.#queues.set(account, queue);
+    }
+    if (queue.running >= this.max) return queue.wait(signal).then(() => this.#release(account));
+    queue.running++;
+    return this.#release(account);
+  }
+
+  #release(account: string): Release {
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      if (this.#queues.get(account)?.release()) this.#queues.delete(account);
+    };
+  }
+}
+
+/** The requests of one account: how many run, and which wait. */
+class AccountQueue implements Expiring {
+  running = 0;
+  expiresAt = 0;
+  readonly #deadlines: Deadlines;
+  readonly #patienceMs: number;
+  /** A Set keeps the order of arrival, and one that gives up leaves it at once. */
+  readonly #waiting = new Set<(error?: NoPlace) => void>();
+
+  constructor(deadlines: Deadlines, patienceMs: number) {
+    this.#deadlines = deadlines;
+    this.#patienceMs = patienceMs;
+  }
+
+  wait(signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const leave = () => {
+        this.#waiting.delete(proceed);
+        if (this.#waiting.size === 0) this.#deadlines.remove(this);
+        signal?.removeEventListener('abort', giveUp);
+      };
+      const proceed = (error?: NoPlace) => {
+        leave();
+        if (error === undefined) resolve();
+        else reject(error);
+      };
+      const giveUp = () => {
+        leave();
+        reject(signal?.reason);
+      };
+      if (signal?.aborted) return giveUp();
+      if (this.#waiting.size === 0) this.#deadlines.add(this, this.#patienceMs);
+      this.#waiting.add(proceed);
+      signal?.addEventListener('abort', giveUp);
+    });
+  }
+
+  /** Hands a place to the call that waits longest. Returns true if nothing runs any more. */
+  release(): boolean {
+    const [next] = this.#waiting;
+    if (next === undefined) return --this.running === 0;
+    if (this.#waiting.size > 1) this.#deadlines.extend(this, this.#patienceMs);
+    next();
+    return false;
+  }
+
+  expire(): void {
+    for (const proceed of this.#waiting) proceed(new NoPlace());
+  }
+}
+
+/**
+ * Returns the result of a promise, or rejects with the signal's reason as soon as that is aborted. The work behind the
+ * promise goes on.
+ *
+ * @throws the signal's reason
+ */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  return new Promise((resolve, reject) => {
+    const giveUp = () => reject(signal.reason);
+    if (signal.aborted) giveUp();
+    else signal.addEventListener('abort', giveUp);
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
+  });
 }

@@ -1,21 +1,22 @@
 import { defaultMaxListeners, getMaxListeners, setMaxListeners } from 'node:events';
-import { type Query, queryString } from './query.js';
 import { type RequestBody, type RequestBodyInit, requestBody } from './request-body.js';
-import { DEFAULT_HEADERS, DEFAULT_STREAM_HEADERS, type RequestHeaders, requestHeaders } from './request-headers.js';
-import { apiPath } from './request-target.js';
+import { type RequestHeaders, requestHeaders } from './request-headers.js';
+import { apiPath, type Query, queryString, type RequestTarget } from './request-target.js';
+import { DEFAULT_RETRY, type RetryLimits } from './retry-policy.js';
+import { isStandardSchema, type StandardSchema } from './schema.js';
 
 /** Options of one API call. */
 export interface RequestOptions {
   /** Query parameters: an array repeats its name, `undefined` is left out, a date is sent in ISO 8601. */
   readonly query?: Query | URLSearchParams | undefined;
-  /** A body to be sent as JSON. */
+  /** A body that is sent as JSON. */
   readonly json?: unknown;
   /**
-   * Any other body. Text and bytes go without a `Content-Type` unless `headers` name one; a `Readable` is never sent
-   * twice, and destroyed if the call fails.
+   * Any other body. Text and bytes get no `Content-Type` unless `headers` name one. A `Readable`, a web stream and an
+   * async iterable are sent once and never again, and destroyed if the call fails.
    */
   readonly body?: RequestBodyInit | undefined;
-  /** Further headers; `Authorization`, `Host` and those of the connection are refused. */
+  /** Further headers. `Authorization`, `Host` and headers of the connection are refused. */
   readonly headers?: RequestHeaders | undefined;
   /** Ends the call at once, wherever it is; it then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
@@ -24,110 +25,147 @@ export interface RequestOptions {
    * no limit for the whole; each HTTP request has the strategy's `timeout`.
    */
   readonly timeout?: number | undefined;
+  /**
+   * Further tries after a failure: `limit` of them (default 2), each after a wait of at most `maxDelay` milliseconds
+   * (default 10,000; a longer `Retry-After` ends the call). `false` for none. The renewal after a 401 does not count.
+   */
+  readonly retry?: false | { readonly limit?: number | undefined; readonly maxDelay?: number | undefined } | undefined;
+  /** Validates the parsed body. The result is the output of the schema; a mismatch is an `ApiError` with `issues`. */
+  readonly schema?: StandardSchema | undefined;
 }
 
-/** A call, checked and ready to be sent any number of times. */
-export interface CallRequest {
+/** A checked call, ready to be sent any number of times. */
+export interface CallRequest extends RequestTarget {
   readonly method: string;
-  /** Below `/api/v2`, encoded. */
-  readonly path: string;
-  /** Empty, or with a leading `?`. */
-  readonly query: string;
   /** All but `Authorization`; names and values in turn. */
   readonly headers: readonly string[];
   readonly body: RequestBody | undefined;
   readonly signal: AbortSignal | undefined;
-  /** Milliseconds for the whole call, where it has a limit. */
+  /** Milliseconds for the whole call, if it has a limit. */
   readonly timeoutMs: number | undefined;
-  readonly streamed: boolean;
+  readonly retry: RetryLimits;
+  /** `manual`: a redirect is the response. */
+  readonly redirect: 'follow' | 'manual';
+  readonly schema: StandardSchema | undefined;
 }
 
-const OPTIONS: ReadonlySet<string> = new Set(['query', 'json', 'body', 'headers', 'signal', 'timeout']);
-
-/** Methods that would not do what an API call does: they open tunnels, or echo the token. */
-const FORBIDDEN_METHODS: ReadonlySet<string> = new Set(['CONNECT', 'TRACE', 'TRACK']);
+const OPTIONS: ReadonlySet<string> = new Set([
+  'query',
+  'json',
+  'body',
+  'headers',
+  'signal',
+  'timeout',
+  'retry',
+  'schema',
+]);
 
 const COMMON_METHODS: ReadonlySet<string> = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']);
 
+/** Methods with another meaning than an API call: they open tunnels, or echo the token. */
+const FORBIDDEN_METHODS: ReadonlySet<string> = new Set(['CONNECT', 'TRACE', 'TRACK']);
+
 /**
- * The checked form of a call.
+ * Checks a call to a path below the API's base address.
  *
- * @throws TypeError for everything in it that is wrong; nothing is sent then
+ * @param defaults Default headers; names and values in turn
+ * @throws TypeError for anything wrong in it; nothing is sent then
  */
 export function callRequest(
   method: string,
   path: string,
   options: RequestOptions | undefined,
-  streamed: boolean,
+  defaults: readonly string[],
 ): CallRequest {
-  const checkedMethod = COMMON_METHODS.has(method) ? method : otherMethod(method);
-  const defaults = streamed ? DEFAULT_STREAM_HEADERS : DEFAULT_HEADERS;
-  const checkedPath = apiPath(path);
-  if (options === undefined) {
-    return {
-      method: checkedMethod,
-      path: checkedPath,
-      query: '',
-      headers: defaults,
-      body: undefined,
-      signal: undefined,
-      timeoutMs: undefined,
-      streamed,
-    };
-  }
-  checkOptions(options);
-  const body = requestBody(options);
-  if (body !== undefined && (checkedMethod === 'GET' || checkedMethod === 'HEAD')) {
-    throw new TypeError(`${checkedMethod}: a request of this method has no body; give the option \`query\``);
+  const target = { path: apiPath(path), query: options === undefined ? '' : queryString(options.query) };
+  return requestTo(target, method, options, defaults);
+}
+
+/**
+ * Checks a call to a target that is known already. The option `query` is not read.
+ *
+ * @throws TypeError for anything wrong in it; nothing is sent then
+ */
+export function requestTo(
+  target: RequestTarget,
+  method: string,
+  options: RequestOptions | undefined,
+  defaults: readonly string[],
+): CallRequest {
+  const checked = checkedMethod(method);
+  if (options !== undefined) checkOptions(options);
+  const body = options === undefined ? undefined : requestBody(options);
+  if (body !== undefined && (checked === 'GET' || checked === 'HEAD')) {
+    throw new TypeError(`${checked}: a request of this method has no body; use the option \`query\``);
   }
   return {
-    method: checkedMethod,
-    path: checkedPath,
-    query: queryString(options.query),
-    headers: withLength(requestHeaders(options.headers, body?.contentType, defaults), body),
+    path: target.path,
+    query: target.query,
+    origin: target.origin,
+    isWholeOrigin: target.isWholeOrigin ?? false,
+    method: checked,
+    headers: requestHeaders(options?.headers, body, defaults),
     body,
-    signal: options.signal,
-    timeoutMs: options.timeout,
-    streamed,
+    signal: options?.signal,
+    timeoutMs: options?.timeout,
+    retry: retryLimits(options?.retry),
+    redirect: 'follow',
+    schema: options?.schema,
   };
 }
 
-function otherMethod(method: unknown): string {
-  const upperCase = typeof method === 'string' ? method.toUpperCase() : '';
-  if (/^[A-Z]{1,32}$/.test(upperCase) && !FORBIDDEN_METHODS.has(upperCase)) return upperCase;
+function checkedMethod(method: unknown): string {
+  if (typeof method === 'string') {
+    if (COMMON_METHODS.has(method)) return method;
+    const upperCase = method.toUpperCase();
+    if (/^[A-Z]{1,32}$/.test(upperCase) && !FORBIDDEN_METHODS.has(upperCase)) return upperCase;
+  }
   throw new TypeError('method: expected an HTTP method, for example GET');
 }
 
 function checkOptions(options: RequestOptions): void {
   if (typeof options !== 'object' || options === null) throw new TypeError('options: expected an object');
   const unknown = Object.keys(options).find((name) => !OPTIONS.has(name));
-  if (unknown !== undefined)
-    throw new TypeError(`options: ${nameOf(unknown)} is not known; there are ${[...OPTIONS].join(', ')}`);
-  const { signal, timeout } = options;
+  if (unknown !== undefined) {
+    // A name that is not an identifier may be a value in the wrong place.
+    const shown = /^[a-z]{1,32}$/i.test(unknown) ? `\`${unknown}\`` : 'one of them';
+    throw new TypeError(`options: ${shown} is unknown; expected ${[...OPTIONS].join(', ')}`);
+  }
+  const { signal, timeout, schema } = options;
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw new TypeError('signal: expected an AbortSignal');
   if (signal !== undefined) allowListeners(signal);
   if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0)) {
     throw new TypeError('timeout: expected milliseconds, more than 0');
   }
+  if (schema !== undefined && !isStandardSchema(schema)) {
+    throw new TypeError('schema: expected a Standard Schema, such as one of Zod, Valibot or ArkType');
+  }
 }
 
-/** A name that is no identifier may be a value in the wrong place. */
-function nameOf(option: string): string {
-  return /^[a-z]{1,32}$/i.test(option) ? `\`${option}\`` : 'one of them';
-}
-
-function withLength(headers: readonly string[], body: RequestBody | undefined): readonly string[] {
-  return body?.contentLength === undefined ? headers : [...headers, 'content-length', String(body.contentLength)];
+function retryLimits(retry: unknown): RetryLimits {
+  if (retry === undefined) return DEFAULT_RETRY;
+  if (retry === false) return { ...DEFAULT_RETRY, limit: 0 };
+  const given: Readonly<Record<string, unknown>> =
+    typeof retry === 'object' && retry !== null ? { ...retry } : { retry };
+  const { limit = DEFAULT_RETRY.limit, maxDelay = DEFAULT_RETRY.maxDelayMs, ...others } = given;
+  if (Object.keys(others).length > 0) throw new TypeError('retry: expected false, or { limit, maxDelay }');
+  if (typeof limit !== 'number' || !Number.isSafeInteger(limit) || limit < 0) {
+    throw new TypeError('retry.limit: expected a number of further tries, 0 or more');
+  }
+  if (typeof maxDelay !== 'number' || !(maxDelay >= 0 && maxDelay < 2 ** 31)) {
+    throw new TypeError('retry.maxDelay: expected milliseconds, 0 or more');
+  }
+  return { limit, maxDelayMs: maxDelay, maxTotalMs: Infinity };
 }
 
 /**
- * One signal for hundreds of calls at once is no leak, which Node takes it for from eleven listeners on: each call
- * takes its own back. A limit that the caller has set is left alone.
+ * Raises the limit of listeners of a signal that is shared by many calls: from eleven on Node warns of a leak, but each
+ * call removes its own. A limit that the caller has set is left alone.
  */
 function allowListeners(signal: AbortSignal): void {
   try {
     if (getMaxListeners(signal) === defaultMaxListeners) setMaxListeners(Infinity, signal);
   } catch {
-    // Node 20 fails to read a limit of 0, which is no limit already.
+    // Node 20 fails to read a limit of 0, which means no limit already.
   }
 }

@@ -1,54 +1,122 @@
 import { Readable } from 'node:stream';
+import { ReadableStream } from 'node:stream/web';
 import type { HttpRequest } from '../http/message.js';
-import { encodeForm, type FormDataLike, isFormData } from './form-body.js';
 
-/** A body as the caller gives it, beside `json`. */
-export type RequestBodyInit = string | Uint8Array | Readable | FormDataLike;
+/** The global `FormData`, or that of any copy of undici. */
+export interface FormDataLike {
+  append(name: string, value: string): void;
+  getAll(name: string): unknown[];
+  entries(): IterableIterator<[string, unknown]>;
+}
+
+/** A body that is not JSON. Streams and iterables can be sent once, all others any number of times. */
+export type RequestBodyInit =
+  | string
+  | ArrayBuffer
+  | ArrayBufferView
+  | URLSearchParams
+  | Blob
+  | FormDataLike
+  | Readable
+  | ReadableStream
+  | globalThis.ReadableStream
+  | AsyncIterable<string | Uint8Array>;
 
 /** A body ready to be sent. */
 export interface RequestBody {
   /**
-   * What to send; to be called once for each try.
+   * Returns what is sent. Called once for each try.
    *
    * @throws the error of a stream that broke before it could be sent
    */
   create(): HttpRequest['body'];
-  /** Lets go of a stream that will not be sent any more, or no further. */
+  /** Destroys a stream that will not be sent any more, or no further. */
   discard?(): void;
-  /** Whether it can be sent more than once. */
-  readonly replayable: boolean;
+  /** True if it can be sent more than once. */
+  readonly isReplayable: boolean;
   /** Default for `Content-Type`. */
-  readonly contentType: string | undefined;
-  /** Where it is known and `create` gives a stream. */
+  readonly contentType?: string | undefined;
+  /** Set if it is known and `create` returns a stream. */
   readonly contentLength?: number;
 }
 
 /**
- * The body of a request, from the options `json` and `body`.
+ * Returns the body of a request, from the options `json` and `body`.
  *
- * @throws TypeError for both at once, for a value that JSON has no form for, and for a body of another kind
+ * @throws TypeError for both at once, for a value without a JSON form, for a stream that was read, and for any other kind
  */
 export function requestBody(options: { readonly json?: unknown; readonly body?: unknown }): RequestBody | undefined {
   const { json, body } = options;
   if (json === undefined) return body === undefined ? undefined : givenBody(body);
-  if (body !== undefined) throw new TypeError('json and body: give one of them');
+  if (body !== undefined) throw new TypeError('json and body: expected one of them, got both');
   const text: string | undefined = JSON.stringify(json);
-  if (text === undefined) throw new TypeError(`json: a ${typeof json} has no form in JSON`);
-  return sameBody(text, 'application/json');
+  if (text === undefined) throw new TypeError(`json: a ${typeof json} has no JSON form`);
+  return bytesBody(text, 'application/json');
 }
 
 function givenBody(body: unknown): RequestBody {
-  if (typeof body === 'string' || body instanceof Uint8Array) return sameBody(body, undefined);
+  if (typeof body === 'string' || body instanceof Uint8Array) return bytesBody(body);
+  if (body instanceof URLSearchParams) {
+    return bytesBody(body.toString(), 'application/x-www-form-urlencoded;charset=UTF-8');
+  }
+  if (body instanceof Blob) return blobBody(body, body.type === '' ? undefined : body.type);
+  if (body instanceof ArrayBuffer) return bytesBody(new Uint8Array(body));
+  if (ArrayBuffer.isView(body)) return bytesBody(new Uint8Array(body.buffer, body.byteOffset, body.byteLength));
+  if (Object.prototype.toString.call(body) === '[object FormData]') return formBody(body as FormDataLike);
   if (body instanceof Readable) return streamBody(body);
-  if (isFormData(body)) return encodeForm(body);
-  throw new TypeError('body: expected a string, Buffer, Uint8Array, Readable or FormData');
+  if (body instanceof ReadableStream) {
+    refuseUsed(body.locked || isDisturbed(body));
+    return streamBody(Readable.fromWeb(body));
+  }
+  if (typeof body === 'object' && body !== null && Symbol.asyncIterator in body) {
+    return streamBody(Readable.from(body as AsyncIterable<unknown>, { objectMode: false }));
+  }
+  throw new TypeError(
+    'body: expected a string, bytes, Blob, URLSearchParams, FormData, Readable, web stream or async iterable; JSON goes into `json`',
+  );
 }
 
-function sameBody(body: string | Uint8Array, contentType: string | undefined): RequestBody {
-  return { create: () => body, replayable: true, contentType };
+function bytesBody(body: string | Uint8Array, contentType?: string): RequestBody {
+  return { create: () => body, isReplayable: true, contentType };
+}
+
+/** A file of `fs.openAsBlob` is read while it is sent, anew for each try. */
+function blobBody(blob: Blob, contentType: string | undefined): RequestBody {
+  return {
+    create: () => Readable.from(blob.stream(), { objectMode: false }),
+    isReplayable: true,
+    contentType,
+    contentLength: blob.size,
+  };
+}
+
+/** Encodes a form as one Blob, which refers to its files and does not read them. @see RFC 7578 */
+function formBody(form: FormDataLike): RequestBody {
+  const boundary = `form-${crypto.randomUUID()}`;
+  const parts = [...form.entries()].flatMap(([name, value]): (string | Blob)[] => {
+    const disposition = `--${boundary}\r\nContent-Disposition: form-data; name="${quoted(withCrlf(name))}"`;
+    if (typeof value === 'string') return [`${disposition}\r\n\r\n${withCrlf(value)}\r\n`];
+    if (!(value instanceof Blob))
+      throw new TypeError('body: expected each file of the form to be a Blob or File of Node');
+    const fileName = value instanceof File ? value.name : 'blob';
+    const type = value.type === '' ? 'application/octet-stream' : value.type;
+    return [`${disposition}; filename="${quoted(fileName)}"\r\nContent-Type: ${type}\r\n\r\n`, value, '\r\n'];
+  });
+  return blobBody(new Blob([...parts, `--${boundary}--\r\n`]), `multipart/form-data; boundary=${boundary}`);
+}
+
+/** Names and texts of a form have CRLF line breaks, as in browsers. */
+function withCrlf(text: string): string {
+  return text.replace(/\r\n|\r|\n/g, '\r\n');
+}
+
+/** Escapes a name as browsers do: it can end neither its line nor its quotes. */
+function quoted(name: string): string {
+  return name.replaceAll('\n', '%0A').replaceAll('\r', '%0D').replaceAll('"', '%22');
 }
 
 function streamBody(body: Readable): RequestBody {
+  refuseUsed(body.errored === null && (isDisturbed(body) || body.destroyed));
   // It may break while the call waits for a token or a place, when nobody else listens; that would end the process.
   body.on('error', () => {});
   return {
@@ -59,7 +127,13 @@ function streamBody(body: Readable): RequestBody {
     discard: () => {
       body.destroy();
     },
-    replayable: false,
-    contentType: undefined,
+    isReplayable: false,
   };
+}
+
+/** Node's own takes web streams too; its types do not say so. */
+const isDisturbed = Readable.isDisturbed as (stream: object) => boolean;
+
+function refuseUsed(isUsed: boolean): void {
+  if (isUsed) throw new TypeError('body: the stream was read or destroyed already; pass a new one');
 }

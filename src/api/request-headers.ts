@@ -1,12 +1,14 @@
-import { ACCEPTED_ENCODINGS } from '../http/content-encoding.js';
+import { ConfigurationError } from '../errors.js';
+import { ACCEPTED_ENCODINGS } from '../http/decoding.js';
 import type { Credential } from './credential.js';
+import type { RequestBody } from './request-body.js';
 
-/** Headers of the caller. A list gives the same header several times; `undefined` is not sent. */
+/** Headers of the caller. A list sends the same header several times; `undefined` is left out. */
 export type RequestHeaders =
   | Readonly<Record<string, string | number | readonly string[] | undefined>>
   | Iterable<readonly [string, string]>;
 
-/** Set by this package, or by the HTTP connection; a caller that sets them breaks the request or leaks the token. */
+/** Set by this package or by the HTTP connection; a caller that sets them breaks the request or leaks the token. */
 const RESERVED: ReadonlySet<string> = new Set([
   'authorization',
   'connection',
@@ -22,41 +24,55 @@ const RESERVED: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** What is sent where the caller says nothing else; names and values in turn. */
-export const DEFAULT_HEADERS: readonly string[] = Object.freeze([
-  'accept',
-  'application/json',
-  'accept-encoding',
-  ACCEPTED_ENCODINGS,
-  'user-agent',
-  'passport-oauth-app',
-]);
-
-/** The same for an answer that is passed on as it comes: compressed downloads are rare, and resuming them is not possible. */
-export const DEFAULT_STREAM_HEADERS: readonly string[] = Object.freeze([
-  'accept',
-  '*/*',
-  'accept-encoding',
-  'identity',
-  'user-agent',
-  'passport-oauth-app',
-]);
+/** Headers that are sent unless the caller sets them; names and values in turn. */
+export interface DefaultHeaders {
+  /** For responses that are parsed. */
+  readonly parsed: readonly string[];
+  /** For responses that are passed on as they arrive. */
+  readonly streamed: readonly string[];
+  /** For `fetch`. */
+  readonly fetched: readonly string[];
+}
 
 /**
- * Names and values in turn: those of the caller, and the defaults that the caller did not replace.
+ * Returns the default headers, with those of the application for all of its requests in front.
  *
- * @throws TypeError for `Authorization`, `Host` and headers of the connection in any case, and for what is no valid
- *   name or value (RFC 9110, 5.5 and 5.6.2). Its message never holds a value.
+ * @throws TypeError like {@link requestHeaders}
+ */
+export function defaultHeaders(own: RequestHeaders | undefined): DefaultHeaders {
+  const agent = ['user-agent', 'passport-oauth-app'];
+  return Object.freeze({
+    parsed: requestHeaders(own, undefined, [
+      'accept',
+      'application/json',
+      'accept-encoding',
+      ACCEPTED_ENCODINGS,
+      ...agent,
+    ]),
+    // A compressed download could not be resumed.
+    streamed: requestHeaders(own, undefined, ['accept', '*/*', 'accept-encoding', 'identity', ...agent]),
+    fetched: requestHeaders(own, undefined, ['accept', '*/*', 'accept-encoding', ACCEPTED_ENCODINGS, ...agent]),
+  });
+}
+
+/**
+ * Returns the headers of a request, names and values in turn: those of the caller, those of the body, and the defaults
+ * that neither replaces.
+ *
+ * @throws TypeError for `Authorization`, `Host` and headers of the connection in any case, and for an invalid name or
+ *   value (RFC 9110, 5.5 and 5.6.2). Its message never holds a value.
  */
 export function requestHeaders(
   headers: RequestHeaders | undefined,
-  contentType: string | undefined,
+  body: RequestBody | undefined,
   defaults: readonly string[],
 ): readonly string[] {
-  if (headers === undefined && contentType === undefined) return defaults;
-  const own = headers === undefined ? [] : pairsOf(headers).flatMap(([name, value]) => checked(name, value));
+  if (headers === undefined && body === undefined) return defaults;
+  const own = headers === undefined ? [] : pairsOf(headers).flatMap(([name, value]) => checked(name, value, body));
   const names = new Set(own.filter((_text, index) => index % 2 === 0));
-  const others = contentType === undefined ? defaults : [...defaults, 'content-type', contentType];
+  const ofBody = body?.contentType === undefined ? [] : ['content-type', body.contentType];
+  const length = body?.contentLength === undefined ? [] : ['content-length', String(body.contentLength)];
+  const others = [...defaults, ...ofBody, ...length];
   for (let index = 0; index < others.length; index += 2) {
     const [name = '', value = ''] = others.slice(index, index + 2);
     if (!names.has(name)) own.push(name, value);
@@ -64,27 +80,36 @@ export function requestHeaders(
   return own;
 }
 
-const authorizations = new WeakMap<Credential, string>();
-const defaultLists = new WeakMap<Credential, readonly string[]>();
-
-/** All headers of a request with this credential. Built once for each credential where they are the defaults. */
-export function authorizedHeaders(credential: Credential, headers: readonly string[]): readonly string[] {
-  if (headers !== DEFAULT_HEADERS) return ['authorization', authorizationOf(credential), ...headers];
-  let list = defaultLists.get(credential);
-  if (list === undefined) {
-    list = ['authorization', authorizationOf(credential), ...headers];
-    defaultLists.set(credential, list);
+/**
+ * Reads the option `headers` of a strategy.
+ *
+ * @throws ConfigurationError that names the option
+ */
+export function strategyHeaders(option: string, value: unknown): RequestHeaders {
+  try {
+    requestHeaders(value as RequestHeaders, undefined, []);
+    return value as RequestHeaders;
+  } catch (error) {
+    if (error instanceof TypeError) throw new ConfigurationError(error.message, { option });
+    throw error;
   }
-  return list;
 }
 
-function authorizationOf(credential: Credential): string {
-  let authorization = authorizations.get(credential);
-  if (authorization === undefined) {
-    authorization = `Bearer ${credential.accessToken}`;
-    authorizations.set(credential, authorization);
-  }
-  return authorization;
+interface AuthorizedHeaders {
+  readonly headers: readonly string[];
+  readonly authorized: readonly string[];
+}
+
+/** The last list of each credential: nearly all requests have the same headers. */
+const authorizedLists = new WeakMap<Credential, AuthorizedHeaders>();
+
+/** Returns all headers of a request with this credential. */
+export function authorizedHeaders(credential: Credential, headers: readonly string[]): readonly string[] {
+  const last = authorizedLists.get(credential);
+  if (last?.headers === headers) return last.authorized;
+  const authorized = ['authorization', `Bearer ${credential.accessToken}`, ...headers];
+  authorizedLists.set(credential, { headers, authorized });
+  return authorized;
 }
 
 function pairsOf(headers: RequestHeaders): (readonly [string, unknown])[] {
@@ -95,23 +120,22 @@ function pairsOf(headers: RequestHeaders): (readonly [string, unknown])[] {
   throw new TypeError('headers: expected pairs of name and value');
 }
 
-function checked(name: string, value: unknown): string[] {
-  const lowerCase = checkedName(name);
-  const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-  return values.filter((one) => one !== undefined).flatMap((one) => [lowerCase, checkedValue(lowerCase, one)]);
-}
-
-function checkedName(name: unknown): string {
+function checked(name: unknown, value: unknown, body: RequestBody | undefined): string[] {
   if (typeof name !== 'string' || !/^[!#$%&'*+.^_`|~\w-]{1,256}$/.test(name)) {
     throw new TypeError('headers: a name is not valid (RFC 9110, 5.6.2)');
   }
   const lowerCase = name.toLowerCase();
-  if (RESERVED.has(lowerCase)) throw new TypeError(`headers: ${lowerCase} is set by the client and cannot be given`);
-  return lowerCase;
-}
-
-function checkedValue(name: string, value: unknown): string {
-  const text = typeof value === 'number' ? String(value) : value;
-  if (typeof text === 'string' && /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(text)) return text;
-  throw new TypeError(`headers: the value of ${name} is not valid (RFC 9110, 5.5)`);
+  // The length of a stream is known to the caller alone.
+  const isLengthOfStream = lowerCase === 'content-length' && body?.isReplayable === false;
+  if (RESERVED.has(lowerCase) && !isLengthOfStream) {
+    throw new TypeError(`headers: ${lowerCase} is set by the client; leave it out`);
+  }
+  const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+  return values
+    .filter((one) => one !== undefined)
+    .flatMap((one) => {
+      const text = typeof one === 'number' ? String(one) : one;
+      if (typeof text === 'string' && /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(text)) return [lowerCase, text];
+      throw new TypeError(`headers: the value of ${lowerCase} is not valid (RFC 9110, 5.5)`);
+    });
 }

@@ -1,90 +1,195 @@
-/** Paths of plain segments, by far the most: nothing to encode, nothing to guard against. */
+import { type HttpHeaders, headerValue } from '../http/message.js';
+import type { ApiBase, BaseUrls } from './api-base.js';
+
+/** Value of a query parameter. A date is sent in ISO 8601, `undefined` is left out. */
+export type QueryValue = string | number | bigint | boolean | Date | undefined;
+
+/** Query parameters: an object, also one typed by an interface. An array repeats its name. */
+export type Query =
+  | Readonly<Record<string, QueryValue | readonly QueryValue[]>>
+  | (object & { readonly [Symbol.iterator]?: never });
+
+/** Where a request goes, until the credential tells the base address. */
+export interface RequestTarget {
+  /** Encoded, with a leading slash. Below the API's base address, or of the whole origin if there is an `origin`. */
+  readonly path: string;
+  /** Empty, or with a leading `?`. */
+  readonly query: string;
+  /** Set for a URL: the origin that it names, which has to be that of the API. */
+  readonly origin?: string | undefined;
+  /** True for `fetch`: the path may begin with the API path already, and redirects may lead anywhere on the origin. */
+  readonly isWholeOrigin?: boolean;
+}
+
+/** Paths of plain segments, by far the most frequent: nothing to encode, nothing to guard against. */
 const PLAIN = /^\/?[\w~-][\w.~-]*(?:\/[\w~-][\w.~-]*)*\/?$/;
 
-/** Characters that stand in a path as they are (RFC 3986, 3.3), and `%`, whose escapes are checked apart. */
+/** Characters that a path needs escapes for (RFC 3986, 3.3). `%` is left out: its escapes are checked apart. */
 const TO_ENCODE = /[^\w.~!$&'()*+,;=:@/%-]+/g;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const FORBIDDEN = /[\u0000-\u001f\u007f\\]/;
 
-/** Nobody encodes a path more often than this but to get it past a guard. */
+/** A path that is encoded more often than this is meant to get past a guard. */
 const MAX_DECODINGS = 5;
 
 /**
- * The path of an API request below `/api/v2`, with a leading slash and percent-encoded where that is needed.
+ * Returns the path of an API request below the API's base address, with a leading slash, percent-encoded if needed.
  *
- * What it lets through stays below `/api/v2` of the same host, however often the service decodes it.
+ * The result stays below the base path of the same host, however often the service decodes it.
  *
- * @param path `projects/7` or `/projects/7`. Values in it should have gone through `encodeURIComponent`.
+ * @param path `projects/7` or `/projects/7`. Pass values in it through `encodeURIComponent`.
  * @throws TypeError for an absolute URL, `//host`, an empty or dot segment in any encoding, a backslash, a control
  *   character, a `?` or `#`, a broken escape or a lone surrogate. Its message does not quote the path.
  */
 export function apiPath(path: unknown): string {
-  if (typeof path !== 'string') throw new TypeError(`path: expected a string, got ${describe(path)}`);
-  if (!PLAIN.test(path)) return guardedPath(path);
-  return path.startsWith('/') ? path : `/${path}`;
-}
-
-function guardedPath(path: string): string {
+  if (typeof path !== 'string')
+    throw new TypeError(`path: expected a string, got ${path === null ? 'null' : typeof path}`);
   const rooted = path.startsWith('/') ? path : `/${path}`;
+  if (PLAIN.test(path)) return rooted;
+  if (/^[a-z][a-z\d+.-]*:/i.test(path)) {
+    throw new TypeError(
+      'path: it is an absolute URL; expected a path below client.baseUrl, for example /projects/7. ' +
+        'A URL of the API itself goes to client.fetch(url), a link to another host to the global fetch(url), without the token.',
+    );
+  }
   refuse(path === '' || rooted.includes('//'), 'has an empty segment');
-  refuse(/^[a-z][a-z\d+.-]*:/i.test(path), 'is an absolute URL');
-  refuse(/[?#]/.test(path), 'has a ? or #; give the query in the option `query`, and encode values');
-  const encoded = encode(rooted);
+  refuse(/[?#]/.test(path), 'has a ? or #; pass the query as the option `query`, and encode values');
+  refuse(/%(?![\da-f]{2})/i.test(rooted), 'has a percent sign that starts no escape; encode values');
+  refuse(!rooted.isWellFormed(), 'has a lone surrogate');
+  const encoded = rooted.replace(TO_ENCODE, encodeURIComponent);
   checkEveryDecoding(encoded);
   return encoded;
 }
 
-function encode(path: string): string {
-  refuse(/%(?![\da-f]{2})/i.test(path), 'has a percent sign that starts no escape; encode values');
-  try {
-    return path.replace(TO_ENCODE, encodeURIComponent);
-  } catch {
-    throw refusal('has a lone surrogate');
-  }
-}
-
 function checkEveryDecoding(encoded: string): void {
-  refuse(!isUtf8(encoded), 'has an escape that is not UTF-8');
+  try {
+    decodeURIComponent(encoded);
+  } catch {
+    refuse(true, 'has an escape that is not UTF-8');
+  }
   let text = encoded;
   for (let decodings = 0; decodings <= MAX_DECODINGS; decodings++) {
     refuse(FORBIDDEN.test(text), 'has a backslash or a control character');
-    refuse(text.split('/').some(isDotSegment), 'has a dot segment');
-    const decoded = decodeOnce(text);
+    // Some servers take `..;name` for `..`, and a URL parser drops the space at the end of a decoded segment.
+    const names = text.split('/').map((segment) => segment.split(';', 1)[0]?.trim());
+    refuse(names.includes('.') || names.includes('..'), 'has a dot segment');
+    // Byte by byte: only ASCII matters to the checks, and a second decoding need not be valid UTF-8.
+    const decoded = text.replace(/%([\da-f]{2})/gi, (_escape, hex: string) =>
+      String.fromCharCode(Number.parseInt(hex, 16)),
+    );
     if (decoded === text) return;
     text = decoded;
   }
-  throw refusal('is encoded several times over');
-}
-
-/** Some servers take `..;name` for `..`, and a URL parser drops the space at the end of what was decoded for it. */
-function isDotSegment(segment: string): boolean {
-  const name = segment.split(';', 1)[0]?.trim();
-  return name === '.' || name === '..';
-}
-
-function isUtf8(encoded: string): boolean {
-  try {
-    decodeURIComponent(encoded);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** Byte by byte: only ASCII matters to the checks, and a second decoding need not be valid UTF-8. */
-function decodeOnce(text: string): string {
-  return text.replace(/%([\da-f]{2})/gi, (_escape, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  refuse(true, 'is encoded several times over');
 }
 
 function refuse(condition: boolean, reason: string): void {
-  if (condition) throw refusal(reason);
+  if (condition)
+    throw new TypeError(`path: it ${reason}; expected a path below client.baseUrl, for example /projects/7`);
 }
 
-function refusal(reason: string): TypeError {
-  return new TypeError(`path: it ${reason}; expected a path below /api/v2, for example /projects/7`);
+/**
+ * Returns the query part of a request: empty, or with a leading `?`.
+ *
+ * @throws TypeError for a value without an obvious form in a query: objects, `null`, `NaN`, invalid dates, lone
+ *   surrogates. Its message names the parameter and never its value.
+ */
+export function queryString(query: Query | URLSearchParams | undefined): string {
+  if (query === undefined) return '';
+  if (query instanceof URLSearchParams) return query.size === 0 ? '' : `?${query}`;
+  if (typeof query !== 'object' || query === null || Symbol.iterator in query) {
+    throw new TypeError('query: expected an object of parameters, or URLSearchParams');
+  }
+  const pairs = Object.entries(query).flatMap(([name, value]: [string, unknown]) =>
+    (Array.isArray(value) ? value : [value])
+      .filter((one: unknown) => one !== undefined)
+      .map((one: unknown) => `${encodeParameter(name, name)}=${encodeParameter(name, one)}`),
+  );
+  return pairs.length === 0 ? '' : `?${pairs.join('&')}`;
 }
 
-function describe(value: unknown): string {
-  return value === null ? 'null' : typeof value;
+function encodeParameter(name: string, value: unknown): string {
+  const isDate = value instanceof Date && Number.isFinite(value.getTime());
+  const isText = typeof value === 'string' && value.isWellFormed();
+  const isPlain = isText || typeof value === 'boolean' || typeof value === 'bigint' || Number.isFinite(value);
+  if (isDate || isPlain) return encodeURIComponent(isDate ? value.toISOString() : String(value));
+  const shown = /^[\w.[\]-]{1,64}$/.test(name) ? ` ${name}` : '';
+  throw new TypeError(
+    `query: expected strings, finite numbers, booleans, dates or arrays of these in the parameter${shown}`,
+  );
+}
+
+/**
+ * Returns the target of a URL or a path that `fetch` or a list's `next` names: a path below the base address, with its
+ * query, or a URL, whose origin is checked when the request is made.
+ *
+ * @throws TypeError for a path that {@link apiPath} refuses, and for a URL with credentials
+ */
+export function targetOf(input: string | URL): RequestTarget {
+  const text = String(input);
+  if (input instanceof URL || (/^https?:/i.test(text) && URL.canParse(text))) {
+    const { origin, pathname, search, username, password } = new URL(text);
+    if (username !== '' || password !== '') throw new TypeError('url: expected a URL without user and password');
+    return { path: pathname, query: search, origin, isWholeOrigin: true };
+  }
+  const [path = '', query = ''] = (text.split('#', 1)[0] ?? '').split(/\?(.*)/s);
+  return { path: apiPath(path), query: new URL(`?${query}`, 'http://any.invalid').search, isWholeOrigin: true };
+}
+
+/**
+ * Returns path and query of a request on the origin of `base`.
+ *
+ * @throws TypeError for a URL of another origin
+ */
+export function pathOn(bases: BaseUrls, base: ApiBase, { path, query, origin, isWholeOrigin }: RequestTarget): string {
+  if (origin !== undefined) {
+    if (origin === base.origin) return `${path}${query}`;
+    throw new TypeError(
+      `url: it is not on the origin of the API, ${base.origin}. A link to another host goes to the global fetch(url), without the token.`,
+    );
+  }
+  if (isWholeOrigin) {
+    const prefixes = [base.prefix, bases.apiPath].filter((prefix) => prefix !== '');
+    const prefix = prefixes.find((each) => path === each || path.startsWith(`${each}/`)) ?? '';
+    return `${base.prefix}${path.slice(prefix.length)}${query}`;
+  }
+  return `${base.prefix}${path}${query}`;
+}
+
+/** What decides if a redirect of a request may be followed. */
+interface RedirectedRequest extends Pick<RequestTarget, 'isWholeOrigin'> {
+  readonly method: string;
+  readonly redirect: 'follow' | 'manual';
+}
+
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+/**
+ * Returns path and query of the redirect in a response if it may be followed: for GET and HEAD, on the same origin,
+ * below the API's base path unless the request is one of `fetch`. The access token must not go anywhere else.
+ *
+ * @see RFC 9110, 15.4
+ */
+export function redirectTarget(
+  { method, redirect, isWholeOrigin }: RedirectedRequest,
+  response: { readonly status: number; readonly headers: HttpHeaders },
+  base: ApiBase,
+  currentPath: string,
+): string | undefined {
+  const location = headerValue(response.headers, 'location');
+  const current = `${base.origin}${currentPath}`;
+  if (!REDIRECTS.has(response.status) || (method !== 'GET' && method !== 'HEAD') || redirect !== 'follow')
+    return undefined;
+  if (location === undefined || !URL.canParse(location, current)) return undefined;
+  const { origin, pathname, search, username, password } = new URL(location, current);
+  if (origin !== base.origin || username !== '' || password !== '') return undefined;
+  if (isWholeOrigin) return `${pathname}${search}`;
+  if (!pathname.startsWith(`${base.prefix}/`)) return undefined;
+  try {
+    apiPath(pathname.slice(base.prefix.length));
+    return `${pathname}${search}`;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,44 +1,149 @@
-import { type HttpHeaders, headerValue } from '../http/message.js';
+import type { Readable } from 'node:stream';
+import type { HttpClient } from '../http/http-client.js';
+import {
+  type HttpHeaders,
+  type HttpResponse,
+  type HttpStream,
+  type HttpStreamRequest,
+  headerValue,
+} from '../http/message.js';
+import type { CallRequest } from './call-options.js';
+import type { Attempt } from './call-progress.js';
+import { mismatch, unusableResponse } from './error-message.js';
 
-/** What a body says, or that it claims to be JSON and is not. */
-export type ParsedBody = { readonly data: unknown; readonly broken: boolean };
+/** A response of the API. */
+export interface ApiResponse<T = unknown> {
+  readonly status: number;
+  /** Names in lower case; a header that occurs more than once is an array. */
+  readonly headers: HttpHeaders;
+  /** The body: parsed if it is JSON, text (HTML too) as a string, other types as a `Buffer`, `undefined` if it is empty. */
+  readonly data: T;
+}
 
-const NOTHING: ParsedBody = Object.freeze({ data: undefined, broken: false });
+/** A response of the API whose body is still to be read. */
+export interface ApiStream {
+  readonly status: number;
+  /** Names in lower case; a header that occurs more than once is an array. */
+  readonly headers: HttpHeaders;
+  /** To be read to its end or destroyed: until then it may hold a connection, and a place of `concurrency`. */
+  readonly body: Readable;
+}
+
+/** The part of a response that every {@link ResponseMode} has. */
+export interface ResponseHead {
+  readonly status: number;
+  readonly headers: HttpHeaders;
+}
+
+/** How the responses of a call are received. */
+export interface ResponseMode<A extends ResponseHead> {
+  /** True if the body is held in memory, so that its size is limited. */
+  readonly isBuffered: boolean;
+  send(http: HttpClient, request: HttpStreamRequest): Promise<A>;
+  /** Reads the body, for an error. Without it a response of any status is the result, once no other try follows. */
+  read?(answer: A): Promise<Buffer>;
+  /** Gives up a response that nobody will read. */
+  discard(answer: A): void;
+}
+
+/** Responses with their complete body. */
+export const BUFFERED: ResponseMode<HttpResponse> = Object.freeze({
+  isBuffered: true,
+  send: (http: HttpClient, request: HttpStreamRequest) => http.send(request),
+  read: ({ body }: HttpResponse) => Promise.resolve(body),
+  discard: () => {},
+});
+
+/** Responses whose body is still to be read. */
+export const STREAMED: ResponseMode<HttpStream> = Object.freeze({
+  isBuffered: false,
+  send: (http: HttpClient, request: HttpStreamRequest) => http.stream(request),
+  read: readErrorBody,
+  discard: ({ body }: HttpStream) => {
+    body.destroy();
+  },
+});
+
+/** Maximum size of the body of an error that is kept if the response is a stream. */
+const MAX_ERROR_BYTES = 1024 * 1024;
+
+async function readErrorBody({ body }: HttpStream): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > MAX_ERROR_BYTES) break;
+  }
+  return Buffer.concat(chunks).subarray(0, MAX_ERROR_BYTES);
+}
 
 const JSON_TYPE = /^(?:application|text)\/(?:[\w.-]+\+)?json$/;
 const TEXT_TYPE =
   /^(?:text\/|multipart\/|application\/(?:[\w.-]+\+)?(?:xml|yaml|javascript|x-www-form-urlencoded|graphql)$)/;
 
+/** The data of a body, and why it is not what its headers declare, if so. */
+export interface ParsedBody {
+  readonly data: unknown;
+  readonly fault?: string;
+}
+
+const NOTHING: ParsedBody = Object.freeze({ data: undefined });
+
 /**
- * The body of an answer as data: parsed where its type is JSON, text where it is text (HTML among it), bytes for
- * other types, `undefined` where it is empty. Without a type: parsed if it is JSON, else text.
+ * Parses the body of a response by its type: JSON as a value, text (HTML too) as a string, other types as bytes, an
+ * empty body as `undefined`. Without a type: JSON if it is valid JSON, otherwise text.
  */
 export function parseBody(body: Buffer, headers: HttpHeaders): ParsedBody {
   if (body.length === 0) return NOTHING;
-  const type = mediaType(headers);
-  if (JSON_TYPE.test(type)) return parseJson(body);
-  if (type === '') return { ...parseJson(body), broken: false };
-  return { data: TEXT_TYPE.test(type) ? textOf(body) : body, broken: false };
-}
-
-function mediaType(headers: HttpHeaders): string {
-  const value = headerValue(headers, 'content-type');
-  // By far the most frequent one, exactly so.
-  if (value === undefined || value === 'application/json') return value ?? '';
-  return (value.split(';', 1)[0] ?? '').trim().toLowerCase();
-}
-
-function parseJson(body: Buffer): ParsedBody {
+  // Still there if it could not be decoded.
+  const encoding = headerValue(headers, 'content-encoding');
+  if (encoding !== undefined && !/^(?:identity)?$/i.test(encoding.trim())) {
+    return { data: body, fault: 'its content encoding is unknown, or a chain of several' };
+  }
+  const declared = headerValue(headers, 'content-type') ?? '';
+  // By far the most frequent one needs no more.
+  const type = declared === 'application/json' ? declared : (declared.split(';', 1)[0] ?? '').trim().toLowerCase();
+  if (type !== '' && !JSON_TYPE.test(type)) return { data: TEXT_TYPE.test(type) ? textOf(body) : body };
   const text = textOf(body);
   try {
-    return { data: JSON.parse(text), broken: false };
+    return { data: JSON.parse(text) };
   } catch {
-    return { data: text, broken: true };
+    return type === ''
+      ? { data: text }
+      : { data: text, fault: 'its content type declares JSON, and it is not valid JSON' };
   }
 }
 
-/** UTF-8, without the mark that some services put before it. */
+/** Decodes UTF-8, without the byte order mark that some services send. */
 function textOf(body: Buffer): string {
   const text = body.toString('utf8');
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+}
+
+/** Returns the data of a response, validated if the call has a schema. */
+export function dataOf(
+  { body, headers }: HttpResponse,
+  request: CallRequest,
+  { credential }: Attempt<HttpResponse>,
+): unknown {
+  const { data, fault } = parseBody(body, headers);
+  const { method, path, schema } = request;
+  if (fault !== undefined)
+    throw unusableResponse(`the body cannot be used: ${fault}.`, { data, headers, method, path });
+  if (schema === undefined) return data;
+  return Promise.resolve(schema['~standard'].validate(data)).then((result) => {
+    if (result.issues === undefined) return result.value;
+    throw mismatch(result.issues, credential.accessToken, { data, headers, method, path });
+  });
+}
+
+/** Returns a response with its data. */
+export async function responseOf(
+  answer: HttpResponse,
+  request: CallRequest,
+  attempt: Attempt<HttpResponse>,
+): Promise<ApiResponse> {
+  const { status, headers } = answer;
+  return { status, headers, data: await dataOf(answer, request, attempt) };
 }

@@ -1,24 +1,28 @@
 import type { TransportFault } from '../http/transport-error.js';
 
-/** How often and for how long a failed request is tried again, in milliseconds. Some seconds at most: a browser waits for most calls. */
-const POLICY = {
-  /** Tries in all, the first one among them. */
-  maxTries: 3,
-  /** Upper bound of the wait before the second try; doubles with each further one. */
-  baseDelayMs: 250,
-  /** Longest `Retry-After` that is waited for; a longer one ends the call at once. */
-  maxRetryAfterMs: 10_000,
-  /** Most that one call waits between its tries, together. */
-  maxTotalMs: 15_000,
-} as const;
+/** Limits of the further tries of one call. */
+export interface RetryLimits {
+  /** Further tries after the first one. */
+  readonly limit: number;
+  /** Maximum wait before one try, in milliseconds. A longer `Retry-After` ends the call. */
+  readonly maxDelayMs: number;
+  /** Maximum of all waits together, in milliseconds. */
+  readonly maxTotalMs: number;
+}
 
-/** One failed try, and what came before it. */
+/** Some seconds at most: a browser waits for most calls. */
+export const DEFAULT_RETRY: RetryLimits = Object.freeze({ limit: 2, maxDelayMs: 10_000, maxTotalMs: 15_000 });
+
+/** Upper bound of the wait before the second try; doubles with each further one. */
+const BASE_DELAY_MS = 250;
+
+/** A failed try, and what came before it. */
 export interface FailedTry {
   readonly method: string;
-  /** Whether the body, if any, can be sent again. */
-  readonly replayable: boolean;
-  /** Tries so far, this one among them. */
-  readonly tries: number;
+  /** True without a body, or with one that can be sent again. */
+  readonly isReplayable: boolean;
+  /** Failed tries so far, this one included. */
+  readonly failures: number;
   /** Milliseconds waited between tries so far. */
   readonly waitedMs: number;
   /** Milliseconds left to the whole call; `Infinity` for no limit. */
@@ -26,36 +30,57 @@ export interface FailedTry {
   readonly failure: TryFailure;
 }
 
-/** An answer that asks for another try, or no answer. */
+/** A response that asks for another try, or a fault of the connection. */
 export type TryFailure =
   | { readonly status: number; readonly retryAfterMs: number | undefined }
-  | { readonly kind: TransportFault; readonly left: boolean };
+  | { readonly kind: TransportFault; readonly sent: boolean };
 
 /** Sending one of these twice has the same effect as once (RFC 9110, 9.2.2). */
 const IDEMPOTENT: ReadonlySet<string> = new Set(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS']);
 
-const RETRIED_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
-
-/** Faults of the connection. A time-out is none: the caller has waited long enough. */
-const RETRIED_FAULTS: ReadonlySet<TransportFault> = new Set<TransportFault>(['connect', 'reset']);
+const RETRIED_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
 
 /**
- * Milliseconds to wait before the next try; `undefined` for giving up.
+ * Returns the milliseconds to wait before the next try; `undefined` for none.
  *
  * @param random From 0 up to 1: full jitter, so that clients that failed together do not come back together
  */
-export function retryDelay(failed: FailedTry, random: number): number | undefined {
-  if (failed.tries >= POLICY.maxTries || !mayBeTriedAgain(failed)) return undefined;
+export function retryDelay(failed: FailedTry, limits: RetryLimits, random: number): number | undefined {
+  if (failed.failures > limits.limit || !mayBeTriedAgain(failed)) return undefined;
   const asked = 'status' in failed.failure ? (failed.failure.retryAfterMs ?? 0) : 0;
-  if (asked > POLICY.maxRetryAfterMs) return undefined;
-  // The jitter comes on top: everybody else was told the same time.
-  const delay = asked + random * POLICY.baseDelayMs * 2 ** (failed.tries - 1);
-  const isInTime = failed.waitedMs + delay <= POLICY.maxTotalMs && delay < failed.remainingMs;
+  if (asked > limits.maxDelayMs) return undefined;
+  // The jitter is added: everybody else was told the same time.
+  const backOff = Math.min(BASE_DELAY_MS * 2 ** (failed.failures - 1), limits.maxDelayMs);
+  const delay = asked + random * backOff;
+  const isInTime = failed.waitedMs + delay <= limits.maxTotalMs && delay < failed.remainingMs;
   return isInTime ? delay : undefined;
 }
 
-function mayBeTriedAgain({ method, replayable, failure }: FailedTry): boolean {
-  if (!replayable) return false;
-  if ('status' in failure) return RETRIED_STATUSES.has(failure.status) && IDEMPOTENT.has(method);
-  return RETRIED_FAULTS.has(failure.kind) && (IDEMPOTENT.has(method) || !failure.left);
+function mayBeTriedAgain({ method, isReplayable, failure }: FailedTry): boolean {
+  if (!isReplayable) return false;
+  const isIdempotent = IDEMPOTENT.has(method);
+  // 429 says that the request was not performed (RFC 6585, 4), so that any method may be repeated.
+  if ('status' in failure) return failure.status === 429 || (RETRIED_STATUSES.has(failure.status) && isIdempotent);
+  // A time-out is not repeated: the caller has waited long enough.
+  return failure.kind === 'connect' || failure.kind === 'reset' ? isIdempotent || !failure.sent : false;
+}
+
+/**
+ * Resolves after `ms` milliseconds.
+ *
+ * @throws the signal's reason, as soon as it is aborted
+ */
+export function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const giveUp = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', giveUp);
+      resolve();
+    }, ms);
+    if (signal?.aborted) giveUp();
+    else signal?.addEventListener('abort', giveUp, { once: true });
+  });
 }

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { isRecord, record, refuse, text } from './checks.js';
 import { type Query, single } from './incoming-request.js';
-import { json, lowerCased, type Reply, refusal, verbatim } from './reply.js';
+import { apiRefusal, json, lowerCased, type Reply, verbatim } from './reply.js';
 import type { EmulatorUser } from './users.js';
 
 /** A request as a route's handler receives it. */
@@ -16,8 +16,12 @@ export interface ApiRequest {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly headers: IncomingHttpHeaders;
-  /** Parsed if it is JSON, else its text; `undefined` if there is no body. */
+  /** Parsed if it is JSON, text if it is textual, else bytes; `undefined` if there is no body. */
   readonly body: unknown;
+  /** The body as sent, of any type. */
+  readonly bytes: Uint8Array;
+  /** Parses the body of an upload: `multipart/form-data`, or a form. Rejects for any other type. */
+  readonly formData: () => Promise<FormData>;
 }
 
 /** A resource that a test adds to the API. */
@@ -27,8 +31,8 @@ export interface EmulatorRoute {
   /** Below `/api/v2`, such as `/projects/:projectId/files`. */
   readonly path: string;
   /**
-   * Returns the body of a 200, nothing for a 204, or an object of `status` and optionally `headers` and `body`, without any other key.
-   * There, text is sent as HTML or plain text. An error that it throws becomes a 500.
+   * Returns the body of a 200 (bytes or JSON), nothing for a 204, or an object of `status` and optionally `headers` and `body`, without
+   * any other key. There, bytes are sent unchanged, and text as HTML or plain text. An error that it throws becomes a 500.
    */
   readonly handler: (request: ApiRequest) => unknown;
 }
@@ -41,7 +45,7 @@ export interface RouteMatch {
 
 /** The routes of the API. The first one that fits a request serves it. */
 export class ApiRoutes {
-  readonly #routes: readonly (EmulatorRoute & { readonly segments: readonly string[] })[];
+  readonly #routes: readonly (EmulatorRoute & ReturnType<typeof compilePath>)[];
 
   /** @param routes - Come before the built-in ones, which service.md names (section 4.4) without their payload. */
   constructor(routes: readonly EmulatorRoute[]) {
@@ -50,21 +54,21 @@ export class ApiRoutes {
       { method: 'GET', path: '/projects', handler: projects },
       { method: 'GET', path: '/user', handler: user },
     ];
-    this.#routes = all.map((route) => ({ ...route, segments: route.path.split('/') }));
+    this.#routes = all.map((route) => ({ ...route, ...compilePath(route.path) }));
   }
 
   /**
    * Finds the route of a request.
    *
-   * @param path - Below `/api/v2`, as sent.
+   * @param path - Below the path of the API, as sent.
    * @returns The match, or the methods that this path supports: an empty list if there is no such path.
    */
   find(method: string, path: string): RouteMatch | readonly string[] {
-    const segments = path.split('/');
     const methods = new Set<string>();
     for (const route of this.#routes) {
-      const params = matchSegments(route.segments, segments);
-      if (params === undefined) continue;
+      const values = route.pattern.exec(path)?.slice(1);
+      if (values === undefined) continue;
+      const params = Object.fromEntries(route.names.map((name, index) => [name, decodeSegment(values[index] ?? '')]));
       if (route.method === method || (method === 'HEAD' && route.method === 'GET')) return { route, params };
       methods.add(route.method);
     }
@@ -93,9 +97,10 @@ export function checkedRoute(value: unknown, option: string): EmulatorRoute {
 /** Converts the result of a handler into a response. */
 export function replyOf(result: unknown): Reply {
   if (result === undefined) return json(204, undefined);
+  if (result instanceof Uint8Array) return verbatim(200, result);
   if (!isFullResponse(result)) return json(200, result);
   const headers = lowerCased(result.headers ?? {});
-  return typeof result.body === 'string'
+  return typeof result.body === 'string' || result.body instanceof Uint8Array
     ? verbatim(result.status, result.body, headers)
     : json(result.status, result.body, headers);
 }
@@ -115,17 +120,16 @@ function isHandler(value: unknown): value is EmulatorRoute['handler'] {
   return typeof value === 'function';
 }
 
-function matchSegments(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
-  if (pattern.length !== segments.length) return undefined;
-  const params: Record<string, string> = {};
-  for (const [index, expected] of pattern.entries()) {
-    const segment = segments[index] ?? '';
-    if (!expected.startsWith(':')) {
-      if (expected !== segment) return undefined;
-    } else if (segment === '') return undefined;
-    else params[expected.slice(1)] = decodeSegment(segment);
-  }
-  return params;
+/** Compiles a path. `:name` stands for a segment; `{name}`, as in OpenAPI, for a part of one too. */
+function compilePath(path: string): { readonly pattern: RegExp; readonly names: readonly string[] } {
+  const names: string[] = [];
+  const parts = path.split(/((?<=\/):[^/]+|\{[^}]+\})/).map((part) => {
+    const name = /^:(.+)$|^\{(.+)\}$/.exec(part);
+    if (name === null) return part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+    names.push(name[1] ?? name[2] ?? '');
+    return '([^/]+?)';
+  });
+  return { pattern: new RegExp(`^${parts.join('')}$`), names };
 }
 
 function decodeSegment(segment: string): string {
@@ -145,7 +149,7 @@ function projects({ user: { projects: all = [] }, query }: ApiRequest): unknown 
   const limit = page('limit', 25, 1, 500);
   const offset = page('offset', 0, 0, Number.MAX_SAFE_INTEGER);
   if (limit === undefined || offset === undefined) {
-    return refusal(400, 'invalid_request', 'limit must be from 1 to 500, and offset 0 or more.');
+    return apiRefusal(400, 'limit must be from 1 to 500, and offset 0 or more.');
   }
   const data = all.slice(offset, offset + limit).map((project) => ({ data: project }));
   return { data, pagination: { offset, limit } };

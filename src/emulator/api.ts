@@ -1,7 +1,9 @@
 import { type ApiRoutes, replyOf } from './api-routes.js';
 import type { Bearer, Grants } from './grants.js';
+import { addressedOrganization } from './hosts.js';
 import { type IncomingRequest, parseBody } from './incoming-request.js';
-import { methodNotAllowed, type Reply, refusal } from './reply.js';
+import type { Profile } from './profiles.js';
+import { apiRefusal, type Reply } from './reply.js';
 
 /** Dependencies of the API. */
 export interface ApiSetting {
@@ -9,6 +11,8 @@ export interface ApiSetting {
   readonly routes: ApiRoutes;
   /** Most requests of one account at once; `undefined` sets no limit. */
   readonly concurrency: number | undefined;
+  readonly allowRemote: boolean;
+  readonly profile: Pick<Profile, 'apiPath' | 'plainHostForOrganizations'>;
 }
 
 /** An admitted request. It counts against the concurrency of its account until it is released. */
@@ -38,8 +42,7 @@ export class Api {
     const { id } = bearer.user;
     const running = this.#running.get(id) ?? 0;
     if (running >= concurrency) {
-      const description = 'This account has as many requests at once as it may have.';
-      return refusal(429, 'too_many_requests', description, { 'retry-after': '1' });
+      return apiRefusal(429, 'This account has as many requests at once as it may have.', { 'retry-after': '1' });
     }
     this.#running.set(id, running + 1);
     return { serve: () => this.#serve(incoming, bearer), release: () => this.#release(id) };
@@ -54,32 +57,47 @@ export class Api {
   #authenticate({ headers }: IncomingRequest): Exclude<Bearer, { readonly refusal: string }> | Reply {
     const [, token] = /^bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? [];
     if (token === undefined) {
-      const description = 'The header Authorization: Bearer <access token> is missing.';
-      return refusal(401, 'invalid_token', description, { 'www-authenticate': 'Bearer realm="api"' });
+      const message = 'The header Authorization: Bearer <access token> is missing.';
+      return apiRefusal(401, message, { 'www-authenticate': 'Bearer realm="api"' });
     }
     const bearer = this.#setting.grants.bearer(token);
     if (!('refusal' in bearer)) return bearer;
     const challenge = `Bearer realm="api", error="invalid_token", error_description="${bearer.refusal}"`;
-    return refusal(401, 'invalid_token', bearer.refusal, { 'www-authenticate': challenge });
+    return apiRefusal(401, bearer.refusal, { 'www-authenticate': challenge });
   }
 
   async #serve(incoming: IncomingRequest, bearer: Exclude<Bearer, { readonly refusal: string }>): Promise<Reply> {
-    const { method, path, query, headers, organization } = incoming;
-    // service.md does not say if a member of an organization may use the plain host, so that is allowed. Only an organization's own host
-    // is known to be for its members (section 4.4).
-    if (organization !== undefined && organization !== bearer.user.domain) {
-      return refusal(403, 'access_denied', 'The access token belongs to no member of this organization.');
-    }
-    if (query === undefined) {
-      return refusal(400, 'invalid_request', 'The percent-encoding of the query is invalid.');
-    }
-    const found = this.#setting.routes.find(method, path.replace(/^\/api\/v2(?=\/)/, ''));
+    const { method, query, headers, bytes = Buffer.alloc(0) } = incoming;
+    const { profile, routes } = this.#setting;
+    const { organization, path } = addressedOrganization(incoming, this.#setting);
+    const refusal = organizationRefusal(organization, bearer.user.domain, profile.plainHostForOrganizations);
+    if (refusal !== undefined) return apiRefusal(403, refusal);
+    if (query === undefined) return apiRefusal(400, 'The percent-encoding of the query is invalid.');
+    const below = path.startsWith(`${profile.apiPath}/`) ? path.slice(profile.apiPath.length) : undefined;
+    const found = below === undefined ? [] : routes.find(method, below);
     if (!('route' in found)) {
-      return found.length > 0
-        ? methodNotAllowed(found.join(', '))
-        : refusal(404, 'not_found', 'There is nothing at this path.');
+      if (found.length === 0) return apiRefusal(404, 'There is nothing at this path.');
+      const allow = found.join(', ');
+      return apiRefusal(405, `Only ${allow} is supported here.`, { allow });
     }
+    const type = { 'content-type': headers['content-type'] ?? '' };
+    const formData = () => new Response(new Uint8Array(bytes), { headers: type }).formData();
     const { params, route } = found;
-    return replyOf(await route.handler({ ...bearer, organization, params, query, headers, body: parseBody(incoming) }));
+    const body = parseBody(incoming);
+    return replyOf(await route.handler({ ...bearer, organization, params, query, headers, body, bytes, formData }));
   }
+}
+
+// service.md does not say if a member of an organization may use the plain host, so that is an option. Only an organization's own host is
+// known to be for its members (section 4.4).
+function organizationRefusal(
+  addressed: string | undefined,
+  domain: string | undefined,
+  plainHostForOrganizations: boolean,
+): string | undefined {
+  if (addressed !== undefined) {
+    return addressed === domain ? undefined : 'The access token belongs to no member of this organization.';
+  }
+  if (domain === undefined || plainHostForOrganizations) return undefined;
+  return `The access token belongs to a member of the organization ${domain}, which has its own host. Is enterpriseBaseUrl set?`;
 }

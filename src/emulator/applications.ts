@@ -4,7 +4,7 @@ import type { Secrets } from './secrets.js';
 /**
  * A registered OAuth application.
  *
- * @see service.md section 2, OAuth application
+ * @see RFC 6749, 2
  */
 export interface Application {
   readonly clientID: string;
@@ -47,6 +47,13 @@ export class Applications {
 
   all(): IterableIterator<Application> {
     return this.#byID.values();
+  }
+
+  /** Adds the redirect URLs of an application from an earlier start. Its secret does not replace one that is set now. */
+  restore(application: unknown): void {
+    const { clientSecret, ...registration } = checkedRegistration(application, 'state');
+    const isKnown = registration.clientID !== undefined && this.#byID.has(registration.clientID);
+    this.register(isKnown ? registration : { ...registration, clientSecret }, 'state');
   }
 
   /**

@@ -1,17 +1,18 @@
-import type { Applications } from './applications.js';
-import { type AuthorizationRequest, type Scopes, validateAuthorizationRequest } from './authorization-request.js';
+import {
+  type AuthorizationRequest,
+  type AuthorizationRules,
+  validateAuthorizationRequest,
+} from './authorization-request.js';
 import type { Codes } from './codes.js';
 import { consentPage, errorPage } from './consent-page.js';
-import { type IncomingRequest, mediaType, parseQuery, type Query, single } from './incoming-request.js';
+import { bodyText, type IncomingRequest, mediaType, parseQuery, type Query, single } from './incoming-request.js';
 import { methodNotAllowed, type Reply } from './reply.js';
 import type { Users } from './users.js';
 
 /** Dependencies of the authorization endpoint. */
-export interface AuthorizationSetting {
-  readonly applications: Applications;
+export interface AuthorizationSetting extends AuthorizationRules {
   readonly users: Users;
   readonly codes: Codes;
-  readonly scopes: Scopes | undefined;
 }
 
 /**
@@ -20,9 +21,11 @@ export interface AuthorizationSetting {
  * @see service.md sections 4.1 and 7
  */
 export function serveAuthorization(incoming: IncomingRequest, setting: AuthorizationSetting): Reply {
-  const { method, query, headers, text = '' } = incoming;
+  const { method, path, query, headers } = incoming;
   if (method === 'GET' || method === 'HEAD') {
-    return validated(query, setting, (request) => consentPage(request, setting.users.all(), setting.scopes));
+    return validated(query, setting, (request) =>
+      consentPage({ ...request, action: path }, setting.users.all(), setting.scopes),
+    );
   }
   if (method !== 'POST') return methodNotAllowed('GET, HEAD, POST');
   if (mediaType(headers) !== 'application/x-www-form-urlencoded') {
@@ -32,16 +35,16 @@ export function serveAuthorization(incoming: IncomingRequest, setting: Authoriza
   if (headers['sec-fetch-site'] === 'cross-site') {
     return errorPage(403, 'invalid_request', 'The consent form was sent by another site.');
   }
-  const form = parseQuery(text);
+  const form = parseQuery(bodyText(incoming));
   return validated(form, setting, (request) => decided(request, form ?? {}, setting));
 }
 
 function validated(
   query: Query | undefined,
-  { applications, scopes }: AuthorizationSetting,
+  setting: AuthorizationSetting,
   serve: (request: AuthorizationRequest) => Reply,
 ): Reply {
-  const result = validateAuthorizationRequest(query, applications, scopes);
+  const result = validateAuthorizationRequest(query, setting);
   if (!('error' in result)) return serve(result);
   const { error, description, redirectUri, state } = result;
   if (redirectUri === undefined) return errorPage(400, error, description);

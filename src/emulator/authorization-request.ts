@@ -1,5 +1,6 @@
 import type { Application, Applications } from './applications.js';
 import { type Query, single } from './incoming-request.js';
+import type { Profile } from './profiles.js';
 
 /** A valid authorization request. @see service.md section 4.1 */
 export interface AuthorizationRequest {
@@ -19,6 +20,14 @@ export interface AuthorizationError {
   /** Where the error is sent; `undefined` if the request cannot be trusted to name the application's own URL. */
   readonly redirectUri?: string;
   readonly state?: string | undefined;
+}
+
+/** What an authorization request is validated against. */
+export interface AuthorizationRules {
+  readonly applications: Applications;
+  /** The scopes that exist. `undefined` accepts every well-formed name, as service.md does not list them. */
+  readonly scopes: Scopes | undefined;
+  readonly profile: Pick<Profile, 'scopeSeparator' | 'scopeRequired' | 'authorizationParams'>;
 }
 
 /** Scope names with their descriptions for users. */
@@ -41,14 +50,13 @@ const names = [
  * redirected; any other error is sent to the redirect URL.
  *
  * @param query - `undefined` if its encoding is invalid.
- * @param known - The scopes that exist. `undefined` accepts every well-formed name, as service.md does not list them.
  * @see service.md sections 4.1 and 7
  */
 export function validateAuthorizationRequest(
   query: Query | undefined,
-  applications: Applications,
-  known: Scopes | undefined,
+  rules: AuthorizationRules,
 ): AuthorizationRequest | AuthorizationError {
+  const { applications, profile } = rules;
   if (query === undefined) return invalid('The percent-encoding of the query is invalid.');
   const application = applications.find(single(query, 'client_id') ?? '');
   if (application === undefined)
@@ -60,16 +68,16 @@ export function validateAuthorizationRequest(
     );
   }
   const state = single(query, 'state');
-  const error = parameterError(query, known);
+  const error = parameterError(query, rules);
   if (error !== undefined) return { ...error, redirectUri, state };
   return {
     application,
     redirectUri,
-    scopes: scopeNames(single(query, 'scope') ?? ''),
+    scopes: scopeNames(single(query, 'scope') ?? '', profile.scopeSeparator),
     state,
     challenge: single(query, 'code_challenge'),
     parameters: Object.fromEntries(
-      names.flatMap((name) => {
+      [...names, ...Object.keys(profile.authorizationParams)].flatMap((name) => {
         const value = single(query, name);
         return value === undefined ? [] : [[name, value]];
       }),
@@ -88,7 +96,7 @@ function about(query: Query, name: string, otherwise: string): string {
     : `The parameter ${name} ${otherwise}.`;
 }
 
-function parameterError(query: Query, known: Scopes | undefined): AuthorizationError | undefined {
+function parameterError(query: Query, rules: AuthorizationRules): AuthorizationError | undefined {
   const repeated = names.find((name) => Object.hasOwn(query, name) && single(query, name) === undefined);
   if (repeated !== undefined) return invalid(`The parameter ${repeated} came more than once.`);
   const responseType = single(query, 'response_type');
@@ -96,16 +104,27 @@ function parameterError(query: Query, known: Scopes | undefined): AuthorizationE
   if (responseType !== 'code') {
     return { error: 'unsupported_response_type', description: 'response_type must be code.' };
   }
-  return scopeError(single(query, 'scope'), known) ?? challengeError(query);
+  const wrong = Object.entries(rules.profile.authorizationParams).find(
+    ([name, value]) => single(query, name) !== value,
+  );
+  if (wrong !== undefined) return invalid(`The parameter ${wrong[0]} must be ${wrong[1]}.`);
+  return scopeError(single(query, 'scope'), rules) ?? challengeError(query);
 }
 
-function scopeError(scope: string | undefined, known: Scopes | undefined): AuthorizationError | undefined {
-  if (scope === undefined) return invalid('The parameter scope is missing.');
-  const scopes = scopeNames(scope);
+function scopeError(
+  scope: string | undefined,
+  { scopes: known, profile: { scopeRequired, scopeSeparator } }: AuthorizationRules,
+): AuthorizationError | undefined {
+  if (scope === undefined || scope === '') {
+    if (!scopeRequired) return undefined;
+    if (scope === undefined) return invalid('The parameter scope is missing.');
+  }
+  const scopes = scopeNames(scope, scopeSeparator);
   // The characters of a scope name, RFC 6749, 3.3. Quotation marks are not among them, as service.md says too.
   const wellFormed = scopes.length > 0 && scopes.every((name) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(name));
   if (wellFormed && (known === undefined || scopes.every((name) => Object.hasOwn(known, name)))) return undefined;
-  return { error: 'invalid_scope', description: 'scope must hold known scope names, separated by spaces.' };
+  const separator = scopeSeparator === ' ' ? 'spaces' : `"${scopeSeparator}"`;
+  return { error: 'invalid_scope', description: `scope must hold known scope names, separated by ${separator}.` };
 }
 
 function challengeError(query: Query): AuthorizationError | undefined {
@@ -117,6 +136,6 @@ function challengeError(query: Query): AuthorizationError | undefined {
   return wellFormed ? undefined : invalid('code_challenge must be a SHA-256 hash in base64url.');
 }
 
-function scopeNames(scope: string): readonly string[] {
-  return [...new Set(scope.split(' ').filter((name) => name !== ''))];
+function scopeNames(scope: string, separator: string): readonly string[] {
+  return [...new Set(scope.split(separator).filter((name) => name !== ''))];
 }

@@ -1,19 +1,25 @@
 #!/usr/bin/env node
 import { sampleApplication } from './applications.js';
 import { EmulatorError } from './checks.js';
-import { optionsOf, readArguments } from './command-line.js';
+import { optionsOf, packageVersion, readArguments, withFlagNames } from './command-line.js';
 import { type Emulator, type ServiceOptions, startEmulator } from './emulator.js';
-import { organizationOf } from './incoming-request.js';
+import { addressedOrganization } from './hosts.js';
 import type { LogEntry } from './server.js';
 
 const usage = `Usage: passport-oauth-app emulator [options]
 
 Runs an emulator of the OAuth application service on this computer, to develop and
-test against. It keeps everything in memory; Ctrl-C ends it.
+test against. Open its address in a browser to see and control it. Ctrl-C ends it.
 
 Options:
   --port NUMBER            port to listen on, 0 for a free one (4000)
-  --host NAME              127.0.0.1, ::1 or localhost (127.0.0.1)
+  --host NAME              127.0.0.1, ::1 or localhost (127.0.0.1); any address,
+                           such as 0.0.0.0, with --allow-remote
+  --allow-remote           serves other computers and containers too
+  --domain-hosts HOW       where the API address has the organization: subdomain,
+                           or path for clients that cannot resolve *.localhost
+                           (subdomain)
+  --profile NAME           speaks as another service: crowdin, form, basic, …
   --client-id ID           client ID of the application (${sampleApplication.clientID})
   --client-secret SECRET   its client secret (${sampleApplication.clientSecret})
   --redirect-url URL       a redirect URL of the application; may be repeated
@@ -22,11 +28,16 @@ Options:
   --refresh-token-reuse HOW  treatment of a used refresh token:
                            refuse, revoke or grace (refuse)
   --concurrency NUMBER     most API requests of one account at once (no limit)
+  --latency MS             what each request takes: 50, or 50-200 (none)
+  --routes FILE            OpenAPI 3 file with further resources of the API
+  --body-limit BYTES       most bytes of a request body (1048576)
   --seed TEXT              the same tokens at each start
+  --state FILE             keeps users, grants and time across restarts in a file
   --config FILE            options of startEmulator() in a JSON file, or as the
                            default export of a .js or .mjs file; the options
                            above take precedence over it
   --quiet                  no line for each request
+  --version                the version of this package
   --help                   this text
 `;
 
@@ -40,15 +51,16 @@ async function run(args: readonly string[]): Promise<number> {
   const commandLine = readArguments(args);
   if ('error' in commandLine) return fail(2, `${commandLine.error}\nSee passport-oauth-app emulator --help.\n`);
   const { flags, words } = commandLine;
-  if (flags.help) {
-    process.stdout.write(usage);
+  if (flags.help || flags.version) {
+    process.stdout.write(flags.help ? usage : `${packageVersion()}\n`);
     return 0;
   }
   if (words.length !== 1 || words[0] !== 'emulator') return fail(2, usage);
   try {
     const log = flags.quiet ? undefined : (entry: LogEntry) => void process.stdout.write(logLine(entry));
-    const service = await startEmulator({ log, ...(await optionsOf(flags)) });
-    process.stdout.write(banner(service));
+    const options = await optionsOf(flags);
+    const service = await startEmulator({ log, ...options });
+    process.stdout.write(banner(service, options.allowRemote === true));
     await new Promise<void>((resolve) => {
       for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => resolve());
     });
@@ -56,7 +68,7 @@ async function run(args: readonly string[]): Promise<number> {
     process.stdout.write('The emulator has ended.\n');
     return 0;
   } catch (error) {
-    if (error instanceof EmulatorError) return fail(1, `${error.message}\n`);
+    if (error instanceof EmulatorError) return fail(1, `${withFlagNames(error, flags)}\n`);
     throw error;
   }
 }
@@ -66,18 +78,20 @@ function fail(exitCode: number, message: string): number {
   return exitCode;
 }
 
-function banner({ options, applications, users }: Emulator): string {
+function banner({ options, applications, users }: Emulator, allowsRemote: boolean): string {
   const { redirectUrls = [] } = applications[0] ?? {};
-  const settings = Object.entries({ ...options, callbackURL: redirectUrls[0] });
+  const settings = Object.entries({ ...options, callbackURL: redirectUrls[0] ?? '' });
   const accounts = users.map(
     ({ id, name, domain }) => `  ${id}  ${name}${domain === undefined ? '' : `, organization ${domain}`}`,
   );
-  return `The emulator listens on ${options.authUrl}, for this computer only.
+  const clients = allowsRemote ? 'for every computer that reaches it' : 'for this computer only';
+  return `The emulator listens on ${options.authUrl}, ${clients}.
+Open this address in a browser to see requests and to control the service.
 
 Paste into your application:
 
 new Strategy({
-${settings.map(([name, value]) => `  ${name}: ${quoted(value ?? '')},`).join('\n')}
+${settings.map(([name, value]) => `  ${name}: ${typeof value === 'string' ? quoted(value) : JSON.stringify(value)},`).join('\n')}
   scope: ['project'],
 })
 
@@ -114,6 +128,7 @@ function quoted(text: string): string {
 // A path may hold any character. Only those that are visible and harmless in a terminal are printed.
 function logLine({ method, host, path, outcome, durationMs }: LogEntry): string {
   const time = new Date().toTimeString().slice(0, 8);
-  const target = organizationOf(host) === undefined ? path : `${host}${path}`;
+  const { organization } = addressedOrganization({ path: '', host }, { allowRemote: false });
+  const target = organization === undefined ? path : `${host}${path}`;
   return `${time} ${method} ${target.replace(/[^\x21-\x7e]/g, '?')} ${outcome} ${Math.round(durationMs)} ms\n`;
 }

@@ -13,6 +13,16 @@ export class Clock {
     return this.#source() + this.#offsetMs;
   }
 
+  /** Milliseconds that the time is ahead of its source. */
+  get offsetMs(): number {
+    return this.#offsetMs;
+  }
+
+  /** Returns to the time of the source. */
+  reset(offsetMs = 0): void {
+    this.#offsetMs = offsetMs;
+  }
+
   /** Moves the time forward by some seconds. */
   advance(seconds: number): void {
     this.#offsetMs += seconds * 1000;

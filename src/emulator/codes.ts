@@ -25,7 +25,8 @@ export type Redeemed =
   | { readonly approval: Approval; readonly markUsed: (grantId: number) => void }
   | { readonly refusal: string; readonly grantId?: number | undefined };
 
-interface IssuedCode {
+/** A code as it is kept. */
+export interface IssuedCode {
   readonly approval: Approval;
   readonly expiresAt: number;
   /** The grant that it gave, after its use. */
@@ -51,6 +52,20 @@ export class Codes {
     this.#secrets = secrets;
     this.#clock = clock;
     this.#lifetimeMs = lifetime * 1000;
+  }
+
+  /** Returns all codes, to be restored in another process. */
+  snapshot(): readonly (readonly [code: string, issued: IssuedCode])[] {
+    return [...this.#codes];
+  }
+
+  restore(codes: readonly (readonly [code: string, issued: IssuedCode])[]): void {
+    for (const [code, issued] of codes) this.#codes.set(code, issued);
+  }
+
+  /** Ends all codes. */
+  clear(): void {
+    this.#codes.clear();
   }
 
   issue(approval: Approval): string {

@@ -1,5 +1,6 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { sampleApplication } from './applications.js';
@@ -8,17 +9,47 @@ import { EmulatorError, isRecord } from './checks.js';
 const known = {
   port: { type: 'string' },
   host: { type: 'string' },
+  'allow-remote': { type: 'boolean' },
+  'domain-hosts': { type: 'string' },
+  profile: { type: 'string' },
   'client-id': { type: 'string' },
   'client-secret': { type: 'string' },
   'redirect-url': { type: 'string', multiple: true },
   'token-lifetime': { type: 'string' },
   'refresh-token-reuse': { type: 'string' },
   concurrency: { type: 'string' },
+  latency: { type: 'string' },
+  routes: { type: 'string' },
+  'body-limit': { type: 'string' },
   seed: { type: 'string' },
+  state: { type: 'string' },
   config: { type: 'string' },
   quiet: { type: 'boolean' },
+  version: { type: 'boolean', short: 'v' },
   help: { type: 'boolean', short: 'h' },
 } as const;
+
+/** The command runs for days, and under load: it keeps less than a test does. */
+const commandDefaults = { port: 4000, keepRequests: 1000, keepBodyBytes: 16 * 1024 * 1024 };
+
+/** The flag of each option that has one of another name, or that stands for a part of an option. */
+const flagOfOption: Readonly<Record<string, keyof typeof known>> = {
+  port: 'port',
+  host: 'host',
+  domainHosts: 'domain-hosts',
+  profile: 'profile',
+  'applications[0].clientID': 'client-id',
+  'applications[0].clientSecret': 'client-secret',
+  'applications[0].redirectUrls': 'redirect-url',
+  accessTokenLifetime: 'token-lifetime',
+  refreshTokenReuse: 'refresh-token-reuse',
+  concurrency: 'concurrency',
+  latency: 'latency',
+  routes: 'routes',
+  bodyLimit: 'body-limit',
+  seed: 'seed',
+  state: 'state',
+};
 
 /** The options on the command line as text, unchecked. */
 export type Flags = ReturnType<typeof parseArgs<{ options: typeof known }>>['values'];
@@ -47,14 +78,48 @@ export async function optionsOf(flags: Flags): Promise<Readonly<Record<string, u
   const flagged = {
     port: numeric(flags.port),
     host: flags.host,
+    allowRemote: flags['allow-remote'],
+    domainHosts: flags['domain-hosts'],
+    profile: flags.profile,
     accessTokenLifetime: numeric(flags['token-lifetime']),
     refreshTokenReuse: flags['refresh-token-reuse'],
     concurrency: numeric(flags.concurrency),
+    latency: range(flags.latency),
+    routes: flags.routes,
+    bodyLimit: numeric(flags['body-limit']),
     seed: flags.seed,
+    state: flags.state,
     applications: withFlags(config.applications, flags),
   };
   const given = Object.entries(flagged).filter(([, value]) => value !== undefined);
-  return { port: 4000, ...config, ...Object.fromEntries(given) };
+  return { ...commandDefaults, ...config, ...Object.fromEntries(given) };
+}
+
+/** Replaces the name of an option at the start of a message by the flag that set it. */
+export function withFlagNames({ message, option = '' }: EmulatorError, flags: Flags): string {
+  const path = Object.keys(flagOfOption).find((name) => option === name || option.startsWith(`${name}[`));
+  const flag = path === undefined ? undefined : flagOfOption[path];
+  if (flag === undefined || !Object.hasOwn(flags, flag)) return message;
+  const named = message.startsWith(option) ? `--${flag}${message.slice(option.length)}` : message;
+  return named.replace('allowRemote: true', '--allow-remote');
+}
+
+/** Returns the version of this package: that of the first package.json above this file. */
+export function packageVersion(): string {
+  for (let folder = import.meta.dirname; ; folder = dirname(folder)) {
+    const file = join(folder, 'package.json');
+    if (existsSync(file)) {
+      const { version }: { readonly version?: string } = JSON.parse(readFileSync(file, 'utf8'));
+      if (version !== undefined) return version;
+    }
+    if (dirname(folder) === folder) return 'unknown';
+  }
+}
+
+// A range such as 50-200, or a number.
+function range(text: string | undefined): number | readonly number[] | string | undefined {
+  const [, min, max] = /^(\d+)-(\d+)$/.exec(text ?? '') ?? [];
+  return min === undefined ? numeric(text) : [Number(min), Number(max)];
 }
 
 // Any other text is left as it is: the check of the options refuses it.
@@ -91,7 +156,8 @@ async function readText(file: string): Promise<string> {
 // The message of JSON.parse would quote the file, which may hold a secret.
 function parseConfig(file: string, text: string): unknown {
   try {
-    return JSON.parse(text);
+    // Editors on Windows write a byte order mark, which JSON does not allow.
+    return JSON.parse(text.replace(/^\ufeff/, ''));
   } catch {
     throw unusable(file, 'it is not valid JSON');
   }

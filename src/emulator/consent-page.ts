@@ -6,6 +6,8 @@ import type { EmulatorUser } from './users.js';
 export interface ConsentRequest {
   readonly application: { readonly name: string };
   readonly redirectUri: string;
+  /** Path that the form posts to: that of the page. */
+  readonly action: string;
   readonly scopes: readonly string[];
   /** The parameters of the authorization request, which the form sends back. */
   readonly parameters: Readonly<Record<string, string>>;
@@ -41,7 +43,7 @@ export function consentPage(
     `Allow ${name} to use your account?`,
     html`<h1>Allow ${name} to use your account?</h1>
 <p class="soft">You return to ${host === '' ? `the application (${protocol})` : host}, whatever you choose.</p>
-<form method="post" action="/oauth/authorize">
+<form method="post" action="${request.action}">
 ${Object.entries(request.parameters).map(hiddenInput)}
 <fieldset>
 <legend>Log in as</legend>
@@ -49,11 +51,7 @@ ${Object.entries(request.parameters).map(hiddenInput)}
 ${[...users].slice(0, maxUsersShown).map(userChoice)}
 </div>
 </fieldset>
-<h2 id="asks">${name} asks to</h2>
-<ul aria-labelledby="asks">
-${request.scopes.map((scope) => scopeItem(scope, scopes))}
-</ul>
-<div class="choice">
+${requestedScopes(request, scopes)}<div class="choice">
 <button type="submit" class="approve" name="decision" value="approve">Approve</button>
 <button type="submit" name="decision" value="decline">Decline</button>
 </div>
@@ -82,6 +80,18 @@ function userChoice({ id, name, domain }: EmulatorUser, index: number): Html {
   const checked = html`${index === 0 ? ' checked' : ''}`;
   return html`<label class="user"><input type="radio" name="user" value="${id}"${checked}>
 <span><b>${name}</b><span class="soft">${domain === undefined ? 'Personal account' : `Organization ${domain}`}</span></span></label>
+`;
+}
+
+function requestedScopes(
+  { application: { name }, scopes: requested }: ConsentRequest,
+  scopes: Readonly<Record<string, string>>,
+): Html {
+  if (requested.length === 0) return html``;
+  return html`<h2 id="asks">${name} asks to</h2>
+<ul aria-labelledby="asks">
+${requested.map((scope) => scopeItem(scope, scopes))}
+</ul>
 `;
 }
 

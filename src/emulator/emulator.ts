@@ -1,23 +1,29 @@
 import { Api } from './api.js';
-import { ApiRoutes } from './api-routes.js';
+import { ApiRoutes, type EmulatorRoute } from './api-routes.js';
 import { type Application, Applications, type Registration } from './applications.js';
 import { serveAuthorization } from './authorization-endpoint.js';
-import { refuse } from './checks.js';
 import { Clock } from './clock.js';
 import { Codes } from './codes.js';
+import { controlEndpoint, foreignHost } from './control-endpoint.js';
+import { Controls } from './controls.js';
 import { type Endpoint, type Fault, Faults } from './faults.js';
 import { Grants } from './grants.js';
+import { addressedOrganization, isOwnHost } from './hosts.js';
 import { type Listener, listen } from './listener.js';
 import { createVisits, type Visits } from './log-in.js';
+import { openApiRoutes } from './openapi-routes.js';
 import { type EmulatorOptions, type ResolvedOptions, resolveOptions } from './options.js';
+import { type ProfileOptions, profileOptions } from './profiles.js';
 import { RequestLog, type ServiceRequest } from './request-log.js';
 import { Secrets } from './secrets.js';
 import { requestListener, type ServerSetting } from './server.js';
+import { StateFile } from './state-file.js';
+import { statusPage } from './status-page.js';
 import { serveToken } from './token-endpoint.js';
 import { type EmulatorUser, Users } from './users.js';
 
-/** Addresses and credentials of the service, to be spread into the options of a strategy. */
-export interface ServiceOptions {
+/** Addresses and credentials of the service, and the options of its profile, to be spread into the options of a strategy. */
+export interface ServiceOptions extends ProfileOptions {
   readonly authUrl: string;
   readonly baseUrl: string;
   readonly enterpriseBaseUrl: string;
@@ -27,11 +33,11 @@ export interface ServiceOptions {
 
 /** A running emulator of the service. */
 export interface Emulator extends Visits {
-  /** `{auth_url}` of service.md. */
+  /** Base address of the authorization server. */
   readonly authUrl: string;
-  /** `{base_url}` of service.md. */
+  /** Base address of the API. */
   readonly baseUrl: string;
-  /** `{enterprise_base_url}` of service.md, with `{domain}` for the organization domain. */
+  /** Base address of the API of an organization, with `{domain}` for the organization domain. */
   readonly enterpriseBaseUrl: string;
   /** The addresses, and the credentials of the first application. */
   readonly options: ServiceOptions;
@@ -72,6 +78,11 @@ export interface Emulator extends Visits {
   revoke(userId: string): void;
   /** Moves the time of the service forward by some seconds. */
   advance(seconds: number): void;
+  /**
+   * Returns to the state after the start: no faults, recorded requests, codes and grants, the first users, the real time. Applications
+   * stay registered.
+   */
+  reset(): void;
   /** Stops at once and ends all connections and delays. Later calls have no effect. */
   close(): Promise<void>;
 }
@@ -89,14 +100,24 @@ export interface Emulator extends Visits {
  */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
   const resolved = resolveOptions(options, process.env.NODE_ENV);
-  const service = createService(resolved);
-  const listener = await listen(requestListener(service), resolved);
-  return createEmulator(service, addressesOf(resolved, listener), listener);
+  const { routes: given, profile } = resolved;
+  const routes = typeof given === 'string' ? openApiRoutes(given, profile.apiPath) : given;
+  const service = createService(resolved, routes);
+  const listener = await listen(requestListener(service.server), resolved);
+  return createEmulator(service, resolved, listener);
 }
 
-type Service = ReturnType<typeof createService>;
+interface Service {
+  readonly controls: Controls;
+  readonly server: ServerSetting;
+  readonly stateFile: StateFile | undefined;
+  readonly first: Application | undefined;
+}
 
-function createService(options: ResolvedOptions) {
+function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[]): Service {
+  const { profile, allowRemote, concurrency, codeReuse, refreshTokenReuse, scopes } = options;
+  const { accessTokenLifetime = profile.accessTokenLifetime } = options;
+  const { plainHostForOrganizations = profile.plainHostForOrganizations } = options;
   const clock = new Clock(options.clock);
   const secrets = new Secrets(options.seed);
   const applications = new Applications(secrets);
@@ -104,41 +125,84 @@ function createService(options: ResolvedOptions) {
   const users = new Users();
   for (const [index, user] of options.users.entries()) users.put(user, `users[${index}]`);
   const codes = new Codes(secrets, clock, options.codeLifetime);
-  const { accessTokenLifetime, refreshTokenReuse, revokeOnCodeReuse, concurrency, scopes } = options;
-  const grants = new Grants({ secrets, clock, users, accessTokenLifetime, refreshTokenReuse });
-  const api = new Api({ grants, routes: new ApiRoutes(options.routes), concurrency });
-  const endpoints: ServerSetting['endpoints'] = {
-    authorize: (request) => ({
-      serve: async () => serveAuthorization(request, { applications, users, codes, scopes }),
-    }),
-    token: (request) => ({
-      serve: async () => serveToken(request, { applications, codes, grants, revokeOnCodeReuse }),
-    }),
-    api: (request) => api.admit(request),
+  const grants = new Grants({ secrets, clock, users, accessTokenLifetime, refreshTokenReuse, profile });
+  const faults = new Faults(() => secrets.random(), options.latency);
+  const requests = new RequestLog(options.keepRequests, options.keepBodyBytes);
+  const controls = new Controls({ applications, users, codes, grants, faults, clock, requests });
+  const api = new Api({
+    grants,
+    routes: new ApiRoutes(routes),
+    concurrency,
+    allowRemote,
+    profile: { apiPath: profile.apiPath, plainHostForOrganizations },
+  });
+  const server: ServerSetting = {
+    route: (request) => (isOwnHost(request, options) ? endpointOf(request, options) : foreignHost(request)),
+    endpoints: {
+      authorize: (request) => ({
+        serve: async () => serveAuthorization(request, { applications, users, codes, scopes, profile }),
+      }),
+      token: (request) => ({
+        serve: async () => serveToken(request, { applications, codes, grants, codeReuse, profile }),
+      }),
+      api: (request) => api.admit(request),
+    },
+    control: controlEndpoint({ controls, hosts: options, page: ({ host }) => statusPage(controls, host) }),
+    faults,
+    requests,
+    bodyLimit: options.bodyLimit,
+    finished: (entry) => {
+      options.log?.(entry);
+      controls.changed();
+    },
   };
-  const requests = new RequestLog(options.keepRequests);
-  const faults = new Faults();
-  return { clock, users, applications, first: registered[0], grants, endpoints, faults, requests, log: options.log };
+  const stateFile = options.state === undefined ? undefined : new StateFile(options.state, secrets, controls);
+  return { controls, server, stateFile, first: registered[0] };
+}
+
+// The hosts of enterprise organizations are API hosts only (service.md, "Addresses"). Everything below the first segment of the API's path
+// is the API, so that another version is an error of the API.
+function endpointOf(
+  request: Parameters<ServerSetting['route']>[0],
+  { profile, allowRemote }: ResolvedOptions,
+): Endpoint | undefined {
+  const { organization, path } = addressedOrganization(request, { allowRemote });
+  if (organization === undefined && path === profile.authorizationPath) return 'authorize';
+  if (organization === undefined && path === profile.tokenPath) return 'token';
+  const [, root] = profile.apiPath.split('/');
+  return root === undefined || path.startsWith(`/${root}/`) ? 'api' : undefined;
 }
 
 type Addresses = Pick<ServiceOptions, 'authUrl' | 'baseUrl' | 'enterpriseBaseUrl'>;
 
 // Not `localhost` by default: browsers ignore the port when they send cookies, so an application on localhost:3000 would send its session
 // cookie to a service on localhost:4000, although the two are different sites in production.
-function addressesOf({ host, https }: ResolvedOptions, listener: Listener): Addresses {
+function addressesOf({ host, https, domainHosts }: ResolvedOptions, listener: Listener): Addresses {
   const scheme = https === undefined ? 'http' : 'https';
-  const { origin, port } = new URL(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${listener.port}`);
-  const enterpriseBaseUrl = `${scheme}://{domain}.api.localhost${port === '' ? '' : `:${port}`}`;
+  const named = /^(0\.0\.0\.0|::)$/.test(host) ? '127.0.0.1' : host;
+  const { origin, hostname, port } = new URL(
+    `${scheme}://${named.includes(':') ? `[${named}]` : named}:${listener.port}`,
+  );
+  if (domainHosts === 'path')
+    return { authUrl: origin, baseUrl: origin, enterpriseBaseUrl: `${origin}/organizations/{domain}` };
+  const parent = /^[\d.]+$|^\[/.test(hostname) ? 'localhost' : hostname;
+  const enterpriseBaseUrl = `${scheme}://{domain}.api.${parent}${port === '' ? '' : `:${port}`}`;
   return { authUrl: origin, baseUrl: origin, enterpriseBaseUrl };
 }
 
-function createEmulator(service: Service, addresses: Addresses, listener: Listener): Emulator {
-  const { applications, users, grants, faults, clock, requests } = service;
-  const { clientID = '', clientSecret = '' } = service.first ?? {};
+function createEmulator(
+  { controls, first, stateFile }: Service,
+  options: ResolvedOptions,
+  listener: Listener,
+): Emulator {
+  const { applications, users, faults, requests } = controls.state;
+  const { clientID = '', clientSecret = '' } = first ?? {};
+  const { profile } = options;
+  const addresses = addressesOf(options, listener);
   let closed: Promise<void> | undefined;
   return {
     ...addresses,
-    options: Object.freeze({ ...addresses, clientID, clientSecret }),
+    options: Object.freeze({ ...addresses, clientID, clientSecret, ...profileOptions(profile) }),
     requests: requests.requests,
     get applications() {
       return [...applications.all()];
@@ -146,19 +210,20 @@ function createEmulator(service: Service, addresses: Addresses, listener: Listen
     get users() {
       return [...users.all()];
     },
-    register: (registration) => applications.register(registration),
-    addUser: (user) => users.put(user),
-    fail: (endpoint, fault) => faults.add(endpoint, fault),
-    expireAccessTokens: () => grants.expireAccessTokens(),
-    revoke: (userId) => grants.endAllOf(users.require(userId).id),
-    advance: (seconds) => {
-      if (!Number.isFinite(seconds)) refuse('advance(): seconds', 'a number', seconds);
-      clock.advance(seconds);
+    register: (registration) => controls.register(registration),
+    addUser: (user) => controls.addUser(user),
+    fail: (endpoint, fault) => {
+      const id = controls.fail(endpoint, fault);
+      return () => void controls.removeFault(id);
     },
-    ...createVisits(users, addresses.authUrl),
+    expireAccessTokens: () => controls.expireAccessTokens(),
+    revoke: (userId) => void controls.revoke(userId),
+    advance: (seconds) => controls.advance(seconds),
+    reset: () => controls.reset(),
+    ...createVisits(users, `${addresses.authUrl}${profile.authorizationPath}`),
     close: () => {
       faults.endDelays();
-      closed ??= listener.close();
+      closed ??= listener.close().then(() => stateFile?.flush());
       return closed;
     },
   };

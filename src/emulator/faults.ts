@@ -2,10 +2,13 @@ import { validateHeaderName, validateHeaderValue } from 'node:http';
 // Not the global timers: a test that fakes those must still get its responses.
 import { clearTimeout, setTimeout } from 'node:timers';
 import { choice, integer, isRecord, record, refuse } from './checks.js';
-import { json, lowerCased, type Reply, verbatim } from './reply.js';
+import { apiRefusal, json, lowerCased, type Reply, refusal, verbatim } from './reply.js';
 
 /** Part of the service that a fault affects: `/oauth/authorize`, `/oauth/token`, or everything below `/api/`. */
 export type Endpoint = 'authorize' | 'token' | 'api';
+
+/** Milliseconds: a number, or a range from which each request gets a random value. */
+export type Delay = number | readonly [min: number, max: number];
 
 /** A failure to inject. An empty one is a response with status 500. */
 export interface Fault {
@@ -20,45 +23,76 @@ export interface Fault {
   /** Resets the connection (TCP RST) instead of responding. */
   readonly reset?: boolean | undefined;
   /** Milliseconds to wait first. Alone, it delays the request, which is then served as usual. */
-  readonly delay?: number | undefined;
+  readonly delay?: Delay | undefined;
   /** The request takes its full effect first. Then its response is lost: replaced by this fault, or by a reset if the fault has no other member. */
   readonly afterEffect?: boolean | undefined;
-  /** Number of requests that it affects; default 1, `Infinity` for all. */
+  /** Number of requests that it affects. Default: 1, or all if there is a `rate`. `Infinity` for all. */
   readonly times?: number | undefined;
+  /** Share of the requests that it affects, above 0 and up to 1. Default: 1, which is every request. */
+  readonly rate?: number | undefined;
 }
 
 /** Result of a request: a response, or none. */
 export type Outcome = Reply | 'hang' | 'reset';
 
-interface QueuedFault {
+/** A fault in the queue. */
+export interface QueuedFault {
+  readonly id: number;
   readonly endpoint: Endpoint;
   readonly fault: Fault;
-  left: number;
+  /** Number of requests that it still affects. */
+  readonly left: number;
 }
 
 const endpoints: readonly Endpoint[] = ['authorize', 'token', 'api'];
-const keys = ['status', 'headers', 'body', 'hang', 'reset', 'delay', 'afterEffect', 'times'];
+const keys = ['status', 'headers', 'body', 'hang', 'reset', 'delay', 'afterEffect', 'times', 'rate'];
+const maxDelayMs = 2 ** 31 - 1;
 
 /** Queues the faults of each endpoint and applies them in order. */
 export class Faults {
-  #queue: readonly QueuedFault[] = [];
+  readonly #random: () => number;
+  readonly #latency: Delay | undefined;
   readonly #delays = new Map<NodeJS.Timeout, () => void>();
+  #queue: readonly QueuedFault[] = [];
+  #count = 0;
 
   /**
-   * Queues a fault.
+   * @param random - Returns a number from 0 up to 1.
+   * @param latency - Delays every request.
+   */
+  constructor(random: () => number, latency: Delay | undefined) {
+    this.#random = random;
+    this.#latency = latency;
+  }
+
+  /**
+   * Queues a fault and returns its id.
    *
-   * @returns A function that removes it, as far as it has not been applied yet.
    * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the endpoint or the fault is malformed.
    */
-  add(endpoint: unknown, fault: unknown = {}): () => void {
+  add(endpoint: unknown, fault: unknown = {}): number {
     const checked = checkedFault(fault);
-    const entry = {
-      endpoint: choice('fail(): the endpoint', endpoint, endpoints),
-      fault: checked,
-      left: checked.times ?? 1,
-    };
-    this.#queue = [...this.#queue, entry];
-    return () => this.#remove(entry);
+    this.#count += 1;
+    const { times = checked.rate === undefined ? 1 : Number.POSITIVE_INFINITY } = checked;
+    const queued = { endpoint: choice('fail(): the endpoint', endpoint, endpoints), fault: checked, left: times };
+    this.#queue = [...this.#queue, { id: this.#count, ...queued }];
+    return this.#count;
+  }
+
+  /** Returns the faults that still affect requests, in order. */
+  list(): readonly QueuedFault[] {
+    return this.#queue;
+  }
+
+  /** Removes a fault, as far as it has not been applied yet. Returns false if there is no such fault. */
+  remove(id: number): boolean {
+    const before = this.#queue.length;
+    this.#queue = this.#queue.filter((queued) => queued.id !== id);
+    return this.#queue.length < before;
+  }
+
+  clear(): void {
+    this.#queue = [];
   }
 
   /**
@@ -67,19 +101,17 @@ export class Faults {
    * @param serve - Gives the request its effect and returns its usual response.
    */
   async apply(endpoint: Endpoint, serve: () => Promise<Reply>): Promise<Outcome> {
-    const entry = this.#queue.find((queued) => queued.endpoint === endpoint);
-    if (entry === undefined) return serve();
-    entry.left -= 1;
-    if (entry.left <= 0) this.#remove(entry);
-    const { fault } = entry;
+    const fault = this.#take(endpoint);
+    if (this.#latency !== undefined) await this.#wait(this.#latency);
+    if (fault === undefined) return serve();
     if (fault.afterEffect) await serve();
     if (fault.delay !== undefined) await this.#wait(fault.delay);
     if (fault.hang) return 'hang';
     if (fault.reset) return 'reset';
     const isReplacement = fault.status !== undefined || fault.body !== undefined || fault.headers !== undefined;
-    if (isReplacement) return replacement(fault);
+    if (isReplacement) return replacement(endpoint, fault);
     if (fault.afterEffect) return 'reset';
-    return fault.delay === undefined ? replacement(fault) : serve();
+    return fault.delay === undefined ? replacement(endpoint, fault) : serve();
   }
 
   /** Ends all delays now. */
@@ -91,25 +123,39 @@ export class Faults {
     this.#delays.clear();
   }
 
-  #remove(entry: QueuedFault): void {
-    this.#queue = this.#queue.filter((queued) => queued !== entry);
+  #take(endpoint: Endpoint): Fault | undefined {
+    const taken = this.#queue.find(
+      ({ endpoint: its, fault: { rate = 1 } }) => its === endpoint && (rate >= 1 || this.#random() < rate),
+    );
+    if (taken === undefined) return undefined;
+    const left = taken.left - 1;
+    this.#queue =
+      left > 0
+        ? this.#queue.map((queued) => (queued === taken ? { ...taken, left } : queued))
+        : this.#queue.filter((queued) => queued !== taken);
+    return taken.fault;
   }
 
-  #wait(ms: number): Promise<void> {
+  #wait(delay: Delay): Promise<void> {
+    const [min, max] = typeof delay === 'number' ? [delay, delay] : delay;
     return new Promise((resolve) => {
-      const timer = setTimeout(() => {
+      const end = () => {
         this.#delays.delete(timer);
         resolve();
-      }, ms);
+      };
+      const timer = setTimeout(end, min + this.#random() * (max - min));
       this.#delays.set(timer, resolve);
     });
   }
 }
 
-function replacement({ status, headers, body }: Fault): Reply {
+function replacement(endpoint: Endpoint, { status, headers, body }: Fault): Reply {
   const own = lowerCased(headers ?? {});
   if (body === undefined) {
-    return json(status ?? 500, { error: 'server_error', error_description: 'The test asked for this fault.' }, own);
+    const message = 'The test asked for this fault.';
+    return endpoint === 'api'
+      ? apiRefusal(status ?? 500, message, own)
+      : refusal(status ?? 500, 'server_error', message, own);
   }
   const error = isRecord(body) && typeof body.error === 'string' ? body.error : undefined;
   const usual = error === undefined ? 200 : error === 'invalid_client' ? 401 : 400;
@@ -118,17 +164,32 @@ function replacement({ status, headers, body }: Fault): Reply {
     : json(status ?? usual, body, own);
 }
 
+/**
+ * Returns the value as a delay.
+ *
+ * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if it is neither a number of milliseconds nor a range of them.
+ */
+export function checkedDelay(option: string, value: unknown): Delay {
+  if (!Array.isArray(value)) return integer(option, value, 0, maxDelayMs);
+  const [min, max, ...more] = value;
+  const fits = [min, max].every((end) => Number.isInteger(end) && end >= 0 && end <= maxDelayMs);
+  if (!fits || more.length > 0 || min > max) refuse(option, 'a range [min, max] of whole milliseconds', value);
+  return [min, max];
+}
+
 function checkedFault(value: unknown): Fault {
   const fault = record('fail(): the fault', value, keys);
   for (const key of ['hang', 'reset', 'afterEffect']) {
     const given = fault[key];
     if (given !== undefined && typeof given !== 'boolean') refuse(key, 'true or false', given);
   }
-  if (fault.status !== undefined) integer('status', fault.status, 200, 599);
-  if (fault.delay !== undefined) integer('delay', fault.delay, 0, 2 ** 31 - 1);
-  const { times } = fault;
+  const { status, delay, times, rate, headers } = fault;
+  if (status !== undefined) integer('status', status, 200, 599);
+  if (delay !== undefined) checkedDelay('delay', delay);
   if (times !== undefined && times !== Number.POSITIVE_INFINITY) integer('times', times, 1, Number.MAX_SAFE_INTEGER);
-  if (fault.headers !== undefined) checkHeaders(fault.headers);
+  const isRate = typeof rate === 'number' && rate > 0 && rate <= 1;
+  if (rate !== undefined && !isRate) refuse('rate', 'a number above 0 and up to 1', rate);
+  if (headers !== undefined) checkHeaders(headers);
   return { ...fault };
 }
 

@@ -1,5 +1,6 @@
 import type { Clock } from './clock.js';
 import type { Approval } from './codes.js';
+import type { Profile } from './profiles.js';
 import type { Secrets } from './secrets.js';
 import type { EmulatorUser, Users } from './users.js';
 
@@ -10,8 +11,8 @@ export type RefreshTokenReuse = 'refuse' | 'revoke' | 'grace';
 export interface TokenResponse {
   readonly access_token: string;
   readonly token_type: 'bearer';
-  readonly expires_in: number;
-  readonly refresh_token: string;
+  readonly expires_in?: number;
+  readonly refresh_token?: string;
 }
 
 /** User and scopes of a valid access token, or the reason why it is refused. */
@@ -25,13 +26,27 @@ export interface GrantsSetting {
   /** Seconds. */
   readonly accessTokenLifetime: number;
   readonly refreshTokenReuse: RefreshTokenReuse;
+  readonly profile: Pick<Profile, 'rotation' | 'accessToken' | 'expiresIn'>;
 }
 
-interface Grant {
+/** A live grant. */
+export interface GrantSummary {
   readonly id: number;
   readonly clientID: string;
   readonly userId: string;
   readonly scopes: readonly string[];
+  /** Expiry of the latest access token in epoch milliseconds; 0 if `expireAccessTokens` has ended it. */
+  readonly expiresAt: number;
+}
+
+/** A grant as it is kept. */
+export interface Grant {
+  readonly id: number;
+  readonly clientID: string;
+  readonly userId: string;
+  readonly scopes: readonly string[];
+  /** Serial number and expiry (epoch milliseconds) of the latest access token. */
+  access: { readonly serial: number; readonly expiresAt: number };
   /** Serial number of the valid refresh token. */
   current: number;
   /** Serial number of its predecessor, while that one is in its grace. */
@@ -63,10 +78,18 @@ export class Grants {
   /** Starts a grant and returns its id and first tokens. */
   start({ clientID, userId, scopes }: Approval): { readonly id: number; readonly response: TokenResponse } {
     this.#grantSerial += 1;
-    const grant: Grant = { id: this.#grantSerial, clientID, userId, scopes, current: 0, previous: undefined };
+    const grant: Grant = {
+      id: this.#grantSerial,
+      clientID,
+      userId,
+      scopes,
+      access: { serial: 0, expiresAt: 0 },
+      current: this.#nextRefreshSerial(),
+      previous: undefined,
+    };
     const oldest = this.#grants.keys().next().value;
     if (this.#grants.size >= maxGrants && oldest !== undefined) this.#grants.delete(oldest);
-    return { id: grant.id, response: this.#issue(grant) };
+    return { id: grant.id, response: this.#issue(grant, this.#refreshToken(grant.id, grant.current)) };
   }
 
   /**
@@ -81,10 +104,14 @@ export class Grants {
     if (grant === undefined || grant.clientID !== clientID) {
       return { refusal: 'The refresh token is unknown here, was revoked, or belongs to another application.' };
     }
-    const { refreshTokenReuse } = this.#setting;
+    const { refreshTokenReuse, profile } = this.#setting;
     if (Number(serial) === grant.current || Number(serial) === grant.previous) {
-      grant.previous = refreshTokenReuse === 'grace' ? grant.current : undefined;
-      return this.#issue(grant);
+      if (profile.rotation === 'omit') return this.#issue(grant, undefined);
+      if (profile.rotation === 'rotate') {
+        grant.previous = refreshTokenReuse === 'grace' ? grant.current : undefined;
+        grant.current = this.#nextRefreshSerial();
+      }
+      return this.#issue(grant, this.#refreshToken(grant.id, grant.current));
     }
     if (refreshTokenReuse !== 'revoke') return { refusal: 'The refresh token was used already.' };
     this.#grants.delete(grant.id);
@@ -94,11 +121,13 @@ export class Grants {
   /** Returns the user and the scopes of an access token, or the reason why it is refused. */
   bearer(token: string): Bearer {
     const { secrets, clock, users } = this.#setting;
-    const signatureAt = token.lastIndexOf('.');
-    if (signatureAt < 0 || secrets.sign(token.slice(0, signatureAt)) !== token.slice(signatureAt + 1)) {
+    // An opaque token is a signed token in base64url, so that no client can mistake it for a JWT.
+    const signed = token.includes('.') ? token : Buffer.from(token, 'base64url').toString('latin1');
+    const signatureAt = signed.lastIndexOf('.');
+    if (signatureAt < 0 || secrets.sign(signed.slice(0, signatureAt)) !== signed.slice(signatureAt + 1)) {
       return { refusal: 'The access token is unknown here.' };
     }
-    const payload = Buffer.from(token.slice(header.length + 1, signatureAt), 'base64url').toString();
+    const payload = Buffer.from(signed.slice(header.length + 1, signatureAt), 'base64url').toString();
     const { jti }: { readonly jti: string } = JSON.parse(payload);
     const [grantId = 0, serial = 0, expiresAt = 0] = jti.split('.').map(Number);
     if (expiresAt <= clock.now() || serial <= this.#accessTokensExpiredUpTo) {
@@ -120,39 +149,73 @@ export class Grants {
     this.#grants.delete(id);
   }
 
-  /** Ends all grants of a user. */
-  endAllOf(userId: string): void {
-    for (const grant of this.#grants.values()) {
-      if (grant.userId === userId) this.#grants.delete(grant.id);
-    }
+  /** Ends all grants of a user. Returns their number. */
+  endAllOf(userId: string): number {
+    const ended = [...this.#grants.values()].filter((grant) => grant.userId === userId);
+    for (const { id } of ended) this.#grants.delete(id);
+    return ended.length;
   }
 
-  #issue(grant: Grant): TokenResponse {
+  /** Ends all grants. */
+  clear(): void {
+    this.#grants.clear();
+  }
+
+  /** Returns all grants and counters, to be restored in another process. */
+  snapshot(): { readonly grants: readonly Grant[]; readonly serials: readonly number[] } {
+    const serials = [this.#grantSerial, this.#refreshSerial, this.#accessSerial, this.#accessTokensExpiredUpTo];
+    return { grants: [...this.#grants.values()], serials };
+  }
+
+  restore({ grants, serials }: ReturnType<Grants['snapshot']>): void {
+    for (const grant of grants) this.#grants.set(grant.id, grant);
+    [this.#grantSerial = 0, this.#refreshSerial = 0, this.#accessSerial = 0, this.#accessTokensExpiredUpTo = 0] =
+      serials;
+  }
+
+  /** Returns the grants that were refreshed last, the latest first. */
+  newest(count: number): readonly GrantSummary[] {
+    const newest = [...this.#grants.values()].slice(-count).reverse();
+    return newest.map(({ id, clientID, userId, scopes, access }) => {
+      const expiresAt = access.serial <= this.#accessTokensExpiredUpTo ? 0 : access.expiresAt;
+      return { id, clientID, userId, scopes, expiresAt };
+    });
+  }
+
+  #nextRefreshSerial(): number {
     this.#refreshSerial += 1;
-    grant.current = this.#refreshSerial;
+    return this.#refreshSerial;
+  }
+
+  #issue(grant: Grant, refreshToken: string | undefined): TokenResponse {
+    const { accessTokenLifetime, profile } = this.#setting;
     // Deleted first, so that the map stays in the order of the last refresh.
     this.#grants.delete(grant.id);
     this.#grants.set(grant.id, grant);
     return {
       access_token: this.#accessToken(grant),
       token_type: 'bearer',
-      expires_in: this.#setting.accessTokenLifetime,
-      refresh_token: this.#refreshToken(grant.id, grant.current),
+      ...(profile.expiresIn ? { expires_in: accessTokenLifetime } : {}),
+      ...(refreshToken === undefined ? {} : { refresh_token: refreshToken }),
+      ...this.#setting.users.find(grant.userId)?.tokenFields,
     };
   }
 
   // A JWT, signed with HS256 (service.md section 2: "It is structured as a JWT"). Its `jti` holds all that `bearer` needs: grant, serial
   // number (two tokens of one second differ), and expiry in milliseconds (`exp` has whole seconds, and a user's claims may override it).
   #accessToken(grant: Grant): string {
-    const { secrets, clock, users, accessTokenLifetime } = this.#setting;
+    const { secrets, clock, users, accessTokenLifetime, profile } = this.#setting;
     const now = clock.now();
     const user = users.find(grant.userId);
     const iat = Math.floor(now / 1000);
     this.#accessSerial += 1;
-    const jti = `${grant.id}.${this.#accessSerial}.${now + accessTokenLifetime * 1000}`;
+    grant.access = { serial: this.#accessSerial, expiresAt: now + accessTokenLifetime * 1000 };
+    const jti = `${grant.id}.${this.#accessSerial}.${grant.access.expiresAt}`;
     const usual = { sub: grant.userId, domain: user?.domain, iat, exp: iat + accessTokenLifetime };
-    const payload = Buffer.from(JSON.stringify({ ...usual, ...user?.claims, jti })).toString('base64url');
-    return `${header}.${payload}.${secrets.sign(`${header}.${payload}`)}`;
+    const claims = profile.accessToken === 'jwt' ? { ...usual, ...user?.claims, jti } : { jti };
+    const payload = Buffer.from(JSON.stringify(claims)).toString('base64url');
+    const token = `${header}.${payload}.${secrets.sign(`${header}.${payload}`)}`;
+    return profile.accessToken === 'jwt' ? token : Buffer.from(token).toString('base64url');
   }
 
   #refreshToken(grantId: number, serial: number): string {

@@ -11,42 +11,40 @@ export interface IncomingRequest {
   /** `undefined` if its percent-encoding is invalid. */
   readonly query: Query | undefined;
   readonly headers: IncomingHttpHeaders;
-  /** `undefined` if it was larger than 1 MiB. */
-  readonly text: string | undefined;
-  /** The organization domain that the `Host` header names; `undefined` on the plain host. */
-  readonly organization: string | undefined;
+  /** The host that the request is for: that of an absolute-form target, else the `Host` header. */
+  readonly host: string;
+  /** The body as sent; `undefined` if it is larger than the limit. */
+  readonly bytes: Buffer | undefined;
 }
-
-const maxBodyBytes = 1024 * 1024;
 
 /**
  * Reads a request completely.
  *
+ * @param bodyLimit - Bytes. The rest of a larger body is not read.
  * @returns `undefined` if the client disconnects first.
  */
-export async function readRequest(request: IncomingMessage): Promise<IncomingRequest | undefined> {
-  const { headers, url: target = '/', method = 'GET' } = request;
-  const mark = target.indexOf('?');
+export async function readRequest(request: IncomingMessage, bodyLimit: number): Promise<IncomingRequest | undefined> {
+  const { headers, url = '/', method = 'GET' } = request;
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
-  const body = hasBody ? await readBody(request) : { text: '' };
-  if (body === undefined) return undefined;
+  const bytes = hasBody ? await readBody(request, bodyLimit) : Buffer.alloc(0);
+  if (bytes === 'gone') return undefined;
+  // An absolute-form target takes precedence over the Host header (RFC 9112, 3.2.2).
+  const [, authority, origin = url] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(url) ?? [];
+  const target = origin.startsWith('/') || origin === '*' ? origin : `/${origin}`;
+  const mark = target.indexOf('?');
   return {
     method,
     path: mark < 0 ? target : target.slice(0, mark),
     query: mark < 0 ? {} : parseQuery(target.slice(mark + 1)),
     headers,
-    text: body.text,
-    organization: organizationOf(headers.host),
+    host: authority ?? headers.host ?? '',
+    bytes: bytes === 'too large' ? undefined : bytes,
   };
 }
 
-/**
- * Returns the organization that a host names: the part before `.api.localhost`.
- *
- * @returns `undefined` for any other host, which is the plain one.
- */
-export function organizationOf(host: string | undefined): string | undefined {
-  return /^(.+)\.api\.localhost\.?(?::\d+)?$/i.exec(host ?? '')?.[1]?.toLowerCase();
+/** Returns the body decoded as UTF-8. */
+export function bodyText({ bytes }: IncomingRequest): string {
+  return bytes?.toString() ?? '';
 }
 
 /** Returns the media type of the body, in lower case and without parameters; empty if there is no `Content-Type`. */
@@ -63,11 +61,25 @@ export function parseJson(text: string): { readonly value: unknown } | undefined
   }
 }
 
-/** Returns the body parsed if it is JSON, else its text; `undefined` if there is no body. */
-export function parseBody({ headers, text }: IncomingRequest): unknown {
-  if (text === undefined || text === '') return undefined;
-  const json = /[/+]json$/.test(mediaType(headers)) ? parseJson(text) : undefined;
-  return json === undefined ? text : json.value;
+const binaryTypes = /^(image|audio|video|font)\/|^application\/(octet-stream|zip|gzip|pdf|wasm|x-protobuf)$/;
+
+/**
+ * Returns the body parsed if it is JSON, as text if it is textual, else as bytes; `undefined` if there is no body, or it is too large.
+ *
+ * Textual is every type that does not stand for binary data, as long as the body is UTF-8 without NUL.
+ */
+export function parseBody({ headers, bytes }: IncomingRequest): unknown {
+  if (bytes === undefined || bytes.length === 0) return undefined;
+  const type = mediaType(headers);
+  if (binaryTypes.test(type)) return bytes;
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    const json = /[/+]json$/.test(type) ? parseJson(text) : undefined;
+    if (json !== undefined) return json.value;
+    return text.includes('\0') ? bytes : text;
+  } catch {
+    return bytes;
+  }
 }
 
 /**
@@ -104,17 +116,21 @@ export function single(query: Query, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-function readBody(request: IncomingMessage): Promise<{ readonly text: string | undefined } | undefined> {
+function readBody(request: IncomingMessage, limit: number): Promise<Buffer | 'too large' | 'gone'> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
-    let bytes = 0;
+    let length = 0;
     request.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes <= maxBodyBytes) chunks.push(chunk);
-      else resolve({ text: undefined });
+      length += chunk.length;
+      if (length <= limit) {
+        chunks.push(chunk);
+        return;
+      }
+      chunks.length = 0;
+      resolve('too large');
     });
-    request.on('end', () => resolve({ text: Buffer.concat(chunks).toString('utf8') }));
-    request.on('close', () => resolve(undefined));
-    request.on('error', () => resolve(undefined));
+    request.on('end', () => resolve(Buffer.concat(chunks)));
+    request.on('close', () => resolve('gone'));
+    request.on('error', () => resolve('gone'));
   });
 }

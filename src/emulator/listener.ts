@@ -7,7 +7,7 @@ import { EmulatorError } from './checks.js';
 /** Address and certificate of the server. */
 export interface ListenerSetting {
   readonly port: number;
-  /** A loopback host. */
+  /** A loopback host, or any other one for clients on other computers. */
   readonly host: string;
   readonly https: Pick<TlsOptions, 'key' | 'cert'> | undefined;
 }
@@ -21,12 +21,14 @@ export interface Listener {
 
 /**
  * Listens on IPv4 loopback and, where the computer has it, on IPv6 loopback with the same port: `localhost` and `*.localhost` may
- * resolve to either.
+ * resolve to either. Any other host is listened on alone.
  *
  * @throws {EmulatorError} `ERR_EMULATOR_PORT` if the port is taken or not allowed; `ERR_EMULATOR_OPTION` if the certificate cannot be used.
  */
 export async function listen(handler: RequestListener, setting: ListenerSetting): Promise<Listener> {
   const first = setting.host === 'localhost' ? '127.0.0.1' : setting.host;
+  const isLoopback = first === '::1' || first.startsWith('127.');
+  if (!isLoopback) return startServer(handler, setting, first, setting.port);
   const second = first === '::1' ? '127.0.0.1' : '::1';
   for (let attempt = 1; ; attempt += 1) {
     const one = await startServer(handler, setting, first, setting.port);

@@ -8,6 +8,11 @@ export interface Agent<Answer extends AgentAnswer> {
   get(path: string): PromiseLike<Answer>;
 }
 
+/** The part of a supertest request that sets headers. */
+interface HeaderSetter {
+  set(headers: Readonly<Record<string, string>>): unknown;
+}
+
 /** The part of a supertest response that a login uses. */
 export interface AgentAnswer {
   readonly status: number;
@@ -60,8 +65,11 @@ export interface Visits {
 
 const maxRedirects = 10;
 
-/** Creates the visits of a service. @param authUrl - Its `{auth_url}`. No other service is ever approved. */
-export function createVisits(users: Users, authUrl: string): Visits {
+/** What a browser sends when a person opens a page: an application may answer other requests without a redirect to its login. */
+const pageHeaders = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };
+
+/** Creates the visits of a service. @param authorizationUrl - Its authorization endpoint. No other one is ever approved. */
+export function createVisits(users: Users, authorizationUrl: string): Visits {
   const decide = (url: URL, { user, decline = false }: Choice) =>
     approve(url, users.require(user ?? users.first()?.id).id, decline);
   function logIn<Answer extends AgentAnswer>(agent: Agent<Answer>, options?: LogInOptions): Promise<Answer>;
@@ -70,10 +78,12 @@ export function createVisits(users: Users, authUrl: string): Visits {
     browser: Agent<AgentAnswer> | typeof globalThis.fetch,
     { login = '/login', ...choice }: LogInOptions = {},
   ): Promise<AgentAnswer | LoggedIn> {
-    const approveAt = (url: URL) => (isAuthorizationUrl(url, authUrl) ? decide(url, choice) : undefined);
+    const approveAt = (url: URL) => (isAuthorizationUrl(url, authorizationUrl) ? decide(url, choice) : undefined);
     if ('get' in browser) {
       const visit = async ({ pathname, search }: URL) => {
-        const answer = await browser.get(pathname + search);
+        const request = browser.get(pathname + search);
+        if (setsHeaders(request)) request.set(pageHeaders);
+        const answer = await request;
         return { answer, status: answer.status, location: locationOf(answer.headers) };
       };
       return followRedirects(new URL(login, 'http://localhost'), visit, approveAt);
@@ -82,7 +92,7 @@ export function createVisits(users: Users, authUrl: string): Visits {
     const jar = new CookieJar();
     const fetch = cookieFetch(browser, jar);
     const visit = async (url: URL) => {
-      const answer = await fetch(url, { redirect: 'manual' });
+      const answer = await fetch(url, { redirect: 'manual', headers: pageHeaders });
       return { answer, status: answer.status, location: answer.headers.get('location') ?? undefined };
     };
     const response = await followRedirects(new URL(login), visit, approveAt);
@@ -92,18 +102,18 @@ export function createVisits(users: Users, authUrl: string): Visits {
     logIn,
     approve: async (authorizeUrl, choice = {}) => {
       const url = URL.canParse(String(authorizeUrl)) ? new URL(authorizeUrl) : undefined;
-      if (url !== undefined && isAuthorizationUrl(url, authUrl)) return decide(url, choice);
-      const expected = `an authorization request to ${authUrl}/oauth/authorize`;
+      if (url !== undefined && isAuthorizationUrl(url, authorizationUrl)) return decide(url, choice);
+      const expected = `an authorization request to ${authorizationUrl}`;
       return refuse('approve(): the URL', expected, String(authorizeUrl));
     },
   };
 }
 
-// An application may use another loopback name of the service than `authUrl` does.
-function isAuthorizationUrl({ protocol, hostname, port, pathname }: URL, authUrl: string): boolean {
-  const service = new URL(authUrl);
+// An application may use another loopback name of the service than its address does.
+function isAuthorizationUrl({ protocol, hostname, port, pathname }: URL, authorizationUrl: string): boolean {
+  const service = new URL(authorizationUrl);
   const isLoopback = hostname === service.hostname || /^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname);
-  return isLoopback && protocol === service.protocol && port === service.port && pathname === '/oauth/authorize';
+  return isLoopback && protocol === service.protocol && port === service.port && pathname === service.pathname;
 }
 
 interface Visited<Answer> {
@@ -131,6 +141,10 @@ async function followRedirects<Answer>(
     url = callback === undefined ? next : new URL(callback);
   }
   throw notLoggedIn(`it redirected more than ${maxRedirects} times, at last to ${url.pathname}`);
+}
+
+function setsHeaders(request: object): request is HeaderSetter {
+  return 'set' in request && typeof request.set === 'function';
 }
 
 function locationOf(headers: unknown): string | undefined {

@@ -3,7 +3,10 @@ import { checkedRoute, type EmulatorRoute } from './api-routes.js';
 import { type Registration, sampleApplication } from './applications.js';
 import type { Scopes } from './authorization-request.js';
 import { choice, EmulatorError, integer, isRecord, list, record, refuse, text } from './checks.js';
+import { checkedDelay, type Delay } from './faults.js';
 import type { RefreshTokenReuse } from './grants.js';
+import type { DomainHosts } from './hosts.js';
+import { type Profile, type ProfileName, resolveProfile } from './profiles.js';
 import type { LogEntry } from './server.js';
 import { type EmulatorUser, sampleUsers } from './users.js';
 
@@ -11,17 +14,23 @@ import { type EmulatorUser, sampleUsers } from './users.js';
 export interface EmulatorOptions {
   /** Port to listen on. Default 0: a free one. */
   readonly port?: number | undefined;
-  /** Loopback host in the addresses: `127.0.0.1` (the default), another one of 127.0.0.0/8, `::1` or `localhost`. */
+  /** Host in the addresses: `127.0.0.1` (the default), another one of 127.0.0.0/8, `::1` or `localhost`; any other with `allowRemote`. */
   readonly host?: string | undefined;
+  /** Allows hosts other than loopback, for containers: whoever reaches the port can then log in as anyone. Default false. */
+  readonly allowRemote?: boolean | undefined;
+  /** Where `enterpriseBaseUrl` has the organization: `subdomain` (the default), or `path` for clients that cannot resolve `*.localhost`. */
+  readonly domainHosts?: DomainHosts | undefined;
   /** Certificate and private key in PEM. With them, the service speaks HTTPS. */
   readonly https?: { readonly key: string | Buffer; readonly cert: string | Buffer } | undefined;
+  /** Speaks as another service does: a name, or the differences from the default profile. */
+  readonly profile?: ProfileName | Partial<Profile> | undefined;
   /** Registered applications, at least one. Default: a sample one with the redirect URL `http://localhost:3000/callback`. */
   readonly applications?: readonly Registration[] | undefined;
   /** Accounts, at least one. Default: two sample ones, the second in the organization `acme`. */
   readonly users?: readonly EmulatorUser[] | undefined;
   /** Scopes that exist, with descriptions for users. Default: every well-formed name is accepted. */
   readonly scopes?: Scopes | undefined;
-  /** Seconds; default 7200. */
+  /** Seconds. Default: that of the profile, 7200 without one. */
   readonly accessTokenLifetime?: number | undefined;
   /** Seconds; default 60. */
   readonly codeLifetime?: number | undefined;
@@ -29,60 +38,76 @@ export interface EmulatorOptions {
   readonly refreshTokenReuse?: RefreshTokenReuse | undefined;
   /** Treatment of a used code: `refuse` it (the default), or also `revoke` the grant that it gave. */
   readonly codeReuse?: 'refuse' | 'revoke' | undefined;
+  /** Accepts tokens of organization members on the plain API host. Default: that of the profile, true without one. */
+  readonly plainHostForOrganizations?: boolean | undefined;
   /** Most API requests of one account at once. One more gets 429. Default: no limit. */
   readonly concurrency?: number | undefined;
-  /** Further resources of the API. They come before the built-in ones. */
-  readonly routes?: readonly EmulatorRoute[] | undefined;
+  /** Milliseconds that every request takes, as a number or a range `[min, max]`. Default: none. */
+  readonly latency?: Delay | undefined;
+  /** Further resources of the API, or the path of an OpenAPI 3 file that describes them. They come before the built-in ones. */
+  readonly routes?: readonly EmulatorRoute[] | string | undefined;
+  /** Most bytes of a request body. A larger one gets 413. Default 1 MiB. */
+  readonly bodyLimit?: number | undefined;
   /** Returns the time in epoch milliseconds; default `Date.now`. */
   readonly clock?: (() => number) | undefined;
   /** Makes codes, tokens and generated secrets the same at each start, given the same requests in the same order at the same time. */
   readonly seed?: string | undefined;
+  /** File that keeps applications, users, grants and time across restarts. Default: none. */
+  readonly state?: string | undefined;
   /** Number of requests that `requests` keeps, the newest; default 100,000. A smaller number saves memory in a long soak. */
   readonly keepRequests?: number | undefined;
+  /** Bytes of all bodies in `requests` together; the oldest bodies are dropped first. Default 256 MiB. */
+  readonly keepBodyBytes?: number | undefined;
   /** Called with each request when it has its outcome. */
   readonly log?: ((entry: LogEntry) => void) | undefined;
 }
 
-/** The options with all defaults applied. Applications and users are checked where they are registered. */
-export interface ResolvedOptions {
-  readonly port: number;
-  readonly host: string;
-  readonly https: Pick<TlsOptions, 'key' | 'cert'> | undefined;
-  readonly applications: readonly unknown[];
-  readonly users: readonly unknown[];
-  readonly scopes: Scopes | undefined;
-  readonly accessTokenLifetime: number;
-  readonly codeLifetime: number;
-  readonly refreshTokenReuse: RefreshTokenReuse;
-  readonly revokeOnCodeReuse: boolean;
-  readonly concurrency: number | undefined;
-  readonly routes: readonly EmulatorRoute[];
-  readonly clock: (() => number) | undefined;
-  readonly seed: string | undefined;
-  readonly keepRequests: number;
-  readonly log: ((entry: LogEntry) => void) | undefined;
+const maxSeconds = 10 * 365 * 24 * 3600;
+const MiB = 1024 * 1024;
+
+function optional<T>(value: unknown, read: (value: unknown) => T): T | undefined {
+  return value === undefined ? undefined : read(value);
 }
 
-const keys = [
-  'port',
-  'host',
-  'https',
-  'applications',
-  'users',
-  'scopes',
-  'accessTokenLifetime',
-  'codeLifetime',
-  'refreshTokenReuse',
-  'codeReuse',
-  'concurrency',
-  'routes',
-  'clock',
-  'seed',
-  'keepRequests',
-  'log',
-] as const satisfies readonly (keyof EmulatorOptions)[];
+/** One reader for each option: it checks the value and applies the default. */
+const readers = {
+  port: (value: unknown = 0): number => integer('port', value, 0, 65_535),
+  host: (value: unknown = '127.0.0.1'): string => text('host', value, 'a host name or address'),
+  allowRemote: (value: unknown = false): boolean => boolean('allowRemote', value),
+  domainHosts: (value: unknown = 'subdomain'): DomainHosts => choice('domainHosts', value, ['subdomain', 'path']),
+  https: (value: unknown): Pick<TlsOptions, 'key' | 'cert'> | undefined => optional(value, certificate),
+  profile: (value: unknown): Profile => resolveProfile(value),
+  applications: (value: unknown = [sampleApplication]): readonly unknown[] => list('applications', value, { min: 1 }),
+  users: (value: unknown = sampleUsers): readonly unknown[] => list('users', value, { min: 1 }),
+  scopes: (value: unknown): Scopes | undefined => optional(value, scopes),
+  accessTokenLifetime: (value: unknown): number | undefined =>
+    optional(value, (given) => integer('accessTokenLifetime', given, 1, maxSeconds)),
+  codeLifetime: (value: unknown = 60): number => integer('codeLifetime', value, 1, maxSeconds),
+  refreshTokenReuse: (value: unknown = 'refuse'): RefreshTokenReuse =>
+    choice('refreshTokenReuse', value, ['refuse', 'revoke', 'grace']),
+  codeReuse: (value: unknown = 'refuse'): 'refuse' | 'revoke' => choice('codeReuse', value, ['refuse', 'revoke']),
+  plainHostForOrganizations: (value: unknown): boolean | undefined =>
+    optional(value, (given) => boolean('plainHostForOrganizations', given)),
+  concurrency: (value: unknown): number | undefined =>
+    optional(value, (given) => integer('concurrency', given, 1, 1_000_000)),
+  latency: (value: unknown): Delay | undefined => optional(value, (given) => checkedDelay('latency', given)),
+  routes: (value: unknown = []): readonly EmulatorRoute[] | string =>
+    typeof value === 'string'
+      ? text('routes', value, 'a list, or the path of an OpenAPI file')
+      : list('routes', value).map((route, index) => checkedRoute(route, `routes[${index}]`)),
+  bodyLimit: (value: unknown = MiB): number => integer('bodyLimit', value, 0, 1024 * MiB),
+  clock: (value: unknown): (() => number) | undefined => optional(value, (given) => callable('clock', given)),
+  seed: (value: unknown): string | undefined => optional(value, (given) => text('seed', given)),
+  state: (value: unknown): string | undefined => optional(value, (given) => text('state', given, 'the path of a file')),
+  keepRequests: (value: unknown = 100_000): number => integer('keepRequests', value, 0, 10_000_000),
+  keepBodyBytes: (value: unknown = 256 * MiB): number => integer('keepBodyBytes', value, 0, Number.MAX_SAFE_INTEGER),
+  log: (value: unknown): ((entry: LogEntry) => void) | undefined => optional(value, (given) => callable('log', given)),
+};
 
-const maxSeconds = 10 * 365 * 24 * 3600;
+type Readers = typeof readers;
+
+/** The options with all defaults applied. Applications and users are checked where they are registered. */
+export type ResolvedOptions = { readonly [Key in keyof Readers]: ReturnType<Readers[Key]> };
 
 /**
  * Checks the options and applies the defaults.
@@ -97,46 +122,28 @@ export function resolveOptions(options: unknown, nodeEnv: string | undefined): R
       { code: 'ERR_EMULATOR_PRODUCTION' },
     );
   }
-  const given = record('startEmulator(): the options', options, keys);
-  const whole = (key: string, usual: number, min: number, max: number) => integer(key, given[key] ?? usual, min, max);
-  return Object.freeze({
-    port: whole('port', 0, 0, 65_535),
-    host: loopback(given.host ?? '127.0.0.1'),
-    https: given.https === undefined ? undefined : certificate(given.https),
-    applications: list('applications', given.applications ?? [sampleApplication], { min: 1 }),
-    users: list('users', given.users ?? sampleUsers, { min: 1 }),
-    scopes: given.scopes === undefined ? undefined : scopes(given.scopes),
-    accessTokenLifetime: whole('accessTokenLifetime', 7200, 1, maxSeconds),
-    codeLifetime: whole('codeLifetime', 60, 1, maxSeconds),
-    refreshTokenReuse: choice('refreshTokenReuse', given.refreshTokenReuse ?? 'refuse', ['refuse', 'revoke', 'grace']),
-    revokeOnCodeReuse: choice('codeReuse', given.codeReuse ?? 'refuse', ['refuse', 'revoke']) === 'revoke',
-    concurrency: given.concurrency === undefined ? undefined : whole('concurrency', 0, 1, 1_000_000),
-    routes: list('routes', given.routes ?? []).map((route, index) => checkedRoute(route, `routes[${index}]`)),
-    clock: given.clock === undefined ? undefined : callable<() => number>('clock', given.clock),
-    seed: given.seed === undefined ? undefined : text('seed', given.seed),
-    keepRequests: whole('keepRequests', 100_000, 0, 10_000_000),
-    log: given.log === undefined ? undefined : callable<(entry: LogEntry) => void>('log', given.log),
-  });
-}
-
-function loopback(value: unknown): string {
-  const fits = typeof value === 'string' && /^(localhost|::1|127(\.\d{1,3}){3})$/.test(value);
-  return fits ? value : refuse('host', "a loopback host: '127.0.0.1', '::1' or 'localhost'", value);
+  const given = record('startEmulator(): the options', options, Object.keys(readers));
+  const read = Object.entries(readers).map(([name, reader]) => [name, reader(given[name])]);
+  const resolved: ResolvedOptions = Object.freeze(Object.fromEntries(read));
+  const isLoopback = /^(localhost|::1|127(\.\d{1,3}){3})$/.test(resolved.host);
+  const expected = "a loopback host: '127.0.0.1', '::1' or 'localhost' (or any host with allowRemote: true)";
+  return isLoopback || resolved.allowRemote ? resolved : refuse('host', expected, resolved.host);
 }
 
 function certificate(value: unknown): { readonly key: string | Buffer; readonly cert: string | Buffer } {
   const { key, cert } = record('https', value, ['key', 'cert']);
+  const pem = (option: string, part: unknown) =>
+    Buffer.isBuffer(part) ? part : text(option, part, 'PEM text or a Buffer of it');
   return { key: pem('https.key', key), cert: pem('https.cert', cert) };
-}
-
-function pem(option: string, value: unknown): string | Buffer {
-  if (Buffer.isBuffer(value)) return value;
-  return typeof value === 'string' && value !== '' ? value : refuse(option, 'PEM text or a Buffer of it', value);
 }
 
 function scopes(value: unknown): Scopes {
   if (!isRecord(value)) refuse('scopes', 'an object of scope names and their descriptions', value);
   return Object.fromEntries(Object.entries(value).map(([name, words]) => [name, text(`scopes.${name}`, words)]));
+}
+
+function boolean(option: string, value: unknown): boolean {
+  return typeof value === 'boolean' ? value : refuse(option, 'true or false', value);
 }
 
 function callable<T>(option: string, value: unknown): T {

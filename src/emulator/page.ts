@@ -30,27 +30,28 @@ const entities: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-// No form-action: Chromium applies it to every redirect that follows the form, which would block the way back to the application and
-// the redirects of the application itself.
-const policy = [
-  "default-src 'none'",
-  `style-src 'sha256-${createHash('sha256').update(css).digest('base64')}'`,
-  'img-src data:',
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
-
-const headers = {
-  'content-type': 'text/html; charset=utf-8',
-  'cache-control': 'no-store',
-  'content-security-policy': policy,
-  'x-frame-options': 'DENY',
-  'x-content-type-options': 'nosniff',
-  'referrer-policy': 'no-referrer',
-};
+/** Style, script and body of a page. */
+export interface PageContent {
+  readonly title: string;
+  readonly css: string;
+  /** Inline script, which may connect to the service itself. Default: the page has no script. */
+  readonly script?: string;
+  readonly body: Html;
+}
 
 /** Returns a complete page of the service, with headers that forbid framing, caching and referrers. */
-export function page(status: number, title: string, main: Html): Reply {
+export function document(status: number, { title, css, script, body }: PageContent): Reply {
+  const hash = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+  // No form-action: Chromium applies it to every redirect that follows the form, which would block the way back to the application and
+  // the redirects of the application itself.
+  const policy = [
+    "default-src 'none'",
+    `style-src ${hash(css)}`,
+    ...(script === undefined ? [] : [`script-src ${hash(script)}`, "connect-src 'self'"]),
+    'img-src data:',
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ];
   const { source } = html`<!doctype html>
 <html lang="en">
 <head>
@@ -62,12 +63,28 @@ export function page(status: number, title: string, main: Html): Reply {
 <style>${new Html(css)}</style>
 </head>
 <body>
-<main>
-${main}
-</main>
-<footer>Emulated service with sample data, on this computer only</footer>
+${body}
+${script === undefined ? html`` : new Html(`<script>${script}</script>`)}
 </body>
 </html>
 `;
+  const headers = {
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'no-store',
+    'content-security-policy': policy.join('; '),
+    'x-frame-options': 'DENY',
+    'x-content-type-options': 'nosniff',
+    // With no-referrer, a form without script is sent with the origin null, and so would look like one of a foreign page.
+    'referrer-policy': script === undefined ? 'no-referrer' : 'same-origin',
+  };
   return { status, headers, body: source };
+}
+
+/** Returns a page with one card, for the consent page and its errors. */
+export function page(status: number, title: string, main: Html): Reply {
+  const body = html`<main>
+${main}
+</main>
+<footer>Emulated service with sample data</footer>`;
+  return document(status, { title, css, body });
 }

@@ -38,6 +38,11 @@ export function refusal(status: number, error: string, description: string, head
   return json(status, { error, error_description: description }, headers);
 }
 
+/** Returns a refusal of the API, in the shape that APIs of this kind use: `{ error: { message, code } }`, `code` the status. */
+export function apiRefusal(status: number, message: string, headers?: OutgoingHttpHeaders): Reply {
+  return json(status, { error: { message, code: status } }, headers);
+}
+
 /** Returns the response to a method that the resource does not support. @see RFC 9110, 15.5.6 */
 export function methodNotAllowed(allow: string): Reply {
   return refusal(405, 'invalid_request', `Only ${allow} is supported here.`, { allow });

@@ -2,12 +2,24 @@ import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:c
 
 /** Generates and signs unguessable strings. A seed makes them the same at each start. */
 export class Secrets {
-  readonly #key: KeyObject;
+  #key: KeyObject;
   #made = 0;
+  #drawn = 0;
 
   /** @param seed - Default: a random key that exists only as long as this instance. */
   constructor(seed?: string) {
     this.#key = createSecretKey(seed === undefined ? randomBytes(32) : Buffer.from(`emulator:${seed}`));
+  }
+
+  /** Returns the key and the counters, to be restored in another process. */
+  snapshot(): { readonly key: string; readonly made: number; readonly drawn: number } {
+    return { key: this.#key.export().toString('base64url'), made: this.#made, drawn: this.#drawn };
+  }
+
+  restore({ key, made, drawn }: ReturnType<Secrets['snapshot']>): void {
+    this.#key = createSecretKey(Buffer.from(key, 'base64url'));
+    this.#made = made;
+    this.#drawn = drawn;
   }
 
   /** Returns the HMAC-SHA256 of the text in base64url: 43 characters. */
@@ -19,5 +31,11 @@ export class Secrets {
   make(): string {
     this.#made += 1;
     return this.sign(`made:${this.#made}`);
+  }
+
+  /** Returns a random number from 0 up to 1. The numbers do not influence what `make` returns. */
+  random(): number {
+    this.#drawn += 1;
+    return Buffer.from(this.sign(`drawn:${this.#drawn}`), 'base64url').readUInt32BE(0) / 2 ** 32;
   }
 }

@@ -2,7 +2,8 @@ import type { Application, Applications } from './applications.js';
 import { isRecord } from './checks.js';
 import type { Codes } from './codes.js';
 import type { Grants, TokenResponse } from './grants.js';
-import { type IncomingRequest, mediaType, parseJson } from './incoming-request.js';
+import { bodyText, type IncomingRequest, mediaType, parseJson, parseQuery } from './incoming-request.js';
+import type { Profile } from './profiles.js';
 import { json, methodNotAllowed, type Reply, refusal } from './reply.js';
 
 /** Dependencies of the token endpoint. */
@@ -10,8 +11,9 @@ export interface TokenSetting {
   readonly applications: Applications;
   readonly codes: Codes;
   readonly grants: Grants;
-  /** A second use of a code also ends the grant that the first one gave (RFC 6749, 4.1.2). */
-  readonly revokeOnCodeReuse: boolean;
+  /** `revoke`: a second use of a code also ends the grant that the first one gave (RFC 6749, 4.1.2). */
+  readonly codeReuse: 'refuse' | 'revoke';
+  readonly profile: Pick<Profile, 'tokenRequest' | 'clientAuthentication' | 'refusalStatus'>;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -25,34 +27,58 @@ type Fields = Readonly<Record<string, unknown>>;
  */
 export function serveToken(incoming: IncomingRequest, setting: TokenSetting): Reply {
   if (incoming.method !== 'POST') return methodNotAllowed('POST');
+  const { tokenRequest, refusalStatus } = setting.profile;
+  const fields = tokenRequest === 'json' ? jsonFields(incoming) : formFields(incoming);
+  const reply = 'status' in fields ? fields : answer(fields.fields, incoming, setting);
+  return refusalStatus !== 400 && reply.status >= 400 ? { ...reply, status: refusalStatus } : reply;
+}
+
+function jsonFields(incoming: IncomingRequest): { readonly fields: Fields } | Reply {
   if (mediaType(incoming.headers) !== 'application/json') {
     return invalid('The body must be JSON, with the header content-type: application/json.');
   }
-  const body = parseJson(incoming.text ?? '');
+  const body = parseJson(bodyText(incoming));
   if (body === undefined) return invalid('The body is not well-formed JSON.');
-  if (!isRecord(body.value)) return invalid('The body must be a JSON object.');
-  const fields = body.value;
-  if (fields.grant_type === 'authorization_code') return exchangeCode(fields, setting);
-  if (fields.grant_type === 'refresh_token') return refresh(fields, setting);
-  const error = fieldError(fields, ['grant_type']);
-  if (error !== undefined) return invalid(error);
-  return refusal(400, 'unsupported_grant_type', 'grant_type must be authorization_code or refresh_token.');
+  return isRecord(body.value) ? { fields: body.value } : invalid('The body must be a JSON object.');
 }
 
-function exchangeCode(fields: Fields, { applications, codes, grants, revokeOnCodeReuse }: TokenSetting): Reply {
-  const error = fieldError(fields, ['client_id', 'client_secret', 'redirect_uri', 'code'], ['code_verifier']);
+function formFields(incoming: IncomingRequest): { readonly fields: Fields } | Reply {
+  const type = 'application/x-www-form-urlencoded';
+  if (mediaType(incoming.headers) !== type)
+    return invalid(`The body must be a form, with the header content-type: ${type}.`);
+  const fields = parseQuery(bodyText(incoming));
+  return fields === undefined ? invalid('The percent-encoding of the body is invalid.') : { fields };
+}
+
+function answer(fields: Fields, incoming: IncomingRequest, setting: TokenSetting): Reply {
+  const grantType = fields.grant_type;
+  if (grantType !== 'authorization_code' && grantType !== 'refresh_token') {
+    const error = fieldError(fields, ['grant_type']);
+    if (error !== undefined) return invalid(error);
+    return refusal(400, 'unsupported_grant_type', 'grant_type must be authorization_code or refresh_token.');
+  }
+  const isBasic = setting.profile.clientAuthentication === 'basic';
+  const credentials = isBasic ? [] : ['client_id', 'client_secret'];
+  const parameters = grantType === 'refresh_token' ? ['refresh_token'] : ['redirect_uri', 'code'];
+  const error = fieldError(fields, [...credentials, ...parameters], ['code_verifier']);
   if (error !== undefined) return invalid(error);
-  const application = authenticate(fields, applications);
-  if (application === undefined) return unknownClient();
+  const application = isBasic
+    ? basicClient(fields, incoming, setting.applications)
+    : knownClient(String(fields.client_id), String(fields.client_secret), setting.applications);
+  if (application === undefined) return unknownClient(isBasic);
+  return grantType === 'refresh_token' ? refresh(fields, application, setting) : exchange(fields, application, setting);
+}
+
+function exchange(fields: Fields, { clientID }: Application, { codes, grants, codeReuse }: TokenSetting): Reply {
   const verifier = fields.code_verifier;
   const redeemed = codes.redeem({
     code: String(fields.code),
-    clientID: application.clientID,
+    clientID,
     redirectUri: String(fields.redirect_uri),
     verifier: typeof verifier === 'string' ? verifier : undefined,
   });
   if ('refusal' in redeemed) {
-    if (revokeOnCodeReuse && redeemed.grantId !== undefined) grants.end(redeemed.grantId);
+    if (codeReuse === 'revoke' && redeemed.grantId !== undefined) grants.end(redeemed.grantId);
     return refusal(400, 'invalid_grant', redeemed.refusal);
   }
   const { id, response } = grants.start(redeemed.approval);
@@ -60,12 +86,8 @@ function exchangeCode(fields: Fields, { applications, codes, grants, revokeOnCod
   return tokens(response);
 }
 
-function refresh(fields: Fields, { applications, grants }: TokenSetting): Reply {
-  const error = fieldError(fields, ['client_id', 'client_secret', 'refresh_token']);
-  if (error !== undefined) return invalid(error);
-  const application = authenticate(fields, applications);
-  if (application === undefined) return unknownClient();
-  const response = grants.refresh(String(fields.refresh_token), application.clientID);
+function refresh(fields: Fields, { clientID }: Application, { grants }: TokenSetting): Reply {
+  const response = grants.refresh(String(fields.refresh_token), clientID);
   return 'refusal' in response ? refusal(400, 'invalid_grant', response.refusal) : tokens(response);
 }
 
@@ -80,14 +102,36 @@ function fieldError(fields: Fields, required: readonly string[], optional: reado
   return undefined;
 }
 
-function authenticate(fields: Fields, applications: Applications): Application | undefined {
-  const application = applications.find(String(fields.client_id));
-  return application?.clientSecret === fields.client_secret ? application : undefined;
+/** Reads the Basic credentials, of which each part is form-encoded. A secret in the body is refused (RFC 6749, 2.3 and 2.3.1). */
+function basicClient(
+  fields: Fields,
+  { headers }: IncomingRequest,
+  applications: Applications,
+): Application | undefined {
+  const [, encoded] = /^basic +([\w+/-]+=*)$/i.exec(headers.authorization ?? '') ?? [];
+  if (encoded === undefined || Object.hasOwn(fields, 'client_secret')) return undefined;
+  const [id = '', ...secret] = Buffer.from(encoded, 'base64').toString('latin1').split(':');
+  try {
+    const [clientID = '', clientSecret = ''] = [id, secret.join(':')].map((part) =>
+      decodeURIComponent(part.replaceAll('+', ' ')),
+    );
+    return knownClient(clientID, clientSecret, applications);
+  } catch {
+    return undefined;
+  }
 }
 
-// Credentials in the body are not an HTTP authentication scheme, so there is no WWW-Authenticate.
-function unknownClient(): Reply {
-  return refusal(401, 'invalid_client', 'client_id and client_secret are not those of a registered application.');
+function knownClient(clientID: string, clientSecret: string, applications: Applications): Application | undefined {
+  const application = applications.find(clientID);
+  return application?.clientSecret === clientSecret ? application : undefined;
+}
+
+// Credentials in the body are not an HTTP authentication scheme, so only Basic has a WWW-Authenticate.
+function unknownClient(isBasic: boolean): Reply {
+  const description = isBasic
+    ? 'The header Authorization: Basic must hold the client_id and client_secret of a registered application, and the body must not.'
+    : 'client_id and client_secret are not those of a registered application.';
+  return refusal(401, 'invalid_client', description, isBasic ? { 'www-authenticate': 'Basic realm="token"' } : {});
 }
 
 function invalid(description: string): Reply {

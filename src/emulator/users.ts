@@ -14,6 +14,8 @@ export interface EmulatorUser {
   readonly projects?: readonly Project[] | undefined;
   /** Further claims of this user's access tokens. They override the usual ones, so a test can send hostile values. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined;
+  /** Further members of this user's token responses, as some services have them (a workspace, an instance URL). */
+  readonly tokenFields?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** Default accounts: one without an organization, one in an enterprise organization. */
@@ -60,6 +62,12 @@ export class Users {
     return user ?? refuse('The user', 'the id of a user of this service', id);
   }
 
+  /** Replaces all accounts. */
+  replaceAll(users: readonly EmulatorUser[]): void {
+    this.#byId.clear();
+    for (const user of users) this.#byId.set(user.id, user);
+  }
+
   all(): IterableIterator<EmulatorUser> {
     return this.#byId.values();
   }
@@ -76,7 +84,7 @@ export class Users {
 }
 
 function checkedUser(value: unknown, option: string): EmulatorUser {
-  const user = record(option, value, ['id', 'name', 'domain', 'projects', 'claims']);
+  const user = record(option, value, ['id', 'name', 'domain', 'projects', 'claims', 'tokenFields']);
   const object = (key: string, given: unknown) =>
     isRecord(given) ? given : refuse(`${option}.${key}`, 'an object', given);
   const { domain } = user;
@@ -92,5 +100,6 @@ function checkedUser(value: unknown, option: string): EmulatorUser {
       object(`projects[${index}]`, project),
     ),
     claims: object('claims', user.claims ?? {}),
+    tokenFields: object('tokenFields', user.tokenFields ?? {}),
   });
 }

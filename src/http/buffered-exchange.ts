@@ -1,12 +1,12 @@
-import { type ContentEncoding, decodedHeaders } from './content-encoding.js';
 import type { Deadlines } from './deadlines.js';
+import { type ContentEncoding, decode, decodedHeaders } from './decoding.js';
 import { type Dispatch, Exchange } from './exchange.js';
 import type { HttpHeaders, HttpRequest, HttpResponse } from './message.js';
 
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Sends a request and gives its whole answer.
+ * Sends a request and returns its complete response.
  *
  * @throws TransportError
  */
@@ -37,7 +37,7 @@ class BufferedExchange extends Exchange {
     this.#reject = reject;
   }
 
-  protected override answer(status: number, headers: HttpHeaders, encoding: ContentEncoding | 'identity'): void {
+  protected override begin(status: number, headers: HttpHeaders, encoding: ContentEncoding | 'identity'): void {
     this.#status = status;
     this.#headers = headers;
     this.#encoding = encoding;
@@ -46,28 +46,27 @@ class BufferedExchange extends Exchange {
   protected override receive(chunk: Buffer): void {
     this.#received += chunk.length;
     if (this.#received > (this.request.maxBytes ?? Infinity)) this.fail('too-large');
-    // Most answers come in one piece, which is then the body.
+    // Most responses arrive in one piece, which is then the body.
     else if (this.#first === undefined) this.#first = chunk;
     else if (this.#chunks === undefined) this.#chunks = [this.#first, chunk];
     else this.#chunks.push(chunk);
   }
 
   protected override complete(): void {
+    const status = this.#status;
+    const headers = this.#headers;
     const body = this.#chunks === undefined ? (this.#first ?? NOTHING) : Buffer.concat(this.#chunks, this.#received);
-    if (this.#encoding === 'identity') this.#resolve({ status: this.#status, headers: this.#headers, body });
-    else this.#resolve(this.#decoded(body, this.#encoding));
+    if (this.#encoding === 'identity') {
+      this.#resolve({ status, headers, body });
+      return;
+    }
+    const decoded = decode(body, this.#encoding, this.request.maxBytes);
+    this.#resolve(decoded.then((decodedBody) => ({ status, headers: decodedHeaders(headers), body: decodedBody })));
   }
 
   protected override reject(error: unknown): void {
     this.#first = undefined;
     this.#chunks = undefined;
     this.#reject(error);
-  }
-
-  async #decoded(encoded: Buffer, encoding: ContentEncoding): Promise<HttpResponse> {
-    // Loaded when it is needed: zlib takes its time, and most answers come without.
-    const { decode } = await import('./decoding.js');
-    const body = await decode(encoded, encoding, this.request.maxBytes);
-    return { status: this.#status, headers: decodedHeaders(this.#headers), body };
   }
 }

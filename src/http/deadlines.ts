@@ -1,12 +1,12 @@
 /** `setTimeout` fires at once beyond 2^31 - 1 ms, so longer waits are cut in pieces. */
 const MAX_WAIT_MS = 2 ** 30;
 
-/** Least time between two looks at all that waits: bounds the work, and with it how late an expiry may be. */
+/** Least time between two scans: bounds the work, and with it how late an expiry may be. */
 const RESOLUTION_MS = 20;
 
-/** Something that ends when its time is over. */
+/** Something that ends at a deadline. */
 export interface Expiring {
-  /** When, on the clock of {@link Deadlines}; `Infinity` for never. Set by `Deadlines`. */
+  /** The deadline, on the clock of {@link Deadlines}; `Infinity` for none. Set by `Deadlines`. */
   expiresAt: number;
   expire(): void;
 }
@@ -14,31 +14,31 @@ export interface Expiring {
 /**
  * One timer for all requests in flight.
  *
- * A timer for each request costs more than the rest of a deadline: nearly every request ends long before. Here a
- * request enters a set and leaves it, and the set is looked through when the earliest deadline known is due.
+ * Most requests finish long before their deadline, so a timer each is wasteful. Requests join a set; a single timer
+ * scans it at the earliest deadline.
  */
 export class Deadlines {
   readonly #waiting = new Set<Expiring>();
   #timer: NodeJS.Timeout | undefined;
-  #nextLook = Infinity;
+  #nextScan = Infinity;
 
-  /** How many wait. */
+  /** Number of entries that have not expired. */
   get size(): number {
     return this.#waiting.size;
   }
 
-  /** Has `entry.expire()` called after `timeoutMs`, some 20 ms late at most, unless it is removed before. */
+  /** Calls `entry.expire()` after `timeoutMs`, at most some 20 ms late, unless it is removed before. */
   add(entry: Expiring, timeoutMs: number): void {
     if (this.#waiting.size === 0) this.#timer?.ref();
     this.#waiting.add(entry);
     this.extend(entry, timeoutMs);
   }
 
-  /** Counts `timeoutMs` anew from now. */
+  /** Moves the deadline to `timeoutMs` from now. */
   extend(entry: Expiring, timeoutMs: number): void {
     const now = performance.now();
     entry.expiresAt = now + timeoutMs;
-    if (entry.expiresAt < this.#nextLook) this.#lookAt(entry.expiresAt, now);
+    if (entry.expiresAt < this.#nextScan) this.#scheduleScan(entry.expiresAt, now);
   }
 
   remove(entry: Expiring): void {
@@ -46,29 +46,29 @@ export class Deadlines {
     if (this.#waiting.delete(entry) && this.#waiting.size === 0) this.#timer?.unref();
   }
 
-  /** Ends all that wait, now. */
+  /** Expires all entries now. */
   endAll(): void {
     for (const entry of this.#waiting) this.#end(entry);
   }
 
-  #lookAt(time: number, now: number): void {
+  #scheduleScan(time: number, now: number): void {
     clearTimeout(this.#timer);
     const waitMs = Math.min(Math.max(time - now, RESOLUTION_MS), MAX_WAIT_MS);
-    this.#nextLook = now + waitMs;
-    this.#timer = setTimeout(() => this.#look(), Math.ceil(waitMs));
+    this.#nextScan = now + waitMs;
+    this.#timer = setTimeout(() => this.#scan(), Math.ceil(waitMs));
     if (this.#waiting.size === 0) this.#timer.unref();
   }
 
-  #look(): void {
+  #scan(): void {
     this.#timer = undefined;
-    this.#nextLook = Infinity;
+    this.#nextScan = Infinity;
     const now = performance.now();
     let earliest = Infinity;
     for (const entry of this.#waiting) {
       if (entry.expiresAt > now) earliest = Math.min(earliest, entry.expiresAt);
       else this.#end(entry);
     }
-    if (earliest < this.#nextLook) this.#lookAt(earliest, now);
+    if (earliest < this.#nextScan) this.#scheduleScan(earliest, now);
   }
 
   #end(entry: Expiring): void {

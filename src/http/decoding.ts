@@ -1,67 +1,96 @@
 import type { Transform } from 'node:stream';
-import {
-  brotliDecompress,
-  createBrotliDecompress,
-  createGunzip,
-  createInflate,
-  gunzip,
-  inflate,
-  inflateRaw,
-  type ZlibOptions,
-} from 'node:zlib';
-import type { ContentEncoding } from './content-encoding.js';
+import type { ZlibOptions } from 'node:zlib';
+import type { HttpHeaders } from './message.js';
 import { TransportError } from './transport-error.js';
 
+/** A content encoding that is decoded here (RFC 9110, 8.4.1; RFC 7932). */
+export type ContentEncoding = 'gzip' | 'deflate' | 'br';
+
+/** Value for `Accept-Encoding`. */
+export const ACCEPTED_ENCODINGS = 'gzip, deflate, br';
+
+const ENCODINGS: Readonly<Record<string, ContentEncoding | 'identity'>> = {
+  '': 'identity',
+  identity: 'identity',
+  gzip: 'gzip',
+  'x-gzip': 'gzip',
+  deflate: 'deflate',
+  br: 'br',
+};
+
 /**
- * The decoded body.
+ * Returns the content encoding of a response: `identity` if it has none, `undefined` if it is unknown or a chain of
+ * several. Chains multiply what a small body may grow to, and no service needs them.
+ */
+export function contentEncoding(headers: HttpHeaders): ContentEncoding | 'identity' | undefined {
+  const value = headers['content-encoding'];
+  if (value === undefined) return 'identity';
+  if (typeof value === 'object') return undefined;
+  const name = value.trim().toLowerCase();
+  return Object.hasOwn(ENCODINGS, name) ? ENCODINGS[name] : undefined;
+}
+
+/** Returns the headers of a response whose body was decoded, without those that describe the encoded body. */
+export function decodedHeaders(headers: HttpHeaders): HttpHeaders {
+  const { 'content-encoding': _encoding, 'content-length': _length, ...others } = headers;
+  return others;
+}
+
+/**
+ * Decodes a complete body.
  *
- * @param maxBytes Most bytes to give; decoding stops there.
+ * @param maxBytes Maximum size of the decoded body; decoding stops there.
  * @throws TransportError `too-large` or `encoding`
  */
-export function decode(body: Buffer, encoding: ContentEncoding, maxBytes: number | undefined): Promise<Buffer> {
-  // Answers to HEAD, 204 and 304 may name an encoding and have no body.
-  if (body.length === 0) return Promise.resolve(body);
-  const options: ZlibOptions = maxBytes === undefined ? {} : { maxOutputLength: Math.max(maxBytes, 1) };
+export async function decode(body: Buffer, encoding: ContentEncoding, maxBytes: number = Infinity): Promise<Buffer> {
+  // Responses to HEAD, 204 and 304 may name an encoding and have no body.
+  if (body.length === 0) return body;
+  // Loaded on first use: zlib takes its time, and most responses are not encoded.
+  const { brotliDecompress, gunzip, inflate, inflateRaw } = await import('node:zlib');
+  const decoders: Record<ContentEncoding, typeof gunzip> = {
+    gzip: gunzip,
+    br: brotliDecompress,
+    // Some servers send deflate without the zlib header that RFC 9110, 8.4.1.2 requires; its low bits are always 8.
+    deflate: ((body[0] ?? 0) & 0x0f) === 8 ? inflate : inflateRaw,
+  };
+  // zlib requires a limit of 1 or more.
+  const options: ZlibOptions = maxBytes === Infinity ? {} : { maxOutputLength: Math.max(maxBytes, 1) };
   return new Promise((resolve, reject) => {
-    decoderFor(body, encoding)(body, options, (fault, decoded) => {
-      if (fault) return reject(decodingError(fault));
-      // zlib wants at least 1 as a limit.
-      if (maxBytes !== undefined && decoded.length > maxBytes) return reject(new TransportError('too-large', true));
-      resolve(decoded);
+    decoders[encoding](body, options, (fault, decoded) => {
+      if (fault) reject(decodingError(fault));
+      else if (decoded.length > maxBytes) reject(new TransportError('too-large', true));
+      else resolve(decoded);
     });
   });
 }
 
 /**
- * A stream that decodes what is written to it.
+ * Creates a stream that decodes what is written to it. An empty body is valid in every encoding.
  *
- * @param bodyError What it fails with where the data is damaged, made of a `TransportError`. Errors that are passed on to
- *   it from the body are left as they are.
+ * @param bodyError Returns the error that the stream fails with if the data is damaged. Errors of the body itself are
+ *   passed on unchanged.
  */
-export function createDecoder(encoding: ContentEncoding, bodyError: (error: TransportError) => unknown): Transform {
-  const decoder = newDecoder(encoding);
-  const destroy = decoder._destroy;
+export async function createDecoder(
+  encoding: ContentEncoding,
+  bodyError: (error: TransportError) => unknown,
+): Promise<Transform> {
+  const zlib = await import('node:zlib');
+  const create = { gzip: zlib.createGunzip, deflate: zlib.createInflate, br: zlib.createBrotliDecompress }[encoding];
+  const decoder = create();
+  const { _destroy: destroy, _flush: flush } = decoder;
   decoder._destroy = (fault, callback) => {
-    const isOfZlib = fault !== null && 'errno' in fault && 'code' in fault && String(fault.code).startsWith('Z_');
+    const isOfZlib = fault !== null && 'code' in fault && String(fault.code).startsWith('Z_');
     const seen = isOfZlib ? bodyError(decodingError(fault)) : fault;
     destroy.call(decoder, seen instanceof Error ? seen : null, callback);
+  };
+  decoder._flush = (callback) => {
+    if (decoder.bytesWritten === 0) callback();
+    else flush.call(decoder, callback);
   };
   return decoder;
 }
 
-function newDecoder(encoding: ContentEncoding): Transform {
-  if (encoding === 'gzip') return createGunzip();
-  return encoding === 'deflate' ? createInflate() : createBrotliDecompress();
-}
-
 function decodingError(fault: Error): TransportError {
-  const tooLarge = 'code' in fault && fault.code === 'ERR_BUFFER_TOO_LARGE';
-  return new TransportError(tooLarge ? 'too-large' : 'encoding', true, fault);
-}
-
-function decoderFor(body: Buffer, encoding: ContentEncoding): typeof gunzip {
-  if (encoding === 'gzip') return gunzip;
-  if (encoding === 'br') return brotliDecompress;
-  // Some servers send deflate without the zlib header that RFC 9110, 8.4.1.2 asks for; its low bits are always 8.
-  return ((body[0] ?? 0) & 0x0f) === 8 ? inflate : inflateRaw;
+  const isTooLarge = 'code' in fault && fault.code === 'ERR_BUFFER_TOO_LARGE';
+  return new TransportError(isTooLarge ? 'too-large' : 'encoding', true, fault);
 }

@@ -1,8 +1,8 @@
 import type { Dispatcher } from 'undici';
-import { type ContentEncoding, contentEncoding, contentLengthOf } from './content-encoding.js';
 import type { Deadlines, Expiring } from './deadlines.js';
-import type { HttpHeaders, HttpRequest } from './message.js';
-import { TransportError, type TransportFault, transportError } from './transport-error.js';
+import { type ContentEncoding, contentEncoding } from './decoding.js';
+import { contentLength, type HttpHeaders, type HttpRequest } from './message.js';
+import { faultCode, TransportError, type TransportFault, transportError } from './transport-error.js';
 
 type Controller = Pick<Dispatcher.DispatchController, 'abort' | 'pause' | 'resume'>;
 
@@ -10,18 +10,18 @@ type Controller = Pick<Dispatcher.DispatchController, 'abort' | 'pause' | 'resum
 export type Dispatch = (options: Dispatcher.DispatchOptions, exchange: Exchange) => void;
 
 /**
- * One request and its answer, as undici's dispatchers report on it.
+ * One request and its response, as undici's dispatchers report on it.
  *
  * It goes straight to the dispatcher: undici's own `request` puts a readable stream between, which costs a third of
- * the throughput for answers that are read as a whole anyway.
+ * the throughput for responses that are read as a whole anyway.
  */
 export abstract class Exchange implements Dispatcher.DispatchHandler, Expiring {
   expiresAt = 0;
   protected controller: Controller | undefined;
   protected readonly request: HttpRequest;
   protected readonly deadlines: Deadlines;
-  /** The request, or a part of it, may have reached the service. */
-  #left = false;
+  #status = 0;
+  #sent = false;
   #over = false;
 
   constructor(request: HttpRequest, deadlines: Deadlines) {
@@ -29,23 +29,18 @@ export abstract class Exchange implements Dispatcher.DispatchHandler, Expiring {
     this.deadlines = deadlines;
   }
 
-  /** The final status and headers came. */
-  protected abstract answer(status: number, headers: HttpHeaders, encoding: ContentEncoding | 'identity'): void;
-  /** A part of the body came, as received. */
+  /** Called with the final status and headers. An encoding that cannot be decoded counts as `identity`. */
+  protected abstract begin(status: number, headers: HttpHeaders, encoding: ContentEncoding | 'identity'): void;
+  /** Called for each part of the body, as received. */
   protected abstract receive(chunk: Buffer): void;
-  /** The body is complete. */
+  /** Called when the body is complete. */
   protected abstract complete(): void;
-  /** There will be no answer, or no more of it. */
+  /** Called if there will be no response, or no more of it. */
   protected abstract reject(error: unknown): void;
-
-  /** Whether it has ended, in one way or another. */
-  protected get over(): boolean {
-    return this.#over;
-  }
 
   /** Sends the request. To be called once. */
   start(dispatch: Dispatch): void {
-    const { signal, timeoutMs } = this.request;
+    const { origin, path, method, headers, body = null, signal, timeoutMs } = this.request;
     if (signal?.aborted) {
       this.fail('aborted');
       return;
@@ -53,13 +48,14 @@ export abstract class Exchange implements Dispatcher.DispatchHandler, Expiring {
     signal?.addEventListener('abort', this);
     this.deadlines.add(this, timeoutMs);
     try {
-      dispatch(dispatchOptions(this.request), this);
+      // The cast: undici only reads the list, but its types do not say so.
+      dispatch({ origin, path, method, headers: headers as string[], body, headersTimeout: 0, bodyTimeout: 0 }, this);
     } catch (fault) {
       this.onResponseError(undefined, fault);
     }
   }
 
-  /** The caller's signal was aborted. */
+  /** Ends the exchange: the caller's signal was aborted. */
   handleEvent(): void {
     this.fail('aborted');
   }
@@ -75,15 +71,16 @@ export abstract class Exchange implements Dispatcher.DispatchHandler, Expiring {
       return;
     }
     this.controller = controller;
-    this.#left = true;
+    this.#sent = true;
   }
 
   onResponseStart(_controller: Controller, status: number, headers: HttpHeaders): void {
     if (this.#over || status < 200) return;
-    const encoding = contentEncoding(headers);
-    if (encoding === undefined) this.fail('encoding');
-    else if (this.#announcesTooMuch(status, headers)) this.fail('too-large');
-    else this.answer(status, headers, encoding);
+    this.#status = status;
+    const { maxBytes = Infinity, method } = this.request;
+    const hasBody = method !== 'HEAD' && status !== 304;
+    if (hasBody && maxBytes !== Infinity && (contentLength(headers) ?? 0) > maxBytes) this.fail('too-large');
+    else this.begin(status, headers, contentEncoding(headers) ?? 'identity');
   }
 
   onResponseData(_controller: Controller, chunk: Buffer): void {
@@ -98,15 +95,20 @@ export abstract class Exchange implements Dispatcher.DispatchHandler, Expiring {
 
   onResponseError(_controller: Controller | undefined, fault: unknown): void {
     if (this.#over) return;
+    // The Content-Length of a 304 is that of the representation (RFC 9110, 8.6); undici expects a body of that length.
+    if (this.#status === 304 && faultCode(fault) === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') {
+      this.onResponseEnd();
+      return;
+    }
     this.#end();
-    this.reject(isOwnFault(this.request.body, fault) ? fault : transportError(fault, this.#left));
+    this.reject(ownFault(this.request.body, fault) ?? transportError(fault, this.#sent));
   }
 
-  /** Ends it from our side. */
+  /** Ends the exchange from this side. */
   protected fail(kind: TransportFault): void {
     if (this.#over) return;
     this.#end();
-    const error = new TransportError(kind, this.#left);
+    const error = new TransportError(kind, this.#sent);
     this.reject(error);
     this.controller?.abort(error);
   }
@@ -115,23 +117,14 @@ export abstract class Exchange implements Dispatcher.DispatchHandler, Expiring {
     this.#over = true;
     this.deadlines.remove(this);
     this.request.signal?.removeEventListener('abort', this);
-  }
-
-  #announcesTooMuch(status: number, headers: HttpHeaders): boolean {
-    const { maxBytes, method } = this.request;
-    if (maxBytes === undefined || method === 'HEAD' || status === 304) return false;
-    return (contentLengthOf(headers) ?? 0) > maxBytes;
+    this.request.onEnd?.();
   }
 }
 
-function dispatchOptions({ origin, path, method, headers, body }: HttpRequest): Dispatcher.DispatchOptions {
-  // The cast: undici only reads the list, but does not say so.
-  return { origin, path, method, headers: headers as string[], body: body ?? null, headersTimeout: 0, bodyTimeout: 0 };
-}
-
-/** Whether the fault is that of the stream which the caller gave as a body; then it is the caller's to see. */
-function isOwnFault(body: HttpRequest['body'], fault: unknown): boolean {
-  return (
-    typeof body === 'object' && body !== null && 'errored' in body && body.errored !== null && body.errored === fault
-  );
+/** Returns the error for a fault of the stream that the caller gave as a body: the caller's to see, not the service's. */
+function ownFault(body: HttpRequest['body'], fault: unknown): unknown {
+  if (typeof body !== 'object' || body === null || !('errored' in body) || !body.destroyed) return undefined;
+  if (body.errored !== null) return body.errored === fault ? fault : undefined;
+  if (faultCode(fault) !== 'UND_ERR_ABORTED') return undefined;
+  return new DOMException('The body was destroyed before it was sent in full', 'AbortError');
 }

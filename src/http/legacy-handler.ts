@@ -3,12 +3,12 @@ import type { Dispatcher } from 'undici';
 import type { Exchange } from './exchange.js';
 import type { HttpHeaders } from './message.js';
 
-/** What undici up to 6 hands over for headers: names and values in turn. */
+/** Headers as undici up to 6 reports them: names and values in turn. */
 type RawHeaders = readonly (Buffer | string)[];
 
 /**
- * An exchange in both forms of undici's handlers: that of undici 7 and later, and that of undici up to 6, which is
- * what Node 20 and 22 have built in. Only for dispatchers of the user, which may be of any copy of undici.
+ * Implements both handler interfaces of undici for an exchange: that of undici 7 and later, and that of undici up to 6,
+ * which Node 20 and 22 have built in. Used for dispatchers of the user, which may come from any copy of undici.
  */
 export class LegacyDispatchHandler implements Dispatcher.DispatchHandler {
   readonly #exchange: Exchange;
@@ -64,7 +64,7 @@ export class LegacyDispatchHandler implements Dispatcher.DispatchHandler {
     this.#exchange.onResponseError(this, fault);
   }
 
-  /** As a controller: what undici up to 6 has no object for. */
+  /** Aborts the request. With `pause` and `resume` it makes this object the controller that undici up to 6 lacks. */
   abort(reason: Error): void {
     this.#abort(reason);
   }
@@ -83,15 +83,12 @@ export class LegacyDispatchHandler implements Dispatcher.DispatchHandler {
 function headersOf(raw: RawHeaders): HttpHeaders {
   const headers: Record<string, string | string[]> = Object.create(null);
   for (let index = 0; index < raw.length; index += 2) {
-    const name = textOf(raw[index]).toLowerCase();
-    const value = textOf(raw[index + 1]);
-    const before = headers[name];
-    if (before === undefined) headers[name] = value;
-    else headers[name] = [before, value].flat();
+    const [name = '', value = ''] = raw
+      .slice(index, index + 2)
+      .map((part) => (typeof part === 'object' ? part.toString('latin1') : part));
+    const key = name.toLowerCase();
+    const before = headers[key];
+    headers[key] = before === undefined ? value : [before, value].flat();
   }
   return headers;
-}
-
-function textOf(part: Buffer | string | undefined): string {
-  return typeof part === 'object' ? part.toString('latin1') : (part ?? '');
 }

@@ -2,60 +2,89 @@ import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 
 /**
- * Headers of an answer: names in lower case. A header that came more than once is an array, whichever it is: read
- * one that should be there once with {@link headerValue}.
+ * Headers of a response, names in lower case. A header that occurs more than once is an array, whichever it is: read a
+ * single-valued one with {@link headerValue}.
  */
 export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** One HTTP request to one of the service's hosts. */
 export interface HttpRequest {
-  /** Scheme, host and port, as `URL.origin` gives them. */
+  /** Scheme, host and port, as `URL.origin` returns them. */
   readonly origin: string;
   /** Path and query, already encoded. */
   readonly path: string;
   readonly method: string;
-  /** Names and values in turn, checked already: ASCII, no line breaks. */
+  /** Names and values in turn, already checked: no line breaks, no character beyond Latin-1. */
   readonly headers: readonly string[];
   /** Sent as it is; a stream can be sent once only. */
   readonly body?: Dispatcher.DispatchOptions['body'];
-  /** Milliseconds from now to the last byte of the answer. `Infinity` for no limit. */
+  /** Milliseconds from now to the last byte of the response. `Infinity` for no limit. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
-  /** Most bytes of the answer's body, counted as received and again after decoding; no limit where it is left out. */
+  /** Maximum bytes of the response body, counted as received and again after decoding. Default: no limit. */
   readonly maxBytes?: number;
+  /** Called once, when the exchange is over and needs its connection no more. Not called if the request is refused before. */
+  readonly onEnd?: (() => void) | undefined;
 }
 
-/** One HTTP request whose answer is read as it comes. */
+/** One HTTP request whose response body is read as it arrives. */
 export interface HttpStreamRequest extends HttpRequest {
   /**
-   * What `timeoutMs` limits. `total`: connect to the last byte. `silence`: connect to the headers, and from then on
-   * each wait for more of the body while the reader wants it; a long download may take as long as it needs.
+   * The part that `timeoutMs` limits. `total`: connect to the last byte. `silence`: connect to the headers, and from
+   * then on each wait for more of the body while the reader wants it, so that a long download may take its time. The
+   * body of an error (status 400 and above) counts as part of the headers.
    */
   readonly timeoutCovers: 'total' | 'silence';
-  /** What the body fails with, for what went wrong. Default: the error itself. */
-  readonly bodyError?: (error: unknown) => unknown;
+  /** Returns the error that the body fails with. Default: the `TransportError` itself. */
+  readonly bodyError?: ((error: unknown) => unknown) | undefined;
 }
 
-/** A whole answer. */
+/** A complete response. */
 export interface HttpResponse {
   readonly status: number;
-  /** Without `content-encoding` and `content-length` where the body was decoded. */
+  /** Without `content-encoding` and `content-length` if the body was decoded. */
   readonly headers: HttpHeaders;
-  /** Decoded (gzip, deflate, br: one of them at most). */
+  /** Decoded. As received if its encoding is unknown or chained; `content-encoding` is still there then. */
   readonly body: Buffer;
 }
 
-/** An answer whose body is still to come. */
+/** A response whose body is still to be read. */
 export interface HttpStream {
   readonly status: number;
-  /** Without `content-encoding` and `content-length` where the body is decoded. */
+  /** Without `content-encoding` and `content-length` if the body is decoded. */
   readonly headers: HttpHeaders;
-  /** Decoded; to be read to its end or destroyed. Fails with a `TransportError`, or what `bodyError` makes of it. */
+  /**
+   * To be read to its end or destroyed. Decoded, or as received if its encoding is unknown or chained. Fails with a
+   * `TransportError`, or with what `bodyError` returns for it.
+   */
   readonly body: Readable;
 }
 
-/** The value of a header that should be there once: the first one where it came more than once. */
+/** Returns the value of a single-valued header: the first one if it occurs more than once. */
 export function headerValue(headers: HttpHeaders, name: string): string | undefined {
   const value = headers[name];
   return typeof value === 'object' ? value[0] : value;
+}
+
+/** Returns the length that the headers declare in bytes; `undefined` if they declare none, or an invalid one. */
+export function contentLength(headers: HttpHeaders): number | undefined {
+  const value = headerValue(headers, 'content-length');
+  return value !== undefined && /^\d{1,15}$/.test(value) ? Number(value) : undefined;
+}
+
+/**
+ * Returns the `Retry-After` of a response in milliseconds from `now`; `undefined` if it is missing or invalid.
+ *
+ * @param now Epoch milliseconds.
+ * @see RFC 9110, 10.2.3
+ */
+export function retryAfterMs(headers: HttpHeaders, now: number): number | undefined {
+  const text = headerValue(headers, 'retry-after')?.trim();
+  if (text === undefined || text === '') return undefined;
+  if (/^\d{1,15}$/.test(text)) return Number(text) * 1000;
+  // Date.parse accepts far more than HTTP dates: "-5" is a year for it. All three forms of RFC 9110, 5.6.7 are in GMT;
+  // asctime does not say so.
+  if (!/^[A-Z][a-z]{2,8}[, ]/.test(text)) return undefined;
+  const at = Date.parse(/\bGMT$/.test(text) ? text : `${text} GMT`);
+  return Number.isNaN(at) ? undefined : Math.max(0, at - now);
 }

@@ -1,12 +1,12 @@
 import { pipeline, Readable } from 'node:stream';
-import { type ContentEncoding, decodedHeaders } from './content-encoding.js';
 import type { Deadlines } from './deadlines.js';
+import { type ContentEncoding, createDecoder, decodedHeaders } from './decoding.js';
 import { type Dispatch, Exchange } from './exchange.js';
 import type { HttpHeaders, HttpStream, HttpStreamRequest } from './message.js';
 import { TransportError } from './transport-error.js';
 
 /**
- * Sends a request and gives its answer as soon as the headers are there.
+ * Sends a request and returns its response as soon as the headers are there.
  *
  * @throws TransportError
  */
@@ -21,11 +21,11 @@ export function sendStreamed(
 }
 
 /** Passes the body on as fast as it is read and no faster. */
-class StreamedExchange extends Exchange {
+export class StreamedExchange extends Exchange {
   readonly #resolve: (stream: HttpStream | Promise<HttpStream>) => void;
   readonly #reject: (error: unknown) => void;
-  readonly #limitsSilence: boolean;
   readonly #bodyError: (error: unknown) => unknown;
+  #limitsSilence: boolean;
   #body: Readable | undefined;
   #received = 0;
   #paused = false;
@@ -43,23 +43,27 @@ class StreamedExchange extends Exchange {
     this.#reject = reject;
   }
 
-  protected override answer(status: number, headers: HttpHeaders, encoding: ContentEncoding | 'identity'): void {
-    this.#body = new Readable({
+  protected override begin(status: number, headers: HttpHeaders, encoding: ContentEncoding | 'identity'): void {
+    if (status >= 400) this.#limitsSilence = false;
+    const body = new Readable({
       read: () => this.#resume(),
       destroy: (error, callback) => {
-        // Nobody reads any more: nothing more need be sent.
+        // Ends the request if it is still running: nobody reads any more.
         this.fail('aborted');
         callback(error);
       },
     });
-    keepFailuresLocal(this.#body);
+    this.#body = keepFailuresLocal(body);
     if (encoding === 'identity') {
-      this.#resolve({ status, headers, body: this.#body });
-    } else {
-      this.#resolve(
-        this.#decoded(this.#body, encoding).then((body) => ({ status, headers: decodedHeaders(headers), body })),
-      );
+      this.#resolve({ status, headers, body });
+      return;
     }
+    const decoded = createDecoder(encoding, this.#bodyError).then((decoder) => ({
+      status,
+      headers: decodedHeaders(headers),
+      body: keepFailuresLocal(pipeline(body, decoder, () => {})),
+    }));
+    this.#resolve(decoded);
   }
 
   protected override receive(chunk: Buffer): void {
@@ -69,7 +73,11 @@ class StreamedExchange extends Exchange {
       return;
     }
     if (this.#limitsSilence) this.deadlines.extend(this, this.request.timeoutMs);
-    if (this.#body?.push(chunk) === false) this.#pause();
+    if (this.#body?.push(chunk) !== false) return;
+    this.#paused = true;
+    this.controller?.pause();
+    // While the reader takes its time, the silence is not the service's.
+    if (this.#limitsSilence) this.deadlines.extend(this, Infinity);
   }
 
   protected override complete(): void {
@@ -78,23 +86,8 @@ class StreamedExchange extends Exchange {
 
   protected override reject(error: unknown): void {
     this.#reject(error);
-    this.#destroyBody(error);
-  }
-
-  #destroyBody(error: unknown): void {
     const seen = this.#bodyError(error);
     this.#body?.destroy(seen instanceof Error ? seen : new TransportError('aborted', true));
-  }
-
-  async #decoded(body: Readable, encoding: ContentEncoding): Promise<Readable> {
-    const { createDecoder } = await import('./decoding.js');
-    return keepFailuresLocal(pipeline(body, createDecoder(encoding, this.#bodyError), () => {}));
-  }
-  #pause(): void {
-    this.#paused = true;
-    this.controller?.pause();
-    // While the reader takes its time, the silence is not the service's.
-    if (this.#limitsSilence) this.deadlines.extend(this, Infinity);
   }
 
   #resume(): void {
@@ -105,7 +98,7 @@ class StreamedExchange extends Exchange {
   }
 }
 
-/** A stream that fails while nobody reads it, yet or any more, must not end the process. Readers still get the error. */
+/** Keeps the failure of a stream that nobody reads, yet or any more, from ending the process. Readers still get the error. */
 function keepFailuresLocal<S extends Readable>(stream: S): S {
   return stream.on('error', () => {});
 }

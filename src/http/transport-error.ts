@@ -1,17 +1,17 @@
 import { safeCause } from '../redaction.js';
 
 /**
- * Why there is no answer.
+ * Reasons for which a request has no usable response.
  *
- * - `connect`: no connection (refused, DNS, TLS, connect time-out); nothing left.
- * - `timeout`: the request's own limit of time was reached.
- * - `reset`: the connection broke, or the answer was cut short.
- * - `protocol`: what came is not HTTP.
- * - `too-large`: the answer's body is over the limit.
- * - `encoding`: the answer's content encoding is unknown, chained or damaged.
+ * - `connect`: no connection (refused, DNS, TLS, connect time-out); nothing was sent.
+ * - `timeout`: the time limit of the request was reached.
+ * - `reset`: the connection broke, or the response was cut short.
+ * - `protocol`: the response is not HTTP.
+ * - `too-large`: the response body exceeds the limit.
+ * - `encoding`: the response body is damaged in its content encoding.
  * - `aborted`: the caller's signal.
  * - `closed`: the client was closed.
- * - `request`: the dispatcher does not take such a request; nothing left.
+ * - `request`: the dispatcher does not accept such a request; nothing was sent.
  */
 export type TransportFault =
   | 'connect'
@@ -26,31 +26,31 @@ export type TransportFault =
 
 const MESSAGES: Readonly<Record<TransportFault, string>> = {
   connect: 'could not connect',
-  timeout: 'no complete answer in time',
+  timeout: 'no complete response in time',
   reset: 'the connection broke',
-  protocol: 'the answer is not valid HTTP',
-  'too-large': 'the answer is larger than allowed',
-  encoding: 'the content encoding of the answer cannot be decoded',
+  protocol: 'the response is not valid HTTP',
+  'too-large': 'the response is larger than allowed',
+  encoding: 'the content encoding of the response is damaged',
   aborted: 'aborted by the caller',
   closed: 'the HTTP client is closed',
-  request: 'the dispatcher does not take such a request',
+  request: 'the dispatcher does not accept such a request',
 };
 
-/** An HTTP request that brought no usable answer. Internal: users get it as a `cause` only. Holds no secret. */
+/** An HTTP request without a usable response. Internal: users see it as a `cause` only. Holds no secret. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
   readonly kind: TransportFault;
-  /** Whether the request, or a part of it, may have reached the service. */
-  readonly left: boolean;
+  /** True once the request, or a part of it, may have reached the service. */
+  readonly sent: boolean;
 
-  constructor(kind: TransportFault, left: boolean, fault?: unknown) {
+  constructor(kind: TransportFault, sent: boolean, fault?: unknown) {
     super(MESSAGES[kind], fault === undefined ? undefined : { cause: safeCause(fault) });
     this.kind = kind;
-    this.left = left;
+    this.sent = sent;
   }
 }
 
-/** Codes of undici's errors that say more than whether the request left. */
+/** Codes of undici's errors that say more than whether the request was sent. */
 const KINDS: Readonly<Record<string, TransportFault>> = {
   UND_ERR_CONNECT_TIMEOUT: 'connect',
   UND_ERR_HEADERS_TIMEOUT: 'timeout',
@@ -64,11 +64,16 @@ const KINDS: Readonly<Record<string, TransportFault>> = {
   UND_ERR_CLOSED: 'closed',
 };
 
-/** The error for what a dispatcher reported. */
-export function transportError(fault: unknown, left: boolean): TransportError {
-  const code = fault instanceof Error && 'code' in fault ? String(fault.code) : '';
+/** Returns the error for what a dispatcher reported. */
+export function transportError(fault: unknown, sent: boolean): TransportError {
+  const code = faultCode(fault);
   const kind = Object.hasOwn(KINDS, code) ? KINDS[code] : undefined;
-  if (kind !== undefined) return new TransportError(kind, left && kind !== 'connect', fault);
-  if (fault instanceof Error && fault.name === 'HTTPParserError') return new TransportError('protocol', left, fault);
-  return new TransportError(left ? 'reset' : 'connect', left, fault);
+  if (kind !== undefined) return new TransportError(kind, sent && kind !== 'connect', fault);
+  if (fault instanceof Error && fault.name === 'HTTPParserError') return new TransportError('protocol', sent, fault);
+  return new TransportError(sent ? 'reset' : 'connect', sent, fault);
+}
+
+/** Returns the `code` of what a dispatcher reported; empty if it has none. */
+export function faultCode(fault: unknown): string {
+  return fault instanceof Error && 'code' in fault ? String(fault.code) : '';
 }

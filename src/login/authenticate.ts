@@ -49,15 +49,13 @@ export async function authenticate(
   req: IncomingMessage,
   options: AuthenticateOptions,
 ): Promise<void> {
-  const { settings, grants, clients, ignoredOptions } = context;
+  const { settings, clients, ignoredOptions } = context;
   let res: ServerResponse | undefined;
   try {
     res = clients.responseOf(req);
     // The URL of a callback holds the code, and the URL of a login may hold private parts of a page's address.
     res.setHeader('Cache-Control', 'no-store');
     res.setHeader('Referrer-Policy', 'no-referrer');
-    const conflict = grants.nameConflict(req);
-    if (conflict) throw conflict;
     ignoredOptions.warn(options);
     const callbackURL = callbackUrlOf(options) ?? settings.callbackURL;
     if (isCallback(req, callbackURL)) await handleCallback(context, actions, req, res, options);

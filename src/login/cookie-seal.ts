@@ -7,7 +7,7 @@ import {
   type KeyObject,
   randomBytes,
 } from 'node:crypto';
-import type { Secret } from '../secret.js';
+import type { Secret } from '../redaction.js';
 
 const ALGORITHM = 'aes-256-gcm';
 const IV_LENGTH = 12;

@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { parse } from 'cookie';
+import type { Secret } from '../redaction.js';
 import { cookieToken } from '../request/browser-cookie.js';
-import type { Secret } from '../secret.js';
 import { CookieSeal } from './cookie-seal.js';
 import { endedLoginCookie, issuedAt, loginCookieName, loginCookies } from './login-cookie.js';
 

@@ -1,17 +1,16 @@
 import { ConfigurationError } from '../errors.js';
 
-/** Where `{domain}` stands in the template of the enterprise address. */
+/** Placeholder in the template of the enterprise address. */
 const DOMAIN = '{domain}';
 
-/** A DNS label that stands for `{domain}` while the template is looked at. */
+/** A DNS label that replaces the placeholder while the template is checked. */
 const SAMPLE_LABEL = 'organization-domain';
 
 /**
- * One of the service's base addresses, without a trailing slash.
+ * Checks a base address of the service and returns it without a trailing slash.
  *
  * @param option Name of the option, for the message.
  * @throws ConfigurationError unless it is an https URL, or an http URL of a loopback host, without credentials, query or fragment.
- * @see service.md, Addresses
  */
 export function serviceAddress(option: string, value: unknown): string {
   const url = parseAddress(option, value);
@@ -26,14 +25,16 @@ export function serviceAddress(option: string, value: unknown): string {
 }
 
 /**
- * The template of an enterprise organization's base address, without a trailing slash.
+ * Checks the template of the base address of an enterprise organization and returns it without a trailing slash.
  *
- * @throws ConfigurationError unless `{domain}` stands in it once, as one whole label of the host, below another label.
- * @see service.md, Addresses
+ * @throws ConfigurationError unless `{domain}` occurs in it once, as one whole label of the host, below another label.
  */
 export function enterpriseAddress(option: string, value: unknown): string {
   if (typeof value !== 'string' || value.split(DOMAIN).length !== 2) {
-    throw invalid(option, `expected a URL template that holds ${DOMAIN} once, as in https://${DOMAIN}.api.example.com`);
+    throw invalid(
+      option,
+      `expected a URL template that contains ${DOMAIN} once, as in https://${DOMAIN}.api.example.com`,
+    );
   }
   const address = serviceAddress(option, value.replace(DOMAIN, SAMPLE_LABEL));
   const labels = new URL(address).hostname.split('.');
@@ -47,26 +48,50 @@ export function enterpriseAddress(option: string, value: unknown): string {
   return address.replace(SAMPLE_LABEL, DOMAIN);
 }
 
-/** Whether a host, as `URL.hostname` gives it, is this machine itself (RFC 6761, 6.3; RFC 1122, 3.2.1.3; RFC 4291, 2.5.3). */
+/**
+ * Checks the address of an endpoint: a path below the address of the authorization server, or a whole URL.
+ *
+ * @throws ConfigurationError unless it is one of them, without query and fragment
+ */
+export function endpointAddress(option: string, value: unknown): string {
+  if (typeof value === 'string' && /^https?:/i.test(value)) return serviceAddress(option, value);
+  return pathBelow(option, value, 'expected a path such as /oauth/token, or a whole URL');
+}
+
+/** Returns the URL of an endpoint. @param address As {@link endpointAddress} returns it */
+export function endpointUrl(authUrl: string, address: string): URL {
+  return new URL(address.startsWith('/') ? `${authUrl}${address}` : address);
+}
+
+/** Checks the path of the API below its base address; `''` for none. @throws ConfigurationError */
+export function apiPathBelow(option: string, value: unknown): string {
+  return value === '' ? '' : pathBelow(option, value, "expected a path such as /api/v2, or ''");
+}
+
+function pathBelow(option: string, value: unknown, expected: string): string {
+  const isPath = typeof value === 'string' && /^(?:\/[\w.~!$&'()*+,;=:@-]+)+$/.test(value);
+  if (isPath && !value.split('/').some((segment) => /^\.\.?$/.test(segment))) return value;
+  throw invalid(option, expected);
+}
+
+/** Returns true for a loopback host in the form of `URL.hostname` (RFC 6761, 6.3; RFC 1122, 3.2.1.3; RFC 4291, 2.5.3). */
 export function isLoopback(hostname: string): boolean {
   return /(^|\.)localhost$|^127(\.\d{1,3}){3}$|^\[::1\]$/.test(hostname);
 }
 
 function parseAddress(option: string, value: unknown): URL {
   if (typeof value !== 'string' || !URL.canParse(value)) {
-    throw invalid(
-      option,
-      `expected an absolute URL, got ${typeof value === 'string' ? 'a text that is none' : typeof value}`,
-    );
+    const got = typeof value === 'string' ? 'a string that is not a URL' : typeof value;
+    throw invalid(option, `expected an absolute URL, got ${got}`);
   }
   const url = new URL(value);
-  // URL takes more for a host than a name or an address; Node's older parser, in passport-oauth2, throws there.
+  // URL accepts more as a host than a name or an address; Node's older parser, in passport-oauth2, throws there.
   if (!/^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])$/.test(url.hostname)) {
     throw invalid(option, 'expected a host of letters, digits, hyphens and dots, or an IP address');
   }
   return url;
 }
 
-function invalid(option: string, what: string): ConfigurationError {
-  return new ConfigurationError(`${option}: ${what}`, { option });
+function invalid(option: string, expected: string): ConfigurationError {
+  return new ConfigurationError(`${option}: ${expected}`, { option });
 }

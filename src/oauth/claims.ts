@@ -1,27 +1,30 @@
 import { ConfigurationError, TokenResponseError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 
-/** What an access token says of itself. Nobody checked a signature: claims route and name, they never authorize. */
+/** The claims of an access token. Their signature is not verified: claims route and name, they never authorize. */
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** Reads the organization domain from the claims. `undefined`, `null` or `''` means no enterprise organization. */
-export type OrganizationDomainReader = (claims: Claims) => unknown;
+/** The fields of a token response as received. */
+export type TokenResponseFields = Readonly<Record<string, unknown>>;
+
+/** Reads the organization domain from claims and token response. `undefined`, `null` or `''` means no organization. */
+export type OrganizationDomainReader = (claims: Claims, tokenResponse: TokenResponseFields) => unknown;
 
 const NO_CLAIMS: Claims = Object.freeze({});
 
-/** Characters; longer tokens are used nowhere. Most servers would refuse the header that carries one. */
+/** Maximum length of a token in characters. Most servers refuse the header that carries a longer one. */
 export const MAX_TOKEN_LENGTH: number = 16 * 1024;
 
-/** Deeper claims are nobody's: the token counts as one without. */
+/** Maximum nesting of claims. A token with deeper ones counts as one without claims. */
 const MAX_LEVELS = 64;
 
 /** One DNS label (RFC 1123, 2.1), lower-cased already. */
 const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** Reads the claims of an access token; none if it is not a JWT. */
+/** Reads the claims of an access token: an empty object if it is not a JWT. */
 export async function readClaims(accessToken: string): Promise<Claims> {
   if (accessToken.length > MAX_TOKEN_LENGTH) return NO_CLAIMS;
-  // Loaded with the first token: no strategy needs it before.
+  // Loaded with the first token: no strategy needs it earlier.
   const { decodeJwt } = await import('jose/jwt/decode');
   try {
     const claims: Claims = { ...decodeJwt(accessToken) };
@@ -37,7 +40,7 @@ function isNestedWithin(levels: number, value: unknown): boolean {
   return levels > 0 && Object.values(value).every((inner) => isNestedWithin(levels - 1, inner));
 }
 
-/** The `sub` claim, where there is a usable one (RFC 7519, 4.1.2). Numbers count, for services that send them. */
+/** Returns the `sub` claim if it is usable (RFC 7519, 4.1.2). Numbers are accepted, for services that send them. */
 export function subjectOf(claims: Claims): string | undefined {
   const { sub } = claims;
   if (typeof sub === 'number' && Number.isSafeInteger(sub)) return String(sub);
@@ -45,42 +48,44 @@ export function subjectOf(claims: Claims): string | undefined {
 }
 
 /**
- * The enterprise organization that the claims name: one lower-case DNS label, or `undefined` for none.
- *
- * It decides which host gets the access token, so whatever is not exactly one label is refused.
+ * Returns the enterprise organization that claims or token response name: one lower-case DNS label, or `undefined` for none.
  *
  * @throws TokenResponseError (ERR_ORGANIZATION_DOMAIN) for anything else
  * @throws ConfigurationError if the application's reader throws
  */
-export function organizationDomainOf(claims: Claims, read: OrganizationDomainReader): string | undefined {
-  return asOrganizationDomain(callReader(claims, read));
-}
-
-/** Checks one value as {@link organizationDomainOf} does, for records that are read back. */
-export function asOrganizationDomain(value: unknown): string | undefined {
-  if (value === undefined || value === null || value === '') return undefined;
-  // Lower-casing maps the Kelvin sign to "k": only ASCII is let through to it.
-  const label = typeof value === 'string' && /^[\x21-\x7e]{1,63}$/.test(value) ? value.toLowerCase() : '';
-  if (DNS_LABEL.test(label) && isHostLabel(label)) return label;
-  throw new TokenResponseError(
-    'The access token names an organization domain that is no DNS label (letters, digits and inner hyphens, at most 63). ' +
-      'Nothing was sent. If the domain stands in another claim, set the option organizationDomain.',
-    { code: 'ERR_ORGANIZATION_DOMAIN' },
-  );
-}
-
-/** Not every `xn--` label stands for a name (RFC 5891, 4.4), and no URL can be made of those that do not. */
-function isHostLabel(label: string): boolean {
-  return !label.startsWith('xn--') || URL.canParse(`https://${label}.invalid`);
-}
-
-function callReader(claims: Claims, read: OrganizationDomainReader): unknown {
+export function organizationDomainOf(
+  claims: Claims,
+  read: OrganizationDomainReader,
+  tokenResponse: TokenResponseFields = {},
+): string | undefined {
+  let value: unknown;
   try {
-    return read(claims);
+    value = read(claims, tokenResponse);
   } catch (error) {
     throw new ConfigurationError('organizationDomain: the function threw instead of returning a domain or undefined', {
       option: 'organizationDomain',
       cause: safeCause(error),
     });
   }
+  return asOrganizationDomain(value);
+}
+
+/**
+ * Returns an organization domain in lower case, or `undefined` for none. It decides which host receives the access
+ * token, so anything but exactly one DNS label is refused.
+ *
+ * @throws TokenResponseError (ERR_ORGANIZATION_DOMAIN)
+ */
+export function asOrganizationDomain(value: unknown): string | undefined {
+  if (value === undefined || value === null || value === '') return undefined;
+  // Lower-casing maps the Kelvin sign to "k": only ASCII is let through to it.
+  const label = typeof value === 'string' && /^[\x21-\x7e]{1,63}$/.test(value) ? value.toLowerCase() : '';
+  // Not every `xn--` label stands for a name (RFC 5891, 4.4), and no URL can be made of those that do not.
+  const isHostLabel = !label.startsWith('xn--') || URL.canParse(`https://${label}.invalid`);
+  if (DNS_LABEL.test(label) && isHostLabel) return label;
+  throw new TokenResponseError(
+    'The access token names an organization domain that is not a DNS label (letters, digits and inner hyphens, at most 63). ' +
+      'Nothing was sent. If another claim holds the domain, set the option organizationDomain.',
+    { code: 'ERR_ORGANIZATION_DOMAIN' },
+  );
 }

@@ -1,66 +1,65 @@
 import { ServiceUnavailableError, TokenResponseError } from '../errors.js';
 import type { HttpClient } from '../http/http-client.js';
-import type { HttpRequest, HttpResponse } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
-import type { Secret } from '../secret.js';
+import type { Secret } from '../redaction.js';
+import { endpointUrl } from './addresses.js';
 import type { OrganizationDomainReader } from './claims.js';
 import { readTokenResponse, type TokenSet } from './token-response.js';
 
-/** What the token endpoint is called with. */
+/** Options of a {@link TokenEndpoint}. */
 export interface TokenEndpointOptions {
   readonly http: HttpClient;
-  /** `{auth_url}`, without a trailing slash. */
+  /** Base address of the authorization server, without a trailing slash. */
   readonly authUrl: string;
+  /** A path below `authUrl`, or a whole URL. */
+  readonly tokenPath: string;
+  readonly tokenRequest: 'json' | 'form';
+  readonly clientAuthentication: 'body' | 'basic';
   readonly clientID: string;
   readonly clientSecret: Secret;
-  /** For one HTTP request, connect to last byte. */
+  /** Milliseconds for one HTTP request, connect to last byte. */
   readonly timeoutMs: number;
   readonly organizationDomain: OrganizationDomainReader;
   /** Epoch milliseconds. */
   readonly clock: () => number;
 }
 
-/** What the callback brought, and what the authorization request was made with. */
+/** The code of a callback, and the parameters of the authorization request that it answers. */
 export interface AuthorizationCode {
   readonly code: string;
-  /** The very one of the authorization request (RFC 6749, 4.1.3). */
+  /** Exactly that of the authorization request (RFC 6749, 4.1.3). */
   readonly redirectUri: string;
   /** With PKCE (RFC 7636, 4.5). */
   readonly codeVerifier?: string | undefined;
 }
 
-/** Most of an answer's body, after decoding. A token response has a few kilobytes. */
-const MAX_ANSWER_BYTES = 64 * 1024;
+/** Maximum size of a response body, after decoding. A token response has a few kilobytes. */
+const MAX_RESPONSE_BYTES = 64 * 1024;
 
-const HEADERS = ['content-type', 'application/json', 'accept', 'application/json'];
+const CONTENT_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' } as const;
 
 /**
- * The service's token endpoint, which takes JSON.
+ * Client of the service's token endpoint.
  *
  * Both calls reject with `TokenError`, `TokenResponseError` or `ServiceUnavailableError`.
  */
 export class TokenEndpoint {
   readonly #options: TokenEndpointOptions;
-  readonly #origin: string;
-  readonly #path: string;
+  readonly #url: URL;
 
   constructor(options: TokenEndpointOptions) {
-    const url = new URL(`${options.authUrl}/oauth/token`);
     this.#options = options;
-    this.#origin = url.origin;
-    this.#path = url.pathname;
+    this.#url = endpointUrl(options.authUrl, options.tokenPath);
   }
 
-  /** Exchanges an authorization code for tokens. @see service.md, 4.2; RFC 6749, 4.1.3 */
+  /** Exchanges an authorization code for tokens. @see RFC 6749, 4.1.3 */
   exchangeCode({ code, redirectUri, codeVerifier }: AuthorizationCode): Promise<TokenSet> {
     const proof = codeVerifier === undefined ? {} : { code_verifier: codeVerifier };
-    return this.#request('authorization_code', { redirect_uri: redirectUri, code, ...proof }, [
-      code,
-      codeVerifier ?? '',
-    ]);
+    const secrets = codeVerifier === undefined ? [code] : [code, codeVerifier];
+    return this.#request('authorization_code', { redirect_uri: redirectUri, code, ...proof }, secrets);
   }
 
-  /** Exchanges a refresh token for a new pair. The old refresh token is dead afterwards. @see service.md, 4.3; RFC 6749, 6 */
+  /** Exchanges a refresh token for a new pair. A service that rotates them invalidates the old one. @see RFC 6749, 6 */
   refresh(refreshToken: string): Promise<TokenSet> {
     return this.#request('refresh_token', { refresh_token: refreshToken }, [refreshToken]);
   }
@@ -70,49 +69,58 @@ export class TokenEndpoint {
     fields: Readonly<Record<string, string>>,
     secrets: readonly string[],
   ): Promise<TokenSet> {
-    const { clientID, clientSecret, organizationDomain, clock } = this.#options;
-    const secret = clientSecret.reveal();
-    const body = JSON.stringify({ grant_type: grantType, client_id: clientID, client_secret: secret, ...fields });
-    const response = await this.#send(body);
-    return readTokenResponse(response, { organizationDomain, now: clock(), secrets: [...secrets, secret] });
-  }
-
-  async #send(body: string): Promise<HttpResponse> {
-    try {
-      return await this.#sendOnce(body);
-    } catch (error) {
-      // Only a request that never left may go again: a code or refresh token that was used is dead.
-      if (error instanceof TransportError && !error.left && error.kind === 'connect') {
-        return await this.#sendOnce(body).catch((again: unknown) => Promise.reject(failure(again)));
-      }
-      throw failure(error);
-    }
-  }
-
-  #sendOnce(body: string): Promise<HttpResponse> {
-    const request: HttpRequest = {
-      origin: this.#origin,
-      path: this.#path,
+    const { http, tokenRequest, clientAuthentication, clientID, organizationDomain, timeoutMs, clock } = this.#options;
+    const secret = this.#options.clientSecret.reveal();
+    const isBasic = clientAuthentication === 'basic';
+    const credentials = isBasic ? {} : { client_id: clientID, client_secret: secret };
+    const parameters = { grant_type: grantType, ...credentials, ...fields };
+    const headers = ['content-type', CONTENT_TYPES[tokenRequest], 'accept', 'application/json'];
+    if (isBasic) headers.push('authorization', basicAuthorization(clientID, secret));
+    const request = {
+      origin: this.#url.origin,
+      path: this.#url.pathname,
       method: 'POST',
-      headers: HEADERS,
-      body,
-      timeoutMs: this.#options.timeoutMs,
-      maxBytes: MAX_ANSWER_BYTES,
+      headers,
+      body: tokenRequest === 'json' ? JSON.stringify(parameters) : new URLSearchParams(parameters).toString(),
+      timeoutMs,
+      maxBytes: MAX_RESPONSE_BYTES,
     };
-    return this.#options.http.send(request);
+    try {
+      const response = await http.send(request).catch((error: unknown) => {
+        // Only a request that was not sent may be repeated: a code or a rotating refresh token works once.
+        const mayRepeat = error instanceof TransportError && !error.sent && error.kind === 'connect';
+        return mayRepeat ? http.send(request) : Promise.reject(error);
+      });
+      return await readTokenResponse(response, {
+        organizationDomain,
+        now: clock(),
+        secrets: [...secrets, secret],
+        // GitHub does. A service that takes JSON, as RFC 6749 does not know it, is not known to.
+        refusesWithSuccess: tokenRequest === 'form',
+      });
+    } catch (error) {
+      throw error instanceof TransportError ? failure(error) : error;
+    }
   }
 }
 
-function failure(error: unknown): Error {
-  if (!(error instanceof TransportError)) return error instanceof Error ? error : new Error('The HTTP client failed');
+/** Returns the value of `Authorization` for client credentials, each form-encoded. @see RFC 6749, 2.3.1 */
+function basicAuthorization(clientID: string, secret: string): string {
+  const [id, password] = [clientID, secret].map((part) =>
+    new URLSearchParams({ part }).toString().slice('part='.length),
+  );
+  return `Basic ${Buffer.from(`${id}:${password}`).toString('base64')}`;
+}
+
+function failure(error: TransportError): Error {
   if (error.kind === 'too-large' || error.kind === 'encoding') {
-    return new TokenResponseError(
-      `The token endpoint answered with ${error.kind === 'encoding' ? 'a content encoding that cannot be read' : `more than ${MAX_ANSWER_BYTES} bytes`}. Nothing of it was kept.`,
-      { cause: error },
-    );
+    const found = error.kind === 'encoding' ? 'a damaged content encoding' : `more than ${MAX_RESPONSE_BYTES} bytes`;
+    return new TokenResponseError(`The token endpoint answered with ${found}. Nothing of it was kept.`, {
+      cause: error,
+    });
   }
   return new ServiceUnavailableError(
-    error.left ? 'The token endpoint did not answer in full.' : 'The token endpoint could not be reached.',
+    error.sent ? 'The token endpoint did not answer in full.' : 'The token endpoint could not be reached.',
     { cause: error },
   );
 }

@@ -1,6 +1,5 @@
 import { ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
-import type { HttpResponse } from '../http/message.js';
-import { parseRetryAfter } from '../http/retry-after.js';
+import { type HttpResponse, retryAfterMs } from '../http/message.js';
 import { withoutSecrets } from '../redaction.js';
 import {
   type Claims,
@@ -10,29 +9,30 @@ import {
   readClaims,
   subjectOf,
 } from './claims.js';
-import { tokenLifetime } from './token-lifetime.js';
 
-/** The tokens of one answer of the token endpoint, and what their holder needs to know of them. */
+/** The tokens of one token response, and what their holder needs to know about them. */
 export interface TokenSet {
   readonly accessToken: string;
-  /** `undefined` where the answer had none: the former one stays good. */
+  /** `undefined` if the response had none: the previous one stays valid. */
   readonly refreshToken: string | undefined;
-  /** How long the access token is good from its arrival, in milliseconds. */
+  /** Lifetime of the access token from its arrival, in milliseconds. */
   readonly lifetimeMs: number;
   readonly claims: Claims;
   readonly subject: string | undefined;
   readonly organizationDomain: string | undefined;
-  /** The answer as it came, for the application's `verify`. Holds the tokens. */
+  /** The response as received, for the application's `verify`. Holds the tokens. */
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-/** How to read an answer. */
+/** What {@link readTokenResponse} needs beside the response. */
 export interface TokenResponseContext {
   readonly organizationDomain: OrganizationDomainReader;
-  /** Epoch milliseconds of the answer's arrival. */
+  /** Arrival of the response, in epoch milliseconds. */
   readonly now: number;
-  /** What was sent and must not come back in a message. */
+  /** Values that were sent and must not come back in a message. */
   readonly secrets: readonly string[];
+  /** True for services that refuse with status 200. */
+  readonly refusesWithSuccess: boolean;
 }
 
 const MAX_DESCRIPTION_LENGTH = 200;
@@ -47,36 +47,50 @@ const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
   'invalid_scope',
 ]);
 
-/** By error, and not on it: an error may be logged. */
-const successors = new WeakMap<Error, string>();
+/** Keyed by the error, and no property of it: an error may be logged. */
+const rotatedTokens = new WeakMap<Error, string>();
 
 /**
- * The token set of an answer.
+ * Parses a token response.
  *
- * @throws TokenError if the service refused (4xx with an `error`)
+ * @throws TokenError if the service refused the request (4xx with an `error`)
  * @throws ServiceUnavailableError on 429, 408 and 5xx
- * @throws TokenResponseError for whatever else is no token response
- * @see RFC 6749, 5.1 and 5.2; service.md, 2
+ * @throws TokenResponseError for any other response that is not a token response
+ * @see RFC 6749, 5.1 and 5.2
  */
 export async function readTokenResponse(response: HttpResponse, context: TokenResponseContext): Promise<TokenSet> {
   const { status, headers } = response;
-  if (isOverloadOrFault(status)) throw unavailable(status, headers, context.now);
+  if (status === 408 || status === 429 || status >= 500) {
+    const waitMs = retryAfterMs(headers, context.now);
+    throw new ServiceUnavailableError(
+      `The token endpoint answered with status ${status}. The same request can be made again later.`,
+      { retryAfter: waitMs === undefined ? undefined : waitMs / 1000 },
+    );
+  }
   const body = parseObject(response.body);
-  if (status >= 400 && typeof body?.error === 'string') throw refusal(status, body, context.secrets);
-  if (status < 200 || status > 299) throw unusable(`status ${status} without an OAuth error${redirectHint(status)}`);
+  const isRefusal = status >= 400 || (context.refusesWithSuccess && body?.access_token === undefined);
+  if (isRefusal && typeof body?.error === 'string') throw refusal(status, body, context.secrets);
+  if (status < 200 || status > 299) {
+    const hint = status < 400 ? ' (a redirect, which is never followed: check the option authUrl)' : '';
+    throw unusable(`status ${status} without an OAuth error${hint}`);
+  }
   if (!body) throw unusable('a body that is not a JSON object');
   try {
     return await readTokenSet(body, context);
   } catch (error) {
-    const { refresh_token: successor } = body;
-    if (error instanceof Error && typeof successor === 'string' && isSound(successor)) successors.set(error, successor);
+    const { refresh_token: rotated } = body;
+    const isUsable = typeof rotated === 'string' && rotated !== '' && rotated.length <= MAX_TOKEN_LENGTH;
+    if (error instanceof Error && isUsable) rotatedTokens.set(error, rotated);
     throw error;
   }
 }
 
-/** The refresh token of an answer that {@link readTokenResponse} could not use: by then the service has buried the former one. */
+/**
+ * Returns the refresh token of a response that {@link readTokenResponse} rejected with this error. The service has
+ * invalidated the previous one by then.
+ */
 export function rotatedRefreshToken(error: unknown): string | undefined {
-  return error instanceof Error ? successors.get(error) : undefined;
+  return error instanceof Error ? rotatedTokens.get(error) : undefined;
 }
 
 async function readTokenSet(body: Readonly<Record<string, unknown>>, context: TokenResponseContext): Promise<TokenSet> {
@@ -90,7 +104,7 @@ async function readTokenSet(body: Readonly<Record<string, unknown>>, context: To
     lifetimeMs: tokenLifetime(body.expires_in, claims, context.now),
     claims,
     subject: subjectOf(claims),
-    organizationDomain: organizationDomainOf(claims, context.organizationDomain),
+    organizationDomain: organizationDomainOf(claims, context.organizationDomain, body),
     params: body,
   };
 }
@@ -105,79 +119,78 @@ function readAccessToken(value: unknown): string {
 
 function readRefreshToken(value: unknown): string | undefined {
   if (value === undefined || value === null || value === '') return undefined;
-  if (typeof value !== 'string') throw unusable('a refresh_token that is no string');
-  if (!isSound(value)) throw unusable(`a refresh_token over ${MAX_TOKEN_LENGTH} characters`);
+  if (typeof value !== 'string') throw unusable('a refresh_token that is not a string');
+  if (value.length > MAX_TOKEN_LENGTH) throw unusable(`a refresh_token over ${MAX_TOKEN_LENGTH} characters`);
   return value;
 }
 
-function isSound(refreshToken: string): boolean {
-  return refreshToken !== '' && refreshToken.length <= MAX_TOKEN_LENGTH;
+const DAY_S = 24 * 60 * 60;
+const TEN_YEARS_S = 10 * 365 * DAY_S;
+const MIN_GUESS_S = 60;
+/** Assumed if neither the response nor the token states a lifetime. */
+const DEFAULT_S = 3600;
+
+/**
+ * Returns the lifetime of an access token in milliseconds: at most 24 hours, and never so short that refreshes follow
+ * each other.
+ *
+ * `expires_in` counts if it is from a second to ten years, as a number or a numeric string. Otherwise the `exp` of the
+ * token does (against its `iat`, which leaves this machine's clock out of it, or against `now`), then an hour.
+ *
+ * @param now Epoch milliseconds.
+ * @see RFC 6749, 5.1; RFC 7519, 4.1.4
+ */
+export function tokenLifetime(expiresIn: unknown, claims: Claims, now: number): number {
+  const stated = secondsOf(expiresIn);
+  if (stated !== undefined) return Math.min(stated, DAY_S) * 1000;
+  const { exp, iat } = claims;
+  const own = typeof exp === 'number' ? secondsOf(exp - (typeof iat === 'number' ? iat : now / 1000)) : undefined;
+  return Math.min(Math.max(own ?? DEFAULT_S, MIN_GUESS_S), DAY_S) * 1000;
 }
 
-function isOverloadOrFault(status: number): boolean {
-  return status === 408 || status === 429 || status >= 500;
-}
-
-function unavailable(status: number, headers: HttpResponse['headers'], now: number): ServiceUnavailableError {
-  const retryAfterMs = parseRetryAfter(headers['retry-after'], now);
-  return new ServiceUnavailableError(
-    `The token endpoint answered with status ${status}. The same request can be made again later.`,
-    {
-      retryAfter: retryAfterMs === undefined ? undefined : retryAfterMs / 1000,
-    },
-  );
+function secondsOf(value: unknown): number | undefined {
+  const seconds = typeof value === 'string' && /^\d{1,12}(\.\d{1,6})?$/.test(value.trim()) ? Number(value) : value;
+  return typeof seconds === 'number' && seconds >= 1 && seconds <= TEN_YEARS_S ? seconds : undefined;
 }
 
 function refusal(status: number, body: Readonly<Record<string, unknown>>, secrets: readonly string[]): TokenError {
-  const error = identifier(body.error, secrets);
-  const description = describe(body.error_description, secrets);
+  const error = errorIdentifier(body.error, secrets);
+  const description =
+    typeof body.error_description === 'string'
+      ? withoutSecrets(body.error_description.replaceAll(/[^\x20-\x7e]+/g, ' '), secrets)
+      : '';
+  const said = description.slice(0, MAX_DESCRIPTION_LENGTH).trim();
   const advice = error === 'invalid_client' ? ' Check the options clientID and clientSecret.' : '';
   return new TokenError(
-    `The token endpoint refused the request with status ${status}: ${error}${description && ` (${description})`}.${advice}`,
+    `The token endpoint refused the request with status ${status}: ${error}${said && ` (${said})`}.${advice}`,
     { error },
   );
 }
 
-/** The service's `error` if it is an identifier, as all registered ones are: a text of any other form may quote anything. */
-function identifier(value: unknown, secrets: readonly string[]): string {
-  // What decides over a grant is taken as it is, however short a secret may be that is a part of the word.
+/** Returns the service's `error` if it is an identifier, as all registered ones are: any other text may quote anything. */
+function errorIdentifier(value: unknown, secrets: readonly string[]): string {
+  // A registered one decides over a grant and is taken as it is, even if a short secret happens to be a part of the word.
   if (typeof value === 'string' && REGISTERED_ERRORS.has(value)) return value;
+  // GitHub's name for an invalid grant at a refresh.
+  if (value === 'bad_refresh_token') return 'invalid_grant';
   if (typeof value !== 'string' || !/^[a-z][a-z0-9_.-]{0,63}$/i.test(value)) return 'unrecognized_error';
-  // No identifier has a word that long: it is a token, if none that was sent.
+  // No identifier has a word of 25 characters: it is a token.
   if (/[a-z0-9]{25}/i.test(value)) return 'unrecognized_error';
   return secrets.some((secret) => secret !== '' && value.includes(secret)) ? 'unrecognized_error' : value;
-}
-
-function describe(value: unknown, secrets: readonly string[]): string {
-  if (typeof value !== 'string') return '';
-  const open = secrets
-    .filter((secret) => secret !== '')
-    .reduce((text, secret) => text.replaceAll(secret, '[…]'), value);
-  return withoutSecrets(open.replaceAll(/[^\x20-\x7e…]+/g, ' '))
-    .slice(0, MAX_DESCRIPTION_LENGTH)
-    .trim();
 }
 
 function parseObject(body: Buffer): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
-    return isRecord(value) ? value : undefined;
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
   } catch {
     // The error of JSON.parse quotes the body, which may hold tokens: it is not even kept as a cause.
     return undefined;
   }
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function redirectHint(status: number): string {
-  return status >= 300 && status < 400 ? ' (a redirect, which is never followed: check the option authUrl)' : '';
-}
-
-function unusable(what: string): TokenResponseError {
+function unusable(found: string): TokenResponseError {
   return new TokenResponseError(
-    `The token endpoint answered with ${what}; expected a JSON token response. Nothing of it was kept.`,
+    `The token endpoint answered with ${found}; expected a JSON token response. Nothing of it was kept.`,
   );
 }

@@ -32,11 +32,6 @@ export class RequestGrants {
     return this.#options.grantId === undefined;
   }
 
-  /** Returns an error if another strategy uses the same key of the request's session. */
-  nameConflict(req: IncomingMessage): ConfigurationError | undefined {
-    return this.idIsInSession ? this.#options.strategyName.conflictIn(req) : undefined;
-  }
-
   /** Returns true if the request has what {@link idOf} looks into: a session, or a user. */
   canFindGrant(req: IncomingMessage): boolean {
     return this.idIsInSession ? sessionOf(req) !== undefined : Boolean(userOf(req));
@@ -52,6 +47,7 @@ export class RequestGrants {
     const { grantId, name } = this.#options;
     const session = sessionOf(req);
     if (session) this.#sessionSeen = true;
+    if (!grantId) this.#options.strategyName.warnIfShared(req);
     if (!grantId) return isRandomGrantId(session?.[name]) ? session[name] : undefined;
     const user = userOf(req);
     if (user === undefined || user === null) return undefined;
@@ -76,11 +72,8 @@ export class RequestGrants {
 
   /** Returns the id for the grant of a user who has just logged in. @throws ConfigurationError if the option `grantId` returns no valid id */
   newId(req: IncomingMessage, user: unknown): string {
-    const { grantId, strategyName } = this.#options;
-    if (grantId) return checkedGrantId(grantId(req, user));
-    const id = randomGrantId();
-    strategyName.ownReference(id);
-    return id;
+    const { grantId } = this.#options;
+    return grantId ? checkedGrantId(grantId(req, user)) : randomGrantId();
   }
 
   /**
@@ -90,6 +83,7 @@ export class RequestGrants {
    * @throws ConfigurationError if there is no session or no store; TokenStoreError if earlier requests had a session
    */
   requireSessionAndStore(req: IncomingMessage, needsSession: boolean): void {
+    if (this.idIsInSession) this.#options.strategyName.warnIfShared(req);
     if (!sessionOf(req) && (this.idIsInSession || needsSession)) {
       if (!this.#sessionSeen) {
         throw new ConfigurationError(

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, sourceOf } from '../api/api-client.js';
-import type { Credential, CredentialSource } from '../api/credential.js';
-import { ConfigurationError, cloneError, OAuthAppError } from '../errors.js';
+import type { CredentialSource } from '../api/credential.js';
+import { ConfigurationError, OAuthAppError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { FailedSource, GrantCredentials, NoGrantSource } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
@@ -157,8 +157,6 @@ export class RequestClients {
 
   #findSource(req: IncomingMessage): CredentialSource {
     const { grants } = this.#options;
-    const conflict = grants.nameConflict(req);
-    if (conflict) return new ConflictSource(conflict);
     try {
       const grantId = grants.idOf(req);
       return grantId === undefined ? this.#noGrant : this.#sourceFor(req, grants.managerFor(req), grantId);
@@ -186,26 +184,4 @@ export class RequestClients {
     }
     return undefined;
   }
-}
-
-/** The source of a strategy that shares its name and its session with another one. Whatever the session refers to is not its own. */
-class ConflictSource implements CredentialSource {
-  readonly grantId = undefined;
-  readonly authorized = false;
-  readonly organizationDomain = undefined;
-  readonly #error: ConfigurationError;
-
-  constructor(error: ConfigurationError) {
-    this.#error = error;
-  }
-
-  credential(): Promise<Credential> {
-    return Promise.reject(cloneError(this.#error));
-  }
-
-  renew(): Promise<Credential> {
-    return this.credential();
-  }
-
-  reportOutcome(): void {}
 }

@@ -1,15 +1,14 @@
 import type { IncomingMessage } from 'node:http';
-import { ConfigurationError } from '../errors.js';
 import { sessionOf } from './session.js';
 
-/** Most sessions and references that are remembered while two strategies share a name. */
-const MAX_ENTRIES = 1_000;
+/** Most sessions that are remembered while two strategies share a name. */
+const MAX_SESSIONS = 1_000;
 
 /** Services of the living strategies of this process, by the strategies' name. */
-const servicesByName = new Map<string, readonly string[]>();
+const servicesByName = new Map<string, string[]>();
 
-/** The service that a session was first used for, or that a reference belongs to. In the order of use. */
-const owners = new Map<string, string>();
+/** Which service last used a session, by the strategies' name and the session's id. In the order of use. */
+const serviceOfSession = new Map<string, string>();
 
 /**
  * A strategy's name, as the key of its reference under the session.
@@ -29,28 +28,30 @@ export class StrategyName {
     servicesByName.set(name, [...(servicesByName.get(name) ?? []), service]);
   }
 
-  /** Returns an error if the request's session refers to the grant of another strategy. Warns once if they share a session. */
-  conflictIn(req: IncomingMessage): ConfigurationError | undefined {
-    if (!this.#isShared) return undefined;
-    const session = sessionOf(req);
-    const reference = session?.[this.#name];
-    const sessionID: unknown = session && 'sessionID' in req ? req.sessionID : undefined;
-    const sessionOwner = this.#ownerOf('session', sessionID);
-    if (sessionOwner === undefined) this.#own('session', sessionID);
-    const isForeign = typeof reference === 'string' && this.#isOther(this.#ownerOf('grant', reference));
-    if (!isForeign && !this.#isOther(sessionOwner)) return undefined;
-    const error = new ConfigurationError(
-      `name: two strategies for different services have the name '${this.#name}' and use one session. Set the option name of one of them to another name: the name given to passport.use does not set it.`,
-      { option: 'name', code: 'ERR_STRATEGY_NAME' },
-    );
-    if (!this.#hasWarned) process.emitWarning(error.message, { code: error.code });
-    this.#hasWarned = true;
-    return isForeign ? error : undefined;
-  }
-
-  /** Remembers that a reference is this strategy's. */
-  ownReference(reference: string): void {
-    if (this.#isShared) this.#own('grant', reference);
+  /**
+   * Warns once if another strategy of this name, for another service, uses the request's session too. Each finds its own
+   * grants alone, but a login of one replaces the reference of the other.
+   */
+  warnIfShared(req: IncomingMessage): void {
+    const services = servicesByName.get(this.#name) ?? [];
+    if (this.#hasWarned || services.every((service) => service === this.#service)) return;
+    const sessionID: unknown = sessionOf(req) && 'sessionID' in req ? req.sessionID : undefined;
+    if (typeof sessionID !== 'string') return;
+    const key = JSON.stringify([this.#name, sessionID]);
+    const owner = serviceOfSession.get(key);
+    if (owner !== undefined && owner !== this.#service && services.includes(owner)) {
+      this.#hasWarned = true;
+      process.emitWarning(
+        `Two strategies for different services have the name '${this.#name}' and use one session. Set the option name of one of them to another name: the name given to passport.use does not set it.`,
+        { code: 'ERR_STRATEGY_NAME' },
+      );
+      return;
+    }
+    serviceOfSession.set(key, this.#service);
+    for (const oldest of serviceOfSession.keys()) {
+      if (serviceOfSession.size <= MAX_SESSIONS) break;
+      serviceOfSession.delete(oldest);
+    }
   }
 
   /** Releases the name: the strategy is closed. */
@@ -60,29 +61,5 @@ export class StrategyName {
     if (index >= 0) services.splice(index, 1);
     if (services.length > 0) servicesByName.set(this.#name, services);
     else servicesByName.delete(this.#name);
-  }
-
-  get #isShared(): boolean {
-    return (servicesByName.get(this.#name) ?? []).some((service) => service !== this.#service);
-  }
-
-  /** Returns true for the service of another strategy that still lives. */
-  #isOther(service: string | undefined): boolean {
-    return (
-      service !== undefined && service !== this.#service && Boolean(servicesByName.get(this.#name)?.includes(service))
-    );
-  }
-
-  #ownerOf(kind: string, id: unknown): string | undefined {
-    return owners.get(JSON.stringify([this.#name, kind, id]));
-  }
-
-  #own(kind: string, id: unknown): void {
-    if (typeof id !== 'string') return;
-    owners.set(JSON.stringify([this.#name, kind, id]), this.#service);
-    for (const oldest of owners.keys()) {
-      if (owners.size <= MAX_ENTRIES) break;
-      owners.delete(oldest);
-    }
   }
 }

@@ -7,29 +7,31 @@ export class KeyedQueue {
     return this.#tails.size;
   }
 
-  /** Runs `task` after all earlier turns of `key` have ended, and settles as it does. */
-  async run<T>(key: string, task: () => Promise<T>): Promise<T> {
-    const endTurn = await this.turn(key);
-    try {
-      return await task();
-    } finally {
-      endTurn();
-    }
+  /** Runs `task` after all earlier tasks of `key` have settled, at once if there are none. Settles as the task does. */
+  run<T>(key: string, task: () => Promise<T>): Promise<T> {
+    const earlier = this.#tails.get(key);
+    let end = (): void => undefined;
+    const tail = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    // Set before the task starts, which may itself add a task of its key.
+    this.#tails.set(key, tail);
+    const runTask = async (): Promise<T> => {
+      try {
+        return await task();
+      } finally {
+        if (this.#tails.get(key) === tail) this.#tails.delete(key);
+        end();
+      }
+    };
+    return earlier === undefined ? runTask() : earlier.then(runTask);
   }
 
-  /** Resolves when all earlier turns of `key` have ended, to the function that ends this turn. */
-  async turn(key: string): Promise<() => void> {
-    const earlier = this.#tails.get(key);
-    let endTurn = (): void => undefined;
-    const ended = new Promise<void>((resolve) => {
-      endTurn = resolve;
+  /** Waits for the turn of a task that its caller runs itself. Resolves to the function that ends the turn. */
+  turn(key: string): Promise<() => void> {
+    return new Promise((resolve) => {
+      void this.run(key, () => new Promise<void>((endTurn) => resolve(endTurn)));
     });
-    const tail = Promise.all([earlier, ended]).then(() => {
-      if (this.#tails.get(key) === tail) this.#tails.delete(key);
-    });
-    this.#tails.set(key, tail);
-    await earlier;
-    return endTurn;
   }
 
   /** Resolves when every task that runs or waits now has settled. */

@@ -30,8 +30,10 @@ export interface SqlDatabase {
     readonly delete: string;
     /** Deletes a row of this version: [id, version]. */
     readonly deleteVersion: string;
-    /** Inserts a lease, or replaces one that has ended: [id, lease, owner, lease]. */
-    readonly take: string;
+    /** Inserts a lease if there is none: [id, lease, owner, lease]. */
+    readonly insertLease: string;
+    /** Replaces a lease that has ended: [lease, owner, lease, id]. */
+    readonly replaceLease: string;
     /** Deletes the lease of this owner: [id, owner]. */
     readonly release: string;
     /** Deletes some of the rows that have expired: []. */
@@ -61,7 +63,10 @@ const SWEEP_INTERVAL_MS = 60_000;
 /** Longest name of a table: PostgreSQL's 63 bytes, less the suffix of the index. */
 const MAX_NAME_LENGTH = 52;
 
-/** Reads the option `table`: a name, or a schema and a name. It becomes part of SQL, where parameters cannot stand. */
+/**
+ * Reads the option `table`: a name, or a schema and a name. Returns the parts. They become part of SQL, where
+ * parameters cannot stand.
+ */
 export const tableName: Reader<readonly string[]> = (option, value) => {
   if (value === undefined) return ['passport_oauth_app_grants'];
   const parts = typeof value === 'string' ? value.split('.') : [];
@@ -75,7 +80,7 @@ export const tableName: Reader<readonly string[]> = (option, value) => {
 
 /**
  * Returns a token store over one table, which holds grants and leases. Expired rows count as absent, and are deleted
- * once a minute in passing. All times are the database's: processes on several hosts share no other clock.
+ * once a minute in passing. All times are the database's: processes on several hosts have no other clock in common.
  *
  * A lease is a row that ends by itself, not a lock of the database. Such a lock would occupy a connection while the
  * work asks the same pool for another one: with as many locks as connections, nothing goes on. Nor would it hold
@@ -102,8 +107,11 @@ export function sqlTokenStore(
     run('sweep', statements.sweep, []).catch(() => undefined);
   };
   const leases = {
-    take: async (id: string, owner: string) =>
-      (await run('lock', statements.take, [leaseId(id), leaseMs, owner, leaseMs])).changed > 0,
+    take: async (id: string, owner: string) => {
+      const values = [leaseMs, owner, leaseMs];
+      const { changed } = await run('lock', statements.insertLease, [leaseId(id), ...values]);
+      return changed > 0 || (await run('lock', statements.replaceLease, [...values, leaseId(id)])).changed > 0;
+    },
     release: async (id: string, owner: string) => void (await run('unlock', statements.release, [leaseId(id), owner])),
   };
   return {

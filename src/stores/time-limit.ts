@@ -1,36 +1,10 @@
 /**
- * Settles as `promise` does, or rejects with `late()` after `ms` milliseconds.
- *
- * What is late goes on by itself: its rejection is taken care of.
- *
- * @param lateNow Holds, while the promise is under way, a function that makes it late at once.
+ * Settles as `promise` does, or rejects with `late()` after `ms` milliseconds. The promise goes on by itself then; its
+ * rejection is handled.
  */
-export function withTimeout<T>(
-  promise: Promise<T>,
-  ms: number,
-  late: () => Error,
-  lateNow?: Set<() => void>,
-): Promise<T> {
+export function withTimeout<T>(promise: Promise<T>, ms: number, late: () => Error): Promise<T> {
   return new Promise<T>((resolve, reject) => {
-    const giveUp = () => {
-      end();
-      reject(late());
-    };
-    const timer = setTimeout(giveUp, ms);
-    lateNow?.add(giveUp);
-    const end = () => {
-      clearTimeout(timer);
-      lateNow?.delete(giveUp);
-    };
-    promise.then(
-      (value) => {
-        end();
-        resolve(value);
-      },
-      (error: unknown) => {
-        end();
-        reject(error);
-      },
-    );
+    const timer = setTimeout(() => reject(late()), ms);
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

@@ -110,7 +110,9 @@ describe('a call', () => {
   });
 });
 
-describe('THREATS 25, 26: what would lead the token elsewhere is a TypeError, and nothing is sent', () => {
+describe('what would lead the token elsewhere is a TypeError, and nothing is sent', {
+  meta: { threats: [25, 26] },
+}, () => {
   test.each(['//evil', 'https://evil', '\\\\evil', '\thttps:', '../', '%2e%2e/', '..%2f', '/a\r\nb', '/a?b', '/a#b'])(
     'path %j',
     async (path) => {
@@ -254,7 +256,7 @@ describe('an answer that is no success is an ApiError', () => {
     expect(error.data).toEqual({ error: { message: 'Project Not Found', code: 404 } });
     expect(error.headers['x-request-id']).toBe('r-1');
     expect(error.message).toBe(
-      'GET /projects/7: status 404. Project Not Found (404). There is no such thing, or not for this user and organization.',
+      'GET /projects/7: status 404. Project Not Found (404). It does not exist, or not for this user and organization.',
     );
   });
 
@@ -284,14 +286,16 @@ describe('an answer that is no success is an ApiError', () => {
     const error = await failure(fixture.client.get('/projects'));
     expect(error).toMatchObject({ name: 'ApiError', code: 'ERR_API_RESPONSE', status: 502, data: '{"canary": ' });
     expect(inspect(error)).not.toMatch(/canary/);
-    const small = createFixture(server.origin, { maxBytes: 100, http: fixture.http });
+    const small = createFixture(server.origin, { maxResponseBytes: 100, http: fixture.http });
     server.next(faulty.json('x'.repeat(101)));
     expect(await failure(small.client.get('/projects'))).toMatchObject({ code: 'ERR_API_RESPONSE', status: 502 });
     server.next(faulty.chainedEncodings());
     expect(await failure(small.client.get('/projects'))).toMatchObject({ code: 'ERR_API_RESPONSE', status: 502 });
   });
 
-  test('THREATS 23, 24: and shows no token that the service echoes, whatever is done to it', async () => {
+  test('and shows no token that the service echoes, whatever is done to it', {
+    meta: { threats: [23, 24] },
+  }, async () => {
     const token = tokenOf('first');
     server.next((socket, received) =>
       faulty.json({ error: { message: `bad: ${received.headers.authorization}`, code: 400 } }, 400, {
@@ -312,7 +316,7 @@ describe('an answer that is no success is an ApiError', () => {
   });
 });
 
-test('THREATS 23: neither inspection nor JSON shows more of a client than may be logged', () => {
+test('neither inspection nor JSON shows more of a client than may be logged', { meta: { threats: [23] } }, () => {
   const { client } = fixture;
   const plain = {
     authorized: true,
@@ -367,7 +371,9 @@ describe('a token that the API refuses', () => {
     await expect.poll(() => fixture.http.pending).toBe(0);
   });
 
-  test('THREATS 51: 500 parallel refusals make one refresh, one more try each, and no failure', async () => {
+  test('500 parallel refusals make one refresh, one more try each, and no failure', {
+    meta: { threats: [51] },
+  }, async () => {
     server.always(refuse('first'));
     const answers = await Promise.all(
       Array.from({ length: 500 }, () => fixture.client.get<{ ok: boolean }>('/projects')),
@@ -377,7 +383,7 @@ describe('a token that the API refuses', () => {
     expect(server.requests).toHaveLength(1000);
   });
 
-  test('THREATS 51: 403 and 429 make no refresh', async () => {
+  test('403 and 429 make no refresh', { meta: { threats: [51] } }, async () => {
     for (const status of [403, 429, 429, 429]) server.next(faulty.json({}, status));
     await expect(fixture.client.get('/projects')).rejects.toMatchObject({ status: 403 });
     await expect(fixture.client.get('/projects')).rejects.toMatchObject({ status: 429 });
@@ -403,7 +409,7 @@ describe('a failed try', () => {
     ['2', 2_250],
     [new Date(Date.UTC(2030, 0, 1, 0, 0, 3)).toUTCString(), 3_250],
     ['soon', 250],
-  ])('THREATS 39: heeds Retry-After: %s', async (value, waited) => {
+  ])('heeds Retry-After: %s', { meta: { threats: [39] } }, async (value, waited) => {
     const { client, waits, http } = createFixture(server.origin, { now: () => Date.UTC(2030, 0, 1) });
     server.next(faulty.json({}, 429, { 'retry-after': value }));
     await client.get('/projects');
@@ -411,7 +417,7 @@ describe('a failed try', () => {
     await http.close();
   });
 
-  test('THREATS 39: does not wait for a Retry-After of a year, but tells it', async () => {
+  test('does not wait for a Retry-After of a year, but tells it', { meta: { threats: [39] } }, async () => {
     server.next(faulty.json({}, 503, { 'retry-after': '31536000' }));
     await expect(fixture.client.get('/projects')).rejects.toMatchObject({ status: 503, retryAfter: 31_536_000 });
     expect(fixture.waits).toEqual([]);
@@ -424,14 +430,14 @@ describe('a failed try', () => {
     expect(server.requests).toHaveLength(3);
   });
 
-  test('THREATS 38: of POST that left is the only one', async () => {
+  test('of POST that left is the only one', { meta: { threats: [38] } }, async () => {
     for (const behaviour of [faulty.reset(), faulty.truncated()]) {
       server.next(behaviour);
       const error = await failure(fixture.client.post('/projects', { json: {} }));
       expect(error).toMatchObject({
         name: 'ServiceUnavailableError',
         status: 503,
-        cause: { kind: 'reset', left: true },
+        cause: { kind: 'reset', sent: true },
       });
     }
     server.next(faulty.json({}, 503));
@@ -442,7 +448,7 @@ describe('a failed try', () => {
     expect(server.requests).toHaveLength(3);
   });
 
-  test('THREATS 36: of POST that never left is followed by others', async () => {
+  test('of POST that never left is followed by others', { meta: { threats: [36] } }, async () => {
     const refused = createFixture(await faulty.refusingOrigin());
     const error = await failure(refused.client.post('/projects', { json: {} }));
     expect(error).toMatchObject({ name: 'ServiceUnavailableError', code: 'ERR_SERVICE_UNAVAILABLE', status: 503 });
@@ -450,7 +456,7 @@ describe('a failed try', () => {
     await refused.http.close();
   });
 
-  test('THREATS 37: that takes too long is the only one', async () => {
+  test('that takes too long is the only one', { meta: { threats: [37] } }, async () => {
     server.always(faulty.drip(5));
     const { client, http } = createFixture(server.origin, { timeoutMs: 60 });
     await expect(client.get('/projects')).rejects.toMatchObject({
@@ -462,7 +468,7 @@ describe('a failed try', () => {
     await http.close();
   });
 
-  test('THREATS 24: no error of any fault shows the token', async () => {
+  test('no error of any fault shows the token', { meta: { threats: [24] } }, async () => {
     const { client, http } = createFixture(server.origin, { timeoutMs: 60 });
     const echo: faulty.Behaviour = (socket, { headers }) =>
       socket.end(`HTTP/1.1 200 OK\r\nx: ${headers.authorization}\r\nbroken header ${headers.authorization}\r\n\r\n`);
@@ -482,7 +488,7 @@ describe('a failed try', () => {
   });
 });
 
-describe('THREATS 26: a redirect', () => {
+describe('a redirect', { meta: { threats: [26] } }, () => {
   test('on the same origin below /api/v2 is followed, for GET and HEAD', async () => {
     server.next(faulty.answer(302, { location: '/api/v2/elsewhere?a=1' }));
     server.next(faulty.answer(307, { location: 'third' }));
@@ -612,72 +618,6 @@ describe('a limit for the whole call', () => {
   });
 });
 
-describe('concurrency', () => {
-  test('1,000 calls with 20 at once: never more at the service, none starved, in the order of their arrival', async () => {
-    const { client, another, http } = createFixture(server.origin, { concurrency: 20 });
-    const held: (() => void)[] = [];
-    let most = 0;
-    const order: number[] = [];
-    server.always((socket, received) => {
-      order.push(Number(received.target.split('=')[1]));
-      held.push(() => faulty.json({})(socket, received));
-      most = Math.max(most, held.length);
-      // All 20 are kept until they are there, and a little longer, for the 21st that must not come.
-      if (held.length === 20) setTimeout(() => held.splice(0).forEach((answer) => void answer()), 3);
-    });
-    const clients = [client, another()];
-    await Promise.all(Array.from({ length: 1000 }, (_none, n) => clients[n % 2]?.get('/projects', { query: { n } })));
-    expect(most).toBe(20);
-    expect(order).toHaveLength(1000);
-    expect(order.every((n, index) => Math.abs(n - index) <= 20)).toBe(true);
-    await http.close();
-  });
-
-  test('a call that is aborted while it waits leaves at once; another grant does not wait', async () => {
-    const { client, another, http } = createFixture(server.origin, { concurrency: 1 });
-    server.next(faulty.hang());
-    const first = new AbortController();
-    const running = client.get('/1', { signal: first.signal }).catch(() => 'ended');
-    await server.received(1);
-    const controller = new AbortController();
-    const aborted = expect(client.get('/2', { signal: controller.signal })).rejects.toMatchObject({
-      name: 'AbortError',
-    });
-    const timed = expect(client.get('/3', { timeout: 30 })).rejects.toMatchObject({ code: 'ERR_SERVICE_TIMEOUT' });
-    controller.abort();
-    await aborted;
-    await timed;
-    const other = new MemorySource();
-    other.grantId = 'grant-2';
-    await another(other).get('/other');
-    const last = client.get('/4');
-    first.abort();
-    expect(await running).toBe('ended');
-    await last;
-    expect(targets()).toEqual(['GET /api/v2/1', 'GET /api/v2/other', 'GET /api/v2/4']);
-    await http.close();
-  });
-
-  test('a stream keeps its place until it is read or destroyed; failures give theirs back', async () => {
-    const { client, source, http } = createFixture(server.origin, { concurrency: 1 });
-    const { body } = await client.stream('GET', '/download');
-    const waiting = client.get('/next');
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(server.requests).toHaveLength(1);
-    await text(body);
-    await waiting;
-    (await client.stream('GET', '/download')).body.destroy();
-    server.next(faulty.reset());
-    await expect(client.post('/x')).rejects.toThrow();
-    const current = source.current;
-    source.current = undefined;
-    await expect(client.get('/x')).rejects.toBeInstanceOf(NotAuthorizedError);
-    source.current = current;
-    await client.get('/last');
-    await http.close();
-  });
-});
-
 describe('a stream', () => {
   test('gives status, headers and the body as it comes', async () => {
     server.next(faulty.answer(200, { 'content-type': 'text/csv', 'x-a': 'b' }, 'a,b'));
@@ -741,7 +681,7 @@ describe('a stream', () => {
 });
 
 describe('events', () => {
-  test('tell of each call, once it is over', async () => {
+  test('report each try, once it is over', async () => {
     const events: unknown[] = [];
     const listener = (event: unknown) => events.push(event);
     channel('passport-oauth-app:api').subscribe(listener);
@@ -753,6 +693,7 @@ describe('events', () => {
     await fixture.client.get('/silent');
     const common = { strategy: 'oauth-app', grantId: 'grant-1', method: 'GET', durationMs: expect.any(Number) };
     expect(events).toEqual([
+      { ...common, path: '/projects', status: 503, attempts: 1, reason: 'ERR_API' },
       { ...common, path: '/projects', status: 200, attempts: 2 },
       { ...common, path: '/projects/7', status: 404, attempts: 1, reason: 'ERR_API' },
     ]);
@@ -773,4 +714,64 @@ test('an error shows nothing of an answer that echoes the token, however it is s
   expect((error as ApiError).data).toEqual({ echo: accessToken });
   const shown = [inspect(error, { showHidden: true, depth: 9 }), JSON.stringify(error), String(error)].join();
   expect(shown).not.toContain(accessToken);
+});
+
+describe('an answer at the edge of HTTP', () => {
+  test('a 304 with a Content-Length is a success without a body', async () => {
+    const headers = { 'if-none-match': '"1"' };
+    server.always(faulty.raw(faulty.head(304, { 'content-length': '1000', etag: '"1"' })));
+    const { status, data } = await fixture.client.request('GET', '/projects', { headers });
+    expect([status, data]).toEqual([304, undefined]);
+    expect((await fixture.client.fetch('/projects', { headers })).status).toBe(304);
+    const { status: streamed, body } = await fixture.client.stream('GET', '/projects', { headers });
+    expect([streamed, await text(body)]).toEqual([304, '']);
+    expect(server.requests).toHaveLength(3);
+  });
+
+  test.each<[string, string, faulty.Behaviour]>([
+    ['a HEAD', 'HEAD', faulty.raw(faulty.head(200, { 'content-encoding': 'gzip', 'content-length': '100' }))],
+    ['an empty 200', 'GET', faulty.answer(200, { 'content-encoding': 'gzip' }, '')],
+    ['a 204', 'GET', faulty.raw(faulty.head(204, { 'content-encoding': 'br' }))],
+  ])('the stream of %s that names an encoding is empty', async (_what, method, behaviour) => {
+    server.next(behaviour);
+    const { body } = await fixture.client.stream(method, '/export');
+    expect(await text(body)).toBe('');
+  });
+
+  test('an unknown encoding hides no status, and its bytes are to be had', async () => {
+    const behaviour = (status: number) => faulty.answer(status, { 'content-encoding': 'zstd' }, 'raw bytes');
+    server.next(behaviour(400));
+    expect(await failure(fixture.client.get('/projects'))).toMatchObject({ code: 'ERR_API', status: 400 });
+    server.next(behaviour(200));
+    const unusable = await failure(fixture.client.get('/projects'));
+    expect(unusable).toMatchObject({ code: 'ERR_API_RESPONSE', status: 502, data: Buffer.from('raw bytes') });
+    expect(unusable.message).toMatch(/content encoding/);
+    server.next(behaviour(200));
+    const { headers, body } = await fixture.client.stream('GET', '/projects');
+    expect([headers['content-encoding'], await text(body)]).toEqual(['zstd', 'raw bytes']);
+  });
+
+  test('an error whose body drips ends a stream() in time', { meta: { threats: [66] } }, async () => {
+    server.always((socket) => {
+      socket.write(faulty.head(500, { 'content-length': '1000000' }));
+      const timer = setInterval(() => socket.write(' '), 5);
+      socket.on('close', () => clearInterval(timer));
+    });
+    const { client, http } = createFixture(server.origin, { timeoutMs: 60 });
+    await expect(client.stream('GET', '/export')).rejects.toMatchObject({ code: 'ERR_SERVICE_TIMEOUT', sent: true });
+    await expect(client.stream('GET', '/export', { timeout: 60 })).rejects.toMatchObject({
+      code: 'ERR_SERVICE_TIMEOUT',
+    });
+    expect(http.pending).toBe(0);
+    await http.close();
+  });
+
+  test('a signed link of another host is refused with what to do', async () => {
+    const error = await fixture.client
+      .get('https://storage.example.com/file?signature=x')
+      .catch((reason: Error) => reason);
+    expect(error).toBeInstanceOf(TypeError);
+    expect(String(error)).toMatch(/global fetch\(url\), without the token/);
+    expect(String(error)).not.toContain('signature=x');
+  });
 });

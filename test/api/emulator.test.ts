@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ApiClient } from '../../src/api/api-client.js';
+import { type ApiClient, createApiClient } from '../../src/api/api-client.js';
 import { createApiContext } from '../../src/api/api-context.js';
 import type { Credential } from '../../src/api/credential.js';
 import { type Emulator, startEmulator } from '../../src/emulator/index.js';
@@ -56,7 +56,7 @@ async function clientOf(user: string): Promise<{ client: ApiClient; source: Emul
   const source = new EmulatorSource(await tokensFor(service, user));
   const { baseUrl, enterpriseBaseUrl } = service;
   const context = createApiContext({ http, baseUrl, enterpriseBaseUrl, timeoutMs: 10_000, strategyName: 'oauth-app' });
-  return { client: new ApiClient(source, context), source };
+  return { client: createApiClient(source, context), source };
 }
 
 describe('against the emulator, an independent witness of service.md', () => {
@@ -83,7 +83,9 @@ describe('against the emulator, an independent witness of service.md', () => {
     expect(source.refreshes).toBe(1);
   });
 
-  test('THREATS 51: 500 parallel calls whose token has expired make one refresh, and all succeed', async () => {
+  test('500 parallel calls whose token has expired make one refresh, and all succeed', {
+    meta: { threats: [51] },
+  }, async () => {
     const { client, source } = await clientOf('1');
     service.expireAccessTokens();
     const answers = await Promise.all(

@@ -1,4 +1,4 @@
-import { ApiClient } from '../../src/api/api-client.js';
+import { type ApiClient, createApiClient } from '../../src/api/api-client.js';
 import { type ApiContextOptions, createApiContext } from '../../src/api/api-context.js';
 import type { Credential, CredentialSource } from '../../src/api/credential.js';
 import { NotAuthorizedError } from '../../src/errors.js';
@@ -90,10 +90,10 @@ export function createFixture(
     ...others,
   });
   return {
-    client: new ApiClient(source, context),
+    client: createApiClient(source, context),
     source,
     http,
     waits,
-    another: (own = source) => new ApiClient(own, context),
+    another: (own = source) => createApiClient(own, context),
   };
 }

@@ -1,5 +1,5 @@
 import crowdinSdk from '@crowdin/crowdin-api-client';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { startWorld, type World } from '../support/world.js';
 
@@ -10,7 +10,7 @@ let world: World;
 afterEach(() => world.close());
 
 describe('accessToken() handed to the official SDK', () => {
-  it('lets it list the projects of the user who logged in, and again with a newer token after a refresh', async () => {
+  test('lets it list the projects of the user who logged in, and again with a newer token after a refresh', async () => {
     world = await startWorld();
     const browser = new Browser();
     await world.logIn(browser);

@@ -1,10 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { BaseUrls, enterpriseBase } from '../../src/api/api-base.js';
-import { queryString } from '../../src/api/query.js';
-import { DEFAULT_HEADERS, requestHeaders } from '../../src/api/request-headers.js';
+import { BaseUrls } from '../../src/api/api-base.js';
+import { serviceMessage } from '../../src/api/error-message.js';
+import { defaultHeaders, requestHeaders } from '../../src/api/request-headers.js';
+import { queryString } from '../../src/api/request-target.js';
 import { parseBody } from '../../src/api/response.js';
-import { type FailedTry, retryDelay } from '../../src/api/retry-policy.js';
-import { serviceMessage } from '../../src/api/service-message.js';
+import { DEFAULT_RETRY, type FailedTry, retryDelay } from '../../src/api/retry-policy.js';
+import { tokenOf } from './fixture.js';
+
+const DEFAULT_HEADERS = defaultHeaders(undefined).parsed;
 
 describe('a query', () => {
   test('repeats lists, leaves undefined out, and sends dates in ISO 8601', () => {
@@ -40,7 +43,7 @@ describe('headers', () => {
   test('are those of the caller, and the defaults that they do not replace', () => {
     const list = requestHeaders(
       { ACCEPT: 'text/csv', 'X-Two': ['1', '2'], 'x-no': undefined, 'x-n': 5 },
-      'application/json',
+      { create: () => '{}', isReplayable: true, contentType: 'application/json' },
       DEFAULT_HEADERS,
     );
     expect(list).toEqual([
@@ -76,7 +79,7 @@ describe('headers', () => {
     'TE',
     'Proxy-Authorization',
     'Keep-Alive',
-  ])('THREATS 26: %s is a TypeError', (name) => {
+  ])('%s is a TypeError', { meta: { threats: [26] } }, (name) => {
     expect(() => requestHeaders({ [name]: 'canary-value' }, undefined, [])).toThrow(TypeError);
     expect(() => requestHeaders({ [name]: 'canary-value' }, undefined, [])).not.toThrow(/canary/);
   });
@@ -92,7 +95,7 @@ describe('headers', () => {
     { 'x-a': { canary: 1 } },
     [['x-a', 'canary', 'c']],
     'canary',
-  ])('THREATS 24: %j is a TypeError that does not show it', (headers) => {
+  ])('%j is a TypeError that does not show it', { meta: { threats: [24] } }, (headers) => {
     // @ts-expect-error what JavaScript may give
     expect(() => requestHeaders(headers, undefined, [])).toThrow(TypeError);
     // @ts-expect-error what JavaScript may give
@@ -133,8 +136,8 @@ describe('the API address', () => {
     'a'.repeat(64),
     '',
     '$&',
-  ])('THREATS 27: %j is no organization', (domain) => {
-    expect(() => enterpriseBase('https://{domain}.api.example.com', domain)).toThrow(
+  ])('%j is no organization', { meta: { threats: [27] } }, (domain) => {
+    expect(() => bases.of(domain)).toThrow(
       expect.objectContaining({ name: 'TokenResponseError', code: 'ERR_ORGANIZATION_DOMAIN' }),
     );
   });
@@ -143,22 +146,22 @@ describe('the API address', () => {
 describe('a second try', () => {
   const failed = (more: Partial<FailedTry>): FailedTry => ({
     method: 'GET',
-    replayable: true,
-    tries: 1,
+    isReplayable: true,
+    failures: 1,
     waitedMs: 0,
     remainingMs: Infinity,
     failure: { status: 503, retryAfterMs: undefined },
     ...more,
   });
   const status = (code: number, retryAfterMs?: number) => ({ failure: { status: code, retryAfterMs } });
-  const fault = (kind: 'connect' | 'reset' | 'timeout' | 'too-large' | 'closed', left: boolean) => ({
-    failure: { kind, left },
+  const fault = (kind: 'connect' | 'reset' | 'timeout' | 'too-large' | 'closed', sent: boolean) => ({
+    failure: { kind, sent },
   });
 
   test.each<[string, Partial<FailedTry>, number | undefined]>([
     ['GET after 503', {}, 250],
-    ['GET after 503, for the third time', { tries: 2 }, 500],
-    ['GET after three tries', { tries: 3 }, undefined],
+    ['GET after 503, for the third time', { failures: 2 }, 500],
+    ['GET after three tries', { failures: 3 }, undefined],
     ['GET after 429', status(429), 250],
     ['GET after 502', status(502), 250],
     ['GET after 504', status(504), 250],
@@ -169,14 +172,18 @@ describe('a second try', () => {
     ['DELETE after 503', { method: 'DELETE' }, 250],
     ['HEAD after 503', { method: 'HEAD' }, 250],
     ['POST after 503', { method: 'POST' }, undefined],
-    ['POST after 429', { method: 'POST', ...status(429) }, undefined],
+    ['POST after 429', { method: 'POST', ...status(429) }, 250],
     ['PATCH after 503', { method: 'PATCH' }, undefined],
-    ['PUT of a stream after 503', { method: 'PUT', replayable: false }, undefined],
+    ['PUT of a stream after 503', { method: 'PUT', isReplayable: false }, undefined],
     ['GET after a reset', fault('reset', true), 250],
     ['POST after a reset', { method: 'POST', ...fault('reset', true) }, undefined],
     ['POST that never left', { method: 'POST', ...fault('connect', false) }, 250],
     ['PATCH that never left', { method: 'PATCH', ...fault('connect', false) }, 250],
-    ['POST of a stream that never left', { method: 'POST', replayable: false, ...fault('connect', false) }, undefined],
+    [
+      'POST of a stream that never left',
+      { method: 'POST', isReplayable: false, ...fault('connect', false) },
+      undefined,
+    ],
     ['GET after a time-out', fault('timeout', true), undefined],
     ['GET with too large an answer', fault('too-large', true), undefined],
     ['GET with a closed client', fault('closed', false), undefined],
@@ -186,12 +193,12 @@ describe('a second try', () => {
     ['GET that has waited long already', { ...status(429, 9_000), waitedMs: 9_000 }, undefined],
     ['GET with less time left than the wait', { remainingMs: 200 }, undefined],
   ])('%s', (_name, more, delay) => {
-    expect(retryDelay(failed(more), 1)).toBe(delay);
+    expect(retryDelay(failed(more), DEFAULT_RETRY, 1)).toBe(delay);
   });
 
   test('waits for any time up to the bound: full jitter', () => {
-    expect(retryDelay(failed({}), 0)).toBe(0);
-    expect(retryDelay(failed({ tries: 2 }), 0.5)).toBe(250);
+    expect(retryDelay(failed({}), DEFAULT_RETRY, 0)).toBe(0);
+    expect(retryDelay(failed({ failures: 2 }), DEFAULT_RETRY, 0.5)).toBe(250);
   });
 });
 
@@ -211,14 +218,22 @@ describe('the message of the service', () => {
       },
       'a: x; a: y; b:  (z)',
     ],
-    [{ error: 'invalid_token' }, undefined],
+    [{ error: 'invalid_token' }, 'invalid_token'],
+    [{ error: 'invalid_scope', error_description: 'Too wide.' }, 'invalid_scope: Too wide'],
+    [
+      { title: 'Out of credit', detail: 'Your balance is 30', type: 'about:blank' },
+      'Out of credit: Your balance is 30',
+    ],
+    [{ message: 'Bad credentials', documentation_url: 'https://docs.example.com' }, 'Bad credentials'],
+    [{ error: { message: 'inner' }, message: 'outer' }, 'inner'],
+    [{ message: { nested: 1 } }, undefined],
     [{ errors: 'x' }, undefined],
     [{ errors: [null, 1, { error: null }] }, undefined],
     ['text', undefined],
     [null, undefined],
     [undefined, undefined],
   ])('of %j is %j', (data, message) => {
-    expect(serviceMessage(data, 'token')).toBe(message);
+    expect(serviceMessage(data, tokenOf('first'))).toBe(message);
   });
 
   test('is one line, of bounded length, without control characters', () => {
@@ -227,7 +242,7 @@ describe('the message of the service', () => {
     expect(message?.length).toBeLessThanOrEqual(300);
   });
 
-  test('THREATS 24: has no access token in it, nor a part of one', () => {
+  test('has no access token in it, nor a part of one', { meta: { threats: [24] } }, () => {
     const token = 'eyJhbGciOi.eyJzdWIi.c2lnbmF0dXJl';
     for (const echoed of [
       token,
@@ -258,7 +273,7 @@ describe('a body', () => {
     ['plain', undefined, 'plain'],
     ['{"a":1}', 'text/plain', '{"a":1}'],
   ])('%j of type %s is %j', (body, type, data) => {
-    expect(parse(body, type)).toEqual({ data, broken: false });
+    expect(parse(body, type)).toEqual({ data });
   });
 
   test('of another type is bytes', () => {
@@ -268,7 +283,10 @@ describe('a body', () => {
   });
 
   test('that is not the JSON it claims to be is text, and said to be broken', () => {
-    expect(parse('{"a":', 'application/json')).toEqual({ data: '{"a":', broken: true });
+    expect(parse('{"a":', 'application/json')).toEqual({
+      data: '{"a":',
+      fault: expect.stringContaining('not valid JSON'),
+    });
   });
 
   test('cannot change a prototype', () => {

@@ -23,7 +23,7 @@ test.each([
   expect(apiPath(path)).toBe(sent);
 });
 
-describe('THREATS 25: it is a TypeError, which does not quote the path', () => {
+describe('it is a TypeError, which does not quote the path', { meta: { threats: [25] } }, () => {
   test.each([
     '//evil.example',
     '/a//b',

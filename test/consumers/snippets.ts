@@ -8,13 +8,21 @@ export interface Snippet {
   readonly document: string;
   /** Where it begins in the document. */
   readonly line: number;
+  /** The heading of the second level that it stands below; empty where there is none. */
+  readonly heading: string;
   readonly language: string;
   /** The name that its first line gives it as a comment (`// app.ts`); other snippets of the document import it by that. */
   readonly file: string;
   readonly text: string;
 }
 
-const EXTENSIONS: Readonly<Record<string, string>> = { ts: 'ts', js: 'js', sh: 'sh' };
+const EXTENSIONS: Readonly<Record<string, string>> = {
+  ts: 'ts',
+  typescript: 'ts',
+  js: 'js',
+  javascript: 'js',
+  sh: 'sh',
+};
 
 /** README.md and docs/*.md. */
 export const documents: readonly string[] = [
@@ -29,9 +37,13 @@ export const documents: readonly string[] = [
 export function snippetsOf(document: string): readonly Snippet[] {
   const text = readFileSync(join(repository, document), 'utf8');
   return [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(({ 1: language = '', 2: code = '', index }) => {
-    const line = text.slice(0, index).split('\n').length + 1;
+    const before = text.slice(0, index);
+    const line = before.split('\n').length + 1;
+    const heading = [...before.matchAll(/^## (.+)$/gm)].at(-1)?.[1] ?? '';
     const named = /^\/\/ ([\w-]+(?:\.[\w-]+)*\.[cm]?[jt]s)\n/.exec(code)?.[1];
-    const file = named ?? `line-${line}.${EXTENSIONS[language] ?? 'txt'}`;
-    return { document: document.replace(/^.*\/|\.md$/g, ''), line, language, file, text: code };
+    // Settings have no comment for their name: the sentence before them says it.
+    const said = language === 'ini' ? /`(\.env)`/.exec(before.slice(before.lastIndexOf('## ')))?.[1] : undefined;
+    const file = named ?? said ?? `line-${line}.${EXTENSIONS[language] ?? 'txt'}`;
+    return { document: document.replace(/^.*\/|\.md$/g, ''), line, heading, language, file, text: code };
   });
 }

@@ -19,8 +19,8 @@ export interface RunningEmulator extends Running {
 
 /** An application that listens on a port of localhost. */
 export interface RunningApplication extends Running {
-  /** Logs in as a person would, through the consent page; the text of the page that this leads to. */
-  logIn(): Promise<string>;
+  /** Logs in as a person would, from a page on through the consent page. Returns the text of the page that this leads to. */
+  logIn(path: string): Promise<string>;
 }
 
 /** How long a program may take until it is ready. */
@@ -32,22 +32,40 @@ export async function startEmulatorCommand(
   args: readonly string[],
   command: readonly string[] = [process.execPath, join(folder, 'node_modules/passport-oauth-app/dist/cli.js')],
 ): Promise<RunningEmulator> {
-  const emulator = start(folder, [...command, 'emulator', ...args], {});
-  await until(emulator, () => emulator.stdout().includes('Ctrl-C'));
+  const emulator = await startCommand(folder, [...command, 'emulator', ...args]);
   const variables = [...emulator.stdout().matchAll(/^\s*export (\w+)='([^']*)'$/gm)];
   return { ...emulator, variables: Object.fromEntries(variables.map(([, name, value]) => [name, value])) };
 }
 
-/** Starts a file, waits until it listens, and gives what it takes to log in there. */
+/** Starts a command in a folder, and waits until it says how it is ended. */
+export async function startCommand(folder: string, command: readonly string[]): Promise<Running> {
+  const program = start(folder, command, {});
+  await until(program, () => program.stdout().includes('Ctrl-C'));
+  return program;
+}
+
+/** Starts this Node with arguments in a folder, and waits until it listens on a port of localhost. */
+export async function startFile(folder: string, args: readonly string[], port: number): Promise<Running> {
+  const program = start(folder, [process.execPath, ...args], {});
+  await until(program, () => isListening(port));
+  return program;
+}
+
+/**
+ * Starts an application, and waits until it listens.
+ *
+ * @param command A file for this Node, or a whole command
+ */
 export async function startApplication(
   folder: string,
-  file: string,
+  command: string | readonly string[],
   variables: Readonly<Record<string, string>>,
   port: number,
 ): Promise<RunningApplication> {
-  const application = start(folder, [process.execPath, file], variables);
+  const words = typeof command === 'string' ? [process.execPath, command] : command;
+  const application = start(folder, words, variables);
   await until(application, () => isListening(port));
-  return { ...application, logIn: () => logInAt(`http://localhost:${port}`) };
+  return { ...application, logIn: (path) => logInAt(`http://localhost:${port}`, path) };
 }
 
 /** A port that nobody listens on now. */
@@ -60,9 +78,9 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-async function logInAt(origin: string): Promise<string> {
+async function logInAt(origin: string, path: string): Promise<string> {
   const browser = new Browser();
-  const { headers } = await browser.visit(`${origin}/login`);
+  const { headers } = await browser.settle(await browser.visit(`${origin}${path}`));
   const consent = new URL(headers.get('location') ?? '');
   await browser.visit(consent.href);
   const form = new URLSearchParams(consent.search);
@@ -78,7 +96,8 @@ async function logInAt(origin: string): Promise<string> {
 }
 
 function start(cwd: string, [program = '', ...args]: readonly string[], variables: NodeJS.ProcessEnv): Running {
-  const { NODE_ENV: _testing, ...environment } = process.env;
+  // Variables that Vitest sets in its workers: a terminal does not have them.
+  const { NODE_ENV: _testing, BASE_URL: _base, ...environment } = process.env;
   // A group of its own: npx passes no signal on to what it runs.
   const child = spawn(program, args, { cwd, env: { ...environment, ...variables }, detached: true });
   const text = { stdout: '', stderr: '' };

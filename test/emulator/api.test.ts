@@ -56,10 +56,13 @@ describe('what is not there', () => {
   test('an unknown path is 404, another method 405 with Allow, both in JSON', async () => {
     const token = await start();
     const unknown = await api(token, '/nothing');
-    expect([unknown.status, await unknown.json()]).toEqual([404, expect.objectContaining({ error: 'not_found' })]);
+    expect([unknown.status, await unknown.json()]).toEqual([
+      404,
+      { error: { message: 'There is nothing at this path.', code: 404 } },
+    ]);
     const method = await api(token, '/projects', { method: 'DELETE' });
     expect([method.status, method.headers.get('allow')]).toEqual([405, 'GET']);
-    expect(await method.json()).toMatchObject({ error: 'invalid_request' });
+    expect(await method.json()).toEqual({ error: { message: 'Only GET is supported here.', code: 405 } });
   });
 
   test('HEAD is answered like GET, without the body', async () => {
@@ -136,10 +139,7 @@ describe('routes that a test adds', () => {
     };
     const token = await start({ routes: [{ method: 'GET', path: '/made', handler }] });
     const response = await api(token, '/made');
-    expect([response.status, await response.json()]).toEqual([
-      500,
-      { error: 'server_error', error_description: 'out of paper' },
-    ]);
+    expect([response.status, await response.json()]).toEqual([500, { error: { message: 'out of paper', code: 500 } }]);
     expect((await projects(service, token)).status).toBe(200);
   });
 

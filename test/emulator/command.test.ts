@@ -1,37 +1,22 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type BuiltCommand, buildCommand } from './built-command.js';
 
-const project = fileURLToPath(new URL('../..', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'emulator-command-'));
 const running = new Set<ChildProcess>();
+let command: BuiltCommand;
+let folder: string;
 
-// Built by itself, from its own folder only: this also shows that the emulator imports nothing from the rest of the package.
 beforeAll(() => {
-  const options = [
-    '--outDir',
-    folder,
-    '--rootDir',
-    'src/emulator',
-    '--module',
-    'nodenext',
-    '--target',
-    'es2023',
-    '--types',
-    'node',
-  ];
-  const tsc = join(project, 'node_modules/typescript/bin/tsc');
-  execFileSync(process.execPath, [tsc, '--ignoreConfig', ...options, 'src/emulator/cli.ts'], { cwd: project });
-  writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+  command = buildCommand();
+  folder = command.folder;
 });
 afterEach(() => {
   for (const child of running) child.kill('SIGKILL');
   running.clear();
 });
-afterAll(() => rmSync(folder, { recursive: true }));
+afterAll(() => command.remove());
 
 interface Run {
   readonly child: ChildProcess;
@@ -42,7 +27,7 @@ interface Run {
 
 function run(...args: readonly string[]): Run {
   const env = { ...process.env, NODE_ENV: 'development' };
-  const child = spawn(process.execPath, [join(folder, 'cli.js'), ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [command.path, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   running.add(child);
   let [out, err] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text) => {
@@ -133,6 +118,31 @@ describe('passport-oauth-app emulator', () => {
     await run('emulator', '--config', config).says(/listens on/);
   });
 
+  test('--version prints the version of the package', async () => {
+    expect(await run('--version').ended).toEqual({ code: 0, out: '1.2.3\n', err: '' });
+  });
+
+  test('a JSON config with a byte order mark is read', async () => {
+    const config = join(folder, 'bom.json');
+    writeFileSync(config, `\ufeff${JSON.stringify({ port: 0, users: [{ id: 'z', name: 'Zoe' }] })}`);
+    await run('emulator', '--config', config).says(/z {2}Zoe/);
+  });
+
+  test('--allow-remote says so, and opens other hosts', async () => {
+    const text = await run('emulator', '--port', '0', '--allow-remote', '--host', '0.0.0.0', '--quiet').says(/Ctrl-C/);
+    expect(text).toContain('for every computer that reaches it');
+    expect(text).toMatch(/authUrl: 'http:\/\/127\.0\.0\.1:\d+'/);
+  });
+
+  test('--latency, --profile, --domain-hosts and --body-limit set the options of these names', async () => {
+    const flags = ['--latency', '1-5', '--profile', 'form', '--domain-hosts', 'path', '--body-limit', '10'];
+    const text = await run('emulator', '--port', '0', ...flags, '--quiet').says(/Ctrl-C/);
+    expect(text).toContain("tokenRequest: 'form'");
+    expect(text).toMatch(/enterpriseBaseUrl: 'http:\/\/127\.0\.0\.1:\d+\/organizations\/\{domain\}'/);
+    const origin = /listens on (\S+),/.exec(text)?.[1] ?? '';
+    expect((await fetch(`${origin}/oauth/token`, { method: 'POST', body: 'a'.repeat(11) })).status).toBe(413);
+  });
+
   test('a taken port is an error that says what to do', async () => {
     const port = /127\.0\.0\.1:(\d+)/.exec(await run('emulator', '--port', '0').says(/Ctrl-C/))?.[1] ?? '';
     expect(await run('emulator', '--port', port).ended).toEqual({
@@ -145,14 +155,16 @@ describe('passport-oauth-app emulator', () => {
   test.each<[readonly string[], number, string]>([
     [['emulator', '--prot', '1'], 2, "Unknown option '--prot'\nSee passport-oauth-app emulator --help.\n"],
     [['emulator', '--port'], 2, "Option '--port <value>' argument missing\nSee passport-oauth-app emulator --help.\n"],
-    [['emulator', '--port', 'http'], 1, "port must be a whole number from 0 to 65535, but it is 'http'.\n"],
+    [['emulator', '--port', 'http'], 1, "--port must be a whole number from 0 to 65535, but it is 'http'.\n"],
     [
       ['emulator', '--host', '0.0.0.0'],
       1,
-      "host must be a loopback host: '127.0.0.1', '::1' or 'localhost', but it is '0.0.0.0'.\n",
+      "--host must be a loopback host: '127.0.0.1', '::1' or 'localhost' (or any host with --allow-remote), but it is '0.0.0.0'.\n",
     ],
     [['emulator', '--token-lifetime', '-1'], 2, "Option '--token-lifetime' argument is ambiguous"],
-    [['emulator', '--redirect-url', 'x'], 1, 'applications[0].redirectUrls[0] must be an absolute URL'],
+    [['emulator', '--redirect-url', 'x'], 1, '--redirect-url must be an absolute URL'],
+    [['emulator', '--latency', '5-1'], 1, '--latency must be a range'],
+    [['emulator', '--profile', 'x'], 1, "--profile must be one of 'crowdin'"],
     [['emulator', 'more'], 2, 'Usage: passport-oauth-app emulator'],
     [[], 2, 'Usage: passport-oauth-app emulator'],
     [['emulator', '--config', '/nowhere.json'], 1, 'The config file /nowhere.json cannot be used: ENOENT'],

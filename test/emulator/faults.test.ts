@@ -135,6 +135,61 @@ describe('a fault in which no answer comes', () => {
   });
 });
 
+describe('delay ranges, rates and latency', () => {
+  test('a range of delays stays within its ends, and the request is served', async () => {
+    service.fail('token', { delay: [1, 20], times: 3 });
+    for (let n = 0; n < 3; n += 1) expect((await exchange(service, 'any')).status).toBe(400);
+  });
+
+  test('a rate affects its share of the requests until it is removed, the same share with the same seed', async () => {
+    const runs: number[][] = [];
+    for (let run = 0; run < 2; run += 1) {
+      const seeded = await startEmulator({ seed: 'faults' });
+      const cancel = seeded.fail('token', { status: 503, rate: 0.5 });
+      const statuses: number[] = [];
+      for (let n = 0; n < 40; n += 1) statuses.push((await exchange(seeded, 'any')).status);
+      cancel();
+      expect((await exchange(seeded, 'any')).status).toBe(400);
+      runs.push(statuses);
+      await seeded.close();
+    }
+    expect(runs[0]).toEqual(runs[1]);
+    expect(new Set(runs[0])).toEqual(new Set([400, 503]));
+  });
+
+  test('a fault behind a rate affects the requests that the rate leaves alone', async () => {
+    service.fail('token', { status: 503, rate: 1e-9 });
+    service.fail('token', { status: 429 });
+    expect((await exchange(service, 'any')).status).toBe(429);
+    expect((await exchange(service, 'any')).status).toBe(400);
+  });
+
+  test('times limits how often a rate strikes', async () => {
+    service.fail('token', { status: 503, rate: 1, times: 2 });
+    const statuses: number[] = [];
+    for (let n = 0; n < 3; n += 1) statuses.push((await exchange(service, 'any')).status);
+    expect(statuses).toEqual([503, 503, 400]);
+  });
+
+  test('latency delays every request, and close() does not wait for it', async () => {
+    const slow = await startEmulator({ latency: [2 ** 30, 2 ** 31 - 1] });
+    const pending = projects(slow, 'any').catch(() => 'ended');
+    await vi.waitUntil(() => slow.requests.length === 1);
+    await slow.close();
+    expect(await pending).toBe('ended');
+    const quick = await startEmulator({ latency: 1 });
+    expect((await projects(quick, 'any')).status).toBe(401);
+    await quick.close();
+  });
+
+  test('without a body, a fault of the API has the shape of the API', async () => {
+    service.fail('api', { status: 503 });
+    expect(await (await projects(service, 'any')).json()).toEqual({
+      error: { message: 'The test asked for this fault.', code: 503 },
+    });
+  });
+});
+
 describe('afterEffect: the answer is lost after it took effect', () => {
   test.each<Fault>([{}, { reset: true }, { status: 503 }, { body: '<html>' }, { delay: 5 }])(
     'the rotation took place, but %j came instead of the new pair',
@@ -220,6 +275,11 @@ test.each<[unknown, unknown, RegExp]>([
   ['token', { status: '500' }, /^status must be/],
   ['token', { delay: -1 }, /^delay must be/],
   ['token', { delay: 2 ** 31 }, /^delay must be/],
+  ['token', { delay: [1] }, /^delay must be a range/],
+  ['token', { delay: [5, 1] }, /^delay must be a range/],
+  ['token', { delay: [1, 2, 3] }, /^delay must be a range/],
+  ['token', { rate: 0 }, /^rate must be a number above 0 and up to 1/],
+  ['token', { rate: 1.1 }, /^rate must be/],
   ['token', { times: 0 }, /^times must be/],
   ['token', { hang: 'yes' }, /^hang must be true or false/],
   ['token', { headers: { 'a b': 'c' } }, /^headers\["a b"\] must be a valid header/],

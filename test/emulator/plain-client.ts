@@ -1,4 +1,4 @@
-import { request as send } from 'node:http';
+import { type RequestOptions, request as send } from 'node:http';
 import type { Emulator } from 'passport-oauth-app/emulator';
 
 /** The shape that every refusal has. */
@@ -100,6 +100,24 @@ export function onHost(
       const chunks: Buffer[] = [];
       for await (const chunk of response) chunks.push(chunk);
       resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString() });
+    });
+    request.on('error', reject).end();
+  });
+}
+
+/** A GET request with headers that fetch does not allow, and further options of `http.request`. */
+export function rawGet(
+  service: Emulator,
+  path: string,
+  headers: Record<string, string>,
+  options: RequestOptions = {},
+): Promise<{ readonly status: number; readonly text: string }> {
+  return new Promise((resolve, reject) => {
+    const { port } = new URL(service.baseUrl);
+    const request = send({ host: '127.0.0.1', port, path, headers, ...options }, async (response) => {
+      let text = '';
+      for await (const chunk of response.setEncoding('utf8')) text += chunk;
+      resolve({ status: response.statusCode ?? 0, text });
     });
     request.on('error', reject).end();
   });

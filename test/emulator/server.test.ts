@@ -72,7 +72,7 @@ describe('requests', () => {
     expect(service.requests.at(-1)?.path).toBe('/24');
     await service.close();
     await start({ keepRequests: 0 });
-    await fetch(service.baseUrl);
+    await fetch(`${service.baseUrl}/nothing`);
     expect(service.requests).toEqual([]);
   });
 
@@ -97,20 +97,22 @@ describe('requests', () => {
 
 describe('malformed requests get an answer and do no harm', () => {
   test.each([
-    ['GET /oauth/authorize?client_id=%E0%A4%A HTTP/1.1\r\nHost: x\r\n\r\n', '400'],
-    ['GET /oauth/authorize?__proto__=1&constructor=2 HTTP/1.1\r\nHost: x\r\n\r\n', '400'],
-    ['GET /api/v2/projects?a=%ff HTTP/1.1\r\nHost: x\r\n\r\n', '401'],
-    ['GET /api/v2/%zz HTTP/1.1\r\nHost: [::::\r\n\r\n', '401'],
-    ['GET http://other.example/api/v2/projects HTTP/1.1\r\nHost: other.example\r\n\r\n', '404'],
-    ['OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n', '404'],
-    ['GET //oauth/authorize HTTP/1.1\r\nHost: x\r\n\r\n', '404'],
-    ['GET /oauth/../oauth/token HTTP/1.1\r\nHost: x\r\n\r\n', '404'],
+    ['GET /oauth/authorize?client_id=%E0%A4%A HTTP/1.1\r\nHost: localhost\r\n\r\n', '400'],
+    ['GET /oauth/authorize?__proto__=1&constructor=2 HTTP/1.1\r\nHost: localhost\r\n\r\n', '400'],
+    ['GET /api/v2/projects?a=%ff HTTP/1.1\r\nHost: localhost\r\n\r\n', '401'],
+    ['GET /api/v2/%zz HTTP/1.1\r\nHost: [::::\r\n\r\n', '421'],
+    ['GET http://other.example/api/v2/projects HTTP/1.1\r\nHost: localhost\r\n\r\n', '421'],
+    ['GET http://localhost/api/v2/projects HTTP/1.1\r\nHost: other.example\r\n\r\n', '401'],
+    ['GET http://127.0.0.1?a=b HTTP/1.1\r\nHost: localhost\r\n\r\n', '200'],
+    ['OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n', '404'],
+    ['GET //oauth/authorize HTTP/1.1\r\nHost: localhost\r\n\r\n', '404'],
+    ['GET /oauth/../oauth/token HTTP/1.1\r\nHost: localhost\r\n\r\n', '404'],
     ['GET /api/v2/projects HTTP/1.0\r\n\r\n', '401'],
     ['GET /api/v2/projects HTTP/1.1\r\n\r\n', '400'],
-    ['PUT /oauth/authorize HTTP/1.1\r\nHost: x\r\n\r\n', '405'],
-    ['HEAD /oauth/authorize HTTP/1.1\r\nHost: x\r\n\r\n', '400'],
+    ['PUT /oauth/authorize HTTP/1.1\r\nHost: localhost\r\n\r\n', '405'],
+    ['HEAD /oauth/authorize HTTP/1.1\r\nHost: localhost\r\n\r\n', '400'],
     ['nonsense\r\n\r\n', '400'],
-    ['POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{', ''],
+    ['POST /oauth/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{', ''],
   ])('%j', async (request, status) => {
     await start();
     const line = await raw(request.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
@@ -137,7 +139,7 @@ describe('malformed requests get an answer and do no harm', () => {
   test('a client that leaves in the middle of its body is forgotten', async () => {
     await start();
     const socket = connect(Number(new URL(service.baseUrl).port), '127.0.0.1');
-    socket.write('POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"a"', () =>
+    socket.write('POST /oauth/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"a"', () =>
       socket.resetAndDestroy(),
     );
     await new Promise((resolve) => socket.once('close', resolve));
@@ -168,13 +170,13 @@ describe('listening', () => {
   test('it answers on IPv4 and, where there is one, on IPv6 loopback, and nowhere else', async () => {
     await start();
     const { port } = new URL(service.baseUrl);
-    expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(404);
-    expect((await fetch(`http://localhost:${port}/`)).status).toBe(404);
+    expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(200);
+    expect((await fetch(`http://localhost:${port}/`)).status).toBe(200);
     const six = await fetch(`http://[::1]:${port}/`).then(
       ({ status }) => status,
       (error: Error) => (error.cause instanceof Error && 'code' in error.cause ? error.cause.code : error),
     );
-    expect([404, 'EADDRNOTAVAIL', 'EAFNOSUPPORT']).toContain(six);
+    expect([200, 'EADDRNOTAVAIL', 'EAFNOSUPPORT']).toContain(six);
   });
 
   test.each(['localhost', '::1', '127.0.0.1'])('with host %s the addresses say so', async (host) => {
@@ -293,6 +295,16 @@ describe('options', () => {
       /^routes\[0\]\.method must be an HTTP method in capitals/,
     ],
     [{ routes: [{ method: 'GET', path: '/api/v2/x', handler: () => 1 }] }, /^routes\[0\]\.path must be a path below/],
+    [{ latency: [5, 1] }, /^latency must be a range \[min, max\] of whole milliseconds/],
+    [{ latency: '5' }, /^latency must be a whole number/],
+    [{ bodyLimit: -1 }, /^bodyLimit must be a whole number/],
+    [{ allowRemote: 'yes' }, /^allowRemote must be true or false/],
+    [{ domainHosts: 'query' }, /^domainHosts must be one of 'subdomain', 'path'/],
+    [{ profile: 'unknown' }, /^profile must be one of 'crowdin', 'form'/],
+    [{ profile: { tokenPath: 'token' } }, /^profile\.tokenPath must be a path/],
+    [{ profile: { rotation: 'never' } }, /^profile\.rotation must be one of/],
+    [{ profile: { authorizationParams: { audience: 7 } } }, /^profile\.authorizationParams\.audience must be/],
+    [{ routes: '/nowhere.json' }, /the OpenAPI file \/nowhere\.json cannot be used: ENOENT/],
     [{ routes: [{ method: 'GET', path: '/x' }] }, /^routes\[0\]\.handler must be a function/],
     [{ https: {} }, /^https\.key must be PEM text/],
     [{ https: { key: 'x', cert: 'y' } }, /^https must hold a private key/],

@@ -291,7 +291,7 @@ describe('service.md 5: authentication', () => {
       const response = await fetch(url, { headers: { authorization } });
       expect(response.status).toBe(401);
       expect(response.headers.get('www-authenticate')).toMatch(/^Bearer /);
-      expect(await response.json()).toMatchObject({ error: 'invalid_token' });
+      expect(await response.json()).toEqual({ error: { message: expect.any(String), code: 401 } });
     }
     expect((await fetch(`${url}?access_token=${access_token}`)).status).toBe(401);
     expect((await fetch(url, { headers: { authorization: `Bearer ${access_token}` } })).status).toBe(200);

@@ -9,6 +9,8 @@ export interface Application {
   /** Logs in through the consent page. @returns The page that the login ends at. */
   logIn(browser: Browser, user?: string, start?: string): Promise<Page>;
   tokenRequests(): number;
+  /** Presses the button of an incident. @returns The page that it leads to. */
+  incident(browser: Browser, name: string): Promise<Page>;
   close(): Promise<void>;
 }
 
@@ -26,6 +28,8 @@ export async function startApplication(options: Partial<ExampleOptions> = {}): P
       return browser.settle(await browser.visit(callback));
     },
     tokenRequests: () => service.requests.filter(({ path }) => path === '/oauth/token').length,
+    incident: async (browser, name) =>
+      browser.settle(await browser.visit(`${url}/incidents/${name}`, { method: 'POST' })),
     close,
   };
 }

@@ -31,15 +31,15 @@ describe('the pages of the example', () => {
     const { text } = await open('/');
     expect(text).toContain('Hello, Ben Okafor');
     expect(text).toContain('acme.api.localhost');
-    expect(text).toContain('left of 75 s');
-    expect(text).toContain('Refreshed <b data-refreshes>never</b>');
+    expect(text).toContain('left of 45 s');
+    expect(text).toContain('Refreshed <b>never</b>');
   });
 
   it('count refreshes', async () => {
     await application.logIn(browser);
     application.service.expireAccessTokens();
     await open('/projects');
-    expect((await open('/')).text).toContain('Refreshed <b data-refreshes>once</b>');
+    expect((await open('/')).text).toContain('Refreshed <b>once</b>');
   });
 
   it('list the projects with their progress', async () => {
@@ -75,8 +75,33 @@ describe('the pages of the example', () => {
     const page = await browser.settle(await browser.visit(callback));
     expect(page.url).toBe(`${application.url}/declined`);
     expect(page.text).toContain('You declined');
+    expect(page.text).toContain('has given this application nothing');
     expect(application.tokenRequests()).toBe(0);
   });
+
+  it('say that nothing has changed where somebody declines who is logged in', async () => {
+    await application.logIn(browser);
+    const login = await open('/login');
+    const callback = await application.service.approve(login.headers.get('location') ?? '', { decline: true });
+    const page = await browser.settle(await browser.visit(callback));
+    expect(page.text).toContain('You are still logged in as Ada Ferrant');
+    expect(page.text).not.toContain('nothing.');
+  });
+
+  it.each(['the callback comes again', 'the same request is approved again'])(
+    'lead home where somebody is logged in and goes back, and %s',
+    async (how) => {
+      const login = await open('/login');
+      const authorize = login.headers.get('location') ?? '';
+      const callback = await application.service.approve(authorize);
+      await browser.settle(await browser.visit(callback));
+      const next = how.startsWith('the callback') ? callback : await application.service.approve(authorize);
+      const page = await browser.settle(await browser.visit(next));
+      expect(page.status).toBe(200);
+      expect(page.text).toContain('Hello, Ada Ferrant');
+      expect(application.tokenRequests()).toBe(1);
+    },
+  );
 
   it('refuse a callback that was begun elsewhere, without a token request', async () => {
     const page = await open('/callback?code=stolen&state=forged');
@@ -92,14 +117,9 @@ describe('the pages of the example', () => {
     expect(page.text).toContain('There is nothing here');
   });
 
-  it('explain an outage of the service and get over it', async () => {
-    vi.spyOn(console, 'error').mockImplementation(() => {});
+  it('explain a refusal of the service and get over it', async () => {
     await application.logIn(browser);
-    const mend = application.service.fail('api', {
-      status: 400,
-      body: { error: 'no' },
-      times: Number.POSITIVE_INFINITY,
-    });
+    const mend = application.service.fail('api', { status: 400, body: { error: 'no' }, times: Infinity });
     const page = await open('/projects');
     expect(page.text).toContain('The service refused the request');
     expect(page.text).not.toMatch(/\bat .*\.(ts|js):\d+/);
@@ -111,13 +131,61 @@ describe('the pages of the example', () => {
     const log = vi.spyOn(console, 'error').mockImplementation(() => {});
     await application.logIn(browser);
     application.service.expireAccessTokens();
-    const mend = application.service.fail('token', { status: 503, times: Number.POSITIVE_INFINITY });
+    const fault = { status: 503, headers: { 'retry-after': '7' }, times: Infinity };
+    const mend = application.service.fail('token', fault);
     const page = await open('/projects');
     expect(page.status).toBe(503);
+    expect(page.headers.get('retry-after')).toBe('7');
     expect(page.text).toContain('The service does not answer');
+    expect(page.text).toContain('You are still logged in');
+    expect(page.text).toContain('in <b>7 s</b>');
+    expect(page.text).toContain('data-wait="7"');
     expect(log.mock.calls.flat().join('\n')).not.toMatch(/eyJ[\w-]{8}/);
     mend();
     expect((await open('/')).text).toContain('Hello, Ada Ferrant');
+  });
+
+  it('do not call somebody logged in whose login met an outage', async () => {
+    vi.spyOn(console, 'error').mockImplementation(() => {});
+    application.service.fail('token', { status: 503 });
+    const page = await application.logIn(browser);
+    expect(page.status).toBe(503);
+    expect(page.text).toContain('You are not logged in yet');
+    expect(page.text).not.toContain('still logged in');
+  });
+
+  it.each([
+    { status: 503, title: 'The service has a problem' },
+    { status: 500, title: 'The service has a problem' },
+    { status: 429, title: 'The service asks for patience' },
+  ])('ask for patience where the API answers $status, and say for how long', async ({ status, title }) => {
+    vi.spyOn(console, 'error').mockImplementation(() => {});
+    await application.logIn(browser);
+    application.service.fail('api', { status, headers: { 'retry-after': '3600' }, times: Infinity });
+    const page = await open('/projects');
+    expect(page.status).toBe(status);
+    expect(page.text).toContain(title);
+    expect(page.text).toContain('in <b>3600 s</b>');
+    expect(page.text).not.toContain('refused');
+  });
+
+  it('say in an outage that the token is waited for, and show no time that is left of it', async () => {
+    await application.close();
+    let movedMs = 0;
+    application = await startApplication({ clock: () => Date.now() + movedMs });
+    await application.logIn(browser);
+    application.service.fail('token', { status: 503, times: Infinity });
+    movedMs = 50_000;
+    const { text } = await open('/');
+    expect(text).toContain('Waiting for a new one');
+    expect(text).not.toContain('left of');
+  });
+
+  it('ask for a new login, in words, where the permission has ended', async () => {
+    await application.logIn(browser);
+    application.service.revoke('1');
+    await open('/projects');
+    expect((await open('/')).text).toContain('Your permission has ended. Log in to go on.');
   });
 
   it('refuse forms that another origin sends', async () => {

@@ -2,59 +2,80 @@ import { mkdir, stat } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import type { Chromium } from '../support/chromium.js';
+import { startApplication } from './application.js';
 
 const folder = fileURLToPath(new URL('../../docs/images/', import.meta.url));
-const window = { viewport: { width: 1120, height: 660 }, reducedMotion: 'reduce' } as const;
-const largestBytes = 120_000;
+const largestBytes = 200_000;
+const wide: BrowserContextOptions = { viewport: { width: 1280, height: 860 }, reducedMotion: 'reduce' };
+const phone: BrowserContextOptions = { ...wide, viewport: { width: 390, height: 1000 }, isMobile: true };
 
-/** Takes the pictures of the README, of a running application, into docs/images. */
-export async function takePictures(chromium: Chromium, url: string): Promise<void> {
+/** Takes the pictures of the documents into docs/images, each of an application of its own. */
+export async function takePictures(chromium: Chromium): Promise<void> {
   await mkdir(folder, { recursive: true });
-  await take(chromium, 'consent', window, async (page) => {
-    await page.goto(`${url}/login`);
-  });
-  await take(chromium, 'home-light', window, async (page) => {
-    await logIn(page, url, 'Ada Ferrant');
-    await burst(page);
-  });
-  await take(chromium, 'panel-dark', { ...window, colorScheme: 'dark' }, async (page) => {
-    await logIn(page, url, 'Ben Okafor');
-    await page.getByRole('button', { name: 'Expire my token now' }).click();
-    await page.getByText('Live', { exact: true }).waitFor();
-  });
-  const phone = { ...window, viewport: { width: 390, height: 780 }, isMobile: true };
-  await take(chromium, 'phone', phone, async (page) => {
-    await logIn(page, url, 'Ada Ferrant');
-    await page.getByRole('link', { name: 'Projects', exact: true }).click();
-    await page.getByRole('heading', { name: 'Pocket Garden' }).waitFor();
-  });
+  await take(chromium, 'consent', wide, (stage) => stage.page.goto(`${stage.url}/login`));
+  await take(chromium, 'home-light', wide, recover);
+  await take(chromium, 'panel-dark', { ...wide, colorScheme: 'dark' }, recover);
+  await take(chromium, 'outage-light', wide, breakService);
+  await take(chromium, 'outage-dark', { ...wide, colorScheme: 'dark' }, breakService);
+  await take(chromium, 'phone', phone, recover);
+  await take(chromium, 'phone-dark', { ...phone, colorScheme: 'dark' }, breakService);
+}
+
+interface Stage {
+  readonly page: Page;
+  readonly url: string;
+  /** Lets time pass by moving the clock, with an API call every four seconds. */
+  pass(seconds: number): Promise<void>;
+  press(name: string): Promise<void>;
+}
+
+async function breakService({ page, url, pass, press }: Stage): Promise<void> {
+  await page.goto(`${url}/login`);
+  await page.getByText('Ada Ferrant').check();
+  await page.getByRole('button', { name: 'Approve' }).click();
+  await page.waitForURL(`${url}/**`);
+  await pass(60);
+  await press('Service down for 30 s');
+  await pass(20);
+}
+
+async function recover(stage: Stage): Promise<void> {
+  await breakService(stage);
+  await stage.press('Mend everything');
+  await stage.pass(12);
+  await stage.press('12 calls at once');
 }
 
 async function take(
   chromium: Chromium,
   name: string,
   options: BrowserContextOptions,
-  pose: (page: Page) => Promise<void>,
+  pose: (stage: Stage) => Promise<unknown>,
 ): Promise<void> {
-  const { page, close } = await chromium.visit(options);
-  await pose(page);
+  let movedMs = 0;
+  const { url, close } = await startApplication({ clock: () => Date.now() + movedMs });
+  const visit = await chromium.visit(options);
+  const { page } = visit;
+  const live = () => page.getByText('Live', { exact: true }).waitFor();
+  const pass = async (seconds: number) => {
+    for (let passed = 0; passed < seconds; passed += 4) {
+      movedMs += 4000;
+      await page.goto(`${url}/projects`);
+    }
+    await page.goto(url);
+    await live();
+  };
+  const press = async (button: string) => {
+    await page.getByRole('button', { name: button, exact: true }).click();
+    await page.locator('.notice').waitFor();
+    await live();
+  };
+  await pose({ page, url, pass, press });
+  await page.mouse.move(0, 0);
   const path = `${folder}${name}.png`;
   await page.screenshot({ path });
+  await visit.close();
   await close();
   const { size } = await stat(path);
   if (size > largestBytes) throw new Error(`${name}.png has ${size} bytes`);
-}
-
-async function logIn(page: Page, url: string, name: string): Promise<void> {
-  await page.goto(`${url}/login`);
-  await page.getByText(name).check();
-  await page.getByRole('button', { name: 'Approve' }).click();
-  await page.getByText('Live', { exact: true }).waitFor();
-}
-
-async function burst(page: Page): Promise<void> {
-  await page.getByRole('button', { name: 'Expire, then 12 at once' }).click();
-  await page.getByText('12 of 12 succeeded').waitFor();
-  await page.getByText('11 × GET /projects').waitFor();
-  await page.mouse.move(0, 0);
 }

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { noteFigure } from '../fuzz/fuzz.js';
 import type { Page } from '../support/browser.js';
 import { type FaultyServer, startFaultyServer } from '../support/faulty-server.js';
@@ -54,7 +54,7 @@ async function expectRecovery(row: Row, isGrantEnded = row.endsGrant === true): 
 }
 
 describe('at the callback of a login', () => {
-  it.each(byFault)('%s: nobody is logged in, nothing is stored, and a new login works', async (_fault, row) => {
+  test.each(byFault)('%s: nobody is logged in, nothing is stored, and a new login works', async (_fault, row) => {
     trial = await startTrial(row.timeoutMs);
     const callback = await trial.begin();
     const requests = trial.strike('token', troubled(row));
@@ -70,7 +70,7 @@ describe('at the callback of a login', () => {
 });
 
 describe('at a refresh that a request waits for', () => {
-  it.each(byFault)(
+  test.each(byFault)(
     '%s: told as it is, and the user stays logged in unless the service says no',
     async (_fault, row) => {
       await loggedIn(row);
@@ -83,7 +83,7 @@ describe('at a refresh that a request waits for', () => {
 });
 
 describe('at a refresh ahead of time', () => {
-  it.each(byFault)('%s: requests go on with the token that is still good', async (_fault, row) => {
+  test.each(byFault)('%s: requests go on with the token that is still good', async (_fault, row) => {
     await loggedIn(row);
     trial.clock.advance(LIFETIME_S - 120);
     const requests = trial.strike('token', troubled(row));
@@ -99,7 +99,7 @@ describe('at a refresh ahead of time', () => {
 });
 
 describe('at a call of the API', () => {
-  it.each(byFault)('%s: told as it is, and the grant is kept', async (_fault, row) => {
+  test.each(byFault)('%s: told as it is, and the grant is kept', async (_fault, row) => {
     await loggedIn(row);
     const tokenRequests = trial.gateway.requests('token').length;
     const requests = trial.strike('api', troubled(row));

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
 import { TestClock } from '../support/test-clock.js';
 
@@ -7,8 +7,8 @@ const HOURS = 3600;
 let flow: LoggedIn;
 afterEach(() => flow.world.close());
 
-describe("the application's clock", () => {
-  it.each([3, -3])('THREATS 52: %i hours off from the service makes no loop and no storm', async (hours) => {
+describe("THREATS 52: the application's clock", () => {
+  test.each([3, -3])('%i hours off from the service makes no loop and no storm', async (hours) => {
     const ours = new TestClock();
     ours.advance(hours * HOURS);
     flow = await logInto({ strategy: { clock: ours.now } });
@@ -20,7 +20,7 @@ describe("the application's clock", () => {
     expect(flow.world.tokenRequests()).toHaveLength(2);
   });
 
-  it('THREATS 52: that jumps to and fro makes no loop and no storm', async () => {
+  test('that jumps to and fro makes no loop and no storm', async () => {
     const ours = new TestClock();
     flow = await logInto({ strategy: { clock: ours.now } });
     for (const hours of [3, -3, -3, 3, 3, -3]) {
@@ -31,7 +31,7 @@ describe("the application's clock", () => {
     expect(flow.world.tokenRequests().length).toBeLessThanOrEqual(6);
   });
 
-  it('THREATS 52: that was set back does not make tokens last: the 401 of the API tells', async () => {
+  test('that was set back does not make tokens last: the 401 of the API tells', async () => {
     const ours = new TestClock();
     flow = await logInto({ strategy: { clock: ours.now } });
     ours.advance(-3 * HOURS);
@@ -40,7 +40,7 @@ describe("the application's clock", () => {
     expect(flow.world.tokenRequests()).toHaveLength(1);
   });
 
-  it('THREATS 52: that was set back during an outage does not make the pause one of hours', async () => {
+  test('that was set back during an outage does not make the pause one of hours', async () => {
     flow = await logInto();
     flow.clock.advance(2 * HOURS);
     const { grantId } = await flow.whoami();
@@ -55,9 +55,9 @@ describe("the application's clock", () => {
   });
 });
 
-describe('a token of a lifetime', () => {
-  it.each([0, -5, 'soon', null, undefined, 1e300, '7200', 7200.5])(
-    'THREATS 34: of %j seconds makes no refresh loop, and is refreshed within a day',
+describe('THREATS 34: a token of a lifetime', () => {
+  test.each([0, -5, 'soon', null, undefined, 1e300, '7200', 7200.5])(
+    'of %j seconds makes no refresh loop, and is refreshed within a day',
     async (expiresIn) => {
       flow = await logInto();
       const token = { access_token: 'opaque', token_type: 'bearer', expires_in: expiresIn };

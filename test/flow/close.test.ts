@@ -1,4 +1,5 @@
-import { afterEach, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { gate } from '../refresh/fixture.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { startWorld } from '../support/world.js';
@@ -8,37 +9,41 @@ const HOURS = 3600;
 let flow: LoggedIn;
 afterEach(() => flow.world.close());
 
-it('THREATS 44: close() waits for the refresh that is under way, and for its save', async () => {
-  const store = new TroubledStore();
-  flow = await logInto({ strategy: { tokenStore: store } });
-  const { grantId } = await flow.whoami();
-  flow.clock.advance(2 * HOURS);
-  flow.world.service.fail('token', { delay: 100 });
-  store.before = (method) => (method === 'update' ? new Promise((resolve) => setTimeout(resolve, 100)) : undefined);
-  const asked = flow.world.strategy.client(grantId).accessToken();
-  await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
-  await flow.world.strategy.close();
-  expect(store.calls).toContain('update');
-  const next = await startWorld({
-    running: flow.world.service,
-    strategy: { tokenStore: store, clock: flow.clock.now },
+describe('THREATS 44: close()', () => {
+  test('waits for the refresh that is under way, and for its save', async () => {
+    const store = new TroubledStore();
+    flow = await logInto({ strategy: { tokenStore: store } });
+    const { grantId } = await flow.whoami();
+    flow.clock.advance(2 * HOURS);
+    const { opened, open } = gate();
+    store.before = (method) => (method === 'update' ? opened : undefined);
+    const asked = flow.world.strategy.client(grantId).accessToken();
+    await vi.waitFor(() => expect(store.calls).toContain('update'));
+    const closing = flow.world.strategy.close();
+    open();
+    await closing;
+    const next = await startWorld({
+      running: flow.world.service,
+      strategy: { tokenStore: store, clock: flow.clock.now },
+    });
+    expect(await next.strategy.client(grantId).accessToken()).toBe(await asked);
+    expect(flow.world.tokenRequests()).toHaveLength(1);
+    await next.close();
   });
-  expect(await next.strategy.client(grantId).accessToken()).toBe(await asked);
-  expect(flow.world.tokenRequests()).toHaveLength(1);
-  await next.close();
+
+  test('waits for a refresh that nobody waits for', async () => {
+    const store = new TroubledStore();
+    flow = await logInto({ strategy: { tokenStore: store } });
+    flow.clock.advance(2 * HOURS - 60);
+    flow.world.service.fail('token', { delay: 100 });
+    expect((await flow.projects()).status).toBe(200);
+    await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+    await flow.world.strategy.close();
+    expect(store.calls).toContain('update');
+  });
 });
 
-it('THREATS 44: close() waits for a refresh that nobody waits for', async () => {
-  const store = new TroubledStore();
-  flow = await logInto({ strategy: { tokenStore: store } });
-  flow.clock.advance(2 * HOURS - 60);
-  flow.world.service.fail('token', { delay: 100 });
-  expect((await flow.projects()).status).toBe(200);
-  await flow.world.strategy.close();
-  expect(store.calls).toContain('update');
-});
-
-it.each([
+test.each([
   ['with versions', (store: TroubledStore) => store],
   [
     'without',
@@ -62,7 +67,7 @@ it.each([
   await next.close();
 });
 
-it('close() ends also where the store never answers', async () => {
+test('close() ends also where the store never answers', async () => {
   const store = new TroubledStore();
   flow = await logInto({ strategy: { tokenStore: store } });
   flow.clock.advance(2 * HOURS);
@@ -71,7 +76,7 @@ it('close() ends also where the store never answers', async () => {
   await flow.world.strategy.close();
 });
 
-it('close() may be called twice, and by a strategy that has done nothing', async () => {
+test('close() may be called twice, and by a strategy that has done nothing', async () => {
   flow = await logInto();
   await Promise.all([flow.world.strategy.close(), flow.world.strategy.close()]);
   await flow.world.strategy.close();

@@ -1,4 +1,4 @@
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { type ApiClient, memoryTokenStore } from '../../src/index.js';
 import { EventLog } from '../support/event-log.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
@@ -11,28 +11,32 @@ const apiRequests = () => flow.world.service.requests.filter(({ path }) => path.
 const client = async (): Promise<ApiClient> => flow.world.strategy.client((await flow.whoami()).grantId);
 const logIn = () => logInto({ strategy: { tokenStore: memoryTokenStore() } });
 
-it('THREATS 51: 500 calls that the API refuses at once make one refresh and one more try each', async () => {
-  flow = await logIn();
-  const api = await client();
-  flow.world.service.expireAccessTokens();
-  await Promise.all(Array.from({ length: 500 }, () => api.projects()));
-  expect(flow.world.tokenRequests()).toHaveLength(1);
-  expect(apiRequests()).toHaveLength(1_000);
+describe('THREATS 51: tokens that the API refuses', () => {
+  test('500 calls that the API refuses at once make one refresh and one more try each', async () => {
+    flow = await logIn();
+    const api = await client();
+    flow.world.service.expireAccessTokens();
+    await Promise.all(Array.from({ length: 500 }, () => api.projects()));
+    expect(flow.world.tokenRequests()).toHaveLength(1);
+    expect(apiRequests()).toHaveLength(1_000);
+  });
 });
 
-it('THREATS 51: a token that is refused and already replaced makes no refresh', async () => {
-  flow = await logIn();
-  const api = await client();
-  flow.world.service.expireAccessTokens();
-  // Its 401 comes when others have long got a new token.
-  flow.world.service.fail('api', { delay: 150 });
-  const late = api.projects();
-  await Promise.all([api.projects(), api.projects()]);
-  await late;
-  expect(flow.world.tokenRequests()).toHaveLength(1);
+describe('THREATS 51: tokens that the API refuses', () => {
+  test('a token that is refused and already replaced makes no refresh', async () => {
+    flow = await logIn();
+    const api = await client();
+    flow.world.service.expireAccessTokens();
+    // Its 401 comes when others have long got a new token.
+    flow.world.service.fail('api', { delay: 150 });
+    const late = api.projects();
+    await Promise.all([api.projects(), api.projects()]);
+    await late;
+    expect(flow.world.tokenRequests()).toHaveLength(1);
+  });
 });
 
-it('a token that another process has replaced already is taken from the store', async () => {
+test('a token that another process has replaced already is taken from the store', async () => {
   const tokenStore = memoryTokenStore();
   flow = await logInto({ strategy: { tokenStore } });
   const { grantId } = await flow.whoami();
@@ -44,48 +48,54 @@ it('a token that another process has replaced already is taken from the store', 
   await other.close();
 });
 
-it('THREATS 51: new tokens that are refused as well start a cool-down, which grows and then ends', async () => {
-  flow = await logIn();
-  const api = await client();
-  const stop = flow.world.service.fail('api', { status: 401, times: Number.POSITIVE_INFINITY });
-  const refused = async () =>
-    expect(await api.projects().catch((error: unknown) => error)).toMatchObject({ status: 401 });
-  for (let index = 0; index < 20; index++) await refused();
-  expect(flow.world.tokenRequests()).toHaveLength(1);
-  for (const [index, seconds] of [1, 2, 4].entries()) {
-    flow.clock.advance(seconds - 0.1);
-    await refused();
-    expect(flow.world.tokenRequests()).toHaveLength(index + 1);
-    flow.clock.advance(0.2);
-    await refused();
-    expect(flow.world.tokenRequests()).toHaveLength(index + 2);
-  }
-  stop();
-  await api.projects();
-  flow.world.service.expireAccessTokens();
-  flow.clock.advance(60);
-  await api.projects();
-  expect(flow.world.tokenRequests()).toHaveLength(5);
+describe('THREATS 51: tokens that the API refuses', () => {
+  test('new tokens that are refused as well start a cool-down, which grows and then ends', async () => {
+    flow = await logIn();
+    const api = await client();
+    const stop = flow.world.service.fail('api', { status: 401, times: Number.POSITIVE_INFINITY });
+    const refused = async () =>
+      expect(await api.projects().catch((error: unknown) => error)).toMatchObject({ status: 401 });
+    for (let index = 0; index < 20; index++) await refused();
+    expect(flow.world.tokenRequests()).toHaveLength(1);
+    for (const [index, seconds] of [1, 2, 4].entries()) {
+      flow.clock.advance(seconds - 0.1);
+      await refused();
+      expect(flow.world.tokenRequests()).toHaveLength(index + 1);
+      flow.clock.advance(0.2);
+      await refused();
+      expect(flow.world.tokenRequests()).toHaveLength(index + 2);
+    }
+    stop();
+    await api.projects();
+    flow.world.service.expireAccessTokens();
+    flow.clock.advance(60);
+    await api.projects();
+    expect(flow.world.tokenRequests()).toHaveLength(5);
+  });
 });
 
-it('THREATS 51: 500 calls at once whose new token is refused as well make one refresh', async () => {
-  flow = await logIn();
-  const api = await client();
-  flow.world.service.fail('api', { status: 401, times: Number.POSITIVE_INFINITY });
-  const outcomes = await Promise.allSettled(Array.from({ length: 500 }, () => api.projects()));
-  expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
-  expect(flow.world.tokenRequests()).toHaveLength(1);
+describe('THREATS 51: tokens that the API refuses', () => {
+  test('500 calls at once whose new token is refused as well make one refresh', async () => {
+    flow = await logIn();
+    const api = await client();
+    flow.world.service.fail('api', { status: 401, times: Number.POSITIVE_INFINITY });
+    const outcomes = await Promise.allSettled(Array.from({ length: 500 }, () => api.projects()));
+    expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
+    expect(flow.world.tokenRequests()).toHaveLength(1);
+  });
 });
 
-it.each([403, 429])('THREATS 51: status %i makes no refresh', async (status) => {
-  flow = await logIn();
-  const api = await client();
-  flow.world.service.fail('api', { status, times: Number.POSITIVE_INFINITY });
-  await expect(api.post('/projects', { json: {} })).rejects.toMatchObject({ status });
-  expect(flow.world.tokenRequests()).toEqual([]);
+describe('THREATS 51: tokens that the API refuses', () => {
+  test.each([403, 429])('status %i makes no refresh', async (status) => {
+    flow = await logIn();
+    const api = await client();
+    flow.world.service.fail('api', { status, times: Number.POSITIVE_INFINITY });
+    await expect(api.post('/projects', { json: {} })).rejects.toMatchObject({ status });
+    expect(flow.world.tokenRequests()).toEqual([]);
+  });
 });
 
-it('a refresh after a 401 says so in its event', async () => {
+test('a refresh after a 401 says so in its event', async () => {
   flow = await logIn();
   const events = new EventLog('refresh');
   flow.world.service.expireAccessTokens();

@@ -1,9 +1,9 @@
+import { memoryTokenStore, type TokenStore } from 'passport-oauth-app';
+import { postgresTokenStore } from 'passport-oauth-app/postgres';
+import { redisTokenStore } from 'passport-oauth-app/redis';
 import { Pool, Client as PostgresClient } from 'pg';
 import { createClient } from 'redis';
-import { afterEach, describe, expect, it } from 'vitest';
-import { memoryTokenStore, type TokenStore } from '../../src/index.js';
-import { postgresTokenStore } from '../../src/stores/postgres-token-store.js';
-import { redisTokenStore } from '../../src/stores/redis-token-store.js';
+import { afterEach, describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
@@ -65,13 +65,13 @@ async function useTokens(): Promise<void> {
 }
 
 describe('a raw dump of a store, with encryption on,', () => {
-  it('of the application sessions holds no token and no fragment of one', async () => {
+  test('of the application sessions holds no token and no fragment of one', async () => {
     flow = await logInto({ strategy: { encryptionKeys: OLD_KEY } });
     await useTokens();
     expectNoFragment(JSON.stringify(Reflect.get(flow.world.store, 'sessions')), seenTokens());
   });
 
-  it.skipIf(!hasRedis())('of Redis holds no token and no fragment of one', async () => {
+  test.skipIf(!hasRedis())('of Redis holds no token and no fragment of one', async () => {
     const server = await startRedis();
     const client = createClient({ url: server.url });
     await client.connect();
@@ -84,7 +84,7 @@ describe('a raw dump of a store, with encryption on,', () => {
     await server.stop();
   });
 
-  it.skipIf(!hasPostgres())('of PostgreSQL holds no token and no fragment of one', async () => {
+  test.skipIf(!hasPostgres())('of PostgreSQL holds no token and no fragment of one', async () => {
     const server = await startPostgres();
     const pool = new Pool({ connectionString: server.connectionString });
     flow = await logInto({ strategy: { encryptionKeys: OLD_KEY, tokenStore: postgresTokenStore(pool) } });
@@ -102,7 +102,7 @@ describe('a raw dump of a store, with encryption on,', () => {
   });
 });
 
-describe('a sealed grant', () => {
+describe('THREATS 29: THREATS 53: a sealed grant', () => {
   const store = () => memoryTokenStore();
   let grantId = '';
   const idOf = async () => {
@@ -130,7 +130,7 @@ describe('a sealed grant', () => {
     }
   }
 
-  it('THREATS 53: with an old key is readable, and sealed with the new one when it is written next', async () => {
+  test('with an old key is readable, and sealed with the new one when it is written next', async () => {
     const tokenStore = store();
     flow = await logInto({ strategy: { tokenStore, encryptionKeys: OLD_KEY } });
     const id = await idOf();
@@ -160,24 +160,21 @@ describe('a sealed grant', () => {
     ],
   ];
 
-  it.each(unreadable)(
-    'THREATS 53: %s counts as no grant, is told to the operator, and is kept',
-    async (_what, keys, change) => {
-      const tokenStore = store();
-      flow = await logInto({ strategy: { tokenStore, encryptionKeys: OLD_KEY } });
-      const id = await idOf();
-      const record = await tokenStore.get(id);
-      const changed = { version: 1, expiresAt: 2, ...record, sealed: change(record?.sealed ?? '') };
-      await tokenStore.set(id, changed);
-      await withKeys(tokenStore, keys, async (token) =>
-        expect(await token.catch((error) => error)).toMatchObject({ status: 401 }),
-      );
-      expect(events?.values('grant-lost', 'reason')).toEqual(['unreadable']);
-      expect(await tokenStore.get(id)).toEqual(changed);
-    },
-  );
+  test.each(unreadable)('%s counts as no grant, is told to the operator, and is kept', async (_what, keys, change) => {
+    const tokenStore = store();
+    flow = await logInto({ strategy: { tokenStore, encryptionKeys: OLD_KEY } });
+    const id = await idOf();
+    const record = await tokenStore.get(id);
+    const changed = { version: 1, expiresAt: 2, ...record, sealed: change(record?.sealed ?? '') };
+    await tokenStore.set(id, changed);
+    await withKeys(tokenStore, keys, async (token) =>
+      expect(await token.catch((error) => error)).toMatchObject({ status: 401 }),
+    );
+    expect(events?.values('grant-lost', 'reason')).toEqual(['unreadable']);
+    expect(await tokenStore.get(id)).toEqual(changed);
+  });
 
-  it('THREATS 53: that is moved to another user is refused', async () => {
+  test('that is moved to another user is refused', async () => {
     const tokenStore = store();
     const shared = { tokenStore, encryptionKeys: OLD_KEY, cache: false as const };
     flow = await logInto({ strategy: { ...shared, grantId: (_req: unknown, user: { id: string }) => user.id } });
@@ -190,7 +187,7 @@ describe('a sealed grant', () => {
     expect((await flow.projects()).status).toBe(200);
   });
 
-  it('THREATS 29: or a plain one whose domain was edited by hand is refused on read', async () => {
+  test('or a plain one whose domain was edited by hand is refused on read', async () => {
     const tokenStore = store();
     flow = await logInto({ strategy: { tokenStore, cache: false } }, '2');
     const id = await idOf();

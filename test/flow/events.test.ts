@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
@@ -22,7 +22,7 @@ afterEach(async () => {
 const named = (name: string) => events.events.filter((entry) => entry.name === name).map(({ event }) => event);
 const durationMs = expect.any(Number);
 
-it('login tells of each way in which a login can end', async () => {
+test('login tells of each way in which a login can end', async () => {
   flow = await logInto();
   const { grantId } = await flow.whoami();
   const { world } = flow;
@@ -40,7 +40,7 @@ it('login tells of each way in which a login can end', async () => {
   ]);
 });
 
-it('refresh tells what asked for it, and what came of it', async () => {
+test('refresh tells what asked for it, and what came of it', async () => {
   const store = new TroubledStore();
   flow = await logInto({ strategy: { tokenStore: store } });
   const { grantId } = await flow.whoami();
@@ -66,7 +66,7 @@ it('refresh tells what asked for it, and what came of it', async () => {
   ]);
 });
 
-it('grant-lost tells whose grant ended, and why', async () => {
+test('grant-lost tells whose grant ended, and why', async () => {
   flow = await logInto({ strategy: { tokenStore: memoryTokenStore() } });
   const { grantId } = await flow.whoami();
   flow.clock.advance(2 * HOURS);
@@ -75,7 +75,7 @@ it('grant-lost tells whose grant ended, and why', async () => {
   expect(named('grant-lost')).toEqual([{ strategy: 'oauth-app', grantId, reason: 'refused' }]);
 });
 
-it('api tells of each call, retries included, without its query', async () => {
+test('api tells of each try of a call, without its query', async () => {
   flow = await logInto({ strategy: { tokenStore: memoryTokenStore() } });
   const { grantId } = await flow.whoami();
   const client = flow.world.strategy.client(grantId);
@@ -86,12 +86,13 @@ it('api tells of each call, retries included, without its query', async () => {
   await client.get('/nowhere').catch(() => {});
   expect(named('api')).toEqual([
     { ...usual, path: '/projects', status: 200, attempts: 1 },
+    { ...usual, path: '/projects', status: 401, attempts: 1, reason: 'ERR_API' },
     { ...usual, path: '/projects', status: 200, attempts: 2 },
     { ...usual, path: '/nowhere', status: 404, attempts: 1, reason: 'ERR_API' },
   ]);
 });
 
-it('none of them holds a token, a code or a secret', async () => {
+test('none of them holds a token, a code or a secret', async () => {
   flow = await logInto();
   const { world } = flow;
   for (let round = 0; round < 3; round++) {
@@ -113,7 +114,7 @@ it('none of them holds a token, a code or a secret', async () => {
   for (const secret of secrets) expect(told).not.toContain(secret);
 });
 
-it('login tells of one that could not be written into the session, and tells it once', async () => {
+test('login tells of one that could not be written into the session, and tells it once', async () => {
   const store = new FlakyStore();
   flow = await logInto({ session: { store } });
   const browser = new Browser();

@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
+import { heldEntries } from '../support/private-state.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
@@ -63,57 +64,72 @@ async function request(person: Person, hasFaults: boolean): Promise<void> {
   else expect(typeof outcome === 'string' || !isOut(outcome)).toBe(true);
 }
 
-it.each([
-  [1, 10_000, false],
-  [2, 5_000, true],
-])(
-  'THREATS 50: logins, logouts and refreshes interleaved at random deliver nothing to another user and bring nothing back (seed %i, %i steps, faults: %s)',
-  async (seed, steps, hasFaults) => {
-    const random = randomFrom(seed);
-    const clock = new TestClock();
-    const store = new TroubledStore();
-    store.before = async (method) => {
-      for (let turns = Math.floor(random() * 4); turns > 0; turns--) await turn();
-      if (hasFaults && method === 'update' && random() < 0.1) throw new Error('The store fails');
-    };
-    world = await startWorld({
-      service: { clock: clock.now, users: USERS.map((id) => ({ id, name: id })), keepRequests: 0 },
-      strategy: { clock: clock.now, tokenStore: store, grantId: (_req: unknown, user: { id: string }) => user.id },
-    });
-    const people = USERS.map((id): Person => ({ id, browser: new Browser(), isIn: false, moves: 0, isMoving: false }));
-    const anyone = () => people[Math.floor(random() * people.length)] as Person;
-    let jumps = 0;
-    /** A login that takes minutes is refused, so that time passes between logins only. */
-    const jump = async (): Promise<void> => {
-      jumps += 1;
-      while (people.some(({ isMoving }) => isMoving)) await turn();
-      clock.advance(7_200 * random());
-      jumps -= 1;
-    };
-    const step = async (): Promise<void> => {
-      const dice = random();
-      if (dice < 0.04) await move(anyone(), 'out');
-      else if (dice < 0.1 && jumps === 0) await move(anyone(), 'in');
-      else if (dice < 0.2) await jump();
-      else if (dice < 0.21 && hasFaults) world.service.fail('token', { status: 503 });
-      else await request(anyone(), hasFaults);
-    };
-    let left = steps;
-    const run = async () => {
-      while (left-- > 0) {
-        // Steps are spread over the event loop, or most of them would find all others standing still.
-        for (let turns = Math.floor(random() * 6); turns > 0; turns--) await turn();
-        await step();
+describe('THREATS 50: random interleavings', () => {
+  test.each([
+    [1, 10_000, false],
+    [2, 5_000, true],
+  ])(
+    'logins, logouts and refreshes interleaved at random deliver nothing to another user and bring nothing back (seed %i, %i steps, faults: %s)',
+    async (seed, steps, hasFaults) => {
+      const random = randomFrom(seed);
+      const clock = new TestClock();
+      const store = new TroubledStore();
+      store.before = async (method) => {
+        for (let turns = Math.floor(random() * 4); turns > 0; turns--) await turn();
+        if (hasFaults && method === 'update' && random() < 0.1) throw new Error('The store fails');
+      };
+      world = await startWorld({
+        service: { clock: clock.now, users: USERS.map((id) => ({ id, name: id })), keepRequests: 0 },
+        strategy: { clock: clock.now, tokenStore: store, grantId: (_req: unknown, user: { id: string }) => user.id },
+      });
+      const people = USERS.map(
+        (id): Person => ({ id, browser: new Browser(), isIn: false, moves: 0, isMoving: false }),
+      );
+      const anyone = () => people[Math.floor(random() * people.length)] as Person;
+      let jumps = 0;
+      /** A login that takes minutes is refused, so that time passes between logins only. */
+      const jump = async (): Promise<void> => {
+        jumps += 1;
+        while (people.some(({ isMoving }) => isMoving)) await turn();
+        clock.advance(7_200 * random());
+        jumps -= 1;
+      };
+      const step = async (): Promise<void> => {
+        const dice = random();
+        if (dice < 0.04) await move(anyone(), 'out');
+        else if (dice < 0.1 && jumps === 0) await move(anyone(), 'in');
+        else if (dice < 0.2) await jump();
+        else if (dice < 0.21 && hasFaults) world.service.fail('token', { status: 503 });
+        else await request(anyone(), hasFaults);
+      };
+      let left = steps;
+      const run = async () => {
+        while (left-- > 0) {
+          // Steps are spread over the event loop, or most of them would find all others standing still.
+          for (let turns = Math.floor(random() * 6); turns > 0; turns--) await turn();
+          await step();
+        }
+      };
+      await Promise.all(Array.from({ length: AT_ONCE }, run));
+      expect(store.calls.filter((call) => call === 'update').length).toBeGreaterThan(steps / 100);
+      expect(people.every(({ moves }) => moves > steps / 1_000)).toBe(true);
+      for (const person of people) {
+        if (person.isIn) await move(person, 'out');
+        await expect(tokenOf(person)).rejects.toMatchObject({ status: 401 });
+        expect(await store.inner.get(storeId(world.service.options, String(person.id)))).toBeUndefined();
       }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, run));
-    expect(store.calls.filter((call) => call === 'update').length).toBeGreaterThan(steps / 100);
-    expect(people.every(({ moves }) => moves > steps / 1_000)).toBe(true);
-    for (const person of people) {
-      if (person.isIn) await move(person, 'out');
-      await expect(tokenOf(person)).rejects.toMatchObject({ status: 401 });
-      expect(await store.inner.get(storeId(world.service.options, String(person.id)))).toBeUndefined();
-    }
-  },
-  60_000,
-);
+      const held = await heldEntries(world.strategy, [
+        '#http',
+        'http',
+        'settings',
+        'pendingLogins',
+        '#failed',
+        '#cache',
+        'cache',
+      ]);
+      // The manager of the one store.
+      expect(held).toEqual({ 'Symbol(runtime).managers.#byStore': 1 });
+    },
+    60_000,
+  );
+});

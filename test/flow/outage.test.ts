@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import type { Fault } from '../../src/emulator/faults.js';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
@@ -36,12 +36,12 @@ async function expectRecovery(): Promise<void> {
   expect(world.service.requests.some(({ path }) => path === '/oauth/authorize')).toBe(false);
 }
 
-describe('a token endpoint that cannot be reached', () => {
-  it.each([
+describe('THREATS 36: a token endpoint that cannot be reached', () => {
+  test.each([
     ['a refused connection', 'ECONNREFUSED'],
     ['a name that is not found', 'ENOTFOUND'],
     ['a certificate for another host', 'ERR_TLS_CERT_ALTNAME_INVALID'],
-  ])('THREATS 36: is tried once more after %s, then the answer is 503 and the grant is kept', async (_what, code) => {
+  ])('is tried once more after %s, then the answer is 503 and the grant is kept', async (_what, code) => {
     const network = new Network();
     await loggedIn({ strategy: { dispatcher: network.dispatcher } });
     clock.advance(2 * HOURS);
@@ -56,7 +56,7 @@ describe('a token endpoint that cannot be reached', () => {
     await expectRecovery();
   });
 
-  it('costs no request where the second connection comes about', async () => {
+  test('costs no request where the second connection comes about', async () => {
     const network = new Network();
     await loggedIn({ strategy: { dispatcher: network.dispatcher } });
     clock.advance(2 * HOURS);
@@ -66,28 +66,25 @@ describe('a token endpoint that cannot be reached', () => {
   });
 });
 
-describe('a token endpoint that fails', () => {
+describe('THREATS 37: THREATS 38: THREATS 39: THREATS 41: a token endpoint that fails', () => {
   const faults: readonly (readonly [string, Fault])[] = [
     ['a reset', { reset: true }],
     ['no answer in time', { hang: true }],
     ...[500, 502, 503, 504].map((status) => [`status ${status}`, { status }] as const),
   ];
 
-  it.each(faults)(
-    'THREATS 38: is not asked a second time blindly after %s, and the grant is kept',
-    async (_what, fault) => {
-      await loggedIn({ strategy: { timeout: 200 } });
-      clock.advance(2 * HOURS);
-      world.service.fail('token', fault);
-      const page = await projects();
-      expect(page.status).toBe(503);
-      expect(page.json().code).toBe('ERR_SERVICE_UNAVAILABLE');
-      expect(world.tokenRequests()).toHaveLength(1);
-      await expectRecovery();
-    },
-  );
+  test.each(faults)('is not asked a second time blindly after %s, and the grant is kept', async (_what, fault) => {
+    await loggedIn({ strategy: { timeout: 200 } });
+    clock.advance(2 * HOURS);
+    world.service.fail('token', fault);
+    const page = await projects();
+    expect(page.status).toBe(503);
+    expect(page.json().code).toBe('ERR_SERVICE_UNAVAILABLE');
+    expect(world.tokenRequests()).toHaveLength(1);
+    await expectRecovery();
+  });
 
-  it('THREATS 37: that hangs for all requests costs each of them the time-out at most, together and not one by one', async () => {
+  test('that hangs for all requests costs each of them the time-out at most, together and not one by one', async () => {
     await loggedIn({ strategy: { timeout: 200 } });
     clock.advance(2 * HOURS);
     world.service.fail('token', { hang: true, times: Number.POSITIVE_INFINITY });
@@ -96,7 +93,7 @@ describe('a token endpoint that fails', () => {
     expect(world.tokenRequests()).toHaveLength(1);
   });
 
-  it('is left alone for a moment that grows from 1 s to 30 s, and during it requests fail at once', async () => {
+  test('is left alone for a moment that grows from 1 s to 30 s, and during it requests fail at once', async () => {
     await loggedIn();
     clock.advance(2 * HOURS);
     const takeBack = world.service.fail('token', { status: 503, times: Number.POSITIVE_INFINITY });
@@ -127,8 +124,8 @@ describe('a token endpoint that fails', () => {
     ['', 503, 1],
   ];
 
-  it.each(waits)(
-    'THREATS 39: heeds Retry-After: %s with status %i for %i s, and no request sleeps for it',
+  test.each(waits)(
+    'heeds Retry-After: %s with status %i for %i s, and no request sleeps for it',
     async (value, status, seconds) => {
       await loggedIn();
       clock.advance(2 * HOURS);
@@ -144,7 +141,7 @@ describe('a token endpoint that fails', () => {
     },
   );
 
-  it('THREATS 39: heeds Retry-After where it is a date', async () => {
+  test('heeds Retry-After where it is a date', async () => {
     await loggedIn();
     clock.advance(2 * HOURS);
     const date = new Date(clock.now() + 12_000).toUTCString();
@@ -154,7 +151,7 @@ describe('a token endpoint that fails', () => {
     await expectRecovery();
   });
 
-  it('and asks for a pause is not asked for other users either', async () => {
+  test('and asks for a pause is not asked for other users either', async () => {
     await loggedIn();
     const another = new Browser();
     await world.logIn(another, '2');
@@ -168,7 +165,7 @@ describe('a token endpoint that fails', () => {
     expect((await another.visit(`${world.url}/projects`)).status).toBe(200);
   });
 
-  it('for five users is not asked for the sixth one', async () => {
+  test('for five users is not asked for the sixth one', async () => {
     const users = Array.from({ length: 7 }, (_, index) => ({ id: `${index}`, name: 'N', projects: [] }));
     await loggedIn({ service: { users } });
     const browsers = await Promise.all(
@@ -187,7 +184,7 @@ describe('a token endpoint that fails', () => {
     for (const one of browsers) expect((await one.visit(`${world.url}/projects`)).status).toBe(200);
   });
 
-  it('THREATS 41: before the token has expired costs nothing: requests go on with it', async () => {
+  test('before the token has expired costs nothing: requests go on with it', async () => {
     await loggedIn();
     clock.advance(2 * HOURS - 120);
     world.service.fail('token', { status: 503, times: Number.POSITIVE_INFINITY });
@@ -199,7 +196,7 @@ describe('a token endpoint that fails', () => {
     expect(world.errors).toEqual([]);
   });
 
-  it('for this process alone does not keep it from what another one has got', async () => {
+  test('for this process alone does not keep it from what another one has got', async () => {
     const network = new Network();
     const tokenStore = memoryTokenStore();
     const shared = { tokenStore, grantId: () => 'shared' };

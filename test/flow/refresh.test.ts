@@ -1,6 +1,7 @@
 import { request } from 'node:http';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ServiceUnavailableError } from '../../src/index.js';
+import { gate } from '../refresh/fixture.js';
 import { Browser, type Page } from '../support/browser.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
@@ -39,21 +40,18 @@ const tokensOf = (claims: object, more: object = { refresh_token: 'another' }) =
   ...more,
 });
 
-describe('an expired token', () => {
-  it.each([200, 1_000])(
-    'THREATS 42: makes one token request for %i requests at once, and none of them fails',
-    async (count) => {
-      await loggedIn({ before: dropKeepAlive });
-      for (const expiry of [1, 2]) {
-        clock.advance(2 * HOURS);
-        expect(statuses(await many(count))).toEqual([200]);
-        expect(world.tokenRequests()).toHaveLength(expiry);
-      }
-      expect(new Set(refreshTokens()).size).toBe(2);
-    },
-  );
+describe('THREATS 35: THREATS 42: THREATS 44: an expired token', () => {
+  test.each([200, 500])('makes one token request for %i requests at once, and none of them fails', async (count) => {
+    await loggedIn({ before: dropKeepAlive });
+    for (const expiry of [1, 2]) {
+      clock.advance(2 * HOURS);
+      expect(statuses(await many(count))).toEqual([200]);
+      expect(world.tokenRequests()).toHaveLength(expiry);
+    }
+    expect(new Set(refreshTokens()).size).toBe(2);
+  });
 
-  it('is refreshed with a JSON body of exactly four fields', async () => {
+  test('is refreshed with a JSON body of exactly four fields', async () => {
     await loggedIn();
     clock.advance(2 * HOURS);
     await projects();
@@ -68,7 +66,7 @@ describe('an expired token', () => {
     expect(sent?.body).toMatchObject({ grant_type: 'refresh_token' });
   });
 
-  it('is replaced in the store before anyone goes on', async () => {
+  test('is replaced in the store before anyone goes on', async () => {
     const store = new TroubledStore();
     await loggedIn({ strategy: { tokenStore: store } });
     clock.advance(2 * HOURS);
@@ -82,7 +80,7 @@ describe('an expired token', () => {
     expect(seen).toEqual(['saved after 0 calls']);
   });
 
-  it('leaves each grant its own refresh when those of many users end at once', async () => {
+  test('leaves each grant its own refresh when those of many users end at once', async () => {
     const users = Array.from({ length: 20 }, (_, index) => ({
       id: `u${index}`,
       name: 'N',
@@ -105,7 +103,7 @@ describe('an expired token', () => {
     expect(world.tokenRequests()).toHaveLength(20);
   });
 
-  it('gives callers that wait together errors of their own', async () => {
+  test('gives callers that wait together errors of their own', async () => {
     await loggedIn();
     clock.advance(2 * HOURS);
     world.service.fail('token', { status: 503, delay: 50 });
@@ -116,7 +114,7 @@ describe('an expired token', () => {
     expect(world.tokenRequests()).toHaveLength(1);
   });
 
-  it('THREATS 44: is refreshed and saved also when the browser goes away meanwhile', async () => {
+  test('is refreshed and saved also when the browser goes away meanwhile', async () => {
     const store = new TroubledStore();
     await loggedIn({ strategy: { tokenStore: store } });
     clock.advance(2 * HOURS);
@@ -131,7 +129,7 @@ describe('an expired token', () => {
     expect(world.tokenRequests()).toHaveLength(1);
   });
 
-  it('keeps the refresh token when the answer brings none, an empty one or null', async () => {
+  test('keeps the refresh token when the answer brings none, an empty one or null', async () => {
     await loggedIn();
     for (const more of [{}, { refresh_token: '' }, { refresh_token: null }]) {
       clock.advance(2 * HOURS);
@@ -144,7 +142,7 @@ describe('an expired token', () => {
     expect(world.tokenRequests()).toHaveLength(4);
   });
 
-  it('THREATS 35: a refresh without a new refresh token goes on with the old one', async () => {
+  test('a refresh without a new refresh token goes on with the old one', async () => {
     await loggedIn();
     clock.advance(2 * HOURS);
     world.service.fail('token', { status: 200, body: tokensOf({ sub: '1' }, {}) });
@@ -154,7 +152,7 @@ describe('an expired token', () => {
     expect(new Set(refreshTokens()).size).toBe(1);
   });
 
-  it('that is replaced by the token of another user ends the grant, and is never used', async () => {
+  test('that is replaced by the token of another user ends the grant, and is never used', async () => {
     await loggedIn();
     clock.advance(2 * HOURS);
     world.service.fail('token', { status: 200, body: tokensOf({ sub: '2' }) });
@@ -165,7 +163,7 @@ describe('an expired token', () => {
     expect(world.tokenRequests()).toHaveLength(1);
   });
 
-  it('that is replaced by one of another organization leads to the host of that one', async () => {
+  test('that is replaced by one of another organization leads to the host of that one', async () => {
     await loggedIn();
     expect((await whoami()).organizationDomain).toBeUndefined();
     world.service.addUser({ id: '1', name: 'Ada', domain: 'initech', projects: [{ id: 9, name: 'Moved' }] });
@@ -176,7 +174,7 @@ describe('an expired token', () => {
     expect((await whoami()).baseUrl).toContain('//initech.api.localhost');
   });
 
-  it('with a domain that is no host label is kept as it was, and the answer is never used', async () => {
+  test('with a domain that is no host label is kept as it was, and the answer is never used', async () => {
     await loggedIn();
     clock.advance(2 * HOURS);
     world.service.fail('token', { status: 200, body: tokensOf({ sub: '1', domain: 'evil.example/' }) });
@@ -185,8 +183,8 @@ describe('an expired token', () => {
   });
 });
 
-describe('a refusal by the token endpoint', () => {
-  it('THREATS 40: with invalid_grant ends the grant once the store has been read again', async () => {
+describe('THREATS 30: THREATS 40: a refusal by the token endpoint', () => {
+  test('with invalid_grant ends the grant once the store has been read again', async () => {
     const store = new TroubledStore();
     await loggedIn({ strategy: { tokenStore: store } });
     clock.advance(2 * HOURS);
@@ -194,12 +192,13 @@ describe('a refusal by the token endpoint', () => {
     store.calls.length = 0;
     expect((await whoami()).authorized).toBe(false);
     expect(store.calls.filter((call) => call === 'get').length).toBeGreaterThan(1);
-    expect(store.calls.at(-1)).toBe('delete');
+    const { grantId } = await whoami();
+    expect(JSON.stringify(await store.inner.get(`oauth-app+${grantId}`))).not.toMatch(/[Tt]oken/);
     expect((await projects()).status).toBe(302);
     expect(world.tokenRequests()).toHaveLength(1);
   });
 
-  it('THREATS 40: with invalid_grant is no end where another process was faster, with a lock and without', async () => {
+  test('with invalid_grant is no end where another process was faster, with a lock and without', async () => {
     for (const withLock of [true, false]) {
       const { get, set, delete: remove, ...rest } = new TroubledStore().inner;
       const tokenStore = { get, set, delete: remove, ...(withLock ? rest : {}) };
@@ -220,7 +219,7 @@ describe('a refusal by the token endpoint', () => {
     }
   });
 
-  it('with invalid_grant waits a moment for the winner to save its pair, where no lock keeps the two apart', async () => {
+  test('with invalid_grant waits a moment for the winner to save its pair, where no lock keeps the two apart', async () => {
     const store = new TroubledStore();
     const { inner } = store;
     const get = (id: string) => store.get(id);
@@ -235,11 +234,13 @@ describe('a refusal by the token endpoint', () => {
       strategy: { tokenStore, grantId: () => 'shared', clock: clock.now, cache: false },
     });
     clock.advance(2 * HOURS);
-    let slow = true;
-    store.before = async (method) => {
-      if (method !== 'set' || !slow) return;
-      slow = false;
-      await new Promise((resolve) => setTimeout(resolve, 150));
+    const { opened, open } = gate();
+    let reads = 0;
+    store.before = (method) => {
+      // The loser has read the store again, and has found the refused pair, when the winner's is saved.
+      if (method === 'get' && world.tokenRequests().length === 2) reads += 1;
+      if (reads === 2) open();
+      return method === 'set' ? opened : undefined;
     };
     const winner = world.strategy.client('shared').accessToken();
     await vi.waitFor(() => expect(world.tokenRequests()).toHaveLength(1));
@@ -248,7 +249,7 @@ describe('a refusal by the token endpoint', () => {
     await other.close();
   });
 
-  it('THREATS 40: with invalid_client is told to the caller, and the user stays', async () => {
+  test('with invalid_client is told to the caller, and the user stays', async () => {
     await loggedIn();
     clock.advance(2 * HOURS);
     world.service.fail('token', { body: { error: 'invalid_client' } });
@@ -257,14 +258,14 @@ describe('a refusal by the token endpoint', () => {
     expect((await projects()).status).toBe(200);
   });
 
-  it.each([
+  test.each([
     ['an error in a 200', { status: 200, body: { error: 'server_error' } }],
     ['a page', { status: 200, body: '<html>' }],
     ['nothing', { status: 200, body: '' }],
     ['null', { status: 200, body: 'null', headers: { 'content-type': 'application/json' } }],
     ['a list', { status: 200, body: [] }],
     ['half an object', { status: 200, body: '{"access_token": "x' }],
-  ])('THREATS 30: %s in the place of an answer keeps the grant', async (_what, fault) => {
+  ])('%s in the place of an answer keeps the grant', async (_what, fault) => {
     await loggedIn();
     clock.advance(2 * HOURS);
     world.service.fail('token', fault);
@@ -273,8 +274,8 @@ describe('a refusal by the token endpoint', () => {
   });
 });
 
-describe('a session', () => {
-  it('THREATS 22: saved late with an old copy does not bring a dead token back', async () => {
+describe('THREATS 22: a session', () => {
+  test('saved late with an old copy does not bring a dead token back', async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;

@@ -1,5 +1,5 @@
 import session from 'express-session';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { type Emulator, startEmulator } from '../../src/emulator/index.js';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
@@ -20,7 +20,7 @@ describe.each([
   ['beside the sessions', () => undefined],
   ['in a store of their own', memoryTokenStore],
 ])('a process that is started again, with the grants %s,', (_where, tokenStore) => {
-  it('has all users logged in still, with valid tokens and with expired ones', async () => {
+  test('has all users logged in still, with valid tokens and with expired ones', async () => {
     const clock = new TestClock();
     service = await startEmulator({ clock: clock.now });
     const sessions = new session.MemoryStore();
@@ -49,8 +49,8 @@ describe.each([
   });
 });
 
-describe('a process that dies', () => {
-  it('THREATS 46: between answer and save costs one login at worst: no loop, and nobody else is logged out', async () => {
+describe('THREATS 46: a process that dies', () => {
+  test('between answer and save costs one login at worst: no loop, and nobody else is logged out', async () => {
     const clock = new TestClock();
     service = await startEmulator({ clock: clock.now });
     const shared = { tokenStore: memoryTokenStore(), grantId: (_req: unknown, user: { id: string }) => user.id };

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
-import { it } from 'vitest';
+import { test } from 'vitest';
 import { BaseUrls } from '../../src/api/api-base.js';
-import { redirectTarget } from '../../src/api/redirect.js';
-import { apiPath } from '../../src/api/request-target.js';
+import { apiPath, redirectTarget } from '../../src/api/request-target.js';
 import { holds } from './fuzz.js';
 import { hostileText } from './hostile.js';
 
@@ -30,7 +29,9 @@ function checkStaysBelow(path: string): void {
   }
 }
 
-it('THREATS 25: a path of the API stays below /api/v2 of its host after any number of decodings, or is a TypeError that does not quote it', async () => {
+test('a path of the API stays below /api/v2 of its host after any number of decodings, or is a TypeError that does not quote it', {
+  meta: { threats: [25] },
+}, async () => {
   const path = fc
     .tuple(fc.constantFrom('', '/', 'projects/', '/projects/7/', '/a%2f'), hostileText)
     .map((parts) => parts.join(''));
@@ -52,7 +53,9 @@ it('THREATS 25: a path of the API stays below /api/v2 of its host after any numb
   );
 });
 
-it('THREATS 26: a redirect of the API is followed below /api/v2 of the same origin, or not at all', async () => {
+test('a redirect of the API is followed below /api/v2 of the same origin, or not at all', {
+  meta: { threats: [26] },
+}, async () => {
   const start = fc.constantFrom(
     '',
     '/',
@@ -69,7 +72,12 @@ it('THREATS 26: a redirect of the API is followed below /api/v2 of the same orig
     'redirects of the API',
     0.05,
     fc.property(location, fc.constantFrom(200, 301, 302, 307, 308), (to, status) => {
-      const target = redirectTarget('GET', { status, headers: { location: to } }, base, '/api/v2/projects');
+      const target = redirectTarget(
+        { method: 'GET', redirect: 'follow' },
+        { status, headers: { location: to } },
+        base,
+        '/api/v2/projects',
+      );
       if (target === undefined) return;
       const [path = ''] = target.split('?', 1);
       if (!path.startsWith('/api/v2/') || status === 200) throw new Error('followed elsewhere');

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterAll, expect, it } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { hasCallbackParameters, readCallbackQuery } from '../../src/login/callback-query.js';
 import { holds } from './fuzz.js';
 import { arePrototypesUntouched, hostileText } from './hostile.js';
@@ -18,7 +18,9 @@ const query = fc
     pairs.map(([left, right, raw]) => (raw ? `${left}=${right}` : `${encode(left)}=${encode(right)}`)).join('&'),
   );
 
-it('THREATS 2: a callback query of whatever form is read without an error, into visible ASCII of bounded length or not at all', async () => {
+test('a callback query of whatever form is read without an error, into visible ASCII of bounded length or not at all', {
+  meta: { threats: [2] },
+}, async () => {
   await holds(
     'callback queries',
     0.2,

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { BaseUrls } from '../../src/api/api-base.js';
 import { TokenResponseError } from '../../src/index.js';
 import { asOrganizationDomain, organizationDomainOf, readClaims, subjectOf } from '../../src/oauth/claims.js';
@@ -25,7 +25,9 @@ function domainOf(find: () => string | undefined): string | undefined {
   }
 }
 
-it('THREATS 27: a domain that is let through leads to a host right below the one of the template, whatever it was', async () => {
+test('a domain that is let through leads to a host right below the one of the template, whatever it was', {
+  meta: { threats: [27] },
+}, async () => {
   await holds(
     'organization domains',
     0.1,
@@ -41,7 +43,9 @@ it('THREATS 27: a domain that is let through leads to a host right below the one
   );
 });
 
-it('THREATS 28: a token of whatever form is read without an error, into claims or none', async () => {
+test('a token of whatever form is read without an error, into claims or none', {
+  meta: { threats: [28] },
+}, async () => {
   const payload = hostileJson(['sub', 'domain', 'exp', 'iat', 'aud']);
   const part = fc.oneof(
     hostileText,

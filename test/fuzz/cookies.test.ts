@@ -1,9 +1,9 @@
 import { IncomingMessage, validateHeaderValue } from 'node:http';
 import { Socket } from 'node:net';
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { PendingLogins } from '../../src/login/pending-logins.js';
-import { Secret } from '../../src/secret.js';
+import { Secret } from '../../src/redaction.js';
 import { holds } from './fuzz.js';
 import { arePrototypesUntouched, hostileText } from './hostile.js';
 
@@ -34,7 +34,7 @@ const cookies = fc
   .array(fc.tuple(ownName, cookieHeader, cookieHeader), { maxLength: 15 })
   .map((all) => all.map(([start, name, value]) => `${start}${name}=${value}`).join('; '));
 
-it('THREATS 6: a forged cookie is no pending login, under whatever name', async () => {
+test('a forged cookie is no pending login, under whatever name', { meta: { threats: [6] } }, async () => {
   const begun = await logins.begin(requestWith(''), REDIRECT, true);
   const [genuine = ''] = begun.cookies[0]?.split(';') ?? [];
   const name = genuine.slice(0, genuine.indexOf('='));
@@ -62,7 +62,7 @@ it('THREATS 6: a forged cookie is no pending login, under whatever name', async 
   expect(await logins.find(requestWith(genuine), begun.state)).toMatchObject(REDIRECT);
 });
 
-it('a login begins with whatever cookies a browser has, and sets sound ones', async () => {
+test('a login begins with whatever cookies a browser has, and sets sound ones', async () => {
   await holds(
     'browsers that begin a login with odd cookies',
     0.01,

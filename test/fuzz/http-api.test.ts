@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { HttpClient } from '../../src/http/http-client.js';
 import { createFixture } from '../api/fixture.js';
 import { holds } from './fuzz.js';
@@ -30,7 +30,9 @@ async function listen(): Promise<{ origin: string; targets: string[] }> {
   return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, targets };
 }
 
-it('THREATS 25: what Node’s HTTP server gets of an API call is below /api/v2, from the configured host, with no header that the caller forged', async () => {
+test('what Node’s HTTP server gets of an API call is below /api/v2, from the configured host, with no header that the caller forged', {
+  meta: { threats: [25] },
+}, async () => {
   const { origin, targets } = await listen();
   dispatcher = new RecordingDispatcher([origin]);
   const { client } = createFixture(origin, { http: new HttpClient({ dispatcher }) });

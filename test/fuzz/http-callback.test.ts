@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { OAuthAppError } from '../../src/index.js';
 import { Canaries } from '../security/canaries.js';
 import { Browser } from '../support/browser.js';
@@ -46,7 +46,9 @@ const path = fc.constantFrom(
 const method = fc.constantFrom('GET', 'GET', 'GET', 'HEAD', 'POST', 'PUT');
 const cookie = fc.array(hostileText.map(header), { maxLength: 4 }).map((texts) => texts.join('; '));
 
-it('THREATS 3: forged callbacks over HTTP end in a typed refusal: no request leaves, nothing is stored, and a pending login is still good', async () => {
+test('forged callbacks over HTTP end in a typed refusal: no request leaves, nothing is stored, and a pending login is still good', {
+  meta: { threats: [3] },
+}, async () => {
   canaries = new Canaries();
   const dispatcher = new RecordingDispatcher([]);
   world = await startWorld({ strategy: { pkce: true, dispatcher } });

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { OAuthAppError } from '../../src/index.js';
 import { Canaries } from '../security/canaries.js';
 import { Browser } from '../support/browser.js';
@@ -19,7 +19,9 @@ afterEach(async () => {
   await service.close();
 });
 
-it('THREATS 30: whatever the token endpoint answers to a login and an API call, the application gives a sound answer, and contacts no other host', async () => {
+test('whatever the token endpoint answers to a login and an API call, the application gives a sound answer, and contacts no other host', {
+  meta: { threats: [30] },
+}, async () => {
   service = await startFaultyServer();
   canaries = new Canaries();
   for (const secret of [...SECRETS, TOKEN]) canaries.hide('a quoted secret', secret);

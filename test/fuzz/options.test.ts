@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { ConfigurationError, Strategy, type StrategyOptions } from '../../src/index.js';
 import { shownOf } from '../security/shown.js';
 import { holds } from './fuzz.js';
@@ -41,7 +41,7 @@ function strategyOf(options: unknown): Strategy | undefined {
   }
 }
 
-it('options of whatever kind make a strategy that shows no secret, or a ConfigurationError that does not either', async () => {
+test('options of whatever kind make a strategy that shows no secret, or a ConfigurationError that does not either', async () => {
   await holds(
     'option objects',
     0.02,

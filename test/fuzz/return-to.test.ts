@@ -1,12 +1,14 @@
 import fc from 'fast-check';
-import { it } from 'vitest';
+import { test } from 'vitest';
 import { safeReturnTo } from '../../src/request/return-to.js';
 import { holds } from './fuzz.js';
 import { hostileText } from './hostile.js';
 
 const BASES = ['https://app.example/login', 'http://localhost:3000/a/b?c#d'].map((base) => new URL(base));
 
-it('THREATS 17: a page to return to stays on the origin, whatever it is, and is the same when it is made safe twice', async () => {
+test('a page to return to stays on the origin, whatever it is, and is the same when it is made safe twice', {
+  meta: { threats: [17] },
+}, async () => {
   const value = fc.oneof(
     {
       arbitrary: fc

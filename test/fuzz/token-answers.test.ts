@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { OAuthAppError } from '../../src/index.js';
 import { readTokenResponse } from '../../src/oauth/token-response.js';
 import { shownOf } from '../security/shown.js';
@@ -7,7 +7,9 @@ import { holds } from './fuzz.js';
 import { arePrototypesUntouched, hostileText } from './hostile.js';
 import { SECRETS, TOKEN, tokenBody, tokenStatus } from './token-body.js';
 
-it('THREATS 30: an answer of the token endpoint is a sound token set or a typed error, which shows nothing that was sent', async () => {
+test('an answer of the token endpoint is a sound token set or a typed error, which shows nothing that was sent', {
+  meta: { threats: [30] },
+}, async () => {
   const context = {
     organizationDomain: ({ domain }: Readonly<Record<string, unknown>>) => domain,
     now: 0,

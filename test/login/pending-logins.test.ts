@@ -2,7 +2,7 @@ import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { PendingLogins } from '../../src/login/pending-logins.js';
-import { Secret } from '../../src/secret.js';
+import { Secret } from '../../src/redaction.js';
 
 let now = 1_700_000_000_000;
 const create = (change: { strategyName?: string; service?: string; clientSecret?: [Secret] } = {}) =>

@@ -4,8 +4,10 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Reader } from '../consumers/reader.js';
 import { snippetsOf } from '../consumers/snippets.js';
 import { freePort, startApplication, startEmulatorCommand } from '../consumers/stranger.js';
+import { walk } from '../consumers/tutorial.js';
 import { type Installation, install } from './installation.js';
 
 const run = promisify(execFile);
@@ -26,30 +28,60 @@ async function portLike(port: number): Promise<number> {
 }
 
 describe('a stranger with nothing but README.md', () => {
-  it('installs, pastes the first snippet, starts the emulator, sets what it prints, and logs in', async () => {
+  it('does its five steps in an empty folder, and sees the projects', async () => {
     const folder = await installation.emptyFolder();
-    const [shell, snippet] = snippetsOf('README.md');
-    const install = (shell?.text ?? '').trim().split(' ').slice(1);
-    const packages = install.map((word) => (word === 'passport-oauth-app' ? installation.packed.tarball : word));
-    const { stderr } = await run('npm', packages, { cwd: folder });
-    expect(warningsIn(stderr)).toEqual([]);
-    expect(await readFile(join(folder, 'package.json'), 'utf8')).toContain('passport-oauth-app');
+    const steps = await readFile(new URL('../../README.md', import.meta.url), 'utf8');
+    const [, commands = ''] = /^1\. In an empty folder: `([^`]+)`$/m.exec(steps) ?? [];
+    const complaints: string[] = [];
+    for (const command of commands.split(' && ')) {
+      const [program = '', ...words] = command.split(' ');
+      const args = words.map((word) => (word === 'passport-oauth-app' ? installation.packed.tarball : word));
+      complaints.push(...warningsIn((await run(program, args, { cwd: folder })).stderr));
+    }
+    expect(complaints).toEqual([]);
 
     const [port, servicePort] = [await portLike(3000), await portLike(4000)];
-    await writeFile(join(folder, 'app.mjs'), snippet?.text.replaceAll('3000', String(port)) ?? '');
+    const snippet = snippetsOf('README.md').find(({ language }) => language === 'js');
+    await writeFile(join(folder, 'app.js'), snippet?.text.replaceAll('3000', String(port)) ?? '');
     const flags = [
       ...(servicePort === 4000 ? [] : ['--port', String(servicePort)]),
       ...(port === 3000 ? [] : ['--redirect-url', `http://localhost:${port}/callback`]),
     ];
     const emulator = await startEmulatorCommand(folder, flags, ['npx', 'passport-oauth-app']);
-    const application = await startApplication(folder, 'app.mjs', emulator.variables, port);
+    const application = await startApplication(folder, 'app.js', emulator.variables, port);
     try {
-      expect(JSON.parse(await application.logIn())).toHaveProperty('data');
+      expect(JSON.parse(await application.logIn('/projects'))).toHaveProperty('data');
       expect(application.stderr()).toBe('');
       expect(warningsIn(emulator.stderr())).toEqual([]);
     } finally {
       await application.stop();
       await emulator.stop();
+    }
+  });
+});
+
+describe('a reader of docs/tutorial.md', () => {
+  it('gets to the page with the projects and the logout button, and sees refreshes in the log of the service', async () => {
+    const install = async (cwd: string, packages: readonly string[]) => {
+      const named = packages.map((name) => (name === 'passport-oauth-app' ? installation.packed.tarball : name));
+      await run('npm', ['install', ...named], { cwd });
+    };
+    const reader = await Reader.of('docs/tutorial.md', { folder: await installation.emptyFolder(), install });
+    try {
+      await walk(reader);
+      await reader.follow('6. Watch a refresh');
+      await reader.decide(await reader.open('/projects'), 'approve');
+      await expect
+        .poll(
+          async () => {
+            expect((await reader.open('/projects')).text).toContain('My projects');
+            return reader.printed('emulator').stdout.match(/POST \/oauth\/token/g)?.length;
+          },
+          { timeout: 60_000, interval: 500 },
+        )
+        .toBeGreaterThanOrEqual(3);
+    } finally {
+      await reader.close();
     }
   });
 });

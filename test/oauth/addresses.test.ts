@@ -1,14 +1,14 @@
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { enterpriseAddress, isLoopback, serviceAddress } from '../../src/oauth/addresses.js';
 
-it.each(['localhost', 'api.localhost', 'a.b.localhost', '127.0.0.1', '127.255.255.254', '[::1]'])(
+test.each(['localhost', 'api.localhost', 'a.b.localhost', '127.0.0.1', '127.255.255.254', '[::1]'])(
   '%s is this machine',
   (host) => {
     expect(isLoopback(host)).toBe(true);
   },
 );
 
-it.each([
+test.each([
   'localhost.example.com',
   'notlocalhost',
   'localhost.',
@@ -24,26 +24,27 @@ it.each([
   expect(isLoopback(host)).toBe(false);
 });
 
-it.each(['http://127.1', 'http://2130706433', 'http://0x7f.1', 'http://LOCALHOST', 'http://[0:0:0:0:0:0:0:1]'])(
+test.each(['http://127.1', 'http://2130706433', 'http://0x7f.1', 'http://LOCALHOST', 'http://[0:0:0:0:0:0:0:1]'])(
   '%s is a loopback address in the form that it has as a URL',
   (address) => {
     expect(isLoopback(new URL(serviceAddress('authUrl', address)).hostname)).toBe(true);
   },
 );
 
-it('an address names the option where it is wrong, and shows no credentials', () => {
+test('an address names the option where it is wrong, and shows no credentials', () => {
   expect(() => serviceAddress('baseUrl', 'http://example.com')).toThrow(/^baseUrl: .*https/);
   expect(() => serviceAddress('baseUrl', 'https://user:SECRET@example.com')).toThrow(/^baseUrl: (?!.*SECRET)/);
 });
 
-it('a template keeps its label where it stands, even where the host says the same', () => {
+test('a template keeps its label where it stands, even where the host says the same', () => {
   expect(enterpriseAddress('enterpriseBaseUrl', 'https://{domain}.api.example.com')).toBe(
     'https://{domain}.api.example.com',
   );
 });
 
-it.each(['https://{domain}', 'https://api.{domain}', 'https://{domain}:8080', 'https://{domain}/api.example.com'])(
-  'THREATS 27: a template in which the token would choose the top-level domain is refused: %s',
+test.each(['https://{domain}', 'https://api.{domain}', 'https://{domain}:8080', 'https://{domain}/api.example.com'])(
+  'a template in which the token would choose the top-level domain is refused: %s',
+  { meta: { threats: [27] } },
   (template) => {
     expect(() => enterpriseAddress('enterpriseBaseUrl', template)).toThrow(/^enterpriseBaseUrl: /);
   },

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { asOrganizationDomain, organizationDomainOf, readClaims, subjectOf } from '../../src/oauth/claims.js';
 
 const part = (value: unknown) =>
@@ -7,7 +7,7 @@ const part = (value: unknown) =>
 const jwt = (payload: unknown) => `${part({ alg: 'none' })}.${part(payload)}.`;
 
 describe('claims are read from', () => {
-  it('a JWT, whatever its signature is', async () => {
+  test('a JWT, whatever its signature is', async () => {
     expect(await readClaims(`${part({ alg: 'none' })}.${part({ sub: '1', domain: 'acme' })}.`)).toEqual({
       sub: '1',
       domain: 'acme',
@@ -15,7 +15,7 @@ describe('claims are read from', () => {
     expect(await readClaims(`${part({ alg: 'HS256' })}.${part({ sub: '1' })}.nonsense`)).toEqual({ sub: '1' });
   });
 
-  it.each([
+  test.each([
     ['an opaque token', 'opaque'],
     ['an empty text', ''],
     ['two parts', `${part({ alg: 'none' })}.${part({ sub: '1' })}`],
@@ -28,17 +28,17 @@ describe('claims are read from', () => {
     ['a list', jwt([{ sub: '1' }])],
     ['a text', jwt('"sub"')],
     ['a number', jwt('7')],
-  ])('THREATS 28: nothing of %s', async (_what, token) => {
+  ])('nothing of %s', { meta: { threats: [28] } }, async (_what, token) => {
     expect(await readClaims(token)).toEqual({});
   });
 
-  it.each([
+  test.each([
     ['1 MB of claims', jwt({ sub: '1', padding: 'x'.repeat(1_000_000) })],
     ['1 MB of nonsense', `${part({ alg: 'none' })}.${'A'.repeat(1_000_000)}.x`],
     ['dots as long as a token may be', '.'.repeat(16_384)],
     ['deep nesting', jwt(`{"sub":"1","n":${'['.repeat(6000)}${']'.repeat(6000)}}`)],
     ['deep nesting of objects', jwt(`${'{"a":'.repeat(2500)}1${'}'.repeat(2500)}`)],
-  ])('THREATS 28: %s in under 10 ms', async (_what, token) => {
+  ])('%s in under 10 ms', { meta: { threats: [28] } }, async (_what, token) => {
     await readClaims(token);
     let best = Infinity;
     for (let run = 0; run < 5; run += 1) {
@@ -49,12 +49,14 @@ describe('claims are read from', () => {
     expect(best).toBeLessThan(10);
   });
 
-  it('THREATS 28: deep nesting counts as none, since it could not be written into a session', async () => {
+  test('deep nesting counts as none, since it could not be written into a session', {
+    meta: { threats: [28] },
+  }, async () => {
     expect(await readClaims(jwt(`{"sub":"1","n":${'['.repeat(6000)}${']'.repeat(6000)}}`))).toEqual({});
     expect(await readClaims(jwt({ sub: '1', n: [[[{ a: [1] }]]] }))).toEqual({ sub: '1', n: [[[{ a: [1] }]]] });
   });
 
-  it('no prototype, and into no prototype', async () => {
+  test('no prototype, and into no prototype', async () => {
     const claims = await readClaims(jwt('{"__proto__":{"admin":true},"sub":"1"}'));
     expect(claims.admin).toBeUndefined();
     expect(Reflect.get({}, 'admin')).toBeUndefined();
@@ -62,7 +64,7 @@ describe('claims are read from', () => {
     expect(Object.isFrozen(claims)).toBe(true);
   });
 
-  it('THREATS 28: any text without an error', async () => {
+  test('any text without an error', { meta: { threats: [28] } }, async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.oneof(
@@ -78,7 +80,7 @@ describe('claims are read from', () => {
   });
 });
 
-it.each([
+test.each([
   [{ sub: '1' }, '1'],
   [{ sub: 7 }, '7'],
   [{ sub: '' }, undefined],
@@ -92,7 +94,7 @@ it.each([
 });
 
 describe('an organization domain', () => {
-  it('THREATS 27: is one lower-case DNS label, or refused', () => {
+  test('is one lower-case DNS label, or refused', { meta: { threats: [27] } }, () => {
     const oddities = fc.constantFrom(
       '.',
       '-',
@@ -133,11 +135,11 @@ describe('an organization domain', () => {
     );
   });
 
-  it('THREATS 27: does not show in the error', () => {
+  test('does not show in the error', { meta: { threats: [27] } }, () => {
     expect(() => asOrganizationDomain('evil.example/SECRET')).toThrow(/^(?!.*evil)(?!.*SECRET)/);
   });
 
-  it('is what the reader gives, of the claims', () => {
+  test('is what the reader gives, of the claims', () => {
     expect(organizationDomainOf({ org: 'Acme' }, ({ org }) => org)).toBe('acme');
     expect(organizationDomainOf({ org: 'Acme' }, () => undefined)).toBeUndefined();
   });

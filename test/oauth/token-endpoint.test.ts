@@ -1,7 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HttpClient } from '../../src/http/http-client.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
-import { Secret } from '../../src/secret.js';
+import { Secret } from '../../src/redaction.js';
 import {
   answer,
   type FaultyServer,
@@ -39,7 +39,7 @@ const endpoint = (authUrl = server.origin) =>
 const lastBody = () => JSON.parse(server.requests.at(-1)?.body.toString() ?? '');
 
 describe('a code exchange', () => {
-  it('sends JSON with exactly the fields of service.md, 4.2', async () => {
+  test('sends JSON with exactly the fields of service.md, 4.2', async () => {
     server.next(json(good));
     await endpoint(`${server.origin}/base`).exchangeCode({ code: 'c', redirectUri: 'https://app.example/callback' });
     const [request] = server.requests;
@@ -55,14 +55,14 @@ describe('a code exchange', () => {
     });
   });
 
-  it('sends the code verifier where there is one', async () => {
+  test('sends the code verifier where there is one', async () => {
     server.next(json(good));
     await endpoint().exchangeCode({ code: 'c', redirectUri: 'r', codeVerifier: 'v' });
     expect(lastBody()).toMatchObject({ code_verifier: 'v' });
   });
 });
 
-it('a refresh sends JSON with exactly the fields of service.md, 4.3', async () => {
+test('a refresh sends JSON with exactly the fields of service.md, 4.3', async () => {
   server.next(json(good));
   await endpoint().refresh('old');
   expect(lastBody()).toEqual({
@@ -73,31 +73,35 @@ it('a refresh sends JSON with exactly the fields of service.md, 4.3', async () =
   });
 });
 
-it.each([
+test.each([
   ['a reset', reset()],
   ['a connection that ends', hangUp()],
   ['a fault', answer(500, {}, '')],
   ['an overload', answer(503, { 'retry-after': '1' }, '')],
-])('THREATS 38: %s after the request left is not followed by a second try', async (_what, behaviour) => {
-  server.always(behaviour);
-  await expect(endpoint().refresh('old')).rejects.toMatchObject({ name: 'ServiceUnavailableError', status: 503 });
-  expect(server.requests).toHaveLength(1);
-});
+])(
+  '%s after the request left is not followed by a second try',
+  { meta: { threats: [38] } },
+  async (_what, behaviour) => {
+    server.always(behaviour);
+    await expect(endpoint().refresh('old')).rejects.toMatchObject({ name: 'ServiceUnavailableError', status: 503 });
+    expect(server.requests).toHaveLength(1);
+  },
+);
 
-it('THREATS 36: a refused connection ends in ServiceUnavailableError that says so', async () => {
+test('a refused connection ends in ServiceUnavailableError that says so', { meta: { threats: [36] } }, async () => {
   await expect(endpoint(await refusingOrigin()).refresh('old')).rejects.toMatchObject({
     name: 'ServiceUnavailableError',
     message: expect.stringContaining('could not be reached'),
   });
 });
 
-it('THREATS 26: a redirect is not followed', async () => {
+test('a redirect is not followed', { meta: { threats: [26] } }, async () => {
   server.always(answer(308, { location: `${server.origin}/elsewhere` }, ''));
   await expect(endpoint().refresh('old')).rejects.toMatchObject({ name: 'TokenResponseError' });
   expect(server.requests).toHaveLength(1);
 });
 
-it('THREATS 31: 64 KiB are read, and one byte more is not', async () => {
+test('64 KiB are read, and one byte more is not', { meta: { threats: [31] } }, async () => {
   const padded = (size: number) => {
     const text = JSON.stringify({ ...good, padding: '' });
     return answer(200, {}, text.replace('"padding":""', `"padding":"${'x'.repeat(size - text.length)}"`));

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
-import { tokenLifetime } from '../../src/oauth/token-lifetime.js';
+import { expect, test } from 'vitest';
+import { tokenLifetime } from '../../src/oauth/token-response.js';
 
 const now = 1_700_000_000_000;
 const nowS = now / 1000;
 
-it.each([
+test.each([
   [7200, 7_200_000],
   ['7200', 7_200_000],
   [' 7200 ', 7_200_000],
@@ -14,7 +14,7 @@ it.each([
   [86_400, 86_400_000],
   [86_401, 86_400_000],
   [31_536_000, 86_400_000],
-])('THREATS 34: expires_in %j counts', (expiresIn, lifetime) => {
+])('expires_in %j counts', { meta: { threats: [34] } }, (expiresIn, lifetime) => {
   expect(tokenLifetime(expiresIn, { exp: nowS + 5000 }, now)).toBe(lifetime);
 });
 
@@ -37,12 +37,16 @@ const senseless = [
   [7200],
   true,
 ];
-it.each(senseless)('THREATS 34: expires_in %j gives way to exp, and to an hour where there is none', (expiresIn) => {
-  expect(tokenLifetime(expiresIn, { exp: nowS + 1800 }, now)).toBe(1_800_000);
-  expect(tokenLifetime(expiresIn, {}, now)).toBe(3_600_000);
-});
+test.each(senseless)(
+  'expires_in %j gives way to exp, and to an hour where there is none',
+  { meta: { threats: [34] } },
+  (expiresIn) => {
+    expect(tokenLifetime(expiresIn, { exp: nowS + 1800 }, now)).toBe(1_800_000);
+    expect(tokenLifetime(expiresIn, {}, now)).toBe(3_600_000);
+  },
+);
 
-it.each([
+test.each([
   ['against iat, which leaves the clock out of it', { iat: 1000, exp: 1000 + 900 }, 900_000],
   ['no shorter than a minute', { iat: 1000, exp: 1001 }, 60_000],
   ['no longer than a day', { exp: nowS + 1e6 }, 86_400_000],
@@ -50,11 +54,11 @@ it.each([
   ['not if it lies before iat', { iat: 2000, exp: 1000 }, 3_600_000],
   ['not if it is no number', { exp: '9999999999' }, 3_600_000],
   ['not in milliseconds', { exp: now + 3_600_000 }, 3_600_000],
-])('THREATS 34: exp counts %s', (_how, claims, lifetime) => {
+])('exp counts %s', { meta: { threats: [34] } }, (_how, claims, lifetime) => {
   expect(tokenLifetime(undefined, claims, now)).toBe(lifetime);
 });
 
-it('THREATS 34: is from a second to a day, whatever the service says', () => {
+test('is from a second to a day, whatever the service says', { meta: { threats: [34] } }, () => {
   fc.assert(
     fc.property(fc.anything(), fc.anything(), fc.anything(), (expiresIn, exp, iat) => {
       const lifetime = tokenLifetime(expiresIn, { exp, iat }, now);

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { HttpResponse } from '../../src/http/message.js';
 import { readTokenResponse, type TokenSet } from '../../src/oauth/token-response.js';
 
@@ -23,7 +23,7 @@ async function refusalOf(...args: Parameters<typeof read>): Promise<Error & { er
   throw new Error('The answer was taken');
 }
 
-it('gives the token set of a token response', async () => {
+test('gives the token set of a token response', async () => {
   expect(await read({ ...good, extra: [1] })).toEqual({
     accessToken: 'token',
     refreshToken: 'refresh',
@@ -35,50 +35,48 @@ it('gives the token set of a token response', async () => {
   });
 });
 
-it('takes registered errors as they are, also where a short secret is a part of the word', async () => {
+test('takes registered errors as they are, also where a short secret is a part of the word', async () => {
   const refused = { status: 400, headers: {}, body: Buffer.from('{"error":"invalid_grant"}') };
   const context = { organizationDomain: () => undefined, now: 0, secrets: ['r', 'grant'] };
   await expect(readTokenResponse(refused, context)).rejects.toMatchObject({ error: 'invalid_grant' });
 });
 
-it('takes any success, and an answer without a token type', async () => {
+test('takes any success, and an answer without a token type', async () => {
   expect((await read(good, 201)).accessToken).toBe('token');
   expect((await read({ ...good, token_type: undefined })).accessToken).toBe('token');
 });
 
-it.each([undefined, null, ''])(
-  'THREATS 35: has no refresh token where the answer says %j, so that the old one is kept',
+test.each([undefined, null, ''])(
+  'has no refresh token where the answer says %j, so that the old one is kept',
+  { meta: { threats: [35] } },
   async (refresh_token) => {
     expect((await read({ ...good, refresh_token })).refreshToken).toBeUndefined();
   },
 );
 
-it.each([
-  ['THREATS 32: a refresh token over 16 KiB', { ...good, refresh_token: 'r'.repeat(16_385) }],
-  ['THREATS 32: a refresh token that is a number', { ...good, refresh_token: 7 }],
-  ['THREATS 32: an access token with DEL', { ...good, access_token: 'a\x7f' }],
-  [
-    'THREATS 30: broken UTF-8',
-    Buffer.concat([Buffer.from('{"access_token":"'), Buffer.from([0xff]), Buffer.from('"}')]),
-  ],
-  ['THREATS 30: two objects', '{"access_token":"a"}{"access_token":"b"}'],
-  ['THREATS 30: a prototype in the place of fields', '{"__proto__":{"access_token":"a","token_type":"bearer"}}'],
-])('%s is no token response', async (_what, body) => {
+test.each([
+  ['a refresh token over 16 KiB', { ...good, refresh_token: 'r'.repeat(16_385) }],
+  ['a refresh token that is a number', { ...good, refresh_token: 7 }],
+  ['an access token with DEL', { ...good, access_token: 'a\x7f' }],
+  ['broken UTF-8', Buffer.concat([Buffer.from('{"access_token":"'), Buffer.from([0xff]), Buffer.from('"}')])],
+  ['two objects', '{"access_token":"a"}{"access_token":"b"}'],
+  ['a prototype in the place of fields', '{"__proto__":{"access_token":"a","token_type":"bearer"}}'],
+])('%s is not a token response', { meta: { threats: [30, 32] } }, async (_what, body) => {
   expect(await refusalOf(body)).toMatchObject({ name: 'TokenResponseError', code: 'ERR_TOKEN_RESPONSE', status: 502 });
 });
 
 describe('a refusal', () => {
-  it('tells the error and the description of the service', async () => {
+  test('tells the error and the description of the service', async () => {
     const error = await refusalOf({ error: 'invalid_grant', error_description: 'The code has expired' }, 400);
     expect(error).toMatchObject({ name: 'TokenError', error: 'invalid_grant', status: 502 });
     expect(error.message).toContain('The code has expired');
   });
 
-  it('of the client says which options to check', async () => {
+  test('of the client says which options to check', async () => {
     expect((await refusalOf({ error: 'invalid_client' }, 401)).message).toMatch(/clientID.*clientSecret/);
   });
 
-  it.each([
+  test.each([
     ['quotes a secret', 'It was the-code'],
     ['quotes what may be a token', 'It was eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.c2ln'],
     ['quotes half of one, at its end', `${'word '.repeat(37)} It was ${'S'.repeat(60)}`],
@@ -91,7 +89,7 @@ describe('a refusal', () => {
     expect(shown).not.toMatch(/the-code|eyJ|SSS/);
   });
 
-  it.each([['the-code'], ['x-the-client-secret-x'], ['<script>'], ['a b'], ['a\r\nb'], ['e'.repeat(65)], ['']])(
+  test.each([['the-code'], ['x-the-client-secret-x'], ['<script>'], ['a b'], ['a\r\nb'], ['e'.repeat(65)], ['']])(
     'that has %j for an error is told as unrecognized',
     async (error) => {
       const refusal = await refusalOf({ error }, 400);
@@ -100,13 +98,13 @@ describe('a refusal', () => {
     },
   );
 
-  it('whose description is no text is told without it', async () => {
+  test('whose description is no text is told without it', async () => {
     for (const error_description of [7, {}, ['x'], null]) {
       expect((await refusalOf({ error: 'invalid_grant', error_description }, 400)).message).toMatch(/invalid_grant\.$/);
     }
   });
 
-  it.each([
+  test.each([
     [400, { error: { code: 7 } }],
     [401, 'Unauthorized'],
     [404, '<h1>Not found</h1>'],
@@ -119,7 +117,7 @@ describe('a refusal', () => {
   });
 });
 
-it.each([408, 429, 500, 502, 503, 504, 599])(
+test.each([408, 429, 500, 502, 503, 504, 599])(
   'status %d is a service that is not available, whatever the body says',
   async (status) => {
     const error = await refusalOf({ error: 'invalid_grant' }, status, { 'retry-after': '7' });

@@ -7,8 +7,8 @@ import { HttpClient } from '../../src/http/http-client.js';
 import type { TokenStore } from '../../src/index.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
 import type { TokenSet } from '../../src/oauth/token-response.js';
+import { Secret } from '../../src/redaction.js';
 import { GrantManager } from '../../src/refresh/grant-manager.js';
-import { Secret } from '../../src/secret.js';
 import { type Behaviour, type FaultyServer, json, startFaultyServer } from '../support/faulty-server.js';
 import { heldEntries } from '../support/private-state.js';
 import { TestClock } from '../support/test-clock.js';
@@ -32,6 +32,7 @@ export interface Grants {
   readonly clock: TestClock;
   readonly events: (Pick<RefreshEvent, 'outcome'> & Partial<RefreshEvent>)[];
   readonly lost: GrantLostEvent['reason'][];
+  readonly warnings: string[];
   /** Starts one more manager, as another process would: over the same store, service and clock. */
   another(options?: ManagerOptions): GrantManager;
   /** The refresh tokens that the service was sent, in order. */
@@ -93,7 +94,8 @@ export function grantOf(name: string, changes: Partial<Grant> = {}): Grant {
     lifetimeMs: LIFETIME_S * 1000,
     organizationDomain: undefined,
     subject: undefined,
-    refreshes: 0,
+    lineage: 'lineage',
+    generation: 0,
     version: newVersion(),
     ...changes,
   };
@@ -115,6 +117,7 @@ function startGrants(service: FaultyServer, http: HttpClient): Grants {
   const [store, clock] = [new TroubledStore(), new TestClock()];
   const events: Grants['events'] = [];
   const lost: Grants['lost'] = [];
+  const warnings: Grants['warnings'] = [];
   let serial = 0;
   service.always((socket, request) => {
     serial += 1;
@@ -130,6 +133,7 @@ function startGrants(service: FaultyServer, http: HttpClient): Grants {
       clock: clock.now,
       onRefresh: (_grantId, event) => void events.push(event),
       onLost: (_grantId, reason) => void lost.push(reason),
+      onUnlockedRefresh: () => void warnings.push('no lock'),
       endpoint: new TokenEndpoint({
         http,
         authUrl: service.origin,
@@ -149,6 +153,7 @@ function startGrants(service: FaultyServer, http: HttpClient): Grants {
     clock,
     events,
     lost,
+    warnings,
     another,
     sent: () => service.requests.map(({ body }) => JSON.parse(body.toString()).refresh_token),
     use: async (user = manager) => {

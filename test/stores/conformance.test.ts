@@ -316,11 +316,14 @@ const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }>
   'keeps one of its few connections for each lock': {
     create: broken((right) => {
       let free = 5;
+      const waiting: (() => void)[] = [];
       const connected = async <T>(use: () => Promise<T>): Promise<T> => {
-        while (free === 0) await new Promise((resolve) => setTimeout(resolve, 20));
-        free -= 1;
+        if (free > 0) free -= 1;
+        else await new Promise<void>((resolve) => waiting.push(resolve));
         return use().finally(() => {
-          free += 1;
+          const next = waiting.shift();
+          if (next) next();
+          else free += 1;
         });
       };
       return {
@@ -337,7 +340,7 @@ const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }>
       return {
         delete: async (id, version) => void (await remove(id, version).finally(() => locks.delete(id))),
         lock: async (id, work) => {
-          while (locks.has(id)) await new Promise((resolve) => setTimeout(resolve, 20));
+          while (locks.has(id)) await new Promise((resolve) => setTimeout(resolve, 100));
           const running = work();
           locks.set(id, running);
           return running.finally(() => locks.get(id) === running && locks.delete(id));

@@ -22,6 +22,19 @@ test('settles as the task does, and goes on after one that failed', async () => 
   expect(await next).toBe('yes');
 });
 
+test('runs a task that another one of its key adds after that one, also if it is added at once', async () => {
+  const queue = new KeyedQueue();
+  const log: string[] = [];
+  let inner: Promise<unknown> = Promise.resolve();
+  await queue.run('k', async () => {
+    inner = queue.run('k', async () => log.push('inner'));
+    await turn();
+    log.push('outer');
+  });
+  await inner;
+  expect(log).toEqual(['outer', 'inner']);
+});
+
 test('forgets a key once nothing of it runs or waits', async () => {
   const queue = new KeyedQueue();
   for (let index = 0; index < 100; index++) void queue.run(`${index % 10}`, turn);

@@ -139,6 +139,14 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     expect(await store.get('spoilt')).toBeUndefined();
   });
 
+  test('takes over a lease that ends too late, as after the clock was set back', async () => {
+    const pool = connect();
+    await postgresTokenStore(pool).lock('clock', async () => {
+      await pool.query(`UPDATE ${TABLE} SET expires_at = expires_at + interval '3 hours' WHERE id = 'lock clock'`);
+      expect(await postgresTokenStore(pool).lock('clock', async () => 'taken')).toBe('taken');
+    });
+  });
+
   test('gives the lock on when the lease of a holder that died is over', async () => {
     const [dying, living] = [postgresTokenStore(connect(), { lease: 1 }), postgresTokenStore(connect(), { lease: 1 })];
     await new Promise<void>((resolve) => {

@@ -1,9 +1,16 @@
 import { inspect } from 'node:util';
+import { Cluster, Redis } from 'ioredis';
 import { tokenStoreChecks } from 'passport-oauth-app/conformance';
 import { type RedisClientLike, redisTokenStore } from 'passport-oauth-app/redis';
-import { createClient, type createClientPool, type createCluster, RESP_TYPES } from 'redis';
+import { createClient, createClientPool, createCluster, createSentinel, RESP_TYPES } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, expectTypeOf, test, vi } from 'vitest';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
+import {
+  type RedisTopology,
+  SENTINEL_NAME,
+  startRedisCluster,
+  startRedisSentinel,
+} from '../support/redis-topologies.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
 const SECRET = 'eyJhbGciOiJkaXIifQ.secret-secret-secret';
@@ -44,6 +51,55 @@ describe.skipIf(!hasRedis())('with Redis', () => {
     for (const each of [old, buffers]) {
       await Promise.all(tokenStoreChecks(() => redisTokenStore(each)).map(({ run }) => run()));
     }
+  });
+
+  test('passes every check with a pool of node-redis, and with ioredis', async () => {
+    const pool = createClientPool({ url: redis.url }, { minimum: 1, maximum: 3 });
+    const ioredis = new Redis(redis.url);
+    await pool.connect();
+    clients.push(pool, { destroy: () => ioredis.disconnect() });
+    for (const each of [pool, ioredis]) {
+      await Promise.all(tokenStoreChecks(() => redisTokenStore(each)).map(({ run }) => run()));
+    }
+  });
+
+  test('connects an ioredis client that connects lazily, and rejects at once while one has no connection', async () => {
+    const ioredis = new Redis(redis.url, { lazyConnect: true });
+    await redisTokenStore(ioredis).set('lazy', grant);
+    expect(await redisTokenStore(ioredis).get('lazy')).toEqual(grant);
+    ioredis.disconnect();
+    await vi.waitUntil(() => ioredis.status === 'end');
+    await expect(redisTokenStore(ioredis).get('lazy')).rejects.toThrow('Redis is not connected');
+  });
+
+  test('reads while writes are paused, as they are during a failover', async () => {
+    const admin = await connect();
+    const ioredis = new Redis(redis.url);
+    clients.push({ destroy: () => ioredis.disconnect() });
+    const stores = [redisTokenStore(await connect()), redisTokenStore(ioredis)];
+    await stores[0]?.set('paused', grant);
+    await admin.sendCommand(['CLIENT', 'PAUSE', '60000', 'WRITE']);
+    for (const store of stores) expect(await store.get('paused')).toEqual(grant);
+    await admin.sendCommand(['CLIENT', 'UNPAUSE']);
+  });
+
+  test('frees a lock whose taking took effect on a connection that broke, long before its lease ends', async () => {
+    const client = await connect();
+    let commands = 0;
+    const broken = redisTokenStore(
+      {
+        isOpen: true,
+        sendCommand: async (command: string[]) => {
+          commands += 1;
+          // The answer to the first command is lost, and the second one does not arrive.
+          if (commands !== 2) await client.sendCommand(command);
+          if (commands <= 2) throw new Error('Socket closed unexpectedly');
+        },
+      },
+      { lease: 600 },
+    );
+    await expect(broken.lock('broken', forever)).rejects.toMatchObject({ name: 'TokenStoreError' });
+    expect(await redisTokenStore(client).lock('broken', async () => 'free')).toBe('free');
   });
 
   test('lets Redis end a grant 30 days after it was last written', async () => {
@@ -156,9 +212,68 @@ describe.skipIf(!hasRedis())('with Redis', () => {
   });
 });
 
+describe.skipIf(!hasRedis())('with a Cluster of Redis', () => {
+  let cluster: RedisTopology;
+  const ends: (() => unknown)[] = [];
+
+  beforeAll(async () => {
+    cluster = await startRedisCluster();
+  });
+  afterAll(async () => {
+    for (const end of ends) await end();
+    await cluster.stop();
+  });
+
+  test('passes every check with node-redis, also where it reads from replicas', async () => {
+    const rootNodes = cluster.ports.map((port) => ({ url: `redis://127.0.0.1:${port}` }));
+    for (const useReplicas of [false, true]) {
+      const client = createCluster({ rootNodes, useReplicas });
+      client.on('error', () => undefined);
+      await client.connect();
+      ends.push(() => client.destroy());
+      await Promise.all(tokenStoreChecks(() => redisTokenStore(client)).map(({ run }) => run()));
+    }
+  });
+
+  test('passes every check with ioredis, also where it reads from replicas', async () => {
+    for (const scaleReads of ['master', 'slave'] as const) {
+      const client = new Cluster(
+        cluster.ports.map((port) => ({ host: '127.0.0.1', port })),
+        { scaleReads },
+      );
+      ends.push(() => client.disconnect());
+      await vi.waitUntil(() => client.status === 'ready', { timeout: 10_000 });
+      await Promise.all(tokenStoreChecks(() => redisTokenStore(client)).map(({ run }) => run()));
+    }
+  });
+});
+
+describe.skipIf(!hasRedis())('with Sentinels of Redis', () => {
+  test('passes every check, and goes on with the new primary after a failover', async () => {
+    const sentinel = await startRedisSentinel();
+    const nodes = sentinel.ports.map((port) => ({ host: '127.0.0.1', port }));
+    const client = createSentinel({ name: SENTINEL_NAME, sentinelRootNodes: nodes, replicaPoolSize: 1 });
+    client.on('error', () => undefined);
+    await client.connect();
+    const ioredis = new Redis({ sentinels: nodes, name: SENTINEL_NAME });
+    ioredis.on('error', () => undefined);
+    const stores = [redisTokenStore(client), redisTokenStore(ioredis)] as const;
+    for (const store of stores) await Promise.all(tokenStoreChecks(() => store).map(({ run }) => run()));
+    await stores[0].set('id', grant);
+    await sentinel.command(sentinel.primary, 'WAIT', '1', '5000');
+    await sentinel.kill(sentinel.primary);
+    for (const store of stores) {
+      await vi.waitFor(async () => expect(await store.lock('id', () => store.get('id'))).toEqual(grant), 30_000);
+    }
+    client.destroy();
+    ioredis.disconnect();
+    await sentinel.stop();
+  });
+});
+
 test('gives up a command that is not answered within five seconds', async () => {
   vi.useFakeTimers();
-  const reading = redisTokenStore({ eval: forever })
+  const reading = redisTokenStore({ isOpen: true, sendCommand: forever })
     .get('id')
     .catch((error: unknown) => error);
   await vi.advanceTimersByTimeAsync(5000);
@@ -169,19 +284,20 @@ test('gives up a command that is not answered within five seconds', async () => 
 });
 
 test('asks no client that is not connected', async () => {
-  const client = { eval: vi.fn(), isReady: false };
+  const client = { isOpen: true, sendCommand: vi.fn(), isReady: false };
   const work = vi.fn();
   await expect(redisTokenStore(client).lock('id', work)).rejects.toThrow(
     'Redis is not connected: could not lock a grant.',
   );
-  expect(client.eval).not.toHaveBeenCalled();
+  expect(client.sendCommand).not.toHaveBeenCalled();
   expect(work).not.toHaveBeenCalled();
 });
 
 test('rejects with errors that quote no secret, and shows none when it is inspected', async () => {
   const client: RedisClientLike = {
-    eval: (_script, options) =>
-      Promise.reject(Object.assign(new Error(`ERR unknown command, with args ${options.arguments}`), { options })),
+    isOpen: true,
+    sendCommand: (...args: unknown[]) =>
+      Promise.reject(Object.assign(new Error(`ERR unknown command, with args ${args}`), { args })),
   };
   const store = redisTokenStore(client);
   const error = await store.set('id', { ...grant, sealed: SECRET }).catch((fault: unknown) => fault);
@@ -190,11 +306,15 @@ test('rejects with errors that quote no secret, and shows none when it is inspec
 });
 
 test('throws at creation for an argument that is wrong, and names it', () => {
-  const client: RedisClientLike = { eval: forever };
-  // @ts-expect-error: not a client
-  expect(() => redisTokenStore({})).toThrow(
-    /^client: expected a client of node-redis, got an object without the method eval/,
-  );
+  const client: RedisClientLike = { isOpen: true, sendCommand: forever };
+  const callbacks = { sendCommand: () => undefined, send_command: () => undefined };
+  const legacy = { isOpen: true, sendCommand: () => undefined, options: { legacyMode: true } };
+  for (const wrong of [undefined, null, 'redis://localhost', {}, { query: forever }, callbacks, legacy]) {
+    // @ts-expect-error: not a client
+    expect(() => redisTokenStore(wrong)).toThrow(
+      /^client: expected a client of node-redis 4 or later, ioredis or iovalkey/,
+    );
+  }
   // @ts-expect-error: misspelt
   expect(() => redisTokenStore(client, { leese: 5 })).toThrow(/^leese: is not an option of redisTokenStore/);
   expect(() => redisTokenStore(client, { lease: 0 })).toThrow(
@@ -204,8 +324,11 @@ test('throws at creation for an argument that is wrong, and names it', () => {
   expect(() => redisTokenStore(client, { prefix: '' })).toThrow(/^prefix: expected/);
 });
 
-test('takes clients, pools and clusters of node-redis by their types', () => {
+test('takes the clients of node-redis and ioredis by their types', () => {
   expectTypeOf<ReturnType<typeof createClient>>().toExtend<RedisClientLike>();
   expectTypeOf<ReturnType<typeof createClientPool>>().toExtend<RedisClientLike>();
   expectTypeOf<ReturnType<typeof createCluster>>().toExtend<RedisClientLike>();
+  expectTypeOf<ReturnType<typeof createSentinel>>().toExtend<RedisClientLike>();
+  expectTypeOf<Redis>().toExtend<RedisClientLike>();
+  expectTypeOf<Cluster>().toExtend<RedisClientLike>();
 });

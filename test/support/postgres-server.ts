@@ -1,10 +1,10 @@
-import { type ChildProcess, execFile, execFileSync } from 'node:child_process';
+import { type ChildProcess, execFile } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { chmod, chown, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { endService, findExecutable, freePort, isInstalled, startService } from './service-process.js';
+import { endService, findExecutable, freePort, isInstalled, startService, userIds } from './service-process.js';
 
 /** A PostgreSQL of the tests' own, with one database and one role, both named postgres. */
 export interface PostgresServer {
@@ -38,7 +38,8 @@ export function hasPostgres(): boolean {
 /** Starts PostgreSQL on a free port, with its data in a folder of its own. Takes a few seconds. */
 export async function startPostgres(): Promise<PostgresServer> {
   const folder = await mkdtemp(join(tmpdir(), 'postgres-'));
-  const owner = ownerOfData();
+  // It refuses to run as root: there it runs as the user that its package made.
+  const owner = userIds('postgres');
   if (owner.uid !== undefined) await chown(folder, owner.uid, owner.gid);
   await chmod(folder, 0o700);
   const port = await freePort();
@@ -62,21 +63,12 @@ export async function startPostgres(): Promise<PostgresServer> {
   };
 }
 
-type Owner = { readonly uid: number; readonly gid: number } | { readonly uid?: undefined };
-
-/** PostgreSQL refuses to run as root: there it runs as the user that its package made. */
-function ownerOfData(): Owner {
-  if (process.getuid?.() !== 0) return {};
-  const id = (flag: string): number => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
-  return { uid: id('-u'), gid: id('-g') };
-}
-
-async function createCluster(folder: string, owner: Owner): Promise<void> {
+async function createCluster(folder: string, owner: ReturnType<typeof userIds>): Promise<void> {
   const args = ['-D', join(folder, 'data'), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
   await promisify(execFile)(initdb ?? 'initdb', args, { ...owner, cwd: folder });
 }
 
-async function launch(port: number, folder: string, owner: Owner): Promise<ChildProcess> {
+async function launch(port: number, folder: string, owner: ReturnType<typeof userIds>): Promise<ChildProcess> {
   // Only a crash of the whole machine can lose data without fsync; a killed server loses none.
   const settings = [
     'fsync=off',

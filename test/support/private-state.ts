@@ -20,6 +20,8 @@ const VISIT = `function () {
   return this instanceof Map || this instanceof Set ? this.size : undefined;
 }`;
 
+const VALUES = 'function () { return [...this.values()]; }';
+
 /**
  * Returns the sizes of all maps and sets that an object holds, in private fields too, without the empty ones: what is
  * kept by id must be gone at the end. Keys are the paths of fields. Fields named in `except` are left out.
@@ -33,8 +35,14 @@ export async function heldEntries(root: object, except: readonly string[]): Prom
     if (type !== 'object' || objectId === undefined || className === 'Promise') return;
     const visited = await post('Runtime.callFunctionOn', { objectId, functionDeclaration: VISIT });
     const size = (visited as { result: { value?: number } }).result.value;
-    if (size !== undefined && size > 0) sizes[path] = size;
-    if (size === -1 || subtype !== undefined) return;
+    if (size !== undefined && size > 0) {
+      sizes[path] = (sizes[path] ?? 0) + size;
+      const values = await post('Runtime.callFunctionOn', { objectId, functionDeclaration: VALUES });
+      await walkFields((values as { result: RemoteObject }).result, path);
+    }
+    if (size === undefined && subtype === undefined) await walkFields({ type, objectId }, path);
+  };
+  const walkFields = async ({ objectId }: RemoteObject, path: string): Promise<void> => {
     const found = await post('Runtime.getProperties', { objectId, ownProperties: true });
     const { result, privateProperties = [] } = found as { result: Property[]; privateProperties?: Property[] };
     for (const { name, value } of [...privateProperties, ...result]) {

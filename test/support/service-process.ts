@@ -1,4 +1,4 @@
-import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, constants } from 'node:fs';
 import { createServer } from 'node:net';
@@ -49,6 +49,13 @@ export async function endService(child: ChildProcess, signal: NodeJS.Signals): P
   // One that a test has frozen acts on no signal but SIGKILL before it goes on.
   child.kill('SIGCONT');
   await ended;
+}
+
+/** The ids of a user under which a service runs that refuses to run as root; none where the tests do not run as root. */
+export function userIds(name: string): { readonly uid: number; readonly gid: number } | { readonly uid?: undefined } {
+  if (process.getuid?.() !== 0) return {};
+  const id = (flag: string): number => Number(execFileSync('id', [flag, name], { encoding: 'utf8' }));
+  return { uid: id('-u'), gid: id('-g') };
 }
 
 /** A TCP port of the loopback interface that is free just now. */

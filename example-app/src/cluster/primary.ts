@@ -1,10 +1,10 @@
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { Emulator } from 'passport-oauth-app/emulator';
 import { startService, strategyOptionsFor } from '../emulated-service.js';
-import { Scribe } from '../panel/scribe.js';
-import { ServiceLog } from '../panel/service-log.js';
+import { type BreakService, serviceBreaker } from '../incidents/service-faults.js';
+import type { BurstOrder } from '../panel/burst.js';
+import { Recorder } from '../panel/recorder.js';
 import { closeServer, listen } from '../server.js';
 import { type ServerSettings, SettingsError } from '../settings.js';
 import type { Setup, ToPrimary, ToWorker } from './messages.js';
@@ -34,12 +34,12 @@ export async function startPrimary(settings: ServerSettings, redisUrl: string | 
 }
 
 async function startWorkers(redis: Redis, port: number, sessionSecret: string): Promise<Primary> {
-  const log = new ServiceLog();
-  const service = await startService({ appPort: port, log });
+  const recorder = new Recorder(Date.now);
+  const service = await startService({ appPort: port, recorder });
   const setup = { port, redisUrl: redis.url, sessionSecret, strategyOptions: strategyOptionsFor(service) };
   const workers = Array.from({ length: count }, () => cluster.fork());
-  const scribe = new Scribe(log);
-  for (const worker of workers) serve(worker, workers, service, scribe);
+  const breakService = serviceBreaker(service);
+  for (const worker of workers) serve(worker, workers, breakService, recorder);
   await Promise.all(workers.map((worker) => begin(worker, setup)));
   const close = async () => {
     await Promise.all(workers.map(end));
@@ -59,17 +59,41 @@ function begin(worker: Worker, setup: Setup): Promise<void> {
   });
 }
 
-/** Does what a worker asks for, and tells all of them what happened in one of them. */
-function serve(worker: Worker, workers: readonly Worker[], service: Emulator, scribe: Scribe): void {
-  worker.on('message', (message: ToPrimary) => {
-    if (message.kind === 'expire') {
-      service.expireAccessTokens();
-      tell(worker, { kind: 'expired' });
-    }
+/** Serves the requests of a worker, and sends its events to all workers. */
+function serve(worker: Worker, workers: readonly Worker[], breakService: BreakService, recorder: Recorder): void {
+  worker.on('message', async (message: ToPrimary) => {
     if (message.kind === 'happening') {
-      const entry = scribe.write(message.happening);
+      const entry = recorder.record(message.happening);
       if (entry) for (const each of workers) tell(each, { kind: 'entry', entry });
     }
+    if (message.kind === 'fault') {
+      await breakService(message.fault, message.userId);
+      tell(worker, { kind: 'done', id: message.id });
+    }
+    if (message.kind === 'store') {
+      for (const each of workers) tell(each, { kind: 'store', broken: message.broken });
+      tell(worker, { kind: 'done', id: message.id });
+    }
+    if (message.kind === 'burst') {
+      await Promise.all(workers.map((each, index) => burst(each, message.grantId, shareOf(message.order, index))));
+      tell(worker, { kind: 'done', id: message.id });
+    }
+  });
+}
+
+function shareOf(order: BurstOrder, worker: number): BurstOrder {
+  const each = order.count / count;
+  return { ...order, from: order.from + worker * each, count: each };
+}
+
+function burst(worker: Worker, grantId: string, order: BurstOrder): Promise<void> {
+  return new Promise((resolve) => {
+    worker.on('message', function take(message: ToPrimary) {
+      if (message.kind !== 'burst-done' || message.burst !== order.burst) return;
+      worker.off('message', take);
+      resolve();
+    });
+    tell(worker, { kind: 'burst', grantId, order });
   });
 }
 
@@ -83,7 +107,7 @@ async function end(worker: Worker): Promise<void> {
   await once(worker, 'exit');
 }
 
-/** The port that the workers will share. @throws {SettingsError} if it is taken */
+/** Returns the port that the workers will share. @throws {SettingsError} if it is taken */
 async function usablePort(port: number | undefined): Promise<number> {
   const server = createServer();
   const usable = await listen(server, port, '127.0.0.1');

@@ -5,16 +5,16 @@ import { createInterface } from 'node:readline';
 import { closeServer, listen } from '../server.js';
 import { SettingsError } from '../settings.js';
 
-/** A Redis to be used. */
+/** A running Redis. */
 export interface Redis {
   readonly url: string;
   close(): Promise<void>;
 }
 
 /**
- * The Redis at `url`, or one that is started for this run and keeps nothing.
+ * Returns the Redis at `url`, or starts one for this run that keeps nothing.
  *
- * @throws {SettingsError} if there is none to start
+ * @throws {SettingsError} if Redis is not installed
  */
 export async function openRedis(url: string | undefined): Promise<Redis> {
   if (url) return { url, close: async () => {} };

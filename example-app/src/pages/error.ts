@@ -5,53 +5,47 @@ import {
   NotAuthorizedError,
   OAuthAppError,
   ServiceUnavailableError,
+  TokenError,
+  TokenResponseError,
   TokenStoreError,
 } from 'passport-oauth-app';
 import { html } from './html.js';
-import { layout } from './layout.js';
+import { layout, viewerOf } from './layout.js';
 
 interface Words {
   readonly title: string;
   readonly text: string;
-  /** Where a button leads, and what it says. */
+  /** The target and the text of the button. */
   readonly way: readonly [href: string, text: string];
 }
 
 const home = ['/', 'Back to the start'] as const;
 const login = ['/login', 'Log in'] as const;
+const again = ['/projects', 'Try again'] as const;
 
 /** Express' error handler: a page in plain words, with the error's status. Details go to the server's log. */
 export async function errorPage(error: unknown, req: Request, res: Response, next: NextFunction): Promise<void> {
-  if (res.headersSent) {
-    next(error);
-    return;
-  }
+  if (res.headersSent) return next(error);
   const status = statusOf(error);
-  if (status >= 500) console.error(lineOf(error, status));
-  if (error instanceof ServiceUnavailableError && error.retryAfter !== undefined) {
-    res.set('Retry-After', String(Math.ceil(error.retryAfter)));
+  if (status >= 500) console.error(logLine(error, status));
+  if (error instanceof ServiceUnavailableError || error instanceof ApiError) {
+    if (error.retryAfter) res.set('Retry-After', String(Math.ceil(error.retryAfter)));
   }
-  const { title, text, way } = wordsFor(error, status);
-  const main = html`<section class="message">
-<p class="status">${status}</p>
+  const { title, text, way } = wordsFor(error, status, viewerOf(req));
+  const seconds = res.get('Retry-After');
+  const wait = seconds ? html`<p>It can be tried again in <b>${seconds} s</b>.</p>` : undefined;
+  const intro = html`<p class="status">${status}</p>
 <h1>${title}</h1>
 <p class="lead">${text}</p>
-<div class="actions"><a class="button" href="${way[0]}">${way[1]}</a></div>
-${error instanceof OAuthAppError ? html`<p class="soft">Code <code>${error.code}</code></p>` : undefined}
-</section>`;
-  res.status(status).send(await layout(req, res, { title, main }));
+${wait}
+<div class="actions"><a class="button" href="${way[0]}"${seconds ? html` data-wait="${seconds}"` : undefined}>${way[1]}</a></div>
+${error instanceof OAuthAppError ? html`<p class="soft">Code <code>${error.code}</code></p>` : undefined}`;
+  res.status(status).send(await layout(req, res, { title, intro }));
 }
 
-function wordsFor(error: unknown, status: number): Words {
+function wordsFor(error: unknown, status: number, viewer: Express.User | undefined): Words {
   if (error instanceof NotAuthorizedError) {
-    return { title: 'Please log in', text: 'There is no permission to act with (any more).', way: login };
-  }
-  if (error instanceof ServiceUnavailableError) {
-    return {
-      title: 'The service does not answer',
-      text: 'You are still logged in. Please try again in a moment.',
-      way: ['/projects', 'Try again'],
-    };
+    return { title: 'Your permission has ended', text: 'Log in to go on.', way: login };
   }
   if (error instanceof TokenStoreError) {
     return {
@@ -63,17 +57,31 @@ function wordsFor(error: unknown, status: number): Words {
   if (error instanceof AuthorizationError) {
     return { title: 'The service refused the login', text: 'It gave no permission this time.', way: login };
   }
+  if (error instanceof TokenError || error instanceof TokenResponseError) {
+    return { title: 'The service refuses this application', text: 'The operator has to look after it.', way: home };
+  }
+  if (error instanceof ServiceUnavailableError || (error instanceof ApiError && isTemporary(error.status))) {
+    if (!viewer) {
+      const text = 'You are not logged in yet. Please try again in a moment.';
+      return { title: 'The service does not answer', text, way: login };
+    }
+    const text = 'You are still logged in. Please try again in a moment.';
+    if (error.status === 429) return { title: 'The service asks for patience', text, way: again };
+    const answered = error instanceof ApiError;
+    return { title: answered ? 'The service has a problem' : 'The service does not answer', text, way: again };
+  }
   if (error instanceof ApiError) {
     return { title: 'The service refused the request', text: `It answered with status ${error.status}.`, way: home };
   }
   if (status === 403) {
-    return {
-      title: 'This login was not begun here',
-      text: 'It may be too old, or was finished already. Nothing has happened. Please log in again.',
-      way: login,
-    };
+    const text = 'It may be too old, or was finished already. Nothing has happened. Please log in again.';
+    return { title: 'This login was not begun here', text, way: login };
   }
   return { title: 'Something went wrong', text: 'It was logged, and is not your fault.', way: home };
+}
+
+function isTemporary(status: number): boolean {
+  return status === 429 || status >= 500;
 }
 
 function statusOf(error: unknown): number {
@@ -81,8 +89,8 @@ function statusOf(error: unknown): number {
   return typeof status === 'number' && status >= 400 && status < 600 ? status : 500;
 }
 
-/** One line for the log. The errors of the package hold no secret; of others, only the name and the message are known to be text. */
-function lineOf(error: unknown, status: number): string {
+/** The errors of the package hold no secret; of others, only the name and the message are known to be text. */
+function logLine(error: unknown, status: number): string {
   if (error instanceof OAuthAppError) return `${status} ${error.name} ${error.code}: ${error.message}`;
   return `${status} ${error instanceof Error ? error.stack : String(error)}`;
 }

@@ -1,44 +1,32 @@
 import type { Request, Response } from 'express';
-import type { PanelParts } from '../panel/panel.js';
-import { type Html, html } from './html.js';
-import { layout, panelParts, viewerOf } from './layout.js';
+import { panelViews } from '../panel/panel.js';
+import { html } from './html.js';
+import { layout, viewerOf } from './layout.js';
 
-/** The home page: an invitation to log in, or who is logged in and how their token is doing. */
+/** Returns the home page: an invitation to log in, or who is logged in and what can be tried. */
 export async function homePage(req: Request, res: Response): Promise<string> {
+  const views = await panelViews(res);
   const viewer = viewerOf(req);
-  if (!viewer) return layout(req, res, { title: 'Welcome', main: welcome(req) });
-  return layout(req, res, { title: 'Home', main: overview(req, viewer, await panelParts(res)) });
-}
-
-function welcome(req: Request): Html {
-  const ended = req.user
-    ? html`<p class="notice" role="status">Your permission has ended. Please log in again.</p>`
-    : undefined;
-  return html`<section class="hero">
-${ended}
-<h1>Log in once.<br>Never hold a stale token.</h1>
-<p class="lead">This application acts on your behalf at a service that hands out short-lived tokens. Log in, use it, and
-watch beside the page how the tokens are kept fresh.</p>
-<p><a class="button" href="/login">Log in</a></p>
-</section>
-<ol class="steps">
-<li><b>You approve</b><span>The service asks you what this application may do. Declining is fine, too.</span></li>
-<li><b>A code becomes tokens</b><span>They stay on the server. The browser gets a session cookie and nothing else.</span></li>
-<li><b>Every request is ready</b><span>Its API client refreshes the token when it is due: once, however many ask.</span></li>
-</ol>`;
-}
-
-function overview(req: Request, viewer: Express.User, panel: PanelParts | undefined): Html {
-  return html`<h1>Hello, ${viewer.name}</h1>
-<dl class="facts">
-<div><dt>Logged in as</dt><dd>${viewer.name}</dd></div>
-<div><dt>Organization</dt><dd>${viewer.organization ?? 'None: a personal account'}</dd></div>
-<div class="wide"><dt>Requests go to</dt><dd><code>${req.apiClient.baseUrl}</code></dd></div>
-</dl>
-${panel?.meter}
-<div class="actions">
-<a class="button" href="/projects">See my projects</a>
-${panel?.canExpire ? html`<form method="post" action="/panel/expire"><button>Expire my token now</button></form>` : undefined}
-<a class="quiet" href="/login">Log in as somebody else</a>
-</div>`;
+  const firstMinute =
+    views?.guide &&
+    html`<section class="card" aria-labelledby="minute-title">
+<h2 id="minute-title">The first minute</h2>
+${views.guide}
+</section>`;
+  if (!viewer) {
+    // The session still knows the person, and the grant is gone.
+    const ended = req.user
+      ? html`<p class="notice" role="status">Your permission has ended. Log in to go on.</p>`
+      : undefined;
+    const intro = html`${ended}<h1>Log in once.<br>Your token never goes stale.</h1>
+<p class="lead">This application acts on your behalf at a service with short-lived tokens. Log in, and watch how they are kept
+fresh.</p>
+<p><a class="button" href="/login">Log in</a></p>`;
+    return layout(req, res, { title: 'Welcome', intro, main: firstMinute });
+  }
+  const intro = html`<h1>Hello, ${viewer.name}</h1>
+<p class="lead">${viewer.organization ? `Organization ${viewer.organization}` : 'A personal account'}. Requests go to
+<code>${req.apiClient.baseUrl}</code></p>
+<div class="actions"><a class="button" href="/projects">See my projects</a><a class="quiet" href="/login">Log in as somebody else</a></div>`;
+  return layout(req, res, { title: 'Home', intro, main: html`${firstMinute}${views?.incidents}` });
 }

@@ -9,7 +9,7 @@ export class Html {
 
 type Value = string | number | Html | readonly Html[] | undefined;
 
-/** Template tag: values are escaped unless they are `Html` themselves; a list is put together, `undefined` is nothing. */
+/** Template tag that escapes its values, except `Html` and lists of it. `undefined` becomes nothing. */
 export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Html {
   let source = strings[0] ?? '';
   for (const [index, value] of values.entries()) source += sourceOf(value) + (strings[index + 1] ?? '');

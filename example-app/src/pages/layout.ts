@@ -1,16 +1,18 @@
 import type { Request, Response } from 'express';
-import type { PanelParts } from '../panel/panel.js';
+import { type PanelViews, panelViews } from '../panel/panel.js';
 import { type Html, html } from './html.js';
 
-/** What differs from page to page. */
+/** The content that differs from page to page. */
 export interface PageContent {
   readonly title: string;
-  readonly main: Html;
+  /** The heading, and what belongs above the panel on a small screen. */
+  readonly intro: Html;
+  readonly main?: Html | undefined;
 }
 
-/** A whole page: header with navigation, the content, and the panel beside it. */
-export async function layout(req: Request, res: Response, { title, main }: PageContent): Promise<string> {
-  const panel = await panelParts(res);
+/** Returns a whole page: header with navigation, the content, and the panel. */
+export async function layout(req: Request, res: Response, { title, intro, main }: PageContent): Promise<string> {
+  const views: PanelViews | undefined = await panelViews(res);
   const { source } = html`<!doctype html>
 <html lang="en">
 <head>
@@ -19,7 +21,10 @@ export async function layout(req: Request, res: Response, { title, main }: PageC
 <meta name="color-scheme" content="light dark">
 <title>${title} · Example of passport-oauth-app</title>
 <link rel="icon" href="/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/style.css">
+<link rel="stylesheet" href="/base.css">
+<link rel="stylesheet" href="/pages.css">
+<link rel="stylesheet" href="/panel.css">
+<link rel="stylesheet" href="/print.css" media="print">
 <script src="/panel.js" type="module"></script>
 </head>
 <body>
@@ -31,26 +36,20 @@ export async function layout(req: Request, res: Response, { title, main }: PageC
 ${account(req)}
 </div>
 </header>
-<div class="columns">
 <main id="main" tabindex="-1">
-${main}
+<div class="intro">${views?.notice}${intro}</div>
+${views?.panel}
+<div class="content">${main}</div>
 </main>
-${panel?.aside}
-</div>
 </body>
 </html>
 `;
   return source;
 }
 
-/** Who is logged in: known by name, and with a grant to act with. */
+/** Returns who is logged in: known by name, and with a grant to act with. */
 export function viewerOf(req: Request): Express.User | undefined {
   return req.apiClient?.authorized ? req.user : undefined;
-}
-
-/** What there is of the panel; nothing if the page is an error that came before it. */
-export async function panelParts(res: Response): Promise<PanelParts | undefined> {
-  return res.locals.panel?.();
 }
 
 function link(req: Request, path: string, text: string): Html {

@@ -2,13 +2,11 @@ import type { Request, Response } from 'express';
 import { html } from './html.js';
 import { layout } from './layout.js';
 
-/** The page for an address that does not exist. */
+/** Returns the page for an address that does not exist. */
 export function notFoundPage(req: Request, res: Response): Promise<string> {
-  const main = html`<section class="message">
-<p class="status">404</p>
+  const intro = html`<p class="status">404</p>
 <h1>There is nothing here</h1>
 <p class="lead">The address is mistyped, or the page has moved.</p>
-<div class="actions"><a class="button" href="/">Back to the start</a></div>
-</section>`;
-  return layout(req, res, { title: 'Not found', main });
+<div class="actions"><a class="button" href="/">Back to the start</a></div>`;
+  return layout(req, res, { title: 'Not found', intro });
 }

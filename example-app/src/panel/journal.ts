@@ -1,3 +1,5 @@
+import type { Happening } from './happening.js';
+
 /** A request as it reached the service, with its secrets shortened. */
 export interface SeenRequest {
   readonly method: string;
@@ -5,82 +7,85 @@ export interface SeenRequest {
   readonly path: string;
   /** The status, or why there was none. */
   readonly outcome: string;
+  /** The end of the request, in epoch milliseconds. */
+  readonly at: number;
+  readonly durationMs: number;
   /** Its query, body or authorization, shortened. */
   readonly detail: string;
 }
 
-/** Something that happened to a grant. */
-export interface Entry {
+/** An event of one grant. */
+export type Entry = Happening & {
   /** Counts up. */
   readonly id: number;
-  /** Epoch milliseconds. */
-  readonly at: number;
   readonly grantId: string;
-  readonly kind: 'login' | 'refresh' | 'api' | 'grant-lost';
-  readonly good: boolean;
-  readonly title: string;
-  readonly note: string;
-  /** Whether the grant has a new token since. */
-  readonly renewed: boolean;
-  /** The process that it happened in. */
-  readonly pid: number;
-  /** What of it the service saw; nothing of a real one. */
+  /** The requests that the service received for it; empty for a real service. */
   readonly requests: readonly SeenRequest[];
+};
+
+/** The entries of one grant, the oldest first, and what they add up to since the login. */
+export interface Story {
+  readonly entries: readonly Entry[];
+  /** How often the token was refreshed, by any process. */
+  readonly refreshes: number;
+  /** True once a token has run down and was refreshed. */
+  readonly ranDown: boolean;
+  /** True once a refresh has succeeded after a failed one. */
+  readonly recovered: boolean;
 }
 
 type Listener = (entry: Entry) => void;
 
-interface Story {
-  readonly entries: Entry[];
-  readonly listeners: Set<Listener>;
-  refreshes: number;
-}
+const emptyStory: Story = { entries: [], refreshes: 0, ranDown: false, recovered: false };
+const maxEntries = 400;
+const maxGrants = 500;
 
-const most = { entries: 60, grants: 500 };
-
-/** The latest that happened to each grant. Everybody reads of their own only. */
+/** Keeps the latest entries of each grant. */
 export class Journal {
   readonly #stories = new Map<string, Story>();
+  readonly #listeners = new Map<string, Set<Listener>>();
 
-  /** Adds an entry and tells those who listen to its grant. */
+  /** Adds an entry and calls the listeners of its grant. */
   add(entry: Entry): void {
-    const story = this.#story(entry.grantId);
-    story.entries.push(entry);
-    if (story.entries.length > most.entries) story.entries.shift();
-    if (entry.renewed) story.refreshes += 1;
-    for (const listener of story.listeners) listener(entry);
+    const { grantId } = entry;
+    const { entries, refreshes, ranDown, recovered } = this.of(grantId);
+    const renewed = bringsToken(entry) && entry.kind === 'refresh';
+    // Set again, so that the grants stand in the order of their latest entry.
+    this.#stories.delete(grantId);
+    this.#stories.set(grantId, {
+      entries: [...entries.slice(1 - maxEntries), entry],
+      refreshes: refreshes + (renewed ? 1 : 0),
+      ranDown: ranDown || (renewed && entry.event.trigger !== 'refused'),
+      recovered:
+        recovered || (renewed && entries.findLast(({ kind }) => kind === 'refresh')?.event.reason !== undefined),
+    });
+    const [oldest] = this.#stories.keys();
+    if (this.#stories.size > maxGrants && oldest !== undefined) this.#stories.delete(oldest);
+    for (const listener of this.#listeners.get(grantId) ?? []) listener(entry);
   }
 
-  /** The entries of a grant after the one with the id `after`, the oldest first. */
-  of(grantId: string, after = 0): readonly Entry[] {
-    return (this.#stories.get(grantId)?.entries ?? []).filter((entry) => entry.id > after);
+  /** Returns the story of a grant. */
+  of(grantId: string): Story {
+    return this.#stories.get(grantId) ?? emptyStory;
   }
 
-  /** How often a grant was refreshed, by any process. */
-  refreshes(grantId: string): number {
-    return this.#stories.get(grantId)?.refreshes ?? 0;
-  }
-
-  /** Calls `listener` for each entry of a grant, until the function that it returns is called. */
+  /** Calls `listener` for each entry of a grant. @returns Stops that. */
   listen(grantId: string, listener: Listener): () => void {
-    const { listeners } = this.#story(grantId);
-    listeners.add(listener);
-    return () => void listeners.delete(listener);
+    const listeners = this.#listeners.get(grantId) ?? new Set();
+    this.#listeners.set(grantId, listeners.add(listener));
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0) this.#listeners.delete(grantId);
+    };
   }
+}
 
-  #story(grantId: string): Story {
-    const known = this.#stories.get(grantId);
-    if (known) return known;
-    this.#forgetOldest();
-    const story: Story = { entries: [], listeners: new Set(), refreshes: 0 };
-    this.#stories.set(grantId, story);
-    return story;
-  }
+/** Returns whether the grant has a new token from this entry on. */
+export function bringsToken({ kind, event }: Happening): boolean {
+  return kind === 'login' || (kind === 'refresh' && (event.outcome === 'refreshed' || event.outcome === 'unsaved'));
+}
 
-  #forgetOldest(): void {
-    if (this.#stories.size < most.grants) return;
-    for (const [grantId, { listeners }] of this.#stories) {
-      if (listeners.size === 0) return void this.#stories.delete(grantId);
-    }
-  }
+/** Returns when the work behind an entry began, in epoch milliseconds. */
+export function startOf(entry: Entry): number {
+  return entry.kind === 'grant-lost' ? entry.at : entry.at - entry.event.durationMs;
 }

@@ -1,37 +1,42 @@
 import { type Request, type Response, Router } from 'express';
-import type { Html } from '../pages/html.js';
+import { incidentsView } from '../incidents/incident-view.js';
+import { type Html, html } from '../pages/html.js';
 import { because } from './happening.js';
-import type { Journal } from './journal.js';
-import { PanelStreams } from './panel-streams.js';
-import { idlePanel, panelView } from './panel-view.js';
-import { tokenMeter } from './token-meter.js';
+import { type PanelOptions, PanelStreams, shownGrant } from './panel-streams.js';
+import { guide, idlePanel, panelView } from './panel-view.js';
 import { readTokenState } from './token-state.js';
 
-/** What the panel needs of its surroundings. */
-export interface PanelOptions {
-  readonly journal: Journal;
-  /** Makes the service refuse all access tokens issued so far. A real service lets nobody do that. */
-  readonly expireTokens?: (() => void | Promise<void>) | undefined;
+/** The panel's pieces for a page, made by `res.locals.panel()`. */
+export interface PanelViews {
+  readonly panel: Html;
+  /** The first minute; `undefined` with a real service, as are the buttons. */
+  readonly guide: Html | undefined;
+  readonly incidents: Html | undefined;
+  readonly notice: Html | undefined;
 }
 
-/** What happens underneath, shown beside each page: a router to be used after `apiClient(strategy)`. */
+/** Shows what happens to the tokens beside each page: a router to be used after `apiClient(strategy)`. */
 export class Panel {
   readonly router: Router = Router();
-  readonly #journal: Journal;
-  readonly #expireTokens: PanelOptions['expireTokens'];
+  readonly #options: PanelOptions;
   readonly #streams: PanelStreams;
 
-  constructor({ journal, expireTokens }: PanelOptions) {
-    this.#journal = journal;
-    this.#expireTokens = expireTokens;
-    this.#streams = new PanelStreams(journal);
+  constructor(options: PanelOptions) {
+    this.#options = options;
+    this.#streams = new PanelStreams(options);
+    this.router.use((req, _res, next) => {
+      const { state } = req.query;
+      because({ userId: req.user?.id, state: typeof state === 'string' ? state : undefined }, next);
+    });
     this.router.get('/panel/events', (req, res) => this.#streams.open(req, res));
-    this.router.use((req, _res, next) => because(req, next));
-    this.router.get('/panel/call', callApi);
-    if (expireTokens) this.router.post('/panel/expire', (_req, res) => this.#expire(res));
+    if (options.incidents) this.router.use('/incidents', options.incidents.router);
     this.router.use((req, res, next) => {
-      // Made when the page is, so that it tells of what the page itself has brought about.
-      res.locals.panel = () => this.#beside(req);
+      // Made when the page is, so that it shows what the page itself has led to; and once, as a notice is shown once.
+      let views: Promise<PanelViews> | undefined;
+      res.locals.panel = () => {
+        views ??= this.#views(req);
+        return views;
+      };
       next();
     });
   }
@@ -41,33 +46,25 @@ export class Panel {
     this.#streams.close();
   }
 
-  async #expire(res: Response): Promise<void> {
-    await this.#expireTokens?.();
-    res.redirect(303, '/projects?expired');
-  }
-
-  async #beside(req: Request): Promise<PanelParts> {
-    const { grantId, authorized } = req.apiClient;
-    const canExpire = this.#expireTokens !== undefined;
-    if (grantId === undefined || !authorized) return { aside: idlePanel, meter: undefined, canExpire };
-    const meter = tokenMeter(await readTokenState(req.apiClient), this.#journal.refreshes(grantId));
-    const entries = this.#journal.of(grantId);
-    const isHome = req.path === '/';
-    return { aside: panelView({ entries, meter: isHome ? undefined : meter, canExpire }), meter, canExpire };
+  async #views(req: Request): Promise<PanelViews> {
+    const { journal, incidents, clock } = this.#options;
+    const token = req.apiClient.authorized ? await readTokenState(req.apiClient) : undefined;
+    // Reading the token may have ended the grant.
+    const { authorized } = req.apiClient;
+    const grantId = shownGrant(req);
+    const story = grantId === undefined ? undefined : journal.of(grantId);
+    const { notice } = req.session;
+    if (notice !== undefined) delete req.session.notice;
+    return {
+      panel: story ? panelView({ story, token, authorized, now: clock() }) : idlePanel,
+      guide: incidents && html`<ol class="steps" data-part="guide">${guide(authorized ? story : undefined)}</ol>`,
+      incidents: incidents && authorized ? incidentsView : undefined,
+      notice: notice === undefined ? undefined : html`<p class="notice" role="status">${notice}</p>`,
+    };
   }
 }
 
-/** What a page shows of the panel: `res.locals.panel()` makes it. */
-export interface PanelParts {
-  /** Stands beside the page. */
-  readonly aside: Html;
-  /** The bar of the token, for the page that shows it itself. */
-  readonly meter: Html | undefined;
-  readonly canExpire: boolean;
-}
-
-/** One API call, for the button that makes many at once. */
-async function callApi(req: Request, res: Response): Promise<void> {
-  await req.apiClient.projects();
-  res.json({ pid: process.pid });
+/** Returns the panel's pieces for a page; `undefined` if the request has failed before the panel's router. */
+export async function panelViews(res: Response): Promise<PanelViews | undefined> {
+  return res.locals.panel?.();
 }

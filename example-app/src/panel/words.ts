@@ -1,58 +1,80 @@
 import type { ApiEvent, RefreshEvent } from 'passport-oauth-app';
-import type { Happening } from './happening.js';
 import type { Entry } from './journal.js';
 
-type Words = Pick<Entry, 'title' | 'note' | 'good'>;
+/** An entry in words. */
+export interface Words {
+  readonly title: string;
+  readonly note: string;
+  readonly good: boolean;
+}
 
 const triggers: Readonly<Record<RefreshEvent['trigger'], string>> = {
   ahead: 'ahead of its expiry, while requests went on with the old one',
-  expired: 'its lifetime was over, so whoever asked waited for the new one',
+  expired: 'its lifetime was over, so requests waited for the new one',
   refused: 'the service had refused the old one before its time',
 };
 
 const outcomes: Readonly<Record<RefreshEvent['outcome'], string>> = {
   refreshed: 'Token refreshed',
-  adopted: 'Token taken over from another process',
-  unsaved: 'Token refreshed, but not saved yet',
-  saved: 'Token saved after all',
-  discarded: 'Refreshed token given up: somebody else was faster',
+  adopted: 'Token of another process used',
+  unsaved: 'Token refreshed, not saved yet',
+  saved: 'Token saved at last',
+  discarded: 'Refreshed token discarded',
   failed: 'Refresh failed',
 };
 
-/** What happened, in words. */
-export function wordsFor(happening: Happening): Words {
-  switch (happening.kind) {
+const outcomeNotes: Partial<Record<RefreshEvent['outcome'], string>> = {
+  adopted: 'it had refreshed first, so no request was needed',
+  unsaved: 'the token store failed, so the pair is kept in memory',
+  saved: 'the token store works again',
+  discarded: 'the grant was ended or replaced meanwhile',
+};
+
+const reasons: Readonly<Record<string, string>> = {
+  ERR_SERVICE_UNAVAILABLE: 'the service does not answer',
+  ERR_SERVICE_TIMEOUT: 'the service does not answer in time',
+  ERR_TOKEN_STORE: 'the token store does not answer',
+  ERR_TOKEN: 'the service refuses the client secret',
+  ERR_NOT_AUTHORIZED: 'the login has ended',
+};
+
+/** Returns the code of an error in words. */
+export function reasonWords(code: string | undefined): string | undefined {
+  return code === undefined ? undefined : (reasons[code] ?? code);
+}
+
+/** Returns an entry in words. */
+export function wordsFor({ kind, event }: Entry): Words {
+  switch (kind) {
     case 'login':
-      return { title: 'Logged in', note: `code exchanged for tokens, ${ms(happening.event)}`, good: true };
-    case 'refresh':
-      return wordsForRefresh(happening.event);
+      return { title: 'Logged in', note: `code exchanged for tokens, ${ms(event)}`, good: true };
+    case 'refresh': {
+      const { outcome, trigger, reason } = event;
+      const note = outcomeNotes[outcome] ?? reasonWords(reason) ?? triggers[trigger];
+      return {
+        title: outcomes[outcome],
+        note: `${note}, ${ms(event)}`,
+        good: reason === undefined && outcome !== 'unsaved',
+      };
+    }
     case 'api':
-      return wordsForApi(happening.event);
+      return apiWords(event);
     case 'grant-lost':
-      return { title: 'Permission ended', note: `reason: ${happening.event.reason}`, good: false };
+      return { title: 'Permission ended', note: `reason: ${event.reason}`, good: false };
   }
 }
 
-function wordsForRefresh(event: RefreshEvent): Words {
-  const { outcome, trigger, reason } = event;
-  const why = outcome === 'adopted' ? 'one refresh was enough for all of them' : (reason ?? triggers[trigger]);
-  return {
-    title: outcomes[outcome],
-    note: `${why}, ${ms(event)}`,
-    good: outcome !== 'failed' && outcome !== 'unsaved',
-  };
-}
-
-function wordsForApi(event: ApiEvent): Words {
-  const { method, path, status, reason, attempts } = event;
-  const tries = attempts > 1 ? `, ${attempts} tries` : '';
-  return {
-    title: `${method} ${path}`,
-    note: `${status ?? reason ?? 'no answer'}${tries}, ${ms(event)}`,
-    good: reason === undefined,
-  };
+function apiWords({ method, path, status, reason, attempts, durationMs }: ApiEvent): Words {
+  const outcome = [status, reason].filter((part) => part !== undefined).join(' ') || 'no answer';
+  const tries = attempts > 1 ? `, ${attempts} attempts` : '';
+  return { title: `${method} ${path}`, note: `${outcome}${tries}, ${ms({ durationMs })}`, good: reason === undefined };
 }
 
 function ms({ durationMs }: { readonly durationMs: number }): string {
   return `${Math.max(1, Math.round(durationMs))} ms`;
+}
+
+/** Returns the time of day of the server, to the second. */
+export function clockTime(at: number): string {
+  return new Date(at).toTimeString().slice(0, 8);
 }

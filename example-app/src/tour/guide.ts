@@ -4,7 +4,7 @@ import { type Report, TourError } from './report.js';
 import type { Answer, Visitor } from './visitor.js';
 import { field, type News, Witness } from './witness.js';
 
-/** What several steps of the tour have in common: the ways through the application, each with its checks. */
+/** The parts that several steps of the tour share, each with its checks. */
 export class Guide {
   readonly url: string;
   readonly service: Emulator;
@@ -37,7 +37,7 @@ export class Guide {
     this.report.check(`the page shows ${name}`, page.status === 200 && page.text.includes(name));
   }
 
-  /** Begins a login. @returns The authorization request. @see service.md 4.1 */
+  /** Begins a login. @returns The authorization request. */
   async authorize(visitor: Visitor): Promise<URL> {
     this.report.step('The login sends the browser to the service');
     const { location } = await this.open(visitor, '/login');
@@ -70,7 +70,7 @@ export class Guide {
     return answer.location;
   }
 
-  /** Checks that there was one refresh, and that its refresh token was not used before. @see service.md 4.3 */
+  /** Checks that there was one refresh, and that its refresh token was not used before. */
   checkRefresh({ tokens }: News): void {
     const refreshToken = field(tokens[0], 'refresh_token');
     const isNew = refreshToken !== '' && refreshToken !== this.#refreshToken;

@@ -1,7 +1,7 @@
 import { shortened } from '../panel/shortened.js';
 import type { Answer } from './visitor.js';
 
-/** A step of the tour did not do what it should. */
+/** Thrown if a step of the tour did not do what it should. */
 export class TourError extends Error {
   override readonly name = 'TourError';
 }
@@ -44,7 +44,7 @@ export class Report {
 
 const secret = new Set(['code', 'state']);
 
-/** An address with its secrets shortened. */
+/** Returns an address with its secrets shortened. */
 function shownUrl(url: URL): string {
   const pairs = url.search.slice(1).split('&').filter(Boolean);
   const shown = pairs.map((pair) => {

@@ -2,7 +2,7 @@ import type { Guide } from './guide.js';
 import { TourError } from './report.js';
 import type { Visitor } from './visitor.js';
 
-/** From a page that needs a login, over the consent page and the code exchange, back to that page. */
+/** Logs in from a page that needs it, and gets back to that page. */
 export async function logIn(guide: Guide, visitor: Visitor): Promise<void> {
   const { report, witness, url } = guide;
   report.step('A page that needs a login sends the browser to it');
@@ -36,7 +36,7 @@ async function firstCall(guide: Guide, visitor: Visitor): Promise<void> {
   report.check('with a bearer token', witness.bearer(call) !== '');
 }
 
-/** Two expiries: a refresh each, the second one with the refresh token that the first one gave. */
+/** Lets the token expire twice: the second refresh uses the refresh token that the first one returned. */
 export async function refresh(guide: Guide, visitor: Visitor): Promise<void> {
   const { report, witness } = guide;
   const bearers: string[] = [];
@@ -51,7 +51,7 @@ export async function refresh(guide: Guide, visitor: Visitor): Promise<void> {
   report.check('the API requests carried different tokens', new Set(bearers).size === 2);
 }
 
-/** The service refuses a token that should still be good. */
+/** Lets the service refuse a token that should still be good. */
 export async function refuseToken(guide: Guide, visitor: Visitor): Promise<void> {
   const { report, witness } = guide;
   report.step('The service refuses the token before its time');
@@ -63,7 +63,7 @@ export async function refuseToken(guide: Guide, visitor: Visitor): Promise<void>
   report.check('the request was made once more, with the new token', news.api.length === 2 && refused !== again);
 }
 
-/** Many requests meet the same expired token. */
+/** Sends many requests that meet the same expired token. */
 export async function manyAtOnce(guide: Guide, visitor: Visitor): Promise<void> {
   const { report, witness, url } = guide;
   report.step('Twenty requests at once meet an expired token');
@@ -77,7 +77,7 @@ export async function manyAtOnce(guide: Guide, visitor: Visitor): Promise<void> 
   guide.checkRefresh(witness.news());
 }
 
-/** A member of an organization logs in. @see service.md 4.4 */
+/** Logs a member of an organization in. */
 export async function enterprise(guide: Guide, visitor: Visitor): Promise<void> {
   const { report, witness, service } = guide;
   const callback = await guide.decide(visitor, await guide.authorize(visitor), '2', 'approve');
@@ -91,7 +91,7 @@ export async function enterprise(guide: Guide, visitor: Visitor): Promise<void> 
   report.check('GET {enterprise_base_url}/api/v2/projects', isThere && api[0]?.path === '/api/v2/projects');
 }
 
-/** The user says no. @see service.md 7 */
+/** Declines. */
 export async function decline(guide: Guide, visitor: Visitor): Promise<void> {
   const { report, witness } = guide;
   const callback = await guide.decide(visitor, await guide.authorize(visitor), '1', 'decline');
@@ -104,7 +104,7 @@ export async function decline(guide: Guide, visitor: Visitor): Promise<void> {
   report.check('no token request', witness.news().tokens.length === 0);
 }
 
-/** A callback that nobody began. @see service.md 5.7 */
+/** Opens a callback that was not begun in this browser. */
 export async function forge(guide: Guide, visitor: Visitor): Promise<void> {
   const { report, witness } = guide;
   report.step('A callback that was not begun in this browser is refused');
@@ -113,7 +113,7 @@ export async function forge(guide: Guide, visitor: Visitor): Promise<void> {
   report.check('no token request', witness.news().tokens.length === 0);
 }
 
-/** A redirect URL that is not registered. @see service.md 5.6 */
+/** Begins a login with a redirect URL that is not registered. */
 export async function unregistered(guide: Guide, visitor: Visitor): Promise<void> {
   const { report } = guide;
   report.step('The service redirects to no address that is not registered');
@@ -125,7 +125,7 @@ export async function unregistered(guide: Guide, visitor: Visitor): Promise<void
   report.check('a page instead of a redirect', answer.status === 400 && !answer.location);
 }
 
-/** The end. */
+/** Logs out. */
 export async function logOut(guide: Guide, visitor: Visitor): Promise<void> {
   const { report, witness } = guide;
   report.step('Logging out forgets the tokens');

@@ -9,10 +9,10 @@ import { Visitor } from './visitor.js';
 const tokenLifetime = 7200;
 
 /**
- * Walks through everything that the application does, over real HTTP, and checks at the service what was sent.
+ * Walks through everything that the application does, over real HTTP, and checks what the service received.
  *
  * @param print Takes one line.
- * @returns Whether each step did what service.md says.
+ * @returns Whether each step did what it should.
  */
 export async function tour(print: (line: string) => void): Promise<boolean> {
   let movedMs = 0;

@@ -52,7 +52,7 @@ export class Visitor {
   }
 }
 
-// Not fetch: it tells the server that it is a script, and a script is not sent to a login.
+// Not fetch: its headers mark it as a script, and scripts are not redirected to a login.
 function send(url: URL, options: RequestOptions, body: string | undefined): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request(url, options, resolve).once('error', reject).end(body);

@@ -2,7 +2,9 @@ import type { Emulator, ServiceRequest } from 'passport-oauth-app/emulator';
 import { shortened, shortenedFields } from '../panel/shortened.js';
 import type { Report } from './report.js';
 
-/** Reads at the service what the application has sent, since it was last asked. */
+const mostShown = 4;
+
+/** Reads at the service what the application has sent. */
 export class Witness {
   readonly #service: Emulator;
   readonly #report: Report;
@@ -13,17 +15,20 @@ export class Witness {
     this.#report = report;
   }
 
-  /** The requests to the token endpoint and the API that came in the meantime; printed, and not told again. */
+  /** Returns the requests to the token endpoint and the API since the last call, and prints the first of them. */
   news(): News {
     const requests = this.#service.requests.slice(this.#seen);
     this.#seen = this.#service.requests.length;
     const tokens = requests.filter(({ path }) => path === '/oauth/token');
     const api = requests.filter(({ path }) => path.startsWith('/api/'));
-    for (const request of [...tokens, ...api].slice(0, 4)) this.#report.note(shown(request));
+    const all = [...tokens, ...api];
+    for (const request of all.slice(0, mostShown)) this.#report.note(shown(request));
+    if (all.length > mostShown)
+      this.#report.note(`service: and ${all.length - mostShown} more requests like the last one`);
     return { tokens, api };
   }
 
-  /** Checks that a token request is as service.md says: JSON, and these fields and no others. @see service.md 4.2, 4.3 */
+  /** Checks that a token request is JSON with these fields and no others. */
   checkTokenRequest(request: ServiceRequest | undefined, fields: Readonly<Record<string, string>>): void {
     const { clientID, clientSecret } = this.#service.options;
     const expected = { client_id: clientID, client_secret: clientSecret, ...fields };
@@ -32,19 +37,19 @@ export class Witness {
     this.#report.check(`its fields are exactly ${Object.keys(expected).join(', ')}`, isSame(request?.body, expected));
   }
 
-  /** The bearer token of an API request. */
+  /** Returns the bearer token of an API request. */
   bearer(request: ServiceRequest | undefined): string {
     return /^Bearer (\S+)$/.exec(request?.headers.authorization ?? '')?.[1] ?? '';
   }
 }
 
-/** What the application has sent. */
+/** The requests that the application has sent. */
 export interface News {
   readonly tokens: readonly ServiceRequest[];
   readonly api: readonly ServiceRequest[];
 }
 
-/** A field of a JSON body, as text. */
+/** Returns a field of a JSON body, as text. */
 export function field(request: ServiceRequest | undefined, name: string): string {
   const body = request?.body;
   const value: unknown = typeof body === 'object' && body !== null ? Reflect.get(body, name) : undefined;

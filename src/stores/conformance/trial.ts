@@ -40,8 +40,10 @@ export async function startTrial(createStore: CreateStore): Promise<Trial> {
     note,
     stores: async (count) => {
       const other = await createStore();
-      const shared = await seesEachOther(store, other, newId());
-      return Promise.all(Array.from({ length: count }, () => (shared ? createStore() : store)));
+      const id = newId();
+      await store.set(id, sampleGrant(1));
+      const isShared = (await other.get(id))?.version === 1;
+      return Promise.all(Array.from({ length: count }, () => (isShared ? createStore() : store)));
     },
     cleanUp: async () => {
       await Promise.allSettled(ids.map((id) => store.delete(id)));
@@ -52,9 +54,4 @@ export async function startTrial(createStore: CreateStore): Promise<Trial> {
 /** Returns a grant of the given version. A store has to keep all of its fields. */
 export function sampleGrant(version: number, more: object = {}): StoredGrant {
   return { version, expiresAt: 1_800_000_000_000, sealed: `sealed ${version}`, ...more };
-}
-
-async function seesEachOther(store: TokenStore, other: TokenStore, id: string): Promise<boolean> {
-  await store.set(id, sampleGrant(1));
-  return (await other.get(id))?.version === 1;
 }

@@ -1,4 +1,4 @@
-// Each entry point once, with no types of any framework, of Redis or of PostgreSQL around.
+// Each entry point once, with no types of any framework or database around.
 import { createServer } from 'node:http';
 import { startEmulator } from '../../../src/emulator/index.js';
 import {
@@ -18,19 +18,31 @@ import {
 } from '../../../src/index.js';
 import { crowdin } from '../../../src/providers/index.js';
 import { tokenStoreChecks } from '../../../src/stores/conformance/index.js';
+import { mysqlTokenStore } from '../../../src/stores/mysql-token-store.js';
 import { postgresTokenStore } from '../../../src/stores/postgres-token-store.js';
 import { redisTokenStore } from '../../../src/stores/redis-token-store.js';
+import { sqliteTokenStore } from '../../../src/stores/sqlite-token-store.js';
 
 type RedisClient = Parameters<typeof redisTokenStore>[0];
 type PostgresPool = Parameters<typeof postgresTokenStore>[0];
+type MysqlPool = Parameters<typeof mysqlTokenStore>[0];
+type SqliteDatabase = Parameters<typeof sqliteTokenStore>[0];
 type SessionStore = Parameters<typeof sessionTokenStore>[0];
 
 /** All stores are of one type. */
-export function stores(redis: RedisClient, pool: PostgresPool, sessions: SessionStore): TokenStore[] {
+export function stores(
+  redis: RedisClient,
+  pool: PostgresPool,
+  mysql: MysqlPool,
+  sqlite: SqliteDatabase,
+  sessions: SessionStore,
+): TokenStore[] {
   return [
     memoryTokenStore(),
     redisTokenStore(redis, { prefix: 'grants:', ttl: 3600, lease: 60 }),
     postgresTokenStore(pool, { table: 'grants', ttl: 3600, lease: 60 }),
+    mysqlTokenStore(mysql, { table: 'grants', ttl: 3600, lease: 60 }),
+    sqliteTokenStore(sqlite, { table: 'grants', ttl: 3600, lease: 60 }),
     sessionTokenStore(sessions, { prefix: 'grants.', ttl: 3600 }),
   ];
 }

@@ -1,0 +1,98 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitepress';
+import { entryPoints } from '../reference.mjs';
+
+const page = (text, name) => ({ text, link: `/docs/${name}` });
+
+/** Each page of docs/ is in one group. */
+const sidebar = [
+  {
+    text: 'Start',
+    items: [
+      { text: 'Overview', link: '/README' },
+      page('Tutorial', 'tutorial'),
+      page('Example application', 'example-app'),
+    ],
+  },
+  {
+    text: 'How to',
+    items: [
+      page('Run in production', 'production'),
+      page('Call the API', 'api-client'),
+      page('Jobs and webhooks', 'jobs'),
+      page('Single-page apps and popups', 'single-page-apps'),
+      page('Several services or accounts', 'several-services'),
+      page('Log out', 'log-out'),
+      page('Frameworks and tools', 'frameworks'),
+      page('Test your application', 'testing'),
+      page('Migrate', 'migration'),
+    ],
+  },
+  {
+    text: 'Reference',
+    items: [
+      page('Options', 'options'),
+      page('Providers', 'providers'),
+      page('Errors', 'errors'),
+      page('Events', 'events'),
+      page('Compatibility', 'compatibility'),
+      {
+        text: 'API',
+        collapsed: true,
+        items: entryPoints().map(({ name }) => ({ text: name, link: `/reference/${name}` })),
+      },
+    ],
+  },
+  {
+    text: 'Explanation',
+    items: [
+      page('How refresh tokens get lost', 'lost-logins'),
+      page('Security', 'security'),
+      page('Performance', 'performance'),
+      page('Architecture', 'architecture'),
+      page('Dependencies', 'dependencies'),
+    ],
+  },
+  {
+    text: 'Help',
+    items: [page('Troubleshooting and FAQ', 'troubleshooting'), { text: 'Report a vulnerability', link: '/SECURITY' }],
+  },
+  {
+    text: 'Project',
+    items: [
+      { text: 'Contribute', link: '/CONTRIBUTING' },
+      { text: 'Changelog', link: '/CHANGELOG' },
+    ],
+  },
+];
+
+export default defineConfig({
+  title: 'passport-oauth-app',
+  description: 'A Passport strategy that gives every request an authenticated API client that never goes stale.',
+  lang: 'en',
+  // The address below which the site is served: /REPOSITORY/ on GitHub Pages.
+  base: process.env.SITE_BASE ?? '/',
+  srcDir: '..',
+  srcExclude: ['{bench,example-app,src,test,.github}/**', 'site/*.md', '**/CODE_OF_CONDUCT.md'],
+  outDir: 'dist',
+  cacheDir: '.vitepress/cache',
+  rewrites: { 'site/pages/index.md': 'index.md', 'site/reference/:path(.*)': 'reference/:path' },
+  cleanUrls: true,
+  lastUpdated: false,
+  // Pages of the tutorial's own application. All other dead links fail the build.
+  ignoreDeadLinks: 'localhostLinks',
+  markdown: { config: renderMermaid },
+  // Pages lie outside this folder, and their imports are resolved here all the same.
+  vite: { resolve: { alias: { 'vue/server-renderer': fileURLToPath(import.meta.resolve('vue/server-renderer')) } } },
+  themeConfig: { sidebar, search: { provider: 'local' }, outline: [2, 3] },
+});
+
+/** Turns a block in the language `mermaid` into the component that draws it in the browser. */
+function renderMermaid(markdown) {
+  const fence = markdown.renderer.rules.fence;
+  markdown.renderer.rules.fence = (tokens, index, ...rest) => {
+    const { info, content } = tokens[index];
+    if (info.trim() !== 'mermaid') return fence(tokens, index, ...rest);
+    return `<MermaidDiagram code="${encodeURIComponent(content)}" />`;
+  };
+}

@@ -1,0 +1,184 @@
+import { choice, isRecord, record, refuse, text } from './checks.js';
+
+/** How a service speaks where services differ. The defaults: JSON token requests, credentials in the body, an API below `/api/v2`. */
+export interface Profile {
+  /** Default `/oauth/authorize`. */
+  readonly authorizationPath: string;
+  /** Default `/oauth/token`. */
+  readonly tokenPath: string;
+  /** Default `/api/v2`; `''` if the API has no path of its own. */
+  readonly apiPath: string;
+  /** Format of the token request: `json` (the default), or `form` as in RFC 6749. */
+  readonly tokenRequest: 'json' | 'form';
+  /** Where the token request has the client's credentials: `body` (the default), or `basic` as in RFC 6749, 2.3.1. */
+  readonly clientAuthentication: 'body' | 'basic';
+  /** Default: a space. */
+  readonly scopeSeparator: string;
+  /** Refuses authorization requests without a scope. Default true. */
+  readonly scopeRequired: boolean;
+  /** Parameters that an authorization request must have, with their values. Default: none. */
+  readonly authorizationParams: Readonly<Record<string, string>>;
+  /** Refresh token of a refresh response: `rotate` (the default) issues a new one, `same` repeats it, `omit` leaves it out. */
+  readonly rotation: 'rotate' | 'same' | 'omit';
+  /** Format of access tokens: `jwt` (the default) or `opaque`. */
+  readonly accessToken: 'jwt' | 'opaque';
+  /** Token responses have `expires_in`. Default true. */
+  readonly expiresIn: boolean;
+  /** Seconds; default 7200. The option `accessTokenLifetime` takes precedence. */
+  readonly accessTokenLifetime: number;
+  /** Status of token endpoint refusals; default 400 (401 for `invalid_client`). Some services answer with 200. */
+  readonly refusalStatus: number;
+  /** Accepts tokens of organization members on the plain API host. Default true. */
+  readonly plainHostForOrganizations: boolean;
+}
+
+const standard: Profile = Object.freeze({
+  authorizationPath: '/oauth/authorize',
+  tokenPath: '/oauth/token',
+  apiPath: '/api/v2',
+  tokenRequest: 'json',
+  clientAuthentication: 'body',
+  scopeSeparator: ' ',
+  scopeRequired: true,
+  authorizationParams: {},
+  rotation: 'rotate',
+  accessToken: 'jwt',
+  expiresIn: true,
+  accessTokenLifetime: 7200,
+  refusalStatus: 400,
+  plainHostForOrganizations: true,
+});
+
+const form = { tokenRequest: 'form', accessToken: 'opaque', scopeRequired: false } as const;
+const basic = { ...form, clientAuthentication: 'basic' } as const;
+
+/** The wire formats of known services, as differences from service.md. Hosts are not part of them: all endpoints are on one origin. */
+const profiles = {
+  crowdin: { plainHostForOrganizations: false },
+  form,
+  basic,
+  gitlab: { ...form, apiPath: '/api/v4', scopeRequired: true },
+  atlassian: {
+    authorizationPath: '/authorize',
+    apiPath: '',
+    accessToken: 'opaque',
+    accessTokenLifetime: 3600,
+    authorizationParams: { audience: 'api.atlassian.com', prompt: 'consent' },
+  },
+  linear: { ...form, apiPath: '', scopeSeparator: ',', accessTokenLifetime: 86_400 },
+  notion: {
+    ...basic,
+    tokenRequest: 'json',
+    authorizationPath: '/v1/oauth/authorize',
+    tokenPath: '/v1/oauth/token',
+    apiPath: '/v1',
+    authorizationParams: { owner: 'user' },
+    expiresIn: false,
+  },
+  hubspot: {
+    ...form,
+    tokenPath: '/oauth/v1/token',
+    apiPath: '',
+    scopeRequired: true,
+    rotation: 'same',
+    accessTokenLifetime: 1800,
+  },
+  zoom: { ...basic, apiPath: '/v2', accessTokenLifetime: 3600 },
+  box: {
+    ...form,
+    authorizationPath: '/api/oauth2/authorize',
+    tokenPath: '/oauth2/token',
+    apiPath: '/2.0',
+    accessTokenLifetime: 3600,
+  },
+  miro: { ...form, tokenPath: '/v1/oauth/token', apiPath: '/v2', accessTokenLifetime: 3600 },
+  calendly: { ...basic, apiPath: '' },
+  github: {
+    ...form,
+    authorizationPath: '/login/oauth/authorize',
+    tokenPath: '/login/oauth/access_token',
+    apiPath: '',
+    accessTokenLifetime: 28_800,
+    refusalStatus: 200,
+  },
+} as const satisfies Readonly<Record<string, Partial<Profile>>>;
+
+/** Name of a built-in profile. */
+export type ProfileName =
+  | 'crowdin'
+  | 'form'
+  | 'basic'
+  | 'gitlab'
+  | 'atlassian'
+  | 'linear'
+  | 'notion'
+  | 'hubspot'
+  | 'zoom'
+  | 'box'
+  | 'miro'
+  | 'calendly'
+  | 'github';
+
+const names = Object.keys(profiles) as readonly (keyof typeof profiles & ProfileName)[];
+
+/**
+ * Returns a complete profile.
+ *
+ * @param value - A name, or an object of differences from service.md; `undefined` for service.md itself.
+ * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if it is neither.
+ */
+export function resolveProfile(value: unknown): Profile {
+  if (value === undefined) return standard;
+  if (!isRecord(value)) return { ...standard, ...profiles[choice('profile', value, names)] };
+  const given = record('profile', value, Object.keys(standard));
+  const entries = Object.entries(given).filter(([, its]) => its !== undefined);
+  for (const [name, its] of entries) checkMember(name, its);
+  return { ...standard, ...Object.fromEntries(entries) };
+}
+
+function checkMember(name: string, value: unknown): void {
+  const option = `profile.${name}`;
+  const usual: unknown = Reflect.get(standard, name);
+  if (name === 'tokenRequest') choice(option, value, ['json', 'form']);
+  else if (name === 'clientAuthentication') choice(option, value, ['body', 'basic']);
+  else if (name === 'rotation') choice(option, value, ['rotate', 'same', 'omit']);
+  else if (name === 'accessToken') choice(option, value, ['jwt', 'opaque']);
+  else if (name === 'authorizationParams') {
+    if (!isRecord(value)) refuse(option, 'an object of parameters and their values', value);
+    for (const [parameter, its] of Object.entries(value)) text(`${option}.${parameter}`, its);
+  } else if (name.endsWith('Path')) {
+    const isPath = typeof value === 'string' && /^(\/[^\s?#]*[^\s?#/])?$/.test(value);
+    if (!isPath || (value === '' && name !== 'apiPath')) refuse(option, 'a path such as /oauth/token', value);
+  } else if (typeof value !== typeof usual) refuse(option, `a ${typeof usual}`, value);
+}
+
+/** Options of a strategy that must be set for a service with a profile. */
+export type ProfileOptions = Partial<
+  Pick<
+    Profile,
+    | 'authorizationPath'
+    | 'tokenPath'
+    | 'apiPath'
+    | 'tokenRequest'
+    | 'clientAuthentication'
+    | 'scopeSeparator'
+    | 'authorizationParams'
+  >
+>;
+
+const optionNames = [
+  'authorizationPath',
+  'tokenPath',
+  'apiPath',
+  'tokenRequest',
+  'clientAuthentication',
+  'scopeSeparator',
+  'authorizationParams',
+] as const satisfies readonly (keyof ProfileOptions)[];
+
+/** Returns the options of a strategy in which the profile differs from service.md. */
+export function profileOptions(profile: Profile): ProfileOptions {
+  return Object.fromEntries(
+    optionNames.filter((name) => profile[name] !== standard[name]).map((name) => [name, profile[name]]),
+  );
+}

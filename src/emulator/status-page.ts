@@ -1,0 +1,181 @@
+import type { Application } from './applications.js';
+import type { Controls } from './controls.js';
+import type { Fault, QueuedFault } from './faults.js';
+import type { GrantSummary } from './grants.js';
+import { document, type Html, html } from './page.js';
+import { css } from './page-style.js';
+import type { Reply } from './reply.js';
+import type { RequestResult, ServiceRequest } from './request-log.js';
+import { shortened } from './shortened.js';
+import { statusScript } from './status-page-script.js';
+import { statusCss } from './status-page-style.js';
+import type { EmulatorUser } from './users.js';
+
+const maxShown = 50;
+
+/** The faults that have a button. */
+const buttons: readonly (readonly [label: string, fault: Fault])[] = [
+  ['503, retry in 2 s', { status: 503, headers: { 'retry-after': '2' } }],
+  ['500 error', { status: 500 }],
+  ['429, retry in 2 s', { status: 429, headers: { 'retry-after': '2' } }],
+  ['invalid_grant', { body: { error: 'invalid_grant' } }],
+  ['HTML page', { status: 502, body: '<h1>Bad gateway</h1>' }],
+  ['Never respond', { hang: true }],
+  ['Reset connection', { reset: true }],
+  ['Lose the response', { afterEffect: true }],
+  ['Delay 2 s', { delay: 2000 }],
+  ['Delay 0.1 to 3 s', { delay: [100, 3000] }],
+];
+
+/** Returns the page that shows the state of the service and controls it. It works without script, and updates itself with it. */
+export function statusPage({ state }: Controls, origin: string): Reply {
+  const { applications, users, grants, faults, requests, clock } = state;
+  const now = clock.now();
+  const live = grants.newest(maxShown);
+  const recent = requests.requests.slice(-maxShown).reverse();
+  const body = html`<header>
+<h1>Emulator</h1>
+<p class="soft" id="address" data-live><code>${origin}</code> ${timeNote(clock.offsetMs)}</p>
+<a href="/_emulator/openapi.json">Control over HTTP</a>
+</header>
+<p role="status" id="problem"></p>
+<main>
+<div class="column">
+${card('faults', 'Faults', faultForm(), html`<div id="queue" data-live>${faultQueue(faults.list())}</div>`)}
+${card('time', 'Time and tokens', timeForms())}
+${card('users', 'Users', html`<ul id="user-list" data-live>${[...users.all()].slice(0, maxShown).map((user) => userItem(user, live))}</ul>`)}
+${card('applications', 'Applications', html`<div id="application-list" data-live>${[...applications.all()].slice(0, maxShown).map(applicationItem)}</div>`)}
+</div>
+<div class="column">
+${card('grants', 'Live grants', html`<div id="grant-list" data-live>${grantList(live, state, now)}</div>`)}
+${card('requests', 'Requests', html`<div id="request-list" data-live>${requestList(recent, state.requests)}</div>`)}
+</div>
+</main>`;
+  const reply = document(200, { title: 'Emulator', css: css + statusCss, script: statusScript, body });
+  return { ...reply, body: String(reply.body).replace('<body>', `<body data-now="${now}">`) };
+}
+
+function card(id: string, title: string, ...content: readonly Html[]): Html {
+  return html`<section class="card" aria-labelledby="${id}-title">
+<h2 id="${id}-title">${title}</h2>
+${content}
+</section>
+`;
+}
+
+function timeNote(offsetMs: number): Html {
+  if (offsetMs === 0) return html``;
+  return html`<span class="badge warn">time moved by ${duration(Math.round(offsetMs / 1000))}</span>`;
+}
+
+function faultForm(): Html {
+  const endpoint = (value: string, label: string) =>
+    html`<label><input type="radio" name="endpoint" value="${value}"${html`${value === 'token' ? ' checked' : ''}`}> ${label}</label>`;
+  return html`<form method="post" action="/_emulator/faults">
+<fieldset><legend>Next request to</legend>
+<div class="segments">${endpoint('token', 'Token')}${endpoint('api', 'API')}${endpoint('authorize', 'Authorize')}</div>
+</fieldset>
+<label class="check"><input type="checkbox" name="times" value="Infinity"> Every request until removed</label>
+<div class="buttons">
+${buttons.map(([label, fault]) => html`<button name="fault" value="${JSON.stringify(fault)}">${label}</button>`)}
+</div>
+</form>
+`;
+}
+
+function faultQueue(queue: readonly QueuedFault[]): Html {
+  if (queue.length === 0) return html``;
+  const item = ({ id, endpoint, fault, left }: QueuedFault) => html`<li><span><b>${endpoint}</b>
+<span class="soft">${faultText(fault)}${Number.isFinite(left) ? (left > 1 ? `, ${left} times` : '') : ', every request'}</span></span>
+${action(`/_emulator/faults/${id}?_method=DELETE`, 'Remove', { label: `Remove fault ${id}`, small: true })}</li>`;
+  return html`<ul aria-label="Queued faults">${queue.slice(0, maxShown).map(item)}</ul>
+${action('/_emulator/faults?_method=DELETE', 'Remove all faults', {})}`;
+}
+
+function faultText({ times: _times, ...fault }: Fault): string {
+  const known = buttons.find(([, its]) => JSON.stringify(its) === JSON.stringify(fault));
+  const text = Object.keys(fault).length === 0 ? '500 error' : shortened(fault).replaceAll(/["\n{}]| {2,}/g, '');
+  return known?.[0] ?? text;
+}
+
+function timeForms(): Html {
+  const advance = (seconds: number, label: string) =>
+    html`<button name="seconds" value="${String(seconds)}">${label}</button>`;
+  return html`<form method="post" action="/_emulator/advance"><div class="buttons three">
+${advance(60, '+ 1 min')}${advance(3600, '+ 1 hour')}${advance(86_400, '+ 1 day')}</div></form>
+${action('/_emulator/expire-access-tokens', 'Expire all access tokens', {})}
+${action('/_emulator/reset', 'Reset everything', { danger: true })}`;
+}
+
+function action(
+  path: string,
+  text: string,
+  how: { label?: string; small?: boolean; danger?: boolean },
+  hidden = html``,
+): Html {
+  const kind = [how.small ? 'small' : '', how.danger ? 'danger' : ''].join(' ').trim();
+  return html`<form method="post" action="${path}">${hidden}<button class="${kind}" data-key="${path}${how.label ?? ''}" aria-label="${how.label ?? text}">${text}</button></form>`;
+}
+
+function userItem({ id, name, domain }: EmulatorUser, grants: readonly GrantSummary[]): Html {
+  const own = grants.filter(({ userId }) => userId === id).length;
+  const account = domain === undefined ? 'Personal account' : `Organization ${domain}`;
+  const hidden = html`<input type="hidden" name="userId" value="${id}">`;
+  const revoke = action('/_emulator/revoke', 'Revoke', { label: `Revoke the grants of ${name}`, small: true }, hidden);
+  return html`<li><span><b>${name}</b> <code>${id}</code><span class="soft">${account}${own > 0 ? `, ${own} live` : ''}</span></span>
+${own > 0 ? revoke : html``}</li>`;
+}
+
+function applicationItem({ name, clientID, clientSecret, redirectUrls }: Application): Html {
+  return html`<dl><dt>Name</dt><dd>${name}</dd><dt>Client ID</dt><dd><code>${clientID}</code></dd>
+<dt>Secret</dt><dd><code>${clientSecret}</code></dd>
+<dt>Redirects</dt><dd>${redirectUrls.map((url) => html`<code>${url}</code> `)}</dd></dl>`;
+}
+
+function grantList(grants: readonly GrantSummary[], { applications, users }: Controls['state'], now: number): Html {
+  if (grants.length === 0)
+    return html`<p class="empty">No application has a grant yet. Log in through one to see it here.</p>`;
+  const item = ({ clientID, userId, scopes, expiresAt }: GrantSummary) => {
+    const left = Math.ceil((expiresAt - now) / 1000);
+    return html`<li><span><b>${users.find(userId)?.name ?? userId}</b>
+<span class="soft">${applications.find(clientID)?.name ?? clientID}: ${scopes.join(', ') || 'no scope'}</span></span>
+<span class="badge ${left > 0 ? 'good' : 'bad'}"><time class="life" data-expires="${String(expiresAt)}">${left > 0 ? duration(left) : 'expired'}</time></span></li>`;
+  };
+  return html`<ul>${grants.map(item)}</ul>`;
+}
+
+function requestList(requests: readonly ServiceRequest[], log: Controls['state']['requests']): Html {
+  if (!log.isOn) return html`<p class="empty">keepRequests is 0, so no request is recorded.</p>`;
+  if (requests.length === 0) return html`<p class="empty">No request yet. They appear here as they arrive.</p>`;
+  return html`<ul class="requests">${requests.map((request) => requestItem(request, log))}</ul>`;
+}
+
+function requestItem(request: ServiceRequest, log: Controls['state']['requests']): Html {
+  const { id = 0, host = '', result } = log.recordOf(request) ?? {};
+  const { method, path, query, body } = request;
+  const place = /\.api\./.test(host) ? `${host}${path}` : path;
+  const time = result === undefined ? '' : `${Math.round(result.durationMs)} ms`;
+  const details = [
+    Object.keys(query).length > 0 ? html`<pre>${shortened(query)}</pre>` : html``,
+    body === undefined ? html`` : html`<pre>${shortened(body)}</pre>`,
+  ];
+  const isBare = Object.keys(query).length === 0 && body === undefined;
+  return html`<li><details id="request-${String(id)}"><summary data-key="request-${String(id)}"><span class="method">${method}</span>
+<span class="path">${place}</span><span class="soft">${time}</span>${badge(result)}</summary>
+${isBare ? html`<pre>No query, no body</pre>` : details}</details></li>`;
+}
+
+function badge(result: RequestResult | undefined): Html {
+  const outcome = result?.outcome ?? 'open';
+  const isNumber = typeof outcome === 'number';
+  const kind = isNumber ? (outcome < 400 ? 'good' : outcome < 500 ? 'warn' : 'bad') : outcome === 'open' ? '' : 'bad';
+  return html`<span class="badge ${kind}">${String(outcome)}</span>`;
+}
+
+function duration(seconds: number): string {
+  const sign = seconds < 0 ? '−' : '';
+  const whole = Math.abs(seconds);
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
+  if (hours > 0) return `${sign}${hours} h ${minutes} min`;
+  return minutes > 0 ? `${sign}${minutes} min ${whole % 60} s` : `${sign}${whole} s`;
+}

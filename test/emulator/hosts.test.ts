@@ -1,0 +1,105 @@
+import { type Emulator, type EmulatorOptions, lookup, startEmulator } from 'passport-oauth-app/emulator';
+import { afterEach, describe, expect, test } from 'vitest';
+import { body, projects, rawGet, tokensFor } from './plain-client.js';
+
+let service: Emulator;
+afterEach(() => service.close());
+
+async function start(options: EmulatorOptions = {}): Promise<void> {
+  service = await startEmulator(options);
+}
+
+const send = (path: string, headers: Record<string, string>, options = {}) => rawGet(service, path, headers, options);
+const paths = ['/', '/_emulator/requests', '/_emulator/openapi.json', '/oauth/authorize', '/api/v2/projects'];
+
+describe('THREATS 68: hosts that are not the emulator’s', () => {
+  test.each(['evil.example', 'evil.example:4000', '192.168.1.5', 'localhost.evil.example', '[::2]', 'xlocalhost'])(
+    'a request for the host %s gets nothing (DNS rebinding)',
+    async (host) => {
+      await start();
+      for (const path of paths) expect((await send(path, { host })).status).toBe(421);
+    },
+  );
+
+  test.each(['localhost', 'LOCALHOST:1', '127.0.0.1:9', '127.1.2.3', '[::1]:80', 'anything.localhost', 'localhost.'])(
+    'the loopback name %s is served',
+    async (host) => {
+      await start();
+      expect((await send('/api/v2/projects', { host })).status).toBe(401);
+    },
+  );
+
+  test('allowRemote serves every host', async () => {
+    await start({ allowRemote: true });
+    expect((await send('/_emulator/requests', { host: 'emulator:4000' })).status).toBe(200);
+    expect((await send('/api/v2/projects', { host: '192.168.1.5:4000' })).status).toBe(401);
+  });
+
+  test.each(['0.0.0.0', '::'])('allowRemote listens on %s, and the addresses name loopback', async (host) => {
+    await start({ allowRemote: true, host }).catch(() => start({ allowRemote: true, host: '0.0.0.0' }));
+    expect(new URL(service.authUrl).hostname).toBe('127.0.0.1');
+    await tokensFor(service);
+  });
+});
+
+describe('organizations', () => {
+  test('with allowRemote, the first label before .api. is the organization', async () => {
+    await start({ allowRemote: true });
+    const { access_token } = await tokensFor(service, '2');
+    const authorization = `Bearer ${access_token}`;
+    expect((await send('/api/v2/user', { host: 'acme.api.emulator:4000', authorization })).status).toBe(200);
+    expect((await send('/api/v2/user', { host: 'globex.api.emulator:4000', authorization })).status).toBe(403);
+  });
+
+  test('domainHosts: path has the organization in the path, for clients that cannot resolve *.localhost', async () => {
+    await start({ domainHosts: 'path' });
+    expect(service.enterpriseBaseUrl).toBe(`${service.baseUrl}/organizations/{domain}`);
+    const [ada, ben] = [await tokensFor(service, '1'), await tokensFor(service, '2')];
+    const get = (domain: string, { access_token }: { access_token: string }) =>
+      fetch(`${service.enterpriseBaseUrl.replace('{domain}', domain)}/api/v2/user`, {
+        headers: { authorization: `Bearer ${access_token}` },
+      });
+    expect(await (await get('acme', ben)).json()).toMatchObject({ data: { organization: 'acme' } });
+    expect((await get('globex', ben)).status).toBe(403);
+    expect((await get('acme', ada)).status).toBe(403);
+    expect((await fetch(`${service.baseUrl}/organizations/acme/oauth/token`)).status).toBe(404);
+  });
+
+  test.each([[{ plainHostForOrganizations: false }], [{ profile: 'crowdin' }]] as const)(
+    'with %j the plain host refuses the token of a member, as a forgotten enterpriseBaseUrl deserves',
+    async (options) => {
+      await start(options);
+      const [ada, ben] = [await tokensFor(service, '1'), await tokensFor(service, '2')];
+      const refused = await projects(service, ben.access_token);
+      expect(refused.status).toBe(403);
+      expect((await body<{ error: { message: string } }>(refused)).error.message).toContain('enterpriseBaseUrl');
+      expect((await projects(service, ada.access_token)).status).toBe(200);
+    },
+  );
+});
+
+describe('lookup', () => {
+  test.each(['acme.api.localhost', 'localhost', 'a.LOCALHOST.'])('resolves %s to loopback', async (host) => {
+    await start();
+    const { access_token } = await tokensFor(service, '2');
+    const { port } = new URL(service.baseUrl);
+    const headers = { authorization: `Bearer ${access_token}`, host: `acme.api.localhost:${port}` };
+    expect((await send('/api/v2/user', headers, { host, lookup })).status).toBe(200);
+  });
+
+  test.each([
+    [{}, '127.0.0.1', 4],
+    [{ family: 6 }, '::1', 6],
+    [{ all: true }, [{ address: '127.0.0.1', family: 4 }], undefined],
+  ])('answers %j as dns.lookup does', async (options, address, family) => {
+    await start();
+    const answer = await new Promise((resolve) => lookup('x.localhost', options, (...found) => resolve(found)));
+    expect(answer).toEqual(family === undefined ? [null, address] : [null, address, family]);
+  });
+
+  test('asks the system about every other host', async () => {
+    await start();
+    const error = await new Promise((resolve) => lookup('does-not-exist.invalid', {}, resolve));
+    expect(error).toMatchObject({ syscall: 'getaddrinfo' });
+  });
+});

@@ -1,0 +1,109 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
+import { afterAll, afterEach, expect, test } from 'vitest';
+import { tokensFor } from './plain-client.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'emulator-openapi-'));
+let service: Emulator | undefined;
+afterEach(() => service?.close());
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const json = (media: object) => ({ content: { 'application/json': media } });
+const schemas = {
+  Project: {
+    type: 'object',
+    properties: {
+      id: { type: 'integer', minimum: 5 },
+      name: { type: 'string', example: 'Site' },
+      url: { type: 'string', format: 'uri' },
+      state: { enum: ['open', 'closed'] },
+      isPublic: { type: ['boolean', 'null'] },
+      parent: { $ref: '#/components/schemas/Project' },
+      labels: { type: 'array', minItems: 2, items: { type: 'string' } },
+      size: { oneOf: [{ type: 'number' }, { type: 'string' }] },
+    },
+  },
+  Named: { allOf: [{ type: 'object', properties: { id: { const: 7 } } }, { properties: { name: { default: 'x' } } }] },
+};
+
+function document(paths: object, more: object = {}): string {
+  const file = join(folder, 'api.json');
+  writeFileSync(file, `\ufeff${JSON.stringify({ openapi: '3.0.3', paths, components: { schemas }, ...more })}`);
+  return file;
+}
+
+async function call(path: string, method = 'GET'): Promise<{ status: number; text: string; type: string | null }> {
+  if (service === undefined) throw new Error('not started');
+  const { access_token } = await tokensFor(service);
+  const headers = { authorization: `Bearer ${access_token}` };
+  const response = await fetch(`${service.baseUrl}/api/v2${path}`, { method, headers });
+  return { status: response.status, text: await response.text(), type: response.headers.get('content-type') };
+}
+
+test('examples answer, first that of the media type', async () => {
+  const routes = document({
+    '/a': { get: { responses: { 200: json({ example: { from: 'example' }, schema: { type: 'string' } }) } } },
+    '/b': { post: { responses: { 201: json({ examples: { one: { value: [1] }, two: { value: [2] } } }) } } },
+    '/c': { get: { responses: { 404: json({}), '2XX': { content: { 'text/csv': { example: 'a,b' } } } } } },
+    '/d': { get: { responses: { default: json({ example: 'text' }) } }, delete: { responses: { 204: {} } } },
+  });
+  service = await startEmulator({ routes });
+  expect(await call('/a')).toEqual({ status: 200, text: '{"from":"example"}', type: 'application/json' });
+  expect(await call('/b', 'POST')).toMatchObject({ status: 201, text: '[1]' });
+  expect(await call('/c')).toEqual({ status: 200, text: 'a,b', type: 'text/csv' });
+  expect(await call('/d')).toMatchObject({ status: 200, text: '"text"' });
+  expect(await call('/d', 'DELETE')).toMatchObject({ status: 204, text: '' });
+  expect(await call('/a', 'POST')).toMatchObject({ status: 405 });
+  expect(await call('/projects')).toMatchObject({ status: 200 });
+});
+
+test('schemas answer, also those that contain themselves', async () => {
+  const routes = document({
+    '/project': { get: { responses: { 200: json({ schema: { $ref: '#/components/schemas/Project' } }) } } },
+    '/named': { get: { responses: { 200: json({ schema: { $ref: '#/components/schemas/Named' } }) } } },
+  });
+  service = await startEmulator({ routes });
+  expect(JSON.parse((await call('/project')).text)).toMatchObject({
+    id: 5,
+    name: 'Site',
+    url: 'https://example.com/',
+    state: 'open',
+    isPublic: true,
+    parent: { id: 5, parent: { name: 'Site' } },
+    labels: ['text', 'text'],
+    size: 1,
+  });
+  expect(JSON.parse((await call('/named')).text)).toEqual({ id: 7, name: 'x' });
+});
+
+test('paths lose the path of the API and may have parameters in a part of a segment; concrete ones come first', async () => {
+  const answer = (example: string) => ({ get: { responses: { 200: json({ example }) } } });
+  const routes = document(
+    {
+      '/projects/{projectId}': answer('one'),
+      '/projects/mine': answer('mine'),
+      '/files/{name}.{type}': answer('file'),
+      '/projects/{project-id}/files': answer('files'),
+    },
+    { servers: [{ url: 'https://api.example.com/api/v2/' }] },
+  );
+  service = await startEmulator({ routes });
+  expect((await call('/projects/mine')).text).toBe('"mine"');
+  expect((await call('/projects/7')).text).toBe('"one"');
+  expect((await call('/projects/7/files')).text).toBe('"files"');
+  expect((await call('/files/a.b')).text).toBe('"file"');
+  expect((await call('/files/a')).status).toBe(404);
+});
+
+test.each<[string, string, RegExp]>([
+  ['broken.json', '{"openapi":', /is not valid JSON/],
+  ['other.json', '{"swagger":"2.0","paths":{}}', /is not an OpenAPI 3 document/],
+  ['list.json', '[]', /is not an OpenAPI 3 document/],
+])('the file %s is refused', async (name, text, message) => {
+  const file = join(folder, name);
+  writeFileSync(file, text);
+  await expect(startEmulator({ routes: file })).rejects.toThrow(message);
+  service = undefined;
+});

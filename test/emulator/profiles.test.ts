@@ -1,0 +1,207 @@
+import { type Emulator, type EmulatorOptions, type ProfileName, startEmulator } from 'passport-oauth-app/emulator';
+import { afterEach, describe, expect, test } from 'vitest';
+import { callback } from './plain-client.js';
+
+const awkwardSecret = 'a:b%c+d ü';
+
+let service: Emulator;
+afterEach(() => service.close());
+
+async function start(profile: EmulatorOptions['profile'], options: EmulatorOptions = {}): Promise<void> {
+  const applications = [{ clientID: 'my:id', clientSecret: awkwardSecret, redirectUrls: [callback] }];
+  service = await startEmulator({ applications, profile, ...options });
+}
+
+/** Logs in as RFC 6749 says, with the options of the profile. */
+async function code(changes: Record<string, string> = {}): Promise<string> {
+  const { authorizationPath = '/oauth/authorize', authorizationParams = {}, scopeSeparator = ' ' } = service.options;
+  const query = new URLSearchParams({
+    client_id: service.options.clientID,
+    redirect_uri: callback,
+    response_type: 'code',
+    scope: ['read', 'write'].join(scopeSeparator),
+    ...authorizationParams,
+    ...changes,
+  });
+  const url = new URL(await service.approve(`${service.authUrl}${authorizationPath}?${query}`));
+  return url.searchParams.get('code') ?? url.searchParams.get('error') ?? '';
+}
+
+function encode(part: string): string {
+  return new URLSearchParams({ part }).toString().slice('part='.length);
+}
+
+async function token(
+  fields: Record<string, string>,
+  headers: Record<string, string> = {},
+): Promise<{ status: number; body: Record<string, unknown>; headers: Headers }> {
+  const { tokenPath = '/oauth/token', tokenRequest = 'json', clientAuthentication = 'body' } = service.options;
+  const { clientID, clientSecret } = service.options;
+  const isBasic = clientAuthentication === 'basic';
+  const basic = Buffer.from(`${encode(clientID)}:${encode(clientSecret)}`).toString('base64');
+  const all = { ...fields, ...(isBasic ? {} : { client_id: clientID, client_secret: clientSecret }) };
+  const response = await fetch(`${service.authUrl}${tokenPath}`, {
+    method: 'POST',
+    headers: {
+      'content-type': tokenRequest === 'json' ? 'application/json' : 'application/x-www-form-urlencoded',
+      ...(isBasic ? { authorization: `Basic ${basic}` } : {}),
+      ...headers,
+    },
+    body: tokenRequest === 'json' ? JSON.stringify(all) : new URLSearchParams(all).toString(),
+  });
+  return {
+    status: response.status,
+    body: (await response.json()) as Record<string, unknown>,
+    headers: response.headers,
+  };
+}
+
+const exchange = async (headers = {}) =>
+  token({ grant_type: 'authorization_code', redirect_uri: callback, code: await code() }, headers);
+const refresh = (refreshToken: unknown) => token({ grant_type: 'refresh_token', refresh_token: String(refreshToken) });
+
+function api(accessToken: unknown, path = '/user'): Promise<Response> {
+  const { apiPath = '/api/v2' } = service.options;
+  return fetch(`${service.baseUrl}${apiPath}${path}`, { headers: { authorization: `Bearer ${accessToken}` } });
+}
+
+const names: readonly ProfileName[] = [
+  'crowdin',
+  'form',
+  'basic',
+  'gitlab',
+  'atlassian',
+  'linear',
+  'notion',
+  'hubspot',
+  'zoom',
+  'box',
+  'miro',
+  'calendly',
+  'github',
+];
+
+describe.each(names)('the profile %s', (name) => {
+  test('logs in, calls, expires, refreshes and refuses', async () => {
+    await start(name);
+    const first = await exchange();
+    expect(first).toMatchObject({ status: 200, body: { token_type: 'bearer' } });
+    expect((await api(first.body.access_token)).status).toBe(200);
+    service.expireAccessTokens();
+    expect((await api(first.body.access_token)).status).toBe(401);
+    const second = await refresh(first.body.refresh_token);
+    expect(second.status).toBe(200);
+    expect((await api(second.body.access_token)).status).toBe(200);
+    service.revoke('1');
+    const refused = await refresh(second.body.refresh_token);
+    expect(refused).toMatchObject({ status: name === 'github' ? 200 : 400, body: { error: 'invalid_grant' } });
+    expect((await api(second.body.access_token)).status).toBe(401);
+  });
+});
+
+describe('client authentication', () => {
+  test('basic takes credentials that are form-encoded (RFC 6749, 2.3.1), and no others', async () => {
+    await start('basic');
+    expect((await exchange()).status).toBe(200);
+    for (const raw of [`my:id:${awkwardSecret}`, `${encode('my:id')}:${awkwardSecret}`, 'my%3Aid:%', 'my%3Aid']) {
+      const authorization = `Basic ${Buffer.from(raw).toString('base64')}`;
+      expect(await exchange({ authorization })).toMatchObject({ status: 401, body: { error: 'invalid_client' } });
+    }
+    expect((await exchange({ authorization: 'Bearer x' })).headers.get('www-authenticate')).toMatch(/^Basic /);
+  });
+
+  test('basic refuses a secret in the body', async () => {
+    await start('basic');
+    const fields = { grant_type: 'refresh_token', refresh_token: 'x', client_secret: awkwardSecret };
+    expect((await token(fields)).body.error).toBe('invalid_client');
+  });
+
+  test('body ignores the header', async () => {
+    await start('form');
+    const authorization = `Basic ${Buffer.from('x:y').toString('base64')}`;
+    expect((await exchange({ authorization })).status).toBe(200);
+    expect((await token({ grant_type: 'refresh_token', refresh_token: 'x', client_secret: 'wrong' })).status).toBe(400);
+  });
+});
+
+describe('token requests', () => {
+  test('form refuses JSON, repeated fields and invalid encoding', async () => {
+    await start('form');
+    const json = { 'content-type': 'application/json' };
+    expect((await exchange(json)).body).toMatchObject({ error: 'invalid_request' });
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    for (const body of ['grant_type=refresh_token&grant_type=refresh_token', 'grant_type=%E0%A4%A']) {
+      const response = await fetch(`${service.authUrl}/oauth/token`, { method: 'POST', headers, body });
+      expect(await response.json()).toMatchObject({ error: 'invalid_request' });
+    }
+  });
+});
+
+describe('tokens', () => {
+  test('rotation: same repeats the refresh token, which keeps working', async () => {
+    await start('hubspot');
+    const { body } = await exchange();
+    for (let n = 0; n < 3; n += 1) {
+      expect((await refresh(body.refresh_token)).body.refresh_token).toBe(body.refresh_token);
+    }
+  });
+
+  test('rotation: omit leaves the refresh token out, and the first one keeps working', async () => {
+    await start({ rotation: 'omit' });
+    const { body } = await exchange();
+    for (let n = 0; n < 3; n += 1) expect((await refresh(body.refresh_token)).body).not.toHaveProperty('refresh_token');
+    expect((await refresh(body.refresh_token)).status).toBe(200);
+  });
+
+  test('accessToken: opaque cannot be read as a JWT', async () => {
+    await start('form');
+    const { body } = await exchange();
+    expect(body.access_token).toMatch(/^[\w-]+$/);
+  });
+
+  test('expiresIn: false leaves expires_in out', async () => {
+    await start('notion');
+    expect((await exchange()).body).not.toHaveProperty('expires_in');
+  });
+
+  test('accessTokenLifetime of the profile gives way to the option', async () => {
+    await start('hubspot');
+    expect((await exchange()).body.expires_in).toBe(1800);
+    await service.close();
+    await start('hubspot', { accessTokenLifetime: 60 });
+    expect((await exchange()).body.expires_in).toBe(60);
+  });
+
+  test('tokenFields of a user are members of the token responses', async () => {
+    await start('form', { users: [{ id: '1', name: 'Ada', tokenFields: { workspace: { id: 'w' } } }] });
+    const { body } = await exchange();
+    expect(body.workspace).toEqual({ id: 'w' });
+    expect((await refresh(body.refresh_token)).body.workspace).toEqual({ id: 'w' });
+  });
+});
+
+describe('authorization requests', () => {
+  test('parameters that a service requires are checked', async () => {
+    await start('atlassian');
+    expect(await code({ audience: 'other' })).toBe('invalid_request');
+  });
+
+  test('scopes are split by the separator of the service', async () => {
+    await start('linear', { scopes: { read: 'Read', write: 'Write' } });
+    expect((await code()).length).toBeGreaterThan(20);
+    expect(await code({ scope: 'read write' })).toBe('invalid_scope');
+  });
+
+  test('a service without scopes accepts requests without one', async () => {
+    await start('notion');
+    expect((await code({ scope: '' })).length).toBeGreaterThan(20);
+  });
+});
+
+test('options has what a strategy must be told, and nothing for a profile like the default', async () => {
+  await start('zoom');
+  expect(service.options).toMatchObject({ apiPath: '/v2', tokenRequest: 'form', clientAuthentication: 'basic' });
+  await service.close();
+  await start('crowdin');
+  expect(Object.keys(service.options)).toHaveLength(5);
+});

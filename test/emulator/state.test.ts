@@ -1,0 +1,102 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
+import { afterAll, afterEach, expect, test, vi } from 'vitest';
+import { authorizeUrl, codeFor, exchange, projects, refresh, tokensFor } from './plain-client.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'emulator-state-'));
+const state = join(folder, 'state.json');
+let service: Emulator;
+afterEach(async () => {
+  await service.close();
+  rmSync(state, { force: true });
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+async function start(options: EmulatorOptions = {}): Promise<void> {
+  service = await startEmulator({ state, ...options });
+}
+
+async function restart(options: EmulatorOptions = {}): Promise<void> {
+  await service.close();
+  await start(options);
+}
+
+test('logins, codes, users, applications and time survive a restart', async () => {
+  await start({ codeLifetime: 600 });
+  const redirect_uri = 'http://localhost:9/callback';
+  service.register({ clientID: service.options.clientID, redirectUrls: [redirect_uri] });
+  service.addUser({ id: '3', name: 'Cleo', domain: 'globex' });
+  const { access_token, refresh_token } = await tokensFor(service, '3');
+  const code = await codeFor(service);
+  service.advance(100);
+  await restart({ codeLifetime: 600 });
+  expect((await projects(service, access_token)).status).toBe(200);
+  expect((await refresh(service, refresh_token)).status).toBe(200);
+  expect((await refresh(service, refresh_token)).status).toBe(400);
+  expect((await exchange(service, code)).status).toBe(200);
+  expect(service.users.map(({ name }) => name)).toContain('Cleo');
+  expect(await service.approve(authorizeUrl(service, { redirect_uri }))).toContain(redirect_uri);
+  service.advance(7150);
+  expect((await projects(service, access_token)).status).toBe(401);
+});
+
+test('codes and tokens never repeat after a restart', async () => {
+  await start({ seed: 'same' });
+  const code = await codeFor(service);
+  const { access_token } = await tokensFor(service);
+  await restart({ seed: 'same' });
+  expect(await codeFor(service)).not.toBe(code);
+  expect((await tokensFor(service)).access_token).not.toBe(access_token);
+});
+
+test('what expired or was revoked before stays so', async () => {
+  await start();
+  const [ada, ben] = [await tokensFor(service, '1'), await tokensFor(service, '2')];
+  service.expireAccessTokens();
+  service.revoke('2');
+  await restart();
+  expect((await projects(service, ada.access_token)).status).toBe(401);
+  expect((await refresh(service, ada.refresh_token)).status).toBe(200);
+  expect((await refresh(service, ben.refresh_token)).status).toBe(400);
+});
+
+test('a change is saved while the service runs, in a file that its owner alone can read', async () => {
+  await start();
+  service.addUser({ id: '3', name: 'Cleo' });
+  await vi.waitUntil(() => readFileSync(state, 'utf8').includes('Cleo'));
+  expect(statSync(state).mode & 0o777).toBe(0o600);
+  expect(existsSync(`${state}.tmp`)).toBe(false);
+});
+
+test('another secret of the application takes precedence over the saved one', async () => {
+  const applications = [{ clientID: 'c', clientSecret: 'one', redirectUrls: ['http://localhost:1/'] }];
+  await start({ applications });
+  await restart({ applications: [{ ...applications[0], clientSecret: 'two', redirectUrls: ['http://localhost:2/'] }] });
+  expect(service.applications).toMatchObject([
+    { clientSecret: 'two', redirectUrls: ['http://localhost:2/', 'http://localhost:1/'] },
+  ]);
+});
+
+test.each(['{"secrets":"hush', '[]', '{"version":2}', '{"version":1}'])(
+  'the state file %j is refused without being quoted or overwritten',
+  async (text) => {
+    await start();
+    writeFileSync(join(folder, 'bad.json'), text);
+    const failure: Error = await startEmulator({ state: join(folder, 'bad.json') }).then(
+      () => new Error('it started'),
+      (error: Error) => error,
+    );
+    expect(failure).toMatchObject({ code: 'ERR_EMULATOR_OPTION', option: 'state' });
+    expect(failure.message).not.toContain('hush');
+    expect(readFileSync(join(folder, 'bad.json'), 'utf8')).toBe(text);
+  },
+);
+
+test('a state file that cannot be written is an error at the start', async () => {
+  await start();
+  await expect(startEmulator({ state: join(folder, 'missing', 'state.json') })).rejects.toThrow(
+    /cannot be used: ENOENT/,
+  );
+});

@@ -1,0 +1,144 @@
+import { readFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { incidentGroups } from '../../example-app/src/incidents/catalogue.js';
+import { Browser } from '../support/browser.js';
+import { type Application, startApplication } from './application.js';
+
+let application: Application;
+let browser: Browser;
+let movedMs: number;
+
+beforeEach(async () => {
+  vi.spyOn(console, 'error').mockImplementation(() => {});
+  movedMs = 0;
+  application = await startApplication({ clock: () => Date.now() + movedMs });
+  browser = new Browser();
+  await application.logIn(browser);
+});
+
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await application.close();
+});
+
+const open = (path: string) => browser.visit(`${application.url}${path}`);
+const press = (name: string) => application.incident(browser, name);
+const statuses = async () => (await open('/projects')).status;
+
+/** Mends everything, and lets the time pass in which calls fail fast. */
+async function mend(): Promise<void> {
+  await press('mend');
+  movedMs += 60_000;
+}
+
+describe('the incidents of the example', () => {
+  it('have a button each, beside three lines of code that stand in the application', async () => {
+    const { text } = await open('/');
+    for (const { code, file, incidents } of incidentGroups) {
+      const source = readFileSync(new URL(`../../example-app/src/${file}`, import.meta.url), 'utf8');
+      const lines = code.split('\n').map((line) => line.trim());
+      expect(
+        source
+          .split('\n')
+          .map((line) => line.trim())
+          .join('\n'),
+      ).toContain(lines.join('\n'));
+      expect(lines).toHaveLength(3);
+      for (const { name, title } of incidents)
+        expect(text).toMatch(new RegExp(`/incidents/${name}"><button[^>]*>${title}<`));
+    }
+  });
+
+  it('say what came of them, once', async () => {
+    const page = await press('refuse');
+    expect(page.url).toBe(`${application.url}/`);
+    expect(page.text).toMatch(/class="notice" role="status">Refuse my token: one API call succeeded after \d+ ms/);
+    expect((await open('/')).text).not.toContain('class="notice"');
+  });
+
+  it('serve twelve calls that all meet the refused token by one refresh', async () => {
+    const { text } = await press('burst');
+    expect(text).toContain('12 waited, 1 refresh, 12 × 200, 0 lost logins');
+    expect(text.match(/<title>Call \d+: 401<\/title>/g)).toHaveLength(12);
+    expect(text.match(/<title>Call \d+: 200<\/title>/g)).toHaveLength(12);
+    const calls = application.service.requests.filter(({ headers }) => headers['x-call'] !== undefined);
+    expect(calls).toHaveLength(24);
+    expect(application.tokenRequests()).toBe(2);
+  });
+
+  it('let a call wait for a slow token endpoint', async () => {
+    expect((await press('slow')).text).toContain('Slow token endpoint: one API call succeeded');
+  });
+
+  it('let a call go on with the tokens that another process has got', async () => {
+    const { text } = await press('other-process');
+    expect(text).toContain('one API call succeeded');
+    expect(text).toContain('Token of another process used');
+    expect(application.tokenRequests()).toBe(2);
+  });
+
+  it('keep a pair that could not be saved in memory, and save it later', async () => {
+    expect((await press('unsaved')).text).toContain('Token refreshed, not saved yet');
+    await press('mend');
+    await expect.poll(async () => (await open('/')).text, { timeout: 15_000 }).toContain('Token saved at last');
+    expect(application.tokenRequests()).toBe(2);
+  });
+
+  it('keep the login through an outage, which is drawn, and finish the first minute', async () => {
+    const { text } = await press('outage');
+    expect(text).toContain('one API call failed with ServiceUnavailableError (status 503, try again in 2 s)');
+    expect(text).toContain('<title>Outage</title>');
+    expect(text).toContain('Waiting for a new one');
+    expect(await statuses()).toBe(503);
+    await mend();
+    expect(await statuses()).toBe(200);
+    const after = (await open('/')).text;
+    expect(after).toContain('Hello, Ada Ferrant');
+    expect(after).toMatch(/class="done"><b>Break the service/);
+  });
+
+  it('keep the login while the token store is down', async () => {
+    expect((await press('store-down')).text).toContain('failed with TokenStoreError (status 503)');
+    await mend();
+    expect(await statuses()).toBe(200);
+  });
+
+  it('keep the login while the client secret is refused', async () => {
+    expect((await press('bad-secret')).text).toContain('failed with TokenError (status 502)');
+    await mend();
+    expect(await statuses()).toBe(200);
+  });
+
+  it('show what has happened to a permission that was revoked', async () => {
+    const { text } = await press('revoke');
+    expect(text).toContain('failed with NotAuthorizedError');
+    expect(text).toContain('Your permission has ended. Log in to go on.');
+    expect(text).toContain('Permission ended');
+    await application.logIn(browser);
+    expect((await open('/')).text).toContain('Hello, Ada Ferrant');
+  });
+
+  it('end in a new login, not in a loop, where the answer to a refresh is lost', async () => {
+    expect((await press('lost-answer')).text).toContain('failed with ServiceUnavailableError');
+    movedMs += 60_000;
+    expect((await open('/projects')).headers.get('location')).toBe('/login');
+    expect((await open('/')).text).toContain('Your permission has ended');
+    expect((await application.logIn(browser, '1', '/projects')).text).toContain('Pocket Garden');
+    expect((await open('/projects')).status).toBe(200);
+  });
+
+  it('bring nothing back after a logout during a refresh, and still show what happened', async () => {
+    const { text } = await press('log-out');
+    expect(text).toContain('href="/login"');
+    expect(text).toContain('Log out during a refresh: one API call failed with NotAuthorizedError');
+    expect(text).toContain('None: the login has ended');
+    expect((await open('/projects')).headers.get('location')).toBe('/login');
+  });
+
+  it('are for visitors who are logged in', async () => {
+    const stranger = new Browser();
+    const page = await application.incident(stranger, 'revoke');
+    expect(page.url).toBe(`${application.url}/`);
+    expect(await statuses()).toBe(200);
+  });
+});

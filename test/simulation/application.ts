@@ -1,0 +1,256 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import type { Package } from './environment.js';
+import type { Call } from './exchange.js';
+import type { Machine } from './machine.js';
+import type { Mutation } from './mutations.js';
+import { type Family, type TokenAnswer, tokensIn } from './service.js';
+import { type StoreClient, storeClient } from './store.js';
+import type { World } from './world.js';
+
+/** How a request of a user ended. */
+export type Ending = 'authorized' | 'not authorized' | { readonly code: string };
+
+type TokenStore = NonNullable<ConstructorParameters<Package['Strategy']>[0]['tokenStore']>;
+type Strategy = InstanceType<Package['Strategy']>;
+type Dispatcher = NonNullable<ConstructorParameters<Package['Strategy']>[0]['dispatcher']>;
+type DispatchOptions = Parameters<Dispatcher['dispatch']>[0];
+type DispatchHandler = Parameters<Dispatcher['dispatch']>[1];
+
+/** What a mutation may put something else in place of. */
+export interface Parts {
+  readonly world: World;
+  readonly machine: Machine;
+  readonly store: StoreClient;
+  readonly dispatch: (options: DispatchOptions, handler: DispatchHandler) => boolean;
+}
+
+const AUTH = 'https://accounts.example.com';
+const API = 'https://api.example.com';
+const CALLBACK = 'https://app.example.net/callback';
+
+/** One process of the application, with the package in it. */
+export class Application {
+  readonly machine: Machine;
+  readonly #world: World;
+  readonly #strategy: Strategy;
+  readonly #package: Package;
+  /** Requests that have not been answered, and since when. */
+  readonly pending = new Map<object, { readonly what: string; readonly begun: number }>();
+  isClosed = false;
+
+  constructor(world: World, machine: Machine, passportOAuthApp: Package, mutation: Mutation | undefined) {
+    this.#world = world;
+    this.machine = machine;
+    this.#package = passportOAuthApp;
+    const store = storeClient(
+      machine,
+      world.store,
+      { command: (...command) => this.#command(...command) },
+      passportOAuthApp,
+    );
+    const plain: Parts = { world, machine, store, dispatch: (options, handler) => this.#dispatch(options, handler) };
+    const parts = { ...plain, ...mutation?.parts(plain) };
+    this.#strategy = new passportOAuthApp.Strategy({
+      authUrl: AUTH,
+      baseUrl: API,
+      clientID: 'client',
+      clientSecret: 'a secret of the application',
+      callbackURL: CALLBACK,
+      scope: 'project',
+      clock: () => machine.wall(),
+      dispatcher: { dispatch: parts.dispatch } as unknown as Dispatcher,
+      tokenStore: parts.store as TokenStore,
+      grantId: (req) => String(req.headers['x-user']),
+      ...mutation?.options,
+    });
+  }
+
+  /** An API request of the user, as a page of the application makes it. */
+  async request(user: string): Promise<Ending> {
+    const begun = this.#world.scheduler.now;
+    const ending = await this.#ending(`request of ${user}`, async () => {
+      const req = requestOf(user, '/projects');
+      await this.#handle(this.#package.apiClient(this.#strategy), req);
+      const answer: unknown = await req.apiClient.projects();
+      if (Reflect.get(Object(answer), 'user') !== user)
+        this.#world.oracle.violate('own token', `a request of ${user} was answered with ${JSON.stringify(answer)}`);
+    });
+    if (ending === 'authorized') this.#world.oracle.authorized(user, this.machine, begun);
+    if (ending === 'not authorized') this.#world.oracle.unauthorized(user, this.machine, begun);
+    return ending;
+  }
+
+  /** A login, from the link to the callback. */
+  login(user: string): Promise<Ending> {
+    return this.#ending(`login of ${user}`, async () => {
+      const begin = requestOf(user, '/login');
+      const target = await this.#authenticate(begin);
+      const cookies = [Reflect.get(begin, 'res').getHeader('set-cookie')]
+        .flat()
+        .map((cookie) => String(cookie).split(';')[0]);
+      const state = new URL(String(target)).searchParams.get('state') ?? '';
+      const query = new URLSearchParams({ code: this.#world.service.approve(user), state });
+      await this.#authenticate(requestOf(user, `/callback?${query}`, { cookie: cookies.join('; ') }));
+    });
+  }
+
+  /** A logout. */
+  logout(user: string): Promise<Ending> {
+    return this.#ending(`logout of ${user}`, () =>
+      this.#handle(this.#package.logout(this.#strategy), requestOf(user, '/logout')),
+    );
+  }
+
+  /** The process is asked to end. */
+  close(): Promise<Ending> {
+    return this.#ending('close', async () => {
+      await this.#strategy.close();
+      this.isClosed = true;
+    });
+  }
+
+  async #ending(what: string, work: () => Promise<void>): Promise<Ending> {
+    const key = {};
+    this.pending.set(key, { what, begun: this.#world.scheduler.now });
+    this.#world.note(this.machine, `${what} begins`);
+    const ending: Ending = await work().then(
+      () => 'authorized',
+      (error: unknown) => {
+        const code = String(Reflect.get(Object(error), 'code') ?? error);
+        return code === 'ERR_NOT_AUTHORIZED' ? 'not authorized' : { code };
+      },
+    );
+    this.pending.delete(key);
+    this.#world.note(this.machine, `${what} ends`, typeof ending === 'string' ? ending : ending.code);
+    return ending;
+  }
+
+  #handle(handler: ReturnType<Package['apiClient']>, req: Request): Promise<void> {
+    return new Promise((resolve, reject) => handler(req, req.res, (error) => (error ? reject(error) : resolve())));
+  }
+
+  /** Does as Passport does: an object of its own for each request, with the four ways in which it may end. */
+  #authenticate(req: Request): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const strategy: Strategy = Object.create(this.#strategy);
+      strategy.success = resolve;
+      strategy.redirect = resolve;
+      strategy.error = reject;
+      strategy.fail = (info) => reject(new Error(`refused: ${JSON.stringify(info)}`));
+      strategy.authenticate(req, { session: false });
+    });
+  }
+
+  #command<T>(op: string, _id: string, effect: () => T): Promise<T> {
+    const { oracle } = this.#world;
+    return new Promise((resolve, reject) => {
+      this.#world.call(this.machine, 'store', op, effect, {
+        answer: (value) => {
+          if (op === 'get' && typeof value === 'string') oracle.read(value, this.machine);
+          resolve(value);
+        },
+        fail: (code) => {
+          oracle.storeFailed(this.machine, op);
+          reject(Object.assign(new Error(`the store's connection failed: ${code}`), { code }));
+        },
+      });
+    });
+  }
+
+  #dispatch({ origin, body, headers }: DispatchOptions, handler: DispatchHandler): boolean {
+    if (String(origin) === AUTH) this.#tokenRequest(JSON.parse(String(body)), handler);
+    else this.#apiRequest(headers as readonly string[], handler);
+    return true;
+  }
+
+  #tokenRequest(body: Readonly<Record<string, string>>, handler: DispatchHandler): void {
+    const { service, oracle, scheduler } = this.#world;
+    const { machine } = this;
+    const shown = tokensIn(body.refresh_token ?? '')[0];
+    const issuedAt = scheduler.now;
+    const exchange = (isAwaited: boolean): TokenAnswer => {
+      const answer = shown ? service.refresh(body.refresh_token ?? '') : service.exchange(body.code ?? '');
+      if ('pair' in answer) oracle.gave(answer.pair, machine);
+      else if (answer.refusal === 'reused' && shown) {
+        const family = service.family(shown.family);
+        if (family) oracle.reused(family, shown, { machine, issuedAt, isAwaited });
+      }
+      return answer;
+    };
+    this.#respond(shown ? 'refresh' : 'code', handler, exchange, {
+      left: () => shown && oracle.shows(shown, machine, issuedAt),
+      read: (answer) => {
+        if (!('pair' in answer)) return [400, { error: 'invalid_grant', error_description: answer.refusal }];
+        oracle.learned(answer.pair, machine);
+        return [200, service.body(answer.pair)];
+      },
+      lost: (answer) => 'pair' in answer && oracle.lost(answer.pair),
+    });
+  }
+
+  #apiRequest(headers: readonly string[], handler: DispatchHandler): void {
+    const { service } = this.#world;
+    const token = headers[headers.findIndex((name) => name.toLowerCase() === 'authorization') + 1] ?? '';
+    const call = (): Family | undefined => service.bearer(token);
+    this.#respond('api', handler, call, {
+      left: () => {},
+      read: (family) => (family ? [200, { user: family.user }] : [401, { error: { message: 'expired', code: 401 } }]),
+      lost: () => {},
+    });
+  }
+
+  /** Speaks with the package as undici's dispatchers do. */
+  #respond<T>(
+    op: string,
+    handler: DispatchHandler,
+    effect: (isAwaited: boolean) => T,
+    ends: { left: () => void; read: (value: T) => readonly [number, object]; lost: (value: T) => void },
+  ): void {
+    let call: Call | undefined;
+    const controller = {
+      aborted: false,
+      paused: false,
+      reason: null,
+      abort: (reason: Error) => {
+        controller.aborted = true;
+        call?.abandon();
+        handler.onResponseError?.(controller as never, reason);
+      },
+      pause: () => {},
+      resume: () => {},
+    };
+    const write = (status: number, text: string, type: string, more: Readonly<Record<string, string>> = {}) => {
+      const body = Buffer.from(text);
+      handler.onResponseStart?.(controller as never, status, { 'content-type': type, ...more }, '');
+      handler.onResponseData?.(controller as never, body);
+      handler.onResponseEnd?.(controller as never, {});
+    };
+    call = this.#world.call<T>(this.machine, 'service', op, effect, {
+      left: () => {
+        handler.onRequestStart?.(controller as never, null as never);
+        ends.left();
+      },
+      answer: (value) => {
+        const [status, json] = ends.read(value);
+        write(status, JSON.stringify(json), 'application/json');
+      },
+      status: (status) => write(status, '<p>Sorry</p>', 'text/html', status === 429 ? { 'retry-after': '2' } : {}),
+      fail: (code) => handler.onResponseError?.(controller as never, Object.assign(new Error(code), { code })),
+      lost: ends.lost,
+    });
+  }
+}
+
+type Request = IncomingMessage & { res: ServerResponse; readonly apiClient: { projects(): Promise<unknown> } };
+
+/** Never connected: the package looks at it to tell whether the browser's connection is encrypted. */
+const SOCKET = new Socket();
+
+function requestOf(user: string, url: string, headers: Readonly<Record<string, string>> = {}): Request {
+  const req = new IncomingMessage(SOCKET);
+  req.method = 'GET';
+  req.url = url;
+  req.headers = { host: 'app.example.net', 'x-user': user, ...headers };
+  return Object.assign(req, { res: new ServerResponse(req), user: { id: user } }) as unknown as Request;
+}

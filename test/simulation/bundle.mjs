@@ -1,0 +1,42 @@
+// Bundles the package, and the simulation, into one file each in a temporary folder.
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { rolldown } from 'rolldown';
+
+const path = (relative) => fileURLToPath(new URL(relative, import.meta.url));
+
+/**
+ * Returns the package as the body of a CommonJS function. All that is not the package's own code comes from the
+ * function's parameters, so that each simulated process has an instance, a clock and timers of its own.
+ */
+async function packageCode(source) {
+  const bundle = await rolldown({
+    input: resolve(source, 'index.ts'),
+    platform: 'node',
+    external: /^(?!\.|\/)/,
+    logLevel: 'silent',
+  });
+  const { output } = await bundle.generate({ format: 'cjs', codeSplitting: false, sourcemap: false });
+  await bundle.close();
+  // A module that is loaded late is loaded at once here: reading a file takes real time.
+  return output[0].code.replace(/\bimport\((["'`][^"'`]+["'`])\)/g, 'Promise.resolve().then(() => require($1))');
+}
+
+/** Bundles both, and returns the URL of the module that runs simulations and the file with the package's code. */
+export async function bundleSimulation(source = path('../../src')) {
+  const directory = mkdtempSync(join(tmpdir(), 'simulation-'));
+  const packageFile = join(directory, 'package.cjs');
+  writeFileSync(packageFile, await packageCode(source));
+  const bundle = await rolldown({
+    input: path('simulation.ts'),
+    platform: 'node',
+    external: /^(?!\.|\/)/,
+    logLevel: 'silent',
+  });
+  const moduleFile = join(directory, 'simulation.mjs');
+  await bundle.write({ file: moduleFile, format: 'esm', codeSplitting: false });
+  await bundle.close();
+  return { directory, packageFile, module: pathToFileURL(moduleFile).href };
+}

@@ -1,0 +1,189 @@
+import type { Cut, Fault, Target } from './faults.js';
+import type { Machine } from './machine.js';
+import type { World } from './world.js';
+
+/** One call of a process to the store or to the service: the place of a fault. */
+export interface Step {
+  readonly index: number;
+  readonly machine: Machine;
+  readonly target: Target;
+  readonly op: string;
+  readonly time: number;
+}
+
+/** How a call can end, each at most once. */
+export interface CallEnds<T> {
+  /** The request has left the process. */
+  readonly left?: () => void;
+  readonly answer: (value: T) => void;
+  readonly fail: (code: string) => void;
+  /** The service answers with this status and no tokens. */
+  readonly status?: (status: number) => void;
+  /** The call took effect, and its process will never see the answer. */
+  readonly lost?: (value: T) => void;
+}
+
+/** What a call does at the other side. @param isAwaited Whether its process still waits for the answer */
+export type Effect<T> = (isAwaited: boolean) => T;
+
+/** A call that is under way. */
+export interface Call {
+  /** The process does not wait for the answer any more. */
+  abandon(): void;
+}
+
+/** A connection that is cut. */
+export interface Connection {
+  readonly machine: Machine | undefined;
+  readonly target: Target;
+  readonly cut: Cut;
+  readonly until: number;
+}
+
+/** One request and its answer. */
+export class Exchange<T> implements Call {
+  readonly #world: World;
+  readonly #step: Step;
+  readonly #fault: Fault | undefined;
+  readonly #effect: Effect<T>;
+  readonly #ends: CallEnds<T>;
+  #state: 'open' | 'abandoned' | 'over' = 'open';
+  /** What came of the effect, until its process has the answer. */
+  #unseen: { readonly value: T } | undefined;
+
+  constructor(world: World, step: Step, fault: Fault | undefined, effect: Effect<T>, ends: CallEnds<T>) {
+    this.#world = world;
+    this.#step = step;
+    this.#fault = fault;
+    this.#effect = effect;
+    this.#ends = ends;
+  }
+
+  abandon(): void {
+    if (this.#state !== 'open') return;
+    this.#state = 'abandoned';
+    this.#lose();
+  }
+
+  /** The request leaves its process. */
+  leave(cut: Connection | undefined): void {
+    const { scheduler } = this.#world;
+    const fault = this.#fault;
+    if (this.#state !== 'open') return;
+    if (cut?.cut === 'refuse' || fault?.kind === 'refuse') {
+      this.#fail('ECONNREFUSED', 1 + this.#world.latency());
+      return;
+    }
+    this.#ends.left?.();
+    this.#note('leaves');
+    if (cut?.cut === 'lose') return;
+    const held = cut ? cut.until - scheduler.now : 0;
+    const slow = fault?.kind === 'slow' && fault.way === 'leave' ? fault.ms : 0;
+    scheduler.after(this.#world.latency() + held + slow, () => this.#arrive());
+  }
+
+  /** The request is at the other side. */
+  #arrive(): void {
+    const fault = this.#fault;
+    const isLost = fault !== undefined && 'effect' in fault && fault.effect !== 'done';
+    if (!isLost) this.#takeEffect();
+    switch (fault?.kind) {
+      case 'reset':
+        this.#lose();
+        this.#fail('ECONNRESET', this.#world.latency());
+        if (fault.effect === 'late') this.#world.scheduler.after(fault.ms, () => this.#takeEffect());
+        break;
+      case 'silence':
+        this.#lose();
+        break;
+      case 'status':
+      case 'garbage':
+        this.#lose();
+        this.#answerStatus(fault.kind === 'status' ? fault.status : 200);
+        break;
+      case 'failover':
+        this.#failOver(fault.ms);
+        this.#answer(0);
+        break;
+      default:
+        this.#answer(fault?.kind === 'slow' && fault.way === 'answer' ? fault.ms : 0);
+    }
+  }
+
+  #answer(slowMs: number): void {
+    this.#world.scheduler.after(this.#world.latency() + slowMs, () => this.#return());
+  }
+
+  #failOver(ms: number): void {
+    this.#world.scheduler.after(1, () => {
+      this.#world.note(undefined, 'the store fails over', `forgets ${ms} ms`);
+      this.#world.store.failover(ms);
+      this.#world.oracle.failedOver();
+    });
+  }
+
+  #takeEffect(): void {
+    this.#note('takes effect');
+    this.#world.running = undefined;
+    this.#unseen = { value: this.#effect(this.#state === 'open') };
+    const isAnswered = this.#fault === undefined || !('effect' in this.#fault);
+    if (this.#state !== 'open' || !isAnswered) this.#lose();
+  }
+
+  /** The answer is at the door of its process. */
+  #return(): void {
+    const cut = this.#world.befall(this.#step, this.#fault);
+    if (cut === undefined) this.#deliver();
+    else if (cut.cut === 'hold') this.#world.scheduler.at(cut.until, () => this.#deliver());
+    else {
+      this.#lose();
+      if (cut.cut === 'refuse') this.#fail('ECONNRESET', 1);
+    }
+  }
+
+  #deliver(): void {
+    const isHeard = this.#step.machine.receive(() => {
+      const unseen = this.#unseen;
+      if (this.#state !== 'open' || !unseen) return;
+      this.#state = 'over';
+      this.#unseen = undefined;
+      this.#note('is answered');
+      this.#ends.answer(unseen.value);
+    });
+    if (!isHeard) this.#lose();
+  }
+
+  #fail(code: string, ms: number): void {
+    this.#world.scheduler.after(ms, () => {
+      this.#step.machine.receive(() => {
+        if (this.#state !== 'open') return;
+        this.#state = 'over';
+        this.#note('fails', code);
+        this.#ends.fail(code);
+      });
+    });
+  }
+
+  #answerStatus(status: number): void {
+    this.#world.scheduler.after(this.#world.latency(), () => {
+      this.#step.machine.receive(() => {
+        if (this.#state !== 'open') return;
+        this.#state = 'over';
+        this.#note('is answered', String(status));
+        this.#ends.status?.(status);
+      });
+    });
+  }
+
+  #lose(): void {
+    const unseen = this.#unseen;
+    if (!unseen) return;
+    this.#unseen = undefined;
+    this.#note('loses its answer');
+    this.#ends.lost?.(unseen.value);
+  }
+
+  #note(what: string, detail = ''): void {
+    this.#world.note(this.#step.machine, `#${this.#step.index} ${this.#step.op} ${what}`, detail);
+  }
+}

@@ -1,0 +1,178 @@
+import type { Clocks, Way } from './faults.js';
+import type { Random } from './random.js';
+import type { Occurrence, Scheduler } from './scheduler.js';
+
+/** Epoch milliseconds at which simulated time begins. */
+export const EPOCH = Date.UTC(2026, 0, 1);
+
+/** A time during which a process stood still. */
+export interface Freeze {
+  readonly from: number;
+  readonly until: number;
+  /** What the process was about to do: send a request, or anything else. */
+  readonly way: Way;
+}
+
+/** What a process waits for with a timer. */
+class Timer {
+  readonly run: () => void;
+  readonly due: number;
+  readonly #machine: Machine;
+  occurrence: Occurrence | undefined;
+
+  constructor(machine: Machine, due: number, run: () => void) {
+    this.#machine = machine;
+    this.due = due;
+    this.run = run;
+  }
+
+  ref(): this {
+    return this;
+  }
+
+  unref(): this {
+    return this;
+  }
+
+  hasRef(): boolean {
+    return true;
+  }
+
+  close(): this {
+    this.#machine.clearTimer(this);
+    return this;
+  }
+}
+
+/** One process of the application: its clocks, its timers, and how it stands still or dies. */
+export class Machine {
+  readonly name: string;
+  readonly random: Random;
+  readonly #scheduler: Scheduler;
+  readonly #timers = new Set<Timer>();
+  readonly #outbox: (() => void)[] = [];
+  readonly #inbox: (() => void)[] = [];
+  readonly freezes: Freeze[] = [];
+  isAlive = true;
+  /** Runs code of this process, so that what it does is known to be its own. */
+  readonly #enter: (machine: Machine, run: () => void) => void;
+  #freeze: { readonly from: number; readonly clocks: Clocks } | undefined;
+  #monotonicLag = 0;
+  #wallLead = 0;
+  diedAt = Number.POSITIVE_INFINITY;
+
+  constructor(name: string, scheduler: Scheduler, random: Random, enter: (machine: Machine, run: () => void) => void) {
+    this.name = name;
+    this.random = random;
+    this.#scheduler = scheduler;
+    this.#enter = enter;
+  }
+
+  get isFrozen(): boolean {
+    return this.#freeze !== undefined;
+  }
+
+  /** Timers that have not fired. */
+  get timers(): number {
+    return this.#timers.size;
+  }
+
+  /** Milliseconds, as `performance.now()` tells them. */
+  monotonic(): number {
+    return this.#scheduler.now - this.#monotonicLag;
+  }
+
+  /** Epoch milliseconds, as `Date.now()` tells them. */
+  wall(): number {
+    return Math.floor(EPOCH + this.#scheduler.now + this.#wallLead);
+  }
+
+  /** Sets the wall clock. */
+  jump(ms: number): void {
+    this.#wallLead += ms;
+  }
+
+  /** Milliseconds of simulated time since `since` in which the process could run. */
+  runningSince(since: number): number {
+    const still = this.freezes.reduce((sum, { from, until }) => sum + Math.max(0, until - Math.max(from, since)), 0);
+    return this.#scheduler.now - since - still;
+  }
+
+  setTimer(run: () => void, ms: number): Timer {
+    const delay = ms >= 1 && ms < 2 ** 31 ? Math.trunc(ms) : 1;
+    const timer = new Timer(this, this.monotonic() + delay, run);
+    this.#timers.add(timer);
+    if (this.isAlive) timer.occurrence = this.#scheduler.after(delay, () => this.#fire(timer));
+    return timer;
+  }
+
+  clearTimer(timer: unknown): void {
+    if (!(timer instanceof Timer) || !this.#timers.delete(timer)) return;
+    if (timer.occurrence) timer.occurrence.cancelled = true;
+  }
+
+  /** Runs `send` now, or when the process goes on. */
+  send(send: () => void): void {
+    if (!this.isAlive) return;
+    if (this.isFrozen) this.#outbox.push(send);
+    else send();
+  }
+
+  /** Runs `receive` in this process: now, when it goes on, or never if it has died. Returns false for never. */
+  receive(receive: () => void): boolean {
+    if (!this.isAlive) return false;
+    if (this.isFrozen) this.#inbox.push(receive);
+    else this.#enter(this, receive);
+    return true;
+  }
+
+  /** Lets the process stand still for `ms`. */
+  freeze(ms: number, clocks: Clocks, way: Way): void {
+    if (!this.isAlive || this.isFrozen) return;
+    const from = this.#scheduler.now;
+    this.#freeze = { from, clocks };
+    this.freezes.push({ from, until: from + ms, way });
+    this.#scheduler.after(ms, () => this.#thaw());
+  }
+
+  /** Ends the process. */
+  crash(): void {
+    this.isAlive = false;
+    this.diedAt = this.#scheduler.now;
+    for (const timer of this.#timers) if (timer.occurrence) timer.occurrence.cancelled = true;
+    this.#timers.clear();
+  }
+
+  #fire(timer: Timer): void {
+    timer.occurrence = undefined;
+    if (this.isFrozen || !this.#timers.has(timer)) return;
+    const left = timer.due - this.monotonic();
+    if (left > 0) {
+      timer.occurrence = this.#scheduler.after(left, () => this.#fire(timer));
+      return;
+    }
+    this.#timers.delete(timer);
+    this.#enter(this, timer.run);
+  }
+
+  #thaw(): void {
+    const freeze = this.#freeze;
+    if (!freeze || !this.isAlive) return;
+    const stood = this.#scheduler.now - freeze.from;
+    if (freeze.clocks !== 'stop') this.#monotonicLag += stood;
+    if (freeze.clocks === 'pause') this.#wallLead -= stood;
+    this.#freeze = undefined;
+    const sends = this.#outbox.splice(0);
+    const receives = this.#inbox.splice(0);
+    const timers = [...this.#timers].filter(({ occurrence }) => !occurrence).sort((one, other) => one.due - other.due);
+    const firing = timers.map((timer) => () => this.#fire(timer));
+    const receiving = receives.map((receive) => () => void this.receive(receive));
+    // Either may come first in Node: a process stands still in any phase of its event loop.
+    const isTimersFirst = this.random.chance(0.5);
+    const all = [
+      ...sends.map((send) => () => this.send(send)),
+      ...(isTimersFirst ? [...firing, ...receiving] : [...receiving, ...firing]),
+    ];
+    for (const run of all) this.#scheduler.after(0, run);
+  }
+}

@@ -1,0 +1,107 @@
+// The command `npm run simulate`: see docs/refresh-protocol.md.
+import { rmSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { parseArgs } from 'node:util';
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { bundleSimulation } from './bundle.mjs';
+
+const USAGE = `npm run simulate -- [options]
+  --seeds N            plays N random seeds (default 2,000)
+  --from N             the first of them (default 1)
+  --seed N             plays one seed, and prints what happens
+  --exhaustive 1|2     plays the scenarios with every single fault, or with every pair of faults
+  --scenario NAME      the only scenario for that; alone or with --fault it is played once, and printed
+  --fault CALL:FAULT   a fault in that scenario, once or twice, as the summary names it
+  --mode MODE          refuse, revoke or grace: what the service does when a used refresh token is shown (default: all)
+  --mutation NAME      breaks a part of every process first
+  --mutations          looks for a trial that shows each of the mutations
+  --list               prints every example that was kept, one a line
+  --source FOLDER      the source of the package (default: src)
+  --part K/N           only every N-th trial, from the K-th on; of pairs, every N-th first fault
+  --jobs N             threads (default: one for each processor)
+  --json               prints the summary as JSON`;
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: 'string' },
+    from: { type: 'string' },
+    seed: { type: 'string' },
+    exhaustive: { type: 'string' },
+    scenario: { type: 'string' },
+    fault: { type: 'string', multiple: true },
+    mode: { type: 'string' },
+    mutation: { type: 'string' },
+    mutations: { type: 'boolean' },
+    list: { type: 'boolean' },
+    source: { type: 'string' },
+    part: { type: 'string' },
+    jobs: { type: 'string' },
+    json: { type: 'boolean' },
+    help: { type: 'boolean' },
+  },
+});
+
+if (!isMainThread) parentPort.postMessage(await (await import(workerData.module)).perform(workerData));
+else if (values.help) console.log(USAGE);
+else await main();
+
+async function main() {
+  const { directory, packageFile, module } = await bundleSimulation(values.source);
+  try {
+    const { describe, emptyTally, merge } = await import(module);
+    const isOne = values.seed !== undefined || values.fault !== undefined || (values.scenario && !values.exhaustive);
+    const shares = isOne ? 1 : Number(values.jobs ?? availableParallelism());
+    const [part, parts] = (values.part ?? '1/1').split('/').map(Number);
+    const since = performance.now();
+    const results = await Promise.all(
+      Array.from({ length: shares }, (_, share) =>
+        run(taskOf({ module, packageFile, share: (part - 1) * shares + share, shares: parts * shares })),
+      ),
+    );
+    if (isOne) {
+      console.log(results[0].text);
+      return;
+    }
+    if (values.mutations) {
+      const found = Object.assign({}, ...results.map((result) => result.found));
+      for (const [name, example] of Object.entries(found)) console.log(`${name}: ${example ?? 'NOT FOUND'}`);
+      process.exitCode = Object.values(found).includes(undefined) ? 1 : 0;
+      return;
+    }
+    const tally = emptyTally();
+    for (const result of results) merge(tally, result.tally);
+    if (values.json) console.log(JSON.stringify(tally));
+    else console.log(`${describe(tally, values.list)}\n${((performance.now() - since) / 1000).toFixed(1)} s`);
+    process.exitCode = tally.failed === 0 ? 0 : 1;
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+function taskOf(share) {
+  const { mode, scenario, mutation, seed, seeds, from, exhaustive, fault } = values;
+  return {
+    ...share,
+    mode,
+    scenario,
+    mutation,
+    isMutated: values.mutations ?? false,
+    seed: seed === undefined ? undefined : Number(seed),
+    seeds: Number(seeds ?? (exhaustive === undefined ? 2000 : 0)),
+    from: Number(from ?? 1),
+    depth: Number(exhaustive ?? 0),
+    faults: fault ?? [],
+  };
+}
+
+function run(workerData) {
+  return new Promise((resolve, reject) => {
+    const thread = new Worker(new URL(import.meta.url), {
+      workerData,
+      resourceLimits: { maxYoungGenerationSizeMb: 128 },
+    });
+    thread.once('message', resolve);
+    thread.once('error', reject);
+    thread.once('exit', (code) => reject(new Error(`a thread ended without a result (${code})`)));
+  });
+}

@@ -1,0 +1,85 @@
+import type { Random } from './random.js';
+import type { Scenario } from './trial.js';
+
+const SECOND = 1000;
+
+/** When which process gets a request, in seconds. */
+type Requests = readonly (readonly [seconds: number, machine: string])[];
+
+/** Round after round, so that every process meets what the others have left. */
+function rounds(from: number, everyS: number, machines: string): Requests {
+  return [...machines].map((machine, index) => [from + index * everyS, machine]);
+}
+
+const ROTATIONS: Requests = [
+  ...rounds(10, 0.1, 'ABC'),
+  // Within the time in which a refresh begins ahead of expiry.
+  ...rounds(190, 0.3, 'AB'),
+  ...rounds(200, 7, 'CBACBA'),
+  [250, 'C'],
+  // Expired: all of them wait for one refresh.
+  ...rounds(440, 0.003, 'ABC'),
+  ...rounds(444, 7, 'BCABCABCA'),
+  ...rounds(510, 15, 'BC'),
+];
+
+const BEFORE_LOGIN: Requests = [...rounds(10, 0.1, 'AB'), ...rounds(245, 0.002, 'BC'), [246, 'A'], [252, 'B']];
+const AFTER_LOGIN: Requests = [...rounds(262, 1, 'ABC'), ...rounds(275, 15, 'ABC'), ...rounds(330, 15, 'AB')];
+const BRIEF: Requests = [...rounds(245, 0.003, 'AB'), ...rounds(250, 6, 'BABABABABA'), ...rounds(320, 10, 'BA')];
+
+/** Messages take half a millisecond to two. */
+function near(random: Random): number {
+  return random.between(0.5, 2);
+}
+
+/** Three processes, one user; a refresh ahead of time, one that many wait for, and requests all the while. */
+const rotations: Scenario = {
+  machines: ['A', 'B', 'C'],
+  users: ['ada'],
+  lifetimeS: 240,
+  healMs: 560 * SECOND,
+  latency: near,
+  play(stage) {
+    stage.at(0, () => stage.login('A', 'ada'));
+    for (const [seconds, machine] of ROTATIONS) stage.at(seconds * SECOND, () => stage.request(machine, 'ada'));
+  },
+};
+
+/** A logout while the grant is refreshed, a login thereafter, and a second user beside. */
+const logouts: Scenario = {
+  machines: ['A', 'B', 'C'],
+  users: ['ada', 'ben'],
+  lifetimeS: 240,
+  healMs: 420 * SECOND,
+  latency: near,
+  play(stage) {
+    stage.at(0, () => stage.login('A', 'ada'));
+    stage.at(0.5 * SECOND, () => stage.login('B', 'ben'));
+    for (const [seconds, machine] of BEFORE_LOGIN) {
+      stage.at(seconds * SECOND, () => stage.request(machine, 'ada'));
+      stage.at(seconds * SECOND + 1, () => stage.request(machine, 'ben'));
+    }
+    stage.at(245.006 * SECOND, () => stage.logout('A', 'ada'));
+    stage.at(260 * SECOND, () => stage.login('C', 'ada'));
+    for (const [seconds, machine] of AFTER_LOGIN) stage.at(seconds * SECOND, () => stage.request(machine, 'ada'));
+  },
+};
+
+/** Two processes that find the token expired at the same time: short, for pairs of faults. */
+const brief: Scenario = {
+  machines: ['A', 'B'],
+  users: ['ada'],
+  lifetimeS: 240,
+  healMs: 350 * SECOND,
+  latency: near,
+  play(stage) {
+    stage.at(0, () => stage.login('A', 'ada'));
+    for (const [seconds, machine] of BRIEF) stage.at(seconds * SECOND, () => stage.request(machine, 'ada'));
+  },
+};
+
+/** The scenario of pairs. */
+export const SCENARIO_OF_PAIRS = 'brief';
+
+/** What the exhaustive search places faults in. */
+export const SCENARIOS: Readonly<Record<string, Scenario>> = { rotations, logouts, brief };

@@ -1,0 +1,130 @@
+/** What the service does when a refresh token is shown that was used already. */
+export type Mode = 'refuse' | 'revoke' | 'grace';
+
+export const MODES: readonly Mode[] = ['refuse', 'revoke', 'grace'];
+
+/** What one authorization gave, as the service knows it. */
+export interface Family {
+  readonly id: number;
+  readonly user: string;
+  /** Serial of the refresh token that is good. */
+  current: number;
+  /** Serial of the one before, where it works once more. */
+  previous: number | undefined;
+  isRevoked: boolean;
+}
+
+/** A token as its text says: its kind, its family and its serial. */
+export interface Token {
+  readonly kind: 'refresh' | 'access';
+  readonly family: number;
+  readonly serial: number;
+}
+
+/** A pair that the token endpoint gave. */
+export interface Pair {
+  readonly family: Family;
+  readonly serial: number;
+  /** The refresh token that was shown for it; `undefined` for a login. */
+  readonly shown: number | undefined;
+}
+
+/** How the token endpoint answers. */
+export type TokenAnswer =
+  | { readonly pair: Pair }
+  | { readonly refusal: 'unknown' | 'reused'; readonly token: Token | undefined };
+
+const TOKEN = /([ra])t-(\d+)-(\d+)/g;
+
+/** Returns the tokens that a text holds. */
+export function tokensIn(text: string): readonly Token[] {
+  return [...text.matchAll(TOKEN)].map(([, kind, family, serial]) => ({
+    kind: kind === 'r' ? 'refresh' : 'access',
+    family: Number(family),
+    serial: Number(serial),
+  }));
+}
+
+/** The authorization server and the API: tokens that say what they are, so that every mix-up can be seen. */
+export class Service {
+  readonly #mode: Mode;
+  readonly #lifetimeS: number;
+  readonly #now: () => number;
+  readonly #families: Family[] = [];
+  readonly #codes = new Map<string, string>();
+  readonly #expiries = new Map<number, number>();
+  #serials = 0;
+
+  /** @param now Milliseconds of simulated time. */
+  constructor(mode: Mode, lifetimeS: number, now: () => number) {
+    this.#mode = mode;
+    this.#lifetimeS = lifetimeS;
+    this.#now = now;
+  }
+
+  family(id: number): Family | undefined {
+    return this.#families[id];
+  }
+
+  /** Whether the service takes a refresh token, were it shown now. */
+  honours(token: Token): boolean {
+    const family = this.#families[token.family];
+    if (token.kind !== 'refresh' || !family || family.isRevoked) return false;
+    return token.serial === family.current || token.serial === family.previous;
+  }
+
+  /** Returns the code of an authorization that the user has approved. */
+  approve(user: string): string {
+    const code = `code-${this.#codes.size}-${user}`;
+    this.#codes.set(code, user);
+    return code;
+  }
+
+  /** Exchanges a code. */
+  exchange(code: string): TokenAnswer {
+    const user = this.#codes.get(code);
+    if (user === undefined || user === '') return { refusal: 'unknown', token: undefined };
+    this.#codes.set(code, '');
+    const family: Family = { id: this.#families.length, user, current: 0, previous: undefined, isRevoked: false };
+    this.#families.push(family);
+    return { pair: this.#issue(family, undefined) };
+  }
+
+  /** Exchanges a refresh token. */
+  refresh(text: string): TokenAnswer {
+    const token = tokensIn(text)[0];
+    const family = token && this.#families[token.family];
+    if (!token || !family || family.isRevoked) return { refusal: 'unknown', token };
+    if (this.honours(token)) {
+      family.previous = this.#mode === 'grace' ? family.current : undefined;
+      return { pair: this.#issue(family, token.serial) };
+    }
+    if (this.#mode === 'revoke') family.isRevoked = true;
+    return { refusal: 'reused', token };
+  }
+
+  /** Returns the body of the token endpoint's answer with a pair. */
+  body({ family, serial }: Pair): object {
+    return {
+      access_token: `at-${family.id}-${serial}`,
+      token_type: 'bearer',
+      expires_in: this.#lifetimeS,
+      refresh_token: `rt-${family.id}-${serial}`,
+    };
+  }
+
+  /** Returns the family on whose behalf an access token speaks now. */
+  bearer(text: string): Family | undefined {
+    const token = tokensIn(text)[0];
+    const family = token && this.#families[token.family];
+    if (!token || !family || family.isRevoked || token.kind !== 'access') return undefined;
+    return (this.#expiries.get(token.serial) ?? 0) > this.#now() ? family : undefined;
+  }
+
+  #issue(family: Family, shown: number | undefined): Pair {
+    this.#serials += 1;
+    family.current = this.#serials;
+    this.#expiries.set(family.current, this.#now() + this.#lifetimeS * 1000);
+    return { family, serial: family.current, shown };
+  }
+}

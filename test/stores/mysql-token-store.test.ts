@@ -1,0 +1,210 @@
+import { inspect } from 'node:util';
+import { createPool as createCallbackPool } from 'mysql2';
+import { createPool, type Pool, type PoolOptions } from 'mysql2/promise';
+import { tokenStoreChecks } from 'passport-oauth-app/conformance';
+import { type MysqlPoolLike, mysqlMigration, mysqlTokenStore } from 'passport-oauth-app/mysql';
+import { afterAll, afterEach, beforeAll, describe, expect, expectTypeOf, test, vi } from 'vitest';
+import { hasMariadb, type MariadbServer, startMariadb } from '../support/mariadb-server.js';
+
+const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
+const TABLE = 'passport_oauth_app_grants';
+const forever = (): Promise<never> => new Promise(() => undefined);
+
+afterEach(() => void vi.useRealTimers());
+
+describe.skipIf(!hasMariadb())('with MariaDB', () => {
+  let mariadb: MariadbServer;
+  const pools: { end(): unknown }[] = [];
+
+  const connect = (options: PoolOptions = {}): Pool => {
+    const pool = createPool({ uri: mariadb.uri, ...options });
+    pools.push(pool);
+    return pool;
+  };
+  const rows = async (pool: Pool, sql: string): Promise<unknown> => (await pool.query(sql))[0];
+
+  beforeAll(async () => {
+    mariadb = await startMariadb();
+  });
+  afterAll(async () => {
+    await Promise.all(pools.map((pool) => pool.end()));
+    await mariadb.stop();
+  });
+
+  describe('passes every check, with several pools', () => {
+    let turn = 0;
+    const few: Pool[] = [];
+    beforeAll(() => void few.push(connect(), connect(), connect()));
+    const create = () => mysqlTokenStore(few[turn++ % few.length] ?? connect());
+    for (const { name, run } of tokenStoreChecks(create)) test(name, run);
+  });
+
+  test('passes every check with one connection for everything', async () => {
+    const pool = connect({ connectionLimit: 1 });
+    for (const { run } of tokenStoreChecks(() => mysqlTokenStore(pool))) await run();
+  });
+
+  test('passes every check with a callback pool', async () => {
+    const pool = createCallbackPool(mariadb.uri);
+    pools.push(pool);
+    for (const { run } of tokenStoreChecks(() => mysqlTokenStore(pool))) await run();
+  });
+
+  test('passes every check under settings of the application that change the form of results', async () => {
+    const pool = connect({
+      ...{ rowsAsArray: true, namedPlaceholders: true, nestTables: '_', dateStrings: true, timezone: '+05:30' },
+      ...{ charset: 'latin1', supportBigNumbers: true, bigNumberStrings: true, flags: ['-FOUND_ROWS'] },
+    });
+    const table = 'Other_Grants';
+    for (const { run } of tokenStoreChecks(() => mysqlTokenStore(pool, { table }))) await run();
+    expect(await rows(connect(), `SELECT id FROM ${table}`)).toEqual([]);
+  });
+
+  test('passes every check where transactions are serializable', async () => {
+    await connect().query('SET GLOBAL TRANSACTION ISOLATION LEVEL SERIALIZABLE');
+    const pool = connect();
+    for (const { run } of tokenStoreChecks(() => mysqlTokenStore(pool, { table: 'grants.serializable' }))) await run();
+    await connect().query('SET GLOBAL TRANSACTION ISOLATION LEVEL REPEATABLE READ');
+  });
+
+  test('creates its table once when many processes miss it at the same moment', async () => {
+    const stores = Array.from({ length: 20 }, () => mysqlTokenStore(connect(), { table: 'made_at_once' }));
+    await Promise.all(stores.map((store, index) => store.set(`id${index}`, grant)));
+    expect(await stores[0]?.get('id19')).toEqual(grant);
+  });
+
+  test('needs no privilege to create a table that the migration has created', async () => {
+    const owner = connect();
+    await owner.query(mysqlMigration({ table: 'migrated' }));
+    await owner.query(mysqlMigration({ table: 'migrated' }));
+    await owner.query("CREATE USER reader@'%' IDENTIFIED BY 'reader'");
+    await owner.query("GRANT SELECT, INSERT, UPDATE, DELETE ON grants.migrated TO reader@'%'");
+    const uri = mariadb.uri.replace('app:app', 'reader:reader');
+    const store = mysqlTokenStore(connect({ uri }), { table: 'migrated' });
+    await store.lock('id', () => store.set('id', grant));
+    expect(await store.get('id')).toEqual(grant);
+  });
+
+  test('counts the time to live anew at each write, and takes a row past it for absent', async () => {
+    const pool = connect();
+    const store = mysqlTokenStore(pool, { ttl: 100 });
+    const seconds = `SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(3), expires_at) AS s FROM ${TABLE} WHERE id = 'ttl'`;
+    const left = async (): Promise<unknown> => (await rows(pool, seconds)) as { s: number }[];
+    await store.set('ttl', grant);
+    expect(await left()).toEqual([{ s: expect.toBeOneOf([99, 100]) }]);
+    await pool.query(`UPDATE ${TABLE} SET expires_at = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE id = 'ttl'`);
+    expect(await store.get('ttl')).toBeUndefined();
+    expect(await store.update('ttl', grant, 1)).toBe(false);
+    await store.set('ttl', grant);
+    await pool.query(`UPDATE ${TABLE} SET expires_at = UTC_TIMESTAMP(3) + INTERVAL 9 SECOND WHERE id = 'ttl'`);
+    expect(await store.update('ttl', grant, 1)).toBe(true);
+    expect(await left()).toEqual([{ s: expect.toBeOneOf([99, 100]) }]);
+  });
+
+  test('deletes expired rows in passing', async () => {
+    const pool = connect({ connectionLimit: 1 });
+    await pool.query(mysqlMigration({ table: 'swept' }));
+    await pool.query(`INSERT INTO swept SELECT CONCAT('old', seq), 1, '{}', '2000-01-01' FROM seq_1_to_1500`);
+    const count = async (): Promise<unknown> => rows(pool, 'SELECT COUNT(*) AS n FROM swept');
+    await mysqlTokenStore(pool, { table: 'swept' }).set('a', grant);
+    expect(await count()).toEqual([{ n: 501 }]);
+  });
+
+  test('leaves no lock behind', async () => {
+    const pool = connect();
+    const locks = (): Promise<unknown> =>
+      rows(pool, `SELECT CAST(id AS CHAR) AS id FROM ${TABLE} WHERE id LIKE 'lock%'`);
+    expect(await mysqlTokenStore(pool).lock('traceless', locks)).toEqual([{ id: 'lock traceless' }]);
+    expect(await locks()).toEqual([]);
+  });
+
+  test('takes over a lease that ends too late, as after the clock was set back', async () => {
+    const pool = connect();
+    await mysqlTokenStore(pool).lock('clock', async () => {
+      await pool.query(`UPDATE ${TABLE} SET expires_at = expires_at + INTERVAL 3 HOUR WHERE id = 'lock clock'`);
+      expect(await mysqlTokenStore(pool).lock('clock', async () => 'taken')).toBe('taken');
+    });
+  });
+
+  test('gives the lock on when the lease of a holder that died is over, and refuses the late write of that holder', async () => {
+    const [late, next] = [mysqlTokenStore(connect(), { lease: 1 }), mysqlTokenStore(connect())];
+    await late.set('late', grant);
+    await late.lock('late', async () => {
+      await next.lock('late', async () => {
+        expect(await next.update('late', { ...grant, version: 2 }, 1)).toBe(true);
+        expect(await late.update('late', { ...grant, version: 3 }, 1)).toBe(false);
+      });
+    });
+    expect(await next.get('late')).toEqual({ ...grant, version: 2 });
+  });
+
+  test('takes a record that somebody spoilt for no grant', async () => {
+    const pool = connect();
+    const store = mysqlTokenStore(pool);
+    await store.set('spoilt', grant);
+    await pool.query(`UPDATE ${TABLE} SET record = LEFT(record, 10) WHERE id = 'spoilt'`);
+    expect(await store.get('spoilt')).toBeUndefined();
+  });
+
+  test('rejects while MariaDB is away, gives the result of work that runs, and goes on when it is back', async () => {
+    const server = await startMariadb();
+    const pool = createPool(server.uri);
+    const store = mysqlTokenStore(pool);
+    await store.set('id', grant);
+    const result = await store.lock('id', async () => {
+      await server.kill();
+      return 'result';
+    });
+    expect(result).toBe('result');
+    for (const call of [store.get('id'), store.set('id', grant), store.delete('id'), store.update('id', grant, 1)]) {
+      await expect(call).rejects.toMatchObject({ name: 'TokenStoreError', status: 503 });
+    }
+    await server.restart();
+    expect(await store.get('id')).toEqual(grant);
+    await pool.end();
+    await server.stop();
+  });
+});
+
+test('gives up a query that is not answered within five seconds', async () => {
+  vi.useFakeTimers();
+  const reading = mysqlTokenStore({ query: forever, execute: forever })
+    .get('id')
+    .catch((error: unknown) => error);
+  await vi.advanceTimersByTimeAsync(5000);
+  expect(await reading).toMatchObject({
+    name: 'TokenStoreError',
+    message: 'MySQL did not read a grant within 5000 ms.',
+  });
+});
+
+test('rejects with errors that quote no secret, and shows none when it is inspected', async () => {
+  const secret = 'eyJhbGciOiJkaXIifQ.secret-secret-secret';
+  const query = (options: object, values: Buffer[]) =>
+    Promise.reject(Object.assign(new Error(`syntax error near ${values.join()}`), { options, values }));
+  const store = mysqlTokenStore({ query, execute: query });
+  const error = await store.set('id', { ...grant, sealed: secret }).catch((fault: unknown) => fault);
+  expect(error).toMatchObject({ name: 'TokenStoreError', code: 'ERR_TOKEN_STORE', status: 503 });
+  expect(inspect([error, store], { depth: 10, showHidden: true })).not.toContain('secret-secret');
+});
+
+test('throws at creation for an argument that is wrong, and names it', () => {
+  const pool: MysqlPoolLike = { query: forever, execute: forever };
+  // @ts-expect-error: not a pool
+  expect(() => mysqlTokenStore({})).toThrow(
+    /^pool: expected a pool of mysql2, got an object without the method query, execute/,
+  );
+  // @ts-expect-error: a pool of the package mysql, which has no promises
+  expect(() => mysqlTokenStore({ query: forever })).toThrow(/^pool: expected a pool of mysql2/);
+  // @ts-expect-error: misspelt
+  expect(() => mysqlTokenStore(pool, { tabel: 'x' })).toThrow(/^tabel: is not an option of mysqlTokenStore/);
+  for (const table of ['', 'a b', 'a`b', 'a.b.c', 'x'.repeat(53)]) {
+    expect(() => mysqlTokenStore(pool, { table })).toThrow(/^table: expected a name/);
+    expect(() => mysqlMigration({ table })).toThrow(/^table: expected a name/);
+  }
+});
+
+test('takes the pools and connections of mysql2 by their types', () => {
+  expectTypeOf<Pool>().toExtend<MysqlPoolLike>();
+  expectTypeOf<ReturnType<typeof createCallbackPool>>().toExtend<MysqlPoolLike>();
+});

@@ -1,0 +1,179 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { tokenStoreChecks } from 'passport-oauth-app/conformance';
+import { type SqliteDatabaseLike, sqliteTokenStore } from 'passport-oauth-app/sqlite';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { hasSqlite, type SqliteDatabase, sqlitePackages } from '../support/sqlite.js';
+
+const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
+const TABLE = 'passport_oauth_app_grants';
+
+afterEach(() => void vi.useRealTimers());
+
+test.skipIf(!hasSqlite())('a package for SQLite is there to test with', () => {
+  expect(sqlitePackages.length).toBeGreaterThan(0);
+});
+
+describe.each(sqlitePackages)('with %s', (_name, openFile) => {
+  let folder: string;
+  const databases: SqliteDatabase[] = [];
+  const open = (file = 'grants'): SqliteDatabase => {
+    const database = openFile(join(folder, file));
+    database.exec('PRAGMA busy_timeout = 0');
+    databases.push(database);
+    return database;
+  };
+  const rows = (database: SqliteDatabase, sql: string): unknown[] => database.prepare(sql).all();
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'sqlite-'));
+  });
+  afterAll(async () => {
+    for (const database of databases) database.close();
+    await rm(folder, { recursive: true });
+  });
+
+  describe('passes every check, with several connections to one file', () => {
+    for (const { name, run } of tokenStoreChecks(() => sqliteTokenStore(open()))) test(name, run);
+  });
+
+  test('passes every check in WAL mode, in a table of another name', async () => {
+    open('wal').exec('PRAGMA journal_mode = WAL');
+    const checks = tokenStoreChecks(() => sqliteTokenStore(open('wal'), { table: 'Grants' }));
+    for (const { run } of checks) await run();
+    expect(rows(open('wal'), 'SELECT id FROM Grants')).toEqual([]);
+  });
+
+  test('creates its table once when several connections miss it at the same moment', async () => {
+    const stores = Array.from({ length: 10 }, () => sqliteTokenStore(open('together')));
+    await Promise.all(stores.map((store, index) => store.set(`id${index}`, grant)));
+    expect(await stores[0]?.get('id9')).toEqual(grant);
+  });
+
+  test('waits while another connection writes, without blocking the process', async () => {
+    const [writer, store] = [open(), sqliteTokenStore(open())];
+    await store.set('busy', grant);
+    writer.exec('BEGIN IMMEDIATE');
+    const saving = store.set('busy', { ...grant, version: 2 });
+    for (let turns = 0; turns < 10; turns += 1) await new Promise((resolve) => setImmediate(resolve));
+    writer.exec('COMMIT');
+    await saving;
+    expect(await store.get('busy')).toEqual({ ...grant, version: 2 });
+  });
+
+  test('keeps out of a transaction that the application has begun on its connection', async () => {
+    const database = open();
+    const store = sqliteTokenStore(database);
+    await store.set('outside', grant);
+    if (!('inTransaction' in database || 'isTransaction' in database)) return;
+    database.exec('BEGIN');
+    const saving = store.set('outside', { ...grant, version: 2 });
+    await new Promise((resolve) => setImmediate(resolve));
+    database.exec('ROLLBACK');
+    await saving;
+    expect(await store.get('outside')).toEqual({ ...grant, version: 2 });
+  });
+
+  test('counts the time to live anew at each write, and takes a row past it for absent', async () => {
+    const database = open();
+    const store = sqliteTokenStore(database, { ttl: 100 });
+    const leftMs = (): number => {
+      const [row] = rows(database, `SELECT expires_at AS at FROM ${TABLE} WHERE id = 'ttl'`) as [{ at: number }];
+      return row.at - Date.now();
+    };
+    await store.set('ttl', grant);
+    expect(leftMs()).toBeGreaterThan(90_000);
+    expect(leftMs()).toBeLessThan(101_000);
+    database.exec(`UPDATE ${TABLE} SET expires_at = expires_at - 100000 WHERE id = 'ttl'`);
+    expect(await store.get('ttl')).toBeUndefined();
+    expect(await store.update('ttl', grant, 1)).toBe(false);
+    await store.set('ttl', grant);
+    expect(await store.get('ttl')).toEqual(grant);
+  });
+
+  test('deletes expired rows in passing', async () => {
+    const database = open('swept');
+    await sqliteTokenStore(database).set('old', grant);
+    database.exec(`UPDATE ${TABLE} SET expires_at = 1`);
+    await sqliteTokenStore(database).set('new', grant);
+    expect(rows(database, `SELECT id FROM ${TABLE}`)).toEqual([expect.objectContaining({ id: 'new' })]);
+  });
+
+  test('takes over a lease that ends too late, as after the clock was set back', async () => {
+    const database = open('clock');
+    const store = sqliteTokenStore(database);
+    await store.lock('id', async () => {
+      database.exec(`UPDATE ${TABLE} SET expires_at = expires_at + 10800000`);
+      expect(await sqliteTokenStore(open('clock')).lock('id', async () => 'taken')).toBe('taken');
+    });
+  });
+
+  test('rejects when the database is closed', async () => {
+    const database = openFile(join(folder, 'closed'));
+    const store = sqliteTokenStore(database);
+    await store.set('id', grant);
+    database.close();
+    await expect(store.get('id')).rejects.toMatchObject({ name: 'TokenStoreError', status: 503 });
+  });
+});
+
+test('gives up a statement that finds the database locked for five seconds', async () => {
+  vi.useFakeTimers();
+  const busy = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' });
+  const database: SqliteDatabaseLike = {
+    exec: () => undefined,
+    prepare: () => {
+      throw busy;
+    },
+  };
+  const reading = sqliteTokenStore(database)
+    .get('id')
+    .catch((error: unknown) => error);
+  await vi.advanceTimersByTimeAsync(5100);
+  expect(await reading).toMatchObject({
+    name: 'TokenStoreError',
+    message: 'SQLite did not read a grant within 5000 ms.',
+  });
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('rejects with errors that quote no secret, and shows none when it is inspected', async () => {
+  const secret = 'eyJhbGciOiJkaXIifQ.secret-secret-secret';
+  const database: SqliteDatabaseLike = {
+    exec: () => undefined,
+    prepare: () => ({
+      all: () => [],
+      run: (...values: unknown[]) => {
+        throw new Error(`cannot bind ${values}`);
+      },
+    }),
+  };
+  const store = sqliteTokenStore(database);
+  const error = await store.set('id', { ...grant, sealed: secret }).catch((fault: unknown) => fault);
+  expect(error).toMatchObject({ name: 'TokenStoreError', code: 'ERR_TOKEN_STORE', status: 503 });
+  expect(inspect([error, store], { depth: 10, showHidden: true })).not.toContain('secret-secret');
+});
+
+test('throws at creation for an argument that is wrong, and names it', () => {
+  const database: SqliteDatabaseLike = {
+    exec: () => undefined,
+    prepare: () => ({ all: () => [], run: () => ({ changes: 0 }) }),
+  };
+  for (const wrong of [
+    undefined,
+    'grants.sqlite',
+    {},
+    { prepare: () => undefined },
+    { ...database, each: () => undefined },
+  ]) {
+    // @ts-expect-error: not a database
+    expect(() => sqliteTokenStore(wrong)).toThrow(
+      /^database: expected a DatabaseSync of node:sqlite or a Database of better-sqlite3/,
+    );
+  }
+  // @ts-expect-error: misspelt
+  expect(() => sqliteTokenStore(database, { tabel: 'x' })).toThrow(/^tabel: is not an option of sqliteTokenStore/);
+  expect(() => sqliteTokenStore(database, { table: 'a b' })).toThrow(/^table: expected a name/);
+});

@@ -1,0 +1,143 @@
+import type { ChildProcess } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createClient } from 'redis';
+import { vi } from 'vitest';
+import { endService, findExecutable, freePort, startService } from './service-process.js';
+
+const executable = findExecutable('redis-server') ?? 'redis-server';
+
+/** One Redis process of a topology. */
+export interface RedisNode {
+  readonly port: number;
+  readonly process: ChildProcess;
+}
+
+/** Several Redis processes that belong together. */
+export interface RedisTopology {
+  /** Ports of the nodes that clients are told: the Sentinels, or the primaries of the Cluster. */
+  readonly ports: readonly number[];
+  readonly nodes: readonly RedisNode[];
+  /** Sends a command to one node. */
+  command(port: number, ...args: string[]): Promise<unknown>;
+  /** Ends one node by SIGKILL. */
+  kill(port: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Name of the primary that Sentinel watches. */
+export const SENTINEL_NAME = 'grants';
+
+/** Starts a Cluster of three primaries with a replica each. */
+export async function startRedisCluster(): Promise<RedisTopology> {
+  const topology = await newTopology();
+  const settings = [
+    '--cluster-enabled',
+    'yes',
+    '--cluster-node-timeout',
+    '1000',
+    '--cluster-allow-replica-migration',
+    'no',
+  ];
+  const ports: number[] = [];
+  for (let index = 0; index < 6; index += 1) ports.push(await topology.start(settings));
+  const [first = 0, ...others] = ports;
+  const primaries = ports.slice(0, 3);
+  for (const [index, port] of primaries.entries()) {
+    const slots = [Math.floor((index * 16384) / 3), Math.floor(((index + 1) * 16384) / 3) - 1];
+    await topology.command(port, 'CLUSTER', 'ADDSLOTSRANGE', ...slots.map(String));
+    await topology.command(port, 'CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1));
+  }
+  for (const port of others) await topology.command(first, 'CLUSTER', 'MEET', '127.0.0.1', String(port));
+  for (const [index, port] of ports.slice(3).entries()) {
+    const id = String(await topology.command(primaries[index] ?? 0, 'CLUSTER', 'MYID'));
+    await vi.waitFor(() => topology.command(port, 'CLUSTER', 'REPLICATE', id), { timeout: 20_000, interval: 100 });
+  }
+  await vi.waitFor(
+    async () => {
+      for (const port of ports) {
+        const info = String(await topology.command(port, 'CLUSTER', 'INFO'));
+        if (!info.includes('cluster_state:ok')) throw new Error(info);
+      }
+      const slots = (await topology.command(first, 'CLUSTER', 'SLOTS')) as unknown[][];
+      if (slots.length !== 3 || slots.some((slot) => slot.length < 4)) throw new Error('a replica is missing');
+    },
+    { timeout: 30_000, interval: 100 },
+  );
+  return { ...topology, ports: primaries };
+}
+
+/** Starts a primary, a replica, and three Sentinels that watch them under {@link SENTINEL_NAME}. */
+export async function startRedisSentinel(): Promise<RedisTopology & { readonly primary: number }> {
+  const topology = await newTopology();
+  const primary = await topology.start([]);
+  await topology.start(['--replicaof', '127.0.0.1', String(primary)]);
+  const sentinels: number[] = [];
+  for (let index = 0; index < 3; index += 1) {
+    sentinels.push(
+      await topology.start(undefined, [
+        `sentinel monitor ${SENTINEL_NAME} 127.0.0.1 ${primary} 2`,
+        `sentinel down-after-milliseconds ${SENTINEL_NAME} 1000`,
+        `sentinel failover-timeout ${SENTINEL_NAME} 5000`,
+      ]),
+    );
+  }
+  await vi.waitFor(
+    async () => {
+      for (const port of sentinels) {
+        const state = (await topology.command(port, 'SENTINEL', 'MASTER', SENTINEL_NAME)) as Record<string, string>;
+        const known = [state['num-slaves'], state['num-other-sentinels']];
+        if (known.join() !== '1,2') throw new Error(`replicas and other Sentinels known: ${known}`);
+      }
+    },
+    { timeout: 30_000, interval: 100 },
+  );
+  return { ...topology, ports: sentinels, primary };
+}
+
+async function newTopology() {
+  const folder = await mkdtemp(join(tmpdir(), 'redis-'));
+  const nodes: RedisNode[] = [];
+  const start = async (args: readonly string[] | undefined, sentinel?: readonly string[]): Promise<number> => {
+    const port = await freePort();
+    const common = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder];
+    const own = join(folder, `${port}.conf`);
+    await writeFile(own, (sentinel ?? []).join('\n'));
+    const data = ['--save', '', '--appendonly', 'yes', '--appenddirname', `aof-${port}`];
+    const node = ['--cluster-config-file', `nodes-${port}.conf`, '--repl-diskless-sync-delay', '0'];
+    const child = await startService({
+      file: executable,
+      args: sentinel ? [own, '--sentinel', ...common] : [...common, ...data, ...node, ...(args ?? [])],
+      ready: sentinel ? /\+monitor|Sentinel ID is/ : /Ready to accept connections/,
+    });
+    nodes.push({ port, process: child });
+    return port;
+  };
+  const command = async (port: number, ...args: string[]): Promise<unknown> => {
+    const client = createClient({ socket: { port, host: '127.0.0.1', reconnectStrategy: false } }).on(
+      'error',
+      () => {},
+    );
+    await client.connect();
+    try {
+      return await client.sendCommand(args);
+    } finally {
+      client.destroy();
+    }
+  };
+  const kill = async (port: number): Promise<void> => {
+    const node = nodes.find((each) => each.port === port);
+    if (node) await endService(node.process, 'SIGKILL');
+  };
+  return {
+    nodes,
+    start,
+    command,
+    kill,
+    stop: async () => {
+      await Promise.all(nodes.map((node) => endService(node.process, 'SIGKILL')));
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
