@@ -1,5 +1,4 @@
 import { openAsBlob } from 'node:fs';
-import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ApiClient } from 'passport-oauth-app';
 
@@ -13,8 +12,7 @@ export async function download(client: ApiClient, path: string, target: NodeJS.W
 }
 
 /** For a signed link of another host. It must not get the token. */
-export async function downloadLink(client: ApiClient, path: string, target: NodeJS.WritableStream): Promise<void> {
+export async function downloadLink(client: ApiClient, path: string): Promise<Response> {
   const { data } = await client.get<{ data: { url: string } }>(path);
-  const { body } = await fetch(data.url);
-  if (body !== null) await pipeline(Readable.fromWeb(body), target);
+  return fetch(data.url);
 }
