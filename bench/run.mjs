@@ -25,6 +25,7 @@ const NAMES = [
   'processes',
   'expiries',
   'soak',
+  'emulator',
 ];
 const { wanted, quick, file, measures, isComplete } = readCommandLine(NAMES);
 

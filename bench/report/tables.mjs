@@ -14,6 +14,7 @@ const TABLES = {
   processes: processesTable,
   expiries: expiriesTable,
   soak: soakTable,
+  emulator: emulatorTable,
 };
 
 /** @param {string} name of the scenario */
@@ -135,6 +136,16 @@ function expiriesTable({ rows }) {
       figure(expired.cpuUs),
       count(expired.failures),
     ]),
+  ];
+}
+
+function emulatorTable({ uploads, statuses, peakBytes }) {
+  const answers = Object.entries(statuses).map(([status, times]) => `${count(times)} with ${status}`);
+  return [
+    ['', ''],
+    ['uploads', count(uploads)],
+    ['answers', answers.join(', ')],
+    ['most memory of the process', mebibytes(peakBytes)],
   ];
 }
 

@@ -31,6 +31,10 @@ const CHECKS = [
     scenario: 'late-save',
     check: (result) => [fact('login survives a late session save', 'yes', ours(result).loginSurvived)],
   },
+  {
+    scenario: 'emulator',
+    check: ({ peakBytes }) => [atMost('memory of the emulator under uploads, in MB', 200, { median: peakBytes / 1e6 })],
+  },
 ];
 
 function overhead(where, result) {

@@ -1,5 +1,6 @@
 import { apiLoop } from './api-loop.mjs';
 import { application } from './application.mjs';
+import { emulator } from './emulator.mjs';
 import { expiries } from './expiries.mjs';
 import { grants } from './grants.mjs';
 import { imports } from './imports.mjs';
@@ -24,4 +25,5 @@ export const SCENARIOS = {
   processes,
   expiries,
   soak,
+  emulator,
 };

@@ -4,7 +4,7 @@ import type { Secrets } from './secrets.js';
 /**
  * A registered OAuth application.
  *
- * @see service.md section 2, OAuth application
+ * @see RFC 6749, 2
  */
 export interface Application {
   readonly clientID: string;

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { EmulatorError, isRecord } from './checks.js';
-import { type ControlFields, type ControlOperation, controlFields, operations, schemas } from './control-operations.js';
+import { EmulatorError, isRecord, refuse } from './checks.js';
+import { type ControlFields, type ControlOperation, operations, schemas } from './control-operations.js';
 import type { Controls } from './controls.js';
 import { type HostsSetting, isOwnHost } from './hosts.js';
 import { bodyText, type IncomingRequest, mediaType, parseJson, parseQuery } from './incoming-request.js';
@@ -59,7 +59,9 @@ export function foreignHost({ host }: IncomingRequest): Reply {
 function answer(incoming: IncomingRequest, controls: Controls): Reply {
   const below = incoming.path.slice(prefix.length);
   if (below === '/openapi.json') return json(200, openApiDocument(), { 'cache-control': 'no-cache' });
-  const isForm = mediaType(incoming.headers) === 'application/x-www-form-urlencoded';
+  // curl and Python's urllib send JSON with the content type of a form unless they are told otherwise.
+  const isForm =
+    mediaType(incoming.headers) === 'application/x-www-form-urlencoded' && !bodyText(incoming).startsWith('{');
   // A form of the status page can only POST, so it names another method in the query.
   const isOverride = isForm && incoming.query !== undefined && incoming.query._method === 'DELETE';
   const method = isOverride ? 'DELETE' : incoming.method === 'HEAD' ? 'GET' : incoming.method;
@@ -79,7 +81,7 @@ function answer(incoming: IncomingRequest, controls: Controls): Reply {
     const fields = isForm ? formFields(incoming) : jsonFields(incoming, operation);
     const result = operation.handle(controls, fields, Number(id));
     // Post/redirect/get, for the forms of the status page.
-    return isForm
+    return isForm && incoming.headers.accept?.includes('text/html')
       ? { status: 303, headers: { location: '/', 'cache-control': 'no-store' }, body: '' }
       : json(operation.status, result);
   } catch (cause) {
@@ -90,7 +92,8 @@ function answer(incoming: IncomingRequest, controls: Controls): Reply {
 
 function jsonFields(incoming: IncomingRequest, { body }: ControlOperation): ControlFields {
   if (body === undefined) return {};
-  return controlFields(parseJson(bodyText(incoming))?.value);
+  const value = parseJson(bodyText(incoming))?.value;
+  return isRecord(value) ? value : refuse('The body', 'a JSON object', value);
 }
 
 /** Converts the fields of a form: those without a value are left out, `fault` is a whole fault in JSON, numbers are numbers. */

@@ -33,11 +33,11 @@ export interface ServiceOptions extends ProfileOptions {
 
 /** A running emulator of the service. */
 export interface Emulator extends Visits {
-  /** `{auth_url}` of service.md. */
+  /** Base address of the authorization server. */
   readonly authUrl: string;
-  /** `{base_url}` of service.md. */
+  /** Base address of the API. */
   readonly baseUrl: string;
-  /** `{enterprise_base_url}` of service.md, with `{domain}` for the organization domain. */
+  /** Base address of the API of an organization, with `{domain}` for the organization domain. */
   readonly enterpriseBaseUrl: string;
   /** The addresses, and the credentials of the first application. */
   readonly options: ServiceOptions;

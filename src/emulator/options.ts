@@ -22,7 +22,7 @@ export interface EmulatorOptions {
   readonly domainHosts?: DomainHosts | undefined;
   /** Certificate and private key in PEM. With them, the service speaks HTTPS. */
   readonly https?: { readonly key: string | Buffer; readonly cert: string | Buffer } | undefined;
-  /** Speaks as another service does: a name, or the differences from service.md. */
+  /** Speaks as another service does: a name, or the differences from the default profile. */
   readonly profile?: ProfileName | Partial<Profile> | undefined;
   /** Registered applications, at least one. Default: a sample one with the redirect URL `http://localhost:3000/callback`. */
   readonly applications?: readonly Registration[] | undefined;

@@ -64,7 +64,7 @@ export function document(status: number, { title, css, script, body }: PageConte
 </head>
 <body>
 ${body}
-${script === undefined ? html`` : html`<script>${new Html(script)}</script>`}
+${script === undefined ? html`` : new Html(`<script>${script}</script>`)}
 </body>
 </html>
 `;

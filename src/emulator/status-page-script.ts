@@ -49,7 +49,7 @@ function countDown() {
 document.addEventListener('submit', (event) => {
   event.preventDefault();
   const body = new URLSearchParams(new FormData(event.target, event.submitter));
-  later(() => fetch(event.target.action, { method: 'POST', body }));
+  later(() => fetch(event.target.action, { method: 'POST', body, headers: { accept: 'text/html' } }));
 });
 const changes = new EventSource('/_emulator/events');
 changes.onmessage = changes.onopen = () => later(() => fetch('/'));

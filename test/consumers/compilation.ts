@@ -15,6 +15,8 @@ const ENTRY_POINTS = new Map(
 export const MANNERS = {
   'nodenext, ESM': [{ module: 'nodenext', verbatimModuleSyntax: true }, 'module'],
   'nodenext, CommonJS': [{ module: 'nodenext' }, 'commonjs'],
+  // For compilers up to TypeScript 6.
+  node10: [{ module: 'commonjs', moduleResolution: 'node10', esModuleInterop: true }, 'commonjs'],
   'bundler resolution': [{ module: 'esnext', moduleResolution: 'bundler', verbatimModuleSyntax: true }, 'module'],
 } as const;
 

@@ -12,7 +12,8 @@ beforeAll(async () => {
   project = await createProject(packed, []);
   const { exports } = JSON.parse(await readFile(`${repository}package.json`, 'utf8')) as { exports: object };
   entryPoints = Object.keys(exports)
-    .filter((key) => key !== './package.json')
+    // The fixtures can be loaded by their test runners only.
+    .filter((key) => !['./package.json', './emulator/vitest', './emulator/playwright'].includes(key))
     .map((key) => key.replace('.', 'passport-oauth-app'));
 });
 afterAll(() => Promise.all([packed?.remove(), project?.remove()]));

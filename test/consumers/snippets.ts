@@ -16,7 +16,13 @@ export interface Snippet {
   readonly text: string;
 }
 
-const EXTENSIONS: Readonly<Record<string, string>> = { ts: 'ts', js: 'js', sh: 'sh' };
+const EXTENSIONS: Readonly<Record<string, string>> = {
+  ts: 'ts',
+  typescript: 'ts',
+  js: 'js',
+  javascript: 'js',
+  sh: 'sh',
+};
 
 /** README.md and docs/*.md. */
 export const documents: readonly string[] = [

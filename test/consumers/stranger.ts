@@ -51,14 +51,19 @@ export async function startFile(folder: string, args: readonly string[], port: n
   return program;
 }
 
-/** Starts a file, waits until it listens, and gives what it takes to log in there. */
+/**
+ * Starts an application, and waits until it listens.
+ *
+ * @param command A file for this Node, or a whole command
+ */
 export async function startApplication(
   folder: string,
-  file: string,
+  command: string | readonly string[],
   variables: Readonly<Record<string, string>>,
   port: number,
 ): Promise<RunningApplication> {
-  const application = start(folder, [process.execPath, file], variables);
+  const words = typeof command === 'string' ? [process.execPath, command] : command;
+  const application = start(folder, words, variables);
   await until(application, () => isListening(port));
   return { ...application, logIn: (path) => logInAt(`http://localhost:${port}`, path) };
 }

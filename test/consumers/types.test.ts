@@ -9,7 +9,8 @@ beforeAll(async () => {
 afterAll(() => packed?.remove());
 
 const CLEAN = { exitCode: 0, stdout: '', stderr: '' };
-const manners = Object.keys(MANNERS) as (keyof typeof MANNERS)[];
+// The compiler of this repository knows node10 no more: test/matrix has one that does.
+const manners = (Object.keys(MANNERS) as (keyof typeof MANNERS)[]).filter((manner) => manner !== 'node10');
 
 describe.each(manners)('a strict TypeScript project with %s', (manner) => {
   test('uses every entry point with no types but those of Node, and is told of wrong use', async () => {

@@ -1,37 +1,22 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type BuiltCommand, buildCommand } from './built-command.js';
 
-const project = fileURLToPath(new URL('../..', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'emulator-command-'));
 const running = new Set<ChildProcess>();
+let command: BuiltCommand;
+let folder: string;
 
-// Built by itself, from its own folder only: this also shows that the emulator imports nothing from the rest of the package.
 beforeAll(() => {
-  const options = [
-    '--outDir',
-    folder,
-    '--rootDir',
-    'src/emulator',
-    '--module',
-    'nodenext',
-    '--target',
-    'es2023',
-    '--types',
-    'node',
-  ];
-  const tsc = join(project, 'node_modules/typescript/bin/tsc');
-  execFileSync(process.execPath, [tsc, '--ignoreConfig', ...options, 'src/emulator/cli.ts'], { cwd: project });
-  writeFileSync(join(folder, 'package.json'), '{"type":"module","version":"1.2.3"}');
+  command = buildCommand();
+  folder = command.folder;
 });
 afterEach(() => {
   for (const child of running) child.kill('SIGKILL');
   running.clear();
 });
-afterAll(() => rmSync(folder, { recursive: true }));
+afterAll(() => command.remove());
 
 interface Run {
   readonly child: ChildProcess;
@@ -42,7 +27,7 @@ interface Run {
 
 function run(...args: readonly string[]): Run {
   const env = { ...process.env, NODE_ENV: 'development' };
-  const child = spawn(process.execPath, [join(folder, 'cli.js'), ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [command.path, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   running.add(child);
   let [out, err] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text) => {

@@ -81,6 +81,13 @@ describe('faults', () => {
     expect((await control('GET', 'faults')).body).toEqual([]);
   });
 
+  test('JSON is read although its content type is that of a form, as curl and urllib send it', async () => {
+    await start();
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    expect((await control('POST', 'faults', { endpoint: 'token', status: 503 }, headers)).status).toBe(201);
+    expect((await exchange(service, 'any')).status).toBe(503);
+  });
+
   test.each([
     [{ endpoint: 'tokens' }, /endpoint must be one of/],
     [{ endpoint: 'token', stauts: 5 }, /unknown key "stauts"/],

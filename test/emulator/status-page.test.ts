@@ -57,6 +57,7 @@ describe('the status page over HTTP', () => {
     const post = (path: string, fields: Record<string, string>) =>
       fetch(`${service.authUrl}/_emulator/${path}`, {
         method: 'POST',
+        headers: { accept: 'text/html' },
         body: new URLSearchParams(fields),
         redirect: 'manual',
       });

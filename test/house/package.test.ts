@@ -47,6 +47,13 @@ describe('the tarball', () => {
     }
   });
 
+  test('has no hover text that cites a document which users do not have', () => {
+    const cited = ending(/\.d\.ts$/).flatMap((file) =>
+      [...text(file).matchAll(/[\w/-]+\.md\b/g)].map(([document]) => document),
+    );
+    expect(cited.filter((document) => !packed.files.includes(document))).toEqual([]);
+  });
+
   test('holds no key, no password and no address of a private registry', () => {
     const odd = /-----BEGIN [A-Z ]*PRIVATE KEY|_authToken|registry\.[a-z]|npm_[A-Za-z0-9]{36}|AKIA[A-Z0-9]{16}/;
     expect(packed.files.filter((file) => odd.test(text(file)))).toEqual([]);
@@ -70,13 +77,13 @@ describe('the tarball', () => {
     expect(messages.map((message) => formatMessage(message, manifest, { color: false }))).toEqual([]);
   });
 
-  test('has the right types for every way of resolution that knows ES modules', async () => {
+  test('has the right types for every way of resolution, the one of Node 10 among them', async () => {
     const tarball = new Uint8Array(readFileSync(packed.tarball));
     const analysis = await checkPackage(createPackageFromTarballData(tarball));
     if (analysis.types === false) throw new Error('no types found');
     // The ESM-only profile: `require()` gets the module itself on every Node that package.json allows.
     const heeded = analysis.problems.filter(
-      (problem) => !('resolutionKind' in problem) || !['node10', 'node16-cjs'].includes(problem.resolutionKind),
+      (problem) => !('resolutionKind' in problem) || problem.resolutionKind !== 'node16-cjs',
     );
     expect(heeded).toEqual([]);
     expect(Object.keys(analysis.entrypoints)).toHaveLength(Object.keys(manifest.exports).length);
@@ -101,6 +108,10 @@ describe('the main entry point', () => {
     expect(sources).not.toMatch(/emulator|mysql|sqlite|conformance/);
   });
 
+  test('uses import.meta in the command alone: Jest and old bundlers compile the rest to CommonJS', () => {
+    expect(ending(/\.js$/).filter((file) => text(file).includes('import.meta'))).toEqual(['dist/cli.js']);
+  });
+
   test('imports undici, jose and node:zlib at the place that uses them, when it first does', () => {
     const heavy = /^(?:import|export)\b[^'"]*['"](?:undici|jose|node:zlib)\b/m;
     expect(ending(/^dist\/index\.js$/).filter((file) => heavy.test(text(file)))).toEqual([]);
@@ -122,7 +133,10 @@ describe('package.json', () => {
         ([, name]) => name,
       ),
     );
-    expect([...new Set(imported)].sort()).toEqual(Object.keys(manifest.dependencies));
+    // Fixtures for a test runner import the runner, which is an optional peer.
+    const runners = ['@playwright/test', 'vitest'];
+    expect([...new Set(imported)].sort()).toEqual([...Object.keys(manifest.dependencies), ...runners].sort());
+    expect(Object.keys(manifest.peerDependenciesMeta)).toEqual(expect.arrayContaining(runners));
   });
 
   test('allows no Node that a dependency does not', () => {

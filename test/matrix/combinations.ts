@@ -35,8 +35,13 @@ const NEST: readonly Combination[] = NODES.flatMap((node) => [
   { node, framework: 'NestJS 12', passport: '0.7', session: 'express-session', modules: 'import' },
 ]);
 
+/** Runtimes other than Node, each with both ways to load the package. */
+const RUNTIMES: readonly Combination[] = ['Bun', 'Deno'].flatMap((node) =>
+  MODULES.map((modules) => ({ node, framework: 'Express 5', passport: '0.7', session: 'express-session', modules })),
+);
+
 /** What is run. */
-export const COMBINATIONS: readonly Combination[] = [...PAIRWISE, ...NEST];
+export const COMBINATIONS: readonly Combination[] = [...PAIRWISE, ...NEST, ...RUNTIMES];
 
 /** Pairs of values of two columns that no combination has. */
 export function missingPairs(combinations: readonly Combination[] = PAIRWISE): readonly string[] {
@@ -56,7 +61,7 @@ export function missingPairs(combinations: readonly Combination[] = PAIRWISE): r
 
 /** A combination in words. */
 export function titleOf({ node, framework, passport, session, modules }: Combination): string {
-  return `Node ${node}, ${framework}, Passport ${passport}, ${session}, ${modules}`;
+  return `${/^\d/.test(node) ? 'Node ' : ''}${node}, ${framework}, Passport ${passport}, ${session}, ${modules}`;
 }
 
 function choose(values: readonly [string, string], index: number): string {

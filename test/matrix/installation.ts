@@ -19,6 +19,8 @@ export interface Installation {
   stores(node?: string): { readonly program: string; readonly cwd: string };
   /** The compiler's file. Needs `typescript`. */
   compiler(version: string): string;
+  /** The folder with the packages of docs/frameworks.md. Needs `reach`. */
+  readonly reach: string;
   /** A new folder with nothing in it. */
   emptyFolder(): Promise<string>;
   remove(): Promise<void>;
@@ -57,11 +59,52 @@ const STORES = {
   ...{ 'connect-session-sequelize': 'connect-session-sequelize@7', sequelize: 'sequelize@6' },
 };
 
+/** The packages of one platform, with nothing but the program: those named `bun` and `deno` link it by a script. */
+const OTHER_RUNTIMES = {
+  bun: `@oven/bun-${process.platform}-${process.arch === 'arm64' ? 'aarch64' : process.arch}@1`,
+  deno: `@deno/${process.platform}-${process.arch}${process.platform === 'linux' ? '-glibc' : ''}@2`,
+};
+
+/** What the examples of docs/frameworks.md import and are built with. */
+const REACH = {
+  ...Object.fromEntries(['express', 'express-session', 'passport', 'supertest'].map((name) => [name, name])),
+  fastify: 'fastify@5',
+  '@fastify/express': '@fastify/express@4',
+  koa: 'koa@3',
+  'koa-connect': 'koa-connect@2',
+  'serverless-http': 'serverless-http@4',
+  esbuild: 'esbuild',
+  rollup: 'rollup@4',
+  '@rollup/plugin-commonjs': '@rollup/plugin-commonjs',
+  '@rollup/plugin-json': '@rollup/plugin-json',
+  '@rollup/plugin-node-resolve': '@rollup/plugin-node-resolve',
+  webpack: 'webpack@5',
+  'webpack-cli': 'webpack-cli',
+  jest: 'jest@30',
+  '@babel/preset-env': '@babel/preset-env@7',
+  'ts-jest': 'ts-jest@29',
+  typescript: 'typescript@5.9',
+  ...Object.fromEntries(
+    ['express', 'express-session', 'jest', 'passport', 'supertest'].map((name) => [`@types/${name}`, `@types/${name}`]),
+  ),
+  '@types/node': '@types/node@20',
+  ...Object.fromEntries(
+    ['common', 'core', 'platform-express', 'passport'].map((name) => [`@nestjs/${name}`, `@nestjs/${name}@11`]),
+  ),
+  rxjs: 'rxjs@7',
+  'reflect-metadata': 'reflect-metadata@0.2',
+  pnpm: 'pnpm',
+  '@yarnpkg/cli-dist': '@yarnpkg/cli-dist@4',
+};
+
 const TYPESCRIPTS = ['5.5', '5.9', '6.0'];
 
 /** Packs the package, and installs from the registry what is asked for. */
 export async function install(
   wanted: readonly ('combinations' | 'stores' | 'typescript')[] = [],
+};
+
+  wanted: readonly ('combinations' | 'reach' | 'typescript')[] = [],
 ): Promise<Installation> {
   const home = await mkdtemp(join(tmpdir(), 'passport-oauth-app-matrix-'));
   const packed = await pack();
@@ -72,8 +115,9 @@ export async function install(
       namedBy(TYPESCRIPTS, (version) => `typescript@${version}`),
     );
   }
+  if (wanted.includes('reach')) await installed(folder('reach'), REACH, packed.tarball);
   if (wanted.includes('combinations')) {
-    await installed(folder('node'), namedBy(NODES, binary));
+    await installed(folder('node'), { ...namedBy(NODES, binary), ...OTHER_RUNTIMES });
     await installed(folder('web'), WEB, packed.tarball);
     await installed(folder('NestJS 11'), nest('11', '0.6.0'), packed.tarball);
     await installed(folder('NestJS 12'), nest('12', '0.7'), packed.tarball);
@@ -91,19 +135,35 @@ export async function install(
     smoke: ({ node, framework, ...combination }) =>
       run(
         join(folder('node'), `node_modules/v${node}/bin/node`),
+};
+
+    smoke: ({ node, framework, ...combination }) => {
+      const [program, ...args] = runtime(folder('node'), node);
+      return run(
+        program,
         [
+          ...args,
           combination.modules === 'import' ? 'main.mjs' : 'main.cjs',
           JSON.stringify({ node, framework, ...combination }),
         ],
         { cwd: folder(framework.startsWith('NestJS') ? framework : 'web'), timeout: 60_000 },
-      ),
+      );
+    },
     compiler: (version) => join(folder('typescript'), `node_modules/v${version}/bin/tsc`),
+    reach: folder('reach'),
     emptyFolder: () => mkdtemp(folder('empty-')),
     remove: async () => {
       await packed.remove();
       await rm(home, { recursive: true, force: true });
     },
   };
+}
+
+/** The command of a runtime that is installed in a folder: a version of Node, Bun or Deno. */
+function runtime(folder: string, name: string): readonly [string, ...string[]] {
+  if (name === 'Bun') return [join(folder, 'node_modules/bun/bin/bun')];
+  if (name === 'Deno') return [join(folder, 'node_modules/deno/deno'), 'run', '--allow-all'];
+  return [join(folder, `node_modules/v${name}/bin/node`)];
 }
 
 /** Several versions of one package beside each other, each as `v` and its version. */

@@ -14,7 +14,10 @@ export async function writeTable(
     const { node, framework, passport, session, modules } = one;
     return row([node, framework, passport, session, modules, isWorking(one) ? 'works' : 'fails']);
   });
-  const head = [row(['Node', 'framework', 'Passport', 'session', 'loaded by', 'outcome']), '|---|---|---|---|---|---|'];
+  const head = [
+    row(['runtime', 'framework', 'Passport', 'session', 'loaded by', 'outcome']),
+    '|---|---|---|---|---|---|',
+  ];
   const text = await readFile(document, 'utf8');
   const [before = '', rest = ''] = text.split(begin);
   const [, after = ''] = rest.split(end);

@@ -70,7 +70,11 @@ export const incidentGroups: readonly IncidentGroup[] = [
       },
       { name: 'store-down', title: 'Token store down', text: 'The store neither reads nor writes for 15 seconds.' },
       { name: 'bad-secret', title: 'Wrong client secret', text: 'The service refuses the application for 15 seconds.' },
-      { name: 'mend', title: 'Mend everything', text: 'Ends at once whatever is still broken.' },
+      {
+        name: 'mend',
+        title: 'Mend everything',
+        text: 'Ends what is still broken. Calls may fail fast for two more seconds.',
+      },
     ],
   },
   {

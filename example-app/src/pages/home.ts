@@ -5,11 +5,13 @@ import { layout, viewerOf } from './layout.js';
 
 /** Returns the home page: an invitation to log in, or who is logged in and what can be tried. */
 export async function homePage(req: Request, res: Response): Promise<string> {
-  const viewer = viewerOf(req);
   const views = await panelViews(res);
-  const firstMinute = html`<section class="card" aria-labelledby="minute-title">
+  const viewer = viewerOf(req);
+  const firstMinute =
+    views?.guide &&
+    html`<section class="card" aria-labelledby="minute-title">
 <h2 id="minute-title">The first minute</h2>
-${views?.guide}
+${views.guide}
 </section>`;
   if (!viewer) {
     // The session still knows the person, and the grant is gone.
@@ -17,8 +19,8 @@ ${views?.guide}
       ? html`<p class="notice" role="status">Your permission has ended. Log in to go on.</p>`
       : undefined;
     const intro = html`${ended}<h1>Log in once.<br>Your token never goes stale.</h1>
-<p class="lead">This application acts on your behalf at a service whose tokens live for less than a minute. Log in, and watch
-how they are kept fresh.</p>
+<p class="lead">This application acts on your behalf at a service with short-lived tokens. Log in, and watch how they are kept
+fresh.</p>
 <p><a class="button" href="/login">Log in</a></p>`;
     return layout(req, res, { title: 'Welcome', intro, main: firstMinute });
   }

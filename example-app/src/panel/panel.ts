@@ -9,7 +9,8 @@ import { readTokenState } from './token-state.js';
 /** The panel's pieces for a page, made by `res.locals.panel()`. */
 export interface PanelViews {
   readonly panel: Html;
-  readonly guide: Html;
+  /** The first minute; `undefined` with a real service, as are the buttons. */
+  readonly guide: Html | undefined;
   readonly incidents: Html | undefined;
   readonly notice: Html | undefined;
 }
@@ -47,15 +48,16 @@ export class Panel {
 
   async #views(req: Request): Promise<PanelViews> {
     const { journal, incidents, clock } = this.#options;
+    const token = req.apiClient.authorized ? await readTokenState(req.apiClient) : undefined;
+    // Reading the token may have ended the grant.
     const { authorized } = req.apiClient;
     const grantId = shownGrant(req);
-    const token = authorized ? await readTokenState(req.apiClient) : undefined;
     const story = grantId === undefined ? undefined : journal.of(grantId);
     const { notice } = req.session;
     if (notice !== undefined) delete req.session.notice;
     return {
       panel: story ? panelView({ story, token, authorized, now: clock() }) : idlePanel,
-      guide: html`<ol class="steps" data-part="guide">${guide(authorized ? story : undefined)}</ol>`,
+      guide: incidents && html`<ol class="steps" data-part="guide">${guide(authorized ? story : undefined)}</ol>`,
       incidents: incidents && authorized ? incidentsView : undefined,
       notice: notice === undefined ? undefined : html`<p class="notice" role="status">${notice}</p>`,
     };

@@ -1,0 +1,82 @@
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { repository } from '../consumers/packed.js';
+import { documents } from '../consumers/snippets.js';
+
+const read = (file: string) => readFileSync(join(repository, file), 'utf8');
+const written = [...documents, 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md'];
+
+/** A document without code, comments and front matter. */
+function textOf(document: string): string {
+  return read(document)
+    .replaceAll(/^```[\s\S]*?^```$/gm, '')
+    .replaceAll(/<!--[\s\S]*?-->/g, '');
+}
+
+/** Cells of all tables of a document. */
+function cellsOf(document: string): readonly string[] {
+  const rows = textOf(document)
+    .split('\n')
+    .filter((line) => /^\s*\|.*\|\s*$/.test(line));
+  // A bar inside of code belongs to the cell.
+  return rows.flatMap((row) => row.replaceAll(/`[^`]*`/g, (code) => code.replaceAll('|', ' ')).split('|'));
+}
+
+/** Numbers of words of the sentences outside of tables. A heading or a point of a list begins a new one. */
+function sentenceLengths(document: string): readonly number[] {
+  const blocks = textOf(document)
+    .replaceAll(/^\s*\|.*$/gm, '')
+    .split(/\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )/)
+    .filter((block) => !/^\s*#/.test(block));
+  const sentences = blocks.flatMap((block) => block.replaceAll(/\s+/g, ' ').split(/(?<=[.!?][)*_"]*) /));
+  return sentences.map((sentence) => sentence.match(/[A-Za-z0-9`]\S*/g)?.length ?? 0).filter((words) => words > 1);
+}
+
+function median(numbers: readonly number[]): number {
+  return [...numbers].sort((one, other) => one - other)[numbers.length >> 1] ?? 0;
+}
+
+describe('the documents', () => {
+  test.each(written)('are in short sentences, fewer than 16 words in the median: %s', (document) => {
+    expect(median(sentenceLengths(document))).toBeLessThan(16);
+  });
+
+  test.each(written)('have no cell of a table with more than 200 characters: %s', (document) => {
+    expect(cellsOf(document).filter((cell) => cell.trim().length > 200)).toEqual([]);
+  });
+
+  test('are all reached from README.md in two steps', () => {
+    const linksOf = (document: string) =>
+      [...read(document).matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, target = '']) =>
+        join(dirname(document), target),
+      );
+    const near = linksOf('README.md');
+    const far = near.filter((file) => file.endsWith('.md')).flatMap(linksOf);
+    expect(documents.filter((document) => ![...near, ...far, 'README.md'].includes(document))).toEqual([]);
+  });
+
+  test('begin with README.md, in at most 900 words', () => {
+    expect(read('README.md').trim().split(/\s+/).length).toBeLessThanOrEqual(900);
+  });
+
+  test('name the types that a TypeScript project needs', () => {
+    for (const document of ['README.md', 'docs/tutorial.md']) {
+      expect(read(document)).toMatch(
+        /npm install -D [^`]*@types\/node @types\/express @types\/express-session @types\/passport/,
+      );
+    }
+  });
+});
+
+describe('docs/options.md', () => {
+  test('has every option of a strategy, and no other', () => {
+    const declared = /export interface StrategyOptions \{([\s\S]*?)^\}/m.exec(read('src/options.ts'))?.[1] ?? '';
+    const options = [...declared.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name]) => name);
+    const strategy = read('docs/options.md').split('## Middleware')[0] ?? '';
+    const rows = [...strategy.matchAll(/^\| (`\w+`(?:, `\w+`)*) \|/gm)].flatMap(([, names = '']) =>
+      names.match(/\w+/g),
+    );
+    expect(rows.sort()).toEqual(options.sort());
+  });
+});
