@@ -101,10 +101,7 @@ const TYPESCRIPTS = ['5.5', '5.9', '6.0'];
 
 /** Packs the package, and installs from the registry what is asked for. */
 export async function install(
-  wanted: readonly ('combinations' | 'stores' | 'typescript')[] = [],
-};
-
-  wanted: readonly ('combinations' | 'reach' | 'typescript')[] = [],
+  wanted: readonly ('combinations' | 'reach' | 'stores' | 'typescript')[] = [],
 ): Promise<Installation> {
   const home = await mkdtemp(join(tmpdir(), 'passport-oauth-app-matrix-'));
   const packed = await pack();
@@ -132,11 +129,6 @@ export async function install(
       program: node === undefined ? process.execPath : join(folder('node'), `node_modules/v${node}/bin/node`),
       cwd: folder('stores'),
     }),
-    smoke: ({ node, framework, ...combination }) =>
-      run(
-        join(folder('node'), `node_modules/v${node}/bin/node`),
-};
-
     smoke: ({ node, framework, ...combination }) => {
       const [program, ...args] = runtime(folder('node'), node);
       return run(
