@@ -36,7 +36,9 @@ async function save(file: string, folder = installation.reach): Promise<Snippet>
   const document = file === 'app.js' ? 'README.md' : 'docs/frameworks.md';
   const snippet = snippetsOf(document).find((one) => one.file === file || (file === 'app.js' && one.language === 'js'));
   if (snippet === undefined) throw new Error(`${document} has no example ${file}`);
-  await writeFile(join(folder, file), snippet.text.replaceAll('3000', String(port)));
+  // A test starts an emulator of its own, which knows the port of the document.
+  const text = file.endsWith('.test.js') ? snippet.text : snippet.text.replaceAll('3000', String(port));
+  await writeFile(join(folder, file), text);
   return snippet;
 }
 
