@@ -25,6 +25,7 @@ const sidebar = [
       page('Log out', 'log-out'),
       page('Frameworks and tools', 'frameworks'),
       page('Test your application', 'testing'),
+      page('Run the emulator', 'emulator'),
       page('Migrate', 'migration'),
     ],
   },
@@ -35,6 +36,7 @@ const sidebar = [
       page('Providers', 'providers'),
       page('Errors', 'errors'),
       page('Events', 'events'),
+      page('Observability', 'observability'),
       page('Compatibility', 'compatibility'),
       {
         text: 'API',
@@ -47,6 +49,7 @@ const sidebar = [
     text: 'Explanation',
     items: [
       page('How refresh tokens get lost', 'lost-logins'),
+      page('The refresh protocol', 'refresh-protocol'),
       page('Security', 'security'),
       page('Performance', 'performance'),
       page('Architecture', 'architecture'),
@@ -73,7 +76,7 @@ export default defineConfig({
   // The address below which the site is served: /REPOSITORY/ on GitHub Pages.
   base: process.env.SITE_BASE ?? '/',
   srcDir: '..',
-  srcExclude: ['{bench,example-app,src,test,.github}/**', 'site/*.md', '**/CODE_OF_CONDUCT.md'],
+  srcExclude: ['{bench,example-app,src,test,.github}/**', 'site/*.md'],
   outDir: 'dist',
   cacheDir: '.vitepress/cache',
   rewrites: { 'site/pages/index.md': 'index.md', 'site/reference/:path(.*)': 'reference/:path' },
