@@ -7,6 +7,7 @@ import type { ApiClient } from './api/api-client.js';
 
 export { ApiClient } from './api/api-client.js';
 export { ApiError } from './api/api-error.js';
+export type { ApiFetch, FetchInit } from './api/api-fetch.js';
 export type { RequestOptions } from './api/call-options.js';
 export type { NextPage, PaginateOptions } from './api/pagination.js';
 

@@ -30,8 +30,11 @@ export interface StrategyOptions {
   readonly enterpriseBaseUrl?: string | undefined;
   /** The client ID that the application received at registration. */
   readonly clientID: string | undefined;
-  /** The client secret that the application received at registration. Also encrypts the cookies of pending logins. */
-  readonly clientSecret: string | undefined;
+  /**
+   * The client secret that the application received at registration. Also encrypts the cookies of pending logins. While
+   * it is replaced, a list: the first is sent and encrypts, all decrypt.
+   */
+  readonly clientSecret: string | readonly string[] | undefined;
   /** A registered redirect URL. A relative URL is resolved against the request and follows Express' `trust proxy` setting. */
   readonly callbackURL: string | undefined;
   /** Scopes to request: `'project tm'` or `['project', 'tm']`. */
@@ -66,13 +69,16 @@ export interface StrategyOptions {
   readonly clock?: (() => number) | undefined;
 }
 
+/** One secret or several. The first encrypts; all decrypt. */
+type Secrets = readonly [Secret, ...Secret[]];
+
 /** The checked options with their defaults, in the units that the code uses. */
 export interface Settings {
   readonly authUrl: string;
   readonly baseUrl: string;
   readonly enterpriseBaseUrl: string | undefined;
   readonly clientID: string;
-  readonly clientSecret: Secret;
+  readonly clientSecret: Secrets;
   readonly callbackURL: string;
   readonly scope: string;
   readonly name: string;
@@ -111,7 +117,10 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs'> & { readonly timeout: n
   baseUrl: serviceAddress,
   enterpriseBaseUrl: check.withDefault(undefined, enterpriseAddress),
   clientID: check.text,
-  clientSecret: (option, value) => new Secret(check.text(option, value)),
+  clientSecret: (option, value) => {
+    const [first, ...others] = Array.isArray(value) && value.length > 0 ? value : [value];
+    return [new Secret(check.text(option, first)), ...others.map((other) => new Secret(check.text(option, other)))];
+  },
   callbackURL: check.callbackUrl,
   scope: check.scope,
   name: check.withDefault('oauth-app', check.strategyName),

@@ -9,6 +9,8 @@ import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/authenticate.js';
 import { CookieSeal } from './login/cookie-seal.js';
 import type { CallbackOutcome } from './login/finish-login.js';
+import { HostMismatches } from './login/host-mismatches.js';
+import { IgnoredOptions } from './login/ignored-options.js';
 import { type ImportedTokens, readImportedTokens } from './login/imported-tokens.js';
 import { LoginRounds } from './login/login-rounds.js';
 import { PendingLogins } from './login/pending-logins.js';
@@ -62,6 +64,8 @@ export class Runtime implements LoginContext {
   readonly usedLogins: UsedLogins<CallbackOutcome>;
   readonly returnCookie: ReturnCookie;
   readonly rounds: LoginRounds;
+  readonly hostMismatches: HostMismatches = new HostMismatches();
+  readonly ignoredOptions: IgnoredOptions = new IgnoredOptions();
   readonly endpoint: TokenEndpoint;
   readonly managers: GrantManagers;
   readonly grants: RequestGrants;
@@ -86,7 +90,7 @@ export class Runtime implements LoginContext {
     const cookieName = (purpose: string) => `${cookieToken(strategyName)}.${purpose}.${application}`;
     this.returnCookie = new ReturnCookie(cookieName('return-to'));
     this.rounds = new LoginRounds(cookieName('rounds'), new CookieSeal('login rounds', clientSecret));
-    this.endpoint = new TokenEndpoint({ ...settings, http });
+    this.endpoint = new TokenEndpoint({ ...settings, clientSecret: clientSecret[0], http });
     this.managers = new GrantManagers(settings.tokenStore, managerFactory(settings, service, this.endpoint));
     this.#name = new StrategyName(strategyName, service);
     this.grants = new RequestGrants({ ...settings, strategyName: this.#name }, this.managers);

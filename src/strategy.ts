@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import OAuth2Strategy from 'passport-oauth2';
 import type { ApiClient } from './api/api-client.js';
+import { ConfigurationError } from './errors.js';
 import { checkedGrantId } from './grants/grant-id.js';
 import { type AuthenticateOptions, authenticate, type PassportActions } from './login/authenticate.js';
 import type { ImportedTokens } from './login/imported-tokens.js';
@@ -65,11 +66,13 @@ export class Strategy extends Base {
       verify ?? noVerify,
     );
     this.name = settings.name;
+    refuseHooks(this);
     Object.defineProperty(this, RUNTIME, { value: new Runtime(settings, verify) });
   }
 
   /** Handles a request to the routes of login and callback. Passport calls it. */
   override authenticate(req: IncomingMessage, options: AuthenticateOptions = {}): void {
+    refuseHooks(this);
     // Requests share an instance that is given to passport.authenticate: its actions are this request's until the next await.
     const actions: PassportActions = {
       success: this.success.bind(this),
@@ -119,6 +122,24 @@ export class Strategy extends Base {
   /** Waits for running refreshes and saves, then frees the connections. Await it before the process ends. */
   close(): Promise<void> {
     return runtimeOf(this).close();
+  }
+}
+
+/** Methods of OAuth2Strategy that subclasses override, and what takes their place here. */
+const HOOKS: Readonly<Record<string, string>> = {
+  authorizationParams: 'set parameters of the authorization request in the options of the strategy',
+  tokenParams: 'the token request has the parameters of the specification alone',
+  parseErrorResponse: 'a refusal of the token endpoint is a TokenError',
+  userProfile: 'set the option userProfile',
+};
+
+/** Throws for a method that the base class would call, and this strategy does not. @throws ConfigurationError */
+function refuseHooks(strategy: object): void {
+  for (const [name, advice] of Object.entries(HOOKS)) {
+    if (Reflect.get(strategy, name) === Reflect.get(OAuth2Strategy.prototype, name)) continue;
+    throw new ConfigurationError(`${name}: overriding this method of OAuth2Strategy has no effect; ${advice}`, {
+      option: name,
+    });
   }
 }
 

@@ -17,7 +17,7 @@ import { retryDelay, type TryFailure } from './retry-policy.js';
 const MAX_REDIRECTS = 5;
 
 /** Makes the result of a call of its response. */
-export type Finish<A, R> = (answer: A, request: CallRequest, credential: Credential) => R | Promise<R>;
+export type Finish<A, R> = (answer: A, request: CallRequest, attempt: Attempt<A>) => R | Promise<R>;
 
 /** One call of an API client: as many tries as it takes, each with the credential that is valid then. */
 export class ApiCall<A extends ResponseHead> {
@@ -49,16 +49,16 @@ export class ApiCall<A extends ResponseHead> {
     try {
       for (;;) {
         const attempt = await this.#attempt(progress);
-        const { answer, credential } = attempt;
+        const { answer } = attempt;
         if (progress.renewed !== undefined && answer !== undefined) {
           this.#source.reportOutcome(progress.renewed, answer.status !== 401);
         }
         if (answer !== undefined && ((answer.status >= 200 && answer.status < 300) || answer.status === 304)) {
-          return finish(answer, this.#request, credential);
+          return finish(answer, this.#request, attempt);
         }
         progress = afterAttempt(progress, attempt);
         const next = await this.#next(progress, attempt);
-        if (answer !== undefined && next === undefined) return finish(answer, this.#request, credential);
+        if (answer !== undefined && next === undefined) return finish(answer, this.#request, attempt);
         if (answer !== undefined) this.#mode.discard(answer);
         progress = next ?? progress;
       }
@@ -143,14 +143,13 @@ export class ApiCall<A extends ResponseHead> {
       state = await this.#renew(progress, attempt, answer);
       if (state.renewed !== undefined) return state;
     }
-    const isWholeOrigin = this.#request.origin !== undefined;
-    const target = redirectTarget(method, answer, base, path, isWholeOrigin);
-    if (target !== undefined && progress.redirects < MAX_REDIRECTS && this.#request.redirect === 'follow') {
+    const target = redirectTarget(this.#request, answer, base, path);
+    if (target !== undefined && progress.redirects < MAX_REDIRECTS) {
       return { ...state, redirects: progress.redirects + 1, redirectedTo: target };
     }
     const askedMs = retryAfterMs(headers, this.#context.now());
     const next = await this.#retry(state, { status, retryAfterMs: askedMs });
-    if (next !== undefined || this.#mode.returnsErrors) return next;
+    if (next !== undefined || this.#mode.read === undefined) return next;
     const { data } = parseBody(await this.#mode.read(answer), headers);
     throw refusedResponse({
       status,

@@ -1,18 +1,18 @@
-import type { HttpResponse } from '../http/message.js';
 import { ApiCall, type Finish } from './api-call.js';
 import type { ApiContext } from './api-context.js';
+import { type ApiFetch, fetchFrom } from './api-fetch.js';
 import { type CallRequest, callRequest, type RequestOptions } from './call-options.js';
-import type { Credential, CredentialSource } from './credential.js';
-import { mismatch, unusableResponse } from './error-message.js';
+import type { CredentialSource } from './credential.js';
 import { type PaginateOptions, paginate } from './pagination.js';
 import type { Query } from './request-target.js';
 import {
   type ApiResponse,
   type ApiStream,
   BUFFERED,
-  parseBody,
+  dataOf,
   type ResponseHead,
   type ResponseMode,
+  responseOf,
   STREAMED,
 } from './response.js';
 import type { SchemaOutput, StandardSchema } from './schema.js';
@@ -46,6 +46,13 @@ export function sourceOf(client: ApiClient): CredentialSource {
 export class ApiClient {
   readonly #source: CredentialSource;
   readonly #context: ApiContext;
+
+  /**
+   * The WHATWG `fetch` of this grant, for ky, openapi-fetch, graphql-request and generated SDKs. It is bound: hand it on
+   * as it is. A relative path lies below `baseUrl`; a URL goes as it is if it is on the origin of the API, and is a
+   * `TypeError` otherwise. Never rejects for a status; a redirect to another origin is a response like any other.
+   */
+  readonly fetch: ApiFetch = (input, init) => fetchFrom(this.#source, this.#context, input, init);
 
   static {
     create = (source, context) => new ApiClient(source, context);
@@ -224,21 +231,3 @@ Object.defineProperty(ApiClient.prototype, Symbol.for('nodejs.util.inspect.custo
     return `ApiClient ${inspect(this.toJSON(), options)}`;
   },
 });
-
-/** Returns the data of a response, validated if the call has a schema. */
-function dataOf({ body, headers }: HttpResponse, request: CallRequest, credential: Credential): unknown {
-  const { data, fault } = parseBody(body, headers);
-  const { method, path, schema } = request;
-  if (fault !== undefined)
-    throw unusableResponse(`the body cannot be used: ${fault}.`, { data, headers, method, path });
-  if (schema === undefined) return data;
-  return Promise.resolve(schema['~standard'].validate(data)).then((result) => {
-    if (result.issues === undefined) return result.value;
-    throw mismatch(result.issues, credential.accessToken, { data, headers, method, path });
-  });
-}
-
-async function responseOf(answer: HttpResponse, request: CallRequest, credential: Credential): Promise<ApiResponse> {
-  const { status, headers } = answer;
-  return { status, headers, data: await dataOf(answer, request, credential) };
-}

@@ -102,7 +102,7 @@ export function requestTo(
     path: target.path,
     query: target.query,
     origin: target.origin,
-    mayHavePrefix: target.mayHavePrefix ?? false,
+    isWholeOrigin: target.isWholeOrigin ?? false,
     method: checked,
     headers: requestHeaders(options?.headers, body, defaults),
     body,

@@ -72,7 +72,8 @@ export function paginate<T>(
   const defaults = context.headers.parsed;
   const { path: checkedPath } = callRequest('GET', path, { ...others, query }, defaults);
   const follow = next === undefined ? byOffset(limit ?? DEFAULT_LIMIT) : byNext(next);
-  const start = next === undefined ? { limit: limit ?? DEFAULT_LIMIT, offset: offset ?? 0 } : { limit, offset };
+  const size = next === undefined ? (limit ?? DEFAULT_LIMIT) : limit;
+  const start = next === undefined ? { offset: offset ?? 0 } : { offset };
   return iterate(getPage, context, { target: targetWith(start), offset: offset ?? 0 }, readAhead, options.signal);
 
   async function getPage({ target, offset: at, former }: Position, signal: AbortSignal): Promise<Page<T>> {
@@ -84,27 +85,28 @@ export function paginate<T>(
   }
 
   function targetWith(parameters: Query | URLSearchParams): RequestTarget {
-    return { path: checkedPath, query: queryString(merged(query, parameters)) };
+    const common = merged(query, { limit: size });
+    return { path: checkedPath, query: queryString(merged(common, parameters)) };
   }
 
   /** Returns how a page leads to the next one by its offset. A list that ignores the offset must not go on for ever. */
-  function byOffset(size: number): (page: FoundPage<T>) => Page<T> {
+  function byOffset(full: number): (page: FoundPage<T>) => Page<T> {
     return ({ response: { data, headers }, list, offset: at, former }) => {
       if (former !== undefined && list.length > 0 && isSamePage(former, list)) {
         // It ignores the limit too: the first page was the whole list.
-        if (list.length > size) return { items: [], next: undefined };
+        if (list.length > full) return { items: [], next: undefined };
         const reason =
           'the list ignores the parameter `offset`: a page is the same as the one before. Give the option `next`.';
         throw unusableResponse(reason, { data, headers, method: 'GET', path });
       }
       // The service may return fewer at once than requested, and say so.
       const own = field(field(data, 'pagination'), 'limit');
-      const full = typeof own === 'number' && own >= 1 ? Math.min(own, size) : size;
-      if (list.length < full) return { items: list, next: undefined };
+      const received = typeof own === 'number' && own >= 1 ? Math.min(own, full) : full;
+      if (list.length < received) return { items: list, next: undefined };
       const nextOffset = at + list.length;
       return {
         items: list,
-        next: { target: targetWith({ limit: size, offset: nextOffset }), offset: nextOffset, former: list },
+        next: { target: targetWith({ offset: nextOffset }), offset: nextOffset, former: list },
       };
     };
   }

@@ -17,8 +17,8 @@ export interface RequestTarget {
   readonly query: string;
   /** Set for a URL: the origin that it names, which has to be that of the API. */
   readonly origin?: string | undefined;
-  /** True if the path may begin with the API path already, as paths of `fetch` may. */
-  readonly mayHavePrefix?: boolean;
+  /** True for `fetch`: the path may begin with the API path already, and redirects may lead anywhere on the origin. */
+  readonly isWholeOrigin?: boolean;
 }
 
 /** Paths of plain segments, by far the most frequent: nothing to encode, nothing to guard against. */
@@ -131,10 +131,10 @@ export function targetOf(input: string | URL): RequestTarget {
   if (input instanceof URL || (/^https?:/i.test(text) && URL.canParse(text))) {
     const { origin, pathname, search, username, password } = new URL(text);
     if (username !== '' || password !== '') throw new TypeError('url: expected a URL without user and password');
-    return { path: pathname, query: search, origin };
+    return { path: pathname, query: search, origin, isWholeOrigin: true };
   }
   const [path = '', query = ''] = (text.split('#', 1)[0] ?? '').split(/\?(.*)/s);
-  return { path: apiPath(path), query: new URL(`?${query}`, 'http://any.invalid').search, mayHavePrefix: true };
+  return { path: apiPath(path), query: new URL(`?${query}`, 'http://any.invalid').search, isWholeOrigin: true };
 }
 
 /**
@@ -142,14 +142,14 @@ export function targetOf(input: string | URL): RequestTarget {
  *
  * @throws TypeError for a URL of another origin
  */
-export function pathOn(bases: BaseUrls, base: ApiBase, { path, query, origin, mayHavePrefix }: RequestTarget): string {
+export function pathOn(bases: BaseUrls, base: ApiBase, { path, query, origin, isWholeOrigin }: RequestTarget): string {
   if (origin !== undefined) {
     if (origin === base.origin) return `${path}${query}`;
     throw new TypeError(
       `url: it is not on the origin of the API, ${base.origin}. A link to another host goes to the global fetch(url), without the token.`,
     );
   }
-  if (mayHavePrefix) {
+  if (isWholeOrigin) {
     const prefixes = [base.prefix, bases.apiPath].filter((prefix) => prefix !== '');
     const prefix = prefixes.find((each) => path === each || path.startsWith(`${each}/`)) ?? '';
     return `${base.prefix}${path.slice(prefix.length)}${query}`;
@@ -157,25 +157,30 @@ export function pathOn(bases: BaseUrls, base: ApiBase, { path, query, origin, ma
   return `${base.prefix}${path}${query}`;
 }
 
+/** What decides if a redirect of a request may be followed. */
+interface RedirectedRequest extends Pick<RequestTarget, 'isWholeOrigin'> {
+  readonly method: string;
+  readonly redirect: 'follow' | 'manual';
+}
+
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
  * Returns path and query of the redirect in a response if it may be followed: for GET and HEAD, on the same origin,
- * below the API's base path. The access token must not go anywhere else.
+ * below the API's base path unless the request is one of `fetch`. The access token must not go anywhere else.
  *
- * @param isWholeOrigin Set for a request by URL, which may go anywhere on the origin of the API
  * @see RFC 9110, 15.4
  */
 export function redirectTarget(
-  method: string,
+  { method, redirect, isWholeOrigin }: RedirectedRequest,
   response: { readonly status: number; readonly headers: HttpHeaders },
   base: ApiBase,
   currentPath: string,
-  isWholeOrigin = false,
 ): string | undefined {
   const location = headerValue(response.headers, 'location');
   const current = `${base.origin}${currentPath}`;
-  if (!REDIRECTS.has(response.status) || (method !== 'GET' && method !== 'HEAD')) return undefined;
+  if (!REDIRECTS.has(response.status) || (method !== 'GET' && method !== 'HEAD') || redirect !== 'follow')
+    return undefined;
   if (location === undefined || !URL.canParse(location, current)) return undefined;
   const { origin, pathname, search, username, password } = new URL(location, current);
   if (origin !== base.origin || username !== '' || password !== '') return undefined;

@@ -7,6 +7,9 @@ import {
   type HttpStreamRequest,
   headerValue,
 } from '../http/message.js';
+import type { CallRequest } from './call-options.js';
+import type { Attempt } from './call-progress.js';
+import { mismatch, unusableResponse } from './error-message.js';
 
 /** A response of the API. */
 export interface ApiResponse<T = unknown> {
@@ -36,11 +39,9 @@ export interface ResponseHead {
 export interface ResponseMode<A extends ResponseHead> {
   /** True if the body is held in memory, so that its size is limited. */
   readonly isBuffered: boolean;
-  /** True if a response of any status is the result, once no other try follows. */
-  readonly returnsErrors: boolean;
   send(http: HttpClient, request: HttpStreamRequest): Promise<A>;
-  /** Reads the body, for an error. */
-  read(answer: A): Promise<Buffer>;
+  /** Reads the body, for an error. Without it a response of any status is the result, once no other try follows. */
+  read?(answer: A): Promise<Buffer>;
   /** Gives up a response that nobody will read. */
   discard(answer: A): void;
 }
@@ -48,7 +49,6 @@ export interface ResponseMode<A extends ResponseHead> {
 /** Responses with their complete body. */
 export const BUFFERED: ResponseMode<HttpResponse> = Object.freeze({
   isBuffered: true,
-  returnsErrors: false,
   send: (http: HttpClient, request: HttpStreamRequest) => http.send(request),
   read: ({ body }: HttpResponse) => Promise.resolve(body),
   discard: () => {},
@@ -57,7 +57,6 @@ export const BUFFERED: ResponseMode<HttpResponse> = Object.freeze({
 /** Responses whose body is still to be read. */
 export const STREAMED: ResponseMode<HttpStream> = Object.freeze({
   isBuffered: false,
-  returnsErrors: false,
   send: (http: HttpClient, request: HttpStreamRequest) => http.stream(request),
   read: readErrorBody,
   discard: ({ body }: HttpStream) => {
@@ -120,4 +119,31 @@ export function parseBody(body: Buffer, headers: HttpHeaders): ParsedBody {
 function textOf(body: Buffer): string {
   const text = body.toString('utf8');
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+}
+
+/** Returns the data of a response, validated if the call has a schema. */
+export function dataOf(
+  { body, headers }: HttpResponse,
+  request: CallRequest,
+  { credential }: Attempt<HttpResponse>,
+): unknown {
+  const { data, fault } = parseBody(body, headers);
+  const { method, path, schema } = request;
+  if (fault !== undefined)
+    throw unusableResponse(`the body cannot be used: ${fault}.`, { data, headers, method, path });
+  if (schema === undefined) return data;
+  return Promise.resolve(schema['~standard'].validate(data)).then((result) => {
+    if (result.issues === undefined) return result.value;
+    throw mismatch(result.issues, credential.accessToken, { data, headers, method, path });
+  });
+}
+
+/** Returns a response with its data. */
+export async function responseOf(
+  answer: HttpResponse,
+  request: CallRequest,
+  attempt: Attempt<HttpResponse>,
+): Promise<ApiResponse> {
+  const { status, headers } = answer;
+  return { status, headers, data: await dataOf(answer, request, attempt) };
 }

@@ -44,8 +44,6 @@ function hostname(host: string): string {
   return host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '');
 }
 
-type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void;
-
 /**
  * Resolves `localhost` and `*.localhost` to 127.0.0.1 (RFC 6761, 6.3), and everything else as `dns.lookup` does.
  *
@@ -56,7 +54,11 @@ type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | Lo
  * http.get('http://acme.api.localhost:4000/api/v2/projects', { lookup, headers });
  * const fetchWithHosts = (url) => undici.fetch(url, { dispatcher: new undici.Agent({ connect: { lookup } }) });
  */
-export function lookup(host: string, options: LookupOptions, callback: LookupCallback): void {
+export function lookup(
+  host: string,
+  options: LookupOptions,
+  callback: (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void,
+): void {
   if (!/^(.+\.)?localhost\.?$/i.test(host)) {
     systemLookup(host, options, callback);
     return;

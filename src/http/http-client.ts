@@ -4,6 +4,7 @@ import type { Dispatcher } from 'undici';
 import { sendBuffered } from './buffered-exchange.js';
 import { Deadlines } from './deadlines.js';
 import type { Dispatch } from './exchange.js';
+import { sendFetched } from './fetched-exchange.js';
 import { LegacyDispatchHandler } from './legacy-handler.js';
 import type { HttpRequest, HttpResponse, HttpStream, HttpStreamRequest } from './message.js';
 import { sendStreamed } from './streamed-exchange.js';
@@ -70,6 +71,19 @@ export class HttpClient {
     return typeof dispatch === 'function'
       ? sendStreamed(dispatch, request, this.#deadlines)
       : dispatch.then((ready) => sendStreamed(ready, request, this.#deadlines));
+  }
+
+  /**
+   * Returns the response to a request, whatever its status: with its complete body if that arrived with the headers,
+   * otherwise with a stream.
+   *
+   * @throws TransportError
+   */
+  fetch(request: HttpStreamRequest): Promise<HttpResponse | HttpStream> {
+    const dispatch = this.#started();
+    return typeof dispatch === 'function'
+      ? sendFetched(dispatch, request, this.#deadlines)
+      : dispatch.then((ready) => sendFetched(ready, request, this.#deadlines));
   }
 
   /**

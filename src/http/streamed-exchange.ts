@@ -21,7 +21,7 @@ export function sendStreamed(
 }
 
 /** Passes the body on as fast as it is read and no faster. */
-class StreamedExchange extends Exchange {
+export class StreamedExchange extends Exchange {
   readonly #resolve: (stream: HttpStream | Promise<HttpStream>) => void;
   readonly #reject: (error: unknown) => void;
   readonly #bodyError: (error: unknown) => unknown;

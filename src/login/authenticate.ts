@@ -15,6 +15,7 @@ import { type RedirectOptions, refuseStrictSession, refuseUnsetSession } from '.
 import { type EstablishSessionContext, establishSession, type SessionOptions } from './establish-session.js';
 import { type CallbackOutcome, type FinishLoginContext, finishLogin } from './finish-login.js';
 import { type GrantHandoff, LoginReport } from './grant-handoff.js';
+import type { IgnoredOptions } from './ignored-options.js';
 import type { LoginRounds } from './login-rounds.js';
 
 /** What Passport lets a strategy do with a request: exactly one of them. */
@@ -34,6 +35,7 @@ export interface AuthenticateOptions extends LoginOptions, SessionOptions, Redir
 export interface LoginContext extends BeginLoginContext, FinishLoginContext, EstablishSessionContext {
   readonly settings: BeginLoginContext['settings'] & FinishLoginContext['settings'];
   readonly rounds: LoginRounds;
+  readonly ignoredOptions: IgnoredOptions;
 }
 
 /**
@@ -47,18 +49,16 @@ export async function authenticate(
   req: IncomingMessage,
   options: AuthenticateOptions,
 ): Promise<void> {
-  const { settings, clients } = context;
+  const { settings, clients, ignoredOptions } = context;
   let res: ServerResponse | undefined;
   try {
     res = clients.responseOf(req);
     // The URL of a callback holds the code, and the URL of a login may hold private parts of a page's address.
     res.setHeader('Cache-Control', 'no-store');
     res.setHeader('Referrer-Policy', 'no-referrer');
-    // By its path, or by its parameters if a proxy has changed the path.
-    const isCallback =
-      asRouted(originalPath(req)) === routedPathOf(settings.callbackURL, req) ||
-      hasCallbackParameters(originalUrl(req));
-    if (isCallback) await handleCallback(context, actions, req, res, options);
+    ignoredOptions.warn(options);
+    const callbackURL = callbackUrlOf(options) ?? settings.callbackURL;
+    if (isCallback(req, callbackURL)) await handleCallback(context, actions, req, res, options);
     else await handleLogin(context, actions, req, res, options);
   } catch (error) {
     await passOn(error, actions, res);
@@ -86,7 +86,16 @@ async function handleLogin(
     throw loop.error;
   }
   rounds.rememberRoute(req);
-  actions.redirect(beginLogin(context, req, res, options));
+  const location = beginLogin(context, req, res, options);
+  if (location === undefined) actions.fail({ message: 'The request names no host to return to after the login.' }, 400);
+  else actions.redirect(location);
+}
+
+/** Returns true for a callback: by its parameters, or by its path, whose front a proxy may have stripped. */
+function isCallback(req: IncomingMessage, callbackURL: string): boolean {
+  const here = asRouted(originalPath(req));
+  const expected = routedPathOf(callbackURL, req);
+  return here === expected || (here !== '' && expected.endsWith(here)) || hasCallbackParameters(originalUrl(req));
 }
 
 async function handleCallback(

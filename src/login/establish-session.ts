@@ -171,7 +171,8 @@ function handOffAtLogIn(
       if (writesSession && error) undo(error);
       else if (writesSession) handoff.saved(former);
       // After the save: Passport reads and deletes it for its redirect, so the session need not be saved once more.
-      if (!error) setReturnTo(sessionOf(req), target);
+      const isRead = writesSession || Reflect.get(Object(options), 'successReturnToOrRedirect');
+      if (!error && isRead) setReturnTo(sessionOf(req), target);
       done?.(error);
     };
     try {

@@ -16,6 +16,7 @@ import {
 import type { ReturnCookie } from '../request/return-to.js';
 import { userMarkOf } from '../request/session.js';
 import { readCallbackQuery } from './callback-query.js';
+import type { HostMismatches } from './host-mismatches.js';
 import type { PendingLogin, PendingLogins } from './pending-logins.js';
 import type { UsedLogins } from './used-logins.js';
 import { type AnyVerify, callVerify, loadProfile, type Verdict } from './verify.js';
@@ -50,10 +51,11 @@ export interface FinishLoginContext {
   readonly usedLogins: UsedLogins<CallbackOutcome>;
   readonly endpoint: TokenEndpoint;
   readonly returnCookie: ReturnCookie;
+  readonly hostMismatches: HostMismatches;
   readonly clientOf: (source: CredentialSource) => ApiClient;
 }
 
-const replayed: CallbackOutcome = {
+const replayed = {
   kind: 'fail',
   reason: 'replayed',
   info: {
@@ -61,7 +63,7 @@ const replayed: CallbackOutcome = {
       'This login was not begun in this browser, has been finished already, or is older than ten minutes. Please log in again.',
   },
   status: 403,
-};
+} as const satisfies CallbackOutcome;
 
 const GONE = 'The browser has dropped its request before the login ended.';
 
@@ -105,7 +107,10 @@ export async function finishLogin(
 ): Promise<CallbackOutcome> {
   const { pendingLogins, usedLogins, settings } = context;
   // The service redirects, so a callback is a GET; and a prefetch does not come from the user.
-  if (req.method !== 'GET') return refused('The callback takes GET requests.', 405);
+  if (req.method !== 'GET') {
+    res.setHeader('Allow', 'GET');
+    return refused('The callback takes GET requests.', 405);
+  }
   if (isPrefetch(req)) {
     throw new AuthorizationError('A callback must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
   }
@@ -114,7 +119,8 @@ export async function finishLogin(
   const { state } = query;
   const login = state === undefined ? undefined : pendingLogins.find(req, state);
   if (state === undefined || !login || !leadsHere(login.redirectUri, req, route.callbackURL, settings.callbackURL)) {
-    return replayed;
+    const message = context.hostMismatches.messageOf(state);
+    return message === undefined ? replayed : { ...replayed, info: { message } };
   }
   if (login.isConnection && !route.isConnection) return refused(CONNECTION_AS_LOGIN, 403);
   if (route.isConnection && login.userMark !== userMarkOf(req)) return refused(OTHER_USER, 403);

@@ -23,11 +23,13 @@ export interface PendingLogin {
 }
 
 /** What a cookie holds of a login, in this order. */
-type Sealed = readonly [flags: number, returnTo: string | 0, userMark?: string | 0, redirectUri?: string];
-
-/** Flags of a sealed login. */
-const PKCE = 1;
-const CONNECTION = 2;
+type Sealed = readonly [
+  codeVerifier: string | 0,
+  isConnection: 0 | 1,
+  returnTo: string | 0,
+  userMark?: string | 0,
+  redirectUri?: string,
+];
 
 /** A login that has just begun. */
 export interface BegunLogin {
@@ -47,7 +49,7 @@ export interface PendingLoginsOptions {
   /** The strategy's own: most logins have no other redirect URL. */
   readonly callbackURL: string;
   /** Seals the cookies: all processes of the application have it. */
-  readonly clientSecret: Secret;
+  readonly clientSecret: readonly [Secret, ...Secret[]];
   /** Epoch milliseconds. */
   readonly clock: () => number;
 }
@@ -88,21 +90,21 @@ export class PendingLogins {
   ): BegunLogin {
     const { redirectUri, returnTo, userMark, isConnection } = login;
     const state = randomBytes(32).toString('base64url');
+    const codeVerifier = pkce ? randomBytes(32).toString('base64url') : undefined;
     // Stands before the seal, for the browser's oldest login to be found, and is sealed with it.
     const issued = Math.trunc(this.#options.clock()).toString(36);
     const context = this.#context(state, issued);
     const sealed = (page: string | undefined) => {
-      const flags = (pkce ? PKCE : 0) | (isConnection ? CONNECTION : 0);
       // Short, for the sake of many tabs: the usual redirect URL is a part of the context.
       const isUsual = redirectUri === this.#options.callbackURL;
       const optional: (string | 0)[] = isUsual ? (userMark ? [userMark] : []) : [userMark || 0, redirectUri];
-      const content = [flags, page ?? 0, ...optional];
+      const content = [codeVerifier ?? 0, isConnection ? 1 : 0, page ?? 0, ...optional];
       return `${issued}.${this.#seal.seal(context, JSON.stringify(content))}`;
     };
     const name = this.#cookieName(state, redirectUri);
     return {
       state,
-      codeChallenge: pkce ? createHash('sha256').update(this.#codeVerifier(state)).digest('base64url') : undefined,
+      codeChallenge: codeVerifier && createHash('sha256').update(codeVerifier).digest('base64url'),
       cookies: loginCookies(req, name, sealed(returnTo), sealed(undefined), LIFETIME_MS),
     };
   }
@@ -115,15 +117,17 @@ export class PendingLogins {
       const [issued = '', sealed] = cookies[this.#cookieName(state, scheme)]?.split('.', 2) ?? [];
       const text = sealed && this.#seal.open(this.#context(state, issued), sealed);
       if (!text) continue;
-      const [flags, returnTo, userMark, redirectUri = this.#options.callbackURL] = JSON.parse(text) as Sealed;
+      const [codeVerifier, isConnection, returnTo, userMark, redirectUri = this.#options.callbackURL] = JSON.parse(
+        text,
+      ) as Sealed;
       const expiresAt = issuedAt(issued) + LIFETIME_MS;
       if (!redirectUri.toLowerCase().startsWith(scheme) || !this.#isAlive(expiresAt)) continue;
       return {
         redirectUri,
         returnTo: returnTo || undefined,
-        isConnection: (flags & CONNECTION) !== 0,
+        isConnection: isConnection === 1,
         userMark: userMark || '',
-        codeVerifier: (flags & PKCE) === 0 ? undefined : this.#codeVerifier(state),
+        codeVerifier: codeVerifier || undefined,
         expiresAt,
       };
     }
@@ -149,10 +153,5 @@ export class PendingLogins {
   #cookieName(state: string, redirectUri: string): string {
     const id = createHash('sha256').update(`${this.#options.service} ${state}`).digest('base64url').slice(0, 16);
     return loginCookieName(this.#token, id, redirectUri);
-  }
-
-  /** Derived from the state: a cookie need not carry it. 256 bits that only the application can compute. */
-  #codeVerifier(state: string): string {
-    return this.#seal.derive(`code verifier ${state}`).toString('base64url');
   }
 }

@@ -95,12 +95,18 @@ export async function loadProfile(
   { subject: id, organizationDomain, claims }: TokenSet,
   userProfile: (() => Promise<object>) | undefined,
 ): Promise<Profile> {
-  const known: Profile = { provider, id, organizationDomain, claims };
+  const known: Profile = { provider, id, organizationDomain, claims: withoutProto(claims) };
   if (!userProfile) return known;
   const more: unknown = await userProfile();
-  if (typeof more === 'object' && more !== null) return { ...known, ...more };
+  // What the token says is not for userProfile to change: verify may go by it.
+  if (typeof more === 'object' && more !== null) return { ...withoutProto(more), ...known };
   throw new ConfigurationError(
     `userProfile: expected an object to merge into the profile, got ${more === null ? 'null' : typeof more}`,
     { option: 'userProfile' },
   );
+}
+
+/** Returns a copy without an own property `__proto__`, which JSON can create, and which would become the prototype of a copy. */
+function withoutProto(value: object): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(value).filter(([name]) => name !== '__proto__'));
 }

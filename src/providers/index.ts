@@ -1,6 +1,8 @@
 import type { ApiClient } from '../api/api-client.js';
 import type { StrategyOptions } from '../options.js';
 
+export { type CrowdinHttpClient, crowdinHttpClient } from './crowdin-http-client.js';
+
 /** What is the same for every application of one service. To be spread into the options of a strategy. */
 export type Provider = Pick<StrategyOptions, 'authUrl' | 'baseUrl'> &
   Partial<

@@ -55,6 +55,21 @@ export class RequestGrants {
     return id === undefined || id === null || id === '' ? undefined : checkedGrantId(id);
   }
 
+  /** Takes the reference out of the session. @returns the id, if there was one */
+  takeReference(req: IncomingMessage): string | undefined {
+    const { name } = this.#options;
+    const grantId = this.idIsInSession ? this.idOf(req) : undefined;
+    const session = sessionOf(req);
+    if (session && grantId !== undefined) delete session[name];
+    return grantId;
+  }
+
+  /** Puts a reference back that {@link takeReference} took. */
+  restoreReference(req: IncomingMessage, grantId: string): void {
+    const session = sessionOf(req);
+    if (session) session[this.#options.name] = grantId;
+  }
+
   /** Returns the id for the grant of a user who has just logged in. @throws ConfigurationError if the option `grantId` returns no valid id */
   newId(req: IncomingMessage, user: unknown): string {
     const { grantId } = this.#options;

@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ConfigurationError } from '../errors.js';
 
 /** Properties that Passport and Express add to a request. */
 interface ExpressLike {
@@ -66,22 +65,26 @@ export function isSecure(req: IncomingMessage & ExpressLike): boolean {
 }
 
 /**
- * Returns the redirect URL of a login: `callbackURL` unchanged if it is absolute, else resolved against the request.
+ * Returns host name and port that the browser has requested, or `undefined` if the request names none that is well-formed.
  *
  * `X-Forwarded-Host` is used only if Express trusts the proxy that sent it.
- *
- * @throws ConfigurationError if the request has no usable host
  */
-export function redirectUriFor(req: IncomingMessage & ExpressLike, callbackURL: string): string {
+export function hostOf(req: IncomingMessage): string | undefined {
+  const authority = req.headers[':authority'];
+  const host = forwarded(req, 'x-forwarded-host') || req.headers.host || authority;
+  if (typeof host !== 'string' || !/^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(host)) return undefined;
+  return URL.canParse(`http://${host}`) ? host : undefined;
+}
+
+/**
+ * Returns the redirect URL of a login: `callbackURL` unchanged if it is absolute, else resolved against the request.
+ * Returns `undefined` if the request names no host to resolve it against.
+ */
+export function redirectUriFor(req: IncomingMessage & ExpressLike, callbackURL: string): string | undefined {
   if (isAbsolute(callbackURL)) return callbackURL;
-  const host = forwarded(req, 'x-forwarded-host') ?? req.headers.host ?? '';
+  const host = hostOf(req);
+  if (host === undefined) return undefined;
   const base = `${isSecure(req) ? 'https' : 'http'}://${host}`;
-  if (!/^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(host) || !URL.canParse(base)) {
-    throw new ConfigurationError(
-      'callbackURL: is relative, and the request has no usable host to resolve it against. Set an absolute URL.',
-      { option: 'callbackURL' },
-    );
-  }
   const path = originalUrl(req);
   // A request line may hold a whole URL, or a path that a URL parser takes for a host.
   return new URL(callbackURL, path.startsWith('/') ? `${base}${path}` : base).href;

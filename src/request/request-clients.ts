@@ -9,6 +9,7 @@ import type { GrantManagers } from '../refresh/grant-managers.js';
 import { endCookie, readCookie } from './browser-cookie.js';
 import type { RequestGrants } from './grant-reference.js';
 import type { ReturnCookie } from './return-to.js';
+import type { Done } from './session.js';
 
 /** What clients are created with. */
 export interface RequestClientsOptions {
@@ -29,6 +30,8 @@ export function returnCookieOf(client: ApiClient): ReturnCookie | undefined {
   return returnCookies.get(sourceOf(client));
 }
 
+type LogOut = (this: IncomingMessage, options: unknown, done?: Done) => unknown;
+
 /** A request, as an object with properties of any name. */
 type WithClients = IncomingMessage & Record<string, unknown>;
 
@@ -39,6 +42,8 @@ export class RequestClients {
   /** Names of the request properties that hold a client of this strategy: most often one. */
   readonly #properties: string[] = [];
   readonly #noGrant = new NoGrantSource();
+  /** Passport's `req.logOut`, or that of another strategy, and what replaces it. */
+  readonly #logOuts = new WeakMap<LogOut, LogOut>();
   /** Requests that had neither session nor user when {@link attach} ran. */
   readonly #early = new WeakSet<IncomingMessage>();
 
@@ -62,6 +67,7 @@ export class RequestClients {
       if (!this.#options.grants.canFindGrant(req)) this.#early.add(req);
       return undefined;
     }
+    if (this.#options.grants.idIsInSession) this.#endGrantAtLogOut(req);
     // `prepare` never rejects: the client's calls report the error.
     const pending = source.prepare();
     if (pending) return pending.then(() => this.#attached(req, res, source));
@@ -73,6 +79,35 @@ export class RequestClients {
     const { returnCookie, roundsCookie } = this.#options;
     if (!source.authorized) returnCookies.set(source, returnCookie);
     else if (!res.headersSent && readCookie(req, roundsCookie) !== undefined) endCookie(req, res, roundsCookie);
+  }
+
+  /** Makes the application's own `req.logout()` delete the grant as well: no session would refer to it any more. */
+  #endGrantAtLogOut(req: IncomingMessage & { logOut?: LogOut; logout?: LogOut }): void {
+    const { logOut } = req;
+    if (typeof logOut !== 'function') return;
+    const wrapped = this.#logOuts.get(logOut) ?? this.#wrapLogOut(logOut);
+    this.#logOuts.set(logOut, wrapped);
+    req.logOut = wrapped;
+    req.logout = wrapped;
+  }
+
+  #wrapLogOut(logOut: LogOut): LogOut {
+    const { grants } = this.#options;
+    return function logOutAndDeleteGrant(this: IncomingMessage, given, callback) {
+      const [options, done] = typeof given === 'function' ? [{}, given as Done] : [given, callback];
+      const grantId = typeof done === 'function' ? grants.takeReference(this) : undefined;
+      if (grantId === undefined) return logOut.call(this, options, done);
+      return logOut.call(this, options, (error) => {
+        if (error) {
+          grants.restoreReference(this, grantId);
+          return done?.(error);
+        }
+        grants
+          .managerFor(this)
+          .remove(grantId)
+          .then(() => done?.(), done);
+      });
+    };
   }
 
   /** Throws if {@link attach} ran too early to find a grant. @throws ConfigurationError */

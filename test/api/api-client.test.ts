@@ -618,75 +618,6 @@ describe('a limit for the whole call', () => {
   });
 });
 
-describe('concurrency', () => {
-  test('1,000 calls with 20 at once: never more at the service, none starved, in the order of their arrival', async () => {
-    const { client, another, http } = createFixture(server.origin, { concurrency: 20 });
-    const held: (() => void)[] = [];
-    let most = 0;
-    const order: number[] = [];
-    server.always((socket, received) => {
-      order.push(Number(received.target.split('=')[1]));
-      held.push(() => faulty.json({})(socket, received));
-      most = Math.max(most, held.length);
-      // All 20 are kept until they are there, and a little longer, for the 21st that must not come.
-      if (held.length === 20) setTimeout(() => held.splice(0).forEach((answer) => void answer()), 3);
-    });
-    const clients = [client, another()];
-    await Promise.all(Array.from({ length: 1000 }, (_none, n) => clients[n % 2]?.get('/projects', { query: { n } })));
-    expect(most).toBe(20);
-    expect(order).toHaveLength(1000);
-    expect(order.every((n, index) => Math.abs(n - index) <= 20)).toBe(true);
-    await http.close();
-  });
-
-  test('a call that is aborted while it waits leaves at once; another grant does not wait', async () => {
-    const { client, another, http } = createFixture(server.origin, { concurrency: 1 });
-    server.next(faulty.hang());
-    const first = new AbortController();
-    const running = client.get('/1', { signal: first.signal }).catch(() => 'ended');
-    await server.received(1);
-    const controller = new AbortController();
-    const aborted = expect(client.get('/2', { signal: controller.signal })).rejects.toMatchObject({
-      name: 'AbortError',
-    });
-    const timed = expect(client.get('/3', { timeout: 30 })).rejects.toMatchObject({
-      code: 'ERR_CONCURRENCY',
-      status: 503,
-    });
-    controller.abort();
-    await aborted;
-    await timed;
-    const other = new MemorySource();
-    other.grantId = 'grant-2';
-    await another(other).get('/other');
-    const last = client.get('/4');
-    first.abort();
-    expect(await running).toBe('ended');
-    await last;
-    expect(targets()).toEqual(['GET /api/v2/1', 'GET /api/v2/other', 'GET /api/v2/4']);
-    await http.close();
-  });
-
-  test('a stream keeps its place until it is read or destroyed; failures give theirs back', async () => {
-    const { client, source, http } = createFixture(server.origin, { concurrency: 1 });
-    const { body } = await client.stream('GET', '/download');
-    const waiting = client.get('/next');
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(server.requests).toHaveLength(1);
-    await text(body);
-    await waiting;
-    (await client.stream('GET', '/download')).body.destroy();
-    server.next(faulty.reset());
-    await expect(client.post('/x')).rejects.toThrow();
-    const current = source.current;
-    source.current = undefined;
-    await expect(client.get('/x')).rejects.toBeInstanceOf(NotAuthorizedError);
-    source.current = current;
-    await client.get('/last');
-    await http.close();
-  });
-});
-
 describe('a stream', () => {
   test('gives status, headers and the body as it comes', async () => {
     server.next(faulty.answer(200, { 'content-type': 'text/csv', 'x-a': 'b' }, 'a,b'));
@@ -783,4 +714,64 @@ test('an error shows nothing of an answer that echoes the token, however it is s
   expect((error as ApiError).data).toEqual({ echo: accessToken });
   const shown = [inspect(error, { showHidden: true, depth: 9 }), JSON.stringify(error), String(error)].join();
   expect(shown).not.toContain(accessToken);
+});
+
+describe('an answer at the edge of HTTP', () => {
+  test('a 304 with a Content-Length is a success without a body', async () => {
+    const headers = { 'if-none-match': '"1"' };
+    server.always(faulty.raw(faulty.head(304, { 'content-length': '1000', etag: '"1"' })));
+    const { status, data } = await fixture.client.request('GET', '/projects', { headers });
+    expect([status, data]).toEqual([304, undefined]);
+    expect((await fixture.client.fetch('/projects', { headers })).status).toBe(304);
+    const { status: streamed, body } = await fixture.client.stream('GET', '/projects', { headers });
+    expect([streamed, await text(body)]).toEqual([304, '']);
+    expect(server.requests).toHaveLength(3);
+  });
+
+  test.each<[string, string, faulty.Behaviour]>([
+    ['a HEAD', 'HEAD', faulty.raw(faulty.head(200, { 'content-encoding': 'gzip', 'content-length': '100' }))],
+    ['an empty 200', 'GET', faulty.answer(200, { 'content-encoding': 'gzip' }, '')],
+    ['a 204', 'GET', faulty.raw(faulty.head(204, { 'content-encoding': 'br' }))],
+  ])('the stream of %s that names an encoding is empty', async (_what, method, behaviour) => {
+    server.next(behaviour);
+    const { body } = await fixture.client.stream(method, '/export');
+    expect(await text(body)).toBe('');
+  });
+
+  test('an unknown encoding hides no status, and its bytes are to be had', async () => {
+    const behaviour = (status: number) => faulty.answer(status, { 'content-encoding': 'zstd' }, 'raw bytes');
+    server.next(behaviour(400));
+    expect(await failure(fixture.client.get('/projects'))).toMatchObject({ code: 'ERR_API', status: 400 });
+    server.next(behaviour(200));
+    const unusable = await failure(fixture.client.get('/projects'));
+    expect(unusable).toMatchObject({ code: 'ERR_API_RESPONSE', status: 502, data: Buffer.from('raw bytes') });
+    expect(unusable.message).toMatch(/content encoding/);
+    server.next(behaviour(200));
+    const { headers, body } = await fixture.client.stream('GET', '/projects');
+    expect([headers['content-encoding'], await text(body)]).toEqual(['zstd', 'raw bytes']);
+  });
+
+  test('an error whose body drips ends a stream() in time', { meta: { threats: [66] } }, async () => {
+    server.always((socket) => {
+      socket.write(faulty.head(500, { 'content-length': '1000000' }));
+      const timer = setInterval(() => socket.write(' '), 5);
+      socket.on('close', () => clearInterval(timer));
+    });
+    const { client, http } = createFixture(server.origin, { timeoutMs: 60 });
+    await expect(client.stream('GET', '/export')).rejects.toMatchObject({ code: 'ERR_SERVICE_TIMEOUT', sent: true });
+    await expect(client.stream('GET', '/export', { timeout: 60 })).rejects.toMatchObject({
+      code: 'ERR_SERVICE_TIMEOUT',
+    });
+    expect(http.pending).toBe(0);
+    await http.close();
+  });
+
+  test('a signed link of another host is refused with what to do', async () => {
+    const error = await fixture.client
+      .get('https://storage.example.com/file?signature=x')
+      .catch((reason: Error) => reason);
+    expect(error).toBeInstanceOf(TypeError);
+    expect(String(error)).toMatch(/global fetch\(url\), without the token/);
+    expect(String(error)).not.toContain('signature=x');
+  });
 });

@@ -175,3 +175,140 @@ test('a job that reads 10,000 items over three expiries goes through, and has on
   }
   expect({ count, most, refreshes: source.refreshes }).toEqual({ count: 10_000, most: 1, refreshes: 3 });
 });
+
+describe('a list that ignores `offset`', { meta: { threats: [66] } }, () => {
+  const full = Array.from({ length: 10 }, (_none, id) => ({ data: { id, seen: 0 } }));
+
+  test('ends where its first page was the whole list', async () => {
+    server.always(faulty.json({ data: full }));
+    expect(await idsOf(fixture.client.paginate('/projects', { limit: 3 }))).toEqual(firstIds(10));
+    expect(server.requests).toHaveLength(2);
+  });
+
+  test('is an error where it may have more items, even if they change from page to page', async () => {
+    let seen = 0;
+    server.always((socket, received) => {
+      const data = full.map(({ data: { id } }) => ({ data: { id, seen: seen++ } }));
+      faulty.json({ data })(socket, received);
+    });
+    const found: number[] = [];
+    const reading = (async () => {
+      for await (const { id } of fixture.client.paginate<{ id: number }>('/projects', { limit: 10 })) found.push(id);
+    })();
+    await expect(reading).rejects.toMatchObject({
+      code: 'ERR_API_RESPONSE',
+      message: expect.stringContaining('`offset`'),
+    });
+    expect(found).toEqual(firstIds(10));
+  });
+
+  test('is told from a list that repeats values across pages', async () => {
+    server.always((socket, received) => {
+      const offset = Number(new URL(received.target, 'http://x').searchParams.get('offset'));
+      const data = Array.from({ length: Math.max(0, Math.min(2, 5 - offset)) }, (_none, index) => ({
+        data: { id: offset + index, name: 'same' },
+      }));
+      faulty.json({ data })(socket, received);
+    });
+    expect(await idsOf(fixture.client.paginate('/projects', { limit: 2 }))).toEqual(firstIds(5));
+  });
+});
+
+test.each([
+  ['bare entries', { data: [{ id: 1 }] }],
+  ['a mixture', { data: [{ data: { id: 1 } }, { id: 2 }] }],
+  ['null entries', { data: [null] }],
+])('a page of %s is an error that names `items`, and yields nothing undefined', async (_what, page) => {
+  server.always(faulty.json(page));
+  await expect(idsOf(fixture.client.paginate('/projects'))).rejects.toMatchObject({
+    code: 'ERR_API_RESPONSE',
+    message: expect.stringContaining('`items`'),
+  });
+});
+
+test('`items` that returns a Set is a TypeError that says what to return', async () => {
+  server.always(faulty.json({ data: [] }));
+  const items = () => new Set([1]);
+  // @ts-expect-error not an array
+  const reading = fixture.client.paginate('/projects', { items })[Symbol.asyncIterator]().next();
+  await expect(reading).rejects.toThrow(/\[\.\.\.list\]/);
+});
+
+describe('`next`', () => {
+  interface CursorPage {
+    readonly results: readonly number[];
+    readonly cursor?: string | null;
+  }
+  const items = (page: unknown) => (page as CursorPage).results;
+  const read = async (list: AsyncIterable<number>) => {
+    const found: number[] = [];
+    for await (const item of list) found.push(item);
+    return found;
+  };
+  const targets = () => server.requests.map(({ target }) => target);
+
+  test('follows a cursor as a parameter, and keeps the others', async () => {
+    for (const cursor of ['a b', 'c', undefined]) server.next(faulty.json({ results: [1], cursor }));
+    const next = (page: unknown) => {
+      const { cursor } = page as CursorPage;
+      return cursor === undefined ? undefined : { cursor };
+    };
+    const list = fixture.client.paginate('/search', { query: { q: 'x' }, limit: 5, items, next });
+    expect(await read(list)).toEqual([1, 1, 1]);
+    expect(targets()).toEqual([
+      '/api/v2/search?q=x&limit=5',
+      '/api/v2/search?q=x&limit=5&cursor=a%20b',
+      '/api/v2/search?q=x&limit=5&cursor=c',
+    ]);
+  });
+
+  test('follows a Link header, a path, a query and a URL of the API', async () => {
+    const link = { link: `<${server.origin}/api/v2/search?page=2>; rel="next"` };
+    server.next(faulty.json({ results: [1] }, 200, link));
+    for (const result of [2, 3, 4, 5]) server.next(faulty.json({ results: [result] }));
+    const places = ['/search?page=3', '?page=4', new URL(`${server.origin}/other?page=5`)];
+    const next = (_page: unknown, { headers, status }: { headers: object; status: number }) => {
+      expect(status).toBe(200);
+      const [, url] = /<([^>]+)>/.exec(String(Reflect.get(headers, 'link'))) ?? [];
+      return url ?? places.shift();
+    };
+    expect(await read(fixture.client.paginate('/search', { items, next }))).toEqual([1, 2, 3, 4, 5]);
+    expect(targets()).toEqual([
+      '/api/v2/search',
+      '/api/v2/search?page=2',
+      '/api/v2/search?page=3',
+      '/api/v2/search?page=4',
+      '/other?page=5',
+    ]);
+  });
+
+  test.each([null, '', undefined])('ends the list with %j', async (end) => {
+    server.always(faulty.json({ results: [1] }));
+    // @ts-expect-error null is what JSON gives
+    expect(await read(fixture.client.paginate('/search', { items, next: () => end }))).toEqual([1]);
+  });
+
+  test('never leads in a circle, nor to another origin', async () => {
+    server.always(faulty.json({ results: [1] }));
+    const circle = ['a', 'b', 'a'];
+    const next = () => ({ cursor: circle.shift() });
+    await expect(read(fixture.client.paginate('/search', { items, next }))).rejects.toMatchObject({
+      code: 'ERR_API_RESPONSE',
+      message: expect.stringContaining('back to a page'),
+    });
+    const count = server.requests.length;
+    const away = () => 'https://evil.example/api/v2/search';
+    await expect(read(fixture.client.paginate('/search', { items, next: away }))).rejects.toThrow(/origin of the API/);
+    expect(server.requests).toHaveLength(count + 1);
+  });
+
+  test('reads ahead', async () => {
+    server.next(faulty.json({ results: [1], cursor: 'a' }));
+    server.next(faulty.json({ results: [2] }));
+    const next = (page: unknown) => ((page as CursorPage).cursor ? { cursor: (page as CursorPage).cursor } : undefined);
+    const list = fixture.client.paginate('/search', { items, next, readAhead: true });
+    await list.next();
+    await server.received(2);
+    expect(await read({ [Symbol.asyncIterator]: () => list })).toEqual([2]);
+  });
+});

@@ -12,7 +12,9 @@ const application = {
   scope: 'project',
 };
 
-describe.each(Object.entries(providers))('%s', (_name, provider) => {
+const { crowdinHttpClient: _adapter, ...options } = providers;
+
+describe.each(Object.entries(options))('%s', (_name, provider) => {
   test('is plain frozen options that a strategy takes', () => {
     expect(Object.isFrozen(provider)).toBe(true);
     expectTypeOf({ ...provider, ...application }).toExtend<StrategyOptions>();

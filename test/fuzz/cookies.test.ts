@@ -11,7 +11,7 @@ const logins = new PendingLogins({
   strategyName: 'oauth-app',
   service: 'service',
   callbackURL: 'https://app.example/usual',
-  clientSecret: new Secret('canary of the client secret'),
+  clientSecret: [new Secret('canary of the client secret')],
   clock: () => 1_700_000_000_000,
 });
 const REDIRECT = {

@@ -108,6 +108,10 @@ describe('the main entry point', () => {
     expect(sources).not.toMatch(/emulator|mysql|sqlite|conformance/);
   });
 
+  test('uses import.meta in the command alone: Jest and old bundlers compile the rest to CommonJS', () => {
+    expect(ending(/\.js$/).filter((file) => text(file).includes('import.meta'))).toEqual(['dist/cli.js']);
+  });
+
   test('imports undici, jose and node:zlib at the place that uses them, when it first does', () => {
     const heavy = /^(?:import|export)\b[^'"]*['"](?:undici|jose|node:zlib)\b/m;
     expect(ending(/^dist\/index\.js$/).filter((file) => heavy.test(text(file)))).toEqual([]);

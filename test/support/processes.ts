@@ -3,10 +3,16 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { ServiceOptions } from '../../src/emulator/emulator.js';
 
-/** Where the processes keep their grants. */
-export type SharedStore =
-  | { readonly redis: string; readonly lease?: number }
-  | { readonly postgres: string; readonly lease?: number };
+/** Where the processes keep their grants: a kind of store with its address, and seconds of its lease. */
+export type SharedStore = { readonly lease?: number } & (
+  | { readonly redis: string }
+  | { readonly ioredis: string }
+  | { readonly sentinel: { readonly ports: readonly number[]; readonly name: string } }
+  | { readonly cluster: { readonly ports: readonly number[] } }
+  | { readonly postgres: string }
+  | { readonly mysql: string }
+  | { readonly sqlite: string }
+);
 
 /** The answer of a process to one request: the access token it used, or why it has none. */
 export interface Answer {

@@ -1,0 +1,140 @@
+import { STATUS_CODES } from 'node:http';
+import { Readable } from 'node:stream';
+import type { HttpClient } from '../http/http-client.js';
+import type { HttpResponse, HttpStream, HttpStreamRequest } from '../http/message.js';
+import { safeCause } from '../redaction.js';
+import { ApiCall } from './api-call.js';
+import type { ApiContext } from './api-context.js';
+import { type CallRequest, requestTo } from './call-options.js';
+import type { Attempt } from './call-progress.js';
+import type { CredentialSource } from './credential.js';
+import { unusableResponse } from './error-message.js';
+import { fetchedResponse, headerPairs } from './fetched-response.js';
+import type { RequestBodyInit } from './request-body.js';
+import { type RequestTarget, targetOf } from './request-target.js';
+import type { ResponseMode } from './response.js';
+
+/** The `fetch` of an API client. Its bodies may also be those of a call: Node streams and async iterables. */
+export type ApiFetch = (input: string | URL | Request, init?: FetchInit) => Promise<Response>;
+
+/** Options of {@link ApiFetch}: those of the WHATWG `fetch`. */
+export type FetchInit = RequestInit | (Omit<RequestInit, 'body'> & { body?: RequestBodyInit | null | undefined });
+
+type FetchedResponse = HttpResponse | HttpStream;
+
+/** Responses of any status, with a complete body if it arrived with the headers. */
+const FETCHED: ResponseMode<FetchedResponse> = Object.freeze({
+  isBuffered: false,
+  send: (http: HttpClient, request: HttpStreamRequest) => http.fetch(request),
+  discard: ({ body }: FetchedResponse) => {
+    if (body instanceof Readable) body.destroy();
+  },
+});
+
+/** Set by the HTTP connection. `fetch` drops them, as browsers do, because SDKs send them. */
+const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'expect',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** Maximum size of the body of a `Request` that is held in memory, so that it can be sent again. */
+const MAX_REPLAYABLE_BYTES = 1024 * 1024;
+
+/**
+ * Makes a request as the WHATWG `fetch` does, with the access token of the grant, and returns the response whatever its
+ * status, once no other try follows.
+ *
+ * @throws TypeError for a URL of another origin than the API's, for `Authorization` and `Host`, and for a redirect if
+ *   `redirect` is `error`
+ * @throws like any other call if there is no response
+ * @see https://fetch.spec.whatwg.org/
+ */
+export async function fetchFrom(
+  source: CredentialSource,
+  context: ApiContext,
+  input: string | URL | Request,
+  init: FetchInit = {},
+): Promise<Response> {
+  const request = await fetchRequest(context, input, init);
+  const redirect = init.redirect ?? (input instanceof Request ? input.redirect : 'follow');
+  const { status, response } = await new ApiCall(
+    source,
+    context,
+    redirect === 'follow' ? request : { ...request, redirect: 'manual' },
+    FETCHED,
+  ).run((answer, sent, attempt) => ({ status: answer.status, response: responseOf(answer, sent, attempt) }));
+  if (redirect === 'error' && status >= 300 && status < 400 && status !== 304) {
+    await response.body?.cancel();
+    throw new TypeError('fetch: the response is a redirect, and the option `redirect` is error');
+  }
+  return response;
+}
+
+async function fetchRequest(context: ApiContext, input: string | URL | Request, init: FetchInit): Promise<CallRequest> {
+  const isRequest = typeof input === 'object' && !(input instanceof URL);
+  const target: RequestTarget = { ...targetOf(isRequest ? input.url : input), isWholeOrigin: true };
+  const given = isRequest ? input : undefined;
+  const { method = given?.method ?? 'GET', signal = given?.signal } = init;
+  const body = init.body ?? (given?.body ? await bodyOf(given) : undefined);
+  const givenHeaders = init.headers ?? given?.headers;
+  const headers =
+    givenHeaders === undefined ? [] : [...new Headers(givenHeaders)].filter(([name]) => !CONNECTION_HEADERS.has(name));
+  // A text has a type by the specification of fetch, unlike in the other calls.
+  const isUntyped = typeof body === 'string' && !headers.some(([name]) => name === 'content-type');
+  if (isUntyped) headers.push(['content-type', 'text/plain;charset=UTF-8']);
+  if (headers.length === 0 && body === undefined && !signal)
+    return requestTo(target, method, undefined, context.headers.fetched);
+  const options = { headers, body: body as RequestBodyInit | undefined, signal: signal ?? undefined };
+  return requestTo(target, method, options, context.headers.fetched);
+}
+
+/** Returns the body of a Request: its bytes if they are few, so that it can be sent again, otherwise a stream. */
+async function bodyOf(request: Request): Promise<Uint8Array | AsyncIterable<Uint8Array>> {
+  if (request.bodyUsed || request.body === null) throw new TypeError('body: the body of the Request was read already');
+  const iterator = request.body[Symbol.asyncIterator]();
+  const chunks: Uint8Array[] = [];
+  for (let length = 0; length <= MAX_REPLAYABLE_BYTES; ) {
+    const { done, value } = await iterator.next();
+    if (done) return Buffer.concat(chunks);
+    chunks.push(value);
+    length += value.length;
+  }
+  return (async function* () {
+    yield* chunks;
+    yield* { [Symbol.asyncIterator]: () => iterator };
+  })();
+}
+
+/** RFC 9110: responses with these statuses have no body, and `Response` refuses one. */
+const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
+
+function responseOf(
+  { status, headers, body }: FetchedResponse,
+  { method, path }: CallRequest,
+  { base, path: sentPath }: Attempt<FetchedResponse>,
+): Response {
+  const url = `${base.origin}${sentPath}`;
+  const hasBody = method !== 'HEAD' && !BODILESS.has(status);
+  try {
+    if (hasBody && !(body instanceof Readable)) return fetchedResponse({ status, headers, bytes: body, url });
+    const content = hasBody ? (Readable.toWeb(body as Readable) as ReadableStream<Uint8Array>) : null;
+    const response = new Response(content, {
+      status,
+      statusText: STATUS_CODES[status] ?? '',
+      headers: headerPairs(headers),
+    });
+    // The constructor has no parameter for it.
+    return Object.defineProperty(response, 'url', { value: url });
+  } catch (error) {
+    const reason = 'its status or headers do not fit into a Response.';
+    throw unusableResponse(reason, { data: undefined, headers, method, path, cause: safeCause(error) });
+  } finally {
+    if (!hasBody && body instanceof Readable) body.destroy();
+  }
+}

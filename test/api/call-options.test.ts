@@ -1,0 +1,209 @@
+import { channel } from 'node:diagnostics_channel';
+import { inspect } from 'node:util';
+import * as valibot from 'valibot';
+import { afterEach, beforeEach, describe, expect, expectTypeOf, test } from 'vitest';
+import { z } from 'zod';
+import type { ApiError } from '../../src/api/api-error.js';
+import * as faulty from '../support/faulty-server.js';
+import { createFixture, credentialOf, type Fixture, MemorySource, tokenOf } from './fixture.js';
+
+let server: faulty.FaultyServer;
+let fixture: Fixture;
+
+beforeEach(async () => {
+  server = await faulty.startFaultyServer();
+  fixture = createFixture(server.origin);
+});
+
+afterEach(async () => {
+  await server.close();
+  await fixture.http.close();
+});
+
+describe('the option retry', () => {
+  test('false: one try, and the renewal after a 401 beside it', async () => {
+    server.next(faulty.json({}, 503));
+    await expect(fixture.client.get('/projects', { retry: false })).rejects.toMatchObject({ status: 503 });
+    expect(server.requests).toHaveLength(1);
+    server.next(faulty.json({}, 401));
+    expect(await fixture.client.get('/projects', { retry: false })).toEqual({});
+    expect(server.requests).toHaveLength(3);
+  });
+
+  test('limit: so many further tries, in waits that grow up to maxDelay', async () => {
+    server.next(faulty.json({}, 503), 4);
+    await fixture.client.get('/projects', { retry: { limit: 4, maxDelay: 600 } });
+    expect(fixture.waits).toEqual([250, 500, 600, 600]);
+  });
+
+  test('maxDelay: a longer Retry-After ends the call', async () => {
+    server.always(faulty.json({}, 429, { 'retry-after': '20' }));
+    await expect(fixture.client.get('/a', { retry: { maxDelay: 19_000 } })).rejects.toMatchObject({ retryAfter: 20 });
+    expect(server.requests).toHaveLength(1);
+    await expect(fixture.client.get('/b', { retry: { maxDelay: 20_000 } })).rejects.toMatchObject({ status: 429 });
+    expect(server.requests).toHaveLength(4);
+  });
+
+  test.each([
+    true,
+    3,
+    null,
+    { limit: -1 },
+    { limit: 1.5 },
+    { limit: '2' },
+    { maxDelay: -1 },
+    { maxDelay: Number.NaN },
+    { limits: 2 },
+  ])('%j is a TypeError', async (retry) => {
+    // @ts-expect-error what JavaScript may give
+    await expect(fixture.client.get('/projects', { retry })).rejects.toThrow(/retry/);
+    expect(server.requests).toEqual([]);
+  });
+});
+
+describe('a 429', () => {
+  test('of a POST is followed by another try, because it was not performed', async () => {
+    server.next(faulty.json({}, 429, { 'retry-after': '1' }));
+    server.next(faulty.json({ data: 1 }, 201));
+    expect(await fixture.client.post('/projects', { json: {} })).toEqual({ data: 1 });
+    expect(fixture.waits).toEqual([1_250]);
+  });
+
+  test('that stays ends the POST with its ApiError', async () => {
+    server.always(faulty.json({}, 429));
+    await expect(fixture.client.post('/projects', { json: {} })).rejects.toMatchObject({ status: 429, sent: true });
+    expect(server.requests).toHaveLength(3);
+  });
+});
+
+describe('error.sent', () => {
+  test('is false where nothing was sent, and true as soon as any try of the call may have arrived', async () => {
+    const refused = createFixture(await faulty.refusingOrigin());
+    await expect(refused.client.post('/x', { json: {} })).rejects.toMatchObject({ sent: false });
+    await refused.http.close();
+    server.next(faulty.reset());
+    await expect(fixture.client.post('/x', { json: {} })).rejects.toMatchObject({ sent: true });
+    server.next((socket) => {
+      socket.resetAndDestroy();
+      void server.close();
+    });
+    const lost = await fixture.client.get('/x').catch((error: unknown) => error);
+    expect(lost).toMatchObject({ name: 'ServiceUnavailableError', sent: true });
+    server = await faulty.startFaultyServer();
+  });
+});
+
+describe('the headers of the strategy', () => {
+  test('go with each request, unless the call has its own', async () => {
+    const { client, http } = createFixture(server.origin, {
+      headers: { 'User-Agent': 'acme-sync/1.0', 'Notion-Version': '2022-06-28' },
+    });
+    await client.get('/a');
+    await (await client.stream('GET', '/b')).body.resume();
+    await client.fetch('/c');
+    await client.get('/d', { headers: { 'user-agent': 'own' } });
+    expect(server.requests.map(({ headers }) => [headers['user-agent'], headers['notion-version']])).toEqual([
+      ['acme-sync/1.0', '2022-06-28'],
+      ['acme-sync/1.0', '2022-06-28'],
+      ['acme-sync/1.0', '2022-06-28'],
+      ['own', '2022-06-28'],
+    ]);
+    await http.close();
+  });
+});
+
+describe('the option schema', () => {
+  const answered = { data: { id: 7, name: 'Site', createdAt: '2026-01-02' } };
+  const ofZod = z.object({ data: z.object({ id: z.number(), createdAt: z.coerce.date() }) });
+  const ofValibot = valibot.object({
+    data: valibot.object({ id: valibot.pipe(valibot.number(), valibot.transform(String)) }),
+  });
+
+  test('returns the output of a schema of Zod, with its type', async () => {
+    server.always(faulty.json(answered));
+    const project = await fixture.client.get('/projects/7', { schema: ofZod });
+    expectTypeOf(project).toEqualTypeOf<{ data: { id: number; createdAt: Date } }>();
+    expect(project.data).toEqual({ id: 7, createdAt: new Date('2026-01-02') });
+    const { data, status } = await fixture.client.request('GET', '/projects/7', { schema: ofZod });
+    expectTypeOf(data).toEqualTypeOf<{ data: { id: number; createdAt: Date } }>();
+    expect([status, data.data.id]).toEqual([200, 7]);
+  });
+
+  test('returns the output of a schema of Valibot, with its type', async () => {
+    server.always(faulty.json(answered));
+    const project = await fixture.client.post('/projects', { json: {}, schema: ofValibot });
+    expectTypeOf(project).toEqualTypeOf<{ data: { id: string } }>();
+    expect(project).toEqual({ data: { id: '7' } });
+  });
+
+  test('waits for a schema that validates asynchronously', async () => {
+    server.always(faulty.json(answered));
+    const schema = z.object({ data: z.object({ id: z.number().refine(async (id) => id === 7) }) });
+    expect(await fixture.client.get('/projects/7', { schema })).toEqual({ data: { id: 7 } });
+  });
+
+  test.each([
+    ['Zod', ofZod],
+    ['Valibot', ofValibot],
+  ])('makes a mismatch an ApiError with the issues of %s, which no log shows', async (_name, schema) => {
+    server.always(faulty.json({ data: { id: tokenOf('first'), createdAt: 'x' } }));
+    const error: ApiError = await fixture.client.get('/projects/7', { schema }).then(
+      () => expect.fail('it should have failed'),
+      (reason) => reason,
+    );
+    expect(error).toMatchObject({ name: 'ApiError', code: 'ERR_API_RESPONSE', status: 502, path: '/projects/7' });
+    expect(error.message).toContain('data.id');
+    expect(error.issues?.[0]?.path?.length).toBeGreaterThan(0);
+    expect(error.data).toEqual({ data: { id: tokenOf('first'), createdAt: 'x' } });
+    const shown = [inspect(error, { depth: 9, showHidden: true }), JSON.stringify(error), error.stack].join();
+    for (const part of tokenOf('first').split('.')) expect(shown).not.toContain(part);
+  });
+
+  test('without the interface is a TypeError', async () => {
+    // @ts-expect-error not a Standard Schema
+    await expect(fixture.client.get('/projects', { schema: { parse: () => 1 } })).rejects.toThrow(/Standard Schema/);
+  });
+});
+
+describe('credentials()', () => {
+  test('belong together, also before the first call', async () => {
+    const source = new MemorySource(credentialOf('ben', 'acme'));
+    const { client, http } = createFixture('https://api.example.com', {
+      source,
+      enterpriseBaseUrl: 'https://{domain}.api.example.com',
+    });
+    expect(await client.credentials()).toEqual({
+      accessToken: tokenOf('ben'),
+      baseUrl: 'https://acme.api.example.com/api/v2',
+      organizationDomain: 'acme',
+    });
+    source.current = credentialOf('ada');
+    expect(await client.credentials()).toEqual({
+      accessToken: tokenOf('ada'),
+      baseUrl: 'https://api.example.com/api/v2',
+      organizationDomain: undefined,
+    });
+    await http.close();
+  });
+});
+
+describe('events of a call', () => {
+  test('are one for each try, and one for a call that fails before any', async () => {
+    const events: unknown[] = [];
+    const listener = (event: unknown) => events.push(event);
+    channel('passport-oauth-app:api').subscribe(listener);
+    server.next(faulty.reset());
+    server.next(faulty.json({}, 401));
+    await fixture.client.get('/a');
+    fixture.source.current = undefined;
+    await fixture.client.get('/b').catch(() => {});
+    channel('passport-oauth-app:api').unsubscribe(listener);
+    const common = { strategy: 'oauth-app', grantId: 'grant-1', method: 'GET', durationMs: expect.any(Number) };
+    expect(events).toEqual([
+      { ...common, path: '/a', attempts: 1, reason: 'ERR_SERVICE_UNAVAILABLE' },
+      { ...common, path: '/a', attempts: 2, status: 401, reason: 'ERR_API' },
+      { ...common, path: '/a', attempts: 3, status: 200 },
+      { ...common, path: '/b', attempts: 0, reason: 'ERR_NOT_AUTHORIZED' },
+    ]);
+  });
+});

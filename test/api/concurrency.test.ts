@@ -1,0 +1,204 @@
+import { text } from 'node:stream/consumers';
+import { Agent, type Dispatcher } from 'undici';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { NotAuthorizedError } from '../../src/errors.js';
+import { HttpClient } from '../../src/http/http-client.js';
+import * as faulty from '../support/faulty-server.js';
+import { createFixture, credentialOf, MemorySource } from './fixture.js';
+
+let server: faulty.FaultyServer;
+
+beforeEach(async () => {
+  server = await faulty.startFaultyServer();
+});
+
+afterEach(() => server.close());
+
+const targets = () => server.requests.map(({ method, target }) => `${method} ${target}`);
+
+describe('concurrency', () => {
+  test('1,000 calls with 20 at once: never more at the service, none starved, in the order of their arrival', async () => {
+    const { client, another, http } = createFixture(server.origin, { concurrency: 20 });
+    const held: (() => void)[] = [];
+    let most = 0;
+    const order: number[] = [];
+    server.always((socket, received) => {
+      order.push(Number(received.target.split('=')[1]));
+      held.push(() => faulty.json({})(socket, received));
+      most = Math.max(most, held.length);
+      // All 20 are kept until they are there, and a little longer, for the 21st that must not come.
+      if (held.length === 20) setTimeout(() => held.splice(0).forEach((answer) => void answer()), 3);
+    });
+    const clients = [client, another()];
+    await Promise.all(Array.from({ length: 1000 }, (_none, n) => clients[n % 2]?.get('/projects', { query: { n } })));
+    expect(most).toBe(20);
+    expect(order).toHaveLength(1000);
+    expect(order.every((n, index) => Math.abs(n - index) <= 20)).toBe(true);
+    await http.close();
+  });
+
+  test('a call that is aborted while it waits leaves at once; another grant does not wait', async () => {
+    const { client, another, http } = createFixture(server.origin, { concurrency: 1 });
+    server.next(faulty.hang());
+    const first = new AbortController();
+    const running = client.get('/1', { signal: first.signal }).catch(() => 'ended');
+    await server.received(1);
+    const controller = new AbortController();
+    const aborted = expect(client.get('/2', { signal: controller.signal })).rejects.toMatchObject({
+      name: 'AbortError',
+    });
+    const timed = expect(client.get('/3', { timeout: 30 })).rejects.toMatchObject({
+      code: 'ERR_CONCURRENCY',
+      status: 503,
+    });
+    controller.abort();
+    await aborted;
+    await timed;
+    const other = new MemorySource();
+    other.grantId = 'grant-2';
+    await another(other).get('/other');
+    const last = client.get('/4');
+    first.abort();
+    expect(await running).toBe('ended');
+    await last;
+    expect(targets()).toEqual(['GET /api/v2/1', 'GET /api/v2/other', 'GET /api/v2/4']);
+    await http.close();
+  });
+
+  test('a stream keeps its place until it is read or destroyed; failures give theirs back', async () => {
+    const { client, source, http } = createFixture(server.origin, { concurrency: 1 });
+    const { body } = await client.stream('GET', '/download');
+    const waiting = client.get('/next');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(server.requests).toHaveLength(1);
+    await text(body);
+    await waiting;
+    (await client.stream('GET', '/download')).body.destroy();
+    server.next(faulty.reset());
+    await expect(client.post('/x')).rejects.toThrow();
+    const current = source.current;
+    source.current = undefined;
+    await expect(client.get('/x')).rejects.toBeInstanceOf(NotAuthorizedError);
+    source.current = current;
+    await client.get('/last');
+    await http.close();
+  });
+});
+
+/** Returns a source of a grant of its own for one user. */
+function sourceOfUser(subject: string | undefined, grantId: string, organizationDomain?: string): MemorySource {
+  const source = new MemorySource({ ...credentialOf(grantId, organizationDomain), subject });
+  source.grantId = grantId;
+  return source;
+}
+
+describe('an account', () => {
+  test('is the user in an organization: the browsers of one user share the places, others have their own', async () => {
+    const { another, http } = createFixture(server.origin, { concurrency: 20 });
+    const most = { ada: 0, ben: 0, acme: 0 };
+    const held: Record<keyof typeof most, (() => void)[]> = { ada: [], ben: [], acme: [] };
+    server.always((socket, received) => {
+      const user = received.target.split('=')[1] as keyof typeof most;
+      held[user].push(() => faulty.json({}, most[user] > 20 ? 429 : 201)(socket, received));
+      most[user] = Math.max(most[user], held[user].length);
+      // All 20 are kept until they are there, and a little longer, for the 21st that must not come.
+      if (held[user].length === 20)
+        setImmediate(() => setImmediate(() => held[user].splice(0).forEach((answer) => void answer())));
+    });
+    const clients = {
+      ada: [another(sourceOfUser('1', 'browser-1')), another(sourceOfUser('1', 'browser-2'))],
+      ben: [another(sourceOfUser('2', 'browser-3'))],
+      acme: [another(sourceOfUser('1', 'browser-4', 'acme'))],
+    };
+    const calls = Object.entries(clients).flatMap(([user, own]) =>
+      own.flatMap((client) =>
+        Array.from({ length: 40 }, () => client.post('/projects', { query: { user }, json: {} })),
+      ),
+    );
+    await Promise.all(calls);
+    expect(server.requests).toHaveLength(160);
+    expect(most).toEqual({ ada: 20, ben: 20, acme: 20 });
+    await http.close();
+  });
+
+  test('is the grant where the token names no user', async () => {
+    const { another, http } = createFixture(server.origin, { concurrency: 1 });
+    server.next(faulty.hang());
+    const controller = new AbortController();
+    const { signal } = controller;
+    const held = another(sourceOfUser(undefined, 'one'))
+      .get('/held', { signal })
+      .catch(() => 'ended');
+    await server.received(1);
+    await another(sourceOfUser(undefined, 'two')).get('/free');
+    controller.abort();
+    expect(await held).toBe('ended');
+    await http.close();
+  });
+});
+
+describe('a place is given back', { meta: { threats: [66] } }, () => {
+  test.each<[string, string, faulty.Behaviour]>([
+    ['HEAD', 'HEAD', faulty.raw(faulty.head(200, { 'content-length': '100' }))],
+    ['204', 'GET', faulty.raw(faulty.head(204, {}))],
+    ['304', 'GET', faulty.raw(faulty.head(304, {}))],
+    ['an empty 200', 'GET', faulty.answer(200, {}, '')],
+    ['a small body that is there', 'GET', faulty.json({ a: 1 })],
+  ])('for the unread stream of %s', async (_what, method, behaviour) => {
+    const { client, http } = createFixture(server.origin, { concurrency: 1 });
+    server.next(behaviour);
+    const { body } = await client.stream(method, '/download');
+    server.next(behaviour);
+    const response = await client.fetch('/download', { method });
+    expect(await client.get('/next')).toEqual({});
+    body.destroy();
+    await response.body?.cancel();
+    await http.close();
+  });
+
+  test('where an interceptor aborts right after the headers', async () => {
+    const agent = new Agent();
+    const dispatcher = agent.compose((dispatch) => (options, handler) => {
+      if (options.path.endsWith('/next')) return dispatch(options, handler);
+      return dispatch(options, {
+        onRequestStart: (controller, context) => handler.onRequestStart?.(controller, context),
+        onResponseStart: (controller, status, headers, message) => {
+          handler.onResponseStart?.(controller, status, headers, message);
+          controller.abort(new Error('enough'));
+        },
+        onResponseData: (controller, chunk) => handler.onResponseData?.(controller, chunk),
+        onResponseEnd: (controller, trailers) => handler.onResponseEnd?.(controller, trailers),
+        onResponseError: (controller, error) => handler.onResponseError?.(controller, error),
+      } satisfies Dispatcher.DispatchHandler);
+    });
+    const { client, http } = createFixture(server.origin, { concurrency: 1, http: new HttpClient({ dispatcher }) });
+    server.next(faulty.drip(5));
+    await client.stream('GET', '/download').then(
+      ({ body }) => body.destroy(),
+      () => {},
+    );
+    expect(await client.get('/next')).toEqual({});
+    await http.close();
+    await agent.close();
+  });
+
+  test('while a stream is unread it is kept; who waits for it is told in time, and what to do', async () => {
+    const { client, http } = createFixture(server.origin, { concurrency: 1, timeoutMs: 60 });
+    server.next(faulty.huge(50e6));
+    const { body } = await client.stream('GET', '/download');
+    const error = await client.get('/next').catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ name: 'ServiceUnavailableError', code: 'ERR_CONCURRENCY', status: 503, sent: false });
+    expect(String(error)).toMatch(/Read the bodies of streams/);
+    body.destroy();
+    expect(await client.get('/after')).toEqual({});
+    await http.close();
+  });
+
+  test('a queue that moves is waited for longer than one request may take', async () => {
+    const { client, http } = createFixture(server.origin, { concurrency: 1, timeoutMs: 400 });
+    server.always((socket, received) => setTimeout(() => faulty.json({})(socket, received), 40));
+    const calls = Array.from({ length: 20 }, () => client.get('/projects'));
+    expect(await Promise.all(calls)).toHaveLength(20);
+    await http.close();
+  });
+});

@@ -1,0 +1,163 @@
+import crowdinSdk from '@crowdin/crowdin-api-client';
+import { GraphQLClient } from 'graphql-request';
+import ky, { HTTPError } from 'ky';
+import createClient from 'openapi-fetch';
+import { crowdinHttpClient } from 'passport-oauth-app/providers';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import * as faulty from '../../support/faulty-server.js';
+import { createFixture, credentialOf, type Fixture, MemorySource, tokenOf } from '../fixture.js';
+import type { paths } from './projects.openapi.js';
+
+/** The module is CommonJS: its class is a property of the default export as Node sees it. */
+const Crowdin = 'default' in crowdinSdk ? (crowdinSdk.default as typeof crowdinSdk) : crowdinSdk;
+
+let server: faulty.FaultyServer;
+let fixture: Fixture;
+
+beforeEach(async () => {
+  server = await faulty.startFaultyServer();
+  fixture = createFixture(server.origin);
+});
+
+afterEach(async () => {
+  await server.close();
+  await fixture.http.close();
+});
+
+const sent = () =>
+  server.requests.map(({ method, target, headers, body }) => ({
+    line: `${method} ${target}`,
+    authorization: headers.authorization?.replace('Bearer ', ''),
+    body: body.toString(),
+  }));
+
+const page = { data: [{ data: { id: 7, name: 'Site' } }] };
+
+describe('openapi-fetch with types of openapi-typescript', () => {
+  test('gets, posts again after a 401, and returns a refusal as its error', async () => {
+    const api = createClient<paths>({ baseUrl: fixture.client.baseUrl, fetch: fixture.client.fetch });
+    server.next(faulty.json(page));
+    const { data } = await api.GET('/projects', { params: { query: { limit: 5 } } });
+    const name: string | undefined = data?.data[0]?.data.name;
+    expect(name).toBe('Site');
+
+    server.next(faulty.json({}, 401));
+    server.next(faulty.json({ data: { id: 8, name: 'New' } }, 201));
+    expect((await api.POST('/projects', { body: { name: 'New' } })).data).toEqual({ data: { id: 8, name: 'New' } });
+
+    server.next(faulty.json({ error: { message: 'Project Not Found', code: 404 } }, 404));
+    const { error, response } = await api.GET('/projects/{projectId}', { params: { path: { projectId: 9 } } });
+    expect([error?.error.message, response.status]).toEqual(['Project Not Found', 404]);
+    expect(sent()).toEqual([
+      { line: 'GET /api/v2/projects?limit=5', authorization: tokenOf('first'), body: '' },
+      { line: 'POST /api/v2/projects', authorization: tokenOf('first'), body: '{"name":"New"}' },
+      { line: 'POST /api/v2/projects', authorization: tokenOf('refresh-1'), body: '{"name":"New"}' },
+      { line: 'GET /api/v2/projects/9', authorization: tokenOf('refresh-1'), body: '' },
+    ]);
+  });
+});
+
+describe('ky', () => {
+  test('gets and posts, and throws its own error for a status', async () => {
+    const api = ky.create({ prefixUrl: fixture.client.baseUrl, fetch: fixture.client.fetch, retry: 0 });
+    server.next(faulty.json(page));
+    expect(await api.get('projects', { searchParams: { limit: 1 } }).json()).toEqual(page);
+    server.next(faulty.json({}, 401));
+    server.next(faulty.json({ data: { id: 8 } }, 201));
+    expect(await api.post('projects', { json: { name: 'New' } }).json()).toEqual({ data: { id: 8 } });
+    server.next(faulty.json({}, 404));
+    await expect(api.get('projects/9')).rejects.toBeInstanceOf(HTTPError);
+    expect(sent().map(({ line, authorization }) => [line, authorization])).toEqual([
+      ['GET /api/v2/projects?limit=1', tokenOf('first')],
+      ['POST /api/v2/projects', tokenOf('first')],
+      ['POST /api/v2/projects', tokenOf('refresh-1')],
+      ['GET /api/v2/projects/9', tokenOf('refresh-1')],
+    ]);
+  });
+});
+
+describe('graphql-request', () => {
+  test('queries the API outside of its versioned path', async () => {
+    const endpoint = String(new URL('/api/graphql', fixture.client.baseUrl));
+    const graphql = new GraphQLClient(endpoint, { fetch: fixture.client.fetch });
+    server.next(faulty.json({ data: { viewer: { id: 1 } } }));
+    expect(await graphql.request('query { viewer { id } }')).toEqual({ viewer: { id: 1 } });
+    expect(sent()).toEqual([
+      {
+        line: 'POST /api/graphql',
+        authorization: tokenOf('first'),
+        body: expect.stringContaining('query { viewer { id } }'),
+      },
+    ]);
+  });
+});
+
+describe('the official SDK over crowdinHttpClient', () => {
+  const ok = faulty.json({ data: [{ data: { id: 7, name: 'Site' } }], pagination: { offset: 0, limit: 25 } });
+
+  test('is one instance across a refusal and a rotation, with a token that is always the current one', async () => {
+    const sdk = new Crowdin({ token: 'unused' }, { httpClient: crowdinHttpClient(fixture.client) });
+    server.next(faulty.json({}, 401));
+    server.next(ok, 2);
+    const names = async () =>
+      (await sdk.projectsGroupsApi.listProjects()).data.map(({ data }: { data: { name: string } }) => data.name);
+    expect(await names()).toEqual(['Site']);
+    fixture.source.current = credentialOf('rotated');
+    expect(await names()).toEqual(['Site']);
+    server.next(faulty.json({ data: { id: 3, fileName: 'a.txt' } }, 201));
+    await sdk.uploadStorageApi.addStorage('a.txt', 'the text');
+    server.next(faulty.raw(faulty.head(204, {})));
+    await sdk.uploadStorageApi.deleteStorage(3);
+    expect(sent().map(({ line, authorization, body }) => [line, authorization, body])).toEqual([
+      ['GET /api/v2/projects', tokenOf('first'), ''],
+      ['GET /api/v2/projects', tokenOf('refresh-1'), ''],
+      ['GET /api/v2/projects', tokenOf('rotated'), ''],
+      ['POST /api/v2/storages', tokenOf('rotated'), 'the text'],
+      ['DELETE /api/v2/storages/3', tokenOf('rotated'), ''],
+    ]);
+    expect(server.requests.some(({ headers }) => headers.authorization?.includes('unused'))).toBe(false);
+  });
+
+  test('goes to the organization of the grant, and keeps within its concurrency', async () => {
+    const source = new MemorySource(credentialOf('ben', 'acme'));
+    const enterpriseBaseUrl = `http://{domain}.api.localhost:${server.port}`;
+    const { client, http } = createFixture(server.origin, { source, enterpriseBaseUrl, concurrency: 2 });
+    const sdk = new Crowdin({ token: 'unused' }, { httpClient: crowdinHttpClient(client) });
+    let running = 0;
+    let most = 0;
+    server.always((socket, received) => {
+      most = Math.max(most, ++running);
+      setImmediate(() => {
+        running--;
+        ok(socket, received);
+      });
+    });
+    await Promise.all(Array.from({ length: 12 }, () => sdk.projectsGroupsApi.listProjects()));
+    expect(most).toBeLessThanOrEqual(2);
+    expect(new Set(server.requests.map(({ headers }) => headers.host))).toEqual(
+      new Set([`acme.api.localhost:${server.port}`]),
+    );
+    await http.close();
+  });
+
+  test('gets the refusals of the API as its own errors, and nothing else reaches another host', async () => {
+    const sdk = new Crowdin({ token: 'unused' }, { httpClient: crowdinHttpClient(fixture.client) });
+    server.next(faulty.json({ error: { message: 'Project Not Found', code: 404 } }, 404));
+    await expect(sdk.projectsGroupsApi.getProject(9)).rejects.toMatchObject({
+      message: 'Project Not Found',
+      code: 404,
+    });
+    const refused = { errors: [{ error: { key: 'name', errors: [{ code: 'isEmpty', message: 'is required' }] } }] };
+    server.next(faulty.json(refused, 400));
+    await expect(sdk.projectsGroupsApi.addProject({ name: '', sourceLanguageId: 'en' })).rejects.toMatchObject({
+      message: 'is required',
+      code: 400,
+      validationCodes: [{ key: 'name', codes: ['isEmpty'] }],
+    });
+    const count = server.requests.length;
+    await expect(sdk.graphql({ query: '{ a }' }, { url: 'https://evil.example/graphql' })).rejects.toThrow(
+      /expected an address/,
+    );
+    expect(server.requests).toHaveLength(count);
+  });
+});
