@@ -123,6 +123,8 @@ describe('THREATS 50: random interleavings', () => {
         'http',
         'settings',
         'pendingLogins',
+        'usedLogins',
+        'rounds',
         '#failed',
         '#cache',
         'cache',
