@@ -137,8 +137,12 @@ export function strategyName(option: string, value: unknown): string {
   );
 }
 
-/** Reads scope names of visible ASCII without quotes and backslashes (RFC 6749, 3.3); joins them with single spaces. */
+/**
+ * Reads scope names of visible ASCII without quotes and backslashes (RFC 6749, 3.3); joins them with single spaces. `''`
+ * and `[]` are for services without scopes.
+ */
 export function scope(option: string, value: unknown): string {
+  if (value === '' || (Array.isArray(value) && value.length === 0)) return '';
   const names = typeof value === 'string' ? value.split(' ').filter((name) => name !== '') : value;
   const isScopeName = (name: unknown): boolean => typeof name === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(name);
   if (Array.isArray(names) && names.length > 0 && names.every(isScopeName)) return names.join(' ');
@@ -157,6 +161,15 @@ export function callbackUrl(option: string, value: unknown): string {
     throw wrong(option, 'expected an http or https URL, or a path such as /callback');
   }
   return url;
+}
+
+/** Reads one of several words. */
+export function oneOf<T extends string>(...words: readonly T[]): Reader<T> {
+  return (option, value) => {
+    const word = words.find((each) => each === value);
+    if (word !== undefined) return word;
+    throw wrong(option, `expected ${words.map((each) => `'${each}'`).join(' or ')}, got ${shown(value)}`);
+  };
 }
 
 /** Reads one secret or several. */

@@ -1,11 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { ApiClient } from './api/api-client.js';
+import { type RequestHeaders, strategyHeaders } from './api/request-headers.js';
 import * as check from './checks.js';
 import type { RefreshWindow } from './grants/grant.js';
 import type { CacheLimits } from './grants/grant-cache.js';
-import { enterpriseAddress, serviceAddress } from './oauth/addresses.js';
-import type { Claims, OrganizationDomainReader } from './oauth/claims.js';
+import { apiPathBelow, endpointAddress, enterpriseAddress, serviceAddress } from './oauth/addresses.js';
+import { type AuthorizationParamsReader, authorizationParamsReader } from './oauth/authorization-params.js';
+import type { Claims, OrganizationDomainReader, TokenResponseFields } from './oauth/claims.js';
 import { Secret } from './redaction.js';
 import type { TokenStore } from './stores/token-store.js';
 
@@ -15,13 +17,20 @@ export type IncomingRequest = IncomingMessage & Express.Request;
 /** Returns the id of a user's grant. Declared as a method, so that an application can use its own types of request and user. */
 export type GrantIdReader = { read(req: IncomingRequest, user: Express.User): string | undefined }['read'];
 
+/** Further parameters of the authorization request: an object, or a function that returns one for a request. */
+export type AuthorizationParams =
+  | Readonly<Record<string, string>>
+  | { read(req: IncomingRequest): Readonly<Record<string, string>> }['read'];
+
 /**
  * Options of `new Strategy(options, verify?)`. A wrong, unknown or missing option throws a ConfigurationError that names it.
+ *
+ * @typeParam UserProfile The properties that `userProfile` adds to the profile.
  *
  * Required options accept `undefined` in their type, so that values of `process.env` need no cast. At run time
  * `undefined` throws.
  */
-export interface StrategyOptions {
+export interface StrategyOptions<UserProfile extends object = object> {
   /** Base URL of the authorization server. https, or http on a loopback host. */
   readonly authUrl: string | undefined;
   /** Base URL of the API. https, or http on a loopback host. */
@@ -41,12 +50,15 @@ export interface StrategyOptions {
   readonly scope: string | readonly string[];
   /** Passport's name for the strategy, and its key under `req.session`. Default: `'oauth-app'`. */
   readonly name?: string | undefined;
-  /** Returns the organization domain for the access token's claims; `undefined`, `null` or `''` for no organization. Default: the claim `domain`. */
-  readonly organizationDomain?: ((claims: Claims) => unknown) | undefined;
+  /**
+   * Returns the organization domain for the access token's claims, or for the token response; `undefined`, `null` or `''`
+   * for no organization. Default: the claim `domain`.
+   */
+  readonly organizationDomain?: ((claims: Claims, tokenResponse: TokenResponseFields) => unknown) | undefined;
   /** Sends an S256 code challenge (RFC 7636), for services that support PKCE. Default: `false`. */
   readonly pkce?: boolean | undefined;
   /** Loads more of the user's profile after the code exchange. The result is merged into `profile`. */
-  readonly userProfile?: ((client: ApiClient) => Promise<object>) | undefined;
+  readonly userProfile?: ((client: ApiClient) => Promise<UserProfile>) | undefined;
   /** Passes the request to `verify` as its first argument. Default: `false`. */
   readonly passReqToCallback?: boolean | undefined;
   /** Stores grants. Default: the application's session store, under keys beside the sessions. */
@@ -59,8 +71,26 @@ export interface StrategyOptions {
   readonly refresh?: { readonly leeway?: number | undefined; readonly ahead?: number | undefined } | undefined;
   /** Size (entries) and time to live (seconds) of the in-process cache of decoded grants. Default: 10,000 and 30. `false` turns it off. */
   readonly cache?: { readonly max?: number | undefined; readonly ttl?: number | undefined } | false | undefined;
-  /** Maximum number of concurrent API requests for each grant. Default: no limit. */
+  /** Maximum number of concurrent API requests for each account: the user and organization, over all of their grants. Default: no limit. */
   readonly concurrency?: number | undefined;
+  /** Headers of each API request, such as a `User-Agent` that names the application. */
+  readonly headers?: RequestHeaders | undefined;
+  /** Maximum size in bytes of a parsed API response, decoded. `stream` and `fetch` have no limit. Default: 64 MiB. */
+  readonly maxResponseBytes?: number | undefined;
+  /** Authorization endpoint: a path below `authUrl`, or a whole URL. Default: `/oauth/authorize`. */
+  readonly authorizationPath?: string | undefined;
+  /** Token endpoint: a path below `authUrl`, or a whole URL. Default: `/oauth/token`. */
+  readonly tokenPath?: string | undefined;
+  /** Path of the API below `baseUrl`; `''` for none. Default: `/api/v2`. */
+  readonly apiPath?: string | undefined;
+  /** Format of token requests: `'form'` for `application/x-www-form-urlencoded` (RFC 6749, appendix B). Default: `'json'`. */
+  readonly tokenRequest?: 'json' | 'form' | undefined;
+  /** Place of client ID and secret in token requests: `'basic'` for the `Authorization` header (RFC 6749, 2.3.1). Default: `'body'`. */
+  readonly clientAuthentication?: 'body' | 'basic' | undefined;
+  /** More parameters of the authorization request, the same for all or by request. */
+  readonly authorizationParams?: AuthorizationParams | undefined;
+  /** Separator of scope names in the authorization request. Default: a space. */
+  readonly scopeSeparator?: string | undefined;
   /** Milliseconds for one HTTP request, from connecting to the last byte. Default: 10,000. */
   readonly timeout?: number | undefined;
   /** An undici Dispatcher for all requests of the package (proxy, mock, custom TLS). The application closes it. Default: a keep-alive pool. */
@@ -92,6 +122,15 @@ export interface Settings {
   readonly refresh: RefreshWindow;
   readonly cache: CacheLimits | undefined;
   readonly concurrency: number | undefined;
+  readonly headers: RequestHeaders | undefined;
+  readonly maxResponseBytes: number | undefined;
+  readonly authorizationPath: string;
+  readonly tokenPath: string;
+  readonly apiPath: string;
+  readonly tokenRequest: 'json' | 'form';
+  readonly clientAuthentication: 'body' | 'basic';
+  readonly authorizationParams: AuthorizationParamsReader;
+  readonly scopeSeparator: string;
   readonly timeoutMs: number;
   readonly dispatcher: Dispatcher | undefined;
   readonly clock: () => number;
@@ -148,6 +187,15 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs'> & { readonly timeout: n
     return { max, ttlMs: ttl * 1000 };
   },
   concurrency: check.withDefault(undefined, check.integer(1, 1_000_000, 'requests')),
+  headers: check.withDefault(undefined, strategyHeaders),
+  maxResponseBytes: check.withDefault(undefined, check.integer(1, 2 ** 32, 'bytes')),
+  authorizationPath: check.withDefault('/oauth/authorize', endpointAddress),
+  tokenPath: check.withDefault('/oauth/token', endpointAddress),
+  apiPath: check.withDefault('/api/v2', apiPathBelow),
+  tokenRequest: check.withDefault('json', check.oneOf('json', 'form')),
+  clientAuthentication: check.withDefault('body', check.oneOf('body', 'basic')),
+  authorizationParams: (option, value = {}) => authorizationParamsReader(option, value),
+  scopeSeparator: check.withDefault(' ', check.text),
   timeout: check.withDefault(10_000, check.integer(1, MAX_TIMEOUT_MS, 'milliseconds')),
   dispatcher: check.withDefault(
     undefined,

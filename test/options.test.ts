@@ -86,7 +86,7 @@ describe('an option that is wrong is named, with what was expected', () => {
       '/callback\r\nX: y',
       `/${'a'.repeat(2048)}`,
     ],
-    scope: ['', '  ', [], [''], ['a b'], 'a"b', 'a\\b', 'a\tb', 'ä', [7], 7, null, {}],
+    scope: ['  ', [''], ['a b'], 'a"b', 'a\\b', 'a\tb', 'ä', [7], 7, null, {}],
     name: [
       '',
       'a\nb',
@@ -206,7 +206,7 @@ describe('the options, resolved', () => {
       grantId: undefined,
       dispatcher: undefined,
     });
-    expect(resolveOptions(required).organizationDomain({ domain: 'acme' })).toBe('acme');
+    expect(resolveOptions(required).organizationDomain({ domain: 'acme' }, {})).toBe('acme');
     expect(resolveOptions({ ...required, cache: false }).cache).toBeUndefined();
   });
 

@@ -12,6 +12,8 @@ export interface ApiContextOptions {
   readonly baseUrl: string;
   /** Base address of an enterprise organization with `{domain}`, already checked. */
   readonly enterpriseBaseUrl?: string | undefined;
+  /** Path of the API below its base address. Default: `/api/v2`. */
+  readonly apiPath?: string | undefined;
   /** Milliseconds for one HTTP request. */
   readonly timeoutMs: number;
   /** Maximum of requests at once for each account. Default: no limit. */
@@ -54,7 +56,7 @@ export function createApiContext(options: ApiContextOptions): ApiContext {
   const deadlines = new Deadlines();
   return Object.freeze({
     http,
-    bases: new BaseUrls(options.baseUrl, options.enterpriseBaseUrl),
+    bases: new BaseUrls(options.baseUrl, options.enterpriseBaseUrl, options.apiPath),
     timeoutMs,
     limiter: concurrency === undefined ? undefined : new ConcurrencyLimiter(concurrency, deadlines, timeoutMs),
     headers: defaultHeaders(options.headers),

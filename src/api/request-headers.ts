@@ -1,3 +1,4 @@
+import { ConfigurationError } from '../errors.js';
 import { ACCEPTED_ENCODINGS } from '../http/decoding.js';
 import type { Credential } from './credential.js';
 import type { RequestBody } from './request-body.js';
@@ -77,6 +78,21 @@ export function requestHeaders(
     if (!names.has(name)) own.push(name, value);
   }
   return own;
+}
+
+/**
+ * Reads the option `headers` of a strategy.
+ *
+ * @throws ConfigurationError that names the option
+ */
+export function strategyHeaders(option: string, value: unknown): RequestHeaders {
+  try {
+    requestHeaders(value as RequestHeaders, undefined, []);
+    return value as RequestHeaders;
+  } catch (error) {
+    if (error instanceof TypeError) throw new ConfigurationError(error.message, { option });
+    throw error;
+  }
 }
 
 interface AuthorizedHeaders {

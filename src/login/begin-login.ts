@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
+import { endpointUrl } from '../oauth/addresses.js';
+import type { AuthorizationParamsReader } from '../oauth/authorization-params.js';
 import { originalUrl, queryOf, redirectUriFor } from '../request/incoming-request.js';
 import { type ReturnCookie, safeReturnTo } from '../request/return-to.js';
 import { userMarkOf } from '../request/session.js';
@@ -19,6 +21,9 @@ export interface BeginLoginContext {
   readonly settings: {
     /** `{auth_url}` */
     readonly authUrl: string;
+    readonly authorizationPath: string;
+    readonly authorizationParams: AuthorizationParamsReader;
+    readonly scopeSeparator: string;
     readonly clientID: string;
     readonly callbackURL: string;
     readonly scope: string;
@@ -56,14 +61,16 @@ export function beginLogin(
     client_id: settings.clientID,
     redirect_uri: redirectUri,
     response_type: 'code',
-    scope,
+    // Services without scopes get none.
+    ...(scope === '' ? {} : { scope: scope.replaceAll(' ', settings.scopeSeparator) }),
     state,
+    ...settings.authorizationParams(req),
   });
   if (codeChallenge !== undefined) {
     query.set('code_challenge', codeChallenge);
     query.set('code_challenge_method', 'S256');
   }
-  return `${settings.authUrl}/oauth/authorize?${query}`;
+  return `${endpointUrl(settings.authUrl, settings.authorizationPath)}?${query}`;
 }
 
 /** Returns the option `callbackURL` of one route. @throws ConfigurationError for an invalid URL */

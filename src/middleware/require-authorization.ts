@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiClient } from '../api/api-client.js';
 import { ConfigurationError, NotAuthorizedError } from '../errors.js';
+import { refuseFramework } from '../request/framework.js';
 import {
   asRouted,
   browserUrl,
@@ -34,6 +35,7 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     throw new ConfigurationError('login: expected the path of the login route, such as /login', { option: 'login' });
   }
   return function passIfAuthorized(req, res, next) {
+    if (refuseFramework(req, res, next)) return;
     const client: unknown = Reflect.get(req, property);
     if (!(client instanceof ApiClient)) {
       const message = `The request has no req.${property}: mount apiClient(strategy) before requireAuthorization().`;

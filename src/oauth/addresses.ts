@@ -48,6 +48,32 @@ export function enterpriseAddress(option: string, value: unknown): string {
   return address.replace(SAMPLE_LABEL, DOMAIN);
 }
 
+/**
+ * Checks the address of an endpoint: a path below the address of the authorization server, or a whole URL.
+ *
+ * @throws ConfigurationError unless it is one of them, without query and fragment
+ */
+export function endpointAddress(option: string, value: unknown): string {
+  if (typeof value === 'string' && /^https?:/i.test(value)) return serviceAddress(option, value);
+  return pathBelow(option, value, 'expected a path such as /oauth/token, or a whole URL');
+}
+
+/** Returns the URL of an endpoint. @param address As {@link endpointAddress} returns it */
+export function endpointUrl(authUrl: string, address: string): URL {
+  return new URL(address.startsWith('/') ? `${authUrl}${address}` : address);
+}
+
+/** Checks the path of the API below its base address; `''` for none. @throws ConfigurationError */
+export function apiPathBelow(option: string, value: unknown): string {
+  return value === '' ? '' : pathBelow(option, value, "expected a path such as /api/v2, or ''");
+}
+
+function pathBelow(option: string, value: unknown, expected: string): string {
+  const isPath = typeof value === 'string' && /^(?:\/[\w.~!$&'()*+,;=:@-]+)+$/.test(value);
+  if (isPath && !value.split('/').some((segment) => /^\.\.?$/.test(segment))) return value;
+  throw invalid(option, expected);
+}
+
 /** Returns true for a loopback host in the form of `URL.hostname` (RFC 6761, 6.3; RFC 1122, 3.2.1.3; RFC 4291, 2.5.3). */
 export function isLoopback(hostname: string): boolean {
   return /(^|\.)localhost$|^127(\.\d{1,3}){3}$|^\[::1\]$/.test(hostname);

@@ -4,8 +4,11 @@ import { safeCause } from '../redaction.js';
 /** The claims of an access token. Their signature is not verified: claims route and name, they never authorize. */
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** Reads the organization domain from the claims. `undefined`, `null` or `''` means no enterprise organization. */
-export type OrganizationDomainReader = (claims: Claims) => unknown;
+/** The fields of a token response as received. */
+export type TokenResponseFields = Readonly<Record<string, unknown>>;
+
+/** Reads the organization domain from claims and token response. `undefined`, `null` or `''` means no organization. */
+export type OrganizationDomainReader = (claims: Claims, tokenResponse: TokenResponseFields) => unknown;
 
 const NO_CLAIMS: Claims = Object.freeze({});
 
@@ -45,15 +48,19 @@ export function subjectOf(claims: Claims): string | undefined {
 }
 
 /**
- * Returns the enterprise organization that the claims name: one lower-case DNS label, or `undefined` for none.
+ * Returns the enterprise organization that claims or token response name: one lower-case DNS label, or `undefined` for none.
  *
  * @throws TokenResponseError (ERR_ORGANIZATION_DOMAIN) for anything else
  * @throws ConfigurationError if the application's reader throws
  */
-export function organizationDomainOf(claims: Claims, read: OrganizationDomainReader): string | undefined {
+export function organizationDomainOf(
+  claims: Claims,
+  read: OrganizationDomainReader,
+  tokenResponse: TokenResponseFields = {},
+): string | undefined {
   let value: unknown;
   try {
-    value = read(claims);
+    value = read(claims, tokenResponse);
   } catch (error) {
     throw new ConfigurationError('organizationDomain: the function threw instead of returning a domain or undefined', {
       option: 'organizationDomain',

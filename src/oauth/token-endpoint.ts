@@ -2,6 +2,7 @@ import { ServiceUnavailableError, TokenResponseError } from '../errors.js';
 import type { HttpClient } from '../http/http-client.js';
 import { TransportError } from '../http/transport-error.js';
 import type { Secret } from '../redaction.js';
+import { endpointUrl } from './addresses.js';
 import type { OrganizationDomainReader } from './claims.js';
 import { readTokenResponse, type TokenSet } from './token-response.js';
 
@@ -10,6 +11,10 @@ export interface TokenEndpointOptions {
   readonly http: HttpClient;
   /** Base address of the authorization server, without a trailing slash. */
   readonly authUrl: string;
+  /** A path below `authUrl`, or a whole URL. */
+  readonly tokenPath: string;
+  readonly tokenRequest: 'json' | 'form';
+  readonly clientAuthentication: 'body' | 'basic';
   readonly clientID: string;
   readonly clientSecret: Secret;
   /** Milliseconds for one HTTP request, connect to last byte. */
@@ -31,10 +36,10 @@ export interface AuthorizationCode {
 /** Maximum size of a response body, after decoding. A token response has a few kilobytes. */
 const MAX_RESPONSE_BYTES = 64 * 1024;
 
-const HEADERS = ['content-type', 'application/json', 'accept', 'application/json'];
+const CONTENT_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' } as const;
 
 /**
- * Client of the service's token endpoint, which takes JSON.
+ * Client of the service's token endpoint.
  *
  * Both calls reject with `TokenError`, `TokenResponseError` or `ServiceUnavailableError`.
  */
@@ -44,7 +49,7 @@ export class TokenEndpoint {
 
   constructor(options: TokenEndpointOptions) {
     this.#options = options;
-    this.#url = new URL(`${options.authUrl}/oauth/token`);
+    this.#url = endpointUrl(options.authUrl, options.tokenPath);
   }
 
   /** Exchanges an authorization code for tokens. @see RFC 6749, 4.1.3 */
@@ -64,14 +69,19 @@ export class TokenEndpoint {
     fields: Readonly<Record<string, string>>,
     secrets: readonly string[],
   ): Promise<TokenSet> {
-    const { http, clientID, clientSecret, organizationDomain, timeoutMs, clock } = this.#options;
-    const secret = clientSecret.reveal();
+    const { http, tokenRequest, clientAuthentication, clientID, organizationDomain, timeoutMs, clock } = this.#options;
+    const secret = this.#options.clientSecret.reveal();
+    const isBasic = clientAuthentication === 'basic';
+    const credentials = isBasic ? {} : { client_id: clientID, client_secret: secret };
+    const parameters = { grant_type: grantType, ...credentials, ...fields };
+    const headers = ['content-type', CONTENT_TYPES[tokenRequest], 'accept', 'application/json'];
+    if (isBasic) headers.push('authorization', basicAuthorization(clientID, secret));
     const request = {
       origin: this.#url.origin,
       path: this.#url.pathname,
       method: 'POST',
-      headers: HEADERS,
-      body: JSON.stringify({ grant_type: grantType, client_id: clientID, client_secret: secret, ...fields }),
+      headers,
+      body: tokenRequest === 'json' ? JSON.stringify(parameters) : new URLSearchParams(parameters).toString(),
       timeoutMs,
       maxBytes: MAX_RESPONSE_BYTES,
     };
@@ -81,11 +91,25 @@ export class TokenEndpoint {
         const mayRepeat = error instanceof TransportError && !error.sent && error.kind === 'connect';
         return mayRepeat ? http.send(request) : Promise.reject(error);
       });
-      return await readTokenResponse(response, { organizationDomain, now: clock(), secrets: [...secrets, secret] });
+      return await readTokenResponse(response, {
+        organizationDomain,
+        now: clock(),
+        secrets: [...secrets, secret],
+        // GitHub does. A service that takes JSON, as RFC 6749 does not know it, is not known to.
+        refusesWithSuccess: tokenRequest === 'form',
+      });
     } catch (error) {
       throw error instanceof TransportError ? failure(error) : error;
     }
   }
+}
+
+/** Returns the value of `Authorization` for client credentials, each form-encoded. @see RFC 6749, 2.3.1 */
+function basicAuthorization(clientID: string, secret: string): string {
+  const [id, password] = [clientID, secret].map((part) =>
+    new URLSearchParams({ part }).toString().slice('part='.length),
+  );
+  return `Basic ${Buffer.from(`${id}:${password}`).toString('base64')}`;
 }
 
 function failure(error: TransportError): Error {

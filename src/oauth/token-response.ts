@@ -31,6 +31,8 @@ export interface TokenResponseContext {
   readonly now: number;
   /** Values that were sent and must not come back in a message. */
   readonly secrets: readonly string[];
+  /** True for services that refuse with status 200. */
+  readonly refusesWithSuccess: boolean;
 }
 
 const MAX_DESCRIPTION_LENGTH = 200;
@@ -66,7 +68,8 @@ export async function readTokenResponse(response: HttpResponse, context: TokenRe
     );
   }
   const body = parseObject(response.body);
-  if (status >= 400 && typeof body?.error === 'string') throw refusal(status, body, context.secrets);
+  const isRefusal = status >= 400 || (context.refusesWithSuccess && body?.access_token === undefined);
+  if (isRefusal && typeof body?.error === 'string') throw refusal(status, body, context.secrets);
   if (status < 200 || status > 299) {
     const hint = status < 400 ? ' (a redirect, which is never followed: check the option authUrl)' : '';
     throw unusable(`status ${status} without an OAuth error${hint}`);
@@ -101,7 +104,7 @@ async function readTokenSet(body: Readonly<Record<string, unknown>>, context: To
     lifetimeMs: tokenLifetime(body.expires_in, claims, context.now),
     claims,
     subject: subjectOf(claims),
-    organizationDomain: organizationDomainOf(claims, context.organizationDomain),
+    organizationDomain: organizationDomainOf(claims, context.organizationDomain, body),
     params: body,
   };
 }
@@ -168,6 +171,8 @@ function refusal(status: number, body: Readonly<Record<string, unknown>>, secret
 function errorIdentifier(value: unknown, secrets: readonly string[]): string {
   // A registered one decides over a grant and is taken as it is, even if a short secret happens to be a part of the word.
   if (typeof value === 'string' && REGISTERED_ERRORS.has(value)) return value;
+  // GitHub's name for an invalid grant at a refresh.
+  if (value === 'bad_refresh_token') return 'invalid_grant';
   if (typeof value !== 'string' || !/^[a-z][a-z0-9_.-]{0,63}$/i.test(value)) return 'unrecognized_error';
   // No identifier has a word of 25 characters: it is a token.
   if (/[a-z0-9]{25}/i.test(value)) return 'unrecognized_error';

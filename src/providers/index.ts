@@ -1,18 +1,10 @@
 import type { ApiClient } from '../api/api-client.js';
-import type { StrategyOptions } from '../options.js';
 
 export { type CrowdinHttpClient, crowdinHttpClient } from './crowdin-http-client.js';
+export type { Provider } from './provider.js';
+export { atlassian, box, calendly, github, gitlab, hubspot, linear, miro, zoom } from './services.js';
 
-/** What is the same for every application of one service. To be spread into the options of a strategy. */
-export type Provider = Pick<StrategyOptions, 'authUrl' | 'baseUrl'> &
-  Partial<
-    Pick<
-      StrategyOptions,
-      'enterpriseBaseUrl' | 'organizationDomain' | 'pkce' | 'userProfile' | 'concurrency' | 'name' | 'scope'
-    >
-  >;
-
-/** A list of Crowdin's API. @see https://support.crowdin.com/developer/api/v2/ */
+/** A page of a list of Crowdin's API. @see https://support.crowdin.com/developer/api/v2/ */
 export interface CrowdinList<T> {
   readonly data: readonly CrowdinItem<T>[];
   readonly pagination: { readonly offset: number; readonly limit: number };
@@ -24,8 +16,8 @@ export interface CrowdinItem<T> {
 }
 
 /**
- * A project, as `GET /projects` of Crowdin gives it: the fields that its file-based and string-based, plain and
- * enterprise APIs have in common.
+ * A project of Crowdin's `GET /projects`: the fields that its file-based and string-based, plain and enterprise APIs have
+ * in common.
  *
  * @see https://support.crowdin.com/developer/api/v2/#tag/Projects
  */
@@ -43,7 +35,7 @@ export interface CrowdinProject {
   readonly updatedAt: string | null;
 }
 
-/** What {@link crowdin} adds to the profile, in the words of Passport's profiles. */
+/** The part of a profile that {@link crowdin} adds, in the terms of Passport's profiles. */
 export interface CrowdinProfile {
   readonly id?: string;
   readonly username?: string;
@@ -54,8 +46,8 @@ export interface CrowdinProfile {
 
 /**
  * Crowdin, and Crowdin Enterprise with the organization that the user logs in with: `new Strategy({ ...crowdin, … })`.
- *
- * Addresses, PKCE, the claim and the limit of 20 requests at once are facts of Crowdin's public documentation.
+ * Refresh tokens rotate, access tokens live two hours, the API takes 20 requests of an account at once. As documented in
+ * November 2026.
  *
  * @see https://support.crowdin.com/developer/authorizing-oauth-apps/
  * @see https://support.crowdin.com/developer/understanding-scopes/ for what `scope` may be
@@ -79,8 +71,7 @@ export const crowdin: {
 } as const);
 
 /**
- * The emulator of this package on its usual port, as `passport-oauth-app emulator` starts it; and an example of a
- * provider of one's own, which is no more than this.
+ * The emulator of this package on its default port, as `passport-oauth-app emulator` starts it.
  */
 export const emulator: {
   readonly authUrl: string;
@@ -96,12 +87,12 @@ export const emulator: {
   userProfile: emulatorProfile,
 } as const);
 
-/** `null` for users who belong to no organization. */
+/** Returns the claim of the organization: `null` for users without one. */
 function crowdinOrganization(claims: Readonly<Record<string, unknown>>): unknown {
   return claims.domain ?? claims.organization_domain;
 }
 
-/** Crowdin has one `fullName`, Crowdin Enterprise `firstName` and `lastName`. */
+/** Reads the profile. Crowdin has one `fullName`, Crowdin Enterprise `firstName` and `lastName`. */
 async function crowdinProfile(client: ApiClient): Promise<CrowdinProfile> {
   const user = dataOf(await client.get('/user'));
   const { id, username, email, avatarUrl } = user;
@@ -121,7 +112,7 @@ async function emulatorProfile(client: ApiClient): Promise<{ readonly displayNam
   return displayName === undefined ? {} : { displayName };
 }
 
-/** The fields of `{ data: { … } }`; none where the answer has another shape. */
+/** Returns the fields of `{ data: { … } }`; an empty object for any other shape. */
 function dataOf(body: unknown): Readonly<Record<string, unknown>> {
   const data: unknown = typeof body === 'object' && body !== null && 'data' in body ? body.data : undefined;
   return typeof data === 'object' && data !== null ? { ...data } : {};

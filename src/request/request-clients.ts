@@ -7,6 +7,7 @@ import { FailedSource, GrantCredentials, NoGrantSource } from '../refresh/grant-
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { GrantManagers } from '../refresh/grant-managers.js';
 import { endCookie, readCookie } from './browser-cookie.js';
+import { frameworkError } from './framework.js';
 import type { RequestGrants } from './grant-reference.js';
 import type { ReturnCookie } from './return-to.js';
 import type { Done } from './session.js';
@@ -141,6 +142,8 @@ export class RequestClients {
   responseOf(req: IncomingMessage): ServerResponse {
     const linked = 'res' in req ? (req.res as ServerResponse | undefined) : undefined;
     const res = linked ?? this.#responses.get(req);
+    const error = res || 'raw' in req ? frameworkError(req, res) : undefined;
+    if (error) throw error;
     if (res) return res;
     throw new ConfigurationError(
       'The strategy cannot find the response of this request: under Connect, mount apiClient(strategy) before the routes of login and callback.',

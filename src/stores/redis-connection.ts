@@ -39,10 +39,15 @@ export function connectionOf(client: RedisClientLike): RedisConnection {
   const field = (name: string): unknown => Reflect.get(given, name);
   if (typeof field('call') === 'function' && typeof field('status') === 'string') {
     const call = (field('call') as Sender).bind(given);
+    let wasReady = false;
     return {
       send: (_key, command) => call(...command),
-      // It connects at the first command where its status is "wait".
-      isReady: () => ['ready', 'wait'].includes(String(field('status'))),
+      // Before its first connection it may queue commands: there is nothing yet that a late one could undo.
+      isReady: () => {
+        const status = String(field('status'));
+        wasReady ||= status === 'ready';
+        return status === 'ready' || (!wasReady && ['wait', 'connecting', 'connect'].includes(status));
+      },
       readsPrimary: [undefined, 'master'].includes(record(field('options')).scaleReads as string | undefined),
     };
   }

@@ -1,7 +1,7 @@
+import * as providers from 'passport-oauth-app/providers';
 import { afterEach, beforeEach, describe, expect, expectTypeOf, test } from 'vitest';
 import type { StrategyOptions } from '../../src/options.js';
 import { resolveOptions } from '../../src/options.js';
-import * as providers from '../../src/providers/index.js';
 import * as faulty from '../support/faulty-server.js';
 import { createFixture, type Fixture } from './fixture.js';
 
@@ -12,9 +12,11 @@ const application = {
   scope: 'project',
 };
 
-const { crowdinHttpClient: _adapter, ...options } = providers;
+const services: readonly [string, providers.Provider][] = Object.entries(providers).flatMap(([name, provider]) =>
+  typeof provider === 'function' ? [] : [[name, provider]],
+);
 
-describe.each(Object.entries(options))('%s', (_name, provider) => {
+describe.each(services)('%s', (_name, provider) => {
   test('is plain frozen options that a strategy takes', () => {
     expect(Object.isFrozen(provider)).toBe(true);
     expectTypeOf({ ...provider, ...application }).toExtend<StrategyOptions>();

@@ -14,6 +14,7 @@ test('an answer of the token endpoint is a sound token set or a typed error, whi
     organizationDomain: ({ domain }: Readonly<Record<string, unknown>>) => domain,
     now: 0,
     secrets: SECRETS,
+    refusesWithSuccess: false,
   };
   await holds(
     'token answers',

@@ -27,6 +27,9 @@ afterEach(async () => {
 
 const endpoint = (authUrl = server.origin) =>
   new TokenEndpoint({
+    tokenPath: '/oauth/token',
+    tokenRequest: 'json',
+    clientAuthentication: 'body',
     http,
     authUrl,
     clientID: 'id',

@@ -9,7 +9,12 @@ const good = { access_token: 'token', token_type: 'bearer', expires_in: 7200, re
 
 function read(body: unknown, status = 200, headers: HttpResponse['headers'] = {}): Promise<TokenSet> {
   const text = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
-  const context = { organizationDomain: (claims: Readonly<Record<string, unknown>>) => claims.domain, now, secrets };
+  const context = {
+    organizationDomain: (claims: Readonly<Record<string, unknown>>) => claims.domain,
+    now,
+    secrets,
+    refusesWithSuccess: false,
+  };
   return readTokenResponse({ status, headers, body: Buffer.from(text) }, context);
 }
 
@@ -37,7 +42,7 @@ test('gives the token set of a token response', async () => {
 
 test('takes registered errors as they are, also where a short secret is a part of the word', async () => {
   const refused = { status: 400, headers: {}, body: Buffer.from('{"error":"invalid_grant"}') };
-  const context = { organizationDomain: () => undefined, now: 0, secrets: ['r', 'grant'] };
+  const context = { organizationDomain: () => undefined, now: 0, secrets: ['r', 'grant'], refusesWithSuccess: false };
   await expect(readTokenResponse(refused, context)).rejects.toMatchObject({ error: 'invalid_grant' });
 });
 

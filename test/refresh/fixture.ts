@@ -135,6 +135,9 @@ function startGrants(service: FaultyServer, http: HttpClient): Grants {
       onLost: (_grantId, reason) => void lost.push(reason),
       onUnlockedRefresh: () => void warnings.push('no lock'),
       endpoint: new TokenEndpoint({
+        tokenPath: '/oauth/token',
+        tokenRequest: 'json',
+        clientAuthentication: 'body',
         http,
         authUrl: service.origin,
         clientID: 'application',

@@ -41,6 +41,11 @@ export class Worker {
     child.setMaxListeners(0);
   }
 
+  /** Whether the process has not ended. */
+  get isAlive(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
   /** A request of this user. */
   async ask(user: string): Promise<Answer> {
     const response = await fetch(this.#url, { headers: { 'x-user': user } });
@@ -65,7 +70,7 @@ export class Worker {
 
   /** Ends it without any warning. May be called more than once. */
   async kill(): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    if (!this.isAlive) return;
     const ended = once(this.#child, 'exit');
     this.#child.kill('SIGKILL');
     await ended;

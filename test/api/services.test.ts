@@ -1,0 +1,201 @@
+import { readFileSync } from 'node:fs';
+import type { StrategyOptions } from 'passport-oauth-app';
+import type { EmulatorOptions } from 'passport-oauth-app/emulator';
+import * as providers from 'passport-oauth-app/providers';
+import { describe, expect } from 'vitest';
+import { test } from '../support/fixture.js';
+import { acme } from './provider-guide/acme.js';
+
+/** Characters that a naive encoding gets wrong. */
+const CLIENT_ID = 'my:id';
+const CLIENT_SECRET = 'a:b%c+d ü of the tests';
+
+const applications = [
+  { clientID: CLIENT_ID, clientSecret: CLIENT_SECRET, redirectUrls: ['http://127.0.0.1/callback'] },
+];
+
+/** Options that decide over the wire format; left out, they have their defaults. */
+const WIRE = [
+  'apiPath',
+  'tokenRequest',
+  'clientAuthentication',
+  'authorizationParams',
+  'scopeSeparator',
+  'headers',
+  'pkce',
+] as const;
+
+/** Returns a provider's options for the emulator: its endpoints are all on one host. */
+function localOptions(provider: providers.Provider): Partial<StrategyOptions> {
+  const pathOf = (address: string | undefined) =>
+    address && (address.startsWith('/') ? address : new URL(address).pathname);
+  return {
+    ...Object.fromEntries(WIRE.map((name) => [name, provider[name]])),
+    clientID: CLIENT_ID,
+    clientSecret: CLIENT_SECRET,
+    authorizationPath: pathOf(provider.authorizationPath),
+    tokenPath: pathOf(provider.tokenPath),
+    scope: provider.scope ?? ['project', 'tm'],
+  };
+}
+
+interface Service {
+  readonly profile: EmulatorOptions['profile'];
+  /** Parameters of the authorization request beside the usual ones. */
+  readonly params?: Record<string, string>;
+  readonly scope?: string;
+  readonly tokenPath?: string;
+  readonly api: string;
+  readonly lifetimeS: number;
+}
+
+const opaqueForm = { tokenRequest: 'form', accessToken: 'opaque', scopeRequired: false, apiPath: '' } as const;
+
+/** How each service is spoken to, by its documentation. */
+const SERVICES: Record<string, Service> = {
+  gitlab: { profile: 'gitlab', scope: 'project tm', api: '/api/v4/projects', lifetimeS: 7200 },
+  atlassian: {
+    profile: 'atlassian',
+    scope: 'project tm',
+    params: { audience: 'api.atlassian.com', prompt: 'consent' },
+    api: '/projects',
+    lifetimeS: 3600,
+  },
+  linear: { profile: 'linear', scope: 'project,tm', api: '/projects', lifetimeS: 86_400 },
+  hubspot: {
+    profile: { ...opaqueForm, tokenPath: '/oauth/v3/token', rotation: 'same', accessTokenLifetime: 1800 },
+    scope: 'project tm',
+    tokenPath: '/oauth/v3/token',
+    api: '/projects',
+    lifetimeS: 1800,
+  },
+  zoom: { profile: 'zoom', api: '/v2/projects', lifetimeS: 3600 },
+  box: { profile: 'box', tokenPath: '/oauth2/token', api: '/2.0/projects', lifetimeS: 3600 },
+  miro: { profile: 'miro', tokenPath: '/v1/oauth/token', api: '/v2/projects', lifetimeS: 3600 },
+  calendly: { profile: opaqueForm, api: '/projects', lifetimeS: 7200 },
+  github: { profile: 'github', tokenPath: '/login/oauth/access_token', api: '/projects', lifetimeS: 28_800 },
+};
+
+const all = new Map(Object.entries<unknown>({ ...providers }));
+const providerOf = (name: string) => all.get(name) as providers.Provider;
+
+describe.each(Object.entries(SERVICES))(
+  '%s',
+  (name, { profile, params = {}, scope, tokenPath = '/oauth/token', api, lifetimeS }) => {
+    const provider = providerOf(name);
+
+    test('logs in, calls, expires and refreshes in its own format, byte for byte, and ends with its grant', async ({
+      logInto,
+    }) => {
+      const { world, clock, projects, whoami } = await logInto({
+        service: { applications, profile },
+        strategy: localOptions(provider),
+      });
+      world.service.requests.length = 0;
+      const location = (await fetch(`${world.url}/login`, { redirect: 'manual' })).headers.get('location') ?? '';
+      const { client_id, redirect_uri, response_type, state, ...others } = Object.fromEntries(
+        new URL(location).searchParams,
+      );
+      expect({ client_id, redirect_uri, response_type }).toEqual({
+        client_id: CLIENT_ID,
+        redirect_uri: `${world.url}/callback`,
+        response_type: 'code',
+      });
+      expect(state).toMatch(/^.{40,}$/);
+      expect(others).toEqual({ ...(scope === undefined ? {} : { scope }), ...params });
+
+      expect((await projects()).status).toBe(200);
+      expect(world.service.requests.at(-1)).toMatchObject({ method: 'GET', path: api });
+      world.service.requests.length = 0;
+      clock.advance(lifetimeS + 1);
+      expect((await projects()).status).toBe(200);
+      const request = world.service.requests.find(({ path }) => path === tokenPath);
+      const isBasic = provider.clientAuthentication === 'basic';
+      const credentials = isBasic ? '' : 'client_id=my%3Aid&client_secret=a%3Ab%25c%2Bd+%C3%BC+of+the+tests&';
+      if (provider.tokenRequest === 'form') {
+        expect(request?.headers['content-type']).toBe('application/x-www-form-urlencoded');
+        expect(request?.body).toMatch(
+          new RegExp(`^grant_type=refresh_token&${credentials.replaceAll('+', '\\+')}refresh_token=[^&]+$`),
+        );
+      } else {
+        expect(request?.headers['content-type']).toBe('application/json');
+        expect(Object.keys(request?.body as object)).toEqual([
+          'grant_type',
+          'client_id',
+          'client_secret',
+          'refresh_token',
+        ]);
+      }
+      const basic = `Basic ${Buffer.from('my%3Aid:a%3Ab%25c%2Bd+%C3%BC+of+the+tests').toString('base64')}`;
+      expect(request?.headers.authorization).toBe(isBasic ? basic : undefined);
+
+      world.service.expireAccessTokens();
+      expect((await projects()).status).toBe(200);
+      world.service.revoke('1');
+      clock.advance(lifetimeS + 1);
+      await projects();
+      expect((await whoami()).authorized).toBe(false);
+      expect(world.grantKeys()).toEqual([]);
+    });
+  },
+);
+
+describe('a day of a service', () => {
+  test.for<[string, EmulatorOptions['profile']]>([
+    ['that repeats its refresh token', { rotation: 'same', accessTokenLifetime: 1800 }],
+    ['that leaves its refresh token out', { rotation: 'omit', accessTokenLifetime: 1800 }],
+    ['whose answers have no expires_in and no JWT', { expiresIn: false, accessToken: 'opaque' }],
+  ])('%s: every request succeeds, and no refresh follows another', async ([, profile], { logInto }) => {
+    const { world, clock, projects } = await logInto({ service: { profile } });
+    for (let minute = 0; minute < 24 * 60; minute += 10) {
+      clock.advance(600);
+      expect((await projects()).status).toBe(200);
+    }
+    expect(world.tokenRequests().length).toBeGreaterThanOrEqual(20);
+    expect(world.tokenRequests().length).toBeLessThanOrEqual(60);
+  });
+});
+
+test('a provider of one’s own is an object, which may read the organization from the token answer', async ({
+  logInto,
+}) => {
+  const profile = {
+    ...opaqueForm,
+    authorizationPath: '/authorize',
+    apiPath: '/rest',
+    clientAuthentication: 'basic',
+  } as const;
+  const { whoami } = await logInto({
+    service: { applications, profile },
+    // The emulator's answers have no team.
+    strategy: {
+      ...localOptions(acme),
+      organizationDomain: (claims, answer) => acme.organizationDomain(claims, { ...answer, team: 'Acme' }),
+    },
+  });
+  expect(await whoami()).toMatchObject({
+    authorized: true,
+    organizationDomain: 'acme',
+    baseUrl: expect.stringMatching(/^http:\/\/acme\.api\.localhost:\d+\/rest$/),
+  });
+});
+
+test('parameters of the authorization request may depend on the request, and never replace the package’s own', async ({
+  startWorld,
+}) => {
+  const world = await startWorld({
+    strategy: {
+      authorizationParams: (req) => (req.url?.includes('evil') ? { state: 'x' } : { login_hint: 'ada', prompt: 'a b' }),
+    },
+  });
+  const response = await fetch(`${world.url}/login`, { redirect: 'manual' });
+  expect(response.headers.get('location')).toMatch(/&login_hint=ada&prompt=a\+b$/);
+  await fetch(`${world.url}/login?evil`, { redirect: 'manual' });
+  expect(world.errors[0]).toMatchObject({ name: 'ConfigurationError', option: 'authorizationParams' });
+});
+
+test('docs/providers.md shows this very provider', () => {
+  const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8');
+  const code = read('./provider-guide/acme.ts');
+  expect(read('../../docs/providers.md')).toContain(`\`\`\`ts\n// acme.ts\n${code}\`\`\``);
+});
