@@ -15,7 +15,7 @@ export type Readers<T> = { readonly [Option in keyof T]-?: Reader<T[Option]> };
 const RESERVED_NAMES = new Set([
   ...Object.getOwnPropertyNames(Object.prototype),
   ...['cookie', 'destroy', 'id', 'messages', 'passport', 'prototype', 'regenerate', 'reload', 'req', 'resetMaxAge'],
-  ...['returnTo', 'save', 'touch'],
+  ...['returnTo', 'save', 'touch', 'session', 'flash'],
 ]);
 
 const MAX_URL_LENGTH = 2048;

@@ -25,7 +25,14 @@ export interface RefreshEvent {
   readonly trigger: 'expired' | 'ahead' | 'refused';
   /** Code of the error, if it failed. */
   readonly reason?: string;
+  /** The wait for the lock included. With `saved`, and with `discarded` after `unsaved`: how long the new pair was in memory only. */
   readonly durationMs: number;
+  /** How long it waited for the lock of the token store, in milliseconds; left out below 100. Part of `durationMs`. */
+  readonly lockWaitMs?: number;
+  /** True if the lock became too old while it was held: the process was frozen, or the store slow. It was taken again. */
+  readonly lostLease?: true;
+  /** True if a refresh token was sent that another process had used before: a service may revoke the grant for that. */
+  readonly reused?: true;
 }
 
 /** A grant has ended, or its record cannot be read. Channel `passport-oauth-app:grant-lost`. */
@@ -84,4 +91,14 @@ export function publishGrantLost(event: GrantLostEvent): void {
 /** Publishes the end of an API call. */
 export function publishApi(event: ApiEvent): void {
   api.publish(event);
+}
+
+/** Warns that several processes refresh the same grants, in a token store without a lock. */
+export function warnOfUnlockedRefresh(strategy: string): void {
+  process.emitWarning(
+    `Several processes refresh the grants of the strategy "${strategy}", and its token store has no lock: a service that ` +
+      'revokes reused refresh tokens logs users out. Set tokenStore to a store with a lock, such as redisTokenStore(…) or ' +
+      'postgresTokenStore(…).',
+    { type: 'PassportOAuthAppWarning', code: 'PASSPORT_OAUTH_APP_NO_LOCK' },
+  );
 }

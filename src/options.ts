@@ -25,10 +25,12 @@ export type AuthorizationParams =
 /**
  * Options of `new Strategy(options, verify?)`. A wrong, unknown or missing option throws a ConfigurationError that names it.
  *
+ * @typeParam UserProfile The properties that `userProfile` adds to the profile.
+ *
  * Required options accept `undefined` in their type, so that values of `process.env` need no cast. At run time
  * `undefined` throws.
  */
-export interface StrategyOptions {
+export interface StrategyOptions<UserProfile extends object = object> {
   /** Base URL of the authorization server. https, or http on a loopback host. */
   readonly authUrl: string | undefined;
   /** Base URL of the API. https, or http on a loopback host. */
@@ -37,8 +39,11 @@ export interface StrategyOptions {
   readonly enterpriseBaseUrl?: string | undefined;
   /** The client ID that the application received at registration. */
   readonly clientID: string | undefined;
-  /** The client secret that the application received at registration. Also encrypts the cookies of pending logins. */
-  readonly clientSecret: string | undefined;
+  /**
+   * The client secret that the application received at registration. Also encrypts the cookies of pending logins. While
+   * it is replaced, a list: the first is sent and encrypts, all decrypt.
+   */
+  readonly clientSecret: string | readonly string[] | undefined;
   /** A registered redirect URL. A relative URL is resolved against the request and follows Express' `trust proxy` setting. */
   readonly callbackURL: string | undefined;
   /** Scopes to request: `'project tm'` or `['project', 'tm']`. */
@@ -53,7 +58,7 @@ export interface StrategyOptions {
   /** Sends an S256 code challenge (RFC 7636), for services that support PKCE. Default: `false`. */
   readonly pkce?: boolean | undefined;
   /** Loads more of the user's profile after the code exchange. The result is merged into `profile`. */
-  readonly userProfile?: ((client: ApiClient) => Promise<object>) | undefined;
+  readonly userProfile?: ((client: ApiClient) => Promise<UserProfile>) | undefined;
   /** Passes the request to `verify` as its first argument. Default: `false`. */
   readonly passReqToCallback?: boolean | undefined;
   /** Stores grants. Default: the application's session store, under keys beside the sessions. */
@@ -94,13 +99,16 @@ export interface StrategyOptions {
   readonly clock?: (() => number) | undefined;
 }
 
+/** One secret or several. The first encrypts; all decrypt. */
+type Secrets = readonly [Secret, ...Secret[]];
+
 /** The checked options with their defaults, in the units that the code uses. */
 export interface Settings {
   readonly authUrl: string;
   readonly baseUrl: string;
   readonly enterpriseBaseUrl: string | undefined;
   readonly clientID: string;
-  readonly clientSecret: Secret;
+  readonly clientSecret: Secrets;
   readonly callbackURL: string;
   readonly scope: string;
   readonly name: string;
@@ -148,7 +156,10 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs'> & { readonly timeout: n
   baseUrl: serviceAddress,
   enterpriseBaseUrl: check.withDefault(undefined, enterpriseAddress),
   clientID: check.text,
-  clientSecret: (option, value) => new Secret(check.text(option, value)),
+  clientSecret: (option, value) => {
+    const [first, ...others] = Array.isArray(value) && value.length > 0 ? value : [value];
+    return [new Secret(check.text(option, first)), ...others.map((other) => new Secret(check.text(option, other)))];
+  },
   callbackURL: check.callbackUrl,
   scope: check.scope,
   name: check.withDefault('oauth-app', check.strategyName),

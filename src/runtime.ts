@@ -3,20 +3,28 @@ import { type ApiClient, createApiClient } from './api/api-client.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
 import type { CredentialSource } from './api/credential.js';
 import { ConfigurationError } from './errors.js';
-import { publishGrantLost, publishRefresh } from './events.js';
+import { publishGrantLost, publishRefresh, warnOfUnlockedRefresh } from './events.js';
 import { GrantCodec } from './grants/grant-codec.js';
 import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/authenticate.js';
+import { CookieSeal } from './login/cookie-seal.js';
+import type { CallbackOutcome } from './login/finish-login.js';
+import { HostMismatches } from './login/host-mismatches.js';
+import { IgnoredOptions } from './login/ignored-options.js';
 import { type ImportedTokens, readImportedTokens } from './login/imported-tokens.js';
+import { LoginRounds } from './login/login-rounds.js';
 import { PendingLogins } from './login/pending-logins.js';
+import { UsedLogins } from './login/used-logins.js';
 import type { AnyVerify } from './login/verify.js';
 import { TokenEndpoint } from './oauth/token-endpoint.js';
 import type { Settings } from './options.js';
 import { GrantCredentials } from './refresh/grant-credentials.js';
 import { GrantManager } from './refresh/grant-manager.js';
 import { GrantManagers } from './refresh/grant-managers.js';
+import { cookieToken } from './request/browser-cookie.js';
 import { RequestGrants } from './request/grant-reference.js';
 import { RequestClients } from './request/request-clients.js';
+import { ReturnCookie } from './request/return-to.js';
 import { StrategyName } from './request/strategy-names.js';
 import type { TokenStore } from './stores/token-store.js';
 
@@ -53,6 +61,11 @@ export class Runtime implements LoginContext {
   readonly verify: AnyVerify | undefined;
   readonly api: ApiContext;
   readonly pendingLogins: PendingLogins;
+  readonly usedLogins: UsedLogins<CallbackOutcome>;
+  readonly returnCookie: ReturnCookie;
+  readonly rounds: LoginRounds;
+  readonly hostMismatches: HostMismatches = new HostMismatches();
+  readonly ignoredOptions: IgnoredOptions = new IgnoredOptions();
   readonly endpoint: TokenEndpoint;
   readonly managers: GrantManagers;
   readonly grants: RequestGrants;
@@ -61,24 +74,29 @@ export class Runtime implements LoginContext {
   readonly #http: HttpClient;
 
   constructor(settings: Settings, verify: AnyVerify | undefined) {
-    const { authUrl, clientID, clientSecret, clock, name: strategyName } = settings;
+    const { authUrl, clientID, clientSecret, callbackURL, clock, name: strategyName } = settings;
     // Keeps strategies of one name for two services apart: in the token store, in cookies, in a session.
-    const service = createHash('sha256')
-      .update(JSON.stringify([authUrl, clientID]))
-      .digest('base64url')
-      .slice(0, 11);
+    const service = shortHash(authUrl, clientID);
     const http = new HttpClient({ dispatcher: settings.dispatcher });
     this.#http = http;
     this.settings = settings;
     this.verify = verify;
     this.api = createApiContext({ ...settings, http, strategyName, now: clock });
-    this.pendingLogins = new PendingLogins({ strategyName, service, clientSecret, clock });
-    this.endpoint = new TokenEndpoint({ ...settings, http });
+    this.pendingLogins = new PendingLogins({ strategyName, service, callbackURL, clientSecret, clock });
+    const namespace = encodeURIComponent(`${strategyName}.${service}`);
+    this.usedLogins = new UsedLogins({ namespace, tokenStore: settings.tokenStore, clock });
+    // Several applications of a host may be clients of one service: their callback URLs differ.
+    const application = shortHash(service, callbackURL);
+    const cookieName = (purpose: string) => `${cookieToken(strategyName)}.${purpose}.${application}`;
+    this.returnCookie = new ReturnCookie(cookieName('return-to'));
+    this.rounds = new LoginRounds(cookieName('rounds'), new CookieSeal('login rounds', clientSecret));
+    this.endpoint = new TokenEndpoint({ ...settings, clientSecret: clientSecret[0], http });
     this.managers = new GrantManagers(settings.tokenStore, managerFactory(settings, service, this.endpoint));
     this.#name = new StrategyName(strategyName, service);
     this.grants = new RequestGrants({ ...settings, strategyName: this.#name }, this.managers);
-    const { grants, managers, clientOf } = this;
-    this.clients = new RequestClients({ grants, managers, clientOf });
+    const { grants, managers, clientOf, returnCookie } = this;
+    const roundsCookie = this.rounds.cookieName;
+    this.clients = new RequestClients({ grants, managers, clientOf, returnCookie, roundsCookie });
   }
 
   /** Creates an API client over any source of credentials. Bound, so that it can be passed on. */
@@ -121,6 +139,10 @@ export class Runtime implements LoginContext {
   }
 }
 
+function shortHash(...parts: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 11);
+}
+
 function managerFactory(
   settings: Settings,
   service: string,
@@ -139,5 +161,6 @@ function managerFactory(
       clock,
       onRefresh: (grantId, event) => publishRefresh({ strategy, grantId, ...event }),
       onLost: (grantId, reason) => publishGrantLost({ strategy, grantId, reason }),
+      onUnlockedRefresh: () => warnOfUnlockedRefresh(strategy),
     });
 }

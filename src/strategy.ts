@@ -1,16 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import OAuth2Strategy from 'passport-oauth2';
 import type { ApiClient } from './api/api-client.js';
+import { ConfigurationError } from './errors.js';
 import { checkedGrantId } from './grants/grant-id.js';
 import { type AuthenticateOptions, authenticate, type PassportActions } from './login/authenticate.js';
 import type { ImportedTokens } from './login/imported-tokens.js';
-import type {
-  AnyVerify,
-  Verify,
-  VerifyWithParams,
-  VerifyWithRequest,
-  VerifyWithRequestAndParams,
-} from './login/verify.js';
+import type { AnyVerify, VerifyOfEitherArity, VerifyWithRequestOfEitherArity } from './login/verify.js';
 import { checkVerify, resolveOptions, type StrategyOptions } from './options.js';
 import { RUNTIME, Runtime, runtimeOf } from './runtime.js';
 
@@ -30,6 +25,7 @@ const Base: new (options: object, verify: unknown) => PassportStrategy = OAuth2S
  *
  * It logs users in. `apiClient(strategy)` then attaches an API client to every request, whose token never goes stale.
  *
+ * @typeParam UserProfile The properties that the option `userProfile` adds to the profile; inferred from it.
  * @example
  * ```ts
  * passport.use(new Strategy({
@@ -42,14 +38,14 @@ const Base: new (options: object, verify: unknown) => PassportStrategy = OAuth2S
  * }, (accessToken, refreshToken, profile, done) => done(null, { id: profile.id })));
  * ```
  */
-export class Strategy extends Base {
+export class Strategy<UserProfile extends object = object> extends Base {
   /** @throws ConfigurationError that names the wrong, unknown or missing option */
-  constructor(options: StrategyOptions & { readonly passReqToCallback: true }, verify: VerifyWithRequest);
-  constructor(options: StrategyOptions & { readonly passReqToCallback: true }, verify: VerifyWithRequestAndParams);
-  constructor(options: StrategyOptions, verify: Verify);
-  constructor(options: StrategyOptions, verify: VerifyWithParams);
-  constructor(options: StrategyOptions);
-  constructor(options: StrategyOptions, verify?: AnyVerify) {
+  constructor(
+    options: StrategyOptions<UserProfile> & { readonly passReqToCallback: true },
+    verify: VerifyWithRequestOfEitherArity<UserProfile>,
+  );
+  constructor(options: StrategyOptions<UserProfile>, verify?: VerifyOfEitherArity<UserProfile>);
+  constructor(options: StrategyOptions<UserProfile>, verify?: AnyVerify) {
     const settings = resolveOptions(options);
     checkVerify(verify);
     // The base class must not hold the secret: logging the strategy would print it. Its code exchange is not used.
@@ -65,11 +61,13 @@ export class Strategy extends Base {
       verify ?? noVerify,
     );
     this.name = settings.name;
+    refuseHooks(this);
     Object.defineProperty(this, RUNTIME, { value: new Runtime(settings, verify) });
   }
 
   /** Handles a request to the routes of login and callback. Passport calls it. */
   override authenticate(req: IncomingMessage, options: AuthenticateOptions = {}): void {
+    refuseHooks(this);
     // Requests share an instance that is given to passport.authenticate: its actions are this request's until the next await.
     const actions: PassportActions = {
       success: this.success.bind(this),
@@ -119,6 +117,24 @@ export class Strategy extends Base {
   /** Waits for running refreshes and saves, then frees the connections. Await it before the process ends. */
   close(): Promise<void> {
     return runtimeOf(this).close();
+  }
+}
+
+/** Methods of OAuth2Strategy that subclasses override, and what takes their place here. */
+const HOOKS: Readonly<Record<string, string>> = {
+  authorizationParams: 'set parameters of the authorization request in the options of the strategy',
+  tokenParams: 'the token request has the parameters of the specification alone',
+  parseErrorResponse: 'a refusal of the token endpoint is a TokenError',
+  userProfile: 'set the option userProfile',
+};
+
+/** Throws for a method that the base class would call, and this strategy does not. @throws ConfigurationError */
+function refuseHooks(strategy: object): void {
+  for (const [name, advice] of Object.entries(HOOKS)) {
+    if (Reflect.get(strategy, name) === Reflect.get(OAuth2Strategy.prototype, name)) continue;
+    throw new ConfigurationError(`${name}: overriding this method of OAuth2Strategy has no effect; ${advice}`, {
+      option: name,
+    });
   }
 }
 

@@ -6,7 +6,14 @@ const page = (text, name) => ({ text, link: `/docs/${name}` });
 
 /** Each page of docs/ is in one group. */
 const sidebar = [
-  { text: 'Start', items: [{ text: 'Overview', link: '/README' }, page('Tutorial', 'tutorial'), page('Example application', 'example-app')] },
+  {
+    text: 'Start',
+    items: [
+      { text: 'Overview', link: '/README' },
+      page('Tutorial', 'tutorial'),
+      page('Example application', 'example-app'),
+    ],
+  },
   {
     text: 'How to',
     items: [
@@ -50,7 +57,13 @@ const sidebar = [
     text: 'Help',
     items: [page('Troubleshooting and FAQ', 'troubleshooting'), { text: 'Report a vulnerability', link: '/SECURITY' }],
   },
-  { text: 'Project', items: [{ text: 'Contribute', link: '/CONTRIBUTING' }, { text: 'Changelog', link: '/CHANGELOG' }] },
+  {
+    text: 'Project',
+    items: [
+      { text: 'Contribute', link: '/CONTRIBUTING' },
+      { text: 'Changelog', link: '/CHANGELOG' },
+    ],
+  },
 ];
 
 export default defineConfig({

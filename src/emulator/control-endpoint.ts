@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { EmulatorError, isRecord } from './checks.js';
-import { type ControlFields, type ControlOperation, controlFields, operations, schemas } from './control-operations.js';
+import { EmulatorError, isRecord, refuse } from './checks.js';
+import { type ControlFields, type ControlOperation, operations, schemas } from './control-operations.js';
 import type { Controls } from './controls.js';
 import { type HostsSetting, isOwnHost } from './hosts.js';
 import { bodyText, type IncomingRequest, mediaType, parseJson, parseQuery } from './incoming-request.js';
@@ -92,7 +92,8 @@ function answer(incoming: IncomingRequest, controls: Controls): Reply {
 
 function jsonFields(incoming: IncomingRequest, { body }: ControlOperation): ControlFields {
   if (body === undefined) return {};
-  return controlFields(parseJson(bodyText(incoming))?.value);
+  const value = parseJson(bodyText(incoming))?.value;
+  return isRecord(value) ? value : refuse('The body', 'a JSON object', value);
 }
 
 /** Converts the fields of a form: those without a value are left out, `fault` is a whole fault in JSON, numbers are numbers. */

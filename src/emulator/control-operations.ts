@@ -1,5 +1,5 @@
 import type { Application } from './applications.js';
-import { isRecord, record, refuse } from './checks.js';
+import { record } from './checks.js';
 import type { Controls } from './controls.js';
 import type { QueuedFault } from './faults.js';
 import type { ServiceRequest } from './request-log.js';
@@ -211,11 +211,6 @@ export const operations: readonly ControlOperation[] = [
     },
   },
 ];
-
-/** Returns the fields of a body. @throws {EmulatorError} `ERR_EMULATOR_OPTION` if it is not an object. */
-export function controlFields(value: unknown): ControlFields {
-  return isRecord(value) ? value : refuse('The body', 'a JSON object', value);
-}
 
 function shownRequest(request: ServiceRequest, log: Controls['state']['requests']): unknown {
   const outcome = log.recordOf(request)?.result?.outcome;

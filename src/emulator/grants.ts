@@ -173,6 +173,13 @@ export class Grants {
       serials;
   }
 
+  /** Returns the number of live grants of each user who has one. */
+  countByUser(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const { userId } of this.#grants.values()) counts.set(userId, (counts.get(userId) ?? 0) + 1);
+    return counts;
+  }
+
   /** Returns the grants that were refreshed last, the latest first. */
   newest(count: number): readonly GrantSummary[] {
     const newest = [...this.#grants.values()].slice(-count).reverse();

@@ -4,7 +4,7 @@ import type { IncomingRequest } from './incoming-request.js';
 /** How the API base address of an organization names it: in the host, or in the path. */
 export type DomainHosts = 'subdomain' | 'path';
 
-/** What the hosts of the service depend on. */
+/** Address and reach of the service. */
 export interface HostsSetting {
   /** The host that it listens on. */
   readonly host: string;
@@ -44,8 +44,6 @@ function hostname(host: string): string {
   return host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '');
 }
 
-type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void;
-
 /**
  * Resolves `localhost` and `*.localhost` to 127.0.0.1 (RFC 6761, 6.3), and everything else as `dns.lookup` does.
  *
@@ -56,7 +54,11 @@ type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | Lo
  * http.get('http://acme.api.localhost:4000/api/v2/projects', { lookup, headers });
  * const fetchWithHosts = (url) => undici.fetch(url, { dispatcher: new undici.Agent({ connect: { lookup } }) });
  */
-export function lookup(host: string, options: LookupOptions, callback: LookupCallback): void {
+export function lookup(
+  host: string,
+  options: LookupOptions,
+  callback: (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void,
+): void {
   if (!/^(.+\.)?localhost\.?$/i.test(host)) {
     systemLookup(host, options, callback);
     return;

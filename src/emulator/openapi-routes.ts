@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { EmulatorRoute } from './api-routes.js';
 import { EmulatorError, isRecord } from './checks.js';
@@ -54,9 +55,10 @@ function parseDocument(file: string): unknown {
 
 /** Loads `yaml` from the application, which has it if its OpenAPI files are in YAML. */
 function yamlParser(file: string): (text: string) => unknown {
-  for (const from of [pathToFileURL(`${process.cwd()}/`), import.meta.url]) {
+  // No `import.meta`: Jest compiles this file to CommonJS.
+  for (const from of [resolve(file), `${process.cwd()}/`]) {
     try {
-      const { parse }: { readonly parse: (text: string) => unknown } = createRequire(from)('yaml');
+      const { parse }: { readonly parse: (text: string) => unknown } = createRequire(pathToFileURL(from))('yaml');
       return parse;
     } catch {}
   }

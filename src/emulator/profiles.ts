@@ -49,15 +49,16 @@ const standard: Profile = Object.freeze({
   plainHostForOrganizations: true,
 });
 
-const form = { tokenRequest: 'form', accessToken: 'opaque', scopeRequired: false } as const;
+const form = { tokenRequest: 'form', scopeRequired: false } as const;
 const basic = { ...form, clientAuthentication: 'basic' } as const;
+const opaque = { accessToken: 'opaque' } as const;
 
 /** The wire formats of known services, as differences from service.md. Hosts are not part of them: all endpoints are on one origin. */
 const profiles = {
   crowdin: { plainHostForOrganizations: false },
   form,
   basic,
-  gitlab: { ...form, apiPath: '/api/v4', scopeRequired: true },
+  gitlab: { ...form, ...opaque, apiPath: '/api/v4', scopeRequired: true },
   atlassian: {
     authorizationPath: '/authorize',
     apiPath: '',
@@ -65,9 +66,10 @@ const profiles = {
     accessTokenLifetime: 3600,
     authorizationParams: { audience: 'api.atlassian.com', prompt: 'consent' },
   },
-  linear: { ...form, apiPath: '', scopeSeparator: ',', accessTokenLifetime: 86_400 },
+  linear: { ...form, ...opaque, apiPath: '', scopeSeparator: ',', accessTokenLifetime: 86_400 },
   notion: {
     ...basic,
+    ...opaque,
     tokenRequest: 'json',
     authorizationPath: '/v1/oauth/authorize',
     tokenPath: '/v1/oauth/token',
@@ -77,24 +79,27 @@ const profiles = {
   },
   hubspot: {
     ...form,
+    ...opaque,
     tokenPath: '/oauth/v1/token',
     apiPath: '',
     scopeRequired: true,
     rotation: 'same',
     accessTokenLifetime: 1800,
   },
-  zoom: { ...basic, apiPath: '/v2', accessTokenLifetime: 3600 },
+  zoom: { ...basic, ...opaque, apiPath: '/v2', accessTokenLifetime: 3600 },
   box: {
     ...form,
+    ...opaque,
     authorizationPath: '/api/oauth2/authorize',
     tokenPath: '/oauth2/token',
     apiPath: '/2.0',
     accessTokenLifetime: 3600,
   },
-  miro: { ...form, tokenPath: '/v1/oauth/token', apiPath: '/v2', accessTokenLifetime: 3600 },
-  calendly: { ...basic, apiPath: '' },
+  miro: { ...form, ...opaque, tokenPath: '/v1/oauth/token', apiPath: '/v2', accessTokenLifetime: 3600 },
+  calendly: { ...basic, ...opaque, apiPath: '' },
   github: {
     ...form,
+    ...opaque,
     authorizationPath: '/login/oauth/authorize',
     tokenPath: '/login/oauth/access_token',
     apiPath: '',

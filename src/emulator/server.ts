@@ -3,7 +3,7 @@ import { TLSSocket } from 'node:tls';
 import type { Endpoint, Faults, Outcome } from './faults.js';
 import { type IncomingRequest, readRequest } from './incoming-request.js';
 import { apiRefusal, type Reply, refusal, write } from './reply.js';
-import type { RequestLog, RequestResult } from './request-log.js';
+import type { RequestLog } from './request-log.js';
 
 /** A request and its outcome, for a log or a live view. It has no query, header or body, and so no secret. */
 export interface LogEntry {
@@ -12,7 +12,7 @@ export interface LogEntry {
   /** Without the query. */
   readonly path: string;
   /** Status of the response, or the reason why there was none. */
-  readonly outcome: RequestResult['outcome'];
+  readonly outcome: number | 'hang' | 'reset' | 'gone';
   readonly durationMs: number;
 }
 

@@ -41,11 +41,15 @@ export class StateFile {
     });
   }
 
-  /** Saves outstanding changes now. */
+  /** Saves outstanding changes now. A failure is a warning of the process: the service itself goes on. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#save();
+    try {
+      this.#save();
+    } catch (error) {
+      process.emitWarning(error instanceof Error ? error.message : String(error), 'EmulatorWarning');
+    }
   }
 
   #restore(): void {

@@ -32,6 +32,7 @@ export function statusPage({ state }: Controls, origin: string): Reply {
   const { applications, users, grants, faults, requests, clock } = state;
   const now = clock.now();
   const live = grants.newest(maxShown);
+  const counts = grants.countByUser();
   const recent = requests.requests.slice(-maxShown).reverse();
   const body = html`<header>
 <h1>Emulator</h1>
@@ -43,7 +44,7 @@ export function statusPage({ state }: Controls, origin: string): Reply {
 <div class="column">
 ${card('faults', 'Faults', faultForm(), html`<div id="queue" data-live>${faultQueue(faults.list())}</div>`)}
 ${card('time', 'Time and tokens', timeForms())}
-${card('users', 'Users', html`<ul id="user-list" data-live>${[...users.all()].slice(0, maxShown).map((user) => userItem(user, live))}</ul>`)}
+${card('users', 'Users', html`<ul id="user-list" data-live>${[...users.all()].slice(0, maxShown).map((user) => userItem(user, counts.get(user.id) ?? 0))}</ul>`)}
 ${card('applications', 'Applications', html`<div id="application-list" data-live>${[...applications.all()].slice(0, maxShown).map(applicationItem)}</div>`)}
 </div>
 <div class="column">
@@ -117,13 +118,12 @@ function action(
   return html`<form method="post" action="${path}">${hidden}<button class="${kind}" data-key="${path}${how.label ?? ''}" aria-label="${how.label ?? text}">${text}</button></form>`;
 }
 
-function userItem({ id, name, domain }: EmulatorUser, grants: readonly GrantSummary[]): Html {
-  const own = grants.filter(({ userId }) => userId === id).length;
+function userItem({ id, name, domain }: EmulatorUser, grants: number): Html {
   const account = domain === undefined ? 'Personal account' : `Organization ${domain}`;
   const hidden = html`<input type="hidden" name="userId" value="${id}">`;
   const revoke = action('/_emulator/revoke', 'Revoke', { label: `Revoke the grants of ${name}`, small: true }, hidden);
-  return html`<li><span><b>${name}</b> <code>${id}</code><span class="soft">${account}${own > 0 ? `, ${own} live` : ''}</span></span>
-${own > 0 ? revoke : html``}</li>`;
+  return html`<li><span><b>${name}</b> <code>${id}</code><span class="soft">${account}${grants > 0 ? `, ${grants} live` : ''}</span></span>
+${grants > 0 ? revoke : html``}</li>`;
 }
 
 function applicationItem({ name, clientID, clientSecret, redirectUrls }: Application): Html {
@@ -153,8 +153,10 @@ function requestList(requests: readonly ServiceRequest[], log: Controls['state']
 function requestItem(request: ServiceRequest, log: Controls['state']['requests']): Html {
   const { id = 0, host = '', result } = log.recordOf(request) ?? {};
   const { method, path, query, body } = request;
-  const place = /\.api\./.test(host) ? `${host}${path}` : path;
-  const time = result === undefined ? '' : `${Math.round(result.durationMs)} ms`;
+  const place = shortened(/\.api\./.test(host) ? `${host}${path}` : path);
+  const timeOf = ({ at, durationMs }: RequestResult) =>
+    `${new Date(at).toTimeString().slice(0, 8)} · ${Math.round(durationMs)} ms`;
+  const time = result === undefined ? '' : timeOf(result);
   const details = [
     Object.keys(query).length > 0 ? html`<pre>${shortened(query)}</pre>` : html``,
     body === undefined ? html`` : html`<pre>${shortened(body)}</pre>`,

@@ -2,7 +2,7 @@ import { createHash, hkdfSync } from 'node:crypto';
 import { asOrganizationDomain } from '../oauth/claims.js';
 import type { Secret } from '../redaction.js';
 import type { StoredGrant } from '../stores/token-store.js';
-import type { Grant } from './grant.js';
+import type { EndedGrant, Grant } from './grant.js';
 
 /**
  * Encodes grants as records of a token store, and decodes them.
@@ -22,22 +22,22 @@ export class GrantCodec {
     this.#keys = new Map(encryptionKeys.map((secret) => [keyIdOf(secret), secret]));
   }
 
-  /** Returns the record for the grant. @param id The id in the store. The record decodes under this id only. */
-  async encode(id: string, grant: Grant): Promise<StoredGrant> {
+  /** Returns the record for the grant. @param id The id in the store. The record decodes under this id only, also in a store that ignores case. */
+  async encode(id: string, grant: Grant | EndedGrant): Promise<StoredGrant> {
     const { version, ...content } = grant;
-    const text = JSON.stringify(content);
+    const text = JSON.stringify({ id, ...content });
     const [key] = this.#keys;
     const sealed = key ? await encrypt(key, id, text) : Buffer.from(text).toString('base64url');
     return { version, expiresAt: grant.expiresAt, sealed };
   }
 
   /** Returns the grant, or `undefined` if the record is damaged, moved, encrypted with an unknown key, or not encrypted although keys are set. */
-  async decode(id: string, record: unknown): Promise<Grant | undefined> {
+  async decode(id: string, record: unknown): Promise<Grant | EndedGrant | undefined> {
     if (!isRecord(record) || typeof record.sealed !== 'string') return undefined;
     const { sealed, version } = record;
     if (typeof version !== 'number' || !Number.isSafeInteger(version)) return undefined;
     const text = this.#keys.size > 0 ? await this.#decrypt(id, sealed) : fromBase64url(sealed);
-    return text === undefined ? undefined : parseGrant(text, version);
+    return text === undefined ? undefined : parseGrant(id, text, version);
   }
 
   async #decrypt(id: string, sealed: string): Promise<string | undefined> {
@@ -76,20 +76,30 @@ function fromBase64url(text: string): string | undefined {
   return /^[\w-]+$/.test(text) ? Buffer.from(text, 'base64url').toString() : undefined;
 }
 
-/** The organization domain decides which host gets the token, so it is checked on each read. */
-function parseGrant(text: string, version: number): Grant | undefined {
+function parseGrant(id: string, text: string, version: number): Grant | EndedGrant | undefined {
   try {
     const content: unknown = JSON.parse(text);
-    if (!isRecord(content)) return undefined;
-    const { accessToken, refreshToken, previousRefreshToken, subject, expiresAt, lifetimeMs, refreshes } = content;
-    if (typeof accessToken !== 'string' || !/^[\x21-\x7e]+$/.test(accessToken)) return undefined;
+    if (!isRecord(content) || content.id !== id) return undefined;
+    const { lineage, generation, expiresAt } = content;
+    if (typeof lineage !== 'string' || !isCount(generation) || !isCount(expiresAt)) return undefined;
+    const origin = { lineage, generation, expiresAt, version };
+    if (content.ended === true) return { ...origin, ended: true };
+    const { accessToken, refreshToken, previousRefreshToken, subject, lifetimeMs, retryAt } = content;
+    if (typeof accessToken !== 'string' || !/^[\x21-\x7e]+$/.test(accessToken) || !isCount(lifetimeMs))
+      return undefined;
     if (!isOptionalText(refreshToken) || !isOptionalText(previousRefreshToken) || !isOptionalText(subject))
       return undefined;
-    if (!isCount(expiresAt) || !isCount(lifetimeMs) || !isCount(refreshes)) return undefined;
-    const organizationDomain = asOrganizationDomain(content.organizationDomain);
-    const previous = previousRefreshToken === undefined ? {} : { previousRefreshToken };
-    const tokens = { accessToken, refreshToken, ...previous, expiresAt, lifetimeMs };
-    return { ...tokens, organizationDomain, subject, refreshes, version };
+    return {
+      ...origin,
+      accessToken,
+      refreshToken,
+      ...(previousRefreshToken === undefined ? {} : { previousRefreshToken }),
+      ...(isCount(retryAt) ? { retryAt } : {}),
+      lifetimeMs,
+      // Decides which host gets the token, so it is checked on each read.
+      organizationDomain: asOrganizationDomain(content.organizationDomain),
+      subject,
+    };
   } catch {
     return undefined;
   }

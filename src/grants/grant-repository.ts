@@ -1,8 +1,9 @@
 import { withTimeout } from '../stores/time-limit.js';
-import type { StoredGrant, TokenStore } from '../stores/token-store.js';
-import { type Grant, hasSameTokens, newVersion } from './grant.js';
+import type { TokenStore } from '../stores/token-store.js';
+import { type EndedGrant, endedGrant, type Grant, hasSameTokens, isOlder } from './grant.js';
 import type { GrantCache } from './grant-cache.js';
 import type { GrantCodec } from './grant-codec.js';
+import { RunningReads } from './running-reads.js';
 import { StoreAccess } from './store-access.js';
 import { type WriteLimits, WriteQueue } from './write-queue.js';
 
@@ -17,29 +18,22 @@ export interface GrantRepositoryOptions {
   readonly onUnreadable: (id: string) => void;
   /** Called when the store works again after a failure. */
   readonly onRecovery: () => void;
+  /** Called when another process has refreshed a grant in a store without a lock. */
+  readonly onUnlockedRefresh: () => void;
 }
 
 /** Time limit of a read, in milliseconds. */
 const READ_MS = 5_000;
 /** Time limit of a read while the cache still has the grant as it was last seen. */
 const READ_AGAIN_MS = 1_000;
-/** Age up to which a running read is joined: later callers need not wait as long as one that may hang. */
-const JOIN_MS = 500;
 /** A late save may replace newer tokens, and a late removal may remove a newer login: both delay the writes behind them. */
 const SAVE: WriteLimits = { waitMs: 2_000, abandonMs: 15_000 };
 const REMOVAL: WriteLimits = { waitMs: 5_000, abandonMs: 15_000 };
 /** A save that compares versions is refused if it arrives late. Callers wait less than for a read: they have the grant in memory. */
 const UPDATE: WriteLimits = { waitMs: 2_000, abandonMs: 2_000 };
 
-/** A read of the store that runs. */
-interface RunningRead {
-  readonly grant: Promise<Grant | undefined>;
-  /** On the monotonic clock. */
-  readonly since: number;
-}
-
-/** Stands in a record in place of the tokens, between the refusal of a grant and its deletion. */
-const ENDED = 'ended';
+/** How often a compare-and-set is tried that loses against other processes. */
+const MAX_TRIES = 4;
 
 /**
  * Reads and writes the grants of one token store, decoded and cached.
@@ -51,35 +45,28 @@ const ENDED = 'ended';
  */
 export class GrantRepository {
   readonly #options: GrantRepositoryOptions;
-  readonly #store: StoreAccess;
+  /** The store itself: its locks, and whether it works. */
+  readonly store: StoreAccess;
   readonly #writes: WriteQueue;
-  /** Running reads that no write has overtaken, the newest last. */
-  readonly #reads = new Map<string, Set<RunningRead>>();
+  readonly #reads = new RunningReads<Grant | undefined>();
 
   constructor(options: GrantRepositoryOptions) {
     this.#options = options;
-    this.#store = new StoreAccess(options.store, options.onRecovery);
-    this.#writes = new WriteQueue(this.#store);
-  }
-
-  /** True if the store has failed within the last minute, so that another process may hold unsaved tokens. */
-  get hasFailedRecently(): boolean {
-    return this.#store.hasFailedRecently;
+    this.store = new StoreAccess(options.store, options.onRecovery, options.clock);
+    this.#writes = new WriteQueue(this.store);
   }
 
   /** Returns the grant without I/O: seen within the cache's time to live, or at any time while the store is down. */
   cached(id: string): Grant | undefined {
     const { cache, clock } = this.#options;
-    return cache?.get(id, clock()) ?? (this.#store.isDown ? cache?.last(id) : undefined);
+    return cache?.get(id, clock()) ?? (this.store.isDown ? cache?.last(id) : undefined);
   }
 
   /** Returns the stored grant, or the one last seen if the store fails. Concurrent callers share one read. */
   read(id: string): Promise<Grant | undefined> {
     const { cache } = this.#options;
     const last = cache?.last(id);
-    const newest = [...(this.#reads.get(id) ?? [])].at(-1);
-    const canJoin = newest && performance.now() - newest.since < JOIN_MS;
-    const reading = canJoin ? newest.grant : this.#startRead(id, last ? READ_AGAIN_MS : READ_MS);
+    const reading = this.#reads.join(id) ?? this.#startRead(id, last ? READ_AGAIN_MS : READ_MS);
     // Looked up again: a logout may have removed it meanwhile.
     return last ? reading.catch((error) => cache?.last(id) ?? Promise.reject(error)) : reading;
   }
@@ -101,52 +88,82 @@ export class GrantRepository {
     });
   }
 
-  /** Saves a refreshed grant if the store still has one of the given versions. Returns false if it has another grant, or none. */
-  replace(id: string, grant: Grant, versions: readonly number[]): Promise<boolean> {
+  /**
+   * Saves a refreshed grant if the store has the given version, or any older grant of the same login: that one is
+   * invalid at the service. Returns false if the store has another grant, or none.
+   */
+  replace(id: string, grant: Grant, version: number): Promise<boolean> {
     const limits = this.#options.store.update ? UPDATE : SAVE;
     return this.#writes.run(id, limits, async (store, signal) => {
       const record = await this.#options.codec.encode(id, grant);
-      const saved = await compareAndSet(store, id, record, versions, signal);
+      signal.throwIfAborted();
+      let saved = (await store.update?.(id, record, version)) ?? false;
+      for (let tries = 1; !saved && tries < MAX_TRIES; tries++) {
+        signal.throwIfAborted();
+        const stored = await this.#load(store, id);
+        signal.throwIfAborted();
+        // An abandoned write that took effect after all was this one.
+        saved = stored?.version === grant.version;
+        if (saved || !stored || !this.#isReplaceable(stored, grant)) break;
+        saved = store.update
+          ? await store.update(id, record, stored.version)
+          : await store.set(id, record).then(() => true);
+      }
       signal.throwIfAborted();
       this.#remember(id, saved ? grant : undefined);
       return saved;
     });
   }
 
-  /** Deletes the grant. @param whenRemoved Called before any other write of the grant starts. */
+  /**
+   * Deletes the grant, by its version: a delete that takes effect late never removes the grant of a later login. @param
+   * whenRemoved Called before any other write of the grant starts.
+   */
   remove(id: string, whenRemoved: () => void): Promise<void> {
+    const last = this.#options.cache?.last(id);
     this.#remember(id, undefined);
     return this.#writes.run(id, REMOVAL, async (store, signal) => {
-      await store.delete(id);
+      // Most likely the store has what was seen last. At once, so that no later read finds it.
+      if (last) await store.delete(id, last.version);
       signal.throwIfAborted();
+      let removed: { readonly lineage: string | undefined } | undefined;
+      for (let tries = 0; ; tries++) {
+        const record = await store.get(id);
+        const lineage = record && (await this.#options.codec.decode(id, record))?.lineage;
+        signal.throwIfAborted();
+        // Gone, or replaced by a login that came later.
+        if (!record || (removed && removed.lineage !== lineage)) break;
+        if (tries === MAX_TRIES) throw new Error('The grant is still there after it was deleted');
+        await store.delete(id, record.version);
+        signal.throwIfAborted();
+        removed = { lineage };
+      }
       this.#remember(id, undefined);
       whenRemoved();
     });
   }
 
-  /** Deletes the grant if the store has it with the same tokens. Returns false if the store has another grant. */
-  removeRefused(id: string, refused: Grant): Promise<boolean> {
+  /**
+   * Ends a grant that the service has refused, with all older grants of its login. Returns false if the store has another one.
+   *
+   * Another process may hold the grant after it and be unable to save it. So a store that can compare versions keeps a
+   * mark that this process can replace, until a login replaces it or its time to live ends.
+   */
+  end(id: string, refused: Grant): Promise<boolean> {
     return this.#writes.run(id, REMOVAL, async (store, signal) => {
       this.#remember(id, undefined);
-      const record = await store.get(id);
-      const stored = await this.#decode(id, record);
-      if (!record || !stored) return true;
-      if (!hasSameTokens(stored, refused)) return false;
-      signal.throwIfAborted();
-      // Marked first, so that newer tokens that are saved just now are not deleted in place of the refused ones.
-      const mark = { version: newVersion(), expiresAt: record.expiresAt, sealed: ENDED };
-      if (store.update && !(await store.update(id, mark, record.version))) return false;
-      signal.throwIfAborted();
-      await store.delete(id);
-      signal.throwIfAborted();
-      this.#remember(id, undefined);
-      return true;
+      for (let tries = 0; tries < MAX_TRIES; tries++) {
+        const stored = await this.#load(store, id);
+        if (!stored || 'ended' in stored) return true;
+        if (!hasSameTokens(stored, refused) && !isOlder(stored, refused)) return false;
+        const mark = await this.#options.codec.encode(id, endedGrant(stored));
+        signal.throwIfAborted();
+        if (!store.update) return await store.delete(id, stored.version).then(() => true);
+        if (await store.update(id, mark, stored.version)) return true;
+        signal.throwIfAborted();
+      }
+      return false;
     });
-  }
-
-  /** Runs `work` under the store's lock for the id, or at once if the store has no locks. */
-  locked<T>(id: string, work: () => Promise<T>): Promise<T> {
-    return this.#store.locked(id, work);
   }
 
   /** Abandons the writes that run, so that those that wait behind them get a chance before the process ends. */
@@ -154,45 +171,70 @@ export class GrantRepository {
     this.#writes.abandonAll();
   }
 
-  /** Resolves when all running writes have settled, or have exceeded their time limit. */
+  /** Resolves when all running writes have settled and all locks are released, or have exceeded their time limits. */
   async drain(): Promise<void> {
     await this.#writes.drain(SAVE.waitMs);
+    await this.store.drain();
   }
 
   #startRead(id: string, limitMs: number): Promise<Grant | undefined> {
-    const loaded = this.#store.use((store) => store.get(id)).then((record) => this.#decode(id, record));
-    const grant = withTimeout(loaded, limitMs, () => this.#store.timedOut('get'));
-    const read: RunningRead = { grant, since: performance.now() };
-    this.#reads.set(id, (this.#reads.get(id) ?? new Set()).add(read));
-    grant.then(
-      (found) => this.#endRead(id, read) && this.#cache(id, found),
-      () => this.#endRead(id, read),
+    const loaded = this.store.use((store) => this.#load(store, id));
+    const found = withTimeout(loaded, limitMs, () => this.store.timedOut('get'));
+    const read = found.then(
+      (stored) => this.#withNewest(id, stored, end()),
+      (error: unknown) => {
+        end();
+        throw error;
+      },
     );
-    return grant;
+    const end = this.#reads.add(id, read);
+    return read;
   }
 
-  /** Ends a read and those that began before it. Returns false if a write has overtaken it: its result may be stale. */
-  #endRead(id: string, read: RunningRead): boolean {
-    const reads = this.#reads.get(id);
-    if (!reads?.has(read)) return false;
-    for (const earlier of reads) {
-      reads.delete(earlier);
-      if (earlier === read) break;
+  /**
+   * Returns the grant that a read has found, and caches it unless a write has overtaken the read. If this process has
+   * seen a newer grant of the same login, the store has lost a write in a failover: writes the newer one over it.
+   */
+  async #withNewest(
+    id: string,
+    stored: Grant | EndedGrant | undefined,
+    isCurrent: boolean,
+  ): Promise<Grant | undefined> {
+    const found = stored && 'ended' in stored ? undefined : stored;
+    if (!isCurrent) return found;
+    const last = this.#options.cache?.last(id);
+    if (stored && last && isOlder(stored, last)) {
+      const isSaved = await this.replace(id, last, stored.version).catch(() => true);
+      return isSaved ? last : this.#startRead(id, READ_MS);
     }
-    if (reads.size === 0) this.#reads.delete(id);
-    return true;
+    if (found && last && isOlder(last, found) && !this.#options.store.lock && !this.store.hasFailedRecently)
+      this.#options.onUnlockedRefresh();
+    this.#cache(id, found);
+    return found;
   }
 
-  async #decode(id: string, record: StoredGrant | undefined): Promise<Grant | undefined> {
-    if (record === undefined || record === null || record.sealed === ENDED) return undefined;
-    const grant = await this.#options.codec.decode(id, record);
-    if (!grant) this.#options.onUnreadable(id);
-    return grant;
+  async #load(store: TokenStore, id: string): Promise<Grant | EndedGrant | undefined> {
+    const record = await store.get(id);
+    if (record === undefined || record === null) return undefined;
+    const stored = await this.#options.codec.decode(id, record);
+    if (!stored) this.#options.onUnreadable(id);
+    return stored;
+  }
+
+  /**
+   * Returns true if the service no longer accepts the stored grant, but the given one. Without a lock, two processes may
+   * refresh at once, and a service with a grace period answers both: the later answer counts.
+   */
+  #isReplaceable(stored: Grant | EndedGrant, grant: Grant): boolean {
+    if (isOlder(stored, grant)) return true;
+    if (this.#options.store.lock || 'ended' in stored) return false;
+    const isSibling = stored.lineage === grant.lineage && stored.generation === grant.generation;
+    return isSibling && grant.expiresAt - grant.lifetimeMs > stored.expiresAt - stored.lifetimeMs;
   }
 
   /** Caches the result of a write. Running reads may have seen an older grant, so their results are ignored. */
   #remember(id: string, grant: Grant | undefined): void {
-    this.#reads.delete(id);
+    this.#reads.overtake(id);
     this.#cache(id, grant);
   }
 
@@ -201,25 +243,4 @@ export class GrantRepository {
     if (grant) cache?.set(id, grant, clock());
     else cache?.delete(id);
   }
-}
-
-/** Returns true once the store has `record` in place of one of the versions, and false if it has another record or none. */
-async function compareAndSet(
-  store: TokenStore,
-  id: string,
-  record: StoredGrant,
-  versions: readonly number[],
-  signal: AbortSignal,
-): Promise<boolean> {
-  for (const version of store.update ? versions : []) {
-    signal.throwIfAborted();
-    if (await store.update?.(id, record, version)) return true;
-  }
-  const current = await store.get(id);
-  // An abandoned write that took effect after all was this one.
-  if (current?.version === record.version) return true;
-  if (store.update || !current || !versions.includes(current.version)) return false;
-  signal.throwIfAborted();
-  await store.set(id, record);
-  return true;
 }

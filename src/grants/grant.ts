@@ -1,4 +1,4 @@
-import { randomInt } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import type { TokenSet } from '../oauth/token-response.js';
 
 /** The tokens of one authorization and what belongs to them. Immutable: a refresh creates a new one. Never logged. */
@@ -18,10 +18,22 @@ export interface Grant {
   readonly organizationDomain: string | undefined;
   /** The `sub` claim of the access token. */
   readonly subject: string | undefined;
-  /** Number of refreshes since the login. */
-  readonly refreshes: number;
-  /** Differs after every write. */
+  /** Random text of the login. All grants that refreshes derive from one login share it. */
+  readonly lineage: string;
+  /** Number of refresh tokens since the login. Of one lineage, the highest generation is the one that the service accepts. */
+  readonly generation: number;
+  /** Until when no process sends the refresh token again, in epoch milliseconds: the token endpoint has timed out. */
+  readonly retryAt?: number | undefined;
+  /** Differs after every write that changes the tokens. */
   readonly version: number;
+}
+
+/**
+ * What the store keeps of a grant that the service has refused. It has the refused grant's version, so that a process
+ * that holds the grant after it, still unsaved, can replace it.
+ */
+export interface EndedGrant extends Pick<Grant, 'lineage' | 'generation' | 'expiresAt' | 'version'> {
+  readonly ended: true;
 }
 
 /** When a token is refreshed, in milliseconds before it expires. */
@@ -52,7 +64,7 @@ export function newGrant(tokens: TokenSet, now: number): Grant {
   const { accessToken, refreshToken, lifetimeMs, organizationDomain, subject } = tokens;
   const expiresAt = now + lifetimeMs;
   const content = { accessToken, refreshToken, expiresAt, lifetimeMs, organizationDomain, subject };
-  return { ...content, refreshes: 0, version: newVersion() };
+  return { ...content, lineage: randomBytes(12).toString('base64url'), generation: 0, version: newVersion() };
 }
 
 /** Returns the grant after a refresh. Keeps what the token response leaves out. @param now Epoch milliseconds of the token response. */
@@ -62,17 +74,28 @@ export function refreshedGrant(grant: Grant, tokens: TokenSet, now: number): Gra
     ...refreshed,
     refreshToken: refreshed.refreshToken ?? grant.refreshToken,
     subject: refreshed.subject ?? grant.subject,
-    refreshes: grant.refreshes + 1,
+    lineage: grant.lineage,
+    generation: grant.generation + 1,
   };
+}
+
+/** Returns what the store keeps of the grant after the service has refused it. */
+export function endedGrant({ lineage, generation, expiresAt, version }: Grant): EndedGrant {
+  return { ended: true, lineage, generation, expiresAt, version };
+}
+
+/** Returns true if both come from one login, and `one` was refreshed less often: the service no longer accepts it. */
+export function isOlder(one: Grant | EndedGrant, other: Grant): boolean {
+  return one.lineage === other.lineage && one.generation < other.generation;
 }
 
 /** Returns how fresh the grant's access token is. @param now Epoch milliseconds. */
 export function freshness(grant: Grant, now: number, { leewayMs, aheadMs }: RefreshWindow): Freshness {
-  const { lifetimeMs, expiresAt, refreshes } = grant;
+  const { lifetimeMs, expiresAt, generation } = grant;
   const share = Math.min(1, lifetimeMs / FULL_WINDOW_LIFETIME_MS);
   const leftMs = expiresAt - now;
   if (leftMs <= Math.min(leewayMs * share, lifetimeMs * MAX_LEEWAY)) return 'expired';
-  const isResting = refreshes > 0 && leftMs > lifetimeMs * (1 - REST);
+  const isResting = generation > 0 && leftMs > lifetimeMs * (1 - REST);
   return leftMs <= aheadMs * share && !isResting ? 'due' : 'fresh';
 }
 

@@ -3,6 +3,16 @@ import { safeCause } from '../redaction.js';
 import { withTimeout } from '../stores/time-limit.js';
 import type { TokenStore } from '../stores/token-store.js';
 
+/** A lock of the store, as the work under it sees it. */
+export interface HeldLock {
+  /** Returns how long ago the lock was taken, in milliseconds, on the monotonic clock, which stops while some machines are suspended. */
+  ageMs(): number;
+  /** Returns the same on the wall clock, which may be set. */
+  wallAgeMs(): number;
+  /** Holds the lock until the promise has settled too. The caller of `locked` does not wait for it. */
+  holdUntil(promise: Promise<unknown>): void;
+}
+
 /** How long to wait for a store's lock; longer than the lease of this package's stores. */
 const LOCK_WAIT_MS = 45_000;
 /** How long to wait for the release of a lock. */
@@ -18,14 +28,18 @@ const RECENTLY_MS = 60_000;
  */
 export class StoreAccess {
   readonly #store: TokenStore;
+  readonly #clock: () => number;
   readonly #onRecovery: () => void;
+  /** Settle when locks that are held are released. */
+  readonly #releases = new Set<Promise<void>>();
   #isFailing = false;
   /** On the monotonic clock. */
   #failedAt = Number.NEGATIVE_INFINITY;
 
-  /** @param onRecovery Called when the store works again after a failure. */
-  constructor(store: TokenStore, onRecovery: () => void) {
+  /** @param onRecovery Called when the store works again after a failure. @param clock Epoch milliseconds. */
+  constructor(store: TokenStore, onRecovery: () => void, clock: () => number = Date.now) {
     this.#store = store;
+    this.#clock = clock;
     this.#onRecovery = onRecovery;
   }
 
@@ -62,25 +76,36 @@ export class StoreAccess {
    * Runs `work` under the store's lock for the id, or at once if the store has no locks. Settles as `work` does, also
    * if the lock hands the result on wrongly, runs `work` twice, or is never released.
    *
+   * @param signal Ends the wait for the lock with its reason.
    * @throws TokenStoreError if the lock cannot be had
    */
-  async locked<T>(id: string, work: () => Promise<T>): Promise<T> {
-    if (!this.#store.lock) return await work();
-    const turn = new LockTurn(work);
+  async locked<T>(id: string, work: (lock: HeldLock) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    if (!this.#store.lock) return await work(NO_LOCK);
+    const turn = new LockTurn(work, this.#clock);
     const released = this.#takeLock(id, turn);
-    await waitForLock(turn, released);
+    await waitForLock(turn, released, signal);
     await turn.result.catch(ignore);
-    await waitForRelease(released);
+    if (!turn.isHeld) await waitForRelease(released);
     return await turn.result;
+  }
+
+  /** Waits until the locks that are held are released, for a while. */
+  async drain(): Promise<void> {
+    await waitForRelease(Promise.all(this.#releases));
   }
 
   /** Resolves when the lock was released, and rejects if it could not be had. A failed release or a failed work is no failure of the lock. */
   async #takeLock(id: string, turn: LockTurn<unknown>): Promise<void> {
+    const locking = Promise.resolve(this.#store.lock?.(id, () => turn.take()));
+    const released = locking.then(ignore, ignore);
+    this.#releases.add(released);
     try {
-      await this.#store.lock?.(id, () => turn.take());
+      await locking;
       if (!turn.wasTaken) throw new Error('The lock did not run its work');
     } catch (error) {
       if (!turn.wasTaken) throw this.#failed(error);
+    } finally {
+      this.#releases.delete(released);
     }
   }
 
@@ -96,17 +121,30 @@ export class StoreAccess {
   }
 }
 
-/** Resolves when the work has begun. @throws TokenStoreError if the lock fails or takes too long */
-async function waitForLock(turn: LockTurn<unknown>, released: Promise<void>): Promise<void> {
-  await withTimeout(Promise.race([turn.taken, released]), LOCK_WAIT_MS, () => {
+/** Resolves when the work has begun. @throws TokenStoreError if the lock fails or takes too long, or the signal's reason */
+async function waitForLock(turn: LockTurn<unknown>, released: Promise<void>, signal?: AbortSignal): Promise<void> {
+  try {
+    const taken = Promise.race([turn.taken, released]);
+    await withTimeout(signal ? untilAborted(taken, signal) : taken, LOCK_WAIT_MS, () => timeoutError('lock'));
+  } catch (error) {
     turn.giveUp();
-    return timeoutError('lock');
-  });
+    throw error;
+  }
 }
 
 /** Waits so that the next refresh finds the lock free, but not for long: the release does not change the result. */
-async function waitForRelease(released: Promise<void>): Promise<void> {
+async function waitForRelease(released: Promise<unknown>): Promise<void> {
   await withTimeout(released, RELEASE_WAIT_MS, () => timeoutError('unlock')).catch(ignore);
+}
+
+/** Settles as `promise` does, or rejects with the signal's reason when it aborts. */
+export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort);
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
 }
 
 function timeoutError(operation: string): TokenStoreError {
@@ -116,29 +154,59 @@ function timeoutError(operation: string): TokenStoreError {
   );
 }
 
+/** Stands for the lock of a store that has none. */
+const NO_LOCK: HeldLock = { ageMs: () => 0, wallAgeMs: () => 0, holdUntil: ignore };
+
 /** Work that waits for a lock. Runs once, however often the lock calls it. */
-class LockTurn<T> {
+class LockTurn<T> implements HeldLock {
   /** Resolves when the lock was taken. */
   readonly taken: Promise<void>;
   /** Settles as the work does. */
   readonly result: Promise<T>;
-  wasTaken = false;
+  readonly #clock: () => number;
+  readonly #holds: Promise<unknown>[] = [];
+  #takenAt: { readonly monotonic: number; readonly wall: number } | undefined;
   #isGivenUp = false;
   #begin = ignore;
 
-  constructor(work: () => Promise<T>) {
+  constructor(work: (lock: HeldLock) => Promise<T>, clock: () => number) {
+    this.#clock = clock;
     this.taken = new Promise((resolve) => {
       this.#begin = resolve;
     });
-    this.result = this.taken.then(work);
+    this.result = this.taken.then(() => work(this));
   }
 
-  /** Begins the work. Called by the lock. */
-  take(): Promise<T> {
-    if (this.#isGivenUp) return Promise.reject(new Error('No caller waits for this lock any more'));
-    this.wasTaken = true;
+  get wasTaken(): boolean {
+    return this.#takenAt !== undefined;
+  }
+
+  /** True if the lock is to be held longer than the work runs. */
+  get isHeld(): boolean {
+    return this.#holds.length > 0;
+  }
+
+  ageMs(): number {
+    return performance.now() - (this.#takenAt?.monotonic ?? 0);
+  }
+
+  wallAgeMs(): number {
+    return this.#clock() - (this.#takenAt?.wall ?? 0);
+  }
+
+  holdUntil(promise: Promise<unknown>): void {
+    this.#holds.push(promise.catch(ignore));
+  }
+
+  /** Begins the work. Called by the lock, which is released when the promise settles. */
+  async take(): Promise<T> {
+    if (this.#isGivenUp) throw new Error('No caller waits for this lock any more');
+    this.#takenAt ??= { monotonic: performance.now(), wall: this.#clock() };
     this.#begin();
-    return this.result;
+    await this.result.catch(ignore);
+    // Further ones may be added meanwhile.
+    for (const hold of this.#holds) await hold;
+    return await this.result;
   }
 
   giveUp(): void {

@@ -1,7 +1,7 @@
 import { KeyedQueue } from '../stores/keyed-queue.js';
 import { withTimeout } from '../stores/time-limit.js';
 import type { TokenStore } from '../stores/token-store.js';
-import type { StoreAccess } from './store-access.js';
+import { type StoreAccess, untilAborted } from './store-access.js';
 
 /** Time limits of a write, in milliseconds. */
 export interface WriteLimits {
@@ -61,12 +61,4 @@ export class WriteQueue {
   #abandon(write: AbortController): void {
     write.abort(this.#store.timedOut('write'));
   }
-}
-
-/** Settles as `promise` does, or rejects when the signal aborts. */
-function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-    promise.then(resolve, reject);
-  });
 }

@@ -1,10 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { asRouted, originalPath, originalUrl, redirect, routedPathOf } from '../request/incoming-request.js';
+import { AuthorizationError, NotAuthorizedError } from '../errors.js';
+import {
+  asRouted,
+  isPrefetch,
+  originalPath,
+  originalUrl,
+  redirect,
+  routedPathOf,
+  userOf,
+} from '../request/incoming-request.js';
 import { type BeginLoginContext, beginLogin, callbackUrlOf, type LoginOptions } from './begin-login.js';
 import { hasCallbackParameters } from './callback-query.js';
+import { type RedirectOptions, refuseStrictSession, refuseUnsetSession } from './dropped-session.js';
 import { type EstablishSessionContext, establishSession, type SessionOptions } from './establish-session.js';
 import { type CallbackOutcome, type FinishLoginContext, finishLogin } from './finish-login.js';
 import { type GrantHandoff, LoginReport } from './grant-handoff.js';
+import type { IgnoredOptions } from './ignored-options.js';
+import type { LoginRounds } from './login-rounds.js';
 
 /** What Passport lets a strategy do with a request: exactly one of them. */
 export interface PassportActions {
@@ -17,11 +29,13 @@ export interface PassportActions {
 }
 
 /** Options of `passport.authenticate` and `passport.authorize` that the strategy uses. */
-export interface AuthenticateOptions extends LoginOptions, SessionOptions {}
+export interface AuthenticateOptions extends LoginOptions, SessionOptions, RedirectOptions {}
 
 /** What logins need of their strategy. */
 export interface LoginContext extends BeginLoginContext, FinishLoginContext, EstablishSessionContext {
   readonly settings: BeginLoginContext['settings'] & FinishLoginContext['settings'];
+  readonly rounds: LoginRounds;
+  readonly ignoredOptions: IgnoredOptions;
 }
 
 /**
@@ -35,28 +49,53 @@ export async function authenticate(
   req: IncomingMessage,
   options: AuthenticateOptions,
 ): Promise<void> {
-  const { settings, grants, clients } = context;
+  const { settings, clients, ignoredOptions } = context;
   let res: ServerResponse | undefined;
   try {
     res = clients.responseOf(req);
     // The URL of a callback holds the code, and the URL of a login may hold private parts of a page's address.
     res.setHeader('Cache-Control', 'no-store');
     res.setHeader('Referrer-Policy', 'no-referrer');
-    // By its path, or by its parameters if a proxy has changed the path.
-    const isCallback =
-      asRouted(originalPath(req)) === routedPathOf(settings.callbackURL, req) ||
-      hasCallbackParameters(originalUrl(req));
-    if (isCallback) {
-      grants.requireSessionAndStore(req, options.session !== false && !options.assignProperty);
-      await handleCallback(context, actions, req, res, options);
-    } else {
-      // The options of the callback's route are not known here.
-      grants.requireSessionAndStore(req, false);
-      actions.redirect(beginLogin(context, req, res, options));
-    }
+    ignoredOptions.warn(options);
+    const callbackURL = callbackUrlOf(options) ?? settings.callbackURL;
+    if (isCallback(req, callbackURL)) await handleCallback(context, actions, req, res, options);
+    else await handleLogin(context, actions, req, res, options);
   } catch (error) {
     await passOn(error, actions, res);
   }
+}
+
+async function handleLogin(
+  context: LoginContext,
+  actions: PassportActions,
+  req: IncomingMessage,
+  res: ServerResponse,
+  options: AuthenticateOptions,
+): Promise<void> {
+  const { grants, clients, rounds } = context;
+  // The options of the callback's route are not known here.
+  grants.requireSessionAndStore(req, false);
+  clients.requireOrder(req);
+  if (grants.idIsInSession) refuseUnsetSession(req);
+  if (isPrefetch(req)) {
+    throw new AuthorizationError('A login must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
+  }
+  const loop = grants.isKnown(req) ? undefined : rounds.loopOf(req, res);
+  if (loop) {
+    if (loop.grantId !== undefined) await grants.managerFor(req).remove(loop.grantId);
+    throw loop.error;
+  }
+  rounds.rememberRoute(req);
+  const location = beginLogin(context, req, res, options);
+  if (location === undefined) actions.fail({ message: 'The request names no host to return to after the login.' }, 400);
+  else actions.redirect(location);
+}
+
+/** Returns true for a callback: by its parameters, or by its path, whose front a proxy may have stripped. */
+function isCallback(req: IncomingMessage, callbackURL: string): boolean {
+  const here = asRouted(originalPath(req));
+  const expected = routedPathOf(callbackURL, req);
+  return here === expected || (here !== '' && expected.endsWith(here)) || hasCallbackParameters(originalUrl(req));
 }
 
 async function handleCallback(
@@ -71,6 +110,11 @@ async function handleCallback(
     const value = redirect.bind(undefined, res);
     Object.defineProperty(res, 'redirect', { value, configurable: true, writable: true });
   }
+  const { grants, rounds } = context;
+  const establishesSession = options.session !== false && !options.assignProperty;
+  grants.requireSessionAndStore(req, establishesSession);
+  if (establishesSession) refuseStrictSession(req, options);
+  const wasKnown = grants.isKnown(req);
   const report = new LoginReport(context.settings.name);
   let outcome: CallbackOutcome;
   let handoff: GrantHandoff | undefined;
@@ -86,9 +130,29 @@ async function handleCallback(
   }
   if (outcome.kind === 'fail') {
     const { reason, info, status } = outcome;
-    report.publish(reason === 'declined' ? 'declined' : 'refused', { reason });
+    const page = reason === 'replayed' ? await pageOfLoggedIn(context, req, options) : undefined;
+    if (page !== undefined) {
+      report.publish('refused', { reason: 'refused' });
+      actions.redirect(page);
+      return;
+    }
+    if (rounds.leadsToLogin(options.failureRedirect)) rounds.count(req, res, undefined);
+    // Events know one reason for a state that is wrong, unknown or used up.
+    const published = reason === 'replayed' ? 'refused' : reason;
+    report.publish(reason === 'declined' ? 'declined' : 'refused', { reason: published });
     actions.fail(info, status);
     return;
+  }
+  if (wasKnown) {
+    rounds.reset(req, res);
+  } else if (handoff && establishesSession && outcome.returnTo !== undefined) {
+    // A login that came from a page: if the session is lost on the way, the page sends the browser round again.
+    const lost = rounds.count(req, res, grants.idIsInSession ? handoff.grantId : undefined);
+    if (lost !== undefined)
+      grants
+        .managerFor(req)
+        .remove(lost)
+        .catch(() => {});
   }
   try {
     await actions.success(outcome.verdict.user, outcome.verdict.info);
@@ -96,6 +160,27 @@ async function handleCallback(
     // A session that is being written reports by itself, once it is saved.
     if (handoff && !handoff.isWriting) report.publish('success', { grantId: handoff.grantId });
   }
+}
+
+/**
+ * Returns the page that the callback's route names, if the user is logged in with this strategy already: for the back
+ * button, a reload, and a bookmarked callback.
+ */
+async function pageOfLoggedIn(
+  { grants }: LoginContext,
+  req: IncomingMessage,
+  { successReturnToOrRedirect, successRedirect, assignProperty }: AuthenticateOptions,
+): Promise<string | undefined> {
+  const page = successReturnToOrRedirect || successRedirect;
+  const grantId = grants.idOf(req);
+  if (typeof page !== 'string' || grantId === undefined || (!assignProperty && !userOf(req))) return undefined;
+  try {
+    await grants.managerFor(req).current(grantId);
+  } catch (error) {
+    // An outage of service or store ends no login.
+    if (error instanceof NotAuthorizedError) return undefined;
+  }
+  return page;
 }
 
 /** Passes an error on to Passport, and so to the application's error handler. */

@@ -3,8 +3,9 @@ import * as check from '../checks.js';
 import { endpointUrl } from '../oauth/addresses.js';
 import type { AuthorizationParamsReader } from '../oauth/authorization-params.js';
 import { originalUrl, queryOf, redirectUriFor } from '../request/incoming-request.js';
-import { safeReturnTo, takeReturnTo } from '../request/return-to.js';
+import { type ReturnCookie, safeReturnTo } from '../request/return-to.js';
 import { userMarkOf } from '../request/session.js';
+import type { HostMismatches } from './host-mismatches.js';
 import type { PendingLogins } from './pending-logins.js';
 
 /** Options of `passport.authenticate` that an application may set for one route. */
@@ -29,27 +30,32 @@ export interface BeginLoginContext {
     readonly pkce: boolean;
   };
   readonly pendingLogins: PendingLogins;
+  readonly returnCookie: ReturnCookie;
+  readonly hostMismatches: HostMismatches;
 }
 
 /**
- * Begins a login: sets the browser's cookie, and returns the URL of the authorization request.
+ * Begins a login: sets the browser's cookie, and returns the URL of the authorization request, or `undefined`
+ * if `callbackURL` is relative and the request names no host.
  *
  * @throws ConfigurationError for invalid options of `passport.authenticate`
  * @see service.md, 4.1; RFC 6749, 4.1.1; RFC 7636, 4.3
  */
 export function beginLogin(
-  { settings, pendingLogins }: BeginLoginContext,
+  { settings, pendingLogins, returnCookie, hostMismatches }: BeginLoginContext,
   req: IncomingMessage,
   res: ServerResponse,
   options: LoginOptions,
-): string {
+): string | undefined {
   const scope = check.optional(options.scope, (value) => check.scope('scope', value)) ?? settings.scope;
   const redirectUri = redirectUriFor(req, callbackUrlOf(options) ?? settings.callbackURL);
-  const remembered = takeReturnTo(req, res);
+  if (redirectUri === undefined) return undefined;
+  const remembered = returnCookie.take(req, res);
   const [requested, ...others] = queryOf(originalUrl(req)).getAll('returnTo');
   const returnTo = requested === undefined ? remembered : safeReturnTo(others.length === 0 ? requested : undefined);
   const login = { redirectUri, returnTo, isConnection: Boolean(options.assignProperty), userMark: userMarkOf(req) };
   const { state, codeChallenge, cookies } = pendingLogins.begin(req, login, settings.pkce);
+  hostMismatches.note(req, redirectUri, state);
   for (const cookie of cookies) res.appendHeader('Set-Cookie', cookie);
   const query = new URLSearchParams({
     client_id: settings.clientID,

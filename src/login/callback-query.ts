@@ -7,9 +7,15 @@ export type CallbackQuery =
   | { readonly kind: 'malformed' };
 
 /** Longest value of each parameter of RFC 6749, 4.1.2 and 4.1.2.1 that is read. Descriptions are the sender's words: they are ignored. */
-const MAX_LENGTH = { code: 4096, state: 512, error: 128 } as const;
+const MAX_LENGTH = { code: 4096, state: 512, error: 2048 } as const;
 
 type Name = keyof typeof MAX_LENGTH;
+
+/** Visible ASCII and space (VSCHAR of RFC 6749, appendix A). */
+const VISIBLE_ASCII = /^[\x20-\x7e]+$/;
+
+/** Stands for an error that is not visible ASCII: nothing of its text is used. */
+const UNREGISTERED_ERROR = 'unregistered_error';
 
 const MALFORMED: CallbackQuery = { kind: 'malformed' };
 
@@ -30,8 +36,11 @@ export function readCallbackQuery(url: string): CallbackQuery {
   for (const [name, value] of queryOf(url)) {
     if (value === '__proto__' || isForged(name)) return MALFORMED;
     if (!isKnown(name)) continue;
-    if (found.has(name) || !isWellFormed(value, MAX_LENGTH[name])) return MALFORMED;
-    found.set(name, value);
+    if (found.has(name) || value === '' || value.length > MAX_LENGTH[name]) return MALFORMED;
+    if (VISIBLE_ASCII.test(value)) found.set(name, value);
+    // Some services send a sentence as the error. NUL and broken UTF-8 are not text.
+    else if (name === 'error' && !/[\0\ufffd]/.test(value)) found.set(name, UNREGISTERED_ERROR);
+    else return MALFORMED;
   }
   const [code, error, state] = [found.get('code'), found.get('error'), found.get('state')];
   if (code !== undefined && error === undefined) return { kind: 'code', code, state };
@@ -50,9 +59,4 @@ function isForged(name: string): boolean {
 
 function isKnown(name: string): name is Name {
   return Object.hasOwn(MAX_LENGTH, name);
-}
-
-/** Returns true for visible ASCII and space (VSCHAR of RFC 6749, appendix A), at least one character. */
-function isWellFormed(value: string, maxLength: number): boolean {
-  return value.length <= maxLength && /^[\x20-\x7e]+$/.test(value);
 }

@@ -14,24 +14,24 @@ const IV_LENGTH = 12;
 const TAG_LENGTH = 16;
 
 /**
- * Seals the content of a cookie: only holders of the secret can read or create it, and only for the context that it was sealed for.
+ * Seals the content of a cookie: only holders of a secret can read or create it, and only for the context that it was
+ * sealed for. The first secret seals, all open.
  *
  * AES-256-GCM with a key for each context. Synchronous: at this size a job for the thread pool costs more than the
  * cipher, and every visitor who begins a login passes here.
  */
 export class CookieSeal {
-  readonly #key: KeyObject;
+  readonly #keys: readonly [KeyObject, ...KeyObject[]];
 
   /** @param purpose Separates keys that are derived from one secret. */
-  constructor(purpose: string, secret: Secret) {
-    const key = hkdfSync('sha256', secret.reveal(), 'passport-oauth-app', purpose, 32);
-    this.#key = createSecretKey(Buffer.from(key));
+  constructor(purpose: string, [first, ...others]: readonly [Secret, ...Secret[]]) {
+    this.#keys = [keyOf(purpose, first), ...others.map((secret) => keyOf(purpose, secret))];
   }
 
   /** Encrypts a text. @returns base64url */
   seal(context: string, text: string): string {
     const iv = randomBytes(IV_LENGTH);
-    const cipher = createCipheriv(ALGORITHM, this.derive(context), iv);
+    const cipher = createCipheriv(ALGORITHM, derive(this.#keys[0], context), iv);
     const sealed = cipher.update(text, 'utf8');
     return Buffer.concat([iv, sealed, cipher.final(), cipher.getAuthTag()]).toString('base64url');
   }
@@ -40,18 +40,25 @@ export class CookieSeal {
   open(context: string, sealed: string): string | undefined {
     const bytes = Buffer.from(sealed, 'base64url');
     if (bytes.length < IV_LENGTH + TAG_LENGTH) return undefined;
-    try {
-      const decipher = createDecipheriv(ALGORITHM, this.derive(context), bytes.subarray(0, IV_LENGTH));
-      decipher.setAuthTag(bytes.subarray(-TAG_LENGTH));
-      const text = decipher.update(bytes.subarray(IV_LENGTH, -TAG_LENGTH));
-      return Buffer.concat([text, decipher.final()]).toString();
-    } catch {
-      return undefined;
+    for (const key of this.#keys) {
+      try {
+        const decipher = createDecipheriv(ALGORITHM, derive(key, context), bytes.subarray(0, IV_LENGTH));
+        decipher.setAuthTag(bytes.subarray(-TAG_LENGTH));
+        const text = decipher.update(bytes.subarray(IV_LENGTH, -TAG_LENGTH));
+        return Buffer.concat([text, decipher.final()]).toString();
+      } catch {
+        // Sealed with another key, or not at all.
+      }
     }
+    return undefined;
   }
+}
 
-  /** Derives 256 bits that only holders of the secret can compute. */
-  derive(context: string): Buffer {
-    return createHmac('sha256', this.#key).update(context).digest();
-  }
+function keyOf(purpose: string, secret: Secret): KeyObject {
+  return createSecretKey(Buffer.from(hkdfSync('sha256', secret.reveal(), 'passport-oauth-app', purpose, 32)));
+}
+
+/** Derives the key of one context. */
+function derive(key: KeyObject, context: string): Buffer {
+  return createHmac('sha256', key).update(context).digest();
 }

@@ -3,6 +3,7 @@ import { ConfigurationError, NotAuthorizedError } from '../errors.js';
 import { isRandomGrantId } from '../grants/grant-id.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
+import { whenSettled } from '../request/framework.js';
 import type { RequestGrants } from '../request/grant-reference.js';
 import { userOf } from '../request/incoming-request.js';
 import type { RequestClients } from '../request/request-clients.js';
@@ -19,6 +20,7 @@ import {
 } from '../request/session.js';
 import type { CallbackOutcome } from './finish-login.js';
 import { connectionKey, GrantHandoff, type LoginReport } from './grant-handoff.js';
+import { refuseSentResponse, sentResponseError } from './sent-response.js';
 
 /** Options of `passport.authenticate` and `passport.authorize` that decide about the session. */
 export interface SessionOptions {
@@ -135,7 +137,7 @@ async function handOffNow(req: IncomingMessage, res: ServerResponse, handoff: Gr
   handoff.saved(former);
 }
 
-type LogIn = (this: IncomingMessage, user: unknown, options: unknown, done?: Done) => void;
+type LogIn = (this: IncomingMessage, user: unknown, options: unknown, done?: Done) => unknown;
 
 /**
  * Wraps `req.logIn`, so that each call that writes a session carries the reference through Passport's regeneration of
@@ -166,16 +168,20 @@ function handOffAtLogIn(
     };
     let ended = false;
     const end: Done = (failure) => {
+      if (ended) return;
       ended = true;
       const error = failure || (writesSession ? sentResponseError(res) : undefined);
       if (writesSession && error) undo(error);
       else if (writesSession) handoff.saved(former);
       // After the save: Passport reads and deletes it for its redirect, so the session need not be saved once more.
-      if (!error) setReturnTo(sessionOf(req), target);
+      const isRead = writesSession || Reflect.get(Object(options), 'successReturnToOrRedirect');
+      if (!error && isRead) setReturnTo(sessionOf(req), target);
       done?.(error);
     };
     try {
-      logIn.call(this, user, options, end);
+      const returned = logIn.call(this, user, options, end);
+      whenSettled(returned, end);
+      return returned;
     } catch (error) {
       if (writesSession && !ended) undo(error);
       throw error;
@@ -190,20 +196,6 @@ function endSession(session: SessionLike, res: ServerResponse): void {
   emptySession(session);
   // express-session has saved it, and does not save it again after the response.
   if (res.headersSent && typeof session.destroy === 'function') session.destroy(() => {});
-}
-
-/** Throws if somebody else has sent the response, such as a time-out middleware: the browser would never learn of its session. */
-function refuseSentResponse(res: ServerResponse): void {
-  const error = sentResponseError(res);
-  if (error) throw error;
-}
-
-function sentResponseError(res: ServerResponse): ConfigurationError | undefined {
-  if (!res.headersSent && !res.writableEnded) return undefined;
-  return new ConfigurationError(
-    'The response was sent before the login ended, most likely by a time-out middleware: nobody was logged in. Give the callback route more time than the option timeout.',
-    { code: 'ERR_RESPONSE_SENT' },
-  );
 }
 
 /**
@@ -230,10 +222,16 @@ function intercept(session: SessionLike, method: 'regenerate' | 'save', then: ()
   const intercepted = function (this: unknown, done?: Done) {
     delete session[method];
     if (own) Object.defineProperty(session, method, own);
-    return original.call(this, (error?: unknown) => {
+    let ended = false;
+    const end: Done = (error) => {
+      if (ended) return;
+      ended = true;
       if (!error) then();
       done?.(error ? sessionStoreFailed(error) : undefined);
-    });
+    };
+    const returned: unknown = original.call(this, end);
+    whenSettled(returned, end);
+    return returned;
   };
   // Not enumerable: Passport would copy it along with the session.
   Object.defineProperty(session, method, { value: intercepted, configurable: true, enumerable: false, writable: true });

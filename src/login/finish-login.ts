@@ -13,16 +13,20 @@ import {
   originalUrl,
   routedPathOf,
 } from '../request/incoming-request.js';
+import type { ReturnCookie } from '../request/return-to.js';
 import { userMarkOf } from '../request/session.js';
 import { readCallbackQuery } from './callback-query.js';
+import type { HostMismatches } from './host-mismatches.js';
 import type { PendingLogin, PendingLogins } from './pending-logins.js';
+import type { UsedLogins } from './used-logins.js';
 import { type AnyVerify, callVerify, loadProfile, type Verdict } from './verify.js';
 
 /** How a callback ends, unless it throws. */
 export type CallbackOutcome =
   | {
       readonly kind: 'fail';
-      readonly reason: 'refused' | 'declined' | 'denied';
+      /** `replayed`: the state is unknown, or used up. `abandoned`: the browser has gone away. */
+      readonly reason: 'refused' | 'replayed' | 'declined' | 'denied' | 'abandoned';
       readonly info: unknown;
       readonly status?: number;
     }
@@ -44,14 +48,26 @@ export interface FinishLoginContext {
   };
   readonly verify: AnyVerify | undefined;
   readonly pendingLogins: PendingLogins;
+  readonly usedLogins: UsedLogins<CallbackOutcome>;
   readonly endpoint: TokenEndpoint;
+  readonly returnCookie: ReturnCookie;
+  readonly hostMismatches: HostMismatches;
   readonly clientOf: (source: CredentialSource) => ApiClient;
 }
 
-const UNKNOWN_STATE =
-  'This login was not begun in this browser, has been finished already, or is older than ten minutes. Please log in again.';
+const replayed = {
+  kind: 'fail',
+  reason: 'replayed',
+  info: {
+    message:
+      'This login was not begun in this browser, has been finished already, or is older than ten minutes. Please log in again.',
+  },
+  status: 403,
+} as const satisfies CallbackOutcome;
 
-const CONNECTION = 'This account was to be connected, which logs nobody in. Please log in.';
+const GONE = 'The browser has dropped its request before the login ended.';
+
+const CONNECTION_AS_LOGIN = 'This account was to be connected, which logs nobody in. Please log in.';
 
 const OTHER_USER =
   'Another user is logged in now than when the connection of this account was begun. Please connect it again.';
@@ -89,9 +105,12 @@ export async function finishLogin(
   res: ServerResponse,
   route: CallbackRoute,
 ): Promise<CallbackOutcome> {
-  const { pendingLogins, settings } = context;
+  const { pendingLogins, usedLogins, settings } = context;
   // The service redirects, so a callback is a GET; and a prefetch does not come from the user.
-  if (req.method !== 'GET') return refused('The callback takes GET requests.', 405);
+  if (req.method !== 'GET') {
+    res.setHeader('Allow', 'GET');
+    return refused('The callback takes GET requests.', 405);
+  }
   if (isPrefetch(req)) {
     throw new AuthorizationError('A callback must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
   }
@@ -100,13 +119,34 @@ export async function finishLogin(
   const { state } = query;
   const login = state === undefined ? undefined : pendingLogins.find(req, state);
   if (state === undefined || !login || !leadsHere(login.redirectUri, req, route.callbackURL, settings.callbackURL)) {
-    return refused(UNKNOWN_STATE, 403);
+    const message = context.hostMismatches.messageOf(state);
+    return message === undefined ? replayed : { ...replayed, info: { message } };
   }
-  if (login.isConnection && !route.isConnection) return refused(CONNECTION, 403);
+  if (login.isConnection && !route.isConnection) return refused(CONNECTION_AS_LOGIN, 403);
   if (route.isConnection && login.userMark !== userMarkOf(req)) return refused(OTHER_USER, 403);
-  if (!pendingLogins.use(state, login)) return refused(UNKNOWN_STATE, 403);
+  const callback = await usedLogins.use(state, login.expiresAt);
+  // A reload of the page: the browser has dropped its first request, and with it the session that this would have got.
+  const takenOver = callback ? undefined : await usedLogins.takeOver(state);
+  if (!callback && !takenOver) return replayed;
   res.appendHeader('Set-Cookie', pendingLogins.ended(state, login));
-  return query.kind === 'error' ? declined(query.error) : await exchangeCode(context, req, query.code, login);
+  if (takenOver) return takenOver;
+  let outcome: CallbackOutcome | undefined;
+  try {
+    outcome = query.kind === 'error' ? declined(query.error) : await exchangeCode(context, req, query.code, login);
+  } finally {
+    const isGone = outcome?.kind === 'success' && hasGone(req, res);
+    callback?.end(isGone ? outcome : undefined);
+    // The user may try again, and still wants to go to the page of this login.
+    const isLost = outcome?.kind !== 'success' && login.returnTo !== undefined && !res.headersSent;
+    if (isLost) context.returnCookie.remember(req, res, login.returnTo);
+    if (isGone) outcome = { kind: 'fail', reason: 'abandoned', info: { message: GONE }, status: 499 };
+  }
+  return outcome;
+}
+
+/** Returns true if the browser has dropped the request: it will never learn of its session. */
+function hasGone(req: IncomingMessage, res: ServerResponse): boolean {
+  return !res.writableEnded && (res.destroyed || res.closed || req.socket.destroyed);
 }
 
 async function exchangeCode(

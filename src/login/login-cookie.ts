@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { parse } from 'cookie';
+import { MAX_COOKIE_HEADER } from '../request/browser-cookie.js';
 
 /** Browsers accept a cookie of such a name from its own host alone, over TLS (RFC 6265bis, 4.1.3.2). */
 const HOST_PREFIX = '__Host-';
@@ -10,25 +11,20 @@ const LOGIN_COOKIE = /^(?:__Host-)?[\w%-]+\.login\.[\w-]{16}$/;
 /** Most logins that one browser can have pending. Beyond it the oldest ends. */
 const MAX_PENDING = 12;
 
-/** Logins that may begin at once, each with a page of {@link TYPICAL_COOKIE} or less. */
+/** Logins that may begin at once, each with a page of up to 500 characters. */
 const TABS = 8;
 
 /** Characters of a cookie that holds a page of 500 characters. */
 const TYPICAL_COOKIE = 800;
 
-/**
- * Most characters of a browser's `Cookie` header. Many proxies refuse a header above 8 KB, and Node one above 16 KB:
- * every request of the browser would fail until the cookies end. The session cookie of a login still has to fit in.
- */
-const MAX_COOKIE_HEADER = 7_800;
+/** A cookie up to this length keeps its page while there is room, whatever may follow. */
+const MAX_FREE_COOKIE = 1_000;
+
+/** Characters of a cookie that holds no page. */
+const BARE_COOKIE = 220;
 
 /** Most cookies that one response ends. A sibling host can plant hundreds; many proxies would not pass their ends on. */
 const MAX_ENDED = 32;
-
-/** Returns a strategy's name as cookie names can hold it (RFC 6265, 4.1.1), without dots. */
-export function cookieToken(strategyName: string): string {
-  return strategyName.replace(/^__|[^\w-]/g, (part) => `%${part.charCodeAt(0).toString(16)}`);
-}
 
 /** Returns the name of a pending login's cookie. The prefix for https keeps sibling hosts from planting one. */
 export function loginCookieName(token: string, id: string, redirectUri: string): string {
@@ -49,7 +45,7 @@ export function endedLoginCookie(name: string): string {
 /**
  * Chooses the value of one more login's cookie, and ends the oldest pending logins if there is no room for it.
  *
- * The whole `Cookie` header counts: cookies of other strategies and of other software as well.
+ * The whole `Cookie` header counts, since Node and proxies would refuse every request of the browser: cookies of other strategies and of other software as well.
  *
  * @param full The value that holds the page to return to
  * @param bare The value without that page, for a header that has no room for it
@@ -69,9 +65,13 @@ export function loginCookies(
     .filter(([other]) => LOGIN_COOKIE.test(other) && other.startsWith(HOST_PREFIX) === hasHostPrefix)
     .sort(([, a], [, b]) => issuedAt(a) - issuedAt(b));
   let room = MAX_COOKIE_HEADER - header.length;
-  const othersToCome = Math.max(0, TABS - pending.length - 1);
+  const reserved = Math.max(
+    (TABS - pending.length - 1) * TYPICAL_COOKIE,
+    (MAX_PENDING - pending.length - 1) * BARE_COOKIE,
+    0,
+  );
   const fullLength = pairLength(name, full);
-  const leavesRoom = fullLength <= TYPICAL_COOKIE || fullLength <= room - othersToCome * TYPICAL_COOKIE;
+  const leavesRoom = fullLength <= MAX_FREE_COOKIE || fullLength <= room - reserved;
   const value = fullLength <= room && leavesRoom ? full : bare;
   const ended: string[] = [];
   for (const [oldest, content] of pending) {

@@ -2,8 +2,9 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { parse } from 'cookie';
 import type { Secret } from '../redaction.js';
+import { cookieToken } from '../request/browser-cookie.js';
 import { CookieSeal } from './cookie-seal.js';
-import { cookieToken, endedLoginCookie, issuedAt, loginCookieName, loginCookies } from './login-cookie.js';
+import { endedLoginCookie, issuedAt, loginCookieName, loginCookies } from './login-cookie.js';
 
 /** A login between its authorization request and its callback. */
 export interface PendingLogin {
@@ -23,11 +24,11 @@ export interface PendingLogin {
 
 /** What a cookie holds of a login, in this order. */
 type Sealed = readonly [
-  redirectUri: string,
-  returnTo: string | null,
-  userMark: string,
-  isConnection: boolean,
-  pkce: boolean,
+  codeVerifier: string | 0,
+  isConnection: 0 | 1,
+  returnTo: string | 0,
+  userMark?: string | 0,
+  redirectUri?: string,
 ];
 
 /** A login that has just begun. */
@@ -45,8 +46,10 @@ export interface PendingLoginsOptions {
   readonly strategyName: string;
   /** Differs for each `authUrl` and `clientID`. */
   readonly service: string;
+  /** The strategy's own: most logins have no other redirect URL. */
+  readonly callbackURL: string;
   /** Seals the cookies: all processes of the application have it. */
-  readonly clientSecret: Secret;
+  readonly clientSecret: readonly [Secret, ...Secret[]];
   /** Epoch milliseconds. */
   readonly clock: () => number;
 }
@@ -56,15 +59,11 @@ const LIFETIME_MS = 10 * 60 * 1000;
 /** How far the clock of the host that a login returns to may be behind the clock of the host where it began. */
 const CLOCK_SKEW_MS = 60 * 1000;
 
-/** Most used states that are remembered at once; beyond it the oldest is forgotten. About 200 bytes each. */
-const MAX_USED = 50_000;
-
 /**
  * Logins that have begun and not ended yet. Each is in a sealed cookie of its own; the server stores none.
  *
  * The cookie's name is a hash of service and state, and its seal opens for that state, strategy and service alone. So tabs do
  * not disturb each other, a callback in another browser finds nothing, and logins that nobody finishes cost no memory.
- * A used state is remembered until its login would have expired.
  *
  * @see RFC 6749, 10.12; RFC 9700, 4.7; service.md, 5.7
  */
@@ -72,8 +71,6 @@ export class PendingLogins {
   readonly #options: PendingLoginsOptions;
   readonly #seal: CookieSeal;
   readonly #token: string;
-  /** Used states and when their logins expire, in epoch milliseconds. In the order of use, nearly that of expiry. */
-  readonly #used = new Map<string, number>();
 
   constructor(options: PendingLoginsOptions) {
     this.#options = options;
@@ -93,17 +90,21 @@ export class PendingLogins {
   ): BegunLogin {
     const { redirectUri, returnTo, userMark, isConnection } = login;
     const state = randomBytes(32).toString('base64url');
+    const codeVerifier = pkce ? randomBytes(32).toString('base64url') : undefined;
     // Stands before the seal, for the browser's oldest login to be found, and is sealed with it.
     const issued = Math.trunc(this.#options.clock()).toString(36);
     const context = this.#context(state, issued);
     const sealed = (page: string | undefined) => {
-      const content: Sealed = [redirectUri, page ?? null, userMark, isConnection, pkce];
+      // Short, for the sake of many tabs: the usual redirect URL is a part of the context.
+      const isUsual = redirectUri === this.#options.callbackURL;
+      const optional: (string | 0)[] = isUsual ? (userMark ? [userMark] : []) : [userMark || 0, redirectUri];
+      const content = [codeVerifier ?? 0, isConnection ? 1 : 0, page ?? 0, ...optional];
       return `${issued}.${this.#seal.seal(context, JSON.stringify(content))}`;
     };
     const name = this.#cookieName(state, redirectUri);
     return {
       state,
-      codeChallenge: pkce ? createHash('sha256').update(this.#codeVerifier(state)).digest('base64url') : undefined,
+      codeChallenge: codeVerifier && createHash('sha256').update(codeVerifier).digest('base64url'),
       cookies: loginCookies(req, name, sealed(returnTo), sealed(undefined), LIFETIME_MS),
     };
   }
@@ -116,25 +117,21 @@ export class PendingLogins {
       const [issued = '', sealed] = cookies[this.#cookieName(state, scheme)]?.split('.', 2) ?? [];
       const text = sealed && this.#seal.open(this.#context(state, issued), sealed);
       if (!text) continue;
-      const [redirectUri, returnTo, userMark, isConnection, pkce] = JSON.parse(text) as Sealed;
+      const [codeVerifier, isConnection, returnTo, userMark, redirectUri = this.#options.callbackURL] = JSON.parse(
+        text,
+      ) as Sealed;
       const expiresAt = issuedAt(issued) + LIFETIME_MS;
       if (!redirectUri.toLowerCase().startsWith(scheme) || !this.#isAlive(expiresAt)) continue;
-      const codeVerifier = pkce ? this.#codeVerifier(state) : undefined;
-      return { redirectUri, returnTo: returnTo ?? undefined, userMark, isConnection, codeVerifier, expiresAt };
+      return {
+        redirectUri,
+        returnTo: returnTo || undefined,
+        isConnection: isConnection === 1,
+        userMark: userMark || '',
+        codeVerifier: codeVerifier || undefined,
+        expiresAt,
+      };
     }
     return undefined;
-  }
-
-  /** Uses a login up. Returns false if this process has used it before. */
-  use(state: string, { expiresAt }: PendingLogin): boolean {
-    const now = this.#options.clock();
-    for (const [used, usedExpiresAt] of this.#used) {
-      if (usedExpiresAt > now && this.#used.size < MAX_USED) break;
-      this.#used.delete(used);
-    }
-    if (this.#used.has(state)) return false;
-    this.#used.set(state, expiresAt);
-    return true;
   }
 
   /** Returns the line of `Set-Cookie` that ends a login in the browser. */
@@ -149,17 +146,12 @@ export class PendingLogins {
   }
 
   #context(state: string, issued: string): string {
-    const { strategyName, service } = this.#options;
-    return JSON.stringify([strategyName, service, state, issued]);
+    const { strategyName, service, callbackURL } = this.#options;
+    return JSON.stringify([strategyName, service, callbackURL, state, issued]);
   }
 
   #cookieName(state: string, redirectUri: string): string {
     const id = createHash('sha256').update(`${this.#options.service} ${state}`).digest('base64url').slice(0, 16);
     return loginCookieName(this.#token, id, redirectUri);
-  }
-
-  /** Derived from the state: a cookie need not carry it. 256 bits that only the application can compute. */
-  #codeVerifier(state: string): string {
-    return this.#seal.derive(`code verifier ${state}`).toString('base64url');
   }
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ConfigurationError } from '../errors.js';
+import { refuseFramework } from '../request/framework.js';
 import { runtimeOf } from '../runtime.js';
 import type { Strategy } from '../strategy.js';
 
@@ -26,6 +27,7 @@ export function apiClient(strategy: Strategy, { property = 'apiClient' }: ApiCli
     throw new ConfigurationError('property: expected the name of a request property', { option: 'property' });
   }
   return function attachApiClient(req, res, next) {
+    if (refuseFramework(req, res, next)) return;
     const pending = clients.attach(req, res, property);
     if (pending === undefined) next();
     else pending.then(() => next());

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { refuseFramework, settle } from '../request/framework.js';
 import { polyfillSessionMethods, sessionOf, sessionStoreFailed } from '../request/session.js';
 import { type Runtime, runtimeOf } from '../runtime.js';
 import type { Strategy } from '../strategy.js';
@@ -13,7 +14,8 @@ import type { Handler } from './api-client.js';
  */
 export function logout(strategy: Strategy): Handler {
   const runtime = runtimeOf(strategy);
-  return function logOut(req, _res, next) {
+  return function logOut(req, res, next) {
+    if (refuseFramework(req, res, next)) return;
     endLogin(runtime, req).then(() => next(), next);
   };
 }
@@ -35,17 +37,17 @@ async function removeGrant({ settings, managers, grants, clients }: Runtime, req
   if (grantId !== undefined) await managers.for(req)?.remove(grantId);
 }
 
-function endPassportLogin(req: IncomingMessage): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const logOut: unknown = Reflect.get(req, 'logOut');
-    const session = sessionOf(req);
-    if (!session) return resolve();
-    if (typeof logOut !== 'function') {
-      // Passport's middleware has not run for this request, but it would find the user in the next one.
-      delete session.passport;
-      return resolve();
-    }
-    polyfillSessionMethods(session, false);
-    logOut.call(req, (error: unknown) => (error ? reject(sessionStoreFailed(error)) : resolve()));
+async function endPassportLogin(req: IncomingMessage): Promise<void> {
+  const logOut: unknown = Reflect.get(req, 'logOut');
+  const session = sessionOf(req);
+  if (!session) return;
+  if (typeof logOut !== 'function') {
+    // Passport's middleware has not run for this request, but it would find the user in the next one.
+    delete session.passport;
+    return;
+  }
+  polyfillSessionMethods(session, false);
+  await settle((done) => logOut.call(req, done)).catch((error: unknown) => {
+    throw sessionStoreFailed(error);
   });
 }

@@ -1,8 +1,18 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiClient } from '../api/api-client.js';
 import { ConfigurationError, NotAuthorizedError } from '../errors.js';
-import { originalUrl, redirect } from '../request/incoming-request.js';
-import { rememberReturnTo } from '../request/return-to.js';
+import { refuseFramework } from '../request/framework.js';
+import {
+  asRouted,
+  browserUrl,
+  isPrefetch,
+  originalUrl,
+  pathOf,
+  queryOf,
+  redirect,
+} from '../request/incoming-request.js';
+import { returnCookieOf } from '../request/request-clients.js';
+import { safeReturnTo } from '../request/return-to.js';
 import type { Handler } from './api-client.js';
 
 /** Options of {@link requireAuthorization}. */
@@ -25,6 +35,7 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     throw new ConfigurationError('login: expected the path of the login route, such as /login', { option: 'login' });
   }
   return function passIfAuthorized(req, res, next) {
+    if (refuseFramework(req, res, next)) return;
     const client: unknown = Reflect.get(req, property);
     if (!(client instanceof ApiClient)) {
       const message = `The request has no req.${property}: mount apiClient(strategy) before requireAuthorization().`;
@@ -33,10 +44,36 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     if (client.authorized) return next();
     if (login === undefined || !isPageRequest(req))
       return next(new NotAuthorizedError('Log in first: this request is not authorized.'));
-    rememberReturnTo(req, res, originalUrl(req));
+    const url = browserUrl(req);
+    const guarded = asRouted(pathOf(url)) === asRouted(pathOf(login)) ? 'login' : guardsCallback(req) && 'callback';
+    if (guarded) {
+      const message = `requireAuthorization({ login }) is mounted before the ${guarded} route, which nobody could reach then. Mount it on the routes that need a login, or after the routes of login and callback.`;
+      return next(new ConfigurationError(message, { code: 'ERR_LOGIN_LOOP' }));
+    }
+    const page = safeReturnTo(url);
+    // For a login page of the application that links to the login route. Nobody has asked for a prefetched page yet.
+    if (!isPrefetch(req)) returnCookieOf(client)?.remember(req, res, page);
     res.setHeader('Cache-Control', 'no-store');
-    redirect(res, login);
+    redirect(res, withReturnTo(login, page));
   };
+}
+
+/** Adds the page to the address of the login route: each tab comes back to its own. Other origins have no use for it. */
+function withReturnTo(login: string, page: string): string {
+  if (!login.startsWith('/') || login.startsWith('//')) return login;
+  const [address = '', ...fragment] = login.split('#');
+  const url = `${address}${address.includes('?') ? '&' : '?'}${new URLSearchParams({ returnTo: page })}`;
+  return [url, ...fragment].join('#');
+}
+
+/** Returns true for a callback of a login that this browser has begun. */
+function guardsCallback(req: IncomingMessage): boolean {
+  const query = queryOf(originalUrl(req));
+  return (
+    /^[\w-]{43}$/.test(query.get('state') ?? '') &&
+    (query.has('code') || query.has('error')) &&
+    (req.headers.cookie ?? '').includes('.login.')
+  );
 }
 
 /** Returns true if a person waits for a page. A script would follow the redirect to the service's consent page. */

@@ -75,6 +75,18 @@ export class EndpointBackoff {
     return Math.max(this.#backoffs.remainingMs(id, now), this.#backoffs.remainingMs(ENDPOINT, now));
   }
 
+  /** Returns the error for callers during a backoff of the grant, if there is one. @param now Epoch milliseconds. */
+  error(id: string, now: number): ServiceUnavailableError | undefined {
+    const leftMs = this.remainingMs(id, now);
+    if (leftMs === 0) return undefined;
+    return new ServiceUnavailableError(
+      'The token endpoint has just failed; it is tried again later. The grant is kept.',
+      {
+        retryAfter: Math.ceil(leftMs / 1000),
+      },
+    );
+  }
+
   /** Records a failure. Returns the same failure with the time after which a new try makes sense. */
   fail(id: string, failure: ServiceUnavailableError, now: number): ServiceUnavailableError {
     const requestedMs = failure.retryAfter === undefined ? undefined : failure.retryAfter * 1000;
@@ -84,6 +96,11 @@ export class EndpointBackoff {
       this.#backoffs.fail(ENDPOINT, now, requestedMs);
     const { message, code, cause } = failure;
     return new ServiceUnavailableError(message, { code, cause, retryAfter: Math.ceil(ms / 1000) });
+  }
+
+  /** Joins a backoff of the grant that another process has begun. @param retryAt Epoch milliseconds. One that no backoff reaches comes from a clock that differs. */
+  join(id: string, now: number, retryAt: number): void {
+    if (retryAt > now && retryAt <= now + MAX_MS) this.#backoffs.fail(id, now, retryAt - now);
   }
 
   /** Records an answer, be it a refusal. */

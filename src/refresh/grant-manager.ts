@@ -7,7 +7,8 @@ import type { TokenSet } from '../oauth/token-response.js';
 import type { TokenStore } from '../stores/token-store.js';
 import { BackgroundRefreshes } from './background-refreshes.js';
 import { Backoffs } from './backoff.js';
-import { noGrant, Refresher, type RefresherOptions } from './refresher.js';
+import { noGrant } from './locked-refreshes.js';
+import { Refresher, type RefresherOptions } from './refresher.js';
 
 /** Parts of a {@link GrantManager}. */
 export interface GrantManagerOptions extends Pick<RefresherOptions, 'endpoint' | 'clock' | 'onRefresh'> {
@@ -18,6 +19,8 @@ export interface GrantManagerOptions extends Pick<RefresherOptions, 'endpoint' |
   readonly cache: CacheLimits | undefined;
   readonly window: RefreshWindow;
   readonly onLost: (grantId: string, reason: GrantLostEvent['reason']) => void;
+  /** Called once, when another process has refreshed a grant in a store without a lock. */
+  readonly onUnlockedRefresh: () => void;
 }
 
 /**
@@ -33,6 +36,7 @@ export class GrantManager {
   readonly #background: BackgroundRefreshes;
   /** Grants whose new access token the API refused as well. */
   readonly #refusals = new Backoffs();
+  #hasWarned = false;
   #closing: Promise<void> | undefined;
 
   constructor(options: GrantManagerOptions) {
@@ -46,6 +50,7 @@ export class GrantManager {
       cache: cache && new GrantCache(cache),
       onUnreadable: (id) => options.onLost(grantIdOf(id), 'unreadable'),
       onRecovery: () => this.#refresher.saveUnsaved(),
+      onUnlockedRefresh: () => this.#warnOnce(),
     });
     this.#refresher = new Refresher({
       repository: this.#repository,
@@ -141,6 +146,11 @@ export class GrantManager {
     return this.#repository.read(id).then(async (stored) => {
       if (stored && this.#freshness(stored) !== 'fresh') await this.#refresher.refresh(id, stored, 'ahead');
     });
+  }
+
+  #warnOnce(): void {
+    if (!this.#hasWarned) this.#options.onUnlockedRefresh();
+    this.#hasWarned = true;
   }
 
   #freshness(grant: Grant): Freshness {

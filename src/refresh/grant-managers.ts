@@ -9,6 +9,7 @@ export class GrantManagers {
   readonly #tokenStore: TokenStore | undefined;
   readonly #createManager: (store: TokenStore) => GrantManager;
   readonly #byStore = new Map<object, GrantManager>();
+  #isClosed = false;
 
   constructor(tokenStore: TokenStore | undefined, createManager: (store: TokenStore) => GrantManager) {
     this.#tokenStore = tokenStore;
@@ -31,14 +32,18 @@ export class GrantManagers {
     return this.#of(store as SessionStoreLike, sessionTokenStore);
   }
 
-  /** Waits for running refreshes and saves. */
+  /** Waits for running refreshes and saves. Managers that are created later are closed too. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     await Promise.all([...this.#byStore.values()].map((manager) => manager.close()));
   }
 
   #of<S extends object>(store: S, tokenStoreOf: (store: S) => TokenStore): GrantManager {
-    const manager = this.#byStore.get(store) ?? this.#createManager(tokenStoreOf(store));
+    const known = this.#byStore.get(store);
+    if (known) return known;
+    const manager = this.#createManager(tokenStoreOf(store));
     this.#byStore.set(store, manager);
+    if (this.#isClosed) void manager.close();
     return manager;
   }
 }

@@ -1,20 +1,32 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import type { RefreshEvent } from '../events.js';
 import type { Grant } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
-import type { RefreshTrigger } from './refresh-request.js';
+import type { HeldLock } from '../grants/store-access.js';
 
 /** A refreshed grant that is not in the store yet. */
 interface UnsavedGrant {
   readonly grant: Grant;
-  /** The version that the store had before the first failed save, and the version of the last refreshed grant: either may be replaced. */
-  readonly versions: readonly number[];
-  readonly trigger: RefreshTrigger;
+  /** The version that the store had before the first save that failed. */
+  readonly storedVersion: number;
+  readonly trigger: RefreshEvent['trigger'];
+  /** On the monotonic clock. */
+  readonly since: number;
+  /** The lock of the refresh, held for the save. */
+  readonly lock: HeldLock;
+  /** Ends the hold of the lock. */
+  readonly release: () => void;
+  /** Runs out before the next try to save. */
+  readonly retry: NodeJS.Timeout;
 }
 
-type OnSettled = (id: string, saved: boolean, trigger: RefreshTrigger) => void;
+/** Called when the store has saved a grant, or turns out to have another one, or none. */
+type OnSettled = (id: string, event: Pick<RefreshEvent, 'outcome' | 'trigger' | 'durationMs'>) => void;
 
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
+/** How long the lock of a grant is held for its save: several tries. */
+const HOLD_MS = 15_000;
 /** How long `saveAll` tries, and the pause between its tries. */
 const SAVE_ALL_MS = 4_000;
 const SAVE_ALL_PAUSE_MS = 200;
@@ -28,10 +40,8 @@ export class UnsavedGrants {
   readonly #repository: GrantRepository;
   readonly #onSettled: OnSettled;
   readonly #unsaved = new Map<string, UnsavedGrant>();
-  readonly #timers = new Map<string, NodeJS.Timeout>();
   #flushing: Promise<void> | undefined;
 
-  /** @param onSettled Called when the store has saved a grant, or turns out to have another one, or none. */
   constructor(repository: GrantRepository, onSettled: OnSettled) {
     this.#repository = repository;
     this.#onSettled = onSettled;
@@ -41,36 +51,60 @@ export class UnsavedGrants {
     return this.#unsaved.get(id)?.grant;
   }
 
-  /** Returns the versions that the grant after `grant` may replace in the store. */
-  replaceableVersions(id: string, grant: Grant): readonly number[] {
-    const [first = grant.version] = this.#unsaved.get(id)?.versions ?? [];
-    return [...new Set([first, grant.version])];
+  /** Returns the version that the store most likely has where `grant` is to be replaced. */
+  storedVersion(id: string, grant: Grant): number {
+    return this.#unsaved.get(id)?.storedVersion ?? grant.version;
   }
 
-  /** Keeps the grant, and retries to save it with an exponential backoff. */
-  keep(id: string, grant: Grant, versions: readonly number[], trigger: RefreshTrigger): void {
+  /** Returns the lock that this process still holds for the save of the grant. Releases one that is held for long. */
+  heldLock(id: string): HeldLock | undefined {
+    const unsaved = this.#unsaved.get(id);
+    if (!unsaved) return undefined;
+    const { lock } = unsaved;
+    if (Math.max(lock.ageMs(), lock.wallAgeMs()) < HOLD_MS) return lock;
+    unsaved.release();
+    return undefined;
+  }
+
+  /**
+   * Keeps the grant, and retries to save it with an exponential backoff. Holds the lock until it is saved or dropped, or
+   * several saves have failed: until then, another process would send the token that the service has just invalidated.
+   *
+   * @param storedVersion See {@link storedVersion}.
+   */
+  keep(id: string, grant: Grant, storedVersion: number, trigger: RefreshEvent['trigger'], lock: HeldLock): void {
     this.drop(id);
-    const unsaved = { grant, versions, trigger };
-    this.#unsaved.set(id, unsaved);
-    this.#retryAfter(FIRST_RETRY_MS, id, unsaved);
+    let release = (): void => undefined;
+    lock.holdUntil(
+      new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, HOLD_MS).unref();
+        release = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      }),
+    );
+    const retry = this.#retryAfter(FIRST_RETRY_MS, id);
+    this.#unsaved.set(id, { grant, storedVersion, trigger, since: performance.now(), lock, release, retry });
   }
 
   /** Forgets the grant: it was saved, replaced by a login, or deleted. */
   drop(id: string): void {
-    clearTimeout(this.#timers.get(id));
-    this.#timers.delete(id);
+    const unsaved = this.#unsaved.get(id);
+    clearTimeout(unsaved?.retry);
     this.#unsaved.delete(id);
+    unsaved?.release();
   }
 
   /** Tries to save all grants now. Concurrent calls share one try. */
   flush(): Promise<void> {
-    this.#flushing ??= Promise.all([...this.#unsaved].map(([id, unsaved]) => this.#save(id, unsaved))).then(() => {
+    this.#flushing ??= Promise.all([...this.#unsaved.keys()].map((id) => this.#save(id))).then(() => {
       this.#flushing = undefined;
     });
     return this.#flushing;
   }
 
-  /** Tries until all grants are saved, for some seconds. */
+  /** Tries until all grants are saved, for some seconds. Then releases all locks. */
   async saveAll(): Promise<void> {
     const until = performance.now() + SAVE_ALL_MS;
     await this.flush();
@@ -79,23 +113,27 @@ export class UnsavedGrants {
       await pause(SAVE_ALL_PAUSE_MS);
       await this.flush();
     }
+    for (const { release } of this.#unsaved.values()) release();
   }
 
-  #retryAfter(ms: number, id: string, unsaved: UnsavedGrant): void {
+  #retryAfter(ms: number, id: string): NodeJS.Timeout {
     const retry = async () => {
-      if (!(await this.#save(id, unsaved))) this.#retryAfter(Math.min(2 * ms, MAX_RETRY_MS), id, unsaved);
+      const unsaved = this.#unsaved.get(id);
+      await this.#save(id);
+      if (unsaved && this.#unsaved.get(id) === unsaved)
+        this.#unsaved.set(id, { ...unsaved, retry: this.#retryAfter(Math.min(2 * ms, MAX_RETRY_MS), id) });
     };
     // `saveAll` saves the rest when the strategy is closed; a timer must not keep the process alive.
-    this.#timers.set(id, setTimeout(() => void retry(), ms).unref());
+    return setTimeout(() => void retry(), ms).unref();
   }
 
-  /** Returns true if there is nothing left to save. */
-  async #save(id: string, unsaved: UnsavedGrant): Promise<boolean> {
-    const saved = await this.#repository.replace(id, unsaved.grant, unsaved.versions).catch(() => undefined);
-    if (this.#unsaved.get(id) !== unsaved) return true;
-    if (saved === undefined) return false;
+  async #save(id: string): Promise<void> {
+    const unsaved = this.#unsaved.get(id);
+    if (!unsaved) return;
+    const { grant, storedVersion, trigger, since } = unsaved;
+    const saved = await this.#repository.replace(id, grant, storedVersion).catch(() => undefined);
+    if (saved === undefined || this.get(id) !== grant) return;
     this.drop(id);
-    this.#onSettled(id, saved, unsaved.trigger);
-    return true;
+    this.#onSettled(id, { outcome: saved ? 'saved' : 'discarded', trigger, durationMs: performance.now() - since });
   }
 }

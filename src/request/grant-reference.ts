@@ -32,6 +32,16 @@ export class RequestGrants {
     return this.#options.grantId === undefined;
   }
 
+  /** Returns true if the request has what {@link idOf} looks into: a session, or a user. */
+  canFindGrant(req: IncomingMessage): boolean {
+    return this.idIsInSession ? sessionOf(req) !== undefined : Boolean(userOf(req));
+  }
+
+  /** Returns true if the request comes with what a login leaves: the reference in the session, or a user. */
+  isKnown(req: IncomingMessage): boolean {
+    return this.idIsInSession ? this.idOf(req) !== undefined : Boolean(userOf(req));
+  }
+
   /** Returns the id of the request's grant, if it has one. @throws ConfigurationError if the option `grantId` returns no valid id */
   idOf(req: IncomingMessage): string | undefined {
     const { grantId, name } = this.#options;
@@ -43,6 +53,21 @@ export class RequestGrants {
     if (user === undefined || user === null) return undefined;
     const id = grantId(req, user);
     return id === undefined || id === null || id === '' ? undefined : checkedGrantId(id);
+  }
+
+  /** Takes the reference out of the session. @returns the id, if there was one */
+  takeReference(req: IncomingMessage): string | undefined {
+    const { name } = this.#options;
+    const grantId = this.idIsInSession ? this.idOf(req) : undefined;
+    const session = sessionOf(req);
+    if (session && grantId !== undefined) delete session[name];
+    return grantId;
+  }
+
+  /** Puts a reference back that {@link takeReference} took. */
+  restoreReference(req: IncomingMessage, grantId: string): void {
+    const session = sessionOf(req);
+    if (session) session[this.#options.name] = grantId;
   }
 
   /** Returns the id for the grant of a user who has just logged in. @throws ConfigurationError if the option `grantId` returns no valid id */

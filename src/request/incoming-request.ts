@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ConfigurationError } from '../errors.js';
 
 /** Properties that Passport and Express add to a request. */
 interface ExpressLike {
@@ -14,10 +13,24 @@ export function originalUrl(req: IncomingMessage & ExpressLike): string {
   return typeof req.originalUrl === 'string' ? req.originalUrl : (req.url ?? '/');
 }
 
+/**
+ * Returns path and query as the browser has them in its address bar: with the prefix that a proxy has stripped.
+ *
+ * `X-Forwarded-Prefix` is used only if Express trusts the proxy that sent it.
+ */
+export function browserUrl(req: IncomingMessage): string {
+  const prefix = forwarded(req, 'x-forwarded-prefix')?.replace(/\/$/, '');
+  return (prefix && /^\/[\w.~/-]*$/.test(prefix) ? prefix : '') + originalUrl(req);
+}
+
 /** Returns the path of {@link originalUrl}. */
 export function originalPath(req: IncomingMessage): string {
-  const url = originalUrl(req);
-  const end = url.indexOf('?');
+  return pathOf(originalUrl(req));
+}
+
+/** Returns the path of a URL that begins with its path. */
+export function pathOf(url: string): string {
+  const end = url.search(/[?#]/);
   return end < 0 ? url : url.slice(0, end);
 }
 
@@ -52,22 +65,26 @@ export function isSecure(req: IncomingMessage & ExpressLike): boolean {
 }
 
 /**
- * Returns the redirect URL of a login: `callbackURL` unchanged if it is absolute, else resolved against the request.
+ * Returns host name and port that the browser has requested, or `undefined` if the request names none that is well-formed.
  *
  * `X-Forwarded-Host` is used only if Express trusts the proxy that sent it.
- *
- * @throws ConfigurationError if the request has no usable host
  */
-export function redirectUriFor(req: IncomingMessage & ExpressLike, callbackURL: string): string {
+export function hostOf(req: IncomingMessage): string | undefined {
+  const authority = req.headers[':authority'];
+  const host = forwarded(req, 'x-forwarded-host') || req.headers.host || authority;
+  if (typeof host !== 'string' || !/^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(host)) return undefined;
+  return URL.canParse(`http://${host}`) ? host : undefined;
+}
+
+/**
+ * Returns the redirect URL of a login: `callbackURL` unchanged if it is absolute, else resolved against the request.
+ * Returns `undefined` if the request names no host to resolve it against.
+ */
+export function redirectUriFor(req: IncomingMessage & ExpressLike, callbackURL: string): string | undefined {
   if (isAbsolute(callbackURL)) return callbackURL;
-  const host = forwardedHost(req) ?? req.headers.host ?? '';
+  const host = hostOf(req);
+  if (host === undefined) return undefined;
   const base = `${isSecure(req) ? 'https' : 'http'}://${host}`;
-  if (!/^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(host) || !URL.canParse(base)) {
-    throw new ConfigurationError(
-      'callbackURL: is relative, and the request has no usable host to resolve it against. Set an absolute URL.',
-      { option: 'callbackURL' },
-    );
-  }
   const path = originalUrl(req);
   // A request line may hold a whole URL, or a path that a URL parser takes for a host.
   return new URL(callbackURL, path.startsWith('/') ? `${base}${path}` : base).href;
@@ -78,11 +95,12 @@ export function isAbsolute(callbackURL: string): boolean {
   return /^https?:/i.test(callbackURL);
 }
 
-function forwardedHost(req: IncomingMessage & ExpressLike): string | undefined {
-  const trusts = req.app?.get?.('trust proxy fn');
-  const forwarded = req.headers['x-forwarded-host'];
-  if (typeof trusts !== 'function' || forwarded === undefined || !trusts(req.socket.remoteAddress, 0)) return undefined;
-  return String(forwarded).split(',')[0]?.trim();
+/** Returns the first value of a header that a trusted proxy has set. */
+function forwarded(req: IncomingMessage & ExpressLike, header: string): string | undefined {
+  const value = req.headers[header];
+  const trusts = value === undefined ? undefined : req.app?.get?.('trust proxy fn');
+  if (typeof trusts !== 'function' || !trusts(req.socket.remoteAddress, 0)) return undefined;
+  return String(value).split(',')[0]?.trim();
 }
 
 /** Returns true if a browser requests the page ahead of time: nobody has asked for it yet. */

@@ -6,16 +6,32 @@ import { safeCause } from '../redaction.js';
 import { FailedSource, GrantCredentials, NoGrantSource } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { GrantManagers } from '../refresh/grant-managers.js';
+import { endCookie, readCookie } from './browser-cookie.js';
+import { frameworkError } from './framework.js';
 import type { RequestGrants } from './grant-reference.js';
+import type { ReturnCookie } from './return-to.js';
+import type { Done } from './session.js';
 
 /** What clients are created with. */
 export interface RequestClientsOptions {
   readonly managers: GrantManagers;
   readonly grants: RequestGrants;
   readonly clientOf: (source: CredentialSource) => ApiClient;
+  /** Holds the page to return to, for browsers that are sent to log in. */
+  readonly returnCookie: ReturnCookie;
+  /** Name of the cookie that counts logins without a session: it ends when a session comes back. */
+  readonly roundsCookie: string;
 }
 
-const noGrant = new NoGrantSource();
+/** By the sources of clients that are not authorized. */
+const returnCookies = new WeakMap<CredentialSource, ReturnCookie>();
+
+/** Returns the return cookie of a client's strategy, if the client is not authorized. */
+export function returnCookieOf(client: ApiClient): ReturnCookie | undefined {
+  return returnCookies.get(sourceOf(client));
+}
+
+type LogOut = (this: IncomingMessage, options: unknown, done?: Done) => unknown;
 
 /** A request, as an object with properties of any name. */
 type WithClients = IncomingMessage & Record<string, unknown>;
@@ -26,9 +42,15 @@ export class RequestClients {
   readonly #responses = new WeakMap<IncomingMessage, ServerResponse>();
   /** Names of the request properties that hold a client of this strategy: most often one. */
   readonly #properties: string[] = [];
+  readonly #noGrant = new NoGrantSource();
+  /** Passport's `req.logOut`, or that of another strategy, and what replaces it. */
+  readonly #logOuts = new WeakMap<LogOut, LogOut>();
+  /** Requests that had neither session nor user when {@link attach} ran. */
+  readonly #early = new WeakSet<IncomingMessage>();
 
   constructor(options: RequestClientsOptions) {
     this.#options = options;
+    returnCookies.set(this.#noGrant, options.returnCookie);
   }
 
   /**
@@ -42,8 +64,60 @@ export class RequestClients {
     if (!('res' in req)) this.#responses.set(req, res);
     const source = this.#findSource(req);
     this.#put(req, property, source);
+    if (!(source instanceof GrantCredentials)) {
+      if (!this.#options.grants.canFindGrant(req)) this.#early.add(req);
+      return undefined;
+    }
+    if (this.#options.grants.idIsInSession) this.#endGrantAtLogOut(req);
     // `prepare` never rejects: the client's calls report the error.
-    return source instanceof GrantCredentials ? source.prepare() : undefined;
+    const pending = source.prepare();
+    if (pending) return pending.then(() => this.#attached(req, res, source));
+    this.#attached(req, res, source);
+    return undefined;
+  }
+
+  #attached(req: IncomingMessage, res: ServerResponse, source: GrantCredentials): void {
+    const { returnCookie, roundsCookie } = this.#options;
+    if (!source.authorized) returnCookies.set(source, returnCookie);
+    else if (!res.headersSent && readCookie(req, roundsCookie) !== undefined) endCookie(req, res, roundsCookie);
+  }
+
+  /** Makes the application's own `req.logout()` delete the grant as well: no session would refer to it any more. */
+  #endGrantAtLogOut(req: IncomingMessage & { logOut?: LogOut; logout?: LogOut }): void {
+    const { logOut } = req;
+    if (typeof logOut !== 'function') return;
+    const wrapped = this.#logOuts.get(logOut) ?? this.#wrapLogOut(logOut);
+    this.#logOuts.set(logOut, wrapped);
+    req.logOut = wrapped;
+    req.logout = wrapped;
+  }
+
+  #wrapLogOut(logOut: LogOut): LogOut {
+    const { grants } = this.#options;
+    return function logOutAndDeleteGrant(this: IncomingMessage, given, callback) {
+      const [options, done] = typeof given === 'function' ? [{}, given as Done] : [given, callback];
+      const grantId = typeof done === 'function' ? grants.takeReference(this) : undefined;
+      if (grantId === undefined) return logOut.call(this, options, done);
+      return logOut.call(this, options, (error) => {
+        if (error) {
+          grants.restoreReference(this, grantId);
+          return done?.(error);
+        }
+        grants
+          .managerFor(this)
+          .remove(grantId)
+          .then(() => done?.(), done);
+      });
+    };
+  }
+
+  /** Throws if {@link attach} ran too early to find a grant. @throws ConfigurationError */
+  requireOrder(req: IncomingMessage): void {
+    if (!this.#early.has(req) || !this.#options.grants.canFindGrant(req)) return;
+    throw new ConfigurationError(
+      'apiClient(strategy) is mounted before the session and Passport, so it finds no grant: mount express-session, then passport.session(), then apiClient(strategy).',
+      { code: 'ERR_MIDDLEWARE_ORDER' },
+    );
   }
 
   /** Replaces the clients attached to this request with clients of the new grant, for the handlers that run after login. Never rejects. */
@@ -68,6 +142,8 @@ export class RequestClients {
   responseOf(req: IncomingMessage): ServerResponse {
     const linked = 'res' in req ? (req.res as ServerResponse | undefined) : undefined;
     const res = linked ?? this.#responses.get(req);
+    const error = res || 'raw' in req ? frameworkError(req, res) : undefined;
+    if (error) throw error;
     if (res) return res;
     throw new ConfigurationError(
       'The strategy cannot find the response of this request: under Connect, mount apiClient(strategy) before the routes of login and callback.',
@@ -83,7 +159,7 @@ export class RequestClients {
     const { grants } = this.#options;
     try {
       const grantId = grants.idOf(req);
-      return grantId === undefined ? noGrant : this.#sourceFor(req, grants.managerFor(req), grantId);
+      return grantId === undefined ? this.#noGrant : this.#sourceFor(req, grants.managerFor(req), grantId);
     } catch (error) {
       if (error instanceof OAuthAppError) return new FailedSource(error);
       const details = { option: 'grantId', cause: safeCause(error) };

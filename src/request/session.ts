@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
+import { settle } from './framework.js';
 import { userOf } from './incoming-request.js';
 
 /** Node's callback: an error, or nothing. */
@@ -36,14 +37,11 @@ export function userMarkOf(req: IncomingMessage): string {
 }
 
 /** Saves the session now, if it has a method for that. @throws TokenStoreError if its store fails */
-export function saveSession(session: SessionLike): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (typeof session.save !== 'function') return resolve();
-    try {
-      session.save((error: unknown) => (error ? reject(sessionStoreFailed(error)) : resolve()));
-    } catch (error) {
-      reject(sessionStoreFailed(error));
-    }
+export async function saveSession(session: SessionLike): Promise<void> {
+  const { save } = session;
+  if (typeof save !== 'function') return;
+  await settle((done) => save.call(session, done)).catch((error: unknown) => {
+    throw sessionStoreFailed(error);
   });
 }
 
@@ -72,8 +70,8 @@ export async function regenerateSession(req: IncomingMessage, session: SessionLi
   // Sessions of cookie-session have no id.
   if (typeof regenerate !== 'function') return session;
   const { cookie: _settings, ...content } = session;
-  await new Promise<void>((resolve, reject) => {
-    regenerate.call(session, (error: unknown) => (error ? reject(sessionStoreFailed(error)) : resolve()));
+  await settle((done) => regenerate.call(session, done)).catch((error: unknown) => {
+    throw sessionStoreFailed(error);
   });
   return Object.assign(sessionOf(req) ?? session, content);
 }

@@ -24,14 +24,14 @@ const RELEASE_PAUSE_MS = { first: 50, max: 1000, growth: 2 } as const;
 /** How long the result of the work waits for its lease to be released, in milliseconds. */
 const RELEASE_MS = 1000;
 
+/** A refresh seldom takes more than 20 seconds: one HTTP request of 10 s and a second attempt. */
+export const DEFAULT_LEASE_SECONDS = 30;
+
 /** Longest lease, in seconds: a holder that died keeps its user waiting for as long. */
 const MAX_LEASE_SECONDS = 600;
 
-/**
- * Reads the option `lease` of a store: seconds. A refresh seldom takes more than 20: one HTTP request of 10 s and a
- * second attempt. Default: 30.
- */
-export const leaseSeconds: Reader<number> = withDefault(30, number(1, MAX_LEASE_SECONDS, 'seconds'));
+/** Reads the option `lease` of a store: seconds. */
+export const leaseSeconds: Reader<number> = withDefault(DEFAULT_LEASE_SECONDS, number(1, MAX_LEASE_SECONDS, 'seconds'));
 
 /**
  * Returns a lock over `lease`: it waits for the turn in this process, takes the lease, runs the work, and releases the

@@ -1,15 +1,10 @@
 import { readOptions, withMethods } from '../checks.js';
 import { leaseSeconds } from './lease-lock.js';
-import { type SqlDatabase, sqlTokenStore, tableName } from './sql-token-store.js';
+import { createTable, type PostgresPoolLike, postgresDatabase } from './postgres-database.js';
+import { sqlTokenStore, tableName } from './sql-token-store.js';
 import { type TokenStore, ttlSeconds } from './token-store.js';
 
-/** The part of a pool of pg that is used: single queries. A client of pg, or of a proxy that pools transactions, works too. */
-export interface PostgresPoolLike {
-  query(
-    text: string,
-    values?: unknown[],
-  ): Promise<{ readonly rows: readonly unknown[]; readonly rowCount?: number | null }>;
-}
+export type { PostgresPoolLike } from './postgres-database.js';
 
 /** Options of {@link postgresTokenStore}. */
 export interface PostgresTokenStoreOptions {
@@ -26,18 +21,6 @@ export interface PostgresTokenStoreOptions {
    */
   readonly lease?: number | undefined;
 }
-
-/** Number of expired rows that are deleted at a time. */
-const SWEEP_ROWS = 1000;
-
-/** serialization_failure, deadlock_detected: the statement lost against a concurrent one. */
-const LOST: readonly unknown[] = ['40001', '40P01'];
-
-/**
- * undefined_table; and, where another process creates the table at the same moment (IF NOT EXISTS does not prevent it),
- * unique_violation of the catalogue, duplicate_table and duplicate_object.
- */
-const TABLE_MISSING_OR_MADE: readonly unknown[] = ['42P01', '23505', '42P07', '42710'];
 
 /**
  * Returns the SQL that creates the table of {@link postgresTokenStore}, for a migration of the application. Without a
@@ -74,59 +57,4 @@ export function postgresTokenStore(
     lease: leaseSeconds,
   });
   return sqlTokenStore(postgresDatabase(pool, table), times);
-}
-
-function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]): SqlDatabase {
-  const table = quoted(name);
-  const ms = `interval '1 millisecond'`;
-  return {
-    product: 'PostgreSQL',
-    createTable: createTable(name),
-    statements: {
-      get: `SELECT record FROM ${table} WHERE id = $1 AND expires_at > now()`,
-      set: `INSERT INTO ${table} (id, version, record, expires_at) VALUES ($1, $2, $3, now() + $4 * ${ms})
-        ON CONFLICT (id) DO UPDATE
-        SET version = excluded.version, record = excluded.record, expires_at = excluded.expires_at`,
-      update: `UPDATE ${table} SET version = $1, record = $2, expires_at = now() + $3 * ${ms}
-        WHERE id = $4 AND version = $5 AND expires_at > now() RETURNING id`,
-      delete: `DELETE FROM ${table} WHERE id = $1`,
-      deleteVersion: `DELETE FROM ${table} WHERE id = $1 AND version = $2`,
-      insertLease: `INSERT INTO ${table} (id, version, record, expires_at)
-        VALUES ($1, $2, $3, clock_timestamp() + $4 * ${ms}) ON CONFLICT (id) DO NOTHING RETURNING id`,
-      // The statement may wait for another one on the same row, and now() is the time when it began to wait.
-      replaceLease: `UPDATE ${table} SET version = $1, record = $2, expires_at = clock_timestamp() + $3 * ${ms}
-        WHERE id = $4 AND (expires_at <= clock_timestamp() OR expires_at > clock_timestamp() + 2 * version * ${ms})
-        RETURNING id`,
-      release: `DELETE FROM ${table} WHERE id = $1 AND record = $2`,
-      sweep: `DELETE FROM ${table} WHERE id IN
-        (SELECT id FROM ${table} WHERE expires_at < now() LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED)`,
-    },
-    run: async (statement, values) => {
-      const { rows } = await pool.query(statement, [...values]);
-      return { rows, changed: rows.length };
-    },
-    remedyFor: (error) => {
-      const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
-      if (TABLE_MISSING_OR_MADE.includes(code)) return 'create';
-      return LOST.includes(code) ? 'retry' : undefined;
-    },
-  };
-}
-
-function createTable(name: readonly string[]): readonly string[] {
-  return [
-    `CREATE TABLE IF NOT EXISTS ${quoted(name)} (
-  id text PRIMARY KEY,
-  version bigint NOT NULL,
-  record text NOT NULL,
-  expires_at timestamptz NOT NULL
-);
-`,
-    `CREATE INDEX IF NOT EXISTS "${name.at(-1)}_expires_at" ON ${quoted(name)} (expires_at);
-`,
-  ];
-}
-
-function quoted(name: readonly string[]): string {
-  return name.map((part) => `"${part}"`).join('.');
 }

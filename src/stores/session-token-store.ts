@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { keyPrefix, readOptions, withDefault, withMethods } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
+import { postgresStoreOfSessions } from './postgres-database.js';
+import { redisStoreOfSessions } from './redis-records.js';
 import { asStoredGrant, type StoredGrant, type TokenStore, ttlSeconds } from './token-store.js';
 
 /** The part of an express-session store that is used: three methods, in the callback form that all stores have. */
@@ -30,7 +32,7 @@ interface GrantRecord {
     readonly originalMaxAge: number;
     /** Milliseconds. Read by memorystore and connect-sqlite3. */
     readonly maxAge: number;
-    /** Read by connect-redis, connect-pg-simple, connect-mongo, and the stores for MySQL, Knex and Sequelize. */
+    /** Read by connect-redis, connect-mongo, and the stores for MySQL, Knex and Sequelize. */
     readonly expires: Date;
     readonly httpOnly: true;
     readonly path: '/';
@@ -45,8 +47,11 @@ const HASH_LENGTH = 20;
 
 /**
  * Returns a token store over any express-session store. Grants are kept beside the sessions, under keys of their own,
- * with nothing to set up. It has no `update` and no `lock`, since session stores offer nothing to build them on:
- * refreshes are joined within a process, not across processes.
+ * with nothing to set up.
+ *
+ * Over connect-pg-simple, and over connect-redis 9 and later, it has `update` and `lock`: processes refresh a grant once
+ * between them. Over other stores it has neither, since they offer nothing to build them on: refreshes are joined within
+ * a process, not across processes.
  *
  * With session-file-store set its option `retries: 0`: it reads a missing file several times otherwise.
  *
@@ -59,6 +64,8 @@ export function sessionTokenStore(store: SessionStoreLike, options: SessionToken
     ttl: ttlSeconds,
     prefix: withDefault('oauth-app-grant.', keyPrefix),
   });
+  const locking = redisStoreOfSessions(store, { prefix, ttl }) ?? postgresStoreOfSessions(store, { prefix, ttl });
+  if (locking) return locking;
   const get = async (id: string): Promise<StoredGrant | undefined> => {
     const session = await call('read', (done) => store.get(keyOf(prefix, id), done));
     if (typeof session !== 'object' || session === null || !('grant' in session && 'id' in session)) return undefined;

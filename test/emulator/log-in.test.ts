@@ -99,6 +99,21 @@ describe('logIn() with a supertest agent', () => {
     expect((await ada.get('/')).text).toContain('Pocket Garden');
   });
 
+  test('sends the Accept of a browser, so that a page behind a login redirects to it', async () => {
+    const accepted: (string | undefined)[] = [];
+    const server = application();
+    server.on('request', ({ headers }) => accepted.push(headers.accept));
+    await service.logIn(request.agent(server));
+    expect(accepted).toHaveLength(3);
+    for (const accept of accepted) expect(accept).toMatch(/^text\/html,/);
+  });
+
+  test('takes an agent whose requests cannot set headers', async () => {
+    const agent = request.agent(application());
+    const plain = { get: (path: string) => agent.get(path).then((answer) => answer) };
+    expect((await service.logIn(plain)).status).toBe(200);
+  });
+
   test('declines where it is told to', async () => {
     expect((await service.logIn(request.agent(application()), { decline: true })).text).toBe('anonymous at /declined');
   });

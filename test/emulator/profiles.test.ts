@@ -154,7 +154,7 @@ describe('tokens', () => {
   });
 
   test('accessToken: opaque cannot be read as a JWT', async () => {
-    await start('form');
+    await start('gitlab');
     const { body } = await exchange();
     expect(body.access_token).toMatch(/^[\w-]+$/);
   });

@@ -94,6 +94,16 @@ test.each(['{"secrets":"hush', '[]', '{"version":2}', '{"version":1}'])(
   },
 );
 
+test('a state file that cannot be written later is a warning, and the service goes on', async () => {
+  const doomed = mkdtempSync(join(tmpdir(), 'emulator-doomed-'));
+  await start({ state: join(doomed, 'state.json') });
+  rmSync(doomed, { recursive: true });
+  const warned = new Promise<Error>((resolve) => process.once('warning', resolve));
+  service.addUser({ id: '3', name: 'Cleo' });
+  expect(await warned).toMatchObject({ name: 'EmulatorWarning', message: expect.stringContaining('cannot be used') });
+  await tokensFor(service, '3');
+});
+
 test('a state file that cannot be written is an error at the start', async () => {
   await start();
   await expect(startEmulator({ state: join(folder, 'missing', 'state.json') })).rejects.toThrow(

@@ -37,6 +37,7 @@ describe('THREATS 44: close()', () => {
     flow.clock.advance(2 * HOURS - 60);
     flow.world.service.fail('token', { delay: 100 });
     expect((await flow.projects()).status).toBe(200);
+    await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
     await flow.world.strategy.close();
     expect(store.calls).toContain('update');
   });

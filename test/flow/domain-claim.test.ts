@@ -12,7 +12,9 @@ afterEach(() => world.close());
 
 const whoami = async (browser: Browser) => (await browser.visit(`${world.url}/whoami`)).json();
 
-describe('a domain claim that is no DNS label ends the login before any request to the API', () => {
+describe('a domain claim that is no DNS label ends the login before any request to the API', {
+  meta: { threats: [27] },
+}, () => {
   const hostile: readonly unknown[] = [
     'evil.example',
     'evil.example/',
@@ -134,7 +136,7 @@ describe('the option organizationDomain', () => {
 });
 
 describe('claims', () => {
-  test('route and name, and never authorize', async () => {
+  test('route and name, and never authorize', { meta: { threats: [28] } }, async () => {
     const claims = { admin: true, roles: ['admin'], authorized: true, grantId: 'x', baseUrl: 'https://evil.example' };
     await open({ service: { users: [{ id: 'm', name: 'Member', claims }] } });
     const browser = new Browser();
@@ -144,7 +146,9 @@ describe('claims', () => {
     expect(me.baseUrl).toBe(`${world.service.baseUrl}/api/v2`);
   });
 
-  test('nested without end do not bring down an application that keeps its profile in the session', async () => {
+  test('nested without end do not bring down an application that keeps its profile in the session', {
+    meta: { threats: [28] },
+  }, async () => {
     const payload = Buffer.from(`{"sub":"1","n":${'['.repeat(5500)}${']'.repeat(5500)}}`).toString('base64url');
     await open({ verify: undefined });
     const browser = new Browser();
@@ -157,7 +161,7 @@ describe('claims', () => {
   });
 });
 
-describe('a stored grant that was edited by hand', () => {
+describe('a stored grant that was edited by hand', { meta: { threats: [29] } }, () => {
   const editing = (edit: (grant: Record<string, unknown>) => void) => {
     const inner = memoryTokenStore();
     const tokenStore: TokenStore = {

@@ -118,7 +118,18 @@ describe('THREATS 50: random interleavings', () => {
         await expect(tokenOf(person)).rejects.toMatchObject({ status: 401 });
         expect(await store.inner.get(storeId(world.service.options, String(person.id)))).toBeUndefined();
       }
-      const held = await heldEntries(world.strategy, ['#http', 'http', 'settings', 'pendingLogins', '#cache', 'cache']);
+      const held = await heldEntries(world.strategy, [
+        '#http',
+        'http',
+        'settings',
+        'pendingLogins',
+        // Used logins are remembered until they would have expired.
+        'usedLogins',
+        'rounds',
+        '#failed',
+        '#cache',
+        'cache',
+      ]);
       // The manager of the one store.
       expect(held).toEqual({ 'Symbol(runtime).managers.#byStore': 1 });
     },

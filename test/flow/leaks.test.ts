@@ -66,7 +66,7 @@ function expectNoSecret(shown: string, hidden = secrets()): void {
   for (const secret of hidden) expect(shown.includes(secret), `shows ${secret.slice(0, 6)}…`).toBe(false);
 }
 
-test('the strategy shows no secret, before and after logins', async () => {
+test('the strategy shows no secret, before and after logins', { meta: { threats: [23] } }, async () => {
   await open();
   expectNoSecret(shownOf(world.strategy));
   await world.logIn(new Browser());
@@ -78,7 +78,9 @@ test('the strategy shows no secret, before and after logins', async () => {
   expect(_oauth2._clientSecret).toBe('');
 });
 
-test('a client shows no secret, and neither does a client outside of a request', async () => {
+test('a client shows no secret, and neither does a client outside of a request', {
+  meta: { threats: [23] },
+}, async () => {
   const shown: string[] = [];
   await open({
     routes: (app) =>
@@ -95,7 +97,7 @@ test('a client shows no secret, and neither does a client outside of a request',
   expectNoSecret(shown.join());
 });
 
-test('a whole request, its session and its store show no secret', async () => {
+test('a whole request, its session and its store show no secret', { meta: { threats: [19, 23] } }, async () => {
   const shown: string[] = [];
   await open({
     routes: (app) =>
@@ -114,7 +116,7 @@ test('a whole request, its session and its store show no secret', async () => {
   expectNoSecret(shown.join());
 });
 
-test('no answer, header or cookie shows a secret to the browser', async () => {
+test('no answer, header or cookie shows a secret to the browser', { meta: { threats: [23] } }, async () => {
   await open();
   const browser = new Browser();
   const login = await browser.visit(`${world.url}/login`);
@@ -144,7 +146,7 @@ test('events tell of logins without a secret', async () => {
   expectNoSecret(shownOf(events));
 });
 
-describe('a code exchange that ends with', () => {
+describe('a code exchange that ends with', { meta: { threats: [24] } }, () => {
   type Quote = (body: string) => Behaviour;
   const sends =
     (status: number, type: string, wrap: (body: string) => string): Quote =>
@@ -238,7 +240,7 @@ describe('a ConfigurationError', () => {
   test.each([
     ['another option is wrong', { ...options, scope: '' }],
     ['a name is misspelt', { ...options, clientsecret: secret }],
-    ['the secret stands in a list', { ...options, clientSecret: [secret] }],
+    ['a secret of a list is empty', { ...options, clientSecret: [secret, ''] }],
     ['the secret stands in an address', { ...options, authUrl: `https://x:${secret}@accounts.example.com` }],
     ['the secret stands in a query', { ...options, baseUrl: `https://api.example.com?key=${secret}` }],
     ['an encryption key is empty', { ...options, encryptionKeys: [secret, ''] }],

@@ -36,7 +36,7 @@ describe.each<Framework>(['express5', 'express4'])('requireAuthorization under %
   ])('sends a %s %s to log in', async (method, _what, headers) => {
     await open(guarded);
     const answer = await rawRequest(world.url, '/private/x?y=1', { method, headers });
-    expect([answer.status, answer.headers.location]).toEqual([302, '/login']);
+    expect([answer.status, answer.headers.location]).toEqual([302, '/login?returnTo=%2Fprivate%2Fx%3Fy%3D1']);
     expect(answer.headers['cache-control']).toBe('no-store');
   });
 

@@ -114,7 +114,7 @@ describe('THREATS 45: a save that fails after a rotation', () => {
     expect(await tokenOfAnotherProcess()).toBe(await ownToken());
   });
 
-  test('costs nobody the grant who shows the old refresh token before the new one is saved', async () => {
+  test('keeps other processes from the old refresh token until the new one is saved', async () => {
     await logIn({ grantId: () => 'shared' });
     const client = flow.world.strategy.client('shared');
     const theirs = new TroubledStore();
@@ -133,10 +133,13 @@ describe('THREATS 45: a save that fails after a rotation', () => {
     };
     const token = await client.accessToken();
     theirs.recover();
+    theirs.calls.length = 0;
     const pending = other.strategy.client('shared').accessToken();
-    await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(2));
+    // It waits for the lock, which is held until the pair is saved.
+    await vi.waitFor(() => expect(theirs.calls).toContain('lock'));
     failing = false;
     expect(await pending).toBe(token);
+    expect(flow.world.tokenRequests()).toHaveLength(1);
     await other.close();
   });
 });

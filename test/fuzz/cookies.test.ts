@@ -10,7 +10,8 @@ import { arePrototypesUntouched, hostileText } from './hostile.js';
 const logins = new PendingLogins({
   strategyName: 'oauth-app',
   service: 'service',
-  clientSecret: new Secret('canary of the client secret'),
+  callbackURL: 'https://app.example/usual',
+  clientSecret: [new Secret('canary of the client secret')],
   clock: () => 1_700_000_000_000,
 });
 const REDIRECT = {

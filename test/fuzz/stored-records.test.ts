@@ -9,8 +9,23 @@ import { arePrototypesUntouched, asOwnProperties, base64url, hostileJson, hostil
 
 const plain = new GrantCodec([]);
 const sealed = new GrantCodec([new Secret('canary of the encryption key')]);
-const names = ['accessToken', 'refreshToken', 'expiresAt', 'lifetimeMs', 'organizationDomain', 'subject', 'refreshes'];
-const known: Readonly<Record<string, unknown>> = { ...grantOf('known', { organizationDomain: 'acme', subject: '1' }) };
+const names = [
+  'accessToken',
+  'refreshToken',
+  'expiresAt',
+  'lifetimeMs',
+  'organizationDomain',
+  'subject',
+  'generation',
+  'lineage',
+  'ended',
+  'retryAt',
+  'id',
+];
+const known: Readonly<Record<string, unknown>> = {
+  id: 'id',
+  ...grantOf('known', { organizationDomain: 'acme', subject: '1' }),
+};
 
 /** A record of a sound grant in which some fields were changed by hand. */
 const edited = fc
@@ -26,11 +41,12 @@ const record = fc.oneof(
 async function readSoundly(records: GrantCodec, value: unknown): Promise<void> {
   try {
     const grant = await records.decode('id', value);
-    if (grant === undefined) return;
+    if (grant === undefined || 'ended' in grant) return;
     if (!/^[\x21-\x7e]+$/.test(grant.accessToken)) throw new Error('no token');
     if (grant.organizationDomain !== undefined && !/^[a-z0-9-]{1,63}$/.test(grant.organizationDomain))
       throw new Error('no label');
-    if (![grant.expiresAt, grant.lifetimeMs, grant.refreshes].every((count) => count >= 0)) throw new Error('no times');
+    if (![grant.expiresAt, grant.lifetimeMs, grant.generation].every((count) => count >= 0))
+      throw new Error('no times');
   } catch (error) {
     if (!(error instanceof TokenResponseError)) throw error;
   }

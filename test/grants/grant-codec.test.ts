@@ -132,7 +132,9 @@ test.for([
   { expiresAt: 'soon' },
   { expiresAt: -1 },
   { lifetimeMs: null },
-  { refreshes: null },
+  { generation: null },
+  { lineage: 7 },
+  { id: 'oauth-app+ID' },
   { organizationDomain: 'evil.example' },
   { organizationDomain: 'a/b' },
 ])('a record that was edited by hand to %j counts as no grant', async (change, { grants }) => {

@@ -107,6 +107,7 @@ describe('a read', () => {
     grants.clock.advance(31);
     const { opened, open } = gate();
     store.get = async (id) => {
+      store.get = store.inner.get;
       const found = await store.inner.get(id);
       await opened;
       return found;
@@ -115,7 +116,6 @@ describe('a read', () => {
     await manager.remove('id');
     open();
     expect(await reading).toBe('access-a');
-    store.get = store.inner.get;
     expect(await grants.use()).toBe(401);
   });
 

@@ -93,7 +93,7 @@ describe('the tarball', () => {
 describe('the main entry point', () => {
   const namesOf = (map: string) => (JSON.parse(text(map)) as SourceMap).sources.join('\n');
 
-  test('loads no file of the emulator, of a store with its own entry point, or of the checks for stores', () => {
+  test('loads no file of the emulator, of stores that session stores do not need, or of the checks for stores', () => {
     const loaded = new Set<string>();
     const queue = ['dist/index.js'];
     for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
@@ -104,7 +104,12 @@ describe('the main entry point', () => {
     }
     const sources = [...loaded].map((file) => namesOf(`${file}.map`)).join('\n');
     expect(sources).toMatch(/src\/strategy\.ts/);
-    expect(sources).not.toMatch(/emulator|redis|postgres|mysql|sqlite|conformance/);
+    // Redis and PostgreSQL are there for the session stores over them.
+    expect(sources).not.toMatch(/emulator|mysql|sqlite|conformance/);
+  });
+
+  test('uses import.meta in the command alone: Jest and old bundlers compile the rest to CommonJS', () => {
+    expect(ending(/\.js$/).filter((file) => text(file).includes('import.meta'))).toEqual(['dist/cli.js']);
   });
 
   test('imports undici, jose and node:zlib at the place that uses them, when it first does', () => {

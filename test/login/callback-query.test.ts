@@ -29,8 +29,8 @@ test.each([
   ['one more', `code=${'a'.repeat(4097)}&state=s`, false],
   ['512 characters of state', `code=c&state=${'a'.repeat(512)}`, true],
   ['one more of state', `code=c&state=${'a'.repeat(513)}`, false],
-  ['128 characters of error', `error=${'a'.repeat(128)}&state=s`, true],
-  ['one more of error', `error=${'a'.repeat(129)}&state=s`, false],
+  ['2048 characters of error', `error=${'a'.repeat(2048)}&state=s`, true],
+  ['one more of error', `error=${'a'.repeat(2049)}&state=s`, false],
 ])('%s: well formed is %s', { meta: { threats: [2] } }, (_what, query, fits) => {
   expect(readCallbackQuery(`/callback?${query}`).kind !== 'malformed').toBe(fits);
 });

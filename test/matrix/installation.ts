@@ -15,6 +15,8 @@ export interface Installation {
   readonly packed: Packed;
   /** Runs the smoke application as a combination wants it. Needs `combinations`. */
   smoke(combination: Combination): Promise<{ readonly stdout: string; readonly stderr: string }>;
+  /** The program of a version of Node, else the one that runs now, and the folder of `stores.mjs`. Needs `stores`. */
+  stores(node?: string): { readonly program: string; readonly cwd: string };
   /** The compiler's file. Needs `typescript`. */
   compiler(version: string): string;
   /** The folder with the packages of docs/frameworks.md. Needs `reach`. */
@@ -39,6 +41,22 @@ const WEB = {
   'cookie-session': 'cookie-session@2',
   // What the package itself asks for: any version that it allows.
   passport: 'passport@0.7',
+};
+
+/** Session stores and clients of databases, by the names that stores.mjs loads them under. */
+const STORES = {
+  ...{ 'express-session': 'express-session@1', passport: 'passport@0.7' },
+  ...{ memorystore: 'memorystore@1', 'session-file-store': 'session-file-store@1' },
+  ...{
+    'connect-redis-7': 'connect-redis@7',
+    'connect-redis-8': 'connect-redis@8',
+    'connect-redis-9': 'connect-redis@9',
+  },
+  ...{ 'redis-4': 'redis@4', 'redis-5': 'redis@5', 'redis-6': 'redis@6', iovalkey: 'iovalkey@0.3' },
+  ...{ 'connect-pg-simple': 'connect-pg-simple@10', pg: 'pg@8', mysql2: 'mysql2@3' },
+  ...{ 'express-mysql-session': 'express-mysql-session@3' },
+  ...{ 'connect-session-knex': 'connect-session-knex@5', knex: 'knex@3' },
+  ...{ 'connect-session-sequelize': 'connect-session-sequelize@7', sequelize: 'sequelize@6' },
 };
 
 /** The packages of one platform, with nothing but the program: those named `bun` and `deno` link it by a script. */
@@ -83,7 +101,7 @@ const TYPESCRIPTS = ['5.5', '5.9', '6.0'];
 
 /** Packs the package, and installs from the registry what is asked for. */
 export async function install(
-  wanted: readonly ('combinations' | 'reach' | 'typescript')[] = [],
+  wanted: readonly ('combinations' | 'reach' | 'stores' | 'typescript')[] = [],
 ): Promise<Installation> {
   const home = await mkdtemp(join(tmpdir(), 'passport-oauth-app-matrix-'));
   const packed = await pack();
@@ -101,8 +119,16 @@ export async function install(
     await installed(folder('NestJS 11'), nest('11', '0.6.0'), packed.tarball);
     await installed(folder('NestJS 12'), nest('12', '0.7'), packed.tarball);
   }
+  if (wanted.includes('stores')) {
+    await installed(folder('node'), namedBy(['24', '26'], binary));
+    await installed(folder('stores'), STORES, packed.tarball);
+  }
   return {
     packed,
+    stores: (node) => ({
+      program: node === undefined ? process.execPath : join(folder('node'), `node_modules/v${node}/bin/node`),
+      cwd: folder('stores'),
+    }),
     smoke: ({ node, framework, ...combination }) => {
       const [program, ...args] = runtime(folder('node'), node);
       return run(

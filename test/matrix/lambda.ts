@@ -43,7 +43,9 @@ export class Lambda {
       },
       {},
     );
-    for (const line of answer.cookies ?? []) {
+    // A single cookie may stand in the headers: API Gateway sends both.
+    const single = answer.headers['set-cookie'];
+    for (const line of [...(answer.cookies ?? []), ...(single === undefined ? [] : [single])]) {
       const [pair = ''] = line.split(';');
       this.#cookies.set(pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1));
     }

@@ -59,7 +59,7 @@ const FLOODS = [
 
 test.each(FLOODS)(
   'a flood of %s leaves the heap and the session store as they were, and sends nothing',
-  { timeout: 600_000 },
+  { meta: { threats: [13] }, timeout: 600_000 },
   async (what, path, status) => {
     await flood(Math.max(1_000, FLOOD / 20), path);
     const before = await heapBytes();

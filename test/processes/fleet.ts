@@ -1,10 +1,7 @@
 import type { TokenStore } from 'passport-oauth-app';
 import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
-import { postgresTokenStore } from 'passport-oauth-app/postgres';
-import { redisTokenStore } from 'passport-oauth-app/redis';
-import { Pool } from 'pg';
-import { createClient } from 'redis';
 import { Browser } from '../support/browser.js';
+import { openStore } from '../support/open-store.mjs';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
 import { type SharedStore, Worker } from '../support/processes.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
@@ -29,30 +26,27 @@ export const stores: readonly (readonly [string, boolean, () => Promise<StoreSer
 
 async function startRedisStore(): Promise<StoreServer> {
   const server = await startRedis();
-  const client = createClient({ url: server.url, socket: { reconnectStrategy: 50 } }).on('error', () => {});
-  await client.connect();
-  return {
-    shared: (lease) => ({ redis: server.url, lease }),
-    tokenStore: redisTokenStore(client),
-    kill: server.kill,
-    restart: server.restart,
-    stop: async () => {
-      client.destroy();
-      await server.stop();
-    },
-  };
+  return shareStore(server, (lease) => ({ redis: server.url, lease }));
 }
 
 async function startPostgresStore(): Promise<StoreServer> {
   const server = await startPostgres();
-  const pool = new Pool({ connectionString: server.connectionString }).on('error', () => {});
+  return shareStore(server, (lease) => ({ postgres: server.connectionString, lease }));
+}
+
+/** Opens a server's store for the test, which logs users in with it. */
+export async function shareStore(
+  server: Pick<StoreServer, 'kill' | 'restart' | 'stop'>,
+  shared: StoreServer['shared'],
+): Promise<StoreServer> {
+  const { tokenStore, close } = await openStore(shared(30));
   return {
-    shared: (lease) => ({ postgres: server.connectionString, lease }),
-    tokenStore: postgresTokenStore(pool),
+    shared,
+    tokenStore,
     kill: server.kill,
     restart: server.restart,
     stop: async () => {
-      await pool.end();
+      await close();
       await server.stop();
     },
   };

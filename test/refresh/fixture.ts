@@ -32,6 +32,7 @@ export interface Grants {
   readonly clock: TestClock;
   readonly events: (Pick<RefreshEvent, 'outcome'> & Partial<RefreshEvent>)[];
   readonly lost: GrantLostEvent['reason'][];
+  readonly warnings: string[];
   /** Starts one more manager, as another process would: over the same store, service and clock. */
   another(options?: ManagerOptions): GrantManager;
   /** The refresh tokens that the service was sent, in order. */
@@ -93,7 +94,8 @@ export function grantOf(name: string, changes: Partial<Grant> = {}): Grant {
     lifetimeMs: LIFETIME_S * 1000,
     organizationDomain: undefined,
     subject: undefined,
-    refreshes: 0,
+    lineage: 'lineage',
+    generation: 0,
     version: newVersion(),
     ...changes,
   };
@@ -115,6 +117,7 @@ function startGrants(service: FaultyServer, http: HttpClient): Grants {
   const [store, clock] = [new TroubledStore(), new TestClock()];
   const events: Grants['events'] = [];
   const lost: Grants['lost'] = [];
+  const warnings: Grants['warnings'] = [];
   let serial = 0;
   service.always((socket, request) => {
     serial += 1;
@@ -130,6 +133,7 @@ function startGrants(service: FaultyServer, http: HttpClient): Grants {
       clock: clock.now,
       onRefresh: (_grantId, event) => void events.push(event),
       onLost: (_grantId, reason) => void lost.push(reason),
+      onUnlockedRefresh: () => void warnings.push('no lock'),
       endpoint: new TokenEndpoint({
         tokenPath: '/oauth/token',
         tokenRequest: 'json',
@@ -152,6 +156,7 @@ function startGrants(service: FaultyServer, http: HttpClient): Grants {
     clock,
     events,
     lost,
+    warnings,
     another,
     sent: () => service.requests.map(({ body }) => JSON.parse(body.toString()).refresh_token),
     use: async (user = manager) => {

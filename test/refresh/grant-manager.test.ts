@@ -40,6 +40,7 @@ describe('the time of a refresh', () => {
     const grant = manager.current('id');
     const isWaiting = grant instanceof Promise;
     await grant;
+    await grants.idle(manager);
     await manager.close();
     return `${isWaiting ? 'waits' : 'goes on'}, ${grants.sent().length - before} refreshes`;
   }
@@ -71,7 +72,7 @@ describe('the time of a refresh', () => {
     expect(grants.sent()).toHaveLength(1);
     grants.clock.advance(0.11 * LIFETIME_S);
     await manager.current('id');
-    await manager.close();
+    await grants.idle(manager);
     expect(grants.sent()).toHaveLength(2);
   });
 

@@ -66,6 +66,20 @@ const THREATS: readonly (readonly [threat: string, outcome: string])[] = [
   ['A clock that is wrong or jumps', 'no loop, no storm'],
   ['Sealed records: old key, unknown key, moved, plain', 'readable; else no grant, told to the operator, and kept'],
   ['The emulator in production, or on a public address', 'refuses to start'],
+  ['Two strategies of one name for two services', 'no token, callback or grant crosses; a warning tells the developer'],
+  ['Several pages opened at once without a login', 'each comes back to itself'],
+  ['A planted session, or another user, at `passport.authorize`', 'refused, or the session id is new'],
+  ['A response that other middleware has sent', 'an error to the application; no session and no grant stays'],
+  ['One callback at two processes', 'one token request, if the store has a lock'],
+  ['A session cookie that never comes back', 'an error that names the cause after a few rounds'],
+  ['Cookies of other software', 'the `Cookie` header stays below 8 KB; the login succeeds'],
+  ['A prefetch of the login route', 'begins no login'],
+  ["A framework's own Passport port", 'a clear error; no crash, no hung request'],
+  ['A failed save, a frozen holder, a failover, where reuse revokes', 'the login stays valid'],
+  ['A delete that arrives late; a store that folds case', 'never removes or shows the grant of another login'],
+  ['Lists that do not page, unread streams, errors that drip', 'every call ends; every place is released'],
+  ['`fetch` with another origin, a `Request`, a redirect', 'no token leaves the origins of the API'],
+  ['The emulator under `allowRemote`', 'refuses pages of other origins, and foreign hosts otherwise'],
 ];
 
 /** The numbers of all lines. */
@@ -91,7 +105,7 @@ export function threatsTable(): string {
 
 function testFiles(): string[] {
   return readdirSync(join(ROOT, 'test'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.test.ts') && !name.endsWith('threats-table.test.ts'))
+    .filter((name) => /\.(?:test|perf)\.ts$/.test(name) && !name.endsWith('threats-table.test.ts'))
     .map((name) => `test/${name.split(sep).join('/')}`)
     .sort();
 }

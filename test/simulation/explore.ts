@@ -63,7 +63,7 @@ export async function explorePlaces(exploration: Exploration, depth: 1 | 2, only
   return tally;
 }
 
-/** Returns a trial that the mutation spoils, and that goes well without it: single faults first, then seeds. */
+/** Returns a trial that the mutation spoils, and that goes well without it: some seeds are tried, then every single fault. */
 export async function findMutation(
   exploration: Exploration,
   mutation: Mutation,
@@ -93,11 +93,16 @@ export function playPlaced(
   return runTrial({ scenario, mode, seed: 1, load, mutation, faultAt, isTraced });
 }
 
-/** Returns every place for a fault after the call of number `after`, up to the end of faults; calls of the API are no places. */
+/**
+ * Returns every place for a fault after the call of number `after`, up to the end of faults. No places are calls of the API,
+ * and all but the first tries for a lock that somebody else has: there are hundreds, one like the other.
+ */
 function placesOf({ steps, faultySteps }: TrialResult, after: number): readonly Placed[] {
   return steps.slice(0, faultySteps).flatMap(({ target, op }, position) => {
     const index = position + 1;
-    if (index <= after || op === 'api') return [];
+    const isOneMoreTry =
+      op === 'take' && steps.slice(Math.max(0, position - 3), position).every((step) => step.op === 'take');
+    if (index <= after || op === 'api' || (isOneMoreTry && position > 2)) return [];
     return faultsOf(target).map((fault) => ({ index, fault }));
   });
 }

@@ -316,11 +316,13 @@ export class Oracle {
     const whose = `${what} of ${holder.name}`;
     if (this.#hasFailedOver(time - LEASE_MS)) return ['failover', whose];
     if (this.#unlocked.has(machine)) return [undefined, `${whose}, without the lock`];
-    if (holder !== machine && holder.freezes.some(({ until }) => until > time)) return ['holder frozen', whose];
     if (lease === undefined) return [undefined, `${whose}, which had no lock`];
     const released = this.#world.store.releases.get(lease.owner);
-    if (released === undefined && refusedSaves.length > 0) return ['holder cut off', whose];
-    if (released === undefined) return [undefined, `${whose}, whose lease was over`];
+    if (released === undefined) {
+      if (holder.freezes.some(({ until }) => until > time)) return ['holder frozen', whose];
+      if (refusedSaves.length > 0) return ['holder cut off', whose];
+      return [undefined, `${whose}, whose lease was over`];
+    }
     const refused = refusedSaves.filter((at) => at <= released);
     if (refused.length >= 3 && released - time >= SAVES_MS) return ['saves refused', whose];
     return [undefined, `${whose}, which gave its lock back with the pair unsaved`];

@@ -17,6 +17,7 @@ const USAGE = `npm run simulate -- [options]
   --mutations          looks for a trial that shows each of the mutations
   --list               prints every example that was kept, one a line
   --source FOLDER      the source of the package (default: src)
+  --part K/N           only every N-th trial, from the K-th on; of pairs, every N-th first fault
   --jobs N             threads (default: one for each processor)
   --json               prints the summary as JSON`;
 
@@ -33,6 +34,7 @@ const { values } = parseArgs({
     mutations: { type: 'boolean' },
     list: { type: 'boolean' },
     source: { type: 'string' },
+    part: { type: 'string' },
     jobs: { type: 'string' },
     json: { type: 'boolean' },
     help: { type: 'boolean' },
@@ -49,9 +51,12 @@ async function main() {
     const { describe, emptyTally, merge } = await import(module);
     const isOne = values.seed !== undefined || values.fault !== undefined || (values.scenario && !values.exhaustive);
     const shares = isOne ? 1 : Number(values.jobs ?? availableParallelism());
+    const [part, parts] = (values.part ?? '1/1').split('/').map(Number);
     const since = performance.now();
     const results = await Promise.all(
-      Array.from({ length: shares }, (_, share) => run(taskOf({ module, packageFile, share, shares }))),
+      Array.from({ length: shares }, (_, share) =>
+        run(taskOf({ module, packageFile, share: (part - 1) * shares + share, shares: parts * shares })),
+      ),
     );
     if (isOne) {
       console.log(results[0].text);

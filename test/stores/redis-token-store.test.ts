@@ -63,13 +63,17 @@ describe.skipIf(!hasRedis())('with Redis', () => {
     }
   });
 
-  test('connects an ioredis client that connects lazily, and rejects at once while one has no connection', async () => {
+  test('waits for the first connection of an ioredis client, and rejects at once when it has lost it', async () => {
     const ioredis = new Redis(redis.url, { lazyConnect: true });
-    await redisTokenStore(ioredis).set('lazy', grant);
-    expect(await redisTokenStore(ioredis).get('lazy')).toEqual(grant);
+    const store = redisTokenStore(ioredis);
+    await store.set('lazy', grant);
+    expect(await store.get('lazy')).toEqual(grant);
+    const connecting = new Redis(redis.url);
+    expect(await redisTokenStore(connecting).get('lazy')).toEqual(grant);
+    connecting.disconnect();
     ioredis.disconnect();
     await vi.waitUntil(() => ioredis.status === 'end');
-    await expect(redisTokenStore(ioredis).get('lazy')).rejects.toThrow('Redis is not connected');
+    await expect(store.get('lazy')).rejects.toThrow('Redis is not connected');
   });
 
   test('reads while writes are paused, as they are during a failover', async () => {

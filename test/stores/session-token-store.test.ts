@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 import connectPgSimple from 'connect-pg-simple';
 import { RedisStore } from 'connect-redis';
 import session from 'express-session';
-import { type SessionStoreLike, sessionTokenStore } from 'passport-oauth-app';
+import { type SessionStoreLike, sessionTokenStore, type TokenStore } from 'passport-oauth-app';
 import { tokenStoreChecks } from 'passport-oauth-app/conformance';
 import pg from 'pg';
 import { createClient } from 'redis';
@@ -173,6 +173,20 @@ function checkAll(createStore: () => SessionStoreLike | Promise<SessionStoreLike
   for (const { name, run } of tokenStoreChecks(async () => sessionTokenStore(await createStore()))) test(name, run);
 }
 
+/** Two stores over one storage, as two processes have them. */
+async function locksAndCompares(one: TokenStore, other: TokenStore): Promise<void> {
+  await one.set('shared', grant);
+  const order: string[] = [];
+  await one.lock?.('shared', async () => {
+    const waiting = other.lock?.('shared', async () => order.push('other'));
+    expect(await other.update?.('shared', { ...grant, version: 2 }, 1)).toBe(true);
+    expect(await one.update?.('shared', { ...grant, version: 3 }, 1)).toBe(false);
+    order.push('one');
+    void waiting?.then(() => order.push('end'));
+  });
+  await vi.waitFor(() => expect(order).toEqual(['one', 'other', 'end']), { timeout: 10_000 });
+}
+
 describe('over the MemoryStore of express-session', () => checkAll(() => new session.MemoryStore()));
 
 describe('over session-file-store', () => {
@@ -204,10 +218,37 @@ describe.skipIf(!hasRedis())('over connect-redis', () => {
 
   checkAll(() => new RedisStore({ client }));
 
+  test('locks and compares versions, across processes', async () => {
+    const [one, other] = [sessionTokenStore(new RedisStore({ client })), sessionTokenStore(new RedisStore({ client }))];
+    await locksAndCompares(one, other);
+  });
+
+  test('lets the application list its sessions beside the grants and locks, whose ids begin with the prefix', async () => {
+    const sessions = new RedisStore({ client });
+    await sessions.set('session', { cookie: { originalMaxAge: null } });
+    const ids = await sessionTokenStore(sessions).lock?.('listed', async () => {
+      await sessionTokenStore(sessions).set('listed', grant);
+      return (await sessions.all()).map(({ id }: { id: string }) => id);
+    });
+    expect(ids?.filter((id: string) => !id.startsWith('oauth-app-grant.'))).toEqual(['session']);
+    expect(ids).toContain('oauth-app-grant.listed');
+  });
+
+  test('leaves grants to a serializer of the application, and then has no lock', async () => {
+    const serializer = {
+      stringify: (value: object) => `=${JSON.stringify(value)}`,
+      parse: (text: string) => JSON.parse(text.slice(1)),
+    };
+    const store = sessionTokenStore(new RedisStore({ client, serializer, prefix: 'own:' }));
+    await store.set('id', grant);
+    expect(store.lock).toBeUndefined();
+    expect(await store.get('id')).toEqual(grant);
+    expect(await client.get((await client.keys('own:*'))[0] ?? '')).toMatch(/^=/);
+  });
+
   test('lets Redis end the grant after its time to live', async () => {
-    await sessionTokenStore(new RedisStore({ client }), { ttl: 100 }).set('id', grant);
-    const [key = ''] = await client.keys('sess:oauth-app-grant.*');
-    expect(await client.ttl(key)).toBeOneOf([99, 100]);
+    await sessionTokenStore(new RedisStore({ client }), { ttl: 100 }).set('ttl', grant);
+    expect(await client.ttl('sess:oauth-app-grant.ttl')).toBeOneOf([99, 100]);
   });
 });
 
@@ -229,10 +270,24 @@ describe.skipIf(!hasPostgres())('over connect-pg-simple', () => {
 
   checkAll(() => store);
 
+  test('locks and compares versions, across processes', async () => {
+    const other = new (connectPgSimple(session))({ pool, pruneSessionInterval: false });
+    await locksAndCompares(sessionTokenStore(store), sessionTokenStore(other));
+  });
+
+  test('works in a table of another name and schema, which it creates only where the application says so', async () => {
+    await pool.query('CREATE SCHEMA web');
+    const options = { pool, schemaName: 'web', tableName: "o'sessions", pruneSessionInterval: false } as const;
+    const Store = connectPgSimple(session);
+    await expect(sessionTokenStore(new Store(options)).get('id')).rejects.toMatchObject({ name: 'TokenStoreError' });
+    const created = sessionTokenStore(new Store({ ...options, createTableIfMissing: true }), { prefix: "o'grant." });
+    for (const { run } of tokenStoreChecks(() => created)) await run();
+  });
+
   test('lets the table end the grant after its time to live', async () => {
-    await sessionTokenStore(store, { ttl: 100 }).set('id', grant);
+    await sessionTokenStore(store, { ttl: 100 }).set('ttl', grant);
     const { rows } = await pool.query(
-      "SELECT expire > now() + interval '90 s' AND expire < now() + interval '110 s' AS good FROM session WHERE sid LIKE 'oauth-app-grant.%'",
+      "SELECT expire > now() + interval '90 s' AND expire < now() + interval '110 s' AS good FROM session WHERE sid = 'oauth-app-grant.ttl'",
     );
     expect(rows).toEqual([{ good: true }]);
   });

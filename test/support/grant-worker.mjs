@@ -2,10 +2,7 @@
 // Whoever asks is the user that the header x-user names; sessions are not what these tests are about.
 import { createServer } from 'node:http';
 import { apiClient, Strategy } from 'passport-oauth-app';
-import { postgresTokenStore } from 'passport-oauth-app/postgres';
-import { redisTokenStore } from 'passport-oauth-app/redis';
-import pg from 'pg';
-import { createClient } from 'redis';
+import { openStore } from './open-store.mjs';
 
 const { store, options } = JSON.parse(process.argv[2]);
 let aheadMs = 0;
@@ -14,7 +11,7 @@ const strategy = new Strategy({
   ...options,
   callbackURL: 'http://127.0.0.1/callback',
   scope: 'project',
-  tokenStore: await openStore(),
+  tokenStore: (await openStore(store)).tokenStore,
   grantId: (_req, user) => user.id,
   clock: () => Date.now() + aheadMs,
 });
@@ -31,17 +28,6 @@ process.on('message', async ({ id, advance, close }) => {
   process.send({ id });
 });
 process.on('disconnect', () => process.exit());
-
-async function openStore() {
-  const { lease } = store;
-  if (store.postgres) {
-    const pool = new pg.Pool({ connectionString: store.postgres }).on('error', () => {});
-    return postgresTokenStore(pool, { lease });
-  }
-  const client = createClient({ url: store.redis, socket: { reconnectStrategy: 50 } }).on('error', () => {});
-  await client.connect();
-  return redisTokenStore(client, { lease });
-}
 
 async function answer(req, res) {
   try {

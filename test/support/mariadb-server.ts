@@ -51,7 +51,7 @@ export async function startMariadb(): Promise<MariadbServer> {
   ];
   await writeFile(
     join(folder, 'init.sql'),
-    "CREATE DATABASE IF NOT EXISTS grants;\nCREATE USER IF NOT EXISTS app@'%' IDENTIFIED BY 'app';\nGRANT ALL ON *.* TO app@'%' WITH GRANT OPTION;\n",
+    "CREATE DATABASE IF NOT EXISTS grants CHARACTER SET utf8mb4;\nCREATE USER IF NOT EXISTS app@'%' IDENTIFIED BY 'app';\nGRANT ALL ON *.* TO app@'%' WITH GRANT OPTION;\n",
   );
   const launch = (): Promise<ChildProcess> =>
     startService({

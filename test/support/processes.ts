@@ -3,10 +3,16 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { ServiceOptions } from '../../src/emulator/emulator.js';
 
-/** Where the processes keep their grants. */
-export type SharedStore =
-  | { readonly redis: string; readonly lease?: number }
-  | { readonly postgres: string; readonly lease?: number };
+/** Where the processes keep their grants: a kind of store with its address, and seconds of its lease. */
+export type SharedStore = { readonly lease?: number } & (
+  | { readonly redis: string }
+  | { readonly ioredis: string }
+  | { readonly sentinel: { readonly ports: readonly number[]; readonly name: string } }
+  | { readonly cluster: { readonly ports: readonly number[] } }
+  | { readonly postgres: string }
+  | { readonly mysql: string }
+  | { readonly sqlite: string }
+);
 
 /** The answer of a process to one request: the access token it used, or why it has none. */
 export interface Answer {
@@ -35,6 +41,11 @@ export class Worker {
     child.setMaxListeners(0);
   }
 
+  /** Whether the process has not ended. */
+  get isAlive(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
   /** A request of this user. */
   async ask(user: string): Promise<Answer> {
     const response = await fetch(this.#url, { headers: { 'x-user': user } });
@@ -59,7 +70,7 @@ export class Worker {
 
   /** Ends it without any warning. May be called more than once. */
   async kill(): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    if (!this.isAlive) return;
     const ended = once(this.#child, 'exit');
     this.#child.kill('SIGKILL');
     await ended;

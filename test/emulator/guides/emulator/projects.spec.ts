@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import { test as base, expect } from 'passport-oauth-app/emulator/playwright';
-import { createApp } from '../testing-guide/app.js';
+import { createApp } from '../testing/app.js';
 
 // Starts the application once for each worker, at a port of its own.
 const test = base.extend<object, { application: { url: string } }>({

@@ -1,7 +1,7 @@
 import { emulatorTest } from 'passport-oauth-app/emulator/vitest';
 import request from 'supertest';
 import { expect } from 'vitest';
-import { createApp } from '../testing-guide/app.js';
+import { createApp } from '../testing/app.js';
 
 const test = emulatorTest({ accessTokenLifetime: 600 });
 const callbackURL = 'http://localhost:3000/callback';

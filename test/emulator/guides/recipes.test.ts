@@ -9,7 +9,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { buildCommand } from '../built-command.js';
 
 const run = promisify(execFile);
-const folder = fileURLToPath(new URL('.', import.meta.url));
+const folder = fileURLToPath(new URL('./emulator/', import.meta.url));
 const project = fileURLToPath(new URL('../../..', import.meta.url));
 const chromium = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
 
@@ -65,7 +65,7 @@ describe('the recipe for Jest', async () => {
   vi.stubGlobal('expect', expect);
   const running = await startEmulator();
   vi.stubEnv('EMULATOR_URL', running.authUrl);
-  await import('./login.jest.js' as string);
+  await import('./emulator/login.jest.js' as string);
   afterAll(() => running.close());
   for (const [title, work] of tests) test(title, work);
 });

@@ -1,0 +1,224 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { NotAuthorizedError, ServiceUnavailableError, TokenError } from '../errors.js';
+import type { RefreshEvent } from '../events.js';
+import { type Grant, hasSameTokens, isOlder, isOtherSubject, newVersion, refreshedGrant } from '../grants/grant.js';
+import type { GrantRepository } from '../grants/grant-repository.js';
+import type { HeldLock } from '../grants/store-access.js';
+import type { TokenEndpoint } from '../oauth/token-endpoint.js';
+import { rotatedRefreshToken, type TokenSet } from '../oauth/token-response.js';
+import type { EndpointBackoff } from './backoff.js';
+import type { UnsavedGrants } from './unsaved-grants.js';
+
+/** A refresh that runs. */
+export interface RefreshInFlight {
+  readonly id: string;
+  /** The grant that the callers hold. */
+  readonly seen: Grant;
+  readonly trigger: RefreshEvent['trigger'];
+  /** On the monotonic clock. */
+  readonly since: number;
+  /** The grant whose refresh token was sent last. */
+  current?: Grant;
+  /** True once a login or logout has come in between: the result is not kept in memory. */
+  isOvertaken: boolean;
+  /** How long it has waited for the lock, in milliseconds. */
+  lockWaitMs: number;
+  /** True once the lock was found to be too old to be relied on. */
+  lostLease: boolean;
+  /** True once it has sent a refresh token that another process had used before. */
+  reused: boolean;
+}
+
+/** Parts of {@link LockedRefreshes}. */
+export interface LockedRefreshesOptions {
+  readonly repository: GrantRepository;
+  readonly endpoint: TokenEndpoint;
+  readonly backoff: EndpointBackoff;
+  readonly unsaved: UnsavedGrants;
+  /** Epoch milliseconds. */
+  readonly clock: () => number;
+  /** Returns true if a grant that another process has saved can be used without a refresh. */
+  readonly isUsable: (grant: Grant) => boolean;
+  readonly onLost: (id: string, reason: LossReason) => void;
+  /** Aborts when the strategy is closed: no refresh token is sent any more. */
+  readonly signal: AbortSignal;
+}
+
+type LossReason = 'refused' | 'other-subject';
+
+/** How old a lock may be, on each clock, in milliseconds. */
+export interface LockAge {
+  readonly ageMs: number;
+  readonly wallAgeMs: number;
+}
+
+/** A grant, and how it came about. */
+export interface Refreshed {
+  readonly outcome: RefreshEvent['outcome'];
+  readonly grant: Grant;
+}
+
+/**
+ * Pauses between the reads after a refusal, in milliseconds: another process may have refreshed the grant and not saved
+ * it yet. A user who has revoked the grant waits for them once.
+ */
+const PAUSES_MS = [50, 150, 300];
+/** The same if the store has failed within the last minute, perhaps in the other process too. */
+const PAUSES_AFTER_FAILURE_MS = [...PAUSES_MS, 500, 1_000];
+
+/** Largest number of pairs that one refresh tries: that of the store, one of another process, and that of the caller. */
+const MAX_PAIRS = 3;
+
+/** How long the token endpoint must take to fail for other processes to be told, in milliseconds. */
+const SLOW_FAILURE_MS = 1_000;
+
+/** The part of a refresh that runs under the lock: read again, refresh, save. */
+export class LockedRefreshes {
+  readonly #options: LockedRefreshesOptions;
+
+  constructor(options: LockedRefreshesOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Reads the grant again, refreshes it and saves it. Returns `undefined` if the lock is too old for that.
+   *
+   * @param maxAge How old the lock may be when a refresh token is sent.
+   * @throws like {@link Refresher.refresh}
+   */
+  async refresh(refresh: RefreshInFlight, lock: HeldLock, maxAge: LockAge): Promise<Refreshed | undefined> {
+    const { id, seen } = refresh;
+    const { repository, unsaved, backoff, clock, isUsable, signal } = this.#options;
+    let pair = unsaved.get(id) ?? (await repository.readAnew(id));
+    if (!pair) throw noGrant();
+    for (let tries = 0; tries < MAX_PAIRS; tries++) {
+      if (pair.accessToken !== seen.accessToken && isUsable(pair)) break;
+      backoff.join(id, clock(), pair.retryAt ?? 0);
+      const error = backoff.error(id, clock());
+      if (error) throw error;
+      signal.throwIfAborted();
+      if (lock.ageMs() > maxAge.ageMs || lock.wallAgeMs() > maxAge.wallAgeMs) return undefined;
+      const refreshed = await this.#exchange(refresh, lock, pair);
+      if (refreshed) return refreshed;
+      pair = (await this.#pairAfterRefusal(refresh, pair)) ?? (await this.#giveUp(refresh, pair, 'refused'));
+    }
+    return { outcome: 'adopted', grant: pair };
+  }
+
+  /** Refreshes the grant and saves the new pair. Returns `undefined` if the service refuses its refresh tokens. */
+  async #exchange(refresh: RefreshInFlight, lock: HeldLock, grant: Grant): Promise<Refreshed | undefined> {
+    refresh.current = grant;
+    const sentAt = performance.now();
+    try {
+      const { refreshToken, previousRefreshToken } = grant;
+      const tokens =
+        (refreshToken && (await this.#send(refresh, lock, grant, refreshToken))) ||
+        (previousRefreshToken && (await this.#send(refresh, lock, grant, previousRefreshToken)));
+      if (!tokens) return undefined;
+      if (isOtherSubject(grant, tokens))
+        return { outcome: 'adopted', grant: await this.#giveUp(refresh, grant, 'other-subject') };
+      return await this.#save(refresh, lock, grant, refreshedGrant(grant, tokens, this.#options.clock()));
+    } catch (error) {
+      const isSlowFailure = error instanceof ServiceUnavailableError && performance.now() - sentAt >= SLOW_FAILURE_MS;
+      if (isSlowFailure && !refresh.isOvertaken) lock.holdUntil(this.#shareBackoff(refresh.id, grant));
+      throw error;
+    }
+  }
+
+  /** Sends a refresh token. Returns `undefined` if the service refuses it. @throws whatever may leave the grant valid */
+  async #send(refresh: RefreshInFlight, lock: HeldLock, grant: Grant, sent: string): Promise<TokenSet | undefined> {
+    const { endpoint, backoff, clock } = this.#options;
+    try {
+      const tokens = await endpoint.refresh(sent);
+      backoff.succeed(refresh.id);
+      // If the response brings no refresh token, the one that has just worked stays valid.
+      return { ...tokens, refreshToken: tokens.refreshToken ?? sent };
+    } catch (error) {
+      if (error instanceof ServiceUnavailableError) {
+        // Nothing is remembered of a grant that has been replaced or deleted.
+        throw refresh.isOvertaken ? error : backoff.fail(refresh.id, error, clock());
+      }
+      backoff.succeed(refresh.id);
+      if (error instanceof TokenError && error.error === 'invalid_grant') return undefined;
+      const refreshToken = rotatedRefreshToken(error);
+      if (refreshToken !== undefined && refreshToken !== sent) {
+        // The response is unusable but for its refresh token. The former one is kept too: it may not come from the service.
+        const rotated = { refreshToken, previousRefreshToken: sent, generation: grant.generation + 1 };
+        await this.#save(refresh, lock, grant, { ...grant, ...rotated, version: newVersion() }).catch(() => undefined);
+      }
+      throw error;
+    }
+  }
+
+  /** Saves the end of the backoff with the grant, so that the processes that wait for the lock do not wait for a time-out too. */
+  async #shareBackoff(id: string, grant: Grant): Promise<void> {
+    const { clock, repository, backoff, unsaved } = this.#options;
+    const retryAt = clock() + backoff.remainingMs(id, clock());
+    if (!unsaved.get(id)) await repository.replace(id, { ...grant, retryAt }, grant.version).catch(() => undefined);
+  }
+
+  /**
+   * Returns the pair to try after a refused one: that of another process, which may save it any moment, or the caller's,
+   * if the store has lost a write.
+   */
+  async #pairAfterRefusal(refresh: RefreshInFlight, refused: Grant): Promise<Grant | undefined> {
+    const { repository, signal } = this.#options;
+    const { seen } = refresh;
+    const pausesMs = repository.store.hasFailedRecently ? PAUSES_AFTER_FAILURE_MS : PAUSES_MS;
+    for (const pauseMs of refused.refreshToken === undefined ? [] : [0, ...pausesMs]) {
+      if (pauseMs > 0) await pause(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+      const stored = await repository.readAnew(refresh.id);
+      if (!stored || refresh.isOvertaken) break;
+      if (hasSameTokens(stored, refused) || isOlder(stored, refused)) continue;
+      refresh.reused = isOlder(refused, stored);
+      return stored;
+    }
+    const isUntried = seen.lineage === refused.lineage && seen.generation >= refused.generation;
+    return isUntried && seen.refreshToken !== refused.refreshToken ? seen : undefined;
+  }
+
+  async #save(refresh: RefreshInFlight, lock: HeldLock, before: Grant, next: Grant): Promise<Refreshed> {
+    const { id, trigger } = refresh;
+    const { repository, unsaved } = this.#options;
+    const storedVersion = unsaved.storedVersion(id, before);
+    try {
+      if (await repository.replace(id, next, storedVersion)) {
+        unsaved.drop(id);
+        return { outcome: 'refreshed', grant: next };
+      }
+    } catch {
+      if (!refresh.isOvertaken) {
+        unsaved.keep(id, next, storedVersion, trigger, lock);
+        return { outcome: 'unsaved', grant: next };
+      }
+    }
+    return { outcome: 'discarded', grant: await this.#adopt(id) };
+  }
+
+  /** Ends a grant that is of no use any more. Returns the one that the store has in its place. @throws NotAuthorizedError if there is none */
+  async #giveUp(refresh: RefreshInFlight, grant: Grant, reason: LossReason): Promise<Grant> {
+    const { repository, unsaved, backoff, onLost } = this.#options;
+    const { id } = refresh;
+    if (!(await repository.end(id, grant))) return await this.#adopt(id);
+    if (!refresh.isOvertaken) {
+      unsaved.drop(id);
+      backoff.clear(id);
+      onLost(id, reason);
+    }
+    throw noGrant();
+  }
+
+  /** Returns the stored grant in place of one that could not be refreshed or saved. @throws NotAuthorizedError if there is none */
+  async #adopt(id: string): Promise<Grant> {
+    const { repository, unsaved } = this.#options;
+    unsaved.drop(id);
+    const stored = await repository.readAnew(id);
+    if (!stored) throw noGrant();
+    return stored;
+  }
+}
+
+/** Returns the error for a grant that does not exist (any more). */
+export function noGrant(): NotAuthorizedError {
+  return new NotAuthorizedError('There is no grant (any more): the user has to log in again.');
+}

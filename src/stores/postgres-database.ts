@@ -1,0 +1,134 @@
+import { DEFAULT_LEASE_SECONDS } from './lease-lock.js';
+import { type SqlDatabase, sqlTokenStore } from './sql-token-store.js';
+import type { TokenStore } from './token-store.js';
+
+/** The part of a pool of pg that is used: single queries. A client of pg, or of a proxy that pools transactions, works too. */
+export interface PostgresPoolLike {
+  query(text: string, values?: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
+}
+
+/** Number of expired rows that are deleted at a time. */
+const SWEEP_ROWS = 1000;
+
+/** serialization_failure, deadlock_detected: the statement lost against a concurrent one. */
+const LOST: readonly unknown[] = ['40001', '40P01'];
+
+/**
+ * undefined_table; and, where another process creates the table at the same moment (IF NOT EXISTS does not prevent it),
+ * unique_violation of the catalogue, duplicate_table and duplicate_object.
+ */
+const TABLE_MISSING_OR_MADE: readonly unknown[] = ['42P01', '23505', '42P07', '42710'];
+
+/**
+ * Returns the token store of a session store that is connect-pg-simple: in its table, with `update` and `lock`.
+ * Returns `undefined` for any other store.
+ */
+export function postgresStoreOfSessions(
+  store: object,
+  { prefix, ttl }: { readonly prefix: string; readonly ttl: number },
+): Required<TokenStore> | undefined {
+  const method = (name: string): unknown => Reflect.get(store, name);
+  const query = method('query');
+  const quotedTable = method('quotedTable');
+  if (typeof method('pruneSessions') !== 'function' || typeof query !== 'function') return undefined;
+  if (typeof quotedTable !== 'function') return undefined;
+  // Calls back with the first row; it creates the table if the application has told it to.
+  const run = (text: string, values?: unknown[]): Promise<{ readonly rows: readonly unknown[] }> =>
+    new Promise((resolve, reject) => {
+      query.call(store, text, values, (error: unknown, row?: unknown) => {
+        if (error) reject(error);
+        else resolve({ rows: row === undefined || row === null ? [] : [row] });
+      });
+    });
+  const database = sessionTable(postgresDatabase({ query: run }, []), String(quotedTable.call(store)), prefix);
+  return sqlTokenStore(database, { ttl, lease: DEFAULT_LEASE_SECONDS });
+}
+
+/** Returns the database with the statements for a table of sessions. Its rows look like sessions, and expire as they do. */
+function sessionTable(database: SqlDatabase, table: string, prefix: string): SqlDatabase {
+  const sid = (parameter: string): string => `'${prefix.replaceAll("'", "''")}' || ${parameter}`;
+  const expire = (parameter: string): string => `clock_timestamp() + ${parameter} * interval '1 millisecond'`;
+  const grant = (version: string, record: string): string =>
+    `json_build_object('cookie', json_build_object('path', '/'), 'version', ${version}::bigint, 'grant', ${record}::json)`;
+  const lease = (ms: string, owner: string): string =>
+    `json_build_object('cookie', json_build_object('path', '/'), 'lease', ${ms}::bigint, 'owner', ${owner}::text)`;
+  const version = `(sess->>'version')::bigint`;
+  return {
+    ...database,
+    createTable: [],
+    statements: {
+      get: `SELECT (sess->'grant')::text AS record FROM ${table} WHERE sid = ${sid('$1')} AND expire > clock_timestamp()`,
+      set: `INSERT INTO ${table} (sid, sess, expire) VALUES (${sid('$1')}, ${grant('$2', '$3')}, ${expire('$4')})
+        ON CONFLICT (sid) DO UPDATE SET sess = excluded.sess, expire = excluded.expire`,
+      update: `UPDATE ${table} SET sess = ${grant('$1', '$2')}, expire = ${expire('$3')}
+        WHERE sid = ${sid('$4')} AND ${version} = $5 AND expire > clock_timestamp() RETURNING sid`,
+      delete: `DELETE FROM ${table} WHERE sid = ${sid('$1')}`,
+      deleteVersion: `DELETE FROM ${table} WHERE sid = ${sid('$1')} AND ${version} = $2`,
+      insertLease: `INSERT INTO ${table} (sid, sess, expire) VALUES (${sid('$1')}, ${lease('$2', '$3')}, ${expire('$4')})
+        ON CONFLICT (sid) DO NOTHING RETURNING sid`,
+      replaceLease: `UPDATE ${table} SET sess = ${lease('$1', '$2')}, expire = ${expire('$3')}
+        WHERE sid = ${sid('$4')} AND (expire <= clock_timestamp()
+          OR expire > clock_timestamp() + 2 * (sess->>'lease')::bigint * interval '1 millisecond') RETURNING sid`,
+      release: `DELETE FROM ${table} WHERE sid = ${sid('$1')} AND sess->>'owner' = $2`,
+      // The session store itself deletes expired rows.
+      sweep: `SELECT 1`,
+    },
+  };
+}
+
+/** Returns PostgreSQL with the statements for a table of grants. */
+export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]): SqlDatabase {
+  const table = quoted(name);
+  const ms = `interval '1 millisecond'`;
+  return {
+    product: 'PostgreSQL',
+    createTable: createTable(name),
+    statements: {
+      get: `SELECT record FROM ${table} WHERE id = $1 AND expires_at > now()`,
+      set: `INSERT INTO ${table} (id, version, record, expires_at) VALUES ($1, $2, $3, now() + $4 * ${ms})
+        ON CONFLICT (id) DO UPDATE
+        SET version = excluded.version, record = excluded.record, expires_at = excluded.expires_at`,
+      update: `UPDATE ${table} SET version = $1, record = $2, expires_at = now() + $3 * ${ms}
+        WHERE id = $4 AND version = $5 AND expires_at > now() RETURNING id`,
+      delete: `DELETE FROM ${table} WHERE id = $1`,
+      deleteVersion: `DELETE FROM ${table} WHERE id = $1 AND version = $2`,
+      insertLease: `INSERT INTO ${table} (id, version, record, expires_at)
+        VALUES ($1, $2, $3, clock_timestamp() + $4 * ${ms}) ON CONFLICT (id) DO NOTHING RETURNING id`,
+      // The statement may wait for another one on the same row, and now() is the time when it began to wait.
+      replaceLease: `UPDATE ${table} SET version = $1, record = $2, expires_at = clock_timestamp() + $3 * ${ms}
+        WHERE id = $4 AND (expires_at <= clock_timestamp() OR expires_at > clock_timestamp() + 2 * version * ${ms})
+        RETURNING id`,
+      release: `DELETE FROM ${table} WHERE id = $1 AND record = $2`,
+      sweep: `DELETE FROM ${table} WHERE id IN
+        (SELECT id FROM ${table} WHERE expires_at < now() LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED)`,
+    },
+    run: async (statement, values) => {
+      const { rows } = await pool.query(statement, [...values]);
+      return { rows, changed: rows.length };
+    },
+    remedyFor: (error) => {
+      const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+      if (TABLE_MISSING_OR_MADE.includes(code)) return 'create';
+      return LOST.includes(code) ? 'retry' : undefined;
+    },
+  };
+}
+
+/** Returns the statements that create a table of grants. */
+export function createTable(name: readonly string[]): readonly string[] {
+  return [
+    `CREATE TABLE IF NOT EXISTS ${quoted(name)} (
+  id text PRIMARY KEY,
+  version bigint NOT NULL,
+  record text NOT NULL,
+  expires_at timestamptz NOT NULL
+);
+`,
+    `CREATE INDEX IF NOT EXISTS "${name.at(-1)}_expires_at" ON ${quoted(name)} (expires_at);
+`,
+  ];
+}
+
+function quoted(name: readonly string[]): string {
+  return name.map((part) => `"${part}"`).join('.');
+}

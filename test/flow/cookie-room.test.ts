@@ -1,0 +1,94 @@
+import type passportModule from 'passport';
+import { Strategy } from 'passport-oauth-app';
+import { describe, expect, onTestFinished } from 'vitest';
+import type { Browser } from '../support/browser.js';
+import { test } from '../support/fixture.js';
+import { rawRequest } from '../support/raw-request.js';
+import type { Handler, WorldOptions } from '../support/world.js';
+
+const headerOf = (browser: Browser, url: string) =>
+  [...browser.cookies(url)].map(([name, value]) => `${name}=${value}`).join('; ');
+
+/** Two more strategies, with login routes of their own. */
+const threeStrategies: WorldOptions = {
+  routes: (app, { passport, service, url }) => {
+    for (const name of ['second', 'third']) {
+      const strategy = new Strategy({ ...service.options, name, callbackURL: `${url}/callback`, scope: 'tm' });
+      onTestFinished(() => strategy.close());
+      passport.use(strategy as passportModule.Strategy);
+      app.get(`/login-${name}`, passport.authenticate(name) as Handler);
+    }
+  },
+};
+
+describe('the Cookie header', { meta: { threats: [61] } }, () => {
+  test('stays below 8 KB with three strategies and many tabs, and the last login is good', async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld(threeStrategies);
+    for (let tab = 0; tab < 12; tab++) {
+      for (const login of ['/login', '/login-second', '/login-third']) {
+        const page = await browser.visit(`${world.url}${login}?returnTo=/${'p'.repeat(tab * 100)}`);
+        expect(page.status).toBe(302);
+        expect(headerOf(browser, world.url).length).toBeLessThan(8_000);
+      }
+    }
+    expect((await browser.visit(await world.begin(browser))).status).toBe(302);
+  });
+
+  test('stays below 8 KB beside large cookies of other software', async ({ startWorld, browser }) => {
+    const world = await startWorld();
+    for (let count = 0; count < 6; count++) browser.cookies(world.url).set(`analytics-${count}`, 'a'.repeat(1_000));
+    for (let tab = 0; tab < 14; tab++) {
+      const callback = await world.begin(browser, {}, `/login?returnTo=/page-${tab}?${'q'.repeat(400)}`);
+      expect(headerOf(browser, world.url).length).toBeLessThan(8_000);
+      if (tab === 13) expect((await browser.visit(callback)).status).toBe(302);
+    }
+  });
+
+  test('keeps the pages of eight tabs of 500 characters beside the cookies of a usual application', async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld({ strategy: { pkce: true } });
+    browser.cookies(world.url).set('connect.sid', 's'.repeat(100));
+    browser.cookies(world.url).set('theme', 'dark'.repeat(200));
+    const pages = Array.from({ length: 8 }, (_, tab) => `/page-${tab}?q=`.padEnd(500, 'x'));
+    const callbacks: string[] = [];
+    for (const page of pages) {
+      callbacks.push(await world.begin(browser, {}, `/login?${new URLSearchParams({ returnTo: page })}`));
+    }
+    for (const [tab, callback] of callbacks.entries()) {
+      expect((await browser.visit(callback)).headers.get('location')).toBe(pages[tab]);
+    }
+  });
+
+  test('of an https application: cookies that a sibling host has planted end no genuine login', async ({
+    startWorld,
+  }) => {
+    const callbackURL = 'https://app.example.net/callback';
+    const world = await startWorld({ strategy: { callbackURL } });
+    world.service.register({ clientID: world.service.options.clientID, redirectUrls: [callbackURL] });
+    const first = await rawRequest(world.url, '/login');
+    const [genuine = ''] = first.headers['set-cookie']?.[0]?.split(';') ?? [];
+    const planted = Array.from({ length: 40 }, (_, index) => `oauth-app.login.${`${index}`.padStart(16, 'a')}=0.x`);
+    const cookie = [genuine, ...planted].join('; ');
+    const second = await rawRequest(world.url, '/login', { headers: { cookie } });
+    expect(second.headers['set-cookie']?.filter((line) => line.includes('Max-Age=0'))).toEqual([]);
+    const { search } = new URL(await world.service.approve(String(first.headers.location)));
+    expect((await rawRequest(world.url, `/callback${search}`, { headers: { cookie } })).status).toBe(302);
+  });
+
+  test('has no room left for the page of a guarded route: the page leads to /, and the header stays small', async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld();
+    browser.cookies(world.url).set('large', 'a'.repeat(7_000));
+    await browser.visit(`${world.url}/projects?${'q'.repeat(1_500)}`, { headers: { accept: 'text/html' } });
+    expect(headerOf(browser, world.url).length).toBeLessThan(8_000);
+    const page = await browser.visit(await world.begin(browser));
+    expect([page.status, page.headers.get('location')]).toEqual([302, '/']);
+  });
+});

@@ -1,0 +1,129 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import fastifyCookie from '@fastify/cookie';
+import { Authenticator } from '@fastify/passport';
+import fastifySession from '@fastify/session';
+import fastify from 'fastify';
+import Koa, { type Context } from 'koa';
+import koaPassport from 'koa-passport';
+import koaSession from 'koa-session';
+import { apiClient, logout, requireAuthorization, Strategy } from 'passport-oauth-app';
+import { describe, expect, onTestFinished } from 'vitest';
+import { test } from '../support/fixture.js';
+import { rawRequest } from '../support/raw-request.js';
+import type { Handler } from '../support/world.js';
+
+const options = {
+  ...{ authUrl: 'http://localhost:1', baseUrl: 'http://localhost:1', clientID: 'id', clientSecret: 'secret' },
+  ...{ callbackURL: 'http://localhost/callback', scope: 'tm' },
+};
+
+describe("a framework's own Passport port is told what works", { meta: { threats: [63] } }, () => {
+  test('Fastify: login, callback and each middleware', async () => {
+    const app = fastify();
+    const passport = new Authenticator();
+    const strategy = new Strategy(options);
+    passport.use('oauth-app', strategy as never);
+    app.register(fastifyCookie);
+    app.register(fastifySession, { secret: 'a secret of at least thirty-two characters', cookie: { secure: false } });
+    app.register(passport.initialize());
+    app.register(passport.secureSession());
+    const authenticate = passport.authenticate('oauth-app') as never;
+    app.get('/login', { preValidation: authenticate }, async () => 'never');
+    app.get('/callback', { preValidation: authenticate }, async () => 'never');
+    app.get('/client', { preHandler: apiClient(strategy) as never }, async () => 'never');
+    app.get('/guarded', { preHandler: requireAuthorization() as never }, async () => 'never');
+    app.get('/logout', { preHandler: logout(strategy) as never }, async () => 'never');
+    app.setErrorHandler((error, _request, reply) => {
+      reply
+        .status(500)
+        .send({ code: Reflect.get(Object(error), 'code'), message: Reflect.get(Object(error), 'message') });
+    });
+    onTestFinished(async () => {
+      await app.close();
+      await strategy.close();
+    });
+    const origin = await app.listen({ port: 0, host: '127.0.0.1' });
+    for (const path of ['/login', `/callback?code=a&state=${'A'.repeat(43)}`, '/client', '/guarded', '/logout']) {
+      const answer = await rawRequest(origin, path);
+      expect([path, answer.status, JSON.parse(answer.text).code]).toEqual([path, 500, 'ERR_FRAMEWORK']);
+      expect(answer.text).toContain('@fastify/express');
+    }
+  });
+
+  test('Koa: login, callback and each middleware', async () => {
+    const app = new Koa();
+    const strategy = new Strategy(options);
+    const passport = new koaPassport.KoaPassport();
+    passport.use('oauth-app', strategy as never);
+    app.keys = ['key'];
+    app.silent = true;
+    app.use(async (ctx: Context, next: () => Promise<void>) => {
+      await next().catch((error) => {
+        ctx.status = 500;
+        ctx.body = { code: error.code, message: error.message };
+      });
+    });
+    app.use(koaSession(app));
+    app.use(passport.initialize());
+    app.use(passport.session());
+    const routes: Record<string, (...args: never[]) => unknown> = {
+      '/login': passport.authenticate('oauth-app') as () => unknown,
+      '/callback': passport.authenticate('oauth-app') as () => unknown,
+      '/client': apiClient(strategy),
+      '/guarded': requireAuthorization(),
+      '/logout': logout(strategy),
+    };
+    app.use((ctx: Context, next: () => Promise<void>) => routes[ctx.path]?.(ctx as never, next as never));
+    const server = app.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(async () => {
+      server.close();
+      await strategy.close();
+    });
+    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    for (const path of ['/login', `/callback?code=a&state=${'A'.repeat(43)}`, '/client', '/guarded', '/logout']) {
+      const answer = await rawRequest(origin, path);
+      expect([path, answer.status, JSON.parse(answer.text).code]).toEqual([path, 500, 'ERR_FRAMEWORK']);
+      expect(answer.text).toContain('koa-connect');
+    }
+  });
+});
+
+describe('methods of sessions and of Passport that return promises in place of calling back', () => {
+  const promised = (method: (done: (error?: unknown) => void) => unknown) =>
+    new Promise<void>((resolve, reject) => method((error) => (error ? reject(error) : resolve())));
+
+  test('are waited for at a connection', async ({ startWorld, browser }) => {
+    const world = await startWorld({
+      callback:
+        ({ passport }) =>
+        (req, res, next) => {
+          const regenerate = req.session.regenerate.bind(req.session);
+          Object.defineProperty(req.session, 'regenerate', { value: () => promised(regenerate), configurable: true });
+          passport.authorize('oauth-app', {})(req, res, next);
+        },
+      routes: (app) => app.use('/callback', (_req, res) => res.end('connected')),
+    });
+    const page = await browser.visit(await world.begin(browser));
+    expect([page.status, page.text]).toEqual([200, 'connected']);
+    expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(true);
+  });
+
+  test('are waited for where req.logOut is one of them', async ({ startWorld, browser }) => {
+    const world = await startWorld({
+      routes: (app, { strategy }) => {
+        const promiseLogOut: Handler = (req, _res, next) => {
+          const { logOut } = req;
+          Object.assign(req, { logOut: () => promised((done) => logOut.call(req, done)) });
+          next();
+        };
+        app.get('/leave', promiseLogOut, logout(strategy), (_req, res) => res.end('left'));
+      },
+    });
+    await world.logIn(browser);
+    expect((await browser.visit(`${world.url}/leave`)).text).toBe('left');
+    expect((await browser.visit(`${world.url}/whoami`)).json().user).toBeUndefined();
+    expect(world.grantKeys()).toEqual([]);
+  });
+});

@@ -1,0 +1,243 @@
+import { once } from 'node:events';
+import { connect as connectHttp2, createServer } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import connect from 'connect';
+import session from 'express-session';
+import passportModule from 'passport';
+import { apiClient, type Profile, Strategy } from 'passport-oauth-app';
+import { describe, expect, onTestFinished } from 'vitest';
+import { test } from '../support/fixture.js';
+import { rawRequest } from '../support/raw-request.js';
+import { type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
+
+type Done = (error: unknown, user?: unknown) => void;
+
+describe('a login under another host name than that of its callback', () => {
+  test('tells both names in its 403, and warns once', async ({ startWorld, browser }) => {
+    const world = await startWorld();
+    const warned = once(process, 'warning');
+    const origin = world.url.replace('127.0.0.1', 'localhost');
+    const { port } = new URL(world.url);
+    const begun = await browser.visit(`${origin}/login`);
+    const [warning] = await warned;
+    expect(warning).toMatchObject({
+      code: 'ERR_LOGIN_HOST',
+      message: expect.stringMatching(new RegExp(`begun at localhost:${port}.*leads to 127.0.0.1:${port}`)),
+    });
+    const callback = await world.service.approve(String(begun.headers.get('location')));
+    expect((await browser.visit(callback)).status).toBe(403);
+  });
+
+  test('tells them in the info of the failure', async ({ startWorld, browser }) => {
+    const world = await startWorld({
+      callback:
+        ({ passport }: World): Handler =>
+        (req, res, next) =>
+          passport.authenticate('oauth-app', (_error: unknown, _user: unknown, info: unknown, status: unknown) =>
+            sendJson(res, { info, status }),
+          )(req, res, next),
+    });
+    const { port } = new URL(world.url);
+    const begun = await browser.visit(`${world.url.replace('127.0.0.1', 'localhost')}/login`);
+    const page = await browser.visit(await world.service.approve(String(begun.headers.get('location'))));
+    const message = `This login was begun at localhost:${port} and came back to 127.0.0.1:${port}, where the browser does not send its cookie. Open the application at 127.0.0.1:${port}.`;
+    expect(page.json()).toEqual({ status: 403, info: { message } });
+  });
+});
+
+describe('the error of a callback', { meta: { threats: [8, 9] } }, () => {
+  test.for([
+    ['a sentence', 'The%20service%20is%20closed.'],
+    ['letters beyond ASCII', 'ferm%C3%A9'],
+    ['line breaks', 'a%0D%0ASet-Cookie:%20x=y'],
+    ['markup', '%3Cscript%3E'],
+    ['two thousand characters', 'a'.repeat(2_000)],
+  ] as const)('that is %s is an AuthorizationError with a good state', async ([, error], { startWorld, browser }) => {
+    const world = await startWorld();
+    const { searchParams } = new URL(await world.begin(browser));
+    const page = await browser.visit(`${world.url}/callback?error=${error}&state=${searchParams.get('state')}`);
+    expect([page.status, page.json().name]).toEqual([502, 'AuthorizationError']);
+    expect(page.text).not.toMatch(/closed|ferm|Set-Cookie|script|aaa/);
+    expect((await browser.visit(`${world.url}/callback?error=${error}&state=${'A'.repeat(43)}`)).status).toBe(403);
+  });
+});
+
+describe('small edges of a login', () => {
+  test.for(['session', 'flash'])('the name %s is refused: Passport and connect-flash use it', (name) => {
+    const addresses = { authUrl: 'https://a.example', baseUrl: 'https://b.example' };
+    const options = { ...addresses, clientID: 'id', clientSecret: 's', callbackURL: '/callback', scope: 'tm', name };
+    expect(() => new Strategy(options)).toThrow(expect.objectContaining({ option: 'name' }));
+  });
+
+  test('a relative callbackURL is resolved against :authority over HTTP/2', async ({ startWorld }) => {
+    const { service } = await startWorld();
+    const passport = new passportModule.Passport();
+    const strategy = new Strategy({ ...service.options, callbackURL: '/callback', scope: 'tm' });
+    passport.use(strategy as passportModule.Strategy);
+    const app = connect();
+    app.use(session({ secret: 'session secret', resave: false, saveUninitialized: false }) as never);
+    app.use(apiClient(strategy) as never);
+    app.use(passport.authenticate('oauth-app') as never);
+    const server = createServer((req, res) => app(req as never, res as never));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const client = connectHttp2(`http://127.0.0.1:${port}`);
+    onTestFinished(async () => {
+      client.close();
+      server.close();
+      await strategy.close();
+    });
+    const stream = client.request({ ':path': '/login', ':authority': 'app.example:8443' });
+    const [headers] = await once(stream, 'response');
+    expect(headers[':status']).toBe(302);
+    const redirectUri = new URL(String(headers.location)).searchParams.get('redirect_uri');
+    expect(redirectUri).toBe('http://app.example:8443/callback');
+  });
+
+  test('a bare callback path starts no login, also at a route with its own callbackURL and behind a proxy', async ({
+    startWorld,
+  }) => {
+    const world = await startWorld({
+      strategy: { callbackURL: 'http://app.example/shop/callback' },
+      routes: (app, { passport }) => {
+        const options = { callbackURL: 'http://app.example/tenant/back' } as object;
+        app.get('/tenant/back', passport.authenticate('oauth-app', options) as Handler);
+      },
+    });
+    for (const path of ['/callback', '/callback/', '/tenant/back']) {
+      const answer = await rawRequest(world.url, path);
+      expect([answer.status, answer.headers.location]).toEqual([400, undefined]);
+    }
+    expect((await rawRequest(world.url, '/login')).status).toBe(302);
+  });
+
+  test('a callback that is no GET is answered with 405 and Allow', async ({ startWorld }) => {
+    const world = await startWorld();
+    for (const method of ['POST', 'HEAD', 'PUT']) {
+      const answer = await rawRequest(world.url, `/callback?code=a&state=${'A'.repeat(43)}`, { method });
+      expect([answer.status, answer.headers.allow]).toEqual([405, 'GET']);
+    }
+  });
+
+  test('an empty X-Forwarded-Host is skipped, and a senseless Host is answered with 400', async ({ startWorld }) => {
+    const world = await startWorld({
+      strategy: { callbackURL: '/callback' },
+      before: (app) => app.set('trust proxy', true),
+    });
+    const redirectUri = async (headers: Record<string, string>) => {
+      const { status, headers: answer } = await rawRequest(world.url, '/login', { headers });
+      return status === 302 ? new URL(String(answer.location)).searchParams.get('redirect_uri') : status;
+    };
+    expect(await redirectUri({ 'x-forwarded-host': '' })).toBe(`${world.url}/callback`);
+    expect(await redirectUri({ host: 'a b' })).toBe(400);
+    expect(await redirectUri({ 'x-forwarded-host': 'evil.example/path' })).toBe(400);
+    expect(world.errors).toEqual([]);
+  });
+
+  test('userProfile adds to the profile, and changes nothing that the token says', async ({ startWorld, browser }) => {
+    const more = JSON.parse(
+      '{"id":"admin","provider":"x","claims":{},"organizationDomain":"y","name":"Ada","__proto__":{"isAdmin":true}}',
+    );
+    const seen: Profile[] = [];
+    const world = await startWorld({
+      strategy: { userProfile: async () => more },
+      verify: (_a: string, _r: string, profile: Profile, done: Done) => {
+        seen.push(profile);
+        done(null, { id: profile.id });
+      },
+    });
+    await world.logIn(browser);
+    expect(seen[0]).toMatchObject({ id: '1', provider: 'oauth-app', name: 'Ada', claims: { sub: '1' } });
+    expect(seen[0]?.organizationDomain).toBeUndefined();
+    expect(Object.keys(seen[0] ?? {})).not.toContain('__proto__');
+    expect(Reflect.get(seen[0] ?? {}, 'isAdmin')).toBeUndefined();
+  });
+
+  test('options of passport.authenticate that nothing reads are told once', async ({ startWorld }) => {
+    const world = await startWorld({ authenticate: { state: 'mine', prompt: 'consent' } });
+    const warnings: (Error & { code?: string })[] = [];
+    const listen = (warning: Error) => void warnings.push(warning);
+    process.on('warning', listen);
+    onTestFinished(() => void process.off('warning', listen));
+    for (let time = 0; time < 3; time++) expect((await rawRequest(world.url, '/login')).status).toBe(302);
+    const told = warnings.filter(({ code }) => code === 'ERR_IGNORED_OPTION').map(({ message }) => message);
+    expect(told).toEqual([expect.stringContaining('the option state'), expect.stringContaining('the option prompt')]);
+  });
+
+  test('methods of OAuth2Strategy that nothing calls are refused', () => {
+    const options = {
+      ...{ authUrl: 'https://a.example', baseUrl: 'https://b.example' },
+      ...{ clientID: 'id', clientSecret: 's', callbackURL: '/callback', scope: 'tm' },
+    };
+    class Hooked extends Strategy {
+      authorizationParams() {
+        return { prompt: 'consent' };
+      }
+    }
+    expect(() => new Hooked(options)).toThrow(
+      expect.objectContaining({ name: 'ConfigurationError', option: 'authorizationParams' }),
+    );
+  });
+
+  test('a client secret is replaced without ending a login', async ({ startWorld, browser }) => {
+    const callbackURL = 'http://app.example/callback';
+    const { service } = await startWorld();
+    service.register({ clientID: service.options.clientID, redirectUrls: [callbackURL] });
+    const { clientSecret } = service.options;
+    const withSecret = (secret: string | string[]) =>
+      startWorld({ running: service, strategy: { callbackURL, clientSecret: secret } });
+    const [former, overlap] = [await withSecret('former secret'), await withSecret([clientSecret, 'former secret'])];
+    const without = await withSecret(clientSecret);
+    const { search } = new URL(await former.begin(browser));
+    for (const [name, value] of browser.cookies(former.url)) {
+      browser.cookies(overlap.url).set(name, value);
+      browser.cookies(without.url).set(name, value);
+    }
+    expect((await browser.visit(`${without.url}/callback${search}`)).status).toBe(403);
+    expect((await browser.visit(`${overlap.url}/callback${search}`)).status).toBe(302);
+    expect(service.requests.at(-1)?.body).toMatchObject({ client_secret: clientSecret });
+  });
+
+  test('session: false leaves no session that holds only a page', async ({ startWorld, browser }) => {
+    const world = await startWorld({
+      strategy: { grantId: (_req: unknown, user: { id: string }) => user.id },
+      callback: ({ passport }) =>
+        passport.authenticate('oauth-app', { session: false, successRedirect: '/done' }) as Handler,
+    });
+    const callback = await world.begin(browser, {}, '/login?returnTo=/reports');
+    expect((await browser.visit(callback)).headers.get('location')).toBe('/done');
+    expect(world.stored().filter(([, entry]) => !('grant' in entry))).toEqual([]);
+  });
+});
+
+describe("the application's own req.logout()", () => {
+  const routes = (options: object): WorldOptions => ({
+    routes: (app) =>
+      app.get('/leave', (req, res, next) =>
+        req.logout(options as never, (error) => (error ? next(error) : sendJson(res, {}))),
+      ),
+  });
+
+  test.for([
+    ['', {}],
+    [' with keepSessionInfo', { keepSessionInfo: true }],
+  ] as const)('%s deletes the grant', async ([, options], { startWorld, browser }) => {
+    const world = await startWorld(routes(options));
+    await world.logIn(browser);
+    const { grantId } = (await browser.visit(`${world.url}/whoami`)).json();
+    expect((await browser.visit(`${world.url}/leave`)).status).toBe(200);
+    expect([world.grantKeys(), world.references()]).toEqual([[], []]);
+    expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(false);
+    await expect(world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
+  });
+
+  test('leaves a grant under an id of the application where it is', async ({ startWorld, browser }) => {
+    const world = await startWorld({
+      ...routes({}),
+      strategy: { grantId: (_req: unknown, user: { id: string }) => user.id },
+    });
+    await world.logIn(browser);
+    await browser.visit(`${world.url}/leave`);
+    expect(world.grantKeys()).toHaveLength(1);
+  });
+});

@@ -1,0 +1,151 @@
+import { requireAuthorization, Strategy } from 'passport-oauth-app';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, onTestFinished, vi } from 'vitest';
+import { type Chromium, hasChromium, startChromium } from '../support/chromium.js';
+import { test } from '../support/fixture.js';
+import { type App, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
+
+/** Answers each page below /page with its path, to users who are logged in. */
+const pages = (app: App) =>
+  app.use('/page', requireAuthorization({ login: '/login' }) as Handler, (req, res) =>
+    sendJson(res, { page: Reflect.get(req, 'originalUrl') }),
+  );
+
+/** The application as another site than the service: browsers take localhost and 127.0.0.1 for two. */
+function open(world: World): string {
+  const origin = world.url.replace('127.0.0.1', 'localhost');
+  world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${origin}/callback`] });
+  return origin;
+}
+
+const approve = (page: Page) => page.getByRole('button', { name: /approve|allow/i }).click();
+const textOf = async (page: Page) => (await page.textContent('body')) ?? '';
+
+describe.skipIf(!hasChromium())('a login in Chromium', () => {
+  let chromium: Chromium;
+  beforeAll(async () => {
+    chromium = await startChromium();
+  });
+  afterAll(() => chromium?.close());
+
+  async function visit() {
+    const opened = await chromium.visit();
+    onTestFinished(() => opened.close());
+    return opened;
+  }
+
+  const relative: WorldOptions = { strategy: { callbackURL: '/callback' }, routes: pages };
+
+  test('leads each of four tabs that were opened at once back to its own page', { meta: { threats: [56] } }, async ({
+    startWorld,
+  }) => {
+    const origin = open(await startWorld(relative));
+    const { page, tab } = await visit();
+    const tabs = [page, await tab(), await tab(), await tab()];
+    await Promise.all(tabs.map((each, index) => each.goto(`${origin}/page/${index}?of=tab`)));
+    for (const each of tabs) {
+      await approve(each);
+      await each.waitForURL(`${origin}/page/**`);
+    }
+    expect(tabs.map((each) => each.url())).toEqual(tabs.map((_, index) => `${origin}/page/${index}?of=tab`));
+    for (const [index, each] of tabs.entries()) expect(await textOf(each)).toContain(`/page/${index}?of=tab`);
+  });
+
+  test('is not begun by a prefetch of its route, which leaves the page to return to', {
+    meta: { threats: [62] },
+  }, async ({ startWorld }) => {
+    const seen: (string | undefined)[] = [];
+    const world = await startWorld({
+      ...relative,
+      before: (app) => {
+        app.use('/login', (req, _res, next) => {
+          seen.push(req.headers['sec-purpose'] as string | undefined);
+          next();
+        });
+        app.use('/sign-in', (_req, res) => {
+          res.setHeader('Content-Type', 'text/html');
+          res.end('<link rel="prefetch" href="/login"><a href="/login">Log in</a>');
+        });
+      },
+      routes: (app) =>
+        app.use('/page', requireAuthorization({ login: '/sign-in' }) as Handler, (_req, res) => sendJson(res, {})),
+    });
+    const origin = open(world);
+    const { page } = await visit();
+    await page.goto(`${origin}/page/wanted`);
+    await vi.waitFor(() => expect(seen).toEqual([expect.stringContaining('prefetch')]), 10_000);
+    const cookies = await page.context().cookies();
+    expect(cookies.filter(({ name }) => name.includes('.login.'))).toEqual([]);
+    await page.getByRole('link', { name: 'Log in' }).click();
+    await approve(page);
+    await page.waitForURL(`${origin}/page/wanted`);
+  });
+
+  test('that SameSite=Strict would lose ends in an error that says so, with no grant', {
+    meta: { threats: [60] },
+  }, async ({ startWorld }) => {
+    const world = await startWorld({ ...relative, session: { cookie: { sameSite: 'strict' } } });
+    const origin = open(world);
+    const { page } = await visit();
+    await page.goto(`${origin}/page/a`);
+    await approve(page);
+    await page.waitForURL(`${origin}/callback**`);
+    expect(JSON.parse(await textOf(page))).toMatchObject({
+      code: 'ERR_SESSION_COOKIE',
+      message: expect.stringContaining('sameSite to lax'),
+    });
+    expect([world.tokenRequests(), world.grantKeys()]).toEqual([[], []]);
+  });
+
+  test('stays below 8 KB of cookies, with two strategies and many tabs', { meta: { threats: [61] } }, async ({
+    startWorld,
+  }) => {
+    const world = await startWorld({
+      ...relative,
+      routes: (app, { passport, service }) => {
+        const second = new Strategy({ ...service.options, name: 'second', callbackURL: '/callback', scope: 'tm' });
+        onTestFinished(() => second.close());
+        passport.use(second as never);
+        app.get('/login-second', passport.authenticate('second') as Handler);
+        pages(app);
+      },
+    });
+    const origin = open(world);
+    const { page } = await visit();
+    for (let tab = 0; tab < 12; tab++) {
+      for (const login of ['/login', '/login-second']) {
+        await page.goto(`${origin}${login}?returnTo=/page/${tab}?${'q'.repeat(600)}`);
+      }
+      const cookies = await page.context().cookies(origin);
+      const header = cookies.map(({ name, value }) => `${name}=${value}`).join('; ');
+      expect(header.length).toBeLessThan(8_000);
+    }
+    await page.goto(`${origin}/page/last`);
+    await approve(page);
+    await page.waitForURL(`${origin}/page/last`);
+  });
+
+  test('whose callback is opened again, and one whose slow callback is reloaded, end logged in', async ({
+    startWorld,
+  }) => {
+    const world = await startWorld(relative);
+    const origin = open(world);
+    const { page } = await visit();
+    await page.goto(`${origin}/page/slow`);
+    let callback = '';
+    page.on('request', (request) => {
+      if (request.url().startsWith(`${origin}/callback`)) callback = request.url();
+    });
+    world.service.fail('token', { delay: 1_000 });
+    // The navigation does not end before the reload drops it.
+    approve(page).catch(() => {});
+    await vi.waitFor(() => expect(world.tokenRequests()).toHaveLength(1), 10_000);
+    await page.goto(callback);
+    expect(page.url()).toBe(`${origin}/page/slow`);
+    expect(world.tokenRequests()).toHaveLength(1);
+    await page.goto(callback);
+    expect(page.url()).toBe(`${origin}/`);
+    await page.goto(`${origin}/page/after`);
+    expect(await textOf(page)).toContain('/page/after');
+  });
+});

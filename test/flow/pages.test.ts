@@ -1,0 +1,137 @@
+import { requireAuthorization } from 'passport-oauth-app';
+import { describe, expect } from 'vitest';
+import type { Browser } from '../support/browser.js';
+import { test } from '../support/fixture.js';
+import { rawRequest } from '../support/raw-request.js';
+import { type App, type Handler, sendJson, type WorldOptions } from '../support/world.js';
+
+const html = { headers: { accept: 'text/html' } };
+
+/** Guards all pages but the public ones. */
+const guard = (app: App, login = '/login') => {
+  const check = requireAuthorization({ login }) as Handler;
+  const isPublic = /^\/(?:login|callback|declined|whoami|sign-in|auth)/;
+  app.use((req, res, next) => (isPublic.test(req.url ?? '') ? next() : check(req, res, next)));
+};
+const guarded: WorldOptions = { routes: (app) => guard(app) };
+
+const locationOf = async (browser: Browser, callback: string) =>
+  (await browser.visit(callback)).headers.get('location');
+
+describe('each page that is opened without a login comes back after it', { meta: { threats: [56] } }, () => {
+  test('with eight tabs at once, each to its own page of up to 500 characters', async ({ startWorld, browser }) => {
+    const world = await startWorld(guarded);
+    const pages = Array.from({ length: 8 }, (_, tab) => `/page-${tab}?q=`.padEnd(500, `${tab}`));
+    const redirects = await Promise.all(pages.map((page) => browser.visit(`${world.url}${page}`, html)));
+    const callbacks: string[] = [];
+    for (const { headers } of redirects) {
+      callbacks.push(await world.begin(browser, {}, String(headers.get('location'))));
+    }
+    for (const [tab, callback] of callbacks.entries()) expect(await locationOf(browser, callback)).toBe(pages[tab]);
+  });
+
+  test('and a page that is too long leads to /, never to the page of another tab', async ({ startWorld, browser }) => {
+    const world = await startWorld(guarded);
+    const long = `/long?${'%C3%A9'.repeat(330)}`;
+    const other = await browser.visit(`${world.url}/other`, html);
+    expect(other.status).toBe(302);
+    const last = await browser.visit(`${world.url}${long}${'x'.repeat(200)}`, html);
+    expect(last.status).toBe(302);
+    // As a link to the login route would, without the parameter: the cookie of /other is gone.
+    expect(await locationOf(browser, await world.begin(browser))).toBe('/');
+    const callback = await world.begin(browser, {}, String(other.headers.get('location')));
+    expect(await locationOf(browser, callback)).toBe('/other');
+  });
+
+  test('through a page of the application that links to the login route', async ({ startWorld, browser }) => {
+    const world = await startWorld({
+      routes: (app) => {
+        guard(app, '/sign-in?lang=en#form');
+        app.get('/sign-in', (req, res) => sendJson(res, { returnTo: Reflect.get(req, 'query').returnTo }));
+      },
+    });
+    const redirect = await browser.visit(`${world.url}/reports`, html);
+    expect(redirect.headers.get('location')).toBe('/sign-in?lang=en&returnTo=%2Freports#form');
+    expect((await browser.settle(redirect)).json()).toEqual({ returnTo: '/reports' });
+    expect(await locationOf(browser, await world.begin(browser))).toBe('/reports');
+  });
+
+  test('with a backslash in its query', async ({ startWorld, browser }) => {
+    const world = await startWorld(guarded);
+    const { headers } = await rawRequest(world.url, '/search?path=C:\\temp');
+    const callback = await world.begin(browser, {}, String(headers.location));
+    expect(await locationOf(browser, callback)).toBe('/search?path=C:%5Ctemp');
+  });
+
+  test('below a prefix that a trusted proxy strips', async ({ startWorld, browser }) => {
+    const world = await startWorld({ before: (app) => app.set('trust proxy', 'loopback'), ...guarded });
+    const forwarded = { headers: { 'x-forwarded-prefix': '/shop/', accept: 'text/html' } };
+    const redirect = await browser.visit(`${world.url}/cart?x=1`, forwarded);
+    expect(redirect.headers.get('location')).toBe('/login?returnTo=%2Fshop%2Fcart%3Fx%3D1');
+    for (const prefix of ['//evil.example', 'https://evil.example', '/a b', '/..//evil.example']) {
+      const { headers } = await rawRequest(world.url, '/cart', { headers: { 'x-forwarded-prefix': prefix } });
+      expect(new URL(String(headers.location), 'http://app.example').searchParams.get('returnTo')).toMatch(/^\/(?!\/)/);
+    }
+  });
+
+  test('whatever X-Forwarded-Prefix says where no proxy is trusted', async ({ startWorld }) => {
+    const world = await startWorld(guarded);
+    const { headers } = await rawRequest(world.url, '/cart', { headers: { 'x-forwarded-prefix': '/shop' } });
+    expect(headers.location).toBe('/login?returnTo=%2Fcart');
+  });
+
+  test('after a decline, and after a failed exchange', async ({ startWorld, browser }) => {
+    const world = await startWorld({ ...guarded, authenticate: { failureRedirect: '/declined' } });
+    const { headers } = await browser.visit(`${world.url}/reports`, html);
+    const login = String(headers.get('location'));
+    expect(await locationOf(browser, await world.begin(browser, { decline: true }, login))).toBe('/declined');
+    const again = await world.begin(browser);
+    world.service.fail('token', { status: 500 });
+    expect((await browser.visit(again)).status).toBe(503);
+    expect(await locationOf(browser, await world.begin(browser))).toBe('/reports');
+  });
+
+  test('in its own application, where two share a host and its cookies', async ({ startWorld, browser }) => {
+    const [first, second] = [await startWorld(guarded), await startWorld(guarded)];
+    await browser.visit(`${first.url}/of-first`, html);
+    // Browsers do not tell ports apart.
+    for (const [name, value] of browser.cookies(first.url)) browser.cookies(second.url).set(name, value);
+    expect(await locationOf(browser, await second.begin(browser))).toBe('/');
+    expect(await locationOf(browser, await first.begin(browser))).toBe('/of-first');
+  });
+});
+
+test('a prefetched page takes no place of the page that the user asked for', { meta: { threats: [62] } }, async ({
+  startWorld,
+  browser,
+}) => {
+  const world = await startWorld(guarded);
+  await browser.visit(`${world.url}/wanted`, html);
+  const prefetch = { headers: { accept: 'text/html', 'sec-purpose': 'prefetch' } };
+  expect((await browser.visit(`${world.url}/guessed`, prefetch)).status).toBe(302);
+  expect(await locationOf(browser, await world.begin(browser))).toBe('/wanted');
+});
+
+describe('a prefetch of the login route', { meta: { threats: [62] } }, () => {
+  test.for(['prefetch', 'prefetch;prerender', 'prefetch;anonymous-client-ip'])(
+    'by "%s" begins no login, sets no cookie, and leaves the page to return to',
+    async (purpose, { startWorld, browser }) => {
+      const world = await startWorld(guarded);
+      await browser.visit(`${world.url}/wanted`, html);
+      const answer = await browser.visit(`${world.url}/login`, { headers: { 'sec-purpose': purpose } });
+      expect([answer.status, answer.json().code]).toEqual([503, 'ERR_PREFETCH']);
+      expect(answer.headers.get('set-cookie')).toBeNull();
+      expect(answer.headers.get('cache-control')).toBe('no-store');
+      expect(await locationOf(browser, await world.begin(browser))).toBe('/wanted');
+    },
+  );
+
+  test('twenty times over ends no genuine login', async ({ startWorld, browser }) => {
+    const world = await startWorld();
+    const callback = await world.begin(browser);
+    for (let time = 0; time < 20; time++) {
+      await browser.visit(`${world.url}/login`, { headers: { 'sec-purpose': 'prefetch' } });
+    }
+    expect((await browser.visit(callback)).status).toBe(302);
+  });
+});

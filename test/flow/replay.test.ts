@@ -1,0 +1,149 @@
+import { request } from 'node:http';
+import { memoryTokenStore } from 'passport-oauth-app';
+import { describe, expect, vi } from 'vitest';
+import { Browser } from '../support/browser.js';
+import { test } from '../support/fixture.js';
+import { TroubledStore } from '../support/troubled-store.js';
+import type { Handler, World } from '../support/world.js';
+
+const cookiesOf = (browser: Browser, url: string) =>
+  [...browser.cookies(url)].map(([name, value]) => `${name}=${value}`).join('; ');
+
+describe('the callback of a browser that is logged in already', () => {
+  test('leads to the page that the route names, for the back button, a bookmark and a forged state', async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld({ authenticate: { successReturnToOrRedirect: '/home' } });
+    const callback = await world.begin(browser);
+    await browser.visit(callback);
+    const before = [world.grantKeys(), world.references()];
+    const { length } = world.service.requests;
+    const forged = `${world.url}/callback?code=x&state=${'A'.repeat(43)}`;
+    for (const url of [
+      callback,
+      callback,
+      forged,
+      `${world.url}/callback?error=access_denied&state=${'B'.repeat(43)}`,
+    ]) {
+      const page = await browser.visit(url);
+      expect([page.status, page.headers.get('location')]).toEqual([302, '/home']);
+    }
+    expect([world.grantKeys(), world.references()]).toEqual(before);
+    expect(world.service.requests).toHaveLength(length);
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+  });
+
+  test('is refused where the route names no page', async ({ startWorld, browser }) => {
+    const world = await startWorld({
+      callback: ({ passport }: World) => passport.authenticate('oauth-app', {}) as Handler,
+    });
+    const callback = await world.begin(browser);
+    await browser.visit(callback);
+    expect((await browser.visit(callback)).status).toBe(403);
+  });
+
+  test('is refused once the user has logged out, or the grant is gone', async ({ startWorld, browser }) => {
+    const world = await startWorld({ strategy: { tokenStore: memoryTokenStore(), cache: false } });
+    const callback = await world.begin(browser);
+    await browser.visit(callback);
+    const { grantId } = (await browser.visit(`${world.url}/whoami`)).json();
+    await world.strategy.deleteGrant(grantId);
+    expect((await browser.visit(callback)).status).toBe(403);
+    await browser.visit(`${world.url}/logout`, { method: 'POST' });
+    expect((await browser.visit(callback)).status).toBe(403);
+  });
+
+  test('leads there during an outage of the service as well', async ({ logInto }) => {
+    const flow = await logInto();
+    const { world, browser, clock } = flow;
+    clock.advance(7_200);
+    world.service.fail('token', { status: 503, times: 10 });
+    const page = await browser.visit(`${world.url}/callback?code=x&state=${'A'.repeat(43)}`);
+    expect([page.status, page.headers.get('location')]).toEqual([302, '/']);
+  });
+});
+
+describe('a reload of a slow callback', () => {
+  /** Sends a request and drops it when the token endpoint is being asked. */
+  async function drop(world: World, browser: Browser, callback: string): Promise<void> {
+    const headers = { cookie: cookiesOf(browser, world.url) };
+    const first = request(callback, { headers }).on('error', () => {});
+    first.end();
+    await vi.waitFor(() => expect(world.tokenRequests()).toHaveLength(1));
+    first.destroy();
+  }
+
+  test('ends logged in, with one token request and one grant', async ({ startWorld, browser }) => {
+    const world = await startWorld();
+    const callback = await world.begin(browser, {}, '/login?returnTo=/reports');
+    world.service.fail('token', { delay: 300 });
+    await drop(world, browser, callback);
+    const page = await browser.visit(callback);
+    expect([page.status, page.headers.get('location')]).toEqual([302, '/reports']);
+    expect(world.tokenRequests()).toHaveLength(1);
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    expect([world.grantKeys().length, world.references().length]).toEqual([1, 1]);
+  });
+
+  test('ends logged in too where it comes after the exchange has ended', async ({ startWorld, browser }) => {
+    const world = await startWorld();
+    const callback = await world.begin(browser);
+    world.service.fail('token', { delay: 150 });
+    let answered: Promise<unknown> = Promise.resolve();
+    world.service.requests.length = 0;
+    answered = drop(world, browser, callback);
+    await answered;
+    await vi.waitFor(() => expect(world.tokenRequests()).toHaveLength(1));
+    expect((await browser.visit(callback)).status).toBe(302);
+    expect((await browser.visit(callback)).headers.get('location')).toBe('/');
+    expect(world.tokenRequests()).toHaveLength(1);
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+  });
+
+  test('is good for the browser that began the login alone', { meta: { threats: [6] } }, async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld();
+    const callback = await world.begin(browser);
+    world.service.fail('token', { delay: 200 });
+    await drop(world, browser, callback);
+    expect((await new Browser().visit(callback)).status).toBe(403);
+    expect((await browser.visit(callback)).status).toBe(302);
+  });
+});
+
+describe('a token store with locks', () => {
+  const marksIn = (calls: string[]) => calls.filter((id) => id.startsWith('login:'));
+
+  test('keeps a mark of each used login', { meta: { threats: [59] } }, async ({ startWorld, browser }) => {
+    const tokenStore = new TroubledStore();
+    const ids: string[] = [];
+    tokenStore.before = (method, id) => void (method === 'set' && ids.push(id));
+    const world = await startWorld({ strategy: { tokenStore } });
+    const callback = await world.begin(browser);
+    await browser.visit(callback);
+    const [mark = '', ...others] = marksIn(ids);
+    expect(others).toEqual([]);
+    expect(mark).toMatch(/^login:oauth-app\.[\w-]{11}\+[\w-]{43}$/);
+    expect(callback).not.toContain(mark.slice(-43));
+    expect(await tokenStore.inner.get(mark)).toMatchObject({ expiresAt: expect.any(Number), sealed: 'used' });
+  });
+
+  test('that is down ends the callback in 503 and sends no code; the login is still good', async ({
+    startWorld,
+    browser,
+  }) => {
+    const tokenStore = new TroubledStore();
+    const world = await startWorld({ strategy: { tokenStore } });
+    const callback = await world.begin(browser);
+    const cookie = cookiesOf(browser, world.url);
+    tokenStore.fail('lock');
+    const page = await browser.visit(callback, { headers: { cookie } });
+    expect([page.status, page.json().name]).toEqual([503, 'TokenStoreError']);
+    expect(world.tokenRequests()).toEqual([]);
+    tokenStore.recover();
+    expect((await browser.visit(callback)).status).toBe(302);
+  });
+});

@@ -1,0 +1,373 @@
+import { memoryTokenStore, type TokenStore } from 'passport-oauth-app';
+import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
+import { postgresTokenStore } from 'passport-oauth-app/postgres';
+import { redisTokenStore } from 'passport-oauth-app/redis';
+import { Pool } from 'pg';
+import { createClient } from 'redis';
+import { test as base, describe, expect, vi } from 'vitest';
+import { Browser } from '../support/browser.js';
+import { EventLog } from '../support/event-log.js';
+import { hasPostgres, startPostgres } from '../support/postgres-server.js';
+import { hasRedis, startRedis } from '../support/redis-server.js';
+import { storeId } from '../support/store-id.js';
+import { TestClock } from '../support/test-clock.js';
+import { TroubledStore } from '../support/troubled-store.js';
+import { startWorld, type World } from '../support/world.js';
+import { gate, withoutLock } from './fixture.js';
+
+const HOURS = 3600;
+
+/** One process of the application, with its own way to the shared store. */
+interface Process {
+  readonly world: World;
+  readonly store: TroubledStore;
+  /** The access token in use, or the status of the error. */
+  token(user?: string): Promise<string | number>;
+}
+
+/** Several processes that share a store, and a service that a login was made with. */
+interface Cluster {
+  readonly service: Emulator;
+  readonly clock: TestClock;
+  /** Where the grant of the user 1 is. */
+  readonly id: string;
+  readonly a: Process;
+  readonly b: Process;
+  start(strategy?: object): Promise<Process>;
+  logIn(user?: string): Promise<void>;
+  tokenRequests(): number;
+}
+
+type StartCluster = (shared: Required<TokenStore>, options?: EmulatorOptions, strategy?: object) => Promise<Cluster>;
+
+const test = base.extend<{ readonly cluster: StartCluster }>({
+  // biome-ignore lint/correctness/noEmptyPattern: Vitest reads from the pattern which fixtures this one uses
+  cluster: async ({}, use) => {
+    const ends: (() => Promise<unknown>)[] = [];
+    await use(async (shared, options = {}, strategy = {}) => {
+      const clock = new TestClock();
+      const service = await startEmulator({ clock: clock.now, refreshTokenReuse: 'revoke', ...options });
+      ends.unshift(() => service.close());
+      const start = async (more: object = {}): Promise<Process> => {
+        const store = Object.assign(new TroubledStore(), { inner: shared });
+        const grantId = (_req: unknown, user: { id: string }) => user.id;
+        const world = await startWorld({
+          running: service,
+          strategy: { tokenStore: store, grantId, clock: clock.now, ...strategy, ...more },
+        });
+        ends.unshift(() => world.close());
+        const token = (user = '1') =>
+          world.strategy
+            .client(user)
+            .accessToken()
+            .catch((error: { status: number }) => error.status);
+        return { world, store, token };
+      };
+      const [a, b] = [await start(), await start()];
+      const logIn = async (user?: string) => void (await a.world.logIn(new Browser(), user));
+      await logIn('1');
+      service.requests.length = 0;
+      for (const { store } of [a, b]) store.calls.length = 0;
+      const tokenRequests = () => a.world.tokenRequests().length;
+      return { service, clock, id: storeId(service.options, '1'), a, b, start, logIn, tokenRequests };
+    });
+    for (const end of ends) await end();
+  },
+});
+
+/** Stores that processes share, and how each is started. */
+const stores: readonly (readonly [string, boolean, (ends: (() => unknown)[]) => Promise<Required<TokenStore>>])[] = [
+  ['memory', true, async () => memoryTokenStore()],
+  [
+    'Redis',
+    hasRedis(),
+    async (ends) => {
+      const server = await startRedis();
+      const client = createClient({ url: server.url });
+      await client.connect();
+      ends.push(
+        () => client.destroy(),
+        () => server.stop(),
+      );
+      return redisTokenStore(client) as Required<TokenStore>;
+    },
+  ],
+  [
+    'PostgreSQL',
+    hasPostgres(),
+    async (ends) => {
+      const server = await startPostgres();
+      const pool = new Pool({ connectionString: server.connectionString });
+      ends.push(
+        () => pool.end(),
+        () => server.stop(),
+      );
+      return postgresTokenStore(pool) as Required<TokenStore>;
+    },
+  ],
+];
+
+describe.each(stores)('THREATS 64: a service that revokes on reuse, and grants in %s', (_name, isInstalled, open) => {
+  const testHere = test.extend<{ readonly shared: Required<TokenStore> }>({
+    // biome-ignore lint/correctness/noEmptyPattern: Vitest reads from the pattern which fixtures this one uses
+    shared: async ({}, use) => {
+      const ends: (() => unknown)[] = [];
+      await use(await open(ends));
+      for (const end of ends) await end();
+    },
+  });
+  const check = testHere.skipIf(!isInstalled);
+
+  check(
+    'keep the login when one save fails: other processes wait until the pair is saved',
+    async ({ cluster, shared }) => {
+      const { a, b, clock, tokenRequests } = await cluster(shared);
+      clock.advance(2 * HOURS);
+      a.store.before = (method) => {
+        if (method !== 'update') return;
+        a.store.recover();
+        throw new Error('This save fails');
+      };
+      const used = await a.token();
+      expect(used).toBeTypeOf('string');
+      expect(await b.token()).toBe(used);
+      expect(tokenRequests()).toBe(1);
+      clock.advance(2 * HOURS);
+      expect(await b.token()).toBeTypeOf('string');
+    },
+  );
+
+  check(
+    'keep the login when the holder of the lock was suspended before it sent its token',
+    async ({ cluster, shared }) => {
+      const { a, b, clock, tokenRequests } = await cluster(shared);
+      clock.advance(2 * HOURS);
+      const get = a.store.get.bind(a.store);
+      a.store.get = async (id) => {
+        const found = await get(id);
+        if (!a.store.calls.includes('lock')) return found;
+        // Meanwhile the lease has ended, and the other process has the lock.
+        a.store.get = get;
+        clock.advance(60);
+        b.store.lock = (_id, work) => work();
+        expect(await b.token()).toBeTypeOf('string');
+        return found;
+      };
+      expect(await a.token()).toBe(await b.token());
+      expect(tokenRequests()).toBe(1);
+    },
+  );
+
+  check('keep the login when a failover of the store has lost the last save', async ({ cluster, shared }) => {
+    const { a, b, clock, id, tokenRequests } = await cluster(shared);
+    clock.advance(2 * HOURS);
+    const before = await shared.get(id);
+    const used = await a.token();
+    if (before) await shared.set(id, before);
+    clock.advance(31);
+    expect(await a.token()).toBe(used);
+    expect(await b.token()).toBe(used);
+    expect(tokenRequests()).toBe(1);
+  });
+
+  check('keep a login that replaces a grant while that is being given up', async ({ cluster, shared }) => {
+    const { b, clock, service, logIn } = await cluster(shared);
+    clock.advance(2 * HOURS);
+    service.revoke('1');
+    let hasLoggedIn = false;
+    b.store.before = async (method) => {
+      if (method !== 'delete') return;
+      b.store.recover();
+      hasLoggedIn = true;
+      await logIn('1');
+    };
+    await b.token();
+    if (!hasLoggedIn) await logIn('1');
+    clock.advance(31);
+    expect(await b.token()).toBeTypeOf('string');
+  });
+
+  check('keep a login when the deletion of the former grant arrives late', async ({ cluster, shared }) => {
+    const { a, b, clock, logIn, service } = await cluster(shared);
+    const browser = new Browser();
+    await a.world.logIn(browser, '1');
+    let arrives: () => Promise<void> = async () => {};
+    a.store.delete = async (...args) => {
+      arrives = () => shared.delete(...args);
+      throw new Error('The answer was lost');
+    };
+    await browser.visit(`${a.world.url}/logout`, { method: 'POST' });
+    await logIn('1');
+    await arrives();
+    clock.advance(31);
+    expect(await b.token()).toBeTypeOf('string');
+    service.requests.length = 0;
+  });
+});
+
+describe('a service that refuses used refresh tokens', () => {
+  const refuse = { refreshTokenReuse: 'refuse' } as const;
+
+  test('costs no login when one process is cut off with the new pair, and another is refused', async ({ cluster }) => {
+    const { a, b, clock } = await cluster(memoryTokenStore(), refuse);
+    clock.advance(2 * HOURS);
+    a.store.fail('update');
+    const used = await a.token();
+    // The lease of the process that is cut off has ended.
+    b.store.lock = (_id, work) => work();
+    expect(await b.token()).toBe(401);
+    a.store.recover();
+    await vi.waitFor(async () => expect(await b.token()).toBe(used));
+  });
+
+  test('costs no login when a failover has lost the new pair, and another process is refused', async ({ cluster }) => {
+    const shared = memoryTokenStore();
+    const { a, b, clock, id } = await cluster(shared, refuse);
+    clock.advance(2 * HOURS);
+    const before = await shared.get(id);
+    const used = await a.token();
+    if (before) await shared.set(id, before);
+    expect(await b.token()).toBe(401);
+    clock.advance(31);
+    expect(await a.token()).toBe(used);
+    expect(await b.token()).toBe(used);
+  });
+
+  test('does not bring back a login that has ended, though a process holds the pair after the refused one', async ({
+    cluster,
+  }) => {
+    const { a, b, clock } = await cluster(memoryTokenStore(), refuse);
+    const browser = new Browser();
+    await b.world.logIn(browser, '1');
+    clock.advance(2 * HOURS);
+    a.store.fail('update');
+    await a.token();
+    b.store.lock = (_id, work) => work();
+    await browser.visit(`${b.world.url}/logout`, { method: 'POST' });
+    a.store.recover();
+    await vi.waitFor(async () => expect(await a.token()).toBe(401));
+    expect(await b.token()).toBe(401);
+  });
+});
+
+test('THREATS 65: a store that ignores case gives no user the grant of another', async ({ cluster }) => {
+  const inner = memoryTokenStore();
+  const folding: Required<TokenStore> = {
+    get: (id) => inner.get(id.toLowerCase()),
+    set: (id, grant) => inner.set(id.toLowerCase(), grant),
+    delete: (id, version) => inner.delete(id.toLowerCase(), version),
+    update: (id, grant, version) => inner.update(id.toLowerCase(), grant, version),
+    lock: (id, work) => inner.lock(id.toLowerCase(), work),
+  };
+  const users = ['1', 'Ada', 'ada'].map((id) => ({ id, name: id, projects: [] }));
+  const { a, b, logIn } = await cluster(folding, { users });
+  await logIn('Ada');
+  expect(await a.token('Ada')).toBeTypeOf('string');
+  expect(await b.token('ada')).toBe(401);
+  expect(await b.token('Ada')).toBeTypeOf('string');
+});
+
+test('a token endpoint that hangs is waited for once, by the first of several processes', async ({ cluster }) => {
+  const { a, b, start, clock, service, tokenRequests } = await cluster(memoryTokenStore(), {}, { timeout: 1_100 });
+  const c = await start();
+  clock.advance(2 * HOURS);
+  service.fail('token', { hang: true, times: Number.POSITIVE_INFINITY });
+  expect(await Promise.all([a, b, c].map(({ token }) => token()))).toEqual([503, 503, 503]);
+  expect(tokenRequests()).toBe(1);
+});
+
+describe('close()', () => {
+  test('ends the wait for a lock, and no refresh token is sent after it', async ({ cluster }) => {
+    const shared = memoryTokenStore();
+    const { a, clock, id, tokenRequests } = await cluster(shared);
+    clock.advance(2 * HOURS);
+    const { opened, open } = gate();
+    const held = shared.lock(id, () => opened);
+    const waiting = a.token();
+    await vi.waitFor(() => expect(a.store.calls).toContain('lock'));
+    await a.world.strategy.close();
+    expect(await waiting).toBe(503);
+    open();
+    await held;
+    expect(tokenRequests()).toBe(0);
+  });
+
+  test('before the first use closes all the same', async ({ cluster }) => {
+    const { start, clock, tokenRequests } = await cluster(memoryTokenStore());
+    const late = await start();
+    await late.world.strategy.close();
+    clock.advance(2 * HOURS);
+    expect(await late.token()).toBe(503);
+    expect(tokenRequests()).toBe(0);
+  });
+});
+
+describe('a store without a lock', () => {
+  test('keeps the newer of two pairs that a service with a grace period has given for one refresh token', async ({
+    cluster,
+  }) => {
+    const shared = memoryTokenStore();
+    const plain = withoutLock(shared) as Required<TokenStore>;
+    const { clock, tokenRequests, start } = await cluster(shared, { refreshTokenReuse: 'grace' });
+    const [first, second] = [await start({ tokenStore: plain }), await start({ tokenStore: plain })];
+    clock.advance(2 * HOURS);
+    const { opened, open } = gate();
+    const set = plain.set;
+    plain.set = async (id, grant) => {
+      plain.set = set;
+      await opened;
+      await set(id, grant);
+    };
+    const older = first.token();
+    await vi.waitFor(() => expect(tokenRequests()).toBe(1));
+    clock.advance(1);
+    const get = plain.get;
+    plain.get = async (id) => {
+      // The save of the newer one reads what the other process has saved.
+      if (tokenRequests() === 2) {
+        open();
+        await older;
+      }
+      return await get(id);
+    };
+    const newer = await second.token();
+    expect(newer).not.toBe(await older);
+    plain.get = get;
+    expect(await (await start({ tokenStore: plain })).token()).toBe(newer);
+  });
+
+  test('leads to a warning, once, when a second process has refreshed', async ({ cluster }) => {
+    const shared = memoryTokenStore();
+    const plain = { tokenStore: withoutLock(shared) };
+    const { clock, start } = await cluster(shared);
+    const [first, second] = [await start(plain), await start(plain)];
+    await Promise.all([first.token(), second.token()]);
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    try {
+      for (let times = 0; times < 3; times++) {
+        clock.advance(2 * HOURS);
+        await first.token();
+        await second.token();
+      }
+      expect(warn.mock.calls.map(([message]) => message)).toEqual([expect.stringContaining('has no lock')]);
+    } finally {
+      warn.mockRestore();
+    }
+  });
+
+  test('leads to events that tell of a used refresh token', async ({ cluster }) => {
+    const shared = memoryTokenStore();
+    const plain = { tokenStore: withoutLock(shared) };
+    const { clock, start, service, tokenRequests } = await cluster(shared, { refreshTokenReuse: 'refuse' });
+    const [first, second] = [await start(plain), await start(plain)];
+    clock.advance(2 * HOURS);
+    const events = new EventLog('refresh');
+    service.fail('token', { delay: 1 });
+    const used = await Promise.all([first.token(), second.token()]);
+    events.stop();
+    expect(new Set(used).size).toBe(1);
+    expect(tokenRequests()).toBe(2);
+    expect(new Set(events.values('refresh', 'outcome'))).toEqual(new Set(['refreshed', 'adopted']));
+    expect(events.events.find(({ event }) => event.outcome === 'adopted')?.event).toMatchObject({ reused: true });
+  });
+});
