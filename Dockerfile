@@ -15,4 +15,4 @@ USER node
 EXPOSE 4000
 HEALTHCHECK --interval=5s --timeout=3s --start-period=10s CMD ["node", "-e", "fetch('http://127.0.0.1:4000/_emulator/users').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 # A container has no other way in than its own address, so --allow-remote is needed; publish the port on 127.0.0.1 only.
-ENTRYPOINT ["node", "dist/emulator/cli.js", "emulator", "--host", "0.0.0.0", "--allow-remote", "--port", "4000"]
+ENTRYPOINT ["node", "dist/cli.js", "emulator", "--host", "0.0.0.0", "--allow-remote", "--port", "4000"]

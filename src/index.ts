@@ -33,9 +33,11 @@ export type {
   Profile,
   Verify,
   VerifyCallback,
+  VerifyOfEitherArity,
   VerifyWithParams,
   VerifyWithRequest,
   VerifyWithRequestAndParams,
+  VerifyWithRequestOfEitherArity,
 } from './login/verify.js';
 export { type ApiClientOptions, apiClient, type Handler } from './middleware/api-client.js';
 export { logout } from './middleware/logout.js';

@@ -25,10 +25,12 @@ export type AuthorizationParams =
 /**
  * Options of `new Strategy(options, verify?)`. A wrong, unknown or missing option throws a ConfigurationError that names it.
  *
+ * @typeParam UserProfile The properties that `userProfile` adds to the profile.
+ *
  * Required options accept `undefined` in their type, so that values of `process.env` need no cast. At run time
  * `undefined` throws.
  */
-export interface StrategyOptions {
+export interface StrategyOptions<UserProfile extends object = object> {
   /** Base URL of the authorization server. https, or http on a loopback host. */
   readonly authUrl: string | undefined;
   /** Base URL of the API. https, or http on a loopback host. */
@@ -56,7 +58,7 @@ export interface StrategyOptions {
   /** Sends an S256 code challenge (RFC 7636), for services that support PKCE. Default: `false`. */
   readonly pkce?: boolean | undefined;
   /** Loads more of the user's profile after the code exchange. The result is merged into `profile`. */
-  readonly userProfile?: ((client: ApiClient) => Promise<object>) | undefined;
+  readonly userProfile?: ((client: ApiClient) => Promise<UserProfile>) | undefined;
   /** Passes the request to `verify` as its first argument. Default: `false`. */
   readonly passReqToCallback?: boolean | undefined;
   /** Stores grants. Default: the application's session store, under keys beside the sessions. */

@@ -5,13 +5,7 @@ import { ConfigurationError } from './errors.js';
 import { checkedGrantId } from './grants/grant-id.js';
 import { type AuthenticateOptions, authenticate, type PassportActions } from './login/authenticate.js';
 import type { ImportedTokens } from './login/imported-tokens.js';
-import type {
-  AnyVerify,
-  Verify,
-  VerifyWithParams,
-  VerifyWithRequest,
-  VerifyWithRequestAndParams,
-} from './login/verify.js';
+import type { AnyVerify, VerifyOfEitherArity, VerifyWithRequestOfEitherArity } from './login/verify.js';
 import { checkVerify, resolveOptions, type StrategyOptions } from './options.js';
 import { RUNTIME, Runtime, runtimeOf } from './runtime.js';
 
@@ -31,6 +25,7 @@ const Base: new (options: object, verify: unknown) => PassportStrategy = OAuth2S
  *
  * It logs users in. `apiClient(strategy)` then attaches an API client to every request, whose token never goes stale.
  *
+ * @typeParam UserProfile The properties that the option `userProfile` adds to the profile; inferred from it.
  * @example
  * ```ts
  * passport.use(new Strategy({
@@ -43,14 +38,14 @@ const Base: new (options: object, verify: unknown) => PassportStrategy = OAuth2S
  * }, (accessToken, refreshToken, profile, done) => done(null, { id: profile.id })));
  * ```
  */
-export class Strategy extends Base {
+export class Strategy<UserProfile extends object = object> extends Base {
   /** @throws ConfigurationError that names the wrong, unknown or missing option */
-  constructor(options: StrategyOptions & { readonly passReqToCallback: true }, verify: VerifyWithRequest);
-  constructor(options: StrategyOptions & { readonly passReqToCallback: true }, verify: VerifyWithRequestAndParams);
-  constructor(options: StrategyOptions, verify: Verify);
-  constructor(options: StrategyOptions, verify: VerifyWithParams);
-  constructor(options: StrategyOptions);
-  constructor(options: StrategyOptions, verify?: AnyVerify) {
+  constructor(
+    options: StrategyOptions<UserProfile> & { readonly passReqToCallback: true },
+    verify: VerifyWithRequestOfEitherArity<UserProfile>,
+  );
+  constructor(options: StrategyOptions<UserProfile>, verify?: VerifyOfEitherArity<UserProfile>);
+  constructor(options: StrategyOptions<UserProfile>, verify?: AnyVerify) {
     const settings = resolveOptions(options);
     checkVerify(verify);
     // The base class must not hold the secret: logging the strategy would print it. Its code exchange is not used.

@@ -22,7 +22,7 @@ export interface AuthorizationError {
   readonly state?: string | undefined;
 }
 
-/** What an authorization request is validated against. */
+/** Rules of the service for authorization requests. */
 export interface AuthorizationRules {
   readonly applications: Applications;
   /** The scopes that exist. `undefined` accepts every well-formed name, as service.md does not list them. */

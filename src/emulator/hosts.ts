@@ -4,7 +4,7 @@ import type { IncomingRequest } from './incoming-request.js';
 /** How the API base address of an organization names it: in the host, or in the path. */
 export type DomainHosts = 'subdomain' | 'path';
 
-/** What the hosts of the service depend on. */
+/** Address and reach of the service. */
 export interface HostsSetting {
   /** The host that it listens on. */
   readonly host: string;

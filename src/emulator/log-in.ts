@@ -65,7 +65,7 @@ export interface Visits {
 
 const maxRedirects = 10;
 
-/** What a browser sends when a person opens a page: an application may answer other requests without a redirect to its login. */
+/** Headers of a browser that opens a page: an application may answer other requests without a redirect to its login. */
 const pageHeaders = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };
 
 /** Creates the visits of a service. @param authorizationUrl - Its authorization endpoint. No other one is ever approved. */

@@ -154,7 +154,9 @@ function requestItem(request: ServiceRequest, log: Controls['state']['requests']
   const { id = 0, host = '', result } = log.recordOf(request) ?? {};
   const { method, path, query, body } = request;
   const place = shortened(/\.api\./.test(host) ? `${host}${path}` : path);
-  const time = result === undefined ? '' : `${Math.round(result.durationMs)} ms`;
+  const timeOf = ({ at, durationMs }: RequestResult) =>
+    `${new Date(at).toTimeString().slice(0, 8)} · ${Math.round(durationMs)} ms`;
+  const time = result === undefined ? '' : timeOf(result);
   const details = [
     Object.keys(query).length > 0 ? html`<pre>${shortened(query)}</pre>` : html``,
     body === undefined ? html`` : html`<pre>${shortened(body)}</pre>`,

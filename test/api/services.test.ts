@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs';
 import type { StrategyOptions } from 'passport-oauth-app';
 import type { EmulatorOptions } from 'passport-oauth-app/emulator';
 import * as providers from 'passport-oauth-app/providers';
 import { describe, expect } from 'vitest';
 import { test } from '../support/fixture.js';
+import { acme } from './provider-guide/acme.js';
 
 /** Characters that a naive encoding gets wrong. */
 const CLIENT_ID = 'my:id';
@@ -157,15 +159,6 @@ describe('a day of a service', () => {
 test('a provider of one’s own is an object, which may read the organization from the token answer', async ({
   logInto,
 }) => {
-  const acme = {
-    authUrl: 'https://accounts.acme.example',
-    baseUrl: 'https://api.acme.example',
-    authorizationPath: '/authorize',
-    apiPath: '/rest',
-    tokenRequest: 'form',
-    clientAuthentication: 'basic',
-    organizationDomain: (_claims, answer) => (answer.token_type === 'bearer' ? 'Acme' : undefined),
-  } satisfies providers.Provider;
   const profile = {
     ...opaqueForm,
     authorizationPath: '/authorize',
@@ -174,7 +167,11 @@ test('a provider of one’s own is an object, which may read the organization fr
   } as const;
   const { whoami } = await logInto({
     service: { applications, profile },
-    strategy: { ...localOptions(acme), organizationDomain: acme.organizationDomain },
+    // The emulator's answers have no team.
+    strategy: {
+      ...localOptions(acme),
+      organizationDomain: (claims, answer) => acme.organizationDomain(claims, { ...answer, team: 'Acme' }),
+    },
   });
   expect(await whoami()).toMatchObject({
     authorized: true,
@@ -195,4 +192,10 @@ test('parameters of the authorization request may depend on the request, and nev
   expect(response.headers.get('location')).toMatch(/&login_hint=ada&prompt=a\+b$/);
   await fetch(`${world.url}/login?evil`, { redirect: 'manual' });
   expect(world.errors[0]).toMatchObject({ name: 'ConfigurationError', option: 'authorizationParams' });
+});
+
+test('docs/providers.md shows this very provider', () => {
+  const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8');
+  const code = read('./provider-guide/acme.ts');
+  expect(read('../../docs/providers.md')).toContain(`\`\`\`ts\n// acme.ts\n${code}\`\`\``);
 });

@@ -99,9 +99,12 @@ describe('a fault in which no answer comes', () => {
 
   test('a client that gives up on a hanging request leaves the service in order', async () => {
     service.fail('token', { hang: true });
-    await expect(
-      fetch(`${service.authUrl}/oauth/token`, { method: 'POST', body: '{}', signal: AbortSignal.timeout(50) }),
-    ).rejects.toThrow();
+    const client = new AbortController();
+    const { signal } = client;
+    const given = fetch(`${service.authUrl}/oauth/token`, { method: 'POST', body: '{}', signal });
+    await vi.waitUntil(() => service.requests.length === 1);
+    client.abort();
+    await expect(given).rejects.toThrow();
     expect((await exchange(service, await codeFor(service))).status).toBe(200);
   });
 
@@ -220,18 +223,21 @@ describe('afterEffect: the answer is lost after it took effect', () => {
   test('a code is used up although its tokens never arrived', async () => {
     const code = await codeFor(service);
     service.fail('token', { afterEffect: true, hang: true });
-    const signal = AbortSignal.timeout(50);
+    const client = new AbortController();
+    const { signal } = client;
+    service.requests.length = 0;
     const { clientID, clientSecret } = service.options;
     const fields = { grant_type: 'authorization_code', client_id: clientID, client_secret: clientSecret };
     const redirect_uri = 'http://localhost:3000/callback';
-    await expect(
-      fetch(`${service.authUrl}/oauth/token`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ ...fields, redirect_uri, code }),
-        signal,
-      }),
-    ).rejects.toThrow();
+    const lost = fetch(`${service.authUrl}/oauth/token`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...fields, redirect_uri, code }),
+      signal,
+    });
+    await vi.waitUntil(() => service.requests.length === 1);
+    client.abort();
+    await expect(lost).rejects.toThrow();
     expect((await exchange(service, code)).status).toBe(400);
   });
 });

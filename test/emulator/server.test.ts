@@ -152,7 +152,10 @@ describe('THREATS 54: only this computer, and never production', () => {
   test('it refuses to start under NODE_ENV=production', async () => {
     vi.stubEnv('NODE_ENV', 'production');
     try {
-      await expect(startEmulator()).rejects.toMatchObject({ name: 'EmulatorError', code: 'ERR_EMULATOR_PRODUCTION' });
+      for (const options of [{}, { allowRemote: true }, { allowRemote: true, host: '0.0.0.0' }]) {
+        const refused = { name: 'EmulatorError', code: 'ERR_EMULATOR_PRODUCTION' };
+        await expect(startEmulator(options)).rejects.toMatchObject(refused);
+      }
     } finally {
       vi.unstubAllEnvs();
     }

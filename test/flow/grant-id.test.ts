@@ -55,7 +55,8 @@ describe('THREATS 20: the option grantId', () => {
   test('is kept apart by strategy, and escaped in the keys of the store', async () => {
     const tokenStore = new TroubledStore();
     const ids: string[] = [];
-    tokenStore.before = (_method, id) => void ids.push(id);
+    // Marks of used logins lie beside the grants.
+    tokenStore.before = (_method, id) => void (id.startsWith('login:') || ids.push(id));
     const grantId = () => 'a+b/../ü %2F';
     flow = await logInto({ strategy: { tokenStore, grantId } });
     const other = await startWorld({
@@ -64,7 +65,9 @@ describe('THREATS 20: the option grantId', () => {
     });
     await expect(other.strategy.client(grantId()).accessToken()).rejects.toMatchObject({ status: 401 });
     await other.logIn(new Browser(), '2');
-    expect(new Set(ids)).toEqual(
+    // Used logins are marked in the same store.
+    const ofGrants = ids.filter((id) => !id.startsWith('login:'));
+    expect(new Set(ofGrants)).toEqual(
       new Set(['oauth-app', 'another'].map((name) => storeId(flow.world.service.options, grantId(), name))),
     );
     for (const id of ids) expect(id).toMatch(/^[\x21-\x7e]{1,1024}$/);

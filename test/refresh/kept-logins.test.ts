@@ -67,6 +67,7 @@ const test = base.extend<{ readonly cluster: StartCluster }>({
       const logIn = async (user?: string) => void (await a.world.logIn(new Browser(), user));
       await logIn('1');
       service.requests.length = 0;
+      for (const { store } of [a, b]) store.calls.length = 0;
       const tokenRequests = () => a.world.tokenRequests().length;
       return { service, clock, id: storeId(service.options, '1'), a, b, start, logIn, tokenRequests };
     });

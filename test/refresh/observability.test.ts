@@ -1,0 +1,69 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { metrics, SpanStatusCode, trace } from '@opentelemetry/api';
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics';
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { expect } from 'vitest';
+import { test } from '../support/fixture.js';
+import { TroubledStore } from '../support/troubled-store.js';
+
+const HOURS = 3600;
+const repository = new URL('../../', import.meta.url);
+
+/** Runs the example of the document as the module that it is. */
+async function importExample(): Promise<void> {
+  const text = await readFile(new URL('docs/observability.md', repository), 'utf8');
+  const code = /^```js\n([\s\S]*?)^```$/m.exec(text)?.[1] ?? '';
+  // Below node_modules, Node runs it as it is and finds the packages that it imports.
+  const folder = fileURLToPath(new URL('node_modules/.cache/observability/', repository));
+  await mkdir(folder, { recursive: true });
+  await writeFile(`${folder}telemetry.mjs`, code);
+  await import(pathToFileURL(`${folder}telemetry.mjs`).href);
+}
+
+test('the example of docs/observability.md turns events into spans and metrics', async ({ logInto, browser }) => {
+  const spans = new InMemorySpanExporter();
+  const points = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const reader = new PeriodicExportingMetricReader({ exporter: points, exportIntervalMillis: 3_600_000 });
+  const meters = new MeterProvider({ readers: [reader] });
+  metrics.setGlobalMeterProvider(meters);
+  trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] }));
+  await importExample();
+
+  const store = new TroubledStore();
+  const flow = await logInto({ strategy: { tokenStore: store } });
+  await flow.world.logIn(browser, '2');
+  await flow.projects();
+  flow.clock.advance(2 * HOURS);
+  flow.world.service.fail('token', { status: 500 });
+  await flow.projects();
+  flow.clock.advance(31);
+  store.fail('update');
+  await flow.projects();
+  store.recover();
+  flow.world.service.revoke('2');
+  await browser.visit(`${flow.world.url}/projects`);
+  await flow.world.strategy.close();
+  await reader.forceFlush();
+
+  const ended = spans.getFinishedSpans();
+  expect(ended.map(({ name, attributes }) => `${name} ${attributes['oauth_app.outcome'] ?? ''}`.trim())).toEqual([
+    'oauth_app.api GET',
+    'oauth_app.refresh failed',
+    'oauth_app.api GET',
+    'oauth_app.refresh unsaved',
+    'oauth_app.api GET',
+    'oauth_app.refresh failed',
+  ]);
+  expect(ended[1]?.status).toEqual({ code: SpanStatusCode.ERROR, message: 'ERR_SERVICE_UNAVAILABLE' });
+  const recorded = points.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics));
+  const names = new Set(recorded.map(({ descriptor }) => descriptor.name));
+  for (const name of ['logins', 'grants_lost', 'refresh.duration', 'refresh.unsaved_age', 'api.duration'])
+    expect(names).toContain(`oauth_app.${name}`);
+  await meters.shutdown();
+});
