@@ -199,8 +199,7 @@ export class ApiClient {
   }
 
   /**
-   * Returns an access token that is valid now, with the base address that it is for. For another SDK; do not keep them,
-   * ask again.
+   * Returns an access token that is valid now, with the base address that it is for. Do not keep them, ask again.
    *
    * @throws like {@link accessToken}
    */
