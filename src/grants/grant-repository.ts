@@ -4,7 +4,7 @@ import { type EndedGrant, endedGrant, type Grant, hasSameTokens, isOlder } from 
 import type { GrantCache } from './grant-cache.js';
 import type { GrantCodec } from './grant-codec.js';
 import { RunningReads } from './running-reads.js';
-import { type HeldLock, StoreAccess } from './store-access.js';
+import { StoreAccess } from './store-access.js';
 import { type WriteLimits, WriteQueue } from './write-queue.js';
 
 /** Parts of a {@link GrantRepository}. */
@@ -45,25 +45,21 @@ const MAX_TRIES = 4;
  */
 export class GrantRepository {
   readonly #options: GrantRepositoryOptions;
-  readonly #store: StoreAccess;
+  /** The store itself: its locks, and whether it works. */
+  readonly store: StoreAccess;
   readonly #writes: WriteQueue;
   readonly #reads = new RunningReads<Grant | undefined>();
 
   constructor(options: GrantRepositoryOptions) {
     this.#options = options;
-    this.#store = new StoreAccess(options.store, options.onRecovery, options.clock);
-    this.#writes = new WriteQueue(this.#store);
-  }
-
-  /** True if the store has failed within the last minute, so that another process may hold unsaved tokens. */
-  get hasFailedRecently(): boolean {
-    return this.#store.hasFailedRecently;
+    this.store = new StoreAccess(options.store, options.onRecovery, options.clock);
+    this.#writes = new WriteQueue(this.store);
   }
 
   /** Returns the grant without I/O: seen within the cache's time to live, or at any time while the store is down. */
   cached(id: string): Grant | undefined {
     const { cache, clock } = this.#options;
-    return cache?.get(id, clock()) ?? (this.#store.isDown ? cache?.last(id) : undefined);
+    return cache?.get(id, clock()) ?? (this.store.isDown ? cache?.last(id) : undefined);
   }
 
   /** Returns the stored grant, or the one last seen if the store fails. Concurrent callers share one read. */
@@ -170,11 +166,6 @@ export class GrantRepository {
     });
   }
 
-  /** Runs `work` under the store's lock for the id, or at once if the store has no locks. @param signal Ends the wait for the lock. */
-  locked<T>(id: string, work: (lock: HeldLock) => Promise<T>, signal: AbortSignal): Promise<T> {
-    return this.#store.locked(id, work, signal);
-  }
-
   /** Abandons the writes that run, so that those that wait behind them get a chance before the process ends. */
   abandonWrites(): void {
     this.#writes.abandonAll();
@@ -183,12 +174,12 @@ export class GrantRepository {
   /** Resolves when all running writes have settled and all locks are released, or have exceeded their time limits. */
   async drain(): Promise<void> {
     await this.#writes.drain(SAVE.waitMs);
-    await this.#store.drain();
+    await this.store.drain();
   }
 
   #startRead(id: string, limitMs: number): Promise<Grant | undefined> {
-    const loaded = this.#store.use((store) => this.#load(store, id));
-    const found = withTimeout(loaded, limitMs, () => this.#store.timedOut('get'));
+    const loaded = this.store.use((store) => this.#load(store, id));
+    const found = withTimeout(loaded, limitMs, () => this.store.timedOut('get'));
     const read = found.then(
       (stored) => this.#withNewest(id, stored, end()),
       (error: unknown) => {
@@ -216,7 +207,7 @@ export class GrantRepository {
       const isSaved = await this.replace(id, last, stored.version).catch(() => true);
       return isSaved ? last : this.#startRead(id, READ_MS);
     }
-    if (found && last && isOlder(last, found) && !this.#options.store.lock && !this.#store.hasFailedRecently)
+    if (found && last && isOlder(last, found) && !this.#options.store.lock && !this.store.hasFailedRecently)
       this.#options.onUnlockedRefresh();
     this.#cache(id, found);
     return found;

@@ -132,12 +132,14 @@ async function handleCallback(
     const { reason, info, status } = outcome;
     const page = reason === 'replayed' ? await pageOfLoggedIn(context, req, options) : undefined;
     if (page !== undefined) {
-      report.publish('refused', { reason });
+      report.publish('refused', { reason: 'refused' });
       actions.redirect(page);
       return;
     }
     if (rounds.leadsToLogin(options.failureRedirect)) rounds.count(req, res, undefined);
-    report.publish(reason === 'declined' ? 'declined' : 'refused', { reason });
+    // Events know one reason for a state that is wrong, unknown or used up.
+    const published = reason === 'replayed' ? 'refused' : reason;
+    report.publish(reason === 'declined' ? 'declined' : 'refused', { reason: published });
     actions.fail(info, status);
     return;
   }

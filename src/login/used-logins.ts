@@ -12,9 +12,6 @@ const STORE_LIMIT_MS = 5_000;
 /** How long a mark outlives its login: clocks of several hosts differ a little. */
 const CLOCK_SKEW_MS = 60_000;
 
-/** A callback waits for the lock as long as the store lets it. */
-const NEVER_ABORTED = new AbortController().signal;
-
 /** What used logins are remembered with. */
 export interface UsedLoginsOptions {
   /** Passport's name for the strategy and its service, escaped: stands in the ids of the token store. */
@@ -102,7 +99,7 @@ export class UsedLogins<T> {
       await call((store) => store.set(id, { version: randomInt(1, 2 ** 47), expiresAt, sealed: 'used' }));
       return true;
     };
-    const isFirst = await access.locked(id, work, NEVER_ABORTED);
+    const isFirst = await access.locked(id, work);
     if (isFirst) {
       const keptMs = expiresAt - this.#options.clock() + CLOCK_SKEW_MS;
       setTimeout(() => call((store) => store.delete(id)).catch(() => {}), keptMs).unref();

@@ -164,7 +164,7 @@ export class LockedRefreshes {
   async #pairAfterRefusal(refresh: RefreshInFlight, refused: Grant): Promise<Grant | undefined> {
     const { repository, signal } = this.#options;
     const { seen } = refresh;
-    const pausesMs = repository.hasFailedRecently ? PAUSES_AFTER_FAILURE_MS : PAUSES_MS;
+    const pausesMs = repository.store.hasFailedRecently ? PAUSES_AFTER_FAILURE_MS : PAUSES_MS;
     for (const pauseMs of refused.refreshToken === undefined ? [] : [0, ...pausesMs]) {
       if (pauseMs > 0) await pause(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
       const stored = await repository.readAnew(refresh.id);

@@ -167,7 +167,7 @@ export class Refresher {
         refresh.lockWaitMs += performance.now() - askedAt;
         return this.#locked.refresh(refresh, lock, maxAge);
       };
-      const refreshed = await this.#options.repository.locked(refresh.id, work, this.#closing.signal);
+      const refreshed = await this.#options.repository.store.locked(refresh.id, work, this.#closing.signal);
       if (refreshed) return refreshed;
       refresh.lostLease = true;
     }

@@ -55,7 +55,8 @@ describe('THREATS 20: the option grantId', () => {
   test('is kept apart by strategy, and escaped in the keys of the store', async () => {
     const tokenStore = new TroubledStore();
     const ids: string[] = [];
-    tokenStore.before = (_method, id) => void ids.push(id);
+    // Marks of used logins lie beside the grants.
+    tokenStore.before = (_method, id) => void (id.startsWith('login:') || ids.push(id));
     const grantId = () => 'a+b/../ü %2F';
     flow = await logInto({ strategy: { tokenStore, grantId } });
     const other = await startWorld({

@@ -123,6 +123,9 @@ describe('THREATS 50: random interleavings', () => {
         'http',
         'settings',
         'pendingLogins',
+        // Used logins are remembered until they would have expired.
+        'usedLogins',
+        'rounds',
         '#failed',
         '#cache',
         'cache',

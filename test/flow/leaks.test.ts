@@ -240,7 +240,7 @@ describe('a ConfigurationError', () => {
   test.each([
     ['another option is wrong', { ...options, scope: '' }],
     ['a name is misspelt', { ...options, clientsecret: secret }],
-    ['the secret stands in a list', { ...options, clientSecret: [secret] }],
+    ['a secret of a list is empty', { ...options, clientSecret: [secret, ''] }],
     ['the secret stands in an address', { ...options, authUrl: `https://x:${secret}@accounts.example.com` }],
     ['the secret stands in a query', { ...options, baseUrl: `https://api.example.com?key=${secret}` }],
     ['an encryption key is empty', { ...options, encryptionKeys: [secret, ''] }],

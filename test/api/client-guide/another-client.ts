@@ -1,18 +1,17 @@
 import { Client } from '@crowdin/crowdin-api-client';
 import { GraphQLClient } from 'graphql-request';
 import ky, { type KyInstance } from 'ky';
-import createClient from 'openapi-fetch';
+import createClient, { type Client as OpenApiClient } from 'openapi-fetch';
 import type { ApiClient } from 'passport-oauth-app';
 import { crowdinHttpClient } from 'passport-oauth-app/providers';
-import type { paths } from '../tools/projects.openapi.js';
 
 export function withKy({ fetch, baseUrl }: ApiClient): KyInstance {
   return ky.create({ prefixUrl: baseUrl, fetch, retry: 0 });
 }
 
-export async function withOpenApi({ fetch, baseUrl }: ApiClient): Promise<string | undefined> {
-  const { data } = await createClient<paths>({ baseUrl, fetch }).GET('/projects');
-  return data?.data[0]?.data.name;
+/** `Paths` is what `npx openapi-typescript` makes of the service's OpenAPI file. */
+export function withOpenApi<Paths extends object>({ fetch, baseUrl }: ApiClient): OpenApiClient<Paths> {
+  return createClient<Paths>({ baseUrl, fetch });
 }
 
 export function withGraphQL({ fetch, baseUrl }: ApiClient): Promise<{ viewer: { name: string } }> {
