@@ -1,4 +1,3 @@
-import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitepress';
 import { entryPoints } from '../reference.mjs';
 
@@ -75,18 +74,14 @@ export default defineConfig({
   lang: 'en',
   // The address below which the site is served: /REPOSITORY/ on GitHub Pages.
   base: process.env.SITE_BASE ?? '/',
-  srcDir: '..',
-  srcExclude: ['{bench,example-app,src,test,.github}/**', 'site/*.md'],
+  // build.mjs collects the pages there.
+  srcDir: '.pages',
   outDir: 'dist',
-  cacheDir: '.vitepress/cache',
-  rewrites: { 'site/pages/index.md': 'index.md', 'site/reference/:path(.*)': 'reference/:path' },
   cleanUrls: true,
   lastUpdated: false,
   // Pages of the tutorial's own application. All other dead links fail the build.
   ignoreDeadLinks: 'localhostLinks',
   markdown: { config: renderMermaid },
-  // Pages lie outside this folder, and their imports are resolved here all the same.
-  vite: { resolve: { alias: { 'vue/server-renderer': fileURLToPath(import.meta.resolve('vue/server-renderer')) } } },
   themeConfig: { sidebar, search: { provider: 'local' }, outline: [2, 3] },
 });
 
