@@ -99,9 +99,6 @@ export const MUTATIONS: readonly Mutation[] = [
   ofStore('a save that failed counts as done', (store) => ({
     update: (id: string, grant: never, version: number) => store.update(id, grant, version).catch(() => true),
   })),
-  ofStore('a save that failed counts as refused', (store) => ({
-    update: (id: string, grant: never, version: number) => store.update(id, grant, version).catch(() => false),
-  })),
   ofStore('a look that failed counts as no grant', (store) => ({
     get: (id: string) => store.get(id).catch(() => undefined),
   })),
