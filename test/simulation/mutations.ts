@@ -99,20 +99,20 @@ export const MUTATIONS: readonly Mutation[] = [
   ofStore('a save that failed counts as done', (store) => ({
     update: (id: string, grant: never, version: number) => store.update(id, grant, version).catch(() => true),
   })),
-  ofStore('a save that failed counts as refused', (store) => ({
-    update: (id: string, grant: never, version: number) => store.update(id, grant, version).catch(() => false),
-  })),
   ofStore('a look that failed counts as no grant', (store) => ({
     get: (id: string) => store.get(id).catch(() => undefined),
   })),
-  ofStore('nothing is ever deleted, nor marked as such', (store) => ({
-    delete: async () => undefined,
-    update: async (id: string, grant: Parameters<StoreClient['set']>[1], version: number) =>
-      isMark(grant.sealed) || (await store.update(id, grant, version)),
-  })),
-  ofStore('a logout that failed counts as done', (store) => ({
-    delete: (...parameters: [string]) => store.delete(...parameters).catch(() => undefined),
-  })),
+  ofStore('a logout is remembered by its own process alone', (store) => {
+    const deleted = new Set<string>();
+    return {
+      delete: async (id: string) => void deleted.add(id),
+      get: async (id: string) => (deleted.has(id) ? undefined : await store.get(id)),
+      set: (id: string, grant: Parameters<StoreClient['set']>[1]) => {
+        deleted.delete(id);
+        return store.set(id, grant);
+      },
+    };
+  }),
   {
     name: 'answers of the token endpoint are mixed up',
     parts: ({ dispatch, world }) => {
@@ -200,11 +200,6 @@ function ofService(name: string, broken: (handler: Handler, parts: Parts) => obj
         parts.dispatch(options, isRefresh(options.body) ? (broken(handler, parts) as Handler) : handler),
     }),
   };
-}
-
-/** Whether a record holds no tokens. */
-function isMark(sealed: string): boolean {
-  return tokensIn(`${sealed} ${Buffer.from(sealed, 'base64url').toString('latin1')}`).length === 0;
 }
 
 function isRefresh(body: unknown): boolean {

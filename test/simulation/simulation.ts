@@ -54,7 +54,7 @@ export async function perform(task: Task): Promise<Answer> {
 }
 
 /** Seeds that are tried for a mutation before single faults are. */
-const SEEDS_OF_MUTATION = 30;
+const SEEDS_OF_MUTATION = 8;
 
 async function findMutations(exploration: Exploration): Promise<Record<string, string | undefined>> {
   const found: Record<string, string | undefined> = {};
