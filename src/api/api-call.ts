@@ -16,7 +16,7 @@ import { retryDelay, type TryFailure } from './retry-policy.js';
 
 const MAX_REDIRECTS = 5;
 
-/** Makes the result of a call of its response. */
+/** Makes the result of a call from its response. */
 export type Finish<A, R> = (answer: A, request: CallRequest, attempt: Attempt<A>) => R | Promise<R>;
 
 /** One call of an API client: as many tries as it takes, each with the credential that is valid then. */

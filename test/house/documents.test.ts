@@ -82,8 +82,7 @@ describe('the documents', () => {
 
 describe('docs/options.md', () => {
   test('has every option of a strategy, and no other', () => {
-    const declared =
-      /export interface StrategyOptions(?:<[^>]*>)? \{([\s\S]*?)^\}/m.exec(read('src/options.ts'))?.[1] ?? '';
+    const declared = /export interface StrategyOptions[^{]*\{([\s\S]*?)^\}/m.exec(read('src/options.ts'))?.[1] ?? '';
     const options = [...declared.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name]) => name);
     const strategy = read('docs/options.md').split('## Middleware')[0] ?? '';
     const rows = [...strategy.matchAll(/^\| (`\w+`(?:, `\w+`)*) \|/gm)].flatMap(([, names = '']) =>
