@@ -1,6 +1,24 @@
 // Builds the site: the reference from the sources, then the pages. A dead link fails it. `npm run docs:build` runs it.
-import { build } from 'vitepress';
+//
+// `node build.mjs serve` serves the pages instead, as they are at this moment.
+import { cpSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { build, createServer } from 'vitepress';
 import { writeReference } from './reference.mjs';
 
-await writeReference();
-await build(import.meta.dirname);
+const here = import.meta.dirname;
+const pages = join(here, '.pages');
+
+// Vite resolves what a page imports from where the page lies, so all pages are collected below this folder.
+rmSync(pages, { recursive: true, force: true });
+cpSync(join(here, 'pages'), pages, { recursive: true });
+for (const name of ['docs', 'README.md', 'CHANGELOG.md', 'CODE_OF_CONDUCT.md', 'CONTRIBUTING.md', 'SECURITY.md']) {
+  cpSync(join(here, '..', name), join(pages, name), { recursive: true });
+}
+await writeReference(join(pages, 'reference'));
+
+if (process.argv[2] === 'serve') {
+  const server = await createServer(here);
+  await server.listen();
+  server.printUrls();
+} else await build(here);

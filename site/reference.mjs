@@ -1,4 +1,4 @@
-// Writes the reference of each entry point into reference/, as Markdown, from the docstrings of the sources.
+// Writes the reference of each entry point as Markdown, from the docstrings of the sources.
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Application } from 'typedoc';
@@ -17,12 +17,13 @@ export function entryPoints() {
     .map(({ path, file }) => ({ name: path.replace('.', name), file }));
 }
 
-export async function writeReference() {
+/** @param folder - Is replaced as a whole. */
+export async function writeReference(folder) {
   const entries = entryPoints();
-  rmSync(join(here, 'reference'), { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true });
   const application = await Application.bootstrapWithPlugins({
     plugin: ['typedoc-plugin-markdown'],
-    outputs: [{ name: 'markdown', path: join(here, 'reference') }],
+    outputs: [{ name: 'markdown', path: folder }],
     entryPoints: entries.map(({ file }) => file),
     basePath: join(repository, 'src'),
     tsconfig: join(here, 'tsconfig.json'),

@@ -50,11 +50,6 @@ export function withDefault<T, D extends T | undefined>(fallback: D, read: Reade
   return (option, value) => (value === undefined ? fallback : read(option, value));
 }
 
-/** Returns what `read` makes of a value, or `undefined` for `undefined`. */
-export function optional<T>(value: unknown, read: (value: unknown) => T): T | undefined {
-  return value === undefined ? undefined : read(value);
-}
-
 /** Reads an object. */
 export function record(option: string, value: unknown): Readonly<Record<string, unknown>> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) {

@@ -15,7 +15,7 @@ export type { RequestBodyInit } from './api/request-body.js';
 export type { RequestHeaders } from './api/request-headers.js';
 export type { Query, QueryValue } from './api/request-target.js';
 export type { ApiResponse, ApiStream } from './api/response.js';
-export type { StandardSchema } from './api/schema.js';
+export type { SchemaIssue, SchemaOutput, SchemaResult, StandardSchema } from './api/schema.js';
 export {
   AuthorizationError,
   ConfigurationError,
@@ -42,8 +42,8 @@ export type {
 export { type ApiClientOptions, apiClient, type Handler } from './middleware/api-client.js';
 export { logout } from './middleware/logout.js';
 export { type RequireAuthorizationOptions, requireAuthorization } from './middleware/require-authorization.js';
-export type { Claims } from './oauth/claims.js';
-export type { GrantIdReader, IncomingRequest, StrategyOptions } from './options.js';
+export type { Claims, TokenResponseFields } from './oauth/claims.js';
+export type { AuthorizationParams, GrantIdReader, IncomingRequest, StrategyOptions } from './options.js';
 export { memoryTokenStore } from './stores/memory-token-store.js';
 export {
   type SessionStoreLike,

@@ -68,7 +68,7 @@ describe('an option that is wrong is named, with what was expected', () => {
       'https://{Domain}.example.com',
     ],
     clientID: notTexts,
-    clientSecret: notTexts,
+    clientSecret: [...notTexts.filter((value) => !Array.isArray(value)), [], [''], ['x', 7]],
     callbackURL: [
       ...notTexts,
       '//evil.example/callback',

@@ -1,4 +1,3 @@
-import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitepress';
 import { entryPoints } from '../reference.mjs';
 
@@ -25,6 +24,7 @@ const sidebar = [
       page('Log out', 'log-out'),
       page('Frameworks and tools', 'frameworks'),
       page('Test your application', 'testing'),
+      page('Run the emulator', 'emulator'),
       page('Migrate', 'migration'),
     ],
   },
@@ -35,6 +35,7 @@ const sidebar = [
       page('Providers', 'providers'),
       page('Errors', 'errors'),
       page('Events', 'events'),
+      page('Observability', 'observability'),
       page('Compatibility', 'compatibility'),
       {
         text: 'API',
@@ -47,6 +48,7 @@ const sidebar = [
     text: 'Explanation',
     items: [
       page('How refresh tokens get lost', 'lost-logins'),
+      page('The refresh protocol', 'refresh-protocol'),
       page('Security', 'security'),
       page('Performance', 'performance'),
       page('Architecture', 'architecture'),
@@ -72,18 +74,14 @@ export default defineConfig({
   lang: 'en',
   // The address below which the site is served: /REPOSITORY/ on GitHub Pages.
   base: process.env.SITE_BASE ?? '/',
-  srcDir: '..',
-  srcExclude: ['{bench,example-app,src,test,.github}/**', 'site/*.md', '**/CODE_OF_CONDUCT.md'],
+  // build.mjs collects the pages there.
+  srcDir: '.pages',
   outDir: 'dist',
-  cacheDir: '.vitepress/cache',
-  rewrites: { 'site/pages/index.md': 'index.md', 'site/reference/:path(.*)': 'reference/:path' },
   cleanUrls: true,
   lastUpdated: false,
   // Pages of the tutorial's own application. All other dead links fail the build.
   ignoreDeadLinks: 'localhostLinks',
   markdown: { config: renderMermaid },
-  // Pages lie outside this folder, and their imports are resolved here all the same.
-  vite: { resolve: { alias: { 'vue/server-renderer': fileURLToPath(import.meta.resolve('vue/server-renderer')) } } },
   themeConfig: { sidebar, search: { provider: 'local' }, outline: [2, 3] },
 });
 

@@ -17,9 +17,6 @@ import {
 } from './response.js';
 import type { SchemaOutput, StandardSchema } from './schema.js';
 
-/** Options of a call whose body is validated. */
-type WithSchema<S extends StandardSchema> = RequestOptions & { readonly schema: S };
-
 /** Creates a client. Set by the class itself: its constructor is private. */
 let create: (source: CredentialSource, context: ApiContext) => ApiClient;
 
@@ -95,52 +92,73 @@ export class ApiClient {
     return this.get<T>('/projects', query === undefined ? undefined : { query });
   }
 
+  /** Calls `GET` and returns the parsed body as the schema outputs it. */
+  get<S extends StandardSchema>(
+    path: string,
+    options: RequestOptions & { readonly schema: S },
+  ): Promise<SchemaOutput<S>>;
   /** Calls `GET` and returns the parsed body. @param path Below `baseUrl`, for example `/projects/7` */
-  get<S extends StandardSchema>(path: string, options: WithSchema<S>): Promise<SchemaOutput<S>>;
   get<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
   get(path: string, options?: RequestOptions): Promise<unknown> {
     return this.#call('GET', path, options, BUFFERED, dataOf);
   }
 
+  /** Calls `POST` and returns the parsed body as the schema outputs it. */
+  post<S extends StandardSchema>(
+    path: string,
+    options: RequestOptions & { readonly schema: S },
+  ): Promise<SchemaOutput<S>>;
   /** Calls `POST` and returns the parsed body. Repeated only if it was not performed. @param path Below `baseUrl` */
-  post<S extends StandardSchema>(path: string, options: WithSchema<S>): Promise<SchemaOutput<S>>;
   post<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
   post(path: string, options?: RequestOptions): Promise<unknown> {
     return this.#call('POST', path, options, BUFFERED, dataOf);
   }
 
+  /** Calls `PUT` and returns the parsed body as the schema outputs it. */
+  put<S extends StandardSchema>(
+    path: string,
+    options: RequestOptions & { readonly schema: S },
+  ): Promise<SchemaOutput<S>>;
   /** Calls `PUT` and returns the parsed body. @param path Below `baseUrl` */
-  put<S extends StandardSchema>(path: string, options: WithSchema<S>): Promise<SchemaOutput<S>>;
   put<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
   put(path: string, options?: RequestOptions): Promise<unknown> {
     return this.#call('PUT', path, options, BUFFERED, dataOf);
   }
 
+  /** Calls `PATCH` and returns the parsed body as the schema outputs it. */
+  patch<S extends StandardSchema>(
+    path: string,
+    options: RequestOptions & { readonly schema: S },
+  ): Promise<SchemaOutput<S>>;
   /** Calls `PATCH` and returns the parsed body. Repeated only if it was not performed. @param path Below `baseUrl` */
-  patch<S extends StandardSchema>(path: string, options: WithSchema<S>): Promise<SchemaOutput<S>>;
   patch<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
   patch(path: string, options?: RequestOptions): Promise<unknown> {
     return this.#call('PATCH', path, options, BUFFERED, dataOf);
   }
 
+  /** Calls `DELETE` and returns the parsed body as the schema outputs it. */
+  delete<S extends StandardSchema>(
+    path: string,
+    options: RequestOptions & { readonly schema: S },
+  ): Promise<SchemaOutput<S>>;
   /** Calls `DELETE` and returns the parsed body, mostly `undefined`. @param path Below `baseUrl` */
-  delete<S extends StandardSchema>(path: string, options: WithSchema<S>): Promise<SchemaOutput<S>>;
   delete<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
   delete(path: string, options?: RequestOptions): Promise<unknown> {
     return this.#call('DELETE', path, options, BUFFERED, dataOf);
   }
 
+  /** Returns status, headers and the parsed body as the schema outputs it. */
+  request<S extends StandardSchema>(
+    method: string,
+    path: string,
+    options: RequestOptions & { readonly schema: S },
+  ): Promise<ApiResponse<SchemaOutput<S>>>;
   /**
    * Returns status, headers and parsed body.
    *
    * @param path Below `baseUrl`, for example `/projects/7`. Pass values in it through `encodeURIComponent`.
    * @throws TypeError, ApiError, NotAuthorizedError, ServiceUnavailableError, TokenError, TokenStoreError
    */
-  request<S extends StandardSchema>(
-    method: string,
-    path: string,
-    options: WithSchema<S>,
-  ): Promise<ApiResponse<SchemaOutput<S>>>;
   request<T = unknown>(method: string, path: string, options?: RequestOptions): Promise<ApiResponse<T>>;
   request(method: string, path: string, options?: RequestOptions): Promise<ApiResponse> {
     return this.#call(method, path, options, BUFFERED, responseOf);
@@ -181,8 +199,7 @@ export class ApiClient {
   }
 
   /**
-   * Returns an access token that is valid now, with the base address that it is for. For another SDK; do not keep them,
-   * ask again.
+   * Returns an access token that is valid now, with the base address that it is for. Do not keep them, ask again.
    *
    * @throws like {@link accessToken}
    */

@@ -56,6 +56,17 @@ describe('the documents', () => {
     expect(documents.filter((document) => ![...near, ...far, 'README.md'].includes(document))).toEqual([]);
   });
 
+  test('are all in the menu of the site', () => {
+    const menu = [...read('site/.vitepress/config.mjs').matchAll(/page\('[^']+', '([\w-]+)'\)/g)];
+    const pages = documents.filter((document) => document.startsWith('docs/'));
+    expect(menu.map(([, name]) => `docs/${name}.md`).sort()).toEqual(pages.sort());
+  });
+
+  test.each(documents)('have no semicolon in a sequence diagram, where Mermaid ends a statement: %s', (document) => {
+    const diagrams = [...read(document).matchAll(/^```mermaid\n(sequenceDiagram[\s\S]*?)^```$/gm)];
+    expect(diagrams.filter(([, text = '']) => text.includes(';'))).toEqual([]);
+  });
+
   test('begin with README.md, in at most 900 words', () => {
     expect(read('README.md').trim().split(/\s+/).length).toBeLessThanOrEqual(900);
   });
@@ -71,7 +82,8 @@ describe('the documents', () => {
 
 describe('docs/options.md', () => {
   test('has every option of a strategy, and no other', () => {
-    const declared = /export interface StrategyOptions \{([\s\S]*?)^\}/m.exec(read('src/options.ts'))?.[1] ?? '';
+    const declared =
+      /export interface StrategyOptions(?:<[^>]*>)? \{([\s\S]*?)^\}/m.exec(read('src/options.ts'))?.[1] ?? '';
     const options = [...declared.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name]) => name);
     const strategy = read('docs/options.md').split('## Middleware')[0] ?? '';
     const rows = [...strategy.matchAll(/^\| (`\w+`(?:, `\w+`)*) \|/gm)].flatMap(([, names = '']) =>

@@ -56,6 +56,7 @@ const STORES = {
   ...{ 'connect-pg-simple': 'connect-pg-simple@10', pg: 'pg@8', mysql2: 'mysql2@3' },
   ...{ 'express-mysql-session': 'express-mysql-session@3' },
   ...{ 'connect-session-knex': 'connect-session-knex@5', knex: 'knex@3' },
+  ...{ 'connect-sqlite3': 'connect-sqlite3@0.9', sqlite3: 'sqlite3@5', 'better-sqlite3': 'better-sqlite3@12' },
   ...{ 'connect-session-sequelize': 'connect-session-sequelize@7', sequelize: 'sequelize@6' },
 };
 
@@ -122,6 +123,8 @@ export async function install(
   if (wanted.includes('stores')) {
     await installed(folder('node'), namedBy(['24', '26'], binary));
     await installed(folder('stores'), STORES, packed.tarball);
+    // The two that compile, or fetch what others have compiled.
+    await run('npm', ['rebuild', 'sqlite3', 'better-sqlite3'], { cwd: folder('stores') });
   }
   return {
     packed,

@@ -19,6 +19,7 @@ const SESSION_STORES: readonly (readonly [name: string, locks: boolean])[] = [
   ['connect-redis 9', true],
   ['connect-pg-simple', true],
   ['express-mysql-session', false],
+  ['connect-sqlite3', false],
   ['connect-session-knex', false],
   ['connect-session-sequelize, PostgreSQL', false],
   ['connect-session-sequelize, MariaDB', false],
@@ -31,6 +32,7 @@ const CLIENTS: readonly (readonly [name: string, node: string | undefined])[] = 
   ['redis 4, Cluster', undefined],
   ['redis 5, Cluster', undefined],
   ['iovalkey', undefined],
+  ['better-sqlite3', undefined],
   ['node:sqlite', '24'],
   ['node:sqlite', '26'],
 ];
@@ -50,7 +52,7 @@ describe.skipIf(!isInstalled)('every check of a token store passes', () => {
     cluster = await startRedisCluster();
     postgres = await startPostgres();
     mariadb = await startMariadb();
-  });
+  }, 1_200_000);
   afterAll(async () => {
     await Promise.all([redis, cluster, postgres, mariadb].map((server) => server?.stop()));
     await installation?.remove();

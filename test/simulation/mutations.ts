@@ -105,7 +105,11 @@ export const MUTATIONS: readonly Mutation[] = [
   ofStore('a look that failed counts as no grant', (store) => ({
     get: (id: string) => store.get(id).catch(() => undefined),
   })),
-  ofStore('a logout deletes nothing', () => ({ delete: async () => undefined })),
+  ofStore('nothing is ever deleted, nor marked as such', (store) => ({
+    delete: async () => undefined,
+    update: async (id: string, grant: Parameters<StoreClient['set']>[1], version: number) =>
+      isMark(grant.sealed) || (await store.update(id, grant, version)),
+  })),
   ofStore('a logout that failed counts as done', (store) => ({
     delete: (...parameters: [string]) => store.delete(...parameters).catch(() => undefined),
   })),
@@ -196,6 +200,11 @@ function ofService(name: string, broken: (handler: Handler, parts: Parts) => obj
         parts.dispatch(options, isRefresh(options.body) ? (broken(handler, parts) as Handler) : handler),
     }),
   };
+}
+
+/** Whether a record holds no tokens. */
+function isMark(sealed: string): boolean {
+  return tokensIn(`${sealed} ${Buffer.from(sealed, 'base64url').toString('latin1')}`).length === 0;
 }
 
 function isRefresh(body: unknown): boolean {

@@ -137,7 +137,11 @@ export class Oracle {
     login.end = undefined;
     if (state === 'unsure') login.failedOver = undefined;
     this.#world.note(undefined, `login of ${user}`, state);
-    if (state === 'in') login.mayComeLate = false;
+    if (state === 'in') {
+      login.mayComeLate = false;
+      // What earlier tries were given is good at the service, but nobody's login.
+      login.families = new Set([...login.families].slice(-1));
+    }
     if (state === 'out') this.#checkLoggedOut(login);
   }
 
@@ -150,7 +154,7 @@ export class Oracle {
   gave(pair: Pair, machine: Machine): void {
     const { scheduler, store } = this.#world;
     const login = this.login(pair.family.user);
-    login.families.add(pair.family.id);
+    if (pair.shown === undefined) login.families.add(pair.family.id);
     this.#onTheirWay.set(pair.serial, machine);
     login.wholeSince = Number.POSITIVE_INFINITY;
     const lease = [...login.ids].map((id) => store.lease(id)).find((found) => found?.machine === machine);
@@ -203,6 +207,7 @@ export class Oracle {
       if (!family) continue;
       const login = this.login(family.user);
       login.ids.add(id);
+      if (op === 'set' && tokens.some((token) => token.family === familyId)) login.families.add(familyId);
       if (op === 'failover') this.#checkLife(family, () => ['failover', 'the store forgot the pair']);
       else this.#checkLife(family, () => [undefined, `${machine?.name}'s ${op} removed the last trace of the pair`]);
       if (op === 'failover' && after === undefined) login.failedOver = 'forgotten';

@@ -47,6 +47,7 @@ const tokenStores = {
   'redis 4, Cluster': async () => redisTokenStore(await nodeRedisCluster('redis-4')),
   'redis 5, Cluster': async () => redisTokenStore(await nodeRedisCluster('redis-5')),
   iovalkey: () => redisTokenStore(new (require('iovalkey'))(redis)),
+  'better-sqlite3': () => sqliteTokenStore(new (require('better-sqlite3'))(`${folder}/grants`)),
   'node:sqlite': () => {
     const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
     return sqliteTokenStore(new DatabaseSync(`${folder}/grants`));
