@@ -18,7 +18,7 @@ const repository = new URL('../../', import.meta.url);
 /** Runs the example of the document as the module that it is. */
 async function importExample(): Promise<void> {
   const text = await readFile(new URL('docs/observability.md', repository), 'utf8');
-  const code = /^```js\n([\s\S]*?)^```$/m.exec(text)?.[1] ?? '';
+  const code = /^```javascript\n([\s\S]*?)^```$/m.exec(text)?.[1] ?? '';
   // Below node_modules, Node runs it as it is and finds the packages that it imports.
   const folder = fileURLToPath(new URL('node_modules/.cache/observability/', repository));
   await mkdir(folder, { recursive: true });
