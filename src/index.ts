@@ -56,8 +56,13 @@ export { Strategy } from './strategy.js';
 declare global {
   namespace Express {
     interface Request {
-      /** The client that `apiClient(strategy)` attached: acts on behalf of the user who logged in. */
-      apiClient: ApiClient;
+      /**
+       * The client that `apiClient(strategy)` attached. Acts on behalf of the user who logged in.
+       *
+       * `grantId` is a string behind `requireAuthorization()`. In other handlers, read `authorized` first: without a
+       * grant, `grantId` is undefined.
+       */
+      apiClient: ApiClient & { readonly grantId: string };
     }
     /** The application's user; Passport declares it too. */
     interface User {}

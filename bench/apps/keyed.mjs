@@ -1,17 +1,16 @@
 import express from 'express';
 import { apiClient, memoryTokenStore, Strategy } from '../../dist/index.js';
-import { redisTokenStore } from '../../dist/stores/redis-token-store.js';
-import { seededGrant } from '../lib/seeded-grant.mjs';
+import { redisTokenStore } from '../../dist/redis.js';
+import { seedGrant } from '../lib/seeded-grant.mjs';
 import { strategyOptions } from '../lib/strategy-options.mjs';
 
 const BATCH = 1_000;
 
 /** An application whose users are named by a header, without sessions: what is left is the cost of finding a grant. */
 export function createApp({ redis, service, origin }) {
-  const memory = memoryTokenStore();
   const strategy = new Strategy({
     ...strategyOptions(service, origin),
-    tokenStore: redis ? redisTokenStore(redis) : memory,
+    tokenStore: redis ? redisTokenStore(redis) : memoryTokenStore(),
     grantId: (_req, user) => user,
   });
   const app = express();
@@ -24,25 +23,14 @@ export function createApp({ redis, service, origin }) {
     await req.apiClient.accessToken();
     res.json({ user: req.user });
   });
-  return { handler: app, tasks: { seed: (range) => seed(range, redis ? saveInRedis(redis) : saveIn(memory)) } };
+  return { handler: app, tasks: { seed: (range) => seed(strategy, range) } };
 }
 
 /** Grants of the users from `from` up to and with `to`. */
-async function seed({ from, to }, save) {
+async function seed(strategy, { from, to }) {
   const now = Date.now();
   for (let first = from; first <= to; first += BATCH) {
     const users = Array.from({ length: Math.min(BATCH, to - first + 1) }, (_none, index) => String(first + index));
-    await save(await Promise.all(users.map((user) => seededGrant(user, now))));
+    await Promise.all(users.map((user) => seedGrant(strategy, user, now)));
   }
-}
-
-function saveIn(store) {
-  return async (batch) => {
-    for (const { id, grant } of batch) await store.set(id, grant);
-  };
-}
-
-/** As `redisTokenStore` writes them, but a thousand at once. */
-function saveInRedis(redis) {
-  return (batch) => redis.mSet(batch.map(({ id, grant }) => [`oauth-app-grant:${id}`, JSON.stringify(grant)]));
 }

@@ -2,7 +2,7 @@ import express from 'express';
 import session from 'express-session';
 import passport from 'passport';
 import { apiClient, logout, requireAuthorization, Strategy } from '../../dist/index.js';
-import { redisTokenStore } from '../../dist/stores/redis-token-store.js';
+import { redisTokenStore } from '../../dist/redis.js';
 import { fastClock } from '../lib/fast-clock.mjs';
 import { strategyOptions } from '../lib/strategy-options.mjs';
 import { answerHome, SESSION } from './common.mjs';

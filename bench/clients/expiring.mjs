@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { memoryTokenStore, Strategy } from '../../dist/index.js';
-import { seededGrant } from '../lib/seeded-grant.mjs';
+import { seedGrant } from '../lib/seeded-grant.mjs';
 import { strategyOptions } from '../lib/strategy-options.mjs';
 import { answerTasks, argument } from '../lib/tasks.mjs';
 
@@ -21,8 +21,7 @@ const strategy = new Strategy({
 
 const clients = [];
 for (let user = 1; user <= grants; user += 1) {
-  const { id, grant } = await seededGrant(String(user), start);
-  await tokenStore.set(id, grant);
+  await seedGrant(strategy, String(user), start);
   clients.push(strategy.client(String(user)));
 }
 await Promise.all(clients.map((client) => client.accessToken()));

@@ -70,7 +70,5 @@ function importOnce(specifier) {
 
 /** What `files` of package.json names, and what npm adds to it. */
 function isPublished(file) {
-  return (
-    /^(?:dist|src)\//.test(file) || /^docs\/[^/]+\.md$/.test(file) || /^(?:package\.json|[A-Z]+(?:\.md)?)$/.test(file)
-  );
+  return /^dist\//.test(file) || /^docs\/[^/]+\.md$/.test(file) || /^(?:package\.json|[A-Z]+(?:\.md)?)$/.test(file);
 }

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { startEmulator } from '../../dist/emulator/index.js';
+import { startEmulator } from '../../dist/emulator.js';
 import { fastClock } from '../lib/fast-clock.mjs';
 import { answerTasks, argument } from '../lib/tasks.mjs';
 

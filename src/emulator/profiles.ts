@@ -80,7 +80,7 @@ const profiles = {
   hubspot: {
     ...form,
     ...opaque,
-    tokenPath: '/oauth/v1/token',
+    tokenPath: '/oauth/v3/token',
     apiPath: '',
     scopeRequired: true,
     rotation: 'same',
@@ -96,7 +96,7 @@ const profiles = {
     accessTokenLifetime: 3600,
   },
   miro: { ...form, ...opaque, tokenPath: '/v1/oauth/token', apiPath: '/v2', accessTokenLifetime: 3600 },
-  calendly: { ...basic, ...opaque, apiPath: '' },
+  calendly: { ...form, ...opaque, apiPath: '' },
   github: {
     ...form,
     ...opaque,

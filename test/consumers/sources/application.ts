@@ -31,7 +31,8 @@ app.get('/login', passport.authenticate('oauth-app'));
 app.get('/callback', passport.authenticate('oauth-app', { successReturnToOrRedirect: '/', failureRedirect: '/no' }));
 app.get('/login-by-instance', passport.authenticate(strategy));
 app.get('/projects', requireAuthorization({ login: '/login' }), async (req, res) => {
-  res.json(await req.apiClient.projects());
+  const grantId: string = req.apiClient.grantId;
+  res.json([grantId, await req.apiClient.projects()]);
 });
 app.get('/names', apiClient(strategy), async (req, res) => {
   const page = await req.apiClient.projects<{
