@@ -238,7 +238,7 @@ describe('a ConfigurationError', () => {
   };
 
   test.each([
-    ['another option is wrong', { ...options, scope: '' }],
+    ['another option is wrong', { ...options, scope: 7 }],
     ['a name is misspelt', { ...options, clientsecret: secret }],
     ['a secret of a list is empty', { ...options, clientSecret: [secret, ''] }],
     ['the secret stands in an address', { ...options, authUrl: `https://x:${secret}@accounts.example.com` }],
