@@ -121,7 +121,7 @@ describe('the incidents of the example', () => {
   it('end in a new login, not in a loop, where the answer to a refresh is lost', async () => {
     expect((await press('lost-answer')).text).toContain('failed with ServiceUnavailableError');
     movedMs += 60_000;
-    expect((await open('/projects')).headers.get('location')).toBe('/login');
+    expect((await open('/projects')).headers.get('location')).toBe('/login?returnTo=%2Fprojects');
     expect((await open('/')).text).toContain('Your permission has ended');
     expect((await application.logIn(browser, '1', '/projects')).text).toContain('Pocket Garden');
     expect((await open('/projects')).status).toBe(200);
@@ -132,7 +132,7 @@ describe('the incidents of the example', () => {
     expect(text).toContain('href="/login"');
     expect(text).toContain('Log out during a refresh: one API call failed with NotAuthorizedError');
     expect(text).toContain('None: the login has ended');
-    expect((await open('/projects')).headers.get('location')).toBe('/login');
+    expect((await open('/projects')).headers.get('location')).toBe('/login?returnTo=%2Fprojects');
   });
 
   it('are for visitors who are logged in', async () => {
