@@ -58,7 +58,7 @@ describe('the minimal example', () => {
     service.expireAccessTokens();
     expect((await browser.visit(`${url}/projects`)).text).toContain('Pocket Garden');
     await browser.visit(`${url}/logout`, { method: 'POST' });
-    expect((await browser.visit(`${url}/projects`)).headers.get('location')).toBe('/login');
+    expect((await browser.visit(`${url}/projects`)).headers.get('location')).toBe('/login?returnTo=%2Fprojects');
   });
 
   it('runs against the emulator that its second file starts', async () => {
