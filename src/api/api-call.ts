@@ -198,8 +198,13 @@ export class ApiCall<A extends ResponseHead> {
     const { signal, method, path } = this.#request;
     if (signal?.aborted && (error === signal.reason || error instanceof TransportError)) return signal.reason;
     if (error instanceof TransportError) return callError(error, method, path, sent);
-    const isOurs = error instanceof ServiceUnavailableError;
-    return this.#limit?.expired && !isOurs ? callError(new TransportError('timeout', sent), method, path, sent) : error;
+    if (error instanceof ServiceUnavailableError) {
+      if (error.sent !== undefined) return error;
+      // Of a refresh: it does not know about the call.
+      const { code, cause, retryAfter } = error;
+      return new ServiceUnavailableError(error.message, { code, cause, retryAfter, sent });
+    }
+    return this.#limit?.expired ? callError(new TransportError('timeout', sent), method, path, sent) : error;
   }
 
   #publish(attempts: number, startedAt: number, answer: A | undefined, fault: unknown): void {

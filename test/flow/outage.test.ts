@@ -114,6 +114,23 @@ describe('THREATS 37: THREATS 38: THREATS 39: THREATS 41: a token endpoint that 
     expect(lastRetryAfter()).toBe(1);
   });
 
+  test('tells whether the call itself was sent: not before the refresh, but before the renewal after a 401', async () => {
+    await loggedIn({ strategy: { tokenStore: memoryTokenStore(), grantId: () => 'ada' } });
+    const client = world.strategy.client('ada');
+    world.service.expireAccessTokens();
+    world.service.fail('token', { status: 503 });
+    await expect(client.post('/projects', { json: {} })).rejects.toMatchObject({
+      status: 503,
+      retryAfter: 1,
+      sent: true,
+    });
+    clock.advance(2 * HOURS);
+    world.service.fail('token', { status: 503 });
+    const unsent = { status: 503, code: 'ERR_SERVICE_UNAVAILABLE', retryAfter: 1, sent: false };
+    await expect(client.projects()).rejects.toMatchObject(unsent);
+    await expect(client.fetch('/projects')).rejects.toMatchObject({ sent: false });
+  });
+
   const waits: readonly (readonly [string, number, number])[] = [
     ['5', 503, 5],
     ['5', 429, 5],
