@@ -123,7 +123,7 @@ function responseOf(
   const hasBody = method !== 'HEAD' && !BODILESS.has(status);
   try {
     if (hasBody && !(body instanceof Readable)) return fetchedResponse({ status, headers, bytes: body, url });
-    const content = hasBody ? (Readable.toWeb(body as Readable) as ReadableStream<Uint8Array>) : null;
+    const content = hasBody ? webStreamOf(body as Readable) : null;
     const response = new Response(content, {
       status,
       statusText: STATUS_CODES[status] ?? '',
@@ -137,4 +137,26 @@ function responseOf(
   } finally {
     if (!hasBody && body instanceof Readable) body.destroy();
   }
+}
+
+/**
+ * Returns a web stream that reads the body as fast as it is read itself, and destroys the body when it is cancelled.
+ *
+ * `Readable.toWeb` of Node 20 throws an uncaught exception if its stream is cancelled while a chunk arrives.
+ */
+function webStreamOf(body: Readable): ReadableStream<Uint8Array> {
+  // An error reaches the reader through the iterator. Without a listener it would end the process before the first read.
+  body.on('error', () => {});
+  const chunks: AsyncIterator<Buffer> = body[Symbol.asyncIterator]();
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await chunks.next();
+      if (done) controller.close();
+      // A copy: the chunk may share its memory with others, which a reader that transfers it would take along.
+      else controller.enqueue(new Uint8Array(value));
+    },
+    cancel() {
+      body.destroy();
+    },
+  });
 }

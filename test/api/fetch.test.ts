@@ -115,6 +115,36 @@ describe('fetch returns a Response', () => {
     expect(counted.bytes).toBeLessThan(20e6);
     await expect.poll(() => server.open).toBe(0);
   });
+
+  test('that is cancelled before and between its parts, which ends the request and nothing else', async () => {
+    server.always(faulty.huge(1e6));
+    const uncaught: unknown[] = [];
+    const onUncaught = (error: unknown) => void uncaught.push(error);
+    process.on('uncaughtException', onUncaught);
+    for (const reads of [0, 1, 2]) {
+      const response = await fixture.client.fetch('/export');
+      const reader = response.body?.getReader();
+      for (let read = 0; read < reads; read++) await reader?.read();
+      await reader?.cancel();
+      await reader?.closed;
+    }
+    await expect.poll(() => server.open).toBe(0);
+    process.off('uncaughtException', onUncaught);
+    expect(uncaught).toEqual([]);
+    expect(fixture.http.pending).toBe(0);
+  });
+
+  test('whose body breaks before it is read: the reader has the error, as if it had read all along', async () => {
+    let breakOff = () => {};
+    server.next((socket) => {
+      socket.write(`${faulty.head(200, { 'content-length': '200000' })}${'x'.repeat(100_000)}`);
+      breakOff = () => socket.resetAndDestroy();
+    });
+    const response = await fixture.client.fetch('/export');
+    breakOff();
+    await expect.poll(() => fixture.http.pending).toBe(0);
+    await expect(response.text()).rejects.toMatchObject({ name: 'ServiceUnavailableError', sent: true });
+  });
 });
 
 describe('fetch sends', () => {
