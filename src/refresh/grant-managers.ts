@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { noTokenStore } from '../no-token-store.js';
+import { ConfigurationError } from '../errors.js';
 import { type SessionStoreLike, sessionTokenStore } from '../stores/session-token-store.js';
 import type { TokenStore } from '../stores/token-store.js';
 import type { GrantManager } from './grant-manager.js';
@@ -21,7 +21,10 @@ export class GrantManagers {
     if (this.#tokenStore) return this.#of(this.#tokenStore, (store) => store);
     const [manager, ...others] = this.#byStore.values();
     if (manager && others.length === 0) return manager;
-    throw noTokenStore();
+    throw new ConfigurationError(
+      'tokenStore: outside of a request there is no session that leads to a store. Set tokenStore: sessionTokenStore(store), with the store of your sessions.',
+      { option: 'tokenStore', code: 'ERR_NO_TOKEN_STORE' },
+    );
   }
 
   /** Returns the manager for a request, or `undefined` if neither the option nor the session has a store. */
