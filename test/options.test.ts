@@ -140,7 +140,8 @@ describe('an option that is wrong is named, with what was expected', () => {
   ])('%s.%s', (group, option, values) => {
     for (const value of values) {
       const error = refusalOf({ ...required, [group]: { [option]: value } });
-      expect(error.message).toContain(`${group}.${option}`);
+      expect(error.option).toBe(`${group}.${option}`);
+      expect(error.message.startsWith(`${group}.${option}: expected `)).toBe(true);
     }
   });
 
@@ -184,9 +185,15 @@ describe('an option that nobody reads is named', () => {
     },
   );
 
-  test('within refresh and cache as well', () => {
-    expect(refusalOf({ ...required, refresh: { lee: 1 } }).option).toBe('lee');
-    expect(refusalOf({ ...required, cache: { size: 1 } }).option).toBe('size');
+  test('within refresh and cache, by its path', () => {
+    expect(refusalOf({ ...required, refresh: { Leeway: 1 } })).toMatchObject({
+      option: 'refresh.Leeway',
+      message: 'refresh.Leeway: is not an option of refresh; did you mean leeway?',
+    });
+    expect(refusalOf({ ...required, cache: { size: 1 } })).toMatchObject({
+      option: 'cache.size',
+      message: 'cache.size: is not an option of cache; the options are max, ttl',
+    });
   });
 });
 
