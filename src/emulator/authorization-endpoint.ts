@@ -28,7 +28,7 @@ export interface AuthorizationRequest {
 export interface AuthorizationError {
   readonly error: string;
   readonly description: string;
-  /** Where the error is sent; `undefined` if the request cannot be trusted to name the application's own URL. */
+  /** The redirect URL that gets the error; `undefined` if the request cannot be trusted to name the application's own URL. */
   readonly redirectUri?: string;
   readonly state?: string | undefined;
 }

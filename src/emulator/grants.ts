@@ -3,7 +3,7 @@ import type { Profile } from './profiles.js';
 import type { EmulatorUser, Users } from './registry.js';
 import type { Clock, Secrets } from './sources.js';
 
-/** How the service treats a refresh token that was used before. */
+/** Treatment of a refresh token that was used before. */
 export type RefreshTokenReuse = 'refuse' | 'revoke' | 'grace';
 
 /** Body of a successful response of the token endpoint. @see service.md section 2, Token response */

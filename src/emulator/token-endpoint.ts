@@ -74,8 +74,17 @@ function answer(fields: Fields, incoming: IncomingRequest, setting: TokenSetting
   const application = isBasic
     ? basicClient(fields, incoming, setting.applications)
     : knownClient(String(fields.client_id), String(fields.client_secret), setting.applications);
-  if (application === undefined) return unknownClient(isBasic);
-  return grantType === 'refresh_token' ? refresh(fields, application, setting) : exchange(fields, application, setting);
+  if (application === undefined) {
+    // Credentials in the body are not an HTTP authentication scheme, so only Basic has a WWW-Authenticate.
+    if (!isBasic)
+      return refusal(401, 'invalid_client', 'client_id and client_secret are not those of a registered application.');
+    const description =
+      'The header Authorization: Basic must hold the client_id and client_secret of a registered application, and the body must not.';
+    return refusal(401, 'invalid_client', description, { 'www-authenticate': 'Basic realm="token"' });
+  }
+  if (grantType === 'authorization_code') return exchange(fields, application, setting);
+  const response = setting.grants.refresh(String(fields.refresh_token), application.clientID);
+  return 'refusal' in response ? refusal(400, 'invalid_grant', response.refusal) : tokens(response);
 }
 
 function exchange(fields: Fields, { clientID }: Application, { codes, grants, codeReuse }: TokenSetting): Reply {
@@ -93,11 +102,6 @@ function exchange(fields: Fields, { clientID }: Application, { codes, grants, co
   const { id, response } = grants.start(redeemed.approval);
   redeemed.markUsed(id);
   return tokens(response);
-}
-
-function refresh(fields: Fields, { clientID }: Application, { grants }: TokenSetting): Reply {
-  const response = grants.refresh(String(fields.refresh_token), clientID);
-  return 'refusal' in response ? refusal(400, 'invalid_grant', response.refusal) : tokens(response);
 }
 
 // A parameter without a value counts as missing (RFC 6749, 3.2).
@@ -133,14 +137,6 @@ function basicClient(
 function knownClient(clientID: string, clientSecret: string, applications: Applications): Application | undefined {
   const application = applications.find(clientID);
   return application?.clientSecret === clientSecret ? application : undefined;
-}
-
-// Credentials in the body are not an HTTP authentication scheme, so only Basic has a WWW-Authenticate.
-function unknownClient(isBasic: boolean): Reply {
-  const description = isBasic
-    ? 'The header Authorization: Basic must hold the client_id and client_secret of a registered application, and the body must not.'
-    : 'client_id and client_secret are not those of a registered application.';
-  return refusal(401, 'invalid_client', description, isBasic ? { 'www-authenticate': 'Basic realm="token"' } : {});
 }
 
 function invalid(description: string): Reply {
