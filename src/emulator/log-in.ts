@@ -65,8 +65,10 @@ const pageHeaders = { accept: 'text/html,application/xhtml+xml,application/xml;q
 
 /** Creates the visits of a service. @param authorizationUrl - Its authorization endpoint. No other one is ever approved. */
 export function createVisits(users: Users, authorizationUrl: string): Visits {
-  const decide = (url: URL, { user, decline = false }: Choice) =>
-    approve(url, users.require(user ?? users.first()?.id).id, decline);
+  const decide = (url: URL, { user, decline = false }: Choice) => {
+    const [first] = users.byId.keys();
+    return approve(url, users.require(user ?? first).id, decline);
+  };
   function logIn<Answer extends AgentAnswer>(agent: Agent<Answer>, options?: LogInOptions): Promise<Answer>;
   function logIn(fetch: typeof globalThis.fetch, options: LogInOptions): Promise<LoggedIn>;
   async function logIn(

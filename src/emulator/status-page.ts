@@ -43,8 +43,8 @@ export function statusPage({ state }: Controls, origin: string): Reply {
 <div class="column">
 ${card('faults', 'Faults', faultForm(), html`<div id="queue" data-live>${faultQueue(faults.list())}</div>`)}
 ${card('time', 'Time and tokens', timeForms())}
-${card('users', 'Users', html`<ul id="user-list" data-live>${[...users.all()].slice(0, maxShown).map((user) => userItem(user, counts.get(user.id) ?? 0))}</ul>`)}
-${card('applications', 'Applications', html`<div id="application-list" data-live>${[...applications.all()].slice(0, maxShown).map(applicationItem)}</div>`)}
+${card('users', 'Users', html`<ul id="user-list" data-live>${[...users.byId.values()].slice(0, maxShown).map((user) => userItem(user, counts.get(user.id) ?? 0))}</ul>`)}
+${card('applications', 'Applications', html`<div id="application-list" data-live>${[...applications.byId.values()].slice(0, maxShown).map(applicationItem)}</div>`)}
 </div>
 <div class="column">
 ${card('grants', 'Live grants', html`<div id="grant-list" data-live>${grantList(live, state, now)}</div>`)}
@@ -131,8 +131,8 @@ function grantList(grants: readonly GrantSummary[], { applications, users }: Con
     return html`<p class="empty">No application has a grant yet. Log in through one to see it here.</p>`;
   const item = ({ clientID, userId, scopes, expiresAt }: GrantSummary) => {
     const left = Math.ceil((expiresAt - now) / 1000);
-    return html`<li><span><b>${users.find(userId)?.name ?? userId}</b>
-<span class="soft">${applications.find(clientID)?.name ?? clientID}: ${scopes.join(', ') || 'no scope'}</span></span>
+    return html`<li><span><b>${users.byId.get(userId)?.name ?? userId}</b>
+<span class="soft">${applications.byId.get(clientID)?.name ?? clientID}: ${scopes.join(', ') || 'no scope'}</span></span>
 <span class="badge ${left > 0 ? 'good' : 'bad'}"><time class="life" data-expires="${String(expiresAt)}">${left > 0 ? duration(left) : 'expired'}</time></span></li>`;
   };
   return html`<ul>${grants.map(item)}</ul>`;

@@ -1,6 +1,6 @@
 import { isRecord } from './checks.js';
 import type { Codes } from './codes.js';
-import type { Grants, TokenResponse } from './grants.js';
+import type { Grants } from './grants.js';
 import {
   bodyText,
   type IncomingRequest,
@@ -84,7 +84,9 @@ function answer(fields: Fields, incoming: IncomingRequest, setting: TokenSetting
   }
   if (grantType === 'authorization_code') return exchange(fields, application, setting);
   const response = setting.grants.refresh(String(fields.refresh_token), application.clientID);
-  return 'refusal' in response ? refusal(400, 'invalid_grant', response.refusal) : tokens(response);
+  return 'refusal' in response
+    ? refusal(400, 'invalid_grant', response.refusal)
+    : json(200, response, { pragma: 'no-cache' });
 }
 
 function exchange(fields: Fields, { clientID }: Application, { codes, grants, codeReuse }: TokenSetting): Reply {
@@ -101,7 +103,7 @@ function exchange(fields: Fields, { clientID }: Application, { codes, grants, co
   }
   const { id, response } = grants.start(redeemed.approval);
   redeemed.markUsed(id);
-  return tokens(response);
+  return json(200, response, { pragma: 'no-cache' });
 }
 
 // A parameter without a value counts as missing (RFC 6749, 3.2).
@@ -135,14 +137,10 @@ function basicClient(
 }
 
 function knownClient(clientID: string, clientSecret: string, applications: Applications): Application | undefined {
-  const application = applications.find(clientID);
+  const application = applications.byId.get(clientID);
   return application?.clientSecret === clientSecret ? application : undefined;
 }
 
 function invalid(description: string): Reply {
   return refusal(400, 'invalid_request', description);
-}
-
-function tokens(response: TokenResponse): Reply {
-  return json(200, response, { pragma: 'no-cache' });
 }
