@@ -3,7 +3,7 @@ import { type ApiClient, createApiClient } from './api/api-client.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
 import type { CredentialSource } from './api/credential.js';
 import { ConfigurationError } from './errors.js';
-import { publishGrantLost, publishRefresh, warnOfUnlockedRefresh } from './events.js';
+import { grantLostChannel, refreshChannel, warnOfUnlockedRefresh } from './events.js';
 import { GrantCodec } from './grants/grant-codec.js';
 import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/authenticate.js';
@@ -159,8 +159,12 @@ function managerFactory(
       cache,
       window,
       clock,
-      onRefresh: (grantId, event) => publishRefresh({ strategy, grantId, ...event }),
-      onLost: (grantId, reason) => publishGrantLost({ strategy, grantId, reason }),
+      onRefresh: (grantId, event) => {
+        if (refreshChannel.hasSubscribers) refreshChannel.publish({ strategy, grantId, ...event });
+      },
+      onLost: (grantId, reason) => {
+        if (grantLostChannel.hasSubscribers) grantLostChannel.publish({ strategy, grantId, reason });
+      },
       onUnlockedRefresh: () => warnOfUnlockedRefresh(strategy),
     });
 }

@@ -47,7 +47,7 @@ export function beginLogin(
   res: ServerResponse,
   options: LoginOptions,
 ): string | undefined {
-  const scope = check.withDefault(settings.scope, check.scope)('scope', options.scope);
+  const scope = options.scope === undefined ? settings.scope : check.scope('scope', options.scope);
   const redirectUri = redirectUriFor(req, callbackUrlOf(options) ?? settings.callbackURL);
   if (redirectUri === undefined) return undefined;
   const remembered = returnCookie.take(req, res);
@@ -75,5 +75,6 @@ export function beginLogin(
 
 /** Returns the option `callbackURL` of one route. @throws ConfigurationError for an invalid URL */
 export function callbackUrlOf(options: LoginOptions): string | undefined {
-  return check.withDefault(undefined, check.callbackUrl)('callbackURL', options.callbackURL);
+  const { callbackURL } = options;
+  return callbackURL === undefined ? undefined : check.callbackUrl('callbackURL', callbackURL);
 }
