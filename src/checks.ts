@@ -176,6 +176,26 @@ export function callbackUrl(option: string, value: unknown): string {
   return url;
 }
 
+/** Parameters of the authorization request that the package sets itself (RFC 6749, 4.1.1; RFC 7636, 4.3). */
+const OWN_PARAMS: ReadonlySet<string> = new Set([
+  ...['client_id', 'client_secret', 'redirect_uri', 'response_type', 'scope', 'state'],
+  ...['code_challenge', 'code_challenge_method'],
+]);
+
+/** Reads further parameters of the authorization request. Refuses those that the package sets itself. */
+export function authorizationParams(option: string, value: unknown): Readonly<Record<string, string>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw wrong(option, 'expected an object of parameters, or a function that returns one');
+  }
+  const params: Record<string, string> = {};
+  for (const [name, text] of Object.entries(value)) {
+    if (OWN_PARAMS.has(name)) throw wrong(option, `expected no parameter of the package's own, got ${name}`);
+    if (typeof text !== 'string') throw wrong(option, `expected a string for ${name}, got ${typeof text}`);
+    params[name] = text;
+  }
+  return Object.freeze(params);
+}
+
 /** Reads one of several words. */
 export function oneOf<T extends string>(...words: readonly T[]): Reader<T> {
   return (option, value) => {

@@ -6,7 +6,6 @@ import * as check from './checks.js';
 import type { RefreshWindow } from './grants/grant.js';
 import type { CacheLimits } from './grants/grant-cache.js';
 import { apiPathBelow, endpointAddress, enterpriseAddress, serviceAddress } from './oauth/addresses.js';
-import { type AuthorizationParamsReader, authorizationParamsReader } from './oauth/authorization-params.js';
 import type { Claims, OrganizationDomainReader, TokenResponseFields } from './oauth/claims.js';
 import { Secret } from './redaction.js';
 import type { TokenStore } from './stores/token-store.js';
@@ -129,7 +128,7 @@ export interface Settings {
   readonly apiPath: string;
   readonly tokenRequest: 'json' | 'form';
   readonly clientAuthentication: 'body' | 'basic';
-  readonly authorizationParams: AuthorizationParamsReader;
+  readonly authorizationParams: Readonly<Record<string, string>> | ((req: IncomingMessage) => unknown);
   readonly scopeSeparator: string;
   readonly timeoutMs: number;
   readonly dispatcher: Dispatcher | undefined;
@@ -196,7 +195,12 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache'> &
   apiPath: check.withDefault('/api/v2', apiPathBelow),
   tokenRequest: check.withDefault('json', check.oneOf('json', 'form')),
   clientAuthentication: check.withDefault('body', check.oneOf('body', 'basic')),
-  authorizationParams: check.withDefault(() => ({}), authorizationParamsReader),
+  // The result of a function is checked at each login.
+  authorizationParams: check.withDefault({}, (option, value) =>
+    typeof value === 'function'
+      ? check.fn<(req: IncomingMessage) => unknown>(option, value)
+      : check.authorizationParams(option, value),
+  ),
   scopeSeparator: check.withDefault(' ', check.text),
   timeout: check.withDefault(10_000, check.integer(1, MAX_TIMEOUT_MS, 'milliseconds')),
   dispatcher: check.withDefault(

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
 import { endpointUrl } from '../oauth/addresses.js';
-import type { AuthorizationParamsReader } from '../oauth/authorization-params.js';
 import { originalUrl, queryOf, redirectUriFor } from '../request/incoming-request.js';
 import { type ReturnCookie, safeReturnTo } from '../request/return-to.js';
 import { userMarkOf } from '../request/session.js';
@@ -22,7 +21,7 @@ export interface BeginLoginContext {
     /** `{auth_url}` */
     readonly authUrl: string;
     readonly authorizationPath: string;
-    readonly authorizationParams: AuthorizationParamsReader;
+    readonly authorizationParams: Readonly<Record<string, string>> | ((req: IncomingMessage) => unknown);
     readonly scopeSeparator: string;
     readonly clientID: string;
     readonly callbackURL: string;
@@ -57,6 +56,7 @@ export function beginLogin(
   const { state, codeChallenge, cookies } = pendingLogins.begin(req, login, settings.pkce);
   hostMismatches.note(req, redirectUri, state);
   for (const cookie of cookies) res.appendHeader('Set-Cookie', cookie);
+  const { authorizationParams: params } = settings;
   const query = new URLSearchParams({
     client_id: settings.clientID,
     redirect_uri: redirectUri,
@@ -64,7 +64,7 @@ export function beginLogin(
     // Services without scopes get none.
     ...(scope === '' ? {} : { scope: scope.replaceAll(' ', settings.scopeSeparator) }),
     state,
-    ...settings.authorizationParams(req),
+    ...(typeof params === 'function' ? check.authorizationParams('authorizationParams', params(req)) : params),
   });
   if (codeChallenge !== undefined) {
     query.set('code_challenge', codeChallenge);

@@ -1,6 +1,6 @@
 import { OAuthAppError } from '../errors.js';
 import { type LoginEvent, loginChannel } from '../events.js';
-import { isRandomGrantId } from '../grants/grant-id.js';
+import { isRandomGrantId } from '../grants/grant.js';
 import type { GrantCredentials } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { SessionLike } from '../request/session.js';
