@@ -44,13 +44,12 @@ export { logout } from './middleware/logout.js';
 export { type RequireAuthorizationOptions, requireAuthorization } from './middleware/require-authorization.js';
 export type { Claims, TokenResponseFields } from './oauth/claims.js';
 export type { AuthorizationParams, GrantIdReader, IncomingRequest, StrategyOptions } from './options.js';
-export { memoryTokenStore } from './stores/memory-token-store.js';
 export {
   type SessionStoreLike,
   type SessionTokenStoreOptions,
   sessionTokenStore,
 } from './stores/session-token-store.js';
-export type { StoredGrant, TokenStore } from './stores/token-store.js';
+export { memoryTokenStore, type StoredGrant, type TokenStore } from './stores/token-store.js';
 export { Strategy } from './strategy.js';
 
 declare global {
