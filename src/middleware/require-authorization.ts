@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiClient } from '../api/api-client.js';
 import { ConfigurationError, NotAuthorizedError } from '../errors.js';
+import { safeReturnTo } from '../request/browser-cookie.js';
 import { refuseFramework } from '../request/framework.js';
 import {
   asRouted,
@@ -12,7 +13,6 @@ import {
   redirect,
 } from '../request/incoming-request.js';
 import { returnCookieOf } from '../request/request-clients.js';
-import { safeReturnTo } from '../request/return-to.js';
 import type { Handler } from './api-client.js';
 
 /** Options of {@link requireAuthorization}. */
