@@ -94,7 +94,7 @@ describe('a call', () => {
     expect(await api.fixture.client.accessToken()).toBe(tokenOf('second'));
   });
 
-  test('a client that lives long goes on across refreshes', async () => {
+  test('a long-lived client works across refreshes', async () => {
     for (const name of ['a', 'b', 'c']) {
       api.fixture.source.current = credentialOf(name);
       await api.fixture.client.get('/projects');
@@ -280,7 +280,7 @@ describe('an answer that is no success is an ApiError', () => {
     expect(await api.fixture.client.get('/projects')).toMatch(/^<!doctype html>/);
   });
 
-  test('and so is JSON that is none, too large an answer, and a damaged one', async () => {
+  test('and so is invalid JSON, too large a response, and a damaged one', async () => {
     api.server.next(faulty.badJson('{"canary": '));
     const error = await failure(api.fixture.client.get('/projects'));
     expect(error).toMatchObject({ name: 'ApiError', code: 'ERR_API_RESPONSE', status: 502, data: '{"canary": ' });
@@ -292,7 +292,7 @@ describe('an answer that is no success is an ApiError', () => {
     expect(await failure(small.client.get('/projects'))).toMatchObject({ code: 'ERR_API_RESPONSE', status: 502 });
   });
 
-  test('and shows no token that the service echoes, whatever is done to it', {
+  test('and shows no token that the service echoes, in any output', {
     meta: { threats: [23, 24] },
   }, async () => {
     const token = tokenOf('first');
@@ -591,7 +591,7 @@ describe('a signal', () => {
 describe('a limit for the whole call', () => {
   const timeout = { name: 'ServiceUnavailableError', code: 'ERR_SERVICE_TIMEOUT', status: 503 };
 
-  test('holds over a hanging service, however long each request may take', async () => {
+  test('ends a call to a hanging service, regardless of the timeout of one request', async () => {
     api.server.always(faulty.hang());
     await expect(api.fixture.client.get('/projects', { timeout: 50 })).rejects.toMatchObject(timeout);
   });
@@ -708,7 +708,7 @@ test("a user's dispatcher carries the calls", async () => {
   await dispatcher.close();
 });
 
-test('an error shows nothing of an answer that echoes the token, however it is shown', async () => {
+test('an error shows nothing of a response that echoes the token, in any output', async () => {
   const { accessToken } = credentialOf('first');
   api.server.next(faulty.json({ echo: accessToken }, 400, { 'x-echo': accessToken }));
   const error = await api.fixture.client.get('/projects').catch((reason: unknown) => reason);
@@ -739,7 +739,7 @@ describe('an answer at the edge of HTTP', () => {
     expect(await text(body)).toBe('');
   });
 
-  test('an unknown encoding hides no status, and its bytes are to be had', async () => {
+  test('an unknown encoding hides no status, and its bytes can be read', async () => {
     const behaviour = (status: number) => faulty.answer(status, { 'content-encoding': 'zstd' }, 'raw bytes');
     api.server.next(behaviour(400));
     expect(await failure(api.fixture.client.get('/projects'))).toMatchObject({ code: 'ERR_API', status: 400 });

@@ -262,7 +262,7 @@ describe('the token leaves the origin of the API by no', { meta: { threats: [67]
   });
 });
 
-describe('fetch heeds', () => {
+describe('fetch obeys', () => {
   test('`redirect`: manual returns the redirect, error rejects', async () => {
     api.server.always(faulty.answer(302, { location: '/api/v2/other' }));
     expect((await api.fixture.client.fetch('/projects', { redirect: 'manual' })).status).toBe(302);

@@ -47,7 +47,7 @@ describe('paginate', () => {
     expect(() => api.fixture.client.paginate('/projects', { query: { limit: 'x' } })).toThrow(TypeError);
   });
 
-  test('begins where it is told to, and keeps the other parameters', async () => {
+  test('begins at the given offset, and keeps the other parameters', async () => {
     api.server.always(list(10));
     expect(await idsOf(api.fixture.client.paginate('/projects', { offset: 8, query: { groupId: 1 } }))).toEqual([8, 9]);
     expect(api.server.requests[0]?.target).toBe('/api/v2/projects?groupId=1&limit=100&offset=8');
@@ -195,7 +195,7 @@ describe('a list that ignores `offset`', { meta: { threats: [66] } }, () => {
     expect(found).toEqual(firstIds(10));
   });
 
-  test('is told from a list that repeats values across pages', async () => {
+  test('is distinguished from a list that repeats values across pages', async () => {
     api.server.always((socket, received) => {
       const offset = Number(new URL(received.target, 'http://x').searchParams.get('offset'));
       const data = Array.from({ length: Math.max(0, Math.min(2, 5 - offset)) }, (_none, index) => ({

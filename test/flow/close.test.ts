@@ -31,7 +31,7 @@ describe('close()', { meta: { threats: [44] } }, () => {
     await next.close();
   });
 
-  test('waits for a refresh that nobody waits for', async () => {
+  test('waits for a refresh that no request waits for', async () => {
     const store = new TroubledStore();
     flow = await logInto({ strategy: { tokenStore: store } });
     flow.clock.advance(2 * HOURS - 60);

@@ -87,7 +87,7 @@ describe('tokens that the API refuses', { meta: { threats: [51] } }, () => {
   });
 });
 
-test('a refresh after a 401 says so in its event', async () => {
+test('the event of a refresh after a 401 names the trigger', async () => {
   flow = await logIn();
   const events = new EventLog('refresh');
   flow.world.service.expireAccessTokens();

@@ -90,7 +90,7 @@ describe('the option grantId', { meta: { threats: [20] } }, () => {
 });
 
 describe('a client outside of a request', () => {
-  test('asks again with its next call, whatever the one before has met', async () => {
+  test('asks again with its next call, after a success and after a failure', async () => {
     const store = new TroubledStore();
     flow = await logInto({ strategy: { tokenStore: store, grantId: byUser, cache: false } });
     const client = flow.world.strategy.client('1');
@@ -127,7 +127,7 @@ describe('a client outside of a request', () => {
     expect(flow.world.tokenRequests()).toHaveLength(1);
   });
 
-  test('goes on across refreshes, however long it lives', async () => {
+  test('works across refreshes for as long as it lives', async () => {
     flow = await logInto({ strategy: { tokenStore: memoryTokenStore() } });
     const client = flow.world.strategy.client((await flow.whoami()).grantId);
     const tokens = new Set<string>();
@@ -144,7 +144,7 @@ describe('a client outside of a request', () => {
     expect(await flow.world.strategy.client(grantId).projects()).toEqual((await flow.projects()).json());
   });
 
-  test('of an id that nobody has rejects with NotAuthorizedError', async () => {
+  test('of an unknown id rejects with NotAuthorizedError', async () => {
     flow = await logInto();
     const client = flow.world.strategy.client('nobody');
     await expect(client.projects()).rejects.toMatchObject({ name: 'NotAuthorizedError', status: 401 });

@@ -158,7 +158,7 @@ describe('a token endpoint that fails', { meta: { threats: [37, 38, 39, 41] } },
     },
   );
 
-  test('heeds Retry-After where it is a date', async () => {
+  test('obeys a Retry-After that is a date', async () => {
     await loggedIn();
     clock.advance(2 * HOURS);
     const date = new Date(clock.now() + 12_000).toUTCString();
@@ -201,7 +201,7 @@ describe('a token endpoint that fails', { meta: { threats: [37, 38, 39, 41] } },
     for (const one of browsers) expect((await one.visit(`${world.url}/projects`)).status).toBe(200);
   });
 
-  test('before the token has expired costs nothing: requests go on with it', async () => {
+  test('before the token has expired fails no request', async () => {
     await loggedIn();
     clock.advance(2 * HOURS - 120);
     world.service.fail('token', { status: 503, times: Number.POSITIVE_INFINITY });

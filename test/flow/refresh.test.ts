@@ -67,7 +67,7 @@ describe('an expired token', { meta: { threats: [35, 42, 44] } }, () => {
     expect(sent?.body).toMatchObject({ grant_type: 'refresh_token' });
   });
 
-  test('is replaced in the store before anyone goes on', async () => {
+  test('is replaced in the store before any request proceeds', async () => {
     const store = new TroubledStore();
     await loggedIn({ strategy: { tokenStore: store } });
     clock.advance(2 * HOURS);
@@ -143,7 +143,7 @@ describe('an expired token', { meta: { threats: [35, 42, 44] } }, () => {
     expect(world.tokenRequests()).toHaveLength(4);
   });
 
-  test('a refresh without a new refresh token goes on with the old one', async () => {
+  test('a refresh without a new refresh token keeps the old one', async () => {
     await loggedIn();
     clock.advance(2 * HOURS);
     world.service.fail('token', { status: 200, body: tokensOf({ sub: '1' }, {}) });
@@ -252,7 +252,7 @@ describe('a refusal by the token endpoint', { meta: { threats: [30, 40] } }, () 
     await other.close();
   });
 
-  test('with invalid_client is told to the caller, and the user stays', async () => {
+  test('with invalid_client rejects the call, and the grant is kept', async () => {
     await loggedIn();
     clock.advance(2 * HOURS);
     world.service.fail('token', { body: { error: 'invalid_client' } });

@@ -155,7 +155,7 @@ describe.each(stores)(
       60_000,
     );
 
-    test.skipIf(!isInstalled)('lose no pair when one of them is told to end in the middle of a refresh', async () => {
+    test.skipIf(!isInstalled)('lose no pair when one of them ends by a signal in the middle of a refresh', async () => {
       fleet = await startFleet(store, { processes: 2 });
       const [leaving, staying] = fleet.workers as [Worker, Worker];
       await fleet.advance(2 * HOURS);

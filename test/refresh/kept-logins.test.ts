@@ -298,7 +298,7 @@ describe('close()', () => {
     expect(tokenRequests()).toBe(0);
   });
 
-  test('before the first use closes all the same', async ({ cluster }) => {
+  test('before the first use closes the strategy too', async ({ cluster }) => {
     const { start, clock, tokenRequests } = await cluster(memoryTokenStore());
     const late = await start();
     await late.world.strategy.close();
