@@ -16,6 +16,8 @@ export interface Tally {
   slowestMs: number;
   /** Trials with a violation. */
   failed: number;
+  /** Differs as soon as one trial has gone otherwise: the sum of the digests of all trials. */
+  digest: number;
   /** By mode, invariant and what happened. */
   readonly violations: Record<string, Finding>;
   /** Logins that nobody could have kept, by mode and reason. */
@@ -23,7 +25,7 @@ export interface Tally {
 }
 
 export function emptyTally(): Tally {
-  return { trials: 0, events: 0, reuses: 0, slowestMs: 0, failed: 0, violations: {}, losses: {} };
+  return { trials: 0, events: 0, reuses: 0, slowestMs: 0, failed: 0, digest: 0, violations: {}, losses: {} };
 }
 
 /** Adds a trial. @param example The options that show it again. */
@@ -33,6 +35,7 @@ export function count(tally: Tally, mode: string, result: TrialResult, example: 
   tally.reuses += result.reuses;
   tally.slowestMs = Math.max(tally.slowestMs, result.slowestMs);
   tally.failed += result.violations.length > 0 ? 1 : 0;
+  tally.digest = (tally.digest + result.digest) >>> 0;
   const classes = new Set(
     result.violations.map(({ invariant, detail }) => `${mode}  ${invariant}: ${general(detail)}`),
   );
@@ -47,6 +50,7 @@ export function merge(into: Tally, from: Tally): void {
   into.reuses += from.reuses;
   into.slowestMs = Math.max(into.slowestMs, from.slowestMs);
   into.failed += from.failed;
+  into.digest = (into.digest + from.digest) >>> 0;
   for (const [name, more] of Object.entries(from.violations)) add(into.violations, name, more);
   for (const [name, more] of Object.entries(from.losses)) add(into.losses, name, more);
 }
