@@ -49,12 +49,13 @@ const MAX_LOANS = 500;
  * for a while runs several times as fast; the package keeps what it knows in its strategies.
  */
 export function packageLoader(code: string, file: string): Load {
+  const start = compileFunction(code, PARAMETERS, { filename: file }) as Start;
   const instances: (Instance | undefined)[] = [];
   return (machine, place) => {
     let instance = instances[place];
     if (instance === undefined || instance.loans >= MAX_LOANS) {
       const host = { machine };
-      instance = { host, exports: instantiate(code, file, host), loans: 0 };
+      instance = { host, exports: instantiate(start, host), loans: 0 };
       instances[place] = instance;
     }
     instance.loans += 1;
@@ -65,8 +66,7 @@ export function packageLoader(code: string, file: string): Load {
 
 const realRequire = createRequire(`${process.cwd()}/package.json`);
 
-function instantiate(code: string, file: string, host: Host): Package {
-  const start = compileFunction(code, PARAMETERS, { filename: file }) as Start;
+function instantiate(start: Start, host: Host): Package {
   const module = { exports: {} };
   const time = timersOf(host);
   const crypto = cryptoOf(host);

@@ -48,6 +48,11 @@ export interface TrialResult {
   /** Logins that ended though nobody could have kept them. */
   readonly losses: readonly Loss[];
   readonly reuses: number;
+  /**
+   * Whether the trial goes the same, and shows the same, in every mode. The modes differ only once a used refresh token is shown.
+   * What grace honours beyond the others matters to the oracle alone, where somebody logs out, or is told to be logged out.
+   */
+  readonly isSameInAllModes: boolean;
   readonly events: number;
   readonly steps: readonly { readonly target: Step['target']; readonly op: string }[];
   /** How many of the steps came before the end of faults. */
@@ -144,6 +149,8 @@ class Trial implements Stage {
       violations: oracle.violations,
       losses,
       reuses: oracle.reuses,
+      isSameInAllModes:
+        oracle.reuses + oracle.violations.length + losses.length === 0 && !oracle.hasLogouts && !oracle.hasRefusals,
       events: scheduler.count,
       steps: this.#steps,
       faultySteps,
