@@ -102,8 +102,8 @@ export function checkedRoute(value: unknown, option: string): EmulatorRoute {
   if (!path.startsWith('/') || /^\/api\/|[?#\s]/.test(path)) {
     refuse(`${option}.path`, 'a path below /api/v2, such as /projects/:projectId', path);
   }
-  if (!isHandler(handler)) refuse(`${option}.handler`, 'a function', handler);
-  return { method, path, handler };
+  if (typeof handler !== 'function') refuse(`${option}.handler`, 'a function', handler);
+  return { method, path, handler: handler as EmulatorRoute['handler'] };
 }
 
 /** Converts the result of a handler into a response. */
@@ -126,10 +126,6 @@ interface FullResponse {
 function isFullResponse(result: unknown): result is FullResponse {
   if (!isRecord(result) || typeof result.status !== 'number') return false;
   return Object.keys(result).every((key) => key === 'status' || key === 'headers' || key === 'body');
-}
-
-function isHandler(value: unknown): value is EmulatorRoute['handler'] {
-  return typeof value === 'function';
 }
 
 /** Compiles a path. `:name` stands for a segment; `{name}`, as in OpenAPI, for a part of one too. */
@@ -211,13 +207,12 @@ export class Api {
       return apiRefusal(429, 'This account has as many requests at once as it may have.', { 'retry-after': '1' });
     }
     this.#running.set(id, running + 1);
-    return { serve: () => this.#serve(incoming, bearer), release: () => this.#release(id) };
-  }
-
-  #release(userId: string): void {
-    const left = (this.#running.get(userId) ?? 1) - 1;
-    if (left > 0) this.#running.set(userId, left);
-    else this.#running.delete(userId);
+    const release = () => {
+      const left = (this.#running.get(id) ?? 1) - 1;
+      if (left > 0) this.#running.set(id, left);
+      else this.#running.delete(id);
+    };
+    return { serve: () => this.#serve(incoming, bearer), release };
   }
 
   #authenticate({ headers }: IncomingRequest): Exclude<Bearer, { readonly refusal: string }> | Reply {

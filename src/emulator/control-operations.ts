@@ -143,7 +143,7 @@ export const operations: readonly ControlOperation[] = [
     summary: 'Lists the accounts',
     status: 200,
     answer: listOf(ref('User')),
-    handle: ({ state }): readonly EmulatorUser[] => [...state.users.all()],
+    handle: ({ state }): readonly EmulatorUser[] => [...state.users.byId.values()],
   },
   {
     method: 'POST',

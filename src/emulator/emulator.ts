@@ -199,10 +199,10 @@ function createEmulator(
     options: Object.freeze({ ...addresses, clientID, clientSecret, ...profileOptions(profile) }),
     requests: requests.requests,
     get applications() {
-      return [...applications.all()];
+      return [...applications.byId.values()];
     },
     get users() {
-      return [...users.all()];
+      return [...users.byId.values()];
     },
     register: (registration) => controls.register(registration),
     addUser: (user) => controls.addUser(user),

@@ -17,7 +17,7 @@ export interface EmulatorOptions {
   readonly host?: string | undefined;
   /** Allows hosts other than loopback, for containers: whoever reaches the port can then log in as anyone. Default false. */
   readonly allowRemote?: boolean | undefined;
-  /** Where `enterpriseBaseUrl` has the organization: `subdomain` (the default), or `path` for clients that cannot resolve `*.localhost`. */
+  /** Place of the organization in `enterpriseBaseUrl`: `subdomain` (the default), or `path` for clients that cannot resolve `*.localhost`. */
   readonly domainHosts?: DomainHosts | undefined;
   /** Certificate and private key in PEM. With them, the service speaks HTTPS. */
   readonly https?: { readonly key: string | Buffer; readonly cert: string | Buffer } | undefined;

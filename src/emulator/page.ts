@@ -176,15 +176,14 @@ function requestedScopes(
   scopes: Readonly<Record<string, string>>,
 ): Html {
   if (requested.length === 0) return html``;
+  const items = requested.map((scope) => {
+    const description = Object.hasOwn(scopes, scope) ? scopes[scope] : undefined;
+    return html`<li>${description ?? 'Use'} <code>${scope}</code></li>
+`;
+  });
   return html`<h2 id="asks">${name} asks to</h2>
 <ul aria-labelledby="asks">
-${requested.map((scope) => scopeItem(scope, scopes))}
+${items}
 </ul>
-`;
-}
-
-function scopeItem(scope: string, scopes: Readonly<Record<string, string>>): Html {
-  const description = Object.hasOwn(scopes, scope) ? scopes[scope] : undefined;
-  return html`<li>${description ?? 'Use'} <code>${scope}</code></li>
 `;
 }

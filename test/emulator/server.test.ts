@@ -148,7 +148,7 @@ describe('malformed requests get an answer and do no harm', () => {
   });
 });
 
-describe('THREATS 54: only this computer, and never production', () => {
+describe('only this computer, and never production', { meta: { threats: [54] } }, () => {
   test('it refuses to start under NODE_ENV=production', async () => {
     vi.stubEnv('NODE_ENV', 'production');
     try {

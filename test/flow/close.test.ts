@@ -9,7 +9,7 @@ const HOURS = 3600;
 let flow: LoggedIn;
 afterEach(() => flow.world.close());
 
-describe('THREATS 44: close()', () => {
+describe('close()', { meta: { threats: [44] } }, () => {
   test('waits for the refresh that is under way, and for its save', async () => {
     const store = new TroubledStore();
     flow = await logInto({ strategy: { tokenStore: store } });

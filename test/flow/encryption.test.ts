@@ -102,7 +102,7 @@ describe('a raw dump of a store, with encryption on,', () => {
   });
 });
 
-describe('THREATS 29: THREATS 53: a sealed grant', () => {
+describe('a sealed grant', { meta: { threats: [29, 53] } }, () => {
   const store = () => memoryTokenStore();
   let grantId = '';
   const idOf = async () => {

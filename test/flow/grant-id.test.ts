@@ -13,7 +13,7 @@ const byUser = (_req: unknown, user: { id: string }) => user.id;
 let flow: LoggedIn;
 afterEach(() => flow.world.close());
 
-describe('THREATS 20: a random grant id', () => {
+describe('a random grant id', { meta: { threats: [20] } }, () => {
   test('has 256 bits, is new at each login, and is all that the session holds', async () => {
     flow = await logInto();
     const first = await flow.whoami();
@@ -24,7 +24,7 @@ describe('THREATS 20: a random grant id', () => {
   });
 });
 
-describe('THREATS 20: the option grantId', () => {
+describe('the option grantId', { meta: { threats: [20] } }, () => {
   test('keys grants by the id of the application, with nothing in the session', async () => {
     const tokenStore = new TroubledStore();
     flow = await logInto({ strategy: { tokenStore, grantId: byUser } });

@@ -36,7 +36,7 @@ async function expectRecovery(): Promise<void> {
   expect(world.service.requests.some(({ path }) => path === '/oauth/authorize')).toBe(false);
 }
 
-describe('THREATS 36: a token endpoint that cannot be reached', () => {
+describe('a token endpoint that cannot be reached', { meta: { threats: [36] } }, () => {
   test.each([
     ['a refused connection', 'ECONNREFUSED'],
     ['a name that is not found', 'ENOTFOUND'],
@@ -66,7 +66,7 @@ describe('THREATS 36: a token endpoint that cannot be reached', () => {
   });
 });
 
-describe('THREATS 37: THREATS 38: THREATS 39: THREATS 41: a token endpoint that fails', () => {
+describe('a token endpoint that fails', { meta: { threats: [37, 38, 39, 41] } }, () => {
   const faults: readonly (readonly [string, Fault])[] = [
     ['a reset', { reset: true }],
     ['no answer in time', { hang: true }],

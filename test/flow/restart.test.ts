@@ -49,7 +49,7 @@ describe.each([
   });
 });
 
-describe('THREATS 46: a process that dies', () => {
+describe('a process that dies', { meta: { threats: [46] } }, () => {
   test('between answer and save costs one login at worst: no loop, and nobody else is logged out', async () => {
     const clock = new TestClock();
     service = await startEmulator({ clock: clock.now });

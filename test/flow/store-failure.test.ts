@@ -34,7 +34,7 @@ async function tokenOfAnotherProcess(): Promise<string> {
 const tries = () => store.calls.filter((call) => call === 'update').length;
 const ownToken = async () => flow.world.strategy.client((await flow.whoami()).grantId).accessToken();
 
-describe('THREATS 45: a save that fails after a rotation', () => {
+describe('a save that fails after a rotation', { meta: { threats: [45] } }, () => {
   test('three times over is made good: all requests served, one token request, the pair in the store at the end', async () => {
     await logIn();
     const events = new EventLog('refresh');
@@ -144,7 +144,7 @@ describe('THREATS 45: a save that fails after a rotation', () => {
   });
 });
 
-describe('THREATS 48: a token store that fails', () => {
+describe('a token store that fails', { meta: { threats: [48] } }, () => {
   test('goes on to serve valid tokens from memory, answers 503 for expired ones, and loses nobody', async () => {
     await logIn();
     expect((await flow.projects()).status).toBe(200);

@@ -57,6 +57,7 @@ describe('a pending login', () => {
       ...https,
       codeVerifier: undefined,
       expiresAt: now + 600_000,
+      endCookie: `${cookie.replace(/=.*/, '=')}; Max-Age=0; Path=/; HttpOnly; SameSite=Lax; Secure`,
     });
   });
 

@@ -6,7 +6,8 @@ import { type Fleet, type StoreServer, startFleet, stores } from './fleet.js';
 const HOURS = 3600;
 
 describe.each(stores)(
-  'THREATS 43: THREATS 44: THREATS 46: THREATS 47: THREATS 48: processes that share %s',
+  'processes that share %s',
+  { meta: { threats: [43, 44, 46, 47, 48] } },
   (_name, isInstalled, start) => {
     let store: StoreServer;
     let fleet: Fleet;

@@ -196,7 +196,7 @@ describe('a token that the API has refused', () => {
   });
 });
 
-describe('THREATS 49: a logout or login during a refresh', () => {
+describe('a logout or login during a refresh', { meta: { threats: [49] } }, () => {
   test.for([false, true])(
     'leaves nothing of the grant that was removed (the save fails: %s)',
     async (fails, { grants }) => {
