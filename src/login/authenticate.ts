@@ -65,7 +65,8 @@ export async function authenticate(
     const url = originalUrl(req);
     const here = asRouted(pathOf(url));
     const expected = (own === undefined ? context.callbackPath : undefined) ?? routedPathOf(own ?? usual, req);
-    const isCallback = here === expected || (here !== '' && expected.endsWith(here)) || hasCallbackParameters(url);
+    const isThere = here === expected || (here !== '' && expected.endsWith(here));
+    const isCallback = isThere || (url.includes('?') && hasCallbackParameters(url));
     if (isCallback) await handleCallback(context, actions, req, res, own, options);
     else await handleLogin(context, actions, req, res, own ?? usual, options);
   } catch (error) {

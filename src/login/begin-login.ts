@@ -102,9 +102,12 @@ export class HostMismatches {
 
   /** Remembers a login if its callback has another host name, and warns once. */
   note(req: IncomingMessage, redirectUri: string, state: string): void {
-    const here = hostOf(req);
+    const { host: header, 'x-forwarded-host': forwardedHost } = req.headers;
     // Nearly every login: no URL has to be parsed to see that its host is the same.
-    if (here === undefined || redirectUri.startsWith(`//${here}/`, redirectUri.indexOf(':') + 1)) return;
+    const isSame = redirectUri.startsWith(`//${header}/`, redirectUri.indexOf(':') + 1);
+    if (isSame && forwardedHost === undefined) return;
+    const here = hostOf(req);
+    if (here === undefined) return;
     const { host, hostname } = new URL(redirectUri);
     // Cookies do not tell ports apart.
     if (new URL(`http://${here}`).hostname === hostname) return;

@@ -52,7 +52,8 @@ export async function establishSession(
   report: LoginReport,
 ): Promise<GrantHandoff> {
   const manager = grants.managerFor(req);
-  if (wasSent(res)) throw sentResponse();
+  const sent = sentResponseError(res);
+  if (sent) throw sent;
   const isConnection = Boolean(options.assignProperty);
   // With passport.authorize the grant belongs to the user who is logged in. `verify` returns the connected account, whose
   // id may be another user's here.
@@ -64,7 +65,8 @@ export async function establishSession(
   const handoff = new GrantHandoff({ key, grantId, idIsInSession, isConnection, manager, report });
   try {
     await manager.put(grantId, tokens);
-    if (wasSent(res)) throw sentResponse();
+    const sent = sentResponseError(res);
+    if (sent) throw sent;
   } catch (error) {
     // A slow store may save the grant after all.
     handoff.discard();
@@ -73,18 +75,15 @@ export async function establishSession(
   if (isConnection) await handOffNow(req, res, handoff, returnTo);
   else handOffAtLogIn(req, res, handoff, returnTo);
   handoff.source = await clients.switchTo(req, manager, grantId);
-  if (isConnection || !wasSent(res)) return handoff;
-  const error = sentResponse();
-  handoff.failed(error);
-  throw error;
+  const sentMeanwhile = isConnection ? undefined : sentResponseError(res);
+  if (!sentMeanwhile) return handoff;
+  handoff.failed(sentMeanwhile);
+  throw sentMeanwhile;
 }
 
-/** Returns true if somebody else has sent the response: the browser would never learn of its session. */
-function wasSent(res: ServerResponse): boolean {
-  return res.headersSent || res.writableEnded;
-}
-
-function sentResponse(): ConfigurationError {
+/** Returns the error for a response that somebody else has sent: the browser would never learn of its session. */
+function sentResponseError(res: ServerResponse): ConfigurationError | undefined {
+  if (!res.headersSent && !res.writableEnded) return undefined;
   return new ConfigurationError(
     'The response was sent before the login ended, most likely by a time-out middleware: nobody was logged in. Give the callback route more time than the option timeout.',
     { code: 'ERR_RESPONSE_SENT' },
@@ -135,7 +134,8 @@ async function handOffNow(
     const target = returnTo ?? session.returnTo;
     if (target !== undefined) session.returnTo = safeReturnTo(target);
     await saveSession(session);
-    if (wasSent(res)) throw sentResponse();
+    const sent = sentResponseError(res);
+    if (sent) throw sent;
   } catch (error) {
     const session = sessionOf(req) ?? before;
     handoff.restore(session, former);
@@ -189,7 +189,7 @@ function handOffAtLogIn(
     const end: Done = (failure) => {
       if (ended) return;
       ended = true;
-      const error = failure || (writesSession && wasSent(res) ? sentResponse() : undefined);
+      const error = failure || (writesSession ? sentResponseError(res) : undefined);
       if (writesSession && error) undo(error);
       else if (writesSession) handoff.saved(former);
       // After the save: Passport reads and deletes it for its redirect, so the session need not be saved once more.

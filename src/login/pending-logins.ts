@@ -173,7 +173,7 @@ export class PendingLogins {
       const [codeVerifier, isConnection, returnTo, userMark, redirectUri = this.#options.callbackURL] = JSON.parse(
         text,
       ) as Sealed;
-      const expiresAt = issuedAt(issued) + LIFETIME_MS;
+      const expiresAt = Number.parseInt(issued, 36) + LIFETIME_MS;
       const leftMs = expiresAt - this.#options.clock();
       // Much more than a whole lifetime left: the clock was set back. Clocks of several hosts differ a little.
       const isAlive = leftMs > 0 && leftMs <= LIFETIME_MS + CLOCK_SKEW_MS;
