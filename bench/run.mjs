@@ -80,5 +80,5 @@ function showTargets() {
   const rows = targets.map(({ name, wanted: limit, value, verdict }) => [name, limit, value, verdict]);
   if (rows.length > 0) console.log(`\n${asText([['target', 'wanted', 'measured (95 %)', ''], ...rows])}`);
   for (const { target, text, table } of explanationsOf(targets, scenarios))
-    console.log(`\nmissed: ${target}\n${text}\n\n${asText(table)}`);
+    console.log(`\nmissed: ${target}\n${text}${table === undefined ? '' : `\n\n${asText(table)}`}`);
 }

@@ -53,14 +53,9 @@ function targetsText({ scenarios }) {
 }
 
 function missedText({ scenarios }) {
-  const targets = targetsOf(scenarios);
-  const missed = targets.filter(({ verdict }) => verdict === 'missed');
-  if (missed.length === 0) return 'None.';
-  const explained = explanationsOf(targets, scenarios);
-  return missed
-    .map(({ name, wanted, value }) => {
-      const one = explained.find(({ target }) => target === name);
-      return `**${name}.** ${one === undefined ? `Wanted ${wanted}, measured ${value}.` : `${one.text}\n\n${asMarkdown(one.table)}`}`;
-    })
-    .join('\n\n');
+  const explained = explanationsOf(targetsOf(scenarios), scenarios);
+  const paragraphs = explained.map(({ target, text, table }) => {
+    return [`**${target}.** ${text}`, ...(table === undefined ? [] : [asMarkdown(table)])].join('\n\n');
+  });
+  return paragraphs.length === 0 ? 'None.' : paragraphs.join('\n\n');
 }

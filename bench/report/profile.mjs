@@ -105,6 +105,23 @@ export function sharesOf(frame) {
   return Object.fromEntries(Object.entries(us).map(([part, own]) => [part, own / frame.total]));
 }
 
+/**
+ * The functions of this package that take most of the time by themselves.
+ *
+ * @returns {{ name: string, file: string, share: number }[]}
+ */
+export function ownFunctions(frame, most = 8) {
+  const functions = new Map();
+  const add = ({ name, file, part, self, children }) => {
+    const key = `${name} ${file}`;
+    if (part === 'passport-oauth-app')
+      functions.set(key, { name, file, share: (functions.get(key)?.share ?? 0) + self / frame.total });
+    for (const child of children) add(child);
+  };
+  add(frame);
+  return [...functions.values()].sort((a, b) => b.share - a.share).slice(0, most);
+}
+
 function placeOf({ functionName, url, lineNumber, columnNumber }) {
   const name = functionName === '' ? '(anonymous)' : functionName;
   if (url === '')
