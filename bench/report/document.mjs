@@ -39,7 +39,9 @@ function machineText({ quick, machine, scenarios }) {
   const versions = Object.entries(packages).map(([name, version]) => `${name} ${version}`);
   const stores = [`Redis ${redis}`, ...(postgres === undefined ? [] : [`PostgreSQL ${postgres}`])].join(', ');
   const caution = quick ? '**From a quick run, which shows only that the command works: not figures to go by.** ' : '';
-  return `${caution}${dates.sort().at(-1)}: ${cores} cores of ${cpu} (a virtual machine), ${memoryGiB} GiB, ${system}, Node ${node}, ${stores}; ${versions.join(', ')}.`;
+  const starts = Object.values(scenarios).flatMap(({ rows }) => rows?.[0]?.starts ?? []);
+  const fewest = starts.length === 0 ? '' : ` Fewest starts of a comparison: ${Math.min(...starts)}.`;
+  return `${caution}${dates.sort().at(-1)}: ${cores} cores of ${cpu} (a virtual machine), ${memoryGiB} GiB, ${system}, Node ${node}, ${stores}; ${versions.join(', ')}.${fewest}`;
 }
 
 function targetsText({ scenarios }) {

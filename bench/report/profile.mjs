@@ -50,6 +50,9 @@ export const PART_NAMES = [
  * @property {Frame[]} children
  */
 
+/** The process waits; and the profiler's own beginning and end. */
+const LEFT_OUT = ['(idle)', 'startProfile', 'stopProfile'];
+
 /** Reads a profile of V8, without the time in which the process was idle. @returns {Frame} the root of all stacks */
 export function readProfile(file) {
   const { nodes, samples, timeDeltas } = JSON.parse(readFileSync(file, 'utf8'));
@@ -58,7 +61,7 @@ export function readProfile(file) {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const frameOf = ({ id, callFrame, children = [] }) => {
     const called = merged(
-      children.map((child) => byId.get(child)).filter((child) => child.callFrame.functionName !== '(idle)'),
+      children.map((child) => byId.get(child)).filter(({ callFrame }) => !LEFT_OUT.includes(callFrame.functionName)),
       frameOf,
     );
     const self = selfUs.get(id) ?? 0;
