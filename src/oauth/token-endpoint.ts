@@ -57,7 +57,11 @@ export class TokenEndpoint {
     const { origin, pathname: path } = endpointUrl(authUrl, tokenPath);
     const headers = ['content-type', CONTENT_TYPES[tokenRequest], 'accept', 'application/json'];
     if (clientAuthentication === 'basic') {
-      headers.push('authorization', basicAuthorization(clientID, this.#clientSecret));
+      // Each part form-encoded (RFC 6749, 2.3.1).
+      const [id, secret] = [clientID, this.#clientSecret].map((part) =>
+        `${new URLSearchParams([['', part]])}`.slice(1),
+      );
+      headers.push('authorization', `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`);
     }
     this.#request = { origin, path, method: 'POST', headers, timeoutMs, maxBytes: MAX_RESPONSE_BYTES };
   }
@@ -101,14 +105,6 @@ export class TokenEndpoint {
       throw error instanceof TransportError ? failure(error) : error;
     }
   }
-}
-
-/** Returns the value of `Authorization` for client credentials, each form-encoded. @see RFC 6749, 2.3.1 */
-function basicAuthorization(clientID: string, secret: string): string {
-  const [id, password] = [clientID, secret].map((part) =>
-    new URLSearchParams({ part }).toString().slice('part='.length),
-  );
-  return `Basic ${Buffer.from(`${id}:${password}`).toString('base64')}`;
 }
 
 function failure(error: TransportError): Error {
