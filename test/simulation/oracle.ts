@@ -176,10 +176,11 @@ export class Oracle {
     this.#know(pair.serial, machine);
   }
 
-  /** No process will ever have the pair. */
-  lost(pair: Pair): void {
+  /** No process will ever have the pair. @param hasArrived Whether its process has thrown it away */
+  lost(pair: Pair, hasArrived: boolean): void {
     this.#onTheirWay.delete(pair.serial);
-    this.#checkLife(pair.family, () => ['answer lost', `the answer with ${pair.serial} was lost`]);
+    if (hasArrived) this.#checkLife(pair.family, () => [undefined, `the answer with ${pair.serial} was not read`]);
+    else this.#checkLife(pair.family, () => ['answer lost', `the answer with ${pair.serial} was lost`]);
   }
 
   /** A refresh token leaves its process for the service. */
