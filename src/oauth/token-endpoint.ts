@@ -70,19 +70,23 @@ export class TokenEndpoint {
   exchangeCode({ code, redirectUri, codeVerifier }: AuthorizationCode): Promise<TokenSet> {
     const proof = codeVerifier === undefined ? {} : { code_verifier: codeVerifier };
     const secrets = codeVerifier === undefined ? [code] : [code, codeVerifier];
-    return this.#send({ grant_type: 'authorization_code', redirect_uri: redirectUri, code, ...proof }, secrets);
+    return this.#send('authorization_code', { redirect_uri: redirectUri, code, ...proof }, secrets);
   }
 
   /** Exchanges a refresh token for a new pair. A service that rotates them invalidates the old one. @see RFC 6749, 6 */
   refresh(refreshToken: string): Promise<TokenSet> {
-    return this.#send({ grant_type: 'refresh_token', refresh_token: refreshToken }, [refreshToken]);
+    return this.#send('refresh_token', { refresh_token: refreshToken }, [refreshToken]);
   }
 
-  async #send(fields: Readonly<Record<string, string>>, secrets: readonly string[]): Promise<TokenSet> {
+  async #send(
+    grantType: string,
+    fields: Readonly<Record<string, string>>,
+    secrets: readonly string[],
+  ): Promise<TokenSet> {
     const { http, tokenRequest, clientAuthentication, clientID, organizationDomain, clock } = this.#options;
     const secret = this.#clientSecret;
-    const isBasic = clientAuthentication === 'basic';
-    const parameters = isBasic ? fields : { ...fields, client_id: clientID, client_secret: secret };
+    const credentials = clientAuthentication === 'body' ? { client_id: clientID, client_secret: secret } : {};
+    const parameters = { grant_type: grantType, ...credentials, ...fields };
     const body = tokenRequest === 'json' ? JSON.stringify(parameters) : new URLSearchParams(parameters).toString();
     const request = { ...this.#request, body };
     try {
