@@ -11,6 +11,10 @@ import { interval, mean, median, ratio } from './statistics.mjs';
  * @typedef {{ name: string, measure: () => Promise<Sample> }} Contestant
  */
 
+/** A comparison takes no longer, so that the whole command keeps its time on a slow machine; but a few starts there must be. */
+const MOST_SECONDS = 180;
+const FEWEST_STARTS = 4;
+
 /**
  * Plays contestants several times, each time with processes started anew: two processes of one program differ by several percent
  * for as long as they live.
@@ -21,7 +25,9 @@ import { interval, mean, median, ratio } from './statistics.mjs';
  */
 export async function fromTheStart({ starts, rounds, warmUps = 8 }, cast) {
   const plays = {};
-  for (let start = 0; start < starts; start += 1) {
+  const since = performance.now();
+  const isLate = () => performance.now() - since > MOST_SECONDS * 1000;
+  for (let start = 0; start < starts && !(start >= FEWEST_STARTS && isLate()); start += 1) {
     const samples = await onStage(
       async (stage) => {
         const contestants = await cast(stage);
@@ -62,6 +68,7 @@ export function compared(plays, baseline) {
   const base = plays[baseline];
   return Object.entries(plays).map(([name, own]) => ({
     name,
+    starts: own.length,
     perSecond: interval(own.map(perSecond)),
     cpuUs: interval(own.map(cpuUs)),
     p50Ms: median(own.flatMap((rounds) => rounds.map(({ p50Ms }) => p50Ms))),

@@ -22,10 +22,8 @@ const LOAD = 0.7;
 export function capacity(scenarios) {
   const { 'overhead-redis': overRedis, 'growth-processes': processes, 'growth-grants': grants } = scenarios;
   if (!overRedis || !processes || !grants) return undefined;
-  const resources = [
-    processOf(overRedis, processes),
-    ...processes.refreshes.map((one) => storeOf(one, processes, grants)),
-  ];
+  const stores = processes.refreshes.map((one) => storeOf(one, processes));
+  const resources = [processOf(overRedis, processes), ...stores, withSessions(stores[0], overRedis)];
   const table = resources.flatMap(({ name, perUser, users }) => [
     ...perUser.map(([what, arithmetic, us]) => [name, what, arithmetic, `${figure(us)} µs`]),
     [`**${name}**`, `**users at work on one core**`, `${LOAD} s ÷ the sum`, `**${rounded(users)}**`],
@@ -50,7 +48,7 @@ function processOf({ rows }, { refreshes }) {
   ]);
 }
 
-/** Its CPU for grants alone: where it keeps the sessions too, these cost it more than the grants. */
+/** Its CPU for grants alone. */
 function storeOf({ store, storeCpuUs }, { rows }) {
   // With most processes the batches are the smallest: the dearest case.
   const reads = rows.filter((row) => row.store === store).at(-1).storeCpuUs.value;
@@ -62,6 +60,21 @@ function storeOf({ store, storeCpuUs }, { rows }) {
     ],
     ['refreshes', `${figure(storeCpuUs)} µs ÷ ${count(LIFETIME_S - AHEAD_S)} s`, storeCpuUs / (LIFETIME_S - AHEAD_S)],
   ]);
+}
+
+/** Redis once more, with the sessions of bare in it. */
+function withSessions({ name, perUser }, { rows }) {
+  const { storeCpuUs } = rows.find((row) => row.name === 'bare');
+  const sessions = [
+    'sessions, read and touched by each request',
+    perRequest(storeCpuUs),
+    storeCpuUs / SECONDS_BETWEEN_REQUESTS,
+  ];
+  return resource(`${name} with sessions`, [sessions, ...perUser]);
+}
+
+function perRequest(us) {
+  return `${figure(us)} µs ÷ ${SECONDS_BETWEEN_REQUESTS} s`;
 }
 
 function resource(name, perUser) {
@@ -85,7 +98,7 @@ function memoryTable({ rows }) {
 function verdict(resources, { rows }) {
   const [first, ...others] = [...resources].sort((a, b) => a.users - b.users);
   const behind = others.map(
-    ({ name, users }) => `one core of ${name} carries ${figure(users / first.users)} times as many`,
+    ({ name, users }) => `one core of ${name} carries ${rounded(users / first.users)} times as many`,
   );
   const inMemory = rows.filter(({ store }) => store === 'memory');
   const growth = inMemory.at(-1).cpuUs.value / inMemory[0].cpuUs.value;

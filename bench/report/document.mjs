@@ -39,7 +39,9 @@ function machineText({ quick, machine, scenarios }) {
   const versions = Object.entries(packages).map(([name, version]) => `${name} ${version}`);
   const stores = [`Redis ${redis}`, ...(postgres === undefined ? [] : [`PostgreSQL ${postgres}`])].join(', ');
   const caution = quick ? '**From a quick run, which shows only that the command works: not figures to go by.** ' : '';
-  return `${caution}${dates.sort().at(-1)}: ${cores} cores of ${cpu} (a virtual machine), ${memoryGiB} GiB, ${system}, Node ${node}, ${stores}; ${versions.join(', ')}.`;
+  const starts = Object.values(scenarios).flatMap(({ rows }) => rows?.[0]?.starts ?? []);
+  const fewest = starts.length === 0 ? '' : ` Fewest starts of a comparison: ${Math.min(...starts)}.`;
+  return `${caution}${dates.sort().at(-1)}: ${cores} cores of ${cpu} (a virtual machine), ${memoryGiB} GiB, ${system}, Node ${node}, ${stores}; ${versions.join(', ')}.${fewest}`;
 }
 
 function targetsText({ scenarios }) {
@@ -53,14 +55,9 @@ function targetsText({ scenarios }) {
 }
 
 function missedText({ scenarios }) {
-  const targets = targetsOf(scenarios);
-  const missed = targets.filter(({ verdict }) => verdict === 'missed');
-  if (missed.length === 0) return 'None.';
-  const explained = explanationsOf(targets, scenarios);
-  return missed
-    .map(({ name, wanted, value }) => {
-      const one = explained.find(({ target }) => target === name);
-      return `**${name}.** ${one === undefined ? `Wanted ${wanted}, measured ${value}.` : `${one.text}\n\n${asMarkdown(one.table)}`}`;
-    })
-    .join('\n\n');
+  const explained = explanationsOf(targetsOf(scenarios), scenarios);
+  const paragraphs = explained.map(({ target, text, table }) => {
+    return [`**${target}.** ${text}`, ...(table === undefined ? [] : [asMarkdown(table)])].join('\n\n');
+  });
+  return paragraphs.length === 0 ? 'None.' : paragraphs.join('\n\n');
 }

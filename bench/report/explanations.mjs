@@ -4,31 +4,36 @@ import { PART_NAMES } from './profile.mjs';
 const OURS = 'passport-oauth-app';
 
 /**
- * For each missed target: which part of the program takes the time, by the profile of just these requests.
+ * For each missed target, what was measured beside it that tells where the time or the memory goes: the profile of just these
+ * requests, or the figures of the parts.
  *
  * @param {import('./targets.mjs').Target[]} targets
  * @param {Record<string, any>} scenarios
- * @returns {{ target: string, text: string, table: import('./format.mjs').Table }[]}
+ * @returns {{ target: string, text: string, table?: import('./format.mjs').Table }[]}
  */
 export function explanationsOf(targets, scenarios) {
-  const rows = scenarios.profiles?.rows ?? [];
   return targets
     .filter(({ verdict }) => verdict === 'missed')
-    .flatMap(({ name, wanted, value, profile }) => {
-      const of = rows.find((row) => row.name === profile);
-      if (of === undefined) return [];
-      return [{ target: name, text: `Wanted ${wanted}, measured ${value}. ${sentence(of)}`, table: partsTable(of) }];
+    .map(({ name, wanted, value, profile, reason }) => {
+      const measured = `Wanted ${wanted}, measured ${value}.`;
+      const of = scenarios.profiles?.rows.find((row) => row.name === profile);
+      if (of === undefined) return { target: name, text: reason === undefined ? measured : `${measured} ${reason}` };
+      return { target: name, text: `${measured} ${sentences(of)}`, table: partsTable(of) };
     });
 }
 
-function sentence({ title, parts }) {
-  const { cpuUs, shares } = parts[OURS];
-  const own = shares[OURS];
+function sentences({ title, parts }) {
+  const { cpuUs, shares, own } = parts[OURS];
   const [most, second] = Object.entries(shares)
     .filter(([part]) => part !== OURS)
     .sort(([, a], [, b]) => b - a);
   const us = (share) => `${figure(share * cpuUs)} µs`;
-  return `${title}: of ${figure(cpuUs)} µs of CPU, this package's own code takes ${us(own)} (${percent(own)}); most goes to ${most[0]} (${us(most[1])}) and ${second[0]} (${us(second[1])}).`;
+  const functions = own.slice(0, 5).map(({ name, share }) => `\`${name}\` ${us(share)}`);
+  return [
+    `${title}: of ${figure(cpuUs)} µs of CPU, the code of this package takes ${us(shares[OURS])} by itself (${percent(shares[OURS])}).`,
+    `${most[0]} takes ${us(most[1])}, ${second[0]} ${us(second[1])}.`,
+    `Its own functions: ${functions.join(', ')}.`,
+  ].join(' ');
 }
 
 /** Microseconds of CPU by part, for all that were profiled side by side. @returns {import('./format.mjs').Table} */

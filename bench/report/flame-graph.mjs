@@ -62,7 +62,7 @@ function legend(boxes) {
   const parts = [...new Set(boxes.map(({ frame }) => frame.part))].filter((part) => part !== 'native code');
   return parts
     .map((part, index) => {
-      const x = 6 + index * 130;
+      const x = 6 + index * 148;
       return `<rect x="${x}" y="24" width="10" height="10" fill="${COLORS[part]}"/><text x="${x + 14}" y="33">${escaped(part)}</text>`;
     })
     .join('\n');

@@ -50,6 +50,9 @@ export const PART_NAMES = [
  * @property {Frame[]} children
  */
 
+/** The process waits; and the profiler's own beginning and end. */
+const LEFT_OUT = ['(idle)', 'startProfile', 'stopProfile'];
+
 /** Reads a profile of V8, without the time in which the process was idle. @returns {Frame} the root of all stacks */
 export function readProfile(file) {
   const { nodes, samples, timeDeltas } = JSON.parse(readFileSync(file, 'utf8'));
@@ -58,7 +61,7 @@ export function readProfile(file) {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const frameOf = ({ id, callFrame, children = [] }) => {
     const called = merged(
-      children.map((child) => byId.get(child)).filter((child) => child.callFrame.functionName !== '(idle)'),
+      children.map((child) => byId.get(child)).filter(({ callFrame }) => !LEFT_OUT.includes(callFrame.functionName)),
       frameOf,
     );
     const self = selfUs.get(id) ?? 0;
@@ -103,6 +106,23 @@ export function sharesOf(frame) {
   };
   add(frame);
   return Object.fromEntries(Object.entries(us).map(([part, own]) => [part, own / frame.total]));
+}
+
+/**
+ * The functions of this package that take most of the time by themselves.
+ *
+ * @returns {{ name: string, file: string, share: number }[]}
+ */
+export function ownFunctions(frame, most = 8) {
+  const functions = new Map();
+  const add = ({ name, file, part, self, children }) => {
+    const key = `${name} ${file}`;
+    if (part === 'passport-oauth-app')
+      functions.set(key, { name, file, share: (functions.get(key)?.share ?? 0) + self / frame.total });
+    for (const child of children) add(child);
+  };
+  add(frame);
+  return [...functions.values()].sort((a, b) => b.share - a.share).slice(0, most);
 }
 
 function placeOf({ functionName, url, lineNumber, columnNumber }) {

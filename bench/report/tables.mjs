@@ -59,8 +59,8 @@ function comparedCells(row) {
 
 function redisTable({ rows }) {
   return [
-    ['', 'commands each', ...COMPARED],
-    ...rows.map((row) => [row.name, figure(row.commands), ...comparedCells(row)]),
+    ['', 'commands each', "Redis' CPU µs", ...COMPARED],
+    ...rows.map((row) => [row.name, figure(row.commands), figure(row.storeCpuUs), ...comparedCells(row)]),
   ];
 }
 

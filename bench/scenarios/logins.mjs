@@ -1,7 +1,7 @@
 import { compared, fromTheStart, measured } from '../lib/starts.mjs';
 
 const AT_ONCE = 8;
-const REQUESTS = 150;
+const REQUESTS = 200;
 
 const HAND_WRITTEN = 'passport-oauth2 by hand';
 const CONTESTANTS = [

@@ -7,6 +7,8 @@ const CONNECTIONS = 32;
 const USERS = 20;
 /** Short rounds, and many: what disturbs the machine lasts for seconds, and is to fall on whole rounds. */
 const REQUESTS = 500;
+/** Enough to count commands. */
+const COUNTED = 100;
 
 const IN_MEMORY = [
   { name: 'bare', app: 'bare' },
@@ -40,9 +42,9 @@ export async function overheadRedis(settings) {
   try {
     const contestants = OVER_REDIS.map((one) => ({ ...one, redisUrl: redis.url }));
     const plays = await fromTheStart(settings, (stage) => enterAll(stage, contestants));
-    const commands = {};
-    for (const one of contestants) commands[one.name] = await commandsOf(one, redis.url);
-    const rows = compared(plays, 'bare').map((row) => ({ ...row, commands: commands[row.name] }));
+    const costs = {};
+    for (const one of contestants) costs[one.name] = await costOf(one, redis);
+    const rows = compared(plays, 'bare').map((row) => ({ ...row, ...costs[row.name] }));
     return { title: 'The same with sessions and grants in Redis', rows };
   } finally {
     await redis.stop();
@@ -55,30 +57,44 @@ async function enterAll(stage, contestants) {
   return await Promise.all(contestants.map((one) => enter(stage, load, service.ready, one)));
 }
 
-async function enter(stage, load, service, { name, ...options }, connections = CONNECTIONS) {
+async function enter(
+  stage,
+  load,
+  service,
+  { name, ...options },
+  { requests = REQUESTS, connections = CONNECTIONS } = {},
+) {
   const server = await stage.app({ service, ...options });
   const { port } = server.ready;
   const cookies = await load.ask('logIns', { port, users: USERS });
   const headers = cookies.map((Cookie) => ({ Cookie }));
-  const task = { ports: [port], path: '/', headers, requests: REQUESTS, connections };
-  return { name, measure: () => measured(server, REQUESTS, () => load.ask('run', task), 200) };
+  const task = { ports: [port], path: '/', headers, requests, connections };
+  return { name, measure: () => measured(server, requests, () => load.ask('run', task), 200) };
 }
 
-/** Commands that Redis has got for one request, by its own count. */
-function commandsOf(contestant, redisUrl) {
+/** What Redis has to do for one request, by its own count: commands, and microseconds of its CPU. */
+function costOf(contestant, redis) {
   return onStage(async (stage) => {
     const service = await stage.service();
     const load = await stage.load();
+    const enterWith = (options) => enter(stage, load, service.ready, contestant, options);
     // One after the other: requests of one user at once share a read of the store.
-    const { measure } = await enter(stage, load, service.ready, contestant, 1);
-    await measure();
-    const client = await redisClient(redisUrl);
+    const one = await enterWith({ requests: COUNTED, connections: 1 });
+    const many = await enterWith();
+    await one.measure();
+    await many.measure();
+    const client = await redisClient(redis.url);
     try {
       await client.configResetStat();
-      await measure();
+      await one.measure();
       const stats = await client.info('commandstats');
       const calls = [...stats.matchAll(/cmdstat_(?!config|info)[\w|]+:calls=(\d+)/g)];
-      return calls.reduce((sum, [, count]) => sum + Number(count), 0) / REQUESTS;
+      const before = await redis.cpuUs();
+      await many.measure();
+      return {
+        commands: calls.reduce((sum, [, count]) => sum + Number(count), 0) / COUNTED,
+        storeCpuUs: ((await redis.cpuUs()) - before) / REQUESTS,
+      };
     } finally {
       client.destroy();
     }

@@ -1,10 +1,12 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { otherCore } from '../lib/cores.mjs';
+import { startRedis } from '../lib/redis.mjs';
 import { onStage } from '../lib/stage.mjs';
 import { measured } from '../lib/starts.mjs';
 import { flameGraph } from '../report/flame-graph.mjs';
-import { readProfile, sharesOf } from '../report/profile.mjs';
+import { ownFunctions, readProfile, sharesOf } from '../report/profile.mjs';
 
 const OURS = 'passport-oauth-app';
 
@@ -14,23 +16,30 @@ const PROFILES = [
     name: 'request',
     title: 'A logged-in request, GET /',
     picture: 'flame-request.svg',
-    requests: 12_000,
-    contestants: { bare: 'bare', floor: 'floor', [OURS]: 'ours' },
+    requests: 8_000,
+    contestants: { bare: { app: 'bare' }, floor: { app: 'floor' }, [OURS]: { app: 'ours' } },
+    enter: enterRequests('/'),
+  },
+  {
+    name: 'redis',
+    title: 'A logged-in request over Redis, with cache: false',
+    requests: 8_000,
+    contestants: { bare: { app: 'bare', redis: true }, [OURS]: { app: 'ours', redis: true, cache: false } },
     enter: enterRequests('/'),
   },
   {
     name: 'projects',
     title: 'GET /projects, with one call of the API',
-    requests: 8_000,
-    contestants: { floor: 'floor', 'by hand': 'hand-written', [OURS]: 'ours' },
+    requests: 6_000,
+    contestants: { floor: { app: 'floor' }, 'by hand': { app: 'hand-written' }, [OURS]: { app: 'ours' } },
     enter: enterRequests('/projects'),
   },
   {
     name: 'login',
     title: 'A whole login: the login route and the callback',
     picture: 'flame-login.svg',
-    requests: 4_000,
-    contestants: { floor: 'floor', 'by hand': 'hand-written', [OURS]: 'ours' },
+    requests: 3_000,
+    contestants: { floor: { app: 'floor' }, 'by hand': { app: 'hand-written' }, [OURS]: { app: 'ours' } },
     enter: enterLogins,
   },
   {
@@ -38,15 +47,26 @@ const PROFILES = [
     title: 'A request with an expired token: one refresh',
     picture: 'flame-refresh.svg',
     requests: 5_000,
-    contestants: { [OURS]: 'keyed' },
+    contestants: { [OURS]: { app: 'keyed' } },
     enter: enterRefreshes,
   },
   {
     name: 'api',
     title: 'A call of the API, 25 projects',
     requests: 20_000,
-    contestants: { 'bare dispatch': 'undici-dispatch', 'undici.request': 'undici-request', [OURS]: 'ours' },
+    contestants: {
+      'bare dispatch': { client: 'undici-dispatch' },
+      'undici.request': { client: 'undici-request' },
+      [OURS]: { client: 'ours' },
+    },
     enter: enterCalls,
+  },
+  {
+    name: 'middleware',
+    title: 'The middleware alone, grant in the cache',
+    requests: 2_000_000,
+    contestants: { [OURS]: {} },
+    enter: enterPasses,
   },
 ];
 
@@ -61,7 +81,7 @@ export async function profiles({ share, pictures }) {
         const file = join(folder, `${name}-${readdirSync(folder).length}.cpuprofile`);
         const cpuUs = await record(enter, program, Math.round(requests * share), file);
         const profile = readProfile(file);
-        parts[contestant] = { cpuUs, shares: sharesOf(profile) };
+        parts[contestant] = { cpuUs, shares: sharesOf(profile), own: ownFunctions(profile) };
         if (contestant === OURS && picture !== undefined && pictures !== undefined)
           writeFileSync(join(pictures, picture), flameGraph(`${title} (CPU time)`, profile));
       }
@@ -90,10 +110,11 @@ function record(enter, program, requests, file) {
 }
 
 function enterRequests(path) {
-  return async (stage, app, requests) => {
+  return async (stage, { redis, ...options }, requests) => {
     const service = await stage.service();
     const load = await stage.load();
-    const process = await stage.app({ app, service: service.ready });
+    const shared = redis ? { redisUrl: (await stage.keep(startRedis({ core: otherCore }))).url } : {};
+    const process = await stage.app({ ...options, ...shared, service: service.ready });
     const { port } = process.ready;
     const headers = (await load.ask('logIns', { port, users: 20 })).map((Cookie) => ({ Cookie }));
     const task = { ports: [port], path, headers, requests, connections: 32 };
@@ -101,19 +122,19 @@ function enterRequests(path) {
   };
 }
 
-async function enterLogins(stage, app, requests) {
+async function enterLogins(stage, options, requests) {
   const service = await stage.service();
   const load = await stage.load();
-  const process = await stage.app({ app, service: service.ready });
+  const process = await stage.app({ ...options, service: service.ready });
   const task = { port: process.ready.port, requests, connections: 8 };
   return { process, play: () => load.ask('runLogIns', task) };
 }
 
 /** Each request is of another user, whose token has expired long ago. */
-async function enterRefreshes(stage, app, requests) {
+async function enterRefreshes(stage, options, requests) {
   const service = await stage.service();
   const load = await stage.load();
-  const process = await stage.app({ app, service: service.ready });
+  const process = await stage.app({ ...options, service: service.ready });
   const total = requests * 3;
   await service.ask('seed', total);
   await process.ask('seed', { from: 1, to: total, expired: true });
@@ -126,9 +147,15 @@ async function enterRefreshes(stage, app, requests) {
   return { process, play };
 }
 
-async function enterCalls(stage, client, requests) {
+async function enterCalls(stage, { client }, requests) {
   const projects = 25;
   const service = await stage.service({ projects });
   const process = await stage.measured('clients/loop.mjs', { client, service: service.ready, projects });
   return { process, play: () => process.ask('run', { requests, concurrency: 50 }) };
+}
+
+async function enterPasses(stage, _options, requests) {
+  const service = await stage.service();
+  const process = await stage.measured('alone/middleware.mjs', { service: service.ready });
+  return { process, play: () => process.ask('passes', requests) };
 }

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
-import { isRecord, record, refuse, text } from './checks.js';
+import { isRecord } from './checks.js';
+import type { EmulatorUser } from './directory.js';
 import type { Bearer, Grants } from './grants.js';
 import { addressedOrganization } from './hosts.js';
 import {
@@ -14,7 +15,6 @@ import {
   verbatim,
 } from './messages.js';
 import type { Profile } from './profiles.js';
-import type { EmulatorUser } from './registry.js';
 
 /** A request as a route's handler receives it. */
 export interface ApiRequest {
@@ -86,24 +86,6 @@ export class ApiRoutes {
     }
     return [...methods];
   }
-}
-
-/**
- * Returns the value as a route.
- *
- * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if it is malformed.
- */
-export function checkedRoute(value: unknown, option: string): EmulatorRoute {
-  const route = record(option, value, ['method', 'path', 'handler']);
-  const method = text(`${option}.method`, route.method);
-  const path = text(`${option}.path`, route.path);
-  const { handler } = route;
-  if (!/^[A-Z]+$/.test(method)) refuse(`${option}.method`, 'an HTTP method in capitals', method);
-  if (!path.startsWith('/') || /^\/api\/|[?#\s]/.test(path)) {
-    refuse(`${option}.path`, 'a path below /api/v2, such as /projects/:projectId', path);
-  }
-  if (typeof handler !== 'function') refuse(`${option}.handler`, 'a function', handler);
-  return { method, path, handler: handler as EmulatorRoute['handler'] };
 }
 
 /** Converts the result of a handler into a response. */

@@ -1,4 +1,5 @@
 import type { Codes } from './codes.js';
+import type { Application, Applications, Users } from './directory.js';
 import {
   bodyText,
   type IncomingRequest,
@@ -11,7 +12,6 @@ import {
 } from './messages.js';
 import { consentPage, errorPage } from './page.js';
 import type { Profile } from './profiles.js';
-import type { Application, Applications, Users } from './registry.js';
 
 /** A valid authorization request. @see service.md section 4.1 */
 export interface AuthorizationRequest {

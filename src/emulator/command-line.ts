@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { EmulatorError, isRecord } from './checks.js';
-import { sampleApplication } from './registry.js';
+import { sampleApplication } from './directory.js';
 
 const known = {
   port: { type: 'string' },

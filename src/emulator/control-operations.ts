@@ -1,6 +1,6 @@
 import { record } from './checks.js';
+import type { Application, EmulatorUser } from './directory.js';
 import type { QueuedFault } from './faults.js';
-import type { Application, EmulatorUser } from './registry.js';
 import type { ServiceRequest } from './server.js';
 import type { Controls } from './state.js';
 

@@ -1,6 +1,6 @@
 import type { Approval } from './codes.js';
+import type { EmulatorUser, Users } from './directory.js';
 import type { Profile } from './profiles.js';
-import type { EmulatorUser, Users } from './registry.js';
 import type { Clock, Secrets } from './sources.js';
 
 /** Treatment of a refresh token that was used before. */

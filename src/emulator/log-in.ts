@@ -1,7 +1,7 @@
 import { type IncomingHttpHeaders, request as plainRequest, type RequestOptions } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { EmulatorError, refuse } from './checks.js';
-import type { Users } from './registry.js';
+import type { Users } from './directory.js';
 
 /** The part of a supertest agent that a login uses. It keeps cookies, and does not follow redirects itself. */
 export interface Agent<Answer extends AgentAnswer> {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import type { EmulatorUser } from './directory.js';
 import type { Reply } from './messages.js';
 import { css } from './page-assets.js';
-import type { EmulatorUser } from './registry.js';
 
 /** A piece of HTML in which all outside text is escaped. */
 export class Html {

@@ -1,9 +1,9 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { EmulatorError, isRecord, refuse } from './checks.js';
 import type { Codes } from './codes.js';
+import type { Application, Applications, EmulatorUser, Users } from './directory.js';
 import type { Faults } from './faults.js';
 import type { Grants } from './grants.js';
-import type { Application, Applications, EmulatorUser, Users } from './registry.js';
 import type { RequestLog } from './server.js';
 import type { Clock, Secrets } from './sources.js';
 

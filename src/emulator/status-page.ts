@@ -1,10 +1,10 @@
 import { isRecord } from './checks.js';
+import type { Application, EmulatorUser } from './directory.js';
 import type { Fault, QueuedFault } from './faults.js';
 import type { GrantSummary } from './grants.js';
 import { parseQuery, type Reply } from './messages.js';
 import { document, type Html, html } from './page.js';
 import { css, statusCss, statusScript } from './page-assets.js';
-import type { Application, EmulatorUser } from './registry.js';
 import type { ServiceRequest } from './server.js';
 import type { Controls } from './state.js';
 

@@ -1,5 +1,6 @@
 import { isRecord } from './checks.js';
 import type { Codes } from './codes.js';
+import type { Application, Applications } from './directory.js';
 import type { Grants } from './grants.js';
 import {
   bodyText,
@@ -13,7 +14,6 @@ import {
   refusal,
 } from './messages.js';
 import type { Profile } from './profiles.js';
-import type { Application, Applications } from './registry.js';
 
 /** Dependencies of the token endpoint. */
 export interface TokenSetting {
