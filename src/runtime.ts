@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type ApiClient, createApiClient } from './api/api-client.js';
+import type { CredentialSource } from './api/api-context.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
-import type { CredentialSource } from './api/credential.js';
 import { ConfigurationError } from './errors.js';
 import { publishGrantLost, publishRefresh, warnOfUnlockedRefresh } from './events.js';
 import { GrantCodec } from './grants/grant-codec.js';

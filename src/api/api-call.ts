@@ -1,20 +1,22 @@
-import { ServiceUnavailableError } from '../errors.js';
-import { apiEventsWanted } from '../events.js';
+import { OAuthAppError, ServiceUnavailableError } from '../errors.js';
+import { apiEventsWanted, publishApi } from '../events.js';
 import { type HttpStreamRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
-import type { ApiContext } from './api-context.js';
-import { publishTry } from './call-event.js';
+import type { ApiContext, Credential, CredentialSource } from './api-context.js';
+import { callError, noPlaceError, refusedResponse } from './api-error.js';
 import { abortable, CallLimit, NoPlace, type Release } from './call-limits.js';
 import type { CallRequest } from './call-options.js';
-import { type Attempt, afterAttempt, type Progress, START } from './call-progress.js';
-import type { Credential, CredentialSource } from './credential.js';
-import { callError, noPlaceError, refusedResponse } from './error-message.js';
-import { authorizedHeaders } from './request-headers.js';
 import { pathOn, redirectTarget } from './request-target.js';
 import { parseBody, type ResponseHead, type ResponseMode } from './response.js';
-import { retryDelay, type TryFailure } from './retry-policy.js';
+import { type Attempt, afterAttempt, type Progress, retryDelay, START, type TryFailure } from './retry-policy.js';
 
 const MAX_REDIRECTS = 5;
+
+/** The last headers of each credential, without and with it: nearly all requests have the same. */
+const authorizedHeaders = new WeakMap<
+  Credential,
+  { readonly given: readonly string[]; readonly headers: readonly string[] }
+>();
 
 /** Makes the result of a call from its response. */
 export type Finish<A, R> = (answer: A, request: CallRequest, attempt: Attempt<A>) => R | Promise<R>;
@@ -51,7 +53,7 @@ export class ApiCall<A extends ResponseHead> {
         const attempt = await this.#attempt(progress);
         const { answer } = attempt;
         if (progress.renewed !== undefined && answer !== undefined) {
-          this.#source.reportOutcome(progress.renewed, answer.status !== 401);
+          this.#source.reportOutcome?.(answer.status !== 401);
         }
         if (answer !== undefined && ((answer.status >= 200 && answer.status < 300) || answer.status === 304)) {
           return finish(answer, this.#request, attempt);
@@ -87,11 +89,16 @@ export class ApiCall<A extends ResponseHead> {
       }
       const base = bases.of(credential.organizationDomain);
       const path = progress.redirectedTo ?? pathOn(bases, base, this.#request);
+      let authorized = authorizedHeaders.get(credential);
+      if (authorized?.given !== headers) {
+        authorized = { given: headers, headers: ['authorization', `Bearer ${credential.accessToken}`, ...headers] };
+        authorizedHeaders.set(credential, authorized);
+      }
       const request: HttpStreamRequest = {
         origin: base.origin,
         path,
         method,
-        headers: authorizedHeaders(credential, headers),
+        headers: authorized.headers,
         body: body?.create() ?? null,
         timeoutMs: this.#limit?.remainingMs ?? timeoutMs,
         signal,
@@ -166,6 +173,7 @@ export class ApiCall<A extends ResponseHead> {
   /** Returns the state with a newer credential, if there is one and the request can be sent again. */
   async #renew(progress: Progress, { credential }: Attempt<A>, answer: A): Promise<Progress> {
     const state = { ...progress, mayRenew: false };
+    if (this.#source.renew === undefined) return state;
     try {
       const renewed = await abortable(this.#source.renew(credential), this.#signal);
       if (renewed === credential) return state;
@@ -207,16 +215,26 @@ export class ApiCall<A extends ResponseHead> {
     return this.#limit?.expired ? callError(new TransportError('timeout', sent), method, path, sent) : error;
   }
 
+  /** Publishes the event of a try. @param attempts Requests of the call so far; 0 if it failed before any */
   #publish(attempts: number, startedAt: number, answer: A | undefined, fault: unknown): void {
-    const error = fault === undefined ? undefined : this.#seen(fault, true);
-    publishTry({
+    const { method, path } = this.#request;
+    let reason: string | undefined;
+    if (answer !== undefined) {
+      if (answer.status >= 300 && answer.status !== 304) reason = 'ERR_API';
+    } else {
+      const error = this.#seen(fault, true);
+      if (error instanceof OAuthAppError) reason = error.code;
+      else reason = error instanceof Error && error.name === 'AbortError' ? 'ERR_ABORTED' : 'ERR_UNKNOWN';
+    }
+    publishApi({
       strategy: this.#context.strategyName,
       grantId: this.#source.grantId,
-      request: this.#request,
+      method,
+      path,
+      ...(answer === undefined ? {} : { status: answer.status }),
+      ...(reason === undefined ? {} : { reason }),
       attempts,
       durationMs: performance.now() - startedAt,
-      status: answer?.status,
-      error,
     });
   }
 }

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ApiContext } from './api-context.js';
+import { field, unusableResponse } from './api-error.js';
 import { CallLimit } from './call-limits.js';
 import { type CallRequest, callRequest, type RequestOptions, requestTo } from './call-options.js';
-import { field, unusableResponse } from './error-message.js';
 import { type Query, queryString, type RequestTarget, targetOf } from './request-target.js';
 import type { ApiResponse } from './response.js';
 

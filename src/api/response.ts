@@ -7,9 +7,9 @@ import {
   type HttpStreamRequest,
   headerValue,
 } from '../http/message.js';
+import { mismatch, unusableResponse } from './api-error.js';
 import type { CallRequest } from './call-options.js';
-import type { Attempt } from './call-progress.js';
-import { mismatch, unusableResponse } from './error-message.js';
+import type { Attempt } from './retry-policy.js';
 
 /** A response of the API. */
 export interface ApiResponse<T = unknown> {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, sourceOf } from '../api/api-client.js';
-import type { CredentialSource } from '../api/credential.js';
+import type { CredentialSource } from '../api/api-context.js';
 import { ConfigurationError, OAuthAppError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { FailedSource, GrantCredentials, NoGrantSource } from '../refresh/grant-credentials.js';

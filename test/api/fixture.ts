@@ -1,6 +1,6 @@
 import { type ApiClient, createApiClient } from '../../src/api/api-client.js';
+import type { Credential, CredentialSource } from '../../src/api/api-context.js';
 import { type ApiContextOptions, createApiContext } from '../../src/api/api-context.js';
-import type { Credential, CredentialSource } from '../../src/api/credential.js';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';
 
@@ -48,7 +48,7 @@ export class MemorySource implements CredentialSource {
     return this.#refresh;
   }
 
-  reportOutcome(_credential: Credential, accepted: boolean): void {
+  reportOutcome(accepted: boolean): void {
     this.settledWith.push(accepted);
   }
 
