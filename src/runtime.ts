@@ -3,7 +3,7 @@ import { type ApiClient, createApiClient } from './api/api-client.js';
 import type { CredentialSource } from './api/api-context.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
 import { ConfigurationError } from './errors.js';
-import { publishGrantLost, publishRefresh, warnOfUnlockedRefresh } from './events.js';
+import { grantLostChannel, refreshChannel, warnOfUnlockedRefresh } from './events.js';
 import { GrantCodec } from './grants/grant-codec.js';
 import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/authenticate.js';
@@ -11,12 +11,12 @@ import { CookieSeal } from './login/cookie-seal.js';
 import type { CallbackOutcome } from './login/finish-login.js';
 import { HostMismatches } from './login/host-mismatches.js';
 import { IgnoredOptions } from './login/ignored-options.js';
-import { type ImportedTokens, readImportedTokens } from './login/imported-tokens.js';
 import { LoginRounds } from './login/login-rounds.js';
 import { PendingLogins } from './login/pending-logins.js';
 import { UsedLogins } from './login/used-logins.js';
 import type { AnyVerify } from './login/verify.js';
 import { TokenEndpoint } from './oauth/token-endpoint.js';
+import { type ImportedTokens, readImportedTokens } from './oauth/token-response.js';
 import type { Settings } from './options.js';
 import { GrantCredentials } from './refresh/grant-credentials.js';
 import { GrantManager } from './refresh/grant-manager.js';
@@ -115,7 +115,7 @@ export class Runtime implements LoginContext {
   async importGrant(grantId: string, tokens: ImportedTokens): Promise<void> {
     const manager = this.managers.only();
     const { clock, organizationDomain } = this.settings;
-    await manager.put(grantId, await readImportedTokens(tokens, clock(), organizationDomain));
+    await manager.put(grantId, readImportedTokens(tokens, clock(), organizationDomain));
   }
 
   /** Deletes grants. Tries all of them before it throws. @throws ConfigurationError if no token store is known yet; TokenStoreError */
@@ -159,8 +159,12 @@ function managerFactory(
       cache,
       window,
       clock,
-      onRefresh: (grantId, event) => publishRefresh({ strategy, grantId, ...event }),
-      onLost: (grantId, reason) => publishGrantLost({ strategy, grantId, reason }),
+      onRefresh: (grantId, event) => {
+        if (refreshChannel.hasSubscribers) refreshChannel.publish({ strategy, grantId, ...event });
+      },
+      onLost: (grantId, reason) => {
+        if (grantLostChannel.hasSubscribers) grantLostChannel.publish({ strategy, grantId, reason });
+      },
       onUnlockedRefresh: () => warnOfUnlockedRefresh(strategy),
     });
 }

@@ -2,10 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import OAuth2Strategy from 'passport-oauth2';
 import type { ApiClient } from './api/api-client.js';
 import { ConfigurationError } from './errors.js';
-import { checkedGrantId } from './grants/grant-id.js';
+import { checkedGrantId } from './grants/grant.js';
 import { type AuthenticateOptions, authenticate, type PassportActions } from './login/authenticate.js';
-import type { ImportedTokens } from './login/imported-tokens.js';
 import type { AnyVerify, VerifyOfEitherArity, VerifyWithRequestOfEitherArity } from './login/verify.js';
+import type { ImportedTokens } from './oauth/token-response.js';
 import { checkVerify, resolveOptions, type StrategyOptions } from './options.js';
 import { RUNTIME, Runtime, runtimeOf } from './runtime.js';
 

@@ -1,5 +1,5 @@
 import { OAuthAppError, ServiceUnavailableError } from '../errors.js';
-import { apiEventsWanted, publishApi } from '../events.js';
+import { apiChannel } from '../events.js';
 import { type HttpStreamRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import type { ApiContext, Credential, CredentialSource } from './api-context.js';
@@ -75,7 +75,7 @@ export class ApiCall<A extends ResponseHead> {
   async #attempt(progress: Progress): Promise<Attempt<A>> {
     const { bases, http, limiter, timeoutMs, maxResponseBytes } = this.#context;
     const { method, headers, body, signal } = this.#request;
-    const startedAt = apiEventsWanted() ? performance.now() : undefined;
+    const startedAt = apiChannel.hasSubscribers ? performance.now() : undefined;
     let onEnd: Release | undefined;
     let attempt: Attempt<A> | undefined;
     try {
@@ -226,7 +226,7 @@ export class ApiCall<A extends ResponseHead> {
       if (error instanceof OAuthAppError) reason = error.code;
       else reason = error instanceof Error && error.name === 'AbortError' ? 'ERR_ABORTED' : 'ERR_UNKNOWN';
     }
-    publishApi({
+    apiChannel.publish({
       strategy: this.#context.strategyName,
       grantId: this.#source.grantId,
       method,

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-import { sampleApplication } from './applications.js';
 import { EmulatorError } from './checks.js';
 import { optionsOf, packageVersion, readArguments, withFlagNames } from './command-line.js';
 import { type Emulator, type ServiceOptions, startEmulator } from './emulator.js';
 import { addressedOrganization } from './hosts.js';
+import { sampleApplication } from './registry.js';
 import type { LogEntry } from './server.js';
 
 const usage = `Usage: passport-oauth-app emulator [options]

@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { sampleApplication } from './applications.js';
 import { EmulatorError, isRecord } from './checks.js';
+import { sampleApplication } from './registry.js';
 
 const known = {
   port: { type: 'string' },

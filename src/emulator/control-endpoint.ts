@@ -1,10 +1,18 @@
 import type { ServerResponse } from 'node:http';
 import { EmulatorError, isRecord, refuse } from './checks.js';
 import { type ControlFields, type ControlOperation, operations, schemas } from './control-operations.js';
-import type { Controls } from './controls.js';
 import { type HostsSetting, isOwnHost } from './hosts.js';
-import { bodyText, type IncomingRequest, mediaType, parseJson, parseQuery } from './incoming-request.js';
-import { json, type Reply, write } from './reply.js';
+import {
+  bodyText,
+  type IncomingRequest,
+  json,
+  mediaType,
+  parseJson,
+  parseQuery,
+  type Reply,
+  write,
+} from './messages.js';
+import type { Controls } from './state.js';
 
 /** Dependencies of the control endpoint. */
 export interface ControlSetting {

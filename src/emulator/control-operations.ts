@@ -1,9 +1,8 @@
-import type { Application } from './applications.js';
 import { record } from './checks.js';
-import type { Controls } from './controls.js';
 import type { QueuedFault } from './faults.js';
-import type { ServiceRequest } from './request-log.js';
-import type { EmulatorUser } from './users.js';
+import type { Application, EmulatorUser } from './registry.js';
+import type { ServiceRequest } from './server.js';
+import type { Controls } from './state.js';
 
 /** Fields of a control request's body. */
 export type ControlFields = Readonly<Record<string, unknown>>;

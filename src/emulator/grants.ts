@@ -1,8 +1,7 @@
-import type { Clock } from './clock.js';
 import type { Approval } from './codes.js';
 import type { Profile } from './profiles.js';
-import type { Secrets } from './secrets.js';
-import type { EmulatorUser, Users } from './users.js';
+import type { EmulatorUser, Users } from './registry.js';
+import type { Clock, Secrets } from './sources.js';
 
 /** How the service treats a refresh token that was used before. */
 export type RefreshTokenReuse = 'refuse' | 'revoke' | 'grace';

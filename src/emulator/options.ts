@@ -1,14 +1,13 @@
 import type { TlsOptions } from 'node:tls';
-import { checkedRoute, type EmulatorRoute } from './api-routes.js';
-import { type Registration, sampleApplication } from './applications.js';
-import type { Scopes } from './authorization-request.js';
+import { checkedRoute, type EmulatorRoute } from './api.js';
+import type { Scopes } from './authorization-endpoint.js';
 import { choice, EmulatorError, integer, isRecord, list, record, refuse, text } from './checks.js';
 import { checkedDelay, type Delay } from './faults.js';
 import type { RefreshTokenReuse } from './grants.js';
 import type { DomainHosts } from './hosts.js';
 import { type Profile, type ProfileName, resolveProfile } from './profiles.js';
+import { type EmulatorUser, type Registration, sampleApplication, sampleUsers } from './registry.js';
 import type { LogEntry } from './server.js';
-import { type EmulatorUser, sampleUsers } from './users.js';
 
 /** Options of the emulated service, all optional. */
 export interface EmulatorOptions {

@@ -1,15 +1,12 @@
-import type { Application } from './applications.js';
-import type { Controls } from './controls.js';
+import { isRecord } from './checks.js';
 import type { Fault, QueuedFault } from './faults.js';
 import type { GrantSummary } from './grants.js';
+import { parseQuery, type Reply } from './messages.js';
 import { document, type Html, html } from './page.js';
-import { css } from './page-style.js';
-import type { Reply } from './reply.js';
-import type { RequestResult, ServiceRequest } from './request-log.js';
-import { shortened } from './shortened.js';
-import { statusScript } from './status-page-script.js';
-import { statusCss } from './status-page-style.js';
-import type { EmulatorUser } from './users.js';
+import { css, statusCss, statusScript } from './page-assets.js';
+import type { Application, EmulatorUser } from './registry.js';
+import type { RequestResult, ServiceRequest } from './server.js';
+import type { Controls } from './state.js';
 
 const maxShown = 50;
 
@@ -180,4 +177,37 @@ function duration(seconds: number): string {
   const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
   if (hours > 0) return `${sign}${hours} h ${minutes} min`;
   return minutes > 0 ? `${sign}${minutes} min ${whole % 60} s` : `${sign}${whole} s`;
+}
+
+const secretName = /secret|token|code|verifier|password|assertion|authorization|cookie/i;
+const longRun = /[\w.~+/-]{24,}/g;
+const maxLength = 4000;
+
+/**
+ * Returns a body or a query as readable text without secrets: the values of secret fields, and everything that looks like a token, are
+ * shortened.
+ */
+export function shortened(value: unknown): string {
+  if (value instanceof Uint8Array) return `${value.byteLength} bytes`;
+  const form = typeof value === 'string' && /^[\w.-]+=/.test(value) ? parseQuery(value) : undefined;
+  const shown = form ?? value;
+  const text = typeof shown === 'string' ? shortenRuns(shown) : JSON.stringify(withoutSecrets(shown, ''), undefined, 2);
+  return text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;
+}
+
+function withoutSecrets(value: unknown, name: string): unknown {
+  if (Array.isArray(value)) return value.map((item) => withoutSecrets(item, name));
+  if (isRecord(value)) {
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutSecrets(item, key)]));
+  }
+  if (typeof value !== 'string') return value;
+  return secretName.test(name) && !/_(type|method)$/.test(name) ? shorten(value) : shortenRuns(value);
+}
+
+function shortenRuns(text: string): string {
+  return text.replace(longRun, (run) => (/\d/.test(run) && !run.includes('//') ? shorten(run) : run));
+}
+
+function shorten(text: string): string {
+  return text.length > 8 ? `${text.slice(0, 4)}…` : '…';
 }

@@ -1,10 +1,19 @@
-import type { Application, Applications } from './applications.js';
 import { isRecord } from './checks.js';
 import type { Codes } from './codes.js';
 import type { Grants, TokenResponse } from './grants.js';
-import { bodyText, type IncomingRequest, mediaType, parseJson, parseQuery } from './incoming-request.js';
+import {
+  bodyText,
+  type IncomingRequest,
+  json,
+  mediaType,
+  methodNotAllowed,
+  parseJson,
+  parseQuery,
+  type Reply,
+  refusal,
+} from './messages.js';
 import type { Profile } from './profiles.js';
-import { json, methodNotAllowed, type Reply, refusal } from './reply.js';
+import type { Application, Applications } from './registry.js';
 
 /** Dependencies of the token endpoint. */
 export interface TokenSetting {

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
 import { endpointUrl } from '../oauth/addresses.js';
-import type { AuthorizationParamsReader } from '../oauth/authorization-params.js';
 import { originalUrl, queryOf, redirectUriFor } from '../request/incoming-request.js';
 import { type ReturnCookie, safeReturnTo } from '../request/return-to.js';
 import { userMarkOf } from '../request/session.js';
@@ -22,7 +21,7 @@ export interface BeginLoginContext {
     /** `{auth_url}` */
     readonly authUrl: string;
     readonly authorizationPath: string;
-    readonly authorizationParams: AuthorizationParamsReader;
+    readonly authorizationParams: Readonly<Record<string, string>> | ((req: IncomingMessage) => unknown);
     readonly scopeSeparator: string;
     readonly clientID: string;
     readonly callbackURL: string;
@@ -47,7 +46,7 @@ export function beginLogin(
   res: ServerResponse,
   options: LoginOptions,
 ): string | undefined {
-  const scope = check.withDefault(settings.scope, check.scope)('scope', options.scope);
+  const scope = options.scope === undefined ? settings.scope : check.scope('scope', options.scope);
   const redirectUri = redirectUriFor(req, callbackUrlOf(options) ?? settings.callbackURL);
   if (redirectUri === undefined) return undefined;
   const remembered = returnCookie.take(req, res);
@@ -57,6 +56,7 @@ export function beginLogin(
   const { state, codeChallenge, cookies } = pendingLogins.begin(req, login, settings.pkce);
   hostMismatches.note(req, redirectUri, state);
   for (const cookie of cookies) res.appendHeader('Set-Cookie', cookie);
+  const { authorizationParams: params } = settings;
   const query = new URLSearchParams({
     client_id: settings.clientID,
     redirect_uri: redirectUri,
@@ -64,7 +64,7 @@ export function beginLogin(
     // Services without scopes get none.
     ...(scope === '' ? {} : { scope: scope.replaceAll(' ', settings.scopeSeparator) }),
     state,
-    ...settings.authorizationParams(req),
+    ...(typeof params === 'function' ? check.authorizationParams('authorizationParams', params(req)) : params),
   });
   if (codeChallenge !== undefined) {
     query.set('code_challenge', codeChallenge);
@@ -75,5 +75,6 @@ export function beginLogin(
 
 /** Returns the option `callbackURL` of one route. @throws ConfigurationError for an invalid URL */
 export function callbackUrlOf(options: LoginOptions): string | undefined {
-  return check.withDefault(undefined, check.callbackUrl)('callbackURL', options.callbackURL);
+  const { callbackURL } = options;
+  return callbackURL === undefined ? undefined : check.callbackUrl('callbackURL', callbackURL);
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ConfigurationError, NotAuthorizedError } from '../errors.js';
-import { isRandomGrantId } from '../grants/grant-id.js';
+import { isRandomGrantId } from '../grants/grant.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import { whenSettled } from '../request/framework.js';

@@ -1,6 +1,6 @@
 import { OAuthAppError } from '../errors.js';
-import { type LoginEvent, publishLogin } from '../events.js';
-import { isRandomGrantId } from '../grants/grant-id.js';
+import { type LoginEvent, loginChannel } from '../events.js';
+import { isRandomGrantId } from '../grants/grant.js';
 import type { GrantCredentials } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { SessionLike } from '../request/session.js';
@@ -19,7 +19,9 @@ export class LoginReport {
   publish(outcome: LoginEvent['outcome'], details: Pick<LoginEvent, 'reason' | 'grantId'> = {}): void {
     if (this.#isPublished) return;
     this.#isPublished = true;
-    publishLogin({ strategy: this.#strategy, outcome, durationMs: performance.now() - this.#since, ...details });
+    const durationMs = performance.now() - this.#since;
+    if (loginChannel.hasSubscribers)
+      loginChannel.publish({ strategy: this.#strategy, outcome, durationMs, ...details });
   }
 
   /** Publishes that the login ended with an error. */

@@ -1,6 +1,5 @@
 import { createHash, randomInt } from 'node:crypto';
 import { StoreAccess } from '../grants/store-access.js';
-import { withTimeout } from '../stores/time-limit.js';
 import type { TokenStore } from '../stores/token-store.js';
 
 /** Most used logins that are remembered at once; beyond it the oldest is forgotten. About 300 bytes each. */
@@ -92,8 +91,7 @@ export class UsedLogins<T> {
     const access = this.#store;
     if (!access) return true;
     const id = `login:${this.#options.namespace}+${createHash('sha256').update(state).digest('base64url')}`;
-    const call = <R>(task: (store: TokenStore) => Promise<R>) =>
-      withTimeout(access.use(task), STORE_LIMIT_MS, () => access.timedOut('login'));
+    const call = <R>(task: (store: TokenStore) => Promise<R>) => access.use(task, 'login', STORE_LIMIT_MS);
     const work = async () => {
       if (await call((store) => store.get(id))) return false;
       await call((store) => store.set(id, { version: randomInt(1, 2 ** 47), expiresAt, sealed: 'used' }));

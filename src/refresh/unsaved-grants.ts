@@ -47,6 +47,7 @@ export class UnsavedGrants {
     this.#onSettled = onSettled;
   }
 
+  /** Returns the grant that is still to be saved. */
   get(id: string): Grant | undefined {
     return this.#unsaved.get(id)?.grant;
   }
@@ -60,8 +61,7 @@ export class UnsavedGrants {
   heldLock(id: string): HeldLock | undefined {
     const unsaved = this.#unsaved.get(id);
     if (!unsaved) return undefined;
-    const { lock } = unsaved;
-    if (Math.max(lock.ageMs(), lock.wallAgeMs()) < HOLD_MS) return lock;
+    if (!unsaved.lock.isOlderThan({ ageMs: HOLD_MS, wallAgeMs: HOLD_MS })) return unsaved.lock;
     unsaved.release();
     return undefined;
   }
@@ -108,7 +108,7 @@ export class UnsavedGrants {
   async saveAll(): Promise<void> {
     const until = performance.now() + SAVE_ALL_MS;
     await this.flush();
-    if (this.#unsaved.size > 0) this.#repository.abandonWrites();
+    if (this.#unsaved.size > 0) this.#repository.writes.abandonAll();
     while (this.#unsaved.size > 0 && performance.now() < until) {
       await pause(SAVE_ALL_PAUSE_MS);
       await this.flush();

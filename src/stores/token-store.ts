@@ -1,4 +1,4 @@
-import { number, type Reader, withDefault } from '../checks.js';
+import { number, type Optional, withDefault } from '../checks.js';
 
 /**
  * One grant as a store keeps it: a small JSON object that the store does not interpret.
@@ -65,7 +65,7 @@ export interface TokenStore {
 const MAX_TTL_SECONDS = 10 * 365 * 24 * 60 * 60;
 
 /** Reads the option `ttl` of a store: seconds that a grant is kept after its last write. Default: 30 days. */
-export const ttlSeconds: Reader<number> = withDefault(30 * 24 * 60 * 60, number(1, MAX_TTL_SECONDS, 'seconds'));
+export const ttlSeconds: Optional<number> = withDefault(30 * 24 * 60 * 60, number(1, MAX_TTL_SECONDS, 'seconds'));
 
 /**
  * Returns the grant in `json`, or `undefined` for anything else. A damaged record counts as no grant: the next login

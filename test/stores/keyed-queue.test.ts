@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { KeyedQueue } from '../../src/stores/keyed-queue.js';
+import { heldEntries } from '../support/private-state.js';
 
 test('runs tasks of one key in order and one at a time, and of other keys meanwhile', async () => {
   const queue = new KeyedQueue();
@@ -38,8 +39,8 @@ test('runs a task that another one of its key adds after that one, also if it is
 test('forgets a key once nothing of it runs or waits', async () => {
   const queue = new KeyedQueue();
   for (let index = 0; index < 100; index++) void queue.run(`${index % 10}`, turn);
-  expect(queue.size).toBe(10);
+  expect(await heldEntries(queue, [])).toEqual({ '#tails': 10 });
   await queue.drain();
   await turn();
-  expect(queue.size).toBe(0);
+  expect(await heldEntries(queue, [])).toEqual({});
 });
