@@ -22,10 +22,9 @@ import { GrantCredentials } from './refresh/grant-credentials.js';
 import { GrantManager } from './refresh/grant-manager.js';
 import { GrantManagers } from './refresh/grant-managers.js';
 import { cookieToken } from './request/browser-cookie.js';
-import { RequestGrants } from './request/grant-reference.js';
+import { RequestGrants, StrategyName } from './request/grant-reference.js';
 import { RequestClients } from './request/request-clients.js';
 import { ReturnCookie } from './request/return-to.js';
-import { StrategyName } from './request/strategy-names.js';
 import type { TokenStore } from './stores/token-store.js';
 
 /**
@@ -94,9 +93,9 @@ export class Runtime implements LoginContext {
     this.managers = new GrantManagers(settings.tokenStore, managerFactory(settings, service, this.endpoint));
     this.#name = new StrategyName(strategyName, service);
     this.grants = new RequestGrants({ ...settings, strategyName: this.#name }, this.managers);
-    const { grants, managers, clientOf, returnCookie } = this;
+    const { api, grants, managers, returnCookie } = this;
     const roundsCookie = this.rounds.cookieName;
-    this.clients = new RequestClients({ grants, managers, clientOf, returnCookie, roundsCookie });
+    this.clients = new RequestClients({ api, grants, managers, returnCookie, roundsCookie });
   }
 
   /** Creates an API client over any source of credentials. Bound, so that it can be passed on. */

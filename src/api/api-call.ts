@@ -108,7 +108,7 @@ export class ApiCall<A extends ResponseHead> {
         bodyError: this.#mode.isBuffered ? undefined : (error: unknown) => this.#seen(error, true),
       };
       attempt = { credential, base, path, answer: undefined, fault: undefined };
-      attempt.answer = await this.#mode.send(http, request);
+      attempt.answer = await http.send(request, this.#mode.exchange);
     } catch (fault) {
       // Of a request that was refused before it began.
       onEnd?.();

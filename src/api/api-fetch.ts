@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
-import type { HttpClient } from '../http/http-client.js';
-import type { HttpHeaders, HttpResponse, HttpStream, HttpStreamRequest } from '../http/message.js';
+import type { HttpHeaders, HttpResponse, HttpStream } from '../http/message.js';
+import { FetchedExchange } from '../http/streamed-exchange.js';
 import { safeCause } from '../redaction.js';
 import { ApiCall } from './api-call.js';
 import type { ApiContext, CredentialSource } from './api-context.js';
@@ -23,7 +23,7 @@ type FetchedResponse = HttpResponse | HttpStream;
 /** Responses of any status, with a complete body if it arrived with the headers. */
 const FETCHED: ResponseMode<FetchedResponse> = Object.freeze({
   isBuffered: false,
-  send: (http: HttpClient, request: HttpStreamRequest) => http.fetch(request),
+  exchange: FetchedExchange,
   discard: ({ body }: FetchedResponse) => {
     if (body instanceof Readable) body.destroy();
   },

@@ -1,12 +1,7 @@
 import type { Readable } from 'node:stream';
-import type { HttpClient } from '../http/http-client.js';
-import {
-  type HttpHeaders,
-  type HttpResponse,
-  type HttpStream,
-  type HttpStreamRequest,
-  headerValue,
-} from '../http/message.js';
+import { BufferedExchange, type ExchangeKind } from '../http/exchange.js';
+import { type HttpHeaders, type HttpResponse, type HttpStream, headerValue } from '../http/message.js';
+import { StreamedExchange } from '../http/streamed-exchange.js';
 import { mismatch, unusableResponse } from './api-error.js';
 import type { CallRequest } from './call-options.js';
 import type { Attempt } from './retry-policy.js';
@@ -39,7 +34,7 @@ export interface ResponseHead {
 export interface ResponseMode<A extends ResponseHead> {
   /** True if the body is held in memory, so that its size is limited. */
   readonly isBuffered: boolean;
-  send(http: HttpClient, request: HttpStreamRequest): Promise<A>;
+  readonly exchange: ExchangeKind<A>;
   /** Reads the body, for an error. Without it a response of any status is the result, once no other try follows. */
   read?(answer: A): Promise<Buffer>;
   /** Gives up a response that nobody will read. */
@@ -49,7 +44,7 @@ export interface ResponseMode<A extends ResponseHead> {
 /** Responses with their complete body. */
 export const BUFFERED: ResponseMode<HttpResponse> = Object.freeze({
   isBuffered: true,
-  send: (http: HttpClient, request: HttpStreamRequest) => http.send(request),
+  exchange: BufferedExchange,
   read: ({ body }: HttpResponse) => Promise.resolve(body),
   discard: () => {},
 });
@@ -57,7 +52,7 @@ export const BUFFERED: ResponseMode<HttpResponse> = Object.freeze({
 /** Responses whose body is still to be read. */
 export const STREAMED: ResponseMode<HttpStream> = Object.freeze({
   isBuffered: false,
-  send: (http: HttpClient, request: HttpStreamRequest) => http.stream(request),
+  exchange: StreamedExchange<never>,
   read: readErrorBody,
   discard: ({ body }: HttpStream) => {
     body.destroy();

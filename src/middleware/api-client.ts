@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Optional, readOptions, withDefault, wrong } from '../checks.js';
-import { refuseFramework } from '../request/framework.js';
+import { refuseFramework } from '../request/incoming-request.js';
 import { runtimeOf } from '../runtime.js';
 import type { Strategy } from '../strategy.js';
 
