@@ -92,13 +92,12 @@ const NOTHING: ParsedBody = Object.freeze({ data: undefined });
 export function parseBody(body: Buffer, headers: HttpHeaders): ParsedBody {
   if (body.length === 0) return NOTHING;
   // Still there if it could not be decoded.
-  const encoding = headerValue(headers, 'content-encoding');
+  const encoding = headers['content-encoding'] && headerValue(headers, 'content-encoding');
   if (encoding !== undefined && !/^(?:identity)?$/i.test(encoding.trim())) {
     return { data: body, fault: 'its content encoding is unknown, or a chain of several' };
   }
-  const declared = headerValue(headers, 'content-type') ?? '';
-  // By far the most frequent one needs no more.
-  const type = declared === 'application/json' ? declared : (declared.split(';', 1)[0] ?? '').trim().toLowerCase();
+  // By far the most frequent type needs no more.
+  const type = headers['content-type'] === 'application/json' ? 'application/json' : mediaType(headers);
   if (type !== '' && !JSON_TYPE.test(type)) return { data: TEXT_TYPE.test(type) ? textOf(body) : body };
   const text = textOf(body);
   try {
@@ -108,6 +107,11 @@ export function parseBody(body: Buffer, headers: HttpHeaders): ParsedBody {
       ? { data: text }
       : { data: text, fault: 'its content type declares JSON, and it is not valid JSON' };
   }
+}
+
+/** Returns the media type that the headers declare, without its parameters; empty if they declare none. */
+function mediaType(headers: HttpHeaders): string {
+  return (headerValue(headers, 'content-type')?.split(';', 1)[0] ?? '').trim().toLowerCase();
 }
 
 /** Decodes UTF-8, without the byte order mark that some services send. */

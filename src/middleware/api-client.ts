@@ -34,6 +34,6 @@ export function apiClient(strategy: Strategy, options: ApiClientOptions = {}): H
     if (refuseFramework(req, res, next)) return;
     const pending = clients.attach(req, res, property);
     if (pending === undefined) next();
-    else pending.then(() => next());
+    else pending.then(next);
   };
 }

@@ -40,18 +40,14 @@ export class GrantCredentials implements CredentialSource {
 
   /** Gets the first credential. Never rejects: calls of the client do. Returns `undefined` if it was cached. */
   prepare(): Promise<void> | undefined {
+    let grant: Credential | Promise<Credential>;
     try {
-      const grant = this.#manager.current(this.grantId);
-      if (grant instanceof Promise) {
-        return grant.then(
-          (loaded) => void this.#received(loaded),
-          (error: unknown) => this.#failedFirst(error),
-        );
-      }
-      this.#received(grant);
+      grant = this.#manager.current(this.grantId);
     } catch (error) {
-      this.#failedFirst(error);
+      grant = Promise.reject(error);
     }
+    if (grant instanceof Promise) return this.#prepareWith(grant);
+    this.#received(grant);
     return undefined;
   }
 
@@ -81,9 +77,13 @@ export class GrantCredentials implements CredentialSource {
     }
   }
 
-  #failedFirst(error: unknown): void {
-    if (error instanceof NotAuthorizedError) this.#isAuthorized = false;
-    this.#failure = { error, at: performance.now() };
+  async #prepareWith(pending: Promise<Credential>): Promise<void> {
+    try {
+      this.#received(await pending);
+    } catch (error) {
+      if (error instanceof NotAuthorizedError) this.#isAuthorized = false;
+      this.#failure = { error, at: performance.now() };
+    }
   }
 
   #received(credential: Credential): Credential {

@@ -72,7 +72,11 @@ export class RequestClients {
     let source: CredentialSource = this.#noGrant;
     try {
       const grantId = grants.idOf(req);
-      if (grantId !== undefined) source = this.#sourceFor(req, grants.managerFor(req), grantId);
+      if (grantId !== undefined) {
+        const manager = grants.managerFor(req);
+        const attached = this.#attachedSource(req, manager);
+        source = attached?.grantId === grantId ? attached : new GrantCredentials(manager, grantId);
+      }
     } catch (error) {
       source = failedSource(error);
     }
@@ -90,12 +94,21 @@ export class RequestClients {
     }
     // `prepare` never rejects: the client's calls report the error.
     const pending = source.prepare();
-    if (pending) return pending.then(() => this.#attached(req, res, source));
-    this.#attached(req, res, source);
-    return undefined;
+    // No closure here: it would cost memory in each request that needs none.
+    return pending ? this.#attachedAfter(pending, req, res, source) : this.#attached(req, res, source);
   }
 
-  #attached(req: IncomingMessage, res: ServerResponse, source: GrantCredentials): void {
+  async #attachedAfter(
+    pending: Promise<void>,
+    req: IncomingMessage,
+    res: ServerResponse,
+    source: GrantCredentials,
+  ): Promise<void> {
+    await pending;
+    this.#attached(req, res, source);
+  }
+
+  #attached(req: IncomingMessage, res: ServerResponse, source: GrantCredentials): undefined {
     const { returnCookie, roundsCookie } = this.#options;
     if (!source.authorized) returnCookies.set(source, returnCookie);
     else if (!res.headersSent && readCookie(req, roundsCookie) !== undefined) endCookie(req, res, roundsCookie);
@@ -133,7 +146,8 @@ export class RequestClients {
 
   /** Replaces the clients attached to this request with clients of the new grant, for the handlers that run after login. Never rejects. */
   async switchTo(req: IncomingMessage, manager: GrantManager, grantId: string): Promise<GrantCredentials> {
-    const source = this.#sourceFor(req, manager, grantId);
+    const attached = this.#attachedSource(req, manager);
+    const source = attached?.grantId === grantId ? attached : new GrantCredentials(manager, grantId);
     await source.prepare();
     for (const property of this.#properties) {
       if ((req as WithClients)[property] instanceof ApiClient)
@@ -163,13 +177,10 @@ export class RequestClients {
     );
   }
 
-  /** Returns the source that all clients of a request share: each learns what the others learn, such as a logout. */
-  #sourceFor(req: IncomingMessage, manager: GrantManager, grantId: string): GrantCredentials {
-    const known = this.#attachedSource(req, manager);
-    return known?.grantId === grantId ? known : new GrantCredentials(manager, grantId);
-  }
-
-  /** Returns the source of this strategy's clients. Another strategy may have put its own client under the same property. */
+  /**
+   * Returns the source of this strategy's clients, which all clients of a request share: each learns what the others
+   * learn, such as a logout. Another strategy may have put its own client under the same property.
+   */
   #attachedSource(req: IncomingMessage, manager: GrantManager): GrantCredentials | undefined {
     for (const property of this.#properties) {
       const client = (req as WithClients)[property];
