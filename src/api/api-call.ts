@@ -47,17 +47,35 @@ export class ApiCall<A extends ResponseHead> {
    * @throws ApiError, ServiceUnavailableError, anything that the credential source throws, the signal's reason
    */
   async run<R>(finish: Finish<A, R>): Promise<R> {
+    const { http, limiter } = this.#context;
     let progress = START;
     try {
       for (;;) {
-        const attempt = await this.#attempt(progress);
-        const { answer } = attempt;
-        if (progress.renewed !== undefined && answer !== undefined) {
-          this.#source.reportOutcome?.(answer.status !== 401);
+        const startedAt = apiChannel.hasSubscribers ? performance.now() : undefined;
+        let attempt: Attempt<A> | undefined;
+        let fault: unknown;
+        try {
+          this.#signal?.throwIfAborted();
+          const ready = progress.renewed ?? this.#source.credential();
+          // Awaited only if need be: each promise on the way costs a share of the throughput.
+          const isReady = limiter === undefined && !(ready instanceof Promise);
+          attempt = isReady ? this.#attempt(ready, progress) : await this.#attemptLater(ready, progress);
+          attempt.answer = await http.send(attempt.request, this.#mode.exchange);
+        } catch (error) {
+          fault = error;
+          // Of a request that was refused before it began.
+          attempt?.request.onEnd?.();
         }
+        if (startedAt !== undefined && (attempt !== undefined || progress.requests === 0)) {
+          this.#publish(attempt === undefined ? 0 : progress.requests + 1, startedAt, attempt?.answer, fault);
+        }
+        if (attempt === undefined) throw fault;
+        const { answer } = attempt;
+        if (progress.renewed !== undefined && answer !== undefined) this.#source.reportOutcome?.(answer.status !== 401);
         if (answer !== undefined && ((answer.status >= 200 && answer.status < 300) || answer.status === 304)) {
           return finish(answer, this.#request, attempt);
         }
+        attempt.fault = fault;
         progress = afterAttempt(progress, attempt);
         const next = await this.#next(progress, attempt);
         if (answer !== undefined && next === undefined) return finish(answer, this.#request, attempt);
@@ -72,54 +90,47 @@ export class ApiCall<A extends ResponseHead> {
     }
   }
 
-  async #attempt(progress: Progress): Promise<Attempt<A>> {
-    const { bases, http, limiter, timeoutMs, maxResponseBytes } = this.#context;
+  /** Returns the next attempt, not sent yet. @throws TypeError for a URL of another origin */
+  #attempt(credential: Credential, { redirectedTo }: Progress, onEnd?: Release): Attempt<A> {
+    const { bases, timeoutMs, maxResponseBytes } = this.#context;
     const { method, headers, body, signal } = this.#request;
-    const startedAt = apiChannel.hasSubscribers ? performance.now() : undefined;
-    let onEnd: Release | undefined;
-    let attempt: Attempt<A> | undefined;
-    try {
-      this.#signal?.throwIfAborted();
-      const ready = progress.renewed ?? this.#source.credential();
-      let credential = ready instanceof Promise ? await abortable(ready, this.#signal) : ready;
-      if (limiter !== undefined) {
-        onEnd = await this.#place(credential, progress);
-        // The wait may have outlived the credential.
-        credential = progress.renewed ?? (await abortable(Promise.resolve(this.#source.credential()), this.#signal));
-      }
-      const base = bases.of(credential.organizationDomain);
-      const path = progress.redirectedTo ?? pathOn(bases, base, this.#request);
-      let authorized = authorizedHeaders.get(credential);
-      if (authorized?.given !== headers) {
-        authorized = { given: headers, headers: ['authorization', `Bearer ${credential.accessToken}`, ...headers] };
-        authorizedHeaders.set(credential, authorized);
-      }
-      const request: HttpStreamRequest = {
-        origin: base.origin,
-        path,
-        method,
-        headers: authorized.headers,
-        body: body?.create() ?? null,
-        timeoutMs: this.#limit?.remainingMs ?? timeoutMs,
-        signal,
-        maxBytes: this.#mode.isBuffered ? maxResponseBytes : Infinity,
-        onEnd,
-        timeoutCovers: this.#limit === undefined ? 'silence' : 'total',
-        bodyError: this.#mode.isBuffered ? undefined : (error: unknown) => this.#seen(error, true),
-      };
-      attempt = { credential, base, path, answer: undefined, fault: undefined };
-      attempt.answer = await http.send(request, this.#mode.exchange);
-    } catch (fault) {
-      // Of a request that was refused before it began.
-      onEnd?.();
-      if (attempt === undefined) {
-        if (startedAt !== undefined && progress.requests === 0) this.#publish(0, startedAt, undefined, fault);
-        throw fault;
-      }
-      attempt.fault = fault;
+    const { isBuffered } = this.#mode;
+    const base = bases.of(credential.organizationDomain);
+    const path = redirectedTo ?? pathOn(bases, base, this.#request);
+    let authorized = authorizedHeaders.get(credential);
+    if (authorized?.given !== headers) {
+      authorized = { given: headers, headers: ['authorization', `Bearer ${credential.accessToken}`, ...headers] };
+      authorizedHeaders.set(credential, authorized);
     }
-    if (startedAt !== undefined) this.#publish(progress.requests + 1, startedAt, attempt.answer, attempt.fault);
-    return attempt;
+    const request: HttpStreamRequest = {
+      origin: base.origin,
+      path,
+      method,
+      headers: authorized.headers,
+      body: body?.create() ?? null,
+      timeoutMs: this.#limit?.remainingMs ?? timeoutMs,
+      signal,
+      maxBytes: isBuffered ? maxResponseBytes : Infinity,
+      onEnd,
+      timeoutCovers: this.#limit === undefined ? 'silence' : 'total',
+      bodyError: isBuffered ? undefined : (error: unknown) => this.#seen(error, true),
+    };
+    return { credential, base, path, request, answer: undefined, fault: undefined };
+  }
+
+  /** Returns the next attempt once there are a credential and a place for it. */
+  async #attemptLater(ready: Credential | Promise<Credential>, progress: Progress): Promise<Attempt<A>> {
+    const credential = ready instanceof Promise ? await abortable(ready, this.#signal) : ready;
+    if (this.#context.limiter === undefined) return this.#attempt(credential, progress);
+    const release = await this.#place(credential, progress);
+    try {
+      // The wait may have outlived the credential.
+      const current = progress.renewed ?? (await abortable(Promise.resolve(this.#source.credential()), this.#signal));
+      return this.#attempt(current, progress, release);
+    } catch (error) {
+      release?.();
+      throw error;
+    }
   }
 
   /** Waits for a place among the requests of the account: the user and organization, or else the grant. */

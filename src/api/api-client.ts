@@ -2,9 +2,9 @@ import { ApiCall, type Finish } from './api-call.js';
 import type { ApiContext, CredentialSource } from './api-context.js';
 import { type ApiFetch, fetchFrom } from './api-fetch.js';
 import type { SchemaOutput, StandardSchema } from './call-options.js';
-import { type CallRequest, callRequest, type RequestOptions } from './call-options.js';
+import { type CallRequest, type RequestOptions, requestTo } from './call-options.js';
 import { type PaginateOptions, paginate } from './pagination.js';
-import type { Query } from './request-target.js';
+import { apiPath, type Query, queryString } from './request-target.js';
 import {
   type ApiResponse,
   type ApiStream,
@@ -229,7 +229,8 @@ export class ApiClient {
   ): Promise<R> {
     const { headers } = this.#context;
     try {
-      const request = callRequest(method, path, options, mode.isBuffered ? headers.parsed : headers.streamed);
+      const target = { path: apiPath(path), query: options === undefined ? '' : queryString(options.query) };
+      const request = requestTo(target, method, options, mode.isBuffered ? headers.parsed : headers.streamed);
       return new ApiCall(this.#source, this.#context, request, mode).run(finish);
     } catch (error) {
       return Promise.reject(error);

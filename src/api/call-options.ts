@@ -1,7 +1,7 @@
 import { defaultMaxListeners, getMaxListeners, setMaxListeners } from 'node:events';
 import { type RequestBody, type RequestBodyInit, requestBody } from './request-body.js';
 import { type RequestHeaders, requestHeaders } from './request-headers.js';
-import { apiPath, type Query, queryString, type RequestTarget } from './request-target.js';
+import type { Query, RequestTarget } from './request-target.js';
 import { DEFAULT_RETRY, type RetryLimits } from './retry-policy.js';
 
 /**
@@ -93,24 +93,9 @@ const COMMON_METHODS: ReadonlySet<string> = new Set(['GET', 'POST', 'PUT', 'PATC
 const FORBIDDEN_METHODS: ReadonlySet<string> = new Set(['CONNECT', 'TRACE', 'TRACK']);
 
 /**
- * Checks a call to a path below the API's base address.
- *
- * @param defaults Default headers; names and values in turn
- * @throws TypeError for anything wrong in it; nothing is sent then
- */
-export function callRequest(
-  method: string,
-  path: string,
-  options: RequestOptions | undefined,
-  defaults: readonly string[],
-): CallRequest {
-  const target = { path: apiPath(path), query: options === undefined ? '' : queryString(options.query) };
-  return requestTo(target, method, options, defaults);
-}
-
-/**
  * Checks a call to a target that is known already. The option `query` is not read.
  *
+ * @param defaults Default headers; names and values in turn
  * @throws TypeError for anything wrong in it; nothing is sent then
  */
 export function requestTo(

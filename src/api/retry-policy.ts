@@ -1,3 +1,4 @@
+import type { HttpStreamRequest } from '../http/message.js';
 import { TransportError, type TransportFault } from '../http/transport-error.js';
 import type { ApiBase, Credential } from './api-context.js';
 
@@ -96,11 +97,12 @@ export const START: Progress = Object.freeze({
   sent: false,
 });
 
-/** A request that was sent, with its response or the fault that it ended with. */
+/** A request of a call, with its response or the fault that it ended with once it was sent. */
 export interface Attempt<A> {
   readonly credential: Credential;
   readonly base: ApiBase;
   readonly path: string;
+  readonly request: HttpStreamRequest;
   answer: A | undefined;
   fault: unknown;
 }
