@@ -21,7 +21,7 @@ export interface RefreshEvent {
    * `saved`: the store saved it later. `discarded`: the store had another grant, or none, at the time of the save.
    */
   readonly outcome: 'refreshed' | 'adopted' | 'unsaved' | 'saved' | 'discarded' | 'failed';
-  /** What asked for it: a request that waits, the time before expiry, or a 401 of the API. */
+  /** The cause of the refresh: a request that waits, the time before expiry, or a 401 of the API. */
   readonly trigger: 'expired' | 'ahead' | 'refused';
   /** Code of the error, if it failed. */
   readonly reason?: string;

@@ -42,13 +42,12 @@ export { type RequireAuthorizationOptions, requireAuthorization } from './middle
 export type { Claims, TokenResponseFields } from './oauth/claims.js';
 export type { ImportedTokens } from './oauth/token-response.js';
 export type { AuthorizationParams, GrantIdReader, IncomingRequest, StrategyOptions } from './options.js';
-export { memoryTokenStore } from './stores/memory-token-store.js';
 export {
   type SessionStoreLike,
   type SessionTokenStoreOptions,
   sessionTokenStore,
 } from './stores/session-token-store.js';
-export type { StoredGrant, TokenStore } from './stores/token-store.js';
+export { memoryTokenStore, type StoredGrant, type TokenStore } from './stores/token-store.js';
 export { Strategy } from './strategy.js';
 
 declare global {

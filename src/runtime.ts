@@ -7,11 +7,9 @@ import { grantLostChannel, refreshChannel, warnOfUnlockedRefresh } from './event
 import { GrantCodec } from './grants/grant-codec.js';
 import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/authenticate.js';
-import { CookieSeal } from './login/cookie-seal.js';
+import { authorizationRequest, HostMismatches } from './login/begin-login.js';
+import { LoginRounds } from './login/dropped-session.js';
 import type { CallbackOutcome } from './login/finish-login.js';
-import { HostMismatches } from './login/host-mismatches.js';
-import { IgnoredOptions } from './login/ignored-options.js';
-import { LoginRounds } from './login/login-rounds.js';
 import { PendingLogins } from './login/pending-logins.js';
 import { UsedLogins } from './login/used-logins.js';
 import type { AnyVerify } from './login/verify.js';
@@ -21,10 +19,10 @@ import type { Settings } from './options.js';
 import { GrantCredentials } from './refresh/grant-credentials.js';
 import { GrantManager } from './refresh/grant-manager.js';
 import { GrantManagers } from './refresh/grant-managers.js';
-import { cookieToken } from './request/browser-cookie.js';
+import { CookieSeal, cookieToken, ReturnCookie } from './request/browser-cookie.js';
 import { RequestGrants, StrategyName } from './request/grant-reference.js';
+import { asRouted, isAbsolute } from './request/incoming-request.js';
 import { RequestClients } from './request/request-clients.js';
-import { ReturnCookie } from './request/return-to.js';
 import type { TokenStore } from './stores/token-store.js';
 
 /**
@@ -64,7 +62,9 @@ export class Runtime implements LoginContext {
   readonly returnCookie: ReturnCookie;
   readonly rounds: LoginRounds;
   readonly hostMismatches: HostMismatches = new HostMismatches();
-  readonly ignoredOptions: IgnoredOptions = new IgnoredOptions();
+  readonly warnedOptions: Set<string> = new Set();
+  readonly usualRequest: string;
+  readonly callbackPath: string | undefined;
   readonly endpoint: TokenEndpoint;
   readonly managers: GrantManagers;
   readonly grants: RequestGrants;
@@ -81,6 +81,10 @@ export class Runtime implements LoginContext {
     this.settings = settings;
     this.verify = verify;
     this.api = createApiContext({ ...settings, http, strategyName, now: clock });
+    this.usualRequest = authorizationRequest(settings, callbackURL, settings.scope);
+    // A path such as `callback` without a slash is resolved against that of each request.
+    const isFixed = isAbsolute(callbackURL) || callbackURL.startsWith('/');
+    this.callbackPath = isFixed ? asRouted(new URL(callbackURL, 'http://relative.invalid').pathname) : undefined;
     this.pendingLogins = new PendingLogins({ strategyName, service, callbackURL, clientSecret, clock });
     const namespace = encodeURIComponent(`${strategyName}.${service}`);
     this.usedLogins = new UsedLogins({ namespace, tokenStore: settings.tokenStore, clock });

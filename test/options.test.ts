@@ -173,7 +173,7 @@ describe('an option that is missing is named', () => {
   });
 });
 
-describe('an option that nobody reads is named', () => {
+describe('an unknown option is named', () => {
   test.each([
     ['clientId', 'clientID'],
     ['callbackUrl', 'callbackURL'],

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
-import { isRecord, record, refuse, text } from './checks.js';
+import { isRecord } from './checks.js';
+import type { EmulatorUser } from './directory.js';
 import type { Bearer, Grants } from './grants.js';
 import { addressedOrganization } from './hosts.js';
 import {
@@ -14,7 +15,6 @@ import {
   verbatim,
 } from './messages.js';
 import type { Profile } from './profiles.js';
-import type { EmulatorUser } from './registry.js';
 
 /** A request as a route's handler receives it. */
 export interface ApiRequest {
@@ -88,24 +88,6 @@ export class ApiRoutes {
   }
 }
 
-/**
- * Returns the value as a route.
- *
- * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if it is malformed.
- */
-export function checkedRoute(value: unknown, option: string): EmulatorRoute {
-  const route = record(option, value, ['method', 'path', 'handler']);
-  const method = text(`${option}.method`, route.method);
-  const path = text(`${option}.path`, route.path);
-  const { handler } = route;
-  if (!/^[A-Z]+$/.test(method)) refuse(`${option}.method`, 'an HTTP method in capitals', method);
-  if (!path.startsWith('/') || /^\/api\/|[?#\s]/.test(path)) {
-    refuse(`${option}.path`, 'a path below /api/v2, such as /projects/:projectId', path);
-  }
-  if (!isHandler(handler)) refuse(`${option}.handler`, 'a function', handler);
-  return { method, path, handler };
-}
-
 /** Converts the result of a handler into a response. */
 export function replyOf(result: unknown): Reply {
   if (result === undefined) return json(204, undefined);
@@ -126,10 +108,6 @@ interface FullResponse {
 function isFullResponse(result: unknown): result is FullResponse {
   if (!isRecord(result) || typeof result.status !== 'number') return false;
   return Object.keys(result).every((key) => key === 'status' || key === 'headers' || key === 'body');
-}
-
-function isHandler(value: unknown): value is EmulatorRoute['handler'] {
-  return typeof value === 'function';
 }
 
 /** Compiles a path. `:name` stands for a segment; `{name}`, as in OpenAPI, for a part of one too. */
@@ -211,13 +189,12 @@ export class Api {
       return apiRefusal(429, 'This account has as many requests at once as it may have.', { 'retry-after': '1' });
     }
     this.#running.set(id, running + 1);
-    return { serve: () => this.#serve(incoming, bearer), release: () => this.#release(id) };
-  }
-
-  #release(userId: string): void {
-    const left = (this.#running.get(userId) ?? 1) - 1;
-    if (left > 0) this.#running.set(userId, left);
-    else this.#running.delete(userId);
+    const release = () => {
+      const left = (this.#running.get(id) ?? 1) - 1;
+      if (left > 0) this.#running.set(id, left);
+      else this.#running.delete(id);
+    };
+    return { serve: () => this.#serve(incoming, bearer), release };
   }
 
   #authenticate({ headers }: IncomingRequest): Exclude<Bearer, { readonly refusal: string }> | Reply {

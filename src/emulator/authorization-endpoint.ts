@@ -1,4 +1,5 @@
 import type { Codes } from './codes.js';
+import type { Application, Applications, Users } from './directory.js';
 import {
   bodyText,
   type IncomingRequest,
@@ -11,7 +12,6 @@ import {
 } from './messages.js';
 import { consentPage, errorPage } from './page.js';
 import type { Profile } from './profiles.js';
-import type { Application, Applications, Users } from './registry.js';
 
 /** A valid authorization request. @see service.md section 4.1 */
 export interface AuthorizationRequest {
@@ -28,7 +28,7 @@ export interface AuthorizationRequest {
 export interface AuthorizationError {
   readonly error: string;
   readonly description: string;
-  /** Where the error is sent; `undefined` if the request cannot be trusted to name the application's own URL. */
+  /** The redirect URL that gets the error; `undefined` if the request cannot be trusted to name the application's own URL. */
   readonly redirectUri?: string;
   readonly state?: string | undefined;
 }
@@ -69,7 +69,7 @@ export function validateAuthorizationRequest(
 ): AuthorizationRequest | AuthorizationError {
   const { applications, profile } = rules;
   if (query === undefined) return invalid('The percent-encoding of the query is invalid.');
-  const application = applications.find(single(query, 'client_id') ?? '');
+  const application = applications.byId.get(single(query, 'client_id') ?? '');
   if (application === undefined)
     return invalid(about(query, 'client_id', 'is not the client ID of a registered application'));
   const redirectUri = single(query, 'redirect_uri');
@@ -166,7 +166,7 @@ export function serveAuthorization(incoming: IncomingRequest, setting: Authoriza
   const { method, path, query, headers } = incoming;
   if (method === 'GET' || method === 'HEAD') {
     return validated(query, setting, (request) =>
-      consentPage({ ...request, action: path }, setting.users.all(), setting.scopes),
+      consentPage({ ...request, action: path }, setting.users.byId.values(), setting.scopes),
     );
   }
   if (method !== 'POST') return methodNotAllowed('GET, HEAD, POST');
@@ -200,7 +200,8 @@ function decided(request: AuthorizationRequest, form: Query, { users, codes }: A
   if (decision !== 'approve')
     return errorPage(400, 'invalid_request', 'The field decision must be approve or decline.');
   // The page preselects the first user, so that is the user of a form without the field.
-  const user = Object.hasOwn(form, 'user') ? users.find(single(form, 'user') ?? '') : users.first();
+  const [first] = users.byId.values();
+  const user = Object.hasOwn(form, 'user') ? users.byId.get(single(form, 'user') ?? '') : first;
   if (user === undefined) return errorPage(400, 'invalid_request', 'The field user must be the id of a user.');
   const approval = { clientID: application.clientID, redirectUri, userId: user.id, scopes, challenge };
   return redirect(redirectUri, { code: codes.issue(approval), state });

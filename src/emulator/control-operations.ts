@@ -1,6 +1,6 @@
 import { record } from './checks.js';
+import type { Application, EmulatorUser } from './directory.js';
 import type { QueuedFault } from './faults.js';
-import type { Application, EmulatorUser } from './registry.js';
 import type { ServiceRequest } from './server.js';
 import type { Controls } from './state.js';
 
@@ -143,7 +143,7 @@ export const operations: readonly ControlOperation[] = [
     summary: 'Lists the accounts',
     status: 200,
     answer: listOf(ref('User')),
-    handle: ({ state }): readonly EmulatorUser[] => [...state.users.all()],
+    handle: ({ state }): readonly EmulatorUser[] => [...state.users.byId.values()],
   },
   {
     method: 'POST',

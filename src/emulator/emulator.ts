@@ -2,6 +2,7 @@ import { Api, ApiRoutes, type EmulatorRoute } from './api.js';
 import { serveAuthorization } from './authorization-endpoint.js';
 import { Codes } from './codes.js';
 import { controlEndpoint, foreignHost } from './control-endpoint.js';
+import { type Application, Applications, type EmulatorUser, type Registration, Users } from './directory.js';
 import { type Endpoint, type Fault, Faults } from './faults.js';
 import { Grants } from './grants.js';
 import { addressedOrganization, isOwnHost, type Listener, listen } from './hosts.js';
@@ -9,7 +10,6 @@ import { createVisits, type Visits } from './log-in.js';
 import { openApiRoutes } from './openapi-routes.js';
 import { type EmulatorOptions, type ResolvedOptions, resolveOptions } from './options.js';
 import { type ProfileOptions, profileOptions } from './profiles.js';
-import { type Application, Applications, type EmulatorUser, type Registration, Users } from './registry.js';
 import { RequestLog, requestListener, type ServerSetting, type ServiceRequest } from './server.js';
 import { Clock, Secrets } from './sources.js';
 import { Controls, StateFile } from './state.js';
@@ -199,10 +199,10 @@ function createEmulator(
     options: Object.freeze({ ...addresses, clientID, clientSecret, ...profileOptions(profile) }),
     requests: requests.requests,
     get applications() {
-      return [...applications.all()];
+      return [...applications.byId.values()];
     },
     get users() {
-      return [...users.all()];
+      return [...users.byId.values()];
     },
     register: (registration) => controls.register(registration),
     addUser: (user) => controls.addUser(user),

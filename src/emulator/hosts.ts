@@ -6,7 +6,7 @@ import type { TlsOptions } from 'node:tls';
 import { EmulatorError } from './checks.js';
 import type { IncomingRequest } from './messages.js';
 
-/** How the API base address of an organization names it: in the host, or in the path. */
+/** The place of the organization in its API base address: the host, or the path. */
 export type DomainHosts = 'subdomain' | 'path';
 
 /** Address and reach of the service. */

@@ -1,6 +1,7 @@
 export type { ApiRequest, EmulatorRoute } from './api.js';
 export type { Scopes } from './authorization-endpoint.js';
 export { EmulatorError, type EmulatorErrorCode } from './checks.js';
+export type { Application, EmulatorUser, Project, Registration } from './directory.js';
 export { type Emulator, type ServiceOptions, startEmulator } from './emulator.js';
 export type { Delay, Endpoint, Fault } from './faults.js';
 export type { RefreshTokenReuse } from './grants.js';
@@ -9,5 +10,4 @@ export type { Agent, AgentAnswer, Choice, LoggedIn, LogInOptions } from './log-i
 export type { Query } from './messages.js';
 export type { EmulatorOptions } from './options.js';
 export type { Profile, ProfileName, ProfileOptions } from './profiles.js';
-export type { Application, EmulatorUser, Project, Registration } from './registry.js';
 export type { LogEntry, ServiceRequest } from './server.js';

@@ -1,16 +1,11 @@
 import { type IncomingHttpHeaders, request as plainRequest, type RequestOptions } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { EmulatorError, refuse } from './checks.js';
-import type { Users } from './registry.js';
+import type { Users } from './directory.js';
 
 /** The part of a supertest agent that a login uses. It keeps cookies, and does not follow redirects itself. */
 export interface Agent<Answer extends AgentAnswer> {
   get(path: string): PromiseLike<Answer>;
-}
-
-/** The part of a supertest request that sets headers. */
-interface HeaderSetter {
-  set(headers: Readonly<Record<string, string>>): unknown;
 }
 
 /** The part of a supertest response that a login uses. */
@@ -19,7 +14,7 @@ export interface AgentAnswer {
   readonly headers: unknown;
 }
 
-/** How to log in through an application. */
+/** Options of a login through an application. */
 export interface LogInOptions extends Choice {
   /** Start of the application's login: a path for an agent (default `/login`), an absolute URL for fetch. */
   readonly login?: string | undefined;
@@ -70,8 +65,10 @@ const pageHeaders = { accept: 'text/html,application/xhtml+xml,application/xml;q
 
 /** Creates the visits of a service. @param authorizationUrl - Its authorization endpoint. No other one is ever approved. */
 export function createVisits(users: Users, authorizationUrl: string): Visits {
-  const decide = (url: URL, { user, decline = false }: Choice) =>
-    approve(url, users.require(user ?? users.first()?.id).id, decline);
+  const decide = (url: URL, { user, decline = false }: Choice) => {
+    const [first] = users.byId.keys();
+    return approve(url, users.require(user ?? first).id, decline);
+  };
   function logIn<Answer extends AgentAnswer>(agent: Agent<Answer>, options?: LogInOptions): Promise<Answer>;
   function logIn(fetch: typeof globalThis.fetch, options: LogInOptions): Promise<LoggedIn>;
   async function logIn(
@@ -82,9 +79,10 @@ export function createVisits(users: Users, authorizationUrl: string): Visits {
     if ('get' in browser) {
       const visit = async ({ pathname, search }: URL) => {
         const request = browser.get(pathname + search);
-        if (setsHeaders(request)) request.set(pageHeaders);
+        if ('set' in request && typeof request.set === 'function') request.set(pageHeaders);
         const answer = await request;
-        return { answer, status: answer.status, location: locationOf(answer.headers) };
+        const { location }: { readonly location?: unknown } = answer.headers ?? {};
+        return { answer, status: answer.status, location: typeof location === 'string' ? location : undefined };
       };
       return followRedirects(new URL(login, 'http://localhost'), visit, approveAt);
     }
@@ -141,15 +139,6 @@ async function followRedirects<Answer>(
     url = callback === undefined ? next : new URL(callback);
   }
   throw notLoggedIn(`it redirected more than ${maxRedirects} times, at last to ${url.pathname}`);
-}
-
-function setsHeaders(request: object): request is HeaderSetter {
-  return 'set' in request && typeof request.set === 'function';
-}
-
-function locationOf(headers: unknown): string | undefined {
-  if (typeof headers !== 'object' || headers === null || !('location' in headers)) return undefined;
-  return typeof headers.location === 'string' ? headers.location : undefined;
 }
 
 function notLoggedIn(reason: string): EmulatorError {

@@ -20,7 +20,9 @@ export function openApiRoutes(file: string, apiPath: string): readonly EmulatorR
   const isOpenApi = isRecord(document) && String(document.openapi).startsWith('3.') && isRecord(document.paths);
   if (!isOpenApi) throw unusable(file, 'it is not an OpenAPI 3 document with paths');
   const [server] = Array.isArray(document.servers) ? document.servers : [];
-  const base = isRecord(server) && typeof server.url === 'string' ? serverPath(server.url) : '';
+  // A URL template has braces, which a URL may not have.
+  const url = isRecord(server) && typeof server.url === 'string' ? server.url.replaceAll(/[{}]/g, '') : '/';
+  const base = new URL(url, 'http://localhost').pathname.replace(/\/+$/, '');
   const routes = Object.entries(isRecord(document.paths) ? document.paths : {}).flatMap(([path, item]) => {
     const full = `${base}${path}`;
     const below = apiPath !== '' && full.startsWith(`${apiPath}/`) ? full.slice(apiPath.length) : path;
@@ -62,11 +64,6 @@ function yamlParser(file: string): (text: string) => unknown {
     } catch {}
   }
   throw unusable(file, 'the package yaml is missing: run npm install --save-dev yaml, or convert the file to JSON');
-}
-
-function serverPath(url: string): string {
-  const { pathname } = new URL(url.replaceAll(/[{}]/g, ''), 'http://localhost');
-  return pathname.replace(/\/+$/, '');
 }
 
 function operationsOf(document: unknown, item: unknown): [string, Readonly<Record<string, unknown>>][] {
@@ -159,7 +156,9 @@ function fromType(document: unknown, schema: Fields, depth: number): unknown {
   }
   if (type === 'integer' || type === 'number') return typeof schema.minimum === 'number' ? schema.minimum : 1;
   if (type === 'boolean') return true;
-  return type === 'string' ? textFrom(schema) : null;
+  if (type !== 'string') return null;
+  const text = formats[String(schema.format)] ?? 'text';
+  return text.padEnd(Math.min(Number(schema.minLength ?? 0), 10_000), 'x');
 }
 
 function objectFrom(document: unknown, { properties }: Fields, depth: number): Fields {
@@ -185,10 +184,3 @@ const formats: Readonly<Record<string, string>> = {
   ipv6: '2001:db8::1',
   byte: 'dGV4dA==',
 };
-
-function textFrom({ format, minLength }: Fields): string {
-  const text = formats[String(format)] ?? 'text';
-  return typeof minLength === 'number' && minLength > text.length
-    ? text.padEnd(Math.min(minLength, 10_000), 'x')
-    : text;
-}

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import type { EmulatorUser } from './directory.js';
 import type { Reply } from './messages.js';
 import { css } from './page-assets.js';
-import type { EmulatorUser } from './registry.js';
 
 /** A piece of HTML in which all outside text is escaped. */
 export class Html {
@@ -176,15 +176,14 @@ function requestedScopes(
   scopes: Readonly<Record<string, string>>,
 ): Html {
   if (requested.length === 0) return html``;
+  const items = requested.map((scope) => {
+    const description = Object.hasOwn(scopes, scope) ? scopes[scope] : undefined;
+    return html`<li>${description ?? 'Use'} <code>${scope}</code></li>
+`;
+  });
   return html`<h2 id="asks">${name} asks to</h2>
 <ul aria-labelledby="asks">
-${requested.map((scope) => scopeItem(scope, scopes))}
+${items}
 </ul>
-`;
-}
-
-function scopeItem(scope: string, scopes: Readonly<Record<string, string>>): Html {
-  const description = Object.hasOwn(scopes, scope) ? scopes[scope] : undefined;
-  return html`<li>${description ?? 'Use'} <code>${scope}</code></li>
 `;
 }

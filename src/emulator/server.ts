@@ -23,7 +23,7 @@ export interface ServiceRequest {
   readonly body: unknown;
 }
 
-/** How a request ended, and when. */
+/** The outcome of a request, and its time. */
 export interface RequestResult {
   /** Status of the response, or the reason why there was none. */
   readonly outcome: number | 'hang' | 'reset' | 'gone';
@@ -69,8 +69,12 @@ export class RequestLog {
   add(incoming: IncomingRequest): (result: RequestResult) => void {
     if (this.#maxRequests === 0) return () => {};
     if (this.requests.length === 0) this.#forgetBodies();
-    // Dropping a tenth at once is far cheaper than dropping one each time.
-    if (this.requests.length >= this.#maxRequests) this.#drop(Math.ceil(this.#maxRequests / 10));
+    if (this.requests.length >= this.#maxRequests) {
+      // Dropping a tenth at once is far cheaper than dropping one each time.
+      const dropped = new Set<unknown>(this.requests.splice(0, Math.ceil(this.#maxRequests / 10)));
+      this.#bodies = this.#bodies.filter(({ request }) => !dropped.has(request));
+      this.#bodyBytes = this.#bodies.reduce((sum, { bytes }) => sum + bytes, 0);
+    }
     const { method, path, query, headers } = incoming;
     const request = { method, path, query: query ?? {}, headers, body: parseBody(incoming) };
     this.requests.push(request);
@@ -96,12 +100,6 @@ export class RequestLog {
   clear(): void {
     this.requests.length = 0;
     this.#forgetBodies();
-  }
-
-  #drop(count: number): void {
-    const dropped = new Set<unknown>(this.requests.splice(0, count));
-    this.#bodies = this.#bodies.filter(({ request }) => !dropped.has(request));
-    this.#bodyBytes = this.#bodies.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
   #keepBody(request: { body: unknown }, bytes: number): void {
@@ -177,16 +175,13 @@ async function exchange(request: IncomingMessage, response: ServerResponse, sett
   const outcome = response.destroyed ? 'gone' : typeof result === 'string' ? result : result.status;
   const durationMs = performance.now() - startedAt;
   record({ outcome, durationMs, at: Date.now() });
-  if (result === 'reset') reset(response);
-  else if (result !== 'hang') writeSafely(response, result, incoming.method === 'HEAD');
+  const { socket } = response;
+  if (typeof result === 'object') writeSafely(response, result, incoming.method === 'HEAD');
+  // A socket under TLS cannot send a reset itself; there the connection just ends.
+  else if (result === 'reset' && socket instanceof TLSSocket) socket.destroy();
+  else if (result === 'reset') socket?.resetAndDestroy();
   const { method, path, host } = incoming;
   setting.finished({ method, host, path, outcome, durationMs });
-}
-
-// A socket under TLS cannot send a reset itself; there the connection just ends.
-function reset({ socket }: ServerResponse): void {
-  if (socket instanceof TLSSocket) socket.destroy();
-  else socket?.resetAndDestroy();
 }
 
 // A route of a test may return headers or a status that HTTP does not allow.

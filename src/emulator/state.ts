@@ -1,9 +1,9 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { EmulatorError, isRecord, refuse } from './checks.js';
 import type { Codes } from './codes.js';
+import type { Application, Applications, EmulatorUser, Users } from './directory.js';
 import type { Faults } from './faults.js';
 import type { Grants } from './grants.js';
-import type { Application, Applications, EmulatorUser, Users } from './registry.js';
 import type { RequestLog } from './server.js';
 import type { Clock, Secrets } from './sources.js';
 
@@ -26,7 +26,7 @@ export class Controls {
 
   constructor(state: ControlledState) {
     this.state = state;
-    this.#firstUsers = [...state.users.all()];
+    this.#firstUsers = [...state.users.byId.values()];
   }
 
   /** Registers an application, or further redirect URLs of a known one, and returns it. */
@@ -70,7 +70,7 @@ export class Controls {
   /** Moves the time of the service forward. */
   advance(seconds: unknown): void {
     if (typeof seconds !== 'number' || !Number.isFinite(seconds)) refuse('advance(): seconds', 'a number', seconds);
-    this.#change(() => this.state.clock.advance(seconds));
+    this.#change(() => (this.state.clock.offsetMs += seconds * 1000));
   }
 
   /** Removes the recorded requests. */
@@ -91,7 +91,7 @@ export class Controls {
       codes.clear();
       grants.clear();
       users.replaceAll(this.#firstUsers);
-      clock.reset();
+      clock.offsetMs = 0;
     });
   }
 
@@ -178,7 +178,7 @@ export class StateFile {
       for (const user of saved.users) users.put(user, 'state');
       codes.restore(saved.codes);
       grants.restore(saved.grants);
-      clock.reset(saved.offsetMs);
+      clock.offsetMs = saved.offsetMs;
       this.#secrets.restore(saved.secrets);
     } catch {
       // The message of JSON.parse would quote the file, which holds secrets.
@@ -192,8 +192,8 @@ export class StateFile {
       version: 1,
       secrets: this.#secrets.snapshot(),
       offsetMs: clock.offsetMs,
-      applications: [...applications.all()],
-      users: [...users.all()],
+      applications: [...applications.byId.values()],
+      users: [...users.byId.values()],
       codes: codes.snapshot(),
       grants: grants.snapshot(),
     };

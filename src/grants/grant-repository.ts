@@ -41,9 +41,11 @@ const MAX_TRIES = 4;
 interface RunningRead {
   /** On the monotonic clock. */
   readonly since: number;
-  readonly result: Promise<Grant | undefined>;
-  /** The one that began before it, if that one still runs. */
+  readonly result?: Promise<Grant | undefined>;
+  /** The one that began before it. */
   earlier: RunningRead | undefined;
+  /** True once a write, or a read that began later, has ended: the result may be stale. */
+  isOvertaken: boolean;
 }
 
 /**
@@ -62,7 +64,7 @@ export class GrantRepository {
   readonly store: StoreAccess;
   readonly writes: WriteQueue;
   readonly #cache: GrantCache;
-  /** The newest read of each grant, without those that a write has overtaken. */
+  /** The newest read of each grant that runs. */
   readonly #reads = new Map<string, RunningRead>();
 
   constructor(options: GrantRepositoryOptions) {
@@ -88,9 +90,9 @@ export class GrantRepository {
   async read(id: string): Promise<Grant | undefined> {
     const last = this.#cache.last(id);
     const newest = this.#reads.get(id);
-    const isJoined = newest !== undefined && performance.now() - newest.since < JOIN_MS;
+    const joined = newest && performance.now() - newest.since < JOIN_MS ? newest.result : undefined;
     try {
-      return await (isJoined ? newest.result : this.readAnew(id, last ? READ_AGAIN_MS : READ_MS));
+      return await (joined ?? this.readAnew(id, last ? READ_AGAIN_MS : READ_MS));
     } catch (error) {
       // Looked up again: a logout may have removed it meanwhile.
       const stillLast = last && this.#cache.last(id);
@@ -101,7 +103,7 @@ export class GrantRepository {
 
   /** Returns the grant as the store has it now. Never joins a read that may have seen an older one. */
   readAnew(id: string, limitMs: number = READ_MS): Promise<Grant | undefined> {
-    const read = { since: performance.now(), earlier: this.#reads.get(id) };
+    const read = { since: performance.now(), earlier: this.#reads.get(id), isOvertaken: false };
     const result = this.#perform(id, read, limitMs);
     this.#reads.set(id, Object.assign(read, { result }));
     return result;
@@ -133,13 +135,14 @@ export class GrantRepository {
       let saved = store.update ? await store.update(storeId, record, version) : false;
       for (let tries = 1; !saved && tries < MAX_TRIES; tries++) {
         signal.throwIfAborted();
-        const stored = await this.#load(store, id);
+        const stored = await this.#load(store, id, storeId);
         signal.throwIfAborted();
         // An abandoned write that took effect after all was this one.
         saved = stored?.version === grant.version;
         if (saved || !stored) break;
-        const isSuperseded = !store.lock && !('ended' in stored) && isLaterSibling(grant, stored);
-        if (!isOlder(stored, grant) && !isSuperseded) break;
+        const isReplaceable =
+          isOlder(stored, grant) || (!store.lock && !('ended' in stored) && isLaterSibling(grant, stored));
+        if (!isReplaceable) break;
         if (store.update) saved = await store.update(storeId, record, stored.version);
         else {
           await store.set(storeId, record);
@@ -192,7 +195,7 @@ export class GrantRepository {
       const storeId = this.storeId(id);
       this.#remember(id, undefined);
       for (let tries = 0; tries < MAX_TRIES; tries++) {
-        const stored = await this.#load(store, id);
+        const stored = await this.#load(store, id, storeId);
         if (!stored || 'ended' in stored) return true;
         if (!hasSameTokens(stored, refused) && !isOlder(stored, refused)) return false;
         const mark = await this.#options.codec.encode(storeId, endedGrant(stored));
@@ -219,17 +222,18 @@ export class GrantRepository {
    * Reads the grant, and caches it unless a write has overtaken the read. If this process has seen a newer grant of the
    * same login, the store has lost a write in a failover: writes the newer one over it.
    */
-  async #perform(id: string, read: Omit<RunningRead, 'result'>, limitMs: number): Promise<Grant | undefined> {
+  async #perform(id: string, read: RunningRead, limitMs: number): Promise<Grant | undefined> {
     const { clock, store, onUnlockedRefresh } = this.#options;
-    let isCurrent = false;
     let stored: Grant | EndedGrant | undefined;
     try {
-      stored = await this.store.use((access) => this.#load(access, id), 'get', limitMs);
+      stored = await this.store.use((access) => this.#load(access, id, this.storeId(id)), 'get', limitMs);
     } finally {
-      isCurrent = this.#end(id, read);
+      if (read.earlier) overtake(read.earlier);
+      read.earlier = undefined;
+      if (this.#reads.get(id) === read) this.#reads.delete(id);
     }
     const found = stored && 'ended' in stored ? undefined : stored;
-    if (!isCurrent) return found;
+    if (read.isOvertaken) return found;
     const last = this.#cache.last(id);
     if (stored && last && stored.version !== last.version) {
       if (isOlder(stored, last)) {
@@ -242,22 +246,7 @@ export class GrantRepository {
     return found;
   }
 
-  /** Ends a read, and those that began before it. Returns false if a write has overtaken it, so that its result may be stale. */
-  #end(id: string, read: Omit<RunningRead, 'result'>): boolean {
-    let later: RunningRead | undefined;
-    let running = this.#reads.get(id);
-    while (running !== undefined && running !== read) {
-      later = running;
-      running = running.earlier;
-    }
-    if (running === undefined) return false;
-    if (later === undefined) this.#reads.delete(id);
-    else later.earlier = undefined;
-    return true;
-  }
-
-  async #load(store: TokenStore, id: string): Promise<Grant | EndedGrant | undefined> {
-    const storeId = this.storeId(id);
+  async #load(store: TokenStore, id: string, storeId: string): Promise<Grant | EndedGrant | undefined> {
     const record = await store.get(storeId);
     if (record === undefined || record === null) return undefined;
     const stored = await this.#options.codec.decode(storeId, record);
@@ -267,7 +256,14 @@ export class GrantRepository {
 
   /** Caches the result of a write. Running reads may have seen an older grant, so their results are ignored. */
   #remember(id: string, grant: Grant | undefined): void {
+    const newest = this.#reads.get(id);
+    if (newest) overtake(newest);
     this.#reads.delete(id);
     this.#cache.set(id, grant, this.#options.clock());
   }
+}
+
+/** Marks a read, and those that began before it. */
+function overtake(newest: RunningRead): void {
+  for (let read: RunningRead | undefined = newest; read; read = read.earlier) read.isOvertaken = true;
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { ApiClient } from '../api/api-client.js';
 import { type Readers, readOptions, withDefault, wrong } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError } from '../errors.js';
+import { safeReturnTo } from '../request/browser-cookie.js';
 import {
   asRouted,
   browserUrl,
@@ -13,7 +14,6 @@ import {
   refuseFramework,
 } from '../request/incoming-request.js';
 import { returnCookieOf } from '../request/request-clients.js';
-import { safeReturnTo } from '../request/return-to.js';
 import { clientProperty, type Handler } from './api-client.js';
 
 /** Options of {@link requireAuthorization}. */

@@ -25,7 +25,7 @@ type OnSettled = (id: string, event: Pick<RefreshEvent, 'outcome' | 'trigger' | 
 
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
-/** How long the lock of a grant is held for its save: several tries. */
+/** How long the lock of a grant is held for its save: several tries, and one more at the end. */
 const HOLD_MS = 15_000;
 /** How long `saveAll` tries, and the pause between its tries. */
 const SAVE_ALL_MS = 4_000;
@@ -77,7 +77,8 @@ export class UnsavedGrants {
     let release = (): void => undefined;
     lock.holdUntil(
       new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, HOLD_MS).unref();
+        // A store that takes the release may take the save too: a single later fault must not end the login.
+        const timer = setTimeout(() => void this.#save(id).then(resolve, resolve), HOLD_MS).unref();
         release = () => {
           clearTimeout(timer);
           resolve();

@@ -103,7 +103,7 @@ describe('a refusal', () => {
     },
   );
 
-  test('whose description is no text is told without it', async () => {
+  test('whose description is not a string is reported without it', async () => {
     for (const error_description of [7, {}, ['x'], null]) {
       expect((await refusalOf({ error: 'invalid_grant', error_description }, 400)).message).toMatch(/invalid_grant\.$/);
     }

@@ -85,6 +85,10 @@ export class Oracle {
   readonly violations: Violation[] = [];
   /** Used refresh tokens that were shown. */
   reuses = 0;
+  /** Whether a user has logged out. */
+  hasLogouts = false;
+  /** Whether a user who is logged in was told otherwise. */
+  hasRefusals = false;
   readonly #world: World;
   readonly #logins = new Map<string, Login>();
   readonly #knowers = new Map<number, Set<Machine>>();
@@ -142,7 +146,9 @@ export class Oracle {
       // What earlier tries were given is good at the service, but nobody's login.
       login.families = new Set([...login.families].slice(-1));
     }
-    if (state === 'out') this.#checkLoggedOut(login);
+    if (state !== 'out') return;
+    this.hasLogouts = true;
+    this.#checkLoggedOut(login);
   }
 
   /** A login has failed: its save may still come. */
@@ -257,7 +263,9 @@ export class Oracle {
   /** A request of `user`, begun at `begun`, was told that nobody is logged in. */
   unauthorized(user: string, machine: Machine, begun: number): void {
     const { state, since, wholeSince, families } = this.login(user);
-    if (state !== 'in' || since > begun || wholeSince > begun) return;
+    if (state !== 'in') return;
+    this.hasRefusals = true;
+    if (since > begun || wholeSince > begun) return;
     if ([...families].every((id) => this.#world.service.family(id)?.isRevoked)) return;
     this.violate('kept', `${machine.name} knows nothing of the login of ${user}, which is good and saved`);
   }

@@ -34,25 +34,19 @@ export const sampleApplication: Application = {
 
 /** Registered applications. */
 export class Applications {
-  readonly #byID = new Map<string, Application>();
+  readonly #byId = new Map<string, Application>();
+  /** By client ID, in the order of their registration. */
+  readonly byId: ReadonlyMap<string, Application> = this.#byId;
   readonly #secrets: Secrets;
 
   constructor(secrets: Secrets) {
     this.#secrets = secrets;
   }
 
-  find(clientID: string): Application | undefined {
-    return this.#byID.get(clientID);
-  }
-
-  all(): IterableIterator<Application> {
-    return this.#byID.values();
-  }
-
   /** Adds the redirect URLs of an application from an earlier start. Its secret does not replace one that is set now. */
   restore(application: unknown): void {
     const { clientSecret, ...registration } = checkedRegistration(application, 'state');
-    const isKnown = registration.clientID !== undefined && this.#byID.has(registration.clientID);
+    const isKnown = registration.clientID !== undefined && this.#byId.has(registration.clientID);
     this.register(isKnown ? registration : { ...registration, clientSecret }, 'state');
   }
 
@@ -63,9 +57,9 @@ export class Applications {
    */
   register(registration: unknown, option = 'register()'): Application {
     const given = checkedRegistration(registration, option);
-    const known = given.clientID === undefined ? undefined : this.#byID.get(given.clientID);
+    const known = given.clientID === undefined ? undefined : this.#byId.get(given.clientID);
     const application = known === undefined ? this.#generated(given) : extended(known, given, option);
-    this.#byID.set(application.clientID, application);
+    this.#byId.set(application.clientID, application);
     return application;
   }
 
@@ -159,14 +153,7 @@ export const sampleUsers: readonly EmulatorUser[] = [
 /** Accounts of the service, in the order in which the consent page lists them. */
 export class Users {
   readonly #byId = new Map<string, EmulatorUser>();
-
-  find(id: string): EmulatorUser | undefined {
-    return this.#byId.get(id);
-  }
-
-  first(): EmulatorUser | undefined {
-    return this.#byId.values().next().value;
-  }
+  readonly byId: ReadonlyMap<string, EmulatorUser> = this.#byId;
 
   /**
    * Returns the user with this id.
@@ -182,10 +169,6 @@ export class Users {
   replaceAll(users: readonly EmulatorUser[]): void {
     this.#byId.clear();
     for (const user of users) this.#byId.set(user.id, user);
-  }
-
-  all(): IterableIterator<EmulatorUser> {
-    return this.#byId.values();
   }
 
   /**
