@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ApiClient } from '../api/api-client.js';
-import type { CredentialSource } from '../api/credential.js';
+import type { CredentialSource } from '../api/api-context.js';
 import { AuthorizationError } from '../errors.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';

@@ -65,7 +65,9 @@ export class GrantManager {
    */
   current(grantId: string): Grant | Promise<Grant> {
     const known = this.#unsaved.get(grantId) ?? this.#repository.cached(grantId);
-    return known === undefined ? this.#load(grantId) : this.#freshen(grantId, known);
+    if (known === undefined) return this.#load(grantId);
+    const { clock, window } = this.#options;
+    return freshness(known, clock(), window) === 'fresh' ? known : this.#freshen(grantId, known);
   }
 
   /**

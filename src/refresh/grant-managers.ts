@@ -18,7 +18,7 @@ export class GrantManagers {
 
   /** Returns the manager outside of a request. @throws ConfigurationError if there is no store yet, or several session stores */
   only(): GrantManager {
-    if (this.#tokenStore) return this.#of(this.#tokenStore, (store) => store);
+    if (this.#tokenStore) return this.#byStore.get(this.#tokenStore) ?? this.#add(this.#tokenStore, this.#tokenStore);
     const [manager, ...others] = this.#byStore.values();
     if (manager && others.length === 0) return manager;
     throw new ConfigurationError(
@@ -32,7 +32,7 @@ export class GrantManagers {
     if (this.#tokenStore) return this.only();
     const store: unknown = 'sessionStore' in req ? req.sessionStore : undefined;
     if (typeof store !== 'object' || store === null) return undefined;
-    return this.#of(store as SessionStoreLike, sessionTokenStore);
+    return this.#byStore.get(store) ?? this.#add(store, sessionTokenStore(store as SessionStoreLike));
   }
 
   /** Waits for running refreshes and saves. Managers that are created later are closed too. */
@@ -41,11 +41,9 @@ export class GrantManagers {
     await Promise.all([...this.#byStore.values()].map((manager) => manager.close()));
   }
 
-  #of<S extends object>(store: S, tokenStoreOf: (store: S) => TokenStore): GrantManager {
-    const known = this.#byStore.get(store);
-    if (known) return known;
-    const manager = this.#createManager(tokenStoreOf(store));
-    this.#byStore.set(store, manager);
+  #add(key: object, store: TokenStore): GrantManager {
+    const manager = this.#createManager(store);
+    this.#byStore.set(key, manager);
     if (this.#isClosed) void manager.close();
     return manager;
   }
