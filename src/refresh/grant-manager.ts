@@ -32,6 +32,8 @@ export class GrantManager {
   readonly #background: BackgroundRefreshes;
   /** Grants whose new access token the API refused as well. */
   readonly #refusals = new Backoffs();
+  /** Number of logins and logouts in this process: each may have replaced a grant that was loaded before. */
+  changes = 0;
   #hasWarned = false;
   #closing: Promise<void> | undefined;
 
@@ -60,11 +62,12 @@ export class GrantManager {
   /**
    * Returns the grant with a usable access token. Synchronous, and without I/O, if it is cached and not expired.
    *
+   * @param loaded The grant as the same request has loaded it: spares a read where no cache has it.
    * @throws NotAuthorizedError if there is none; TokenStoreError, TokenError, TokenResponseError or
    *   ServiceUnavailableError if it cannot be loaded or refreshed now
    */
-  current(grantId: string): Grant | Promise<Grant> {
-    const known = this.#unsaved.get(grantId) ?? this.#repository.cached(grantId);
+  current(grantId: string, loaded?: Grant): Grant | Promise<Grant> {
+    const known = this.#unsaved.get(grantId) ?? this.#repository.cached(grantId) ?? loaded;
     if (known === undefined) return this.#load(grantId);
     const { clock, window } = this.#options;
     return freshness(known, clock(), window) === 'fresh' ? known : this.#freshen(grantId, known);
@@ -144,6 +147,7 @@ export class GrantManager {
   }
 
   #forget(grantId: string, successor?: Grant): void {
+    this.changes += 1;
     this.#refresher.forget(grantId, successor);
     this.#background.forget(grantId);
     this.#refusals.delete(grantId);
