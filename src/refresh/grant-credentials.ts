@@ -136,19 +136,8 @@ export class FailedSource implements CredentialSource {
   }
 }
 
-/** The source during a login: tokens that are not stored yet and cannot be refreshed. */
-export class FixedSource implements CredentialSource {
-  readonly grantId = undefined;
-  readonly authorized = true;
-  readonly organizationDomain: string | undefined;
-  readonly #credential: Credential;
-
-  constructor(credential: Credential) {
-    this.#credential = credential;
-    this.organizationDomain = credential.organizationDomain;
-  }
-
-  credential(): Credential {
-    return this.#credential;
-  }
+/** Creates the source during a login: tokens that are not stored yet and cannot be refreshed. */
+export function fixedSource(credential: Credential): CredentialSource {
+  const { organizationDomain } = credential;
+  return { grantId: undefined, authorized: true, organizationDomain, credential: () => credential };
 }
