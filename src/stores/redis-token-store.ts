@@ -1,10 +1,9 @@
 import { keyPrefix, readOptions, withDefault } from '../checks.js';
 import { leaseSeconds } from './lease-lock.js';
-import { connectionOf, type RedisClientLike } from './redis-connection.js';
-import { redisRecords } from './redis-records.js';
+import { connectionOf, type RedisClientLike, redisRecords } from './redis-records.js';
 import { type TokenStore, ttlSeconds } from './token-store.js';
 
-export type { IoRedisLike, NodeRedisLike, RedisClientLike } from './redis-connection.js';
+export type { IoRedisLike, NodeRedisLike, RedisClientLike } from './redis-records.js';
 
 /** Options of {@link redisTokenStore}. */
 export interface RedisTokenStoreOptions {

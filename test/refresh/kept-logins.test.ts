@@ -107,103 +107,107 @@ const stores: readonly (readonly [string, boolean, (ends: (() => unknown)[]) => 
   ],
 ];
 
-describe.each(stores)('THREATS 64: a service that revokes on reuse, and grants in %s', (_name, isInstalled, open) => {
-  const testHere = test.extend<{ readonly shared: Required<TokenStore> }>({
-    // biome-ignore lint/correctness/noEmptyPattern: Vitest reads from the pattern which fixtures this one uses
-    shared: async ({}, use) => {
-      const ends: (() => unknown)[] = [];
-      await use(await open(ends));
-      for (const end of ends) await end();
-    },
-  });
-  const check = testHere.skipIf(!isInstalled);
+describe.each(stores)(
+  'a service that revokes on reuse, and grants in %s',
+  { meta: { threats: [64] } },
+  (_name, isInstalled, open) => {
+    const testHere = test.extend<{ readonly shared: Required<TokenStore> }>({
+      // biome-ignore lint/correctness/noEmptyPattern: Vitest reads from the pattern which fixtures this one uses
+      shared: async ({}, use) => {
+        const ends: (() => unknown)[] = [];
+        await use(await open(ends));
+        for (const end of ends) await end();
+      },
+    });
+    const check = testHere.skipIf(!isInstalled);
 
-  check(
-    'keep the login when one save fails: other processes wait until the pair is saved',
-    async ({ cluster, shared }) => {
-      const { a, b, clock, tokenRequests } = await cluster(shared);
+    check(
+      'keep the login when one save fails: other processes wait until the pair is saved',
+      async ({ cluster, shared }) => {
+        const { a, b, clock, tokenRequests } = await cluster(shared);
+        clock.advance(2 * HOURS);
+        a.store.before = (method) => {
+          if (method !== 'update') return;
+          a.store.recover();
+          throw new Error('This save fails');
+        };
+        const used = await a.token();
+        expect(used).toBeTypeOf('string');
+        expect(await b.token()).toBe(used);
+        expect(tokenRequests()).toBe(1);
+        clock.advance(2 * HOURS);
+        expect(await b.token()).toBeTypeOf('string');
+      },
+    );
+
+    check(
+      'keep the login when the holder of the lock was suspended before it sent its token',
+      async ({ cluster, shared }) => {
+        const { a, b, clock, tokenRequests } = await cluster(shared);
+        clock.advance(2 * HOURS);
+        const get = a.store.get.bind(a.store);
+        a.store.get = async (id) => {
+          const found = await get(id);
+          if (!a.store.calls.includes('lock')) return found;
+          // Meanwhile the lease has ended, and the other process has the lock.
+          a.store.get = get;
+          clock.advance(60);
+          b.store.lock = (_id, work) => work();
+          expect(await b.token()).toBeTypeOf('string');
+          return found;
+        };
+        expect(await a.token()).toBe(await b.token());
+        expect(tokenRequests()).toBe(1);
+      },
+    );
+
+    check('keep the login when a failover of the store has lost the last save', async ({ cluster, shared }) => {
+      const { a, b, clock, id, tokenRequests } = await cluster(shared);
       clock.advance(2 * HOURS);
-      a.store.before = (method) => {
-        if (method !== 'update') return;
-        a.store.recover();
-        throw new Error('This save fails');
-      };
+      const before = await shared.get(id);
       const used = await a.token();
-      expect(used).toBeTypeOf('string');
+      if (before) await shared.set(id, before);
+      clock.advance(31);
+      expect(await a.token()).toBe(used);
       expect(await b.token()).toBe(used);
       expect(tokenRequests()).toBe(1);
-      clock.advance(2 * HOURS);
-      expect(await b.token()).toBeTypeOf('string');
-    },
-  );
+    });
 
-  check(
-    'keep the login when the holder of the lock was suspended before it sent its token',
-    async ({ cluster, shared }) => {
-      const { a, b, clock, tokenRequests } = await cluster(shared);
+    check('keep a login that replaces a grant while that is being given up', async ({ cluster, shared }) => {
+      const { b, clock, service, logIn } = await cluster(shared);
       clock.advance(2 * HOURS);
-      const get = a.store.get.bind(a.store);
-      a.store.get = async (id) => {
-        const found = await get(id);
-        if (!a.store.calls.includes('lock')) return found;
-        // Meanwhile the lease has ended, and the other process has the lock.
-        a.store.get = get;
-        clock.advance(60);
-        b.store.lock = (_id, work) => work();
-        expect(await b.token()).toBeTypeOf('string');
-        return found;
+      service.revoke('1');
+      let hasLoggedIn = false;
+      b.store.before = async (method) => {
+        if (method !== 'delete') return;
+        b.store.recover();
+        hasLoggedIn = true;
+        await logIn('1');
       };
-      expect(await a.token()).toBe(await b.token());
-      expect(tokenRequests()).toBe(1);
-    },
-  );
+      await b.token();
+      if (!hasLoggedIn) await logIn('1');
+      clock.advance(31);
+      expect(await b.token()).toBeTypeOf('string');
+    });
 
-  check('keep the login when a failover of the store has lost the last save', async ({ cluster, shared }) => {
-    const { a, b, clock, id, tokenRequests } = await cluster(shared);
-    clock.advance(2 * HOURS);
-    const before = await shared.get(id);
-    const used = await a.token();
-    if (before) await shared.set(id, before);
-    clock.advance(31);
-    expect(await a.token()).toBe(used);
-    expect(await b.token()).toBe(used);
-    expect(tokenRequests()).toBe(1);
-  });
-
-  check('keep a login that replaces a grant while that is being given up', async ({ cluster, shared }) => {
-    const { b, clock, service, logIn } = await cluster(shared);
-    clock.advance(2 * HOURS);
-    service.revoke('1');
-    let hasLoggedIn = false;
-    b.store.before = async (method) => {
-      if (method !== 'delete') return;
-      b.store.recover();
-      hasLoggedIn = true;
+    check('keep a login when the deletion of the former grant arrives late', async ({ cluster, shared }) => {
+      const { a, b, clock, logIn, service } = await cluster(shared);
+      const browser = new Browser();
+      await a.world.logIn(browser, '1');
+      let arrives: () => Promise<void> = async () => {};
+      a.store.delete = async (...args) => {
+        arrives = () => shared.delete(...args);
+        throw new Error('The answer was lost');
+      };
+      await browser.visit(`${a.world.url}/logout`, { method: 'POST' });
       await logIn('1');
-    };
-    await b.token();
-    if (!hasLoggedIn) await logIn('1');
-    clock.advance(31);
-    expect(await b.token()).toBeTypeOf('string');
-  });
-
-  check('keep a login when the deletion of the former grant arrives late', async ({ cluster, shared }) => {
-    const { a, b, clock, logIn, service } = await cluster(shared);
-    const browser = new Browser();
-    await a.world.logIn(browser, '1');
-    let arrives: () => Promise<void> = async () => {};
-    a.store.delete = async (...args) => {
-      arrives = () => shared.delete(...args);
-      throw new Error('The answer was lost');
-    };
-    await browser.visit(`${a.world.url}/logout`, { method: 'POST' });
-    await logIn('1');
-    await arrives();
-    clock.advance(31);
-    expect(await b.token()).toBeTypeOf('string');
-    service.requests.length = 0;
-  });
-});
+      await arrives();
+      clock.advance(31);
+      expect(await b.token()).toBeTypeOf('string');
+      service.requests.length = 0;
+    });
+  },
+);
 
 describe('a service that refuses used refresh tokens', () => {
   const refuse = { refreshTokenReuse: 'refuse' } as const;
@@ -250,7 +254,9 @@ describe('a service that refuses used refresh tokens', () => {
   });
 });
 
-test('THREATS 65: a store that ignores case gives no user the grant of another', async ({ cluster }) => {
+test('a store that ignores case gives no user the grant of another', { meta: { threats: [65] } }, async ({
+  cluster,
+}) => {
   const inner = memoryTokenStore();
   const folding: Required<TokenStore> = {
     get: (id) => inner.get(id.toLowerCase()),
@@ -292,7 +298,7 @@ describe('close()', () => {
     expect(tokenRequests()).toBe(0);
   });
 
-  test('before the first use closes all the same', async ({ cluster }) => {
+  test('before the first use closes the strategy too', async ({ cluster }) => {
     const { start, clock, tokenRequests } = await cluster(memoryTokenStore());
     const late = await start();
     await late.world.strategy.close();

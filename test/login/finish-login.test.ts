@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { hasCallbackParameters, readCallbackQuery } from '../../src/login/callback-query.js';
+import { hasCallbackParameters, readCallbackQuery } from '../../src/login/finish-login.js';
 
 const malformed = { kind: 'malformed' };
 
@@ -35,7 +35,7 @@ test.each([
   expect(readCallbackQuery(`/callback?${query}`).kind !== 'malformed').toBe(fits);
 });
 
-test('whatever the query is, it is read without an error, and values are visible ASCII', {
+test('any query is read without an error, and values are visible ASCII', {
   meta: { threats: [2] },
 }, () => {
   const part = fc.oneof(

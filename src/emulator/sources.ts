@@ -1,5 +1,22 @@
 import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 
+/** Time as the service sees it: a source in epoch milliseconds, plus an offset that tests move forward. */
+export class Clock {
+  readonly #source: () => number;
+  /** Milliseconds that the time is ahead of its source. */
+  offsetMs = 0;
+
+  /** @param source - Called at each reading. The default looks up `Date.now` each time, so a test may fake `Date`. */
+  constructor(source: () => number = () => Date.now()) {
+    this.#source = source;
+  }
+
+  /** Returns epoch milliseconds. */
+  now(): number {
+    return this.#source() + this.offsetMs;
+  }
+}
+
 /** Generates and signs unguessable strings. A seed makes them the same at each start. */
 export class Secrets {
   #key: KeyObject;

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { safeReturnTo } from '../../src/request/return-to.js';
+import { safeReturnTo } from '../../src/request/browser-cookie.js';
 
-test('whatever the value is, a browser stays on this origin', { meta: { threats: [17] } }, () => {
+test('a browser stays on this origin for any value', { meta: { threats: [17] } }, () => {
   const part = fc.oneof(
     fc.constantFrom(
       '/',
