@@ -169,19 +169,24 @@ function handOffAtLogIn(
   if (!logIn) return;
   const logInWithGrant: LogIn = function logInWithGrant(user, given, callback) {
     const [options, done] = typeof given === 'function' ? [undefined, given as Done] : [given, callback];
-    const { session, keepSessionInfo, successReturnToOrRedirect }: LogInOptions = Object(options);
+    const { session: saves, keepSessionInfo, successReturnToOrRedirect }: LogInOptions = Object(options);
     const before = sessionOf(req);
     const target = returnTo ?? before?.returnTo;
     polyfillSessionMethods(before, keepSessionInfo === true);
-    const writesSession = session !== false;
+    const writesSession = saves !== false;
     const former = writesSession ? handoff.begin(before) : undefined;
     if (writesSession && before) writeAtRegeneration(before, req, handoff);
     const undo = (error: unknown) => {
       const session = sessionOf(req);
       // express-session saves what is left at the end of the response. Its store may work again by then, and would log
       // in a user who was told otherwise.
-      if (session && session !== before) endSession(session, res);
-      else if (session) handoff.restore(session, former);
+      if (session && session !== before) {
+        emptySession(session);
+        // It has been saved, and is not saved again after the response.
+        if (res.headersSent && typeof session.destroy === 'function') session.destroy(() => {});
+      } else if (session) {
+        handoff.restore(session, former);
+      }
       handoff.failed(error);
     };
     let ended = false;
@@ -208,13 +213,6 @@ function handOffAtLogIn(
   };
   req.logIn = logInWithGrant;
   req.login = logInWithGrant;
-}
-
-/** Ends a session that the browser must not use. */
-function endSession(session: SessionLike, res: ServerResponse): void {
-  emptySession(session);
-  // express-session has saved it, and does not save it again after the response.
-  if (res.headersSent && typeof session.destroy === 'function') session.destroy(() => {});
 }
 
 /**

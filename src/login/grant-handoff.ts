@@ -51,10 +51,12 @@ export class GrantHandoff {
   /** The source of the request's clients: ended if the login fails later on. */
   source: GrantCredentials | undefined;
   readonly #options: GrantHandoffOptions;
+  readonly #connectionKey: string;
 
   constructor(options: GrantHandoffOptions) {
     this.grantId = options.grantId;
     this.#options = options;
+    this.#connectionKey = connectionKey(options.key);
   }
 
   /** Announces that a session will be written: `saved` or `failed` follows. @returns the reference that it had before */
@@ -68,8 +70,8 @@ export class GrantHandoff {
     const { key, grantId, idIsInSession, isConnection } = this.#options;
     if (!idIsInSession) return;
     session[key] = grantId;
-    if (isConnection) session[connectionKey(key)] = true;
-    else delete session[connectionKey(key)];
+    if (isConnection) session[this.#connectionKey] = true;
+    else delete session[this.#connectionKey];
   }
 
   /** The session refers to the grant: the login has succeeded, and the grant that the session had before can go. */

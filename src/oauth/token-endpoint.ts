@@ -57,7 +57,11 @@ export class TokenEndpoint {
     const { origin, pathname: path } = endpointUrl(authUrl, tokenPath);
     const headers = ['content-type', CONTENT_TYPES[tokenRequest], 'accept', 'application/json'];
     if (clientAuthentication === 'basic') {
-      headers.push('authorization', basicAuthorization(clientID, this.#clientSecret));
+      // Each part form-encoded (RFC 6749, 2.3.1).
+      const [id, secret] = [clientID, this.#clientSecret].map((part) =>
+        `${new URLSearchParams([['', part]])}`.slice(1),
+      );
+      headers.push('authorization', `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`);
     }
     this.#request = { origin, path, method: 'POST', headers, timeoutMs, maxBytes: MAX_RESPONSE_BYTES };
   }
@@ -66,19 +70,23 @@ export class TokenEndpoint {
   exchangeCode({ code, redirectUri, codeVerifier }: AuthorizationCode): Promise<TokenSet> {
     const proof = codeVerifier === undefined ? {} : { code_verifier: codeVerifier };
     const secrets = codeVerifier === undefined ? [code] : [code, codeVerifier];
-    return this.#send({ grant_type: 'authorization_code', redirect_uri: redirectUri, code, ...proof }, secrets);
+    return this.#send('authorization_code', { redirect_uri: redirectUri, code, ...proof }, secrets);
   }
 
   /** Exchanges a refresh token for a new pair. A service that rotates them invalidates the old one. @see RFC 6749, 6 */
   refresh(refreshToken: string): Promise<TokenSet> {
-    return this.#send({ grant_type: 'refresh_token', refresh_token: refreshToken }, [refreshToken]);
+    return this.#send('refresh_token', { refresh_token: refreshToken }, [refreshToken]);
   }
 
-  async #send(fields: Readonly<Record<string, string>>, secrets: readonly string[]): Promise<TokenSet> {
+  async #send(
+    grantType: string,
+    fields: Readonly<Record<string, string>>,
+    secrets: readonly string[],
+  ): Promise<TokenSet> {
     const { http, tokenRequest, clientAuthentication, clientID, organizationDomain, clock } = this.#options;
     const secret = this.#clientSecret;
-    const isBasic = clientAuthentication === 'basic';
-    const parameters = isBasic ? fields : { ...fields, client_id: clientID, client_secret: secret };
+    const credentials = clientAuthentication === 'body' ? { client_id: clientID, client_secret: secret } : {};
+    const parameters = { grant_type: grantType, ...credentials, ...fields };
     const body = tokenRequest === 'json' ? JSON.stringify(parameters) : new URLSearchParams(parameters).toString();
     const request = { ...this.#request, body };
     try {
@@ -101,14 +109,6 @@ export class TokenEndpoint {
       throw error instanceof TransportError ? failure(error) : error;
     }
   }
-}
-
-/** Returns the value of `Authorization` for client credentials, each form-encoded. @see RFC 6749, 2.3.1 */
-function basicAuthorization(clientID: string, secret: string): string {
-  const [id, password] = [clientID, secret].map((part) =>
-    new URLSearchParams({ part }).toString().slice('part='.length),
-  );
-  return `Basic ${Buffer.from(`${id}:${password}`).toString('base64')}`;
 }
 
 function failure(error: TransportError): Error {
