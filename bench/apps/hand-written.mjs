@@ -10,11 +10,12 @@ const LEEWAY_MS = 30_000;
  * What one writes with passport-oauth2: tokens in the session, beside the user; a middleware that refreshes them when they have
  * expired; fetch.
  *
- * @param {{ singleFlight?: boolean }} options `singleFlight`: refreshes of one token that are asked for at once are one
+ * @param {{ singleFlight?: boolean, forms?: boolean }} options `singleFlight`: refreshes of one token that are asked for at once
+ *   are one; `forms`: for a service that takes them, so that passport-oauth2 exchanges the code by itself, and not by fetch
  */
-export function createApp({ store, service, origin, singleFlight = false }) {
+export function createApp({ store, service, origin, singleFlight = false, forms = false }) {
   const auth = new passport.Passport();
-  auth.use(strategyOf(service, origin));
+  auth.use(strategyOf(service, origin, forms));
   auth.serializeUser((user, done) => done(null, user));
   auth.deserializeUser((user, done) => done(null, user));
   const refresh = singleFlight ? onceAtATime(refreshTokens) : refreshTokens;
@@ -37,7 +38,7 @@ export function createApp({ store, service, origin, singleFlight = false }) {
   return { handler: app };
 }
 
-function strategyOf(service, origin) {
+function strategyOf(service, origin, forms) {
   const { clientID, clientSecret, url } = service;
   const strategy = new OAuth2Strategy(
     {
@@ -51,6 +52,7 @@ function strategyOf(service, origin) {
     },
     (_accessToken, _refreshToken, params, _profile, done) => done(null, userOf(params)),
   );
+  if (forms) return strategy;
   // The service takes JSON, and passport-oauth2 sends forms.
   strategy._oauth2.getOAuthAccessToken = (code, { redirect_uri }, callback) => {
     askForTokens(service, { grant_type: 'authorization_code', redirect_uri, code }).then(

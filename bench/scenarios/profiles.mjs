@@ -39,7 +39,7 @@ const PROFILES = [
     title: 'A whole login: the login route and the callback',
     picture: 'flame-login.svg',
     requests: 3_000,
-    contestants: { floor: { app: 'floor' }, 'by hand': { app: 'hand-written' }, [OURS]: { app: 'ours' } },
+    contestants: { floor: { app: 'floor' }, 'by hand': { app: 'hand-written', forms: true }, [OURS]: { app: 'ours' } },
     enter: enterLogins,
   },
   {

@@ -1,8 +1,9 @@
 import type { Credential, CredentialSource } from '../api/api-context.js';
 import { cloneError, NotAuthorizedError, type OAuthAppError } from '../errors.js';
+import type { Grant } from '../grants/grant.js';
 import type { GrantManager } from './grant-manager.js';
 
-/** How long calls get the error that the request's preparation met, instead of a new try, in milliseconds. */
+/** How long calls get the grant or the error that the request's preparation got, instead of a new read, in milliseconds. */
 const SAME_REQUEST_MS = 1_000;
 
 /** Gets the credentials of one grant for one API client. */
@@ -14,6 +15,8 @@ export class GrantCredentials implements CredentialSource {
   #last: Credential | undefined;
   /** The error of {@link prepare}, and when it came on the monotonic clock. */
   #failure: { readonly error: unknown; readonly at: number } | undefined;
+  /** The grant that {@link prepare} has loaded, when, and after how many changes. The first call uses it, so that a request reads the store once, also without a cache. */
+  #loaded: { readonly grant: Grant; readonly at: number; readonly changes: number } | undefined;
 
   constructor(manager: GrantManager, grantId: string) {
     this.#manager = manager;
@@ -40,7 +43,7 @@ export class GrantCredentials implements CredentialSource {
 
   /** Gets the first credential. Never rejects: calls of the client do. Returns `undefined` if it was cached. */
   prepare(): Promise<void> | undefined {
-    let grant: Credential | Promise<Credential>;
+    let grant: Grant | Promise<Grant>;
     try {
       grant = this.#manager.current(this.grantId);
     } catch (error) {
@@ -55,7 +58,7 @@ export class GrantCredentials implements CredentialSource {
     const failure = this.#failure;
     if (failure && !this.#hasEnded && performance.now() - failure.at < SAME_REQUEST_MS)
       return Promise.reject(cloneError(failure.error));
-    const grant = this.#manager.current(this.grantId);
+    const grant = this.#manager.current(this.grantId, this.#loaded && this.#takeLoaded());
     return grant instanceof Promise ? this.#settle(grant) : this.#received(grant);
   }
 
@@ -77,9 +80,19 @@ export class GrantCredentials implements CredentialSource {
     }
   }
 
-  async #prepareWith(pending: Promise<Credential>): Promise<void> {
+  #takeLoaded(): Grant | undefined {
+    const loaded = this.#loaded;
+    this.#loaded = undefined;
+    const isOfThisRequest = loaded && performance.now() - loaded.at < SAME_REQUEST_MS;
+    return isOfThisRequest && loaded.changes === this.#manager.changes ? loaded.grant : undefined;
+  }
+
+  async #prepareWith(pending: Promise<Grant>): Promise<void> {
+    const { changes } = this.#manager;
     try {
-      this.#received(await pending);
+      const grant = await pending;
+      this.#received(grant);
+      this.#loaded = { grant, at: performance.now(), changes };
     } catch (error) {
       if (error instanceof NotAuthorizedError) this.#isAuthorized = false;
       this.#failure = { error, at: performance.now() };

@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ConfigurationError, TokenStoreError } from '../errors.js';
 import { checkedGrantId, isRandomGrantId, randomGrantId } from '../grants/grant.js';
-import type { GrantManager } from '../refresh/grant-manager.js';
-import type { GrantManagers } from '../refresh/grant-managers.js';
+import type { GrantManager, GrantManagers } from '../refresh/grant-manager.js';
 import { userOf } from './incoming-request.js';
 import { sessionOf } from './session.js';
 
