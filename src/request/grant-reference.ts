@@ -68,8 +68,8 @@ export class StrategyName {
   #replace(strategies: readonly StrategyName[]): void {
     if (strategies.length > 0) strategiesOfName.set(this.#name, strategies);
     else strategiesOfName.delete(this.#name);
-    for (const one of strategies)
-      one.mayBeShared = !one.#hasWarned && strategies.some((other) => other.#service !== one.#service);
+    const services = new Set(strategies.map((one) => one.#service));
+    for (const one of strategies) one.mayBeShared = services.size > 1 && !one.#hasWarned;
   }
 }
 

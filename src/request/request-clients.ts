@@ -131,6 +131,8 @@ export class RequestClients {
       });
     };
     this.#logOuts.set(logOut, wrapped);
+    // A second client of the request finds it wrapped already.
+    this.#logOuts.set(wrapped, wrapped);
     return wrapped;
   }
 
