@@ -8,14 +8,12 @@ import type { ApiClient } from './api/api-client.js';
 export { ApiClient } from './api/api-client.js';
 export { ApiError } from './api/api-error.js';
 export type { ApiFetch, FetchInit } from './api/api-fetch.js';
-export type { RequestOptions } from './api/call-options.js';
+export type { RequestOptions, SchemaIssue, SchemaOutput, SchemaResult, StandardSchema } from './api/call-options.js';
 export type { NextPage, PaginateOptions } from './api/pagination.js';
-
 export type { RequestBodyInit } from './api/request-body.js';
 export type { RequestHeaders } from './api/request-headers.js';
 export type { Query, QueryValue } from './api/request-target.js';
 export type { ApiResponse, ApiStream } from './api/response.js';
-export type { SchemaIssue, SchemaOutput, SchemaResult, StandardSchema } from './api/schema.js';
 export {
   AuthorizationError,
   ConfigurationError,

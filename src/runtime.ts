@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type ApiClient, createApiClient } from './api/api-client.js';
+import type { CredentialSource } from './api/api-context.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
-import type { CredentialSource } from './api/credential.js';
 import { ConfigurationError } from './errors.js';
 import { grantLostChannel, refreshChannel, warnOfUnlockedRefresh } from './events.js';
 import { GrantCodec } from './grants/grant-codec.js';
@@ -17,13 +17,11 @@ import { TokenEndpoint } from './oauth/token-endpoint.js';
 import { type ImportedTokens, readImportedTokens } from './oauth/token-response.js';
 import type { Settings } from './options.js';
 import { GrantCredentials } from './refresh/grant-credentials.js';
-import { GrantManager } from './refresh/grant-manager.js';
-import { GrantManagers } from './refresh/grant-managers.js';
+import { GrantManager, GrantManagers } from './refresh/grant-manager.js';
 import { CookieSeal, cookieToken, ReturnCookie } from './request/browser-cookie.js';
-import { RequestGrants } from './request/grant-reference.js';
+import { RequestGrants, StrategyName } from './request/grant-reference.js';
 import { asRouted, isAbsolute } from './request/incoming-request.js';
 import { RequestClients } from './request/request-clients.js';
-import { StrategyName } from './request/strategy-names.js';
 import type { TokenStore } from './stores/token-store.js';
 
 /**
@@ -98,9 +96,9 @@ export class Runtime implements LoginContext {
     this.managers = new GrantManagers(settings.tokenStore, managerFactory(settings, service, this.endpoint));
     this.#name = new StrategyName(strategyName, service);
     this.grants = new RequestGrants({ ...settings, strategyName: this.#name }, this.managers);
-    const { grants, managers, clientOf, returnCookie } = this;
+    const { api, grants, managers, returnCookie } = this;
     const roundsCookie = this.rounds.cookieName;
-    this.clients = new RequestClients({ grants, managers, clientOf, returnCookie, roundsCookie });
+    this.clients = new RequestClients({ api, grants, managers, returnCookie, roundsCookie });
   }
 
   /** Creates an API client over any source of credentials. Bound, so that it can be passed on. */

@@ -1,20 +1,22 @@
-import { ServiceUnavailableError } from '../errors.js';
+import { OAuthAppError, ServiceUnavailableError } from '../errors.js';
 import { apiChannel } from '../events.js';
 import { type HttpStreamRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
-import type { ApiContext } from './api-context.js';
-import { publishTry } from './call-event.js';
+import type { ApiContext, Credential, CredentialSource } from './api-context.js';
+import { callError, noPlaceError, refusedResponse } from './api-error.js';
 import { abortable, CallLimit, NoPlace, type Release } from './call-limits.js';
 import type { CallRequest } from './call-options.js';
-import { type Attempt, afterAttempt, type Progress, START } from './call-progress.js';
-import type { Credential, CredentialSource } from './credential.js';
-import { callError, noPlaceError, refusedResponse } from './error-message.js';
-import { authorizedHeaders } from './request-headers.js';
 import { pathOn, redirectTarget } from './request-target.js';
 import { parseBody, type ResponseHead, type ResponseMode } from './response.js';
-import { retryDelay, type TryFailure } from './retry-policy.js';
+import { type Attempt, afterAttempt, type Progress, retryDelay, START, type TryFailure } from './retry-policy.js';
 
 const MAX_REDIRECTS = 5;
+
+/** The last headers of each credential, without and with it: nearly all requests have the same. */
+const authorizedHeaders = new WeakMap<
+  Credential,
+  { readonly given: readonly string[]; readonly headers: readonly string[] }
+>();
 
 /** Makes the result of a call from its response. */
 export type Finish<A, R> = (answer: A, request: CallRequest, attempt: Attempt<A>) => R | Promise<R>;
@@ -45,17 +47,35 @@ export class ApiCall<A extends ResponseHead> {
    * @throws ApiError, ServiceUnavailableError, anything that the credential source throws, the signal's reason
    */
   async run<R>(finish: Finish<A, R>): Promise<R> {
+    const { http, limiter } = this.#context;
     let progress = START;
     try {
       for (;;) {
-        const attempt = await this.#attempt(progress);
-        const { answer } = attempt;
-        if (progress.renewed !== undefined && answer !== undefined) {
-          this.#source.reportOutcome(progress.renewed, answer.status !== 401);
+        const startedAt = apiChannel.hasSubscribers ? performance.now() : undefined;
+        let attempt: Attempt<A> | undefined;
+        let fault: unknown;
+        try {
+          this.#signal?.throwIfAborted();
+          const ready = progress.renewed ?? this.#source.credential();
+          // Awaited only if need be: each promise on the way costs a share of the throughput.
+          const isReady = limiter === undefined && !(ready instanceof Promise);
+          attempt = isReady ? this.#attempt(ready, progress) : await this.#attemptLater(ready, progress);
+          attempt.answer = await http.send(attempt.request, this.#mode.exchange);
+        } catch (error) {
+          fault = error;
+          // Of a request that was refused before it began.
+          attempt?.request.onEnd?.();
         }
+        if (startedAt !== undefined && (attempt !== undefined || progress.requests === 0)) {
+          this.#publish(attempt === undefined ? 0 : progress.requests + 1, startedAt, attempt?.answer, fault);
+        }
+        if (attempt === undefined) throw fault;
+        const { answer } = attempt;
+        if (progress.renewed !== undefined && answer !== undefined) this.#source.reportOutcome?.(answer.status !== 401);
         if (answer !== undefined && ((answer.status >= 200 && answer.status < 300) || answer.status === 304)) {
           return finish(answer, this.#request, attempt);
         }
+        attempt.fault = fault;
         progress = afterAttempt(progress, attempt);
         const next = await this.#next(progress, attempt);
         if (answer !== undefined && next === undefined) return finish(answer, this.#request, attempt);
@@ -70,49 +90,47 @@ export class ApiCall<A extends ResponseHead> {
     }
   }
 
-  async #attempt(progress: Progress): Promise<Attempt<A>> {
-    const { bases, http, limiter, timeoutMs, maxResponseBytes } = this.#context;
+  /** Returns the next attempt, not sent yet. @throws TypeError for a URL of another origin */
+  #attempt(credential: Credential, { redirectedTo }: Progress, onEnd?: Release): Attempt<A> {
+    const { bases, timeoutMs, maxResponseBytes } = this.#context;
     const { method, headers, body, signal } = this.#request;
-    const startedAt = apiChannel.hasSubscribers ? performance.now() : undefined;
-    let onEnd: Release | undefined;
-    let attempt: Attempt<A> | undefined;
-    try {
-      this.#signal?.throwIfAborted();
-      const ready = progress.renewed ?? this.#source.credential();
-      let credential = ready instanceof Promise ? await abortable(ready, this.#signal) : ready;
-      if (limiter !== undefined) {
-        onEnd = await this.#place(credential, progress);
-        // The wait may have outlived the credential.
-        credential = progress.renewed ?? (await abortable(Promise.resolve(this.#source.credential()), this.#signal));
-      }
-      const base = bases.of(credential.organizationDomain);
-      const path = progress.redirectedTo ?? pathOn(bases, base, this.#request);
-      const request: HttpStreamRequest = {
-        origin: base.origin,
-        path,
-        method,
-        headers: authorizedHeaders(credential, headers),
-        body: body?.create() ?? null,
-        timeoutMs: this.#limit?.remainingMs ?? timeoutMs,
-        signal,
-        maxBytes: this.#mode.isBuffered ? maxResponseBytes : Infinity,
-        onEnd,
-        timeoutCovers: this.#limit === undefined ? 'silence' : 'total',
-        bodyError: this.#mode.isBuffered ? undefined : (error: unknown) => this.#seen(error, true),
-      };
-      attempt = { credential, base, path, answer: undefined, fault: undefined };
-      attempt.answer = await this.#mode.send(http, request);
-    } catch (fault) {
-      // Of a request that was refused before it began.
-      onEnd?.();
-      if (attempt === undefined) {
-        if (startedAt !== undefined && progress.requests === 0) this.#publish(0, startedAt, undefined, fault);
-        throw fault;
-      }
-      attempt.fault = fault;
+    const { isBuffered } = this.#mode;
+    const base = bases.of(credential.organizationDomain);
+    const path = redirectedTo ?? pathOn(bases, base, this.#request);
+    let authorized = authorizedHeaders.get(credential);
+    if (authorized?.given !== headers) {
+      authorized = { given: headers, headers: ['authorization', `Bearer ${credential.accessToken}`, ...headers] };
+      authorizedHeaders.set(credential, authorized);
     }
-    if (startedAt !== undefined) this.#publish(progress.requests + 1, startedAt, attempt.answer, attempt.fault);
-    return attempt;
+    const request: HttpStreamRequest = {
+      origin: base.origin,
+      path,
+      method,
+      headers: authorized.headers,
+      body: body?.create() ?? null,
+      timeoutMs: this.#limit?.remainingMs ?? timeoutMs,
+      signal,
+      maxBytes: isBuffered ? maxResponseBytes : Infinity,
+      onEnd,
+      timeoutCovers: this.#limit === undefined ? 'silence' : 'total',
+      bodyError: isBuffered ? undefined : (error: unknown) => this.#seen(error, true),
+    };
+    return { credential, base, path, request, answer: undefined, fault: undefined };
+  }
+
+  /** Returns the next attempt once there are a credential and a place for it. */
+  async #attemptLater(ready: Credential | Promise<Credential>, progress: Progress): Promise<Attempt<A>> {
+    const credential = ready instanceof Promise ? await abortable(ready, this.#signal) : ready;
+    if (this.#context.limiter === undefined) return this.#attempt(credential, progress);
+    const release = await this.#place(credential, progress);
+    try {
+      // The wait may have outlived the credential.
+      const current = progress.renewed ?? (await abortable(Promise.resolve(this.#source.credential()), this.#signal));
+      return this.#attempt(current, progress, release);
+    } catch (error) {
+      release?.();
+      throw error;
+    }
   }
 
   /** Waits for a place among the requests of the account: the user and organization, or else the grant. */
@@ -166,6 +184,7 @@ export class ApiCall<A extends ResponseHead> {
   /** Returns the state with a newer credential, if there is one and the request can be sent again. */
   async #renew(progress: Progress, { credential }: Attempt<A>, answer: A): Promise<Progress> {
     const state = { ...progress, mayRenew: false };
+    if (this.#source.renew === undefined) return state;
     try {
       const renewed = await abortable(this.#source.renew(credential), this.#signal);
       if (renewed === credential) return state;
@@ -207,16 +226,26 @@ export class ApiCall<A extends ResponseHead> {
     return this.#limit?.expired ? callError(new TransportError('timeout', sent), method, path, sent) : error;
   }
 
+  /** Publishes the event of a try. @param attempts Requests of the call so far; 0 if it failed before any */
   #publish(attempts: number, startedAt: number, answer: A | undefined, fault: unknown): void {
-    const error = fault === undefined ? undefined : this.#seen(fault, true);
-    publishTry({
+    const { method, path } = this.#request;
+    let reason: string | undefined;
+    if (answer !== undefined) {
+      if (answer.status >= 300 && answer.status !== 304) reason = 'ERR_API';
+    } else {
+      const error = this.#seen(fault, true);
+      if (error instanceof OAuthAppError) reason = error.code;
+      else reason = error instanceof Error && error.name === 'AbortError' ? 'ERR_ABORTED' : 'ERR_UNKNOWN';
+    }
+    apiChannel.publish({
       strategy: this.#context.strategyName,
       grantId: this.#source.grantId,
-      request: this.#request,
+      method,
+      path,
+      ...(answer === undefined ? {} : { status: answer.status }),
+      ...(reason === undefined ? {} : { reason }),
       attempts,
       durationMs: performance.now() - startedAt,
-      status: answer?.status,
-      error,
     });
   }
 }

@@ -1,10 +1,10 @@
 import { ApiCall, type Finish } from './api-call.js';
-import type { ApiContext } from './api-context.js';
+import type { ApiContext, CredentialSource } from './api-context.js';
 import { type ApiFetch, fetchFrom } from './api-fetch.js';
-import { type CallRequest, callRequest, type RequestOptions } from './call-options.js';
-import type { CredentialSource } from './credential.js';
+import type { SchemaOutput, StandardSchema } from './call-options.js';
+import { type CallRequest, type RequestOptions, requestTo } from './call-options.js';
 import { type PaginateOptions, paginate } from './pagination.js';
-import type { Query } from './request-target.js';
+import { apiPath, type Query, queryString } from './request-target.js';
 import {
   type ApiResponse,
   type ApiStream,
@@ -15,23 +15,15 @@ import {
   responseOf,
   STREAMED,
 } from './response.js';
-import type { SchemaOutput, StandardSchema } from './schema.js';
 
-/** Creates a client. Set by the class itself: its constructor is private. */
-let create: (source: CredentialSource, context: ApiContext) => ApiClient;
+/**
+ * Creates an API client. Not for applications: they take theirs from `req.apiClient` or `strategy.client(grantId)`. Set by
+ * the class itself: its constructor is private.
+ */
+export let createApiClient: (source: CredentialSource, context: ApiContext) => ApiClient;
 
-/** Returns the source of a client's credentials. Set by the class itself. */
-let sourceIn: (client: ApiClient) => CredentialSource;
-
-/** Creates an API client. Not for applications: they take theirs from `req.apiClient` or `strategy.client(grantId)`. */
-export function createApiClient(source: CredentialSource, context: ApiContext): ApiClient {
-  return create(source, context);
-}
-
-/** Returns the credential source of a client, for the part of this package that created it. */
-export function sourceOf(client: ApiClient): CredentialSource {
-  return sourceIn(client);
-}
+/** Returns the credential source of a client, for the part of this package that created it. Set by the class itself. */
+export let sourceOf: (client: ApiClient) => CredentialSource;
 
 /**
  * Calls the API on behalf of one user, each time with a token that is valid then.
@@ -43,17 +35,25 @@ export function sourceOf(client: ApiClient): CredentialSource {
 export class ApiClient {
   readonly #source: CredentialSource;
   readonly #context: ApiContext;
+  #fetch: ApiFetch | undefined;
 
   /**
    * The WHATWG `fetch` of this grant, for ky, openapi-fetch, graphql-request and generated SDKs. It is bound: hand it on
    * as it is. A relative path lies below `baseUrl`; a URL goes as it is if it is on the origin of the API, and is a
    * `TypeError` otherwise. Never rejects for a status; a redirect to another origin is a response like any other.
    */
-  readonly fetch: ApiFetch = (input, init) => fetchFrom(this.#source, this.#context, input, init);
+  declare readonly fetch: ApiFetch;
 
   static {
-    create = (source, context) => new ApiClient(source, context);
-    sourceIn = (client) => client.#source;
+    createApiClient = (source, context) => new ApiClient(source, context);
+    sourceOf = (client) => client.#source;
+    // Bound when it is first read: most clients never need it.
+    Object.defineProperty(ApiClient.prototype, 'fetch', {
+      get(this: ApiClient): ApiFetch {
+        this.#fetch ??= (input, init) => fetchFrom(this.#source, this.#context, input, init);
+        return this.#fetch;
+      },
+    });
   }
 
   private constructor(source: CredentialSource, context: ApiContext) {
@@ -229,7 +229,8 @@ export class ApiClient {
   ): Promise<R> {
     const { headers } = this.#context;
     try {
-      const request = callRequest(method, path, options, mode.isBuffered ? headers.parsed : headers.streamed);
+      const target = { path: apiPath(path), query: options === undefined ? '' : queryString(options.query) };
+      const request = requestTo(target, method, options, mode.isBuffered ? headers.parsed : headers.streamed);
       return new ApiCall(this.#source, this.#context, request, mode).run(finish);
     } catch (error) {
       return Promise.reject(error);

@@ -1,9 +1,108 @@
+import { ConfigurationError, TokenResponseError } from '../errors.js';
 import { Deadlines } from '../http/deadlines.js';
 import type { HttpClient } from '../http/http-client.js';
-import { BaseUrls } from './api-base.js';
-import { ConcurrencyLimiter } from './call-limits.js';
+import { ConcurrencyLimiter, wait } from './call-limits.js';
 import { type DefaultHeaders, defaultHeaders, type RequestHeaders } from './request-headers.js';
-import { wait } from './retry-policy.js';
+
+/** Credential of one API request. Immutable: a refresh creates a new one. */
+export interface Credential {
+  /** The access token: printable ASCII without white space. */
+  readonly accessToken: string;
+  /** The enterprise organization that the token names: one lower-case DNS label; `undefined` for none. */
+  readonly organizationDomain: string | undefined;
+  /** The user that the token names, if it names one. */
+  readonly subject?: string | undefined;
+}
+
+/** Source of an API client's credentials, asked anew for each request. */
+export interface CredentialSource {
+  /** The grant's id; `undefined` without a grant. */
+  readonly grantId: string | undefined;
+  /** False once it is known that there is no grant (any more). An outage of a store or of the service does not count. */
+  readonly authorized: boolean;
+  /** Of the credential last seen; no I/O. */
+  readonly organizationDomain: string | undefined;
+  /**
+   * Returns a credential that is valid now, after a refresh if one is due. Synchronous if it is at hand.
+   *
+   * @throws NotAuthorizedError, TokenError, TokenResponseError, ServiceUnavailableError, TokenStoreError, ConfigurationError
+   */
+  credential(): Credential | Promise<Credential>;
+  /**
+   * Returns a newer credential after the API refused `refused` with 401, or `refused` itself (the same object) if there
+   * is no newer one for now, during the cool-down. A source that cannot refresh leaves it out.
+   *
+   * @throws like {@link credential}
+   */
+  renew?(refused: Credential): Promise<Credential>;
+  /** Reports that the API accepted (any status but 401) or refused (401) the credential of `renew`. */
+  reportOutcome?(accepted: boolean): void;
+}
+
+/** The base address of an API, in its parts. */
+export interface ApiBase {
+  /** With the API path (`/api/v2`), without a trailing slash. */
+  readonly url: string;
+  readonly origin: string;
+  /** Path of `url`: that of the base address and the API path. */
+  readonly prefix: string;
+}
+
+/** Maximum number of organizations whose address is cached. */
+const MAX_CACHED = 1_000;
+
+/** One DNS label, checked again where a host is made of it: whoever controls it decides who receives the token. */
+const DOMAIN_LABEL = /^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/;
+
+/** The API base addresses of a service: a common one, and one for each enterprise organization if there is a template. */
+export class BaseUrls {
+  /** Below the base address, without a trailing slash. */
+  readonly apiPath: string;
+  readonly #base: ApiBase;
+  readonly #template: string | undefined;
+  readonly #enterprise = new Map<string, ApiBase>();
+
+  /**
+   * @param baseUrl Base address of the API
+   * @param template Base address of an enterprise organization, with `{domain}` as one whole label of its host
+   * @throws ConfigurationError if `baseUrl` is not a URL
+   */
+  constructor(baseUrl: string, template?: string | undefined, apiPath = '/api/v2') {
+    if (!URL.canParse(baseUrl)) throw new ConfigurationError('baseUrl: expected a URL', { option: 'baseUrl' });
+    this.apiPath = apiPath;
+    this.#base = this.#parse(baseUrl);
+    this.#template = template;
+  }
+
+  /**
+   * Returns the address for an organization: the common one without an organization or without a template.
+   *
+   * @throws TokenResponseError `ERR_ORGANIZATION_DOMAIN` unless the domain is one lower-case DNS label
+   */
+  of(domain: string | undefined): ApiBase {
+    if (domain === undefined || this.#template === undefined) return this.#base;
+    const cached = this.#enterprise.get(domain);
+    if (cached !== undefined) return cached;
+    const address = this.#template.replace('{domain}', () => domain);
+    if (
+      !DOMAIN_LABEL.test(domain) ||
+      !URL.canParse(address) ||
+      !new URL(address).hostname.split('.').includes(domain)
+    ) {
+      throw new TokenResponseError('The organization domain is not one DNS label', { code: 'ERR_ORGANIZATION_DOMAIN' });
+    }
+    const base = this.#parse(address);
+    if (this.#enterprise.size >= MAX_CACHED) this.#enterprise.clear();
+    this.#enterprise.set(domain, base);
+    return base;
+  }
+
+  #parse(address: string): ApiBase {
+    const { origin, pathname } = new URL(address);
+    const prefix = `${pathname.replace(/\/+$/, '')}${this.apiPath}`;
+    return Object.freeze({ url: `${origin}${prefix}`, origin, prefix });
+  }
+}
 
 /** Options of {@link createApiContext}. */
 export interface ApiContextOptions {

@@ -3,27 +3,21 @@ import type { Deadlines, Expiring } from '../http/deadlines.js';
 /** A signal for one call: aborted with the caller's own signal, or at the call's deadline. */
 export class CallLimit implements Expiring {
   expiresAt: number = Infinity;
+  readonly signal: AbortSignal;
+  /** True if the deadline, and not the caller, ended the call. */
+  expired = false;
   readonly #controller = new AbortController();
   readonly #deadlines: Deadlines;
   readonly #outer: AbortSignal | undefined;
-  #expired = false;
 
   /** @param timeoutMs For the whole call; `Infinity` for no limit */
   constructor(deadlines: Deadlines, timeoutMs: number, outer: AbortSignal | undefined) {
+    this.signal = this.#controller.signal;
     this.#deadlines = deadlines;
     this.#outer = outer;
     if (timeoutMs !== Infinity) deadlines.add(this, timeoutMs);
     if (outer?.aborted) this.handleEvent();
     else outer?.addEventListener('abort', this);
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  /** True if the deadline, and not the caller, ended the call. */
-  get expired(): boolean {
-    return this.#expired;
   }
 
   get remainingMs(): number {
@@ -37,7 +31,7 @@ export class CallLimit implements Expiring {
   }
 
   expire(): void {
-    this.#expired = true;
+    this.expired = true;
     this.abort();
   }
 
@@ -167,5 +161,25 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefine
     if (signal.aborted) giveUp();
     else signal.addEventListener('abort', giveUp);
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
+  });
+}
+
+/**
+ * Resolves after `ms` milliseconds.
+ *
+ * @throws the signal's reason, as soon as it is aborted
+ */
+export function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const giveUp = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', giveUp);
+      resolve();
+    }, ms);
+    if (signal?.aborted) giveUp();
+    else signal?.addEventListener('abort', giveUp, { once: true });
   });
 }

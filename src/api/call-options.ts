@@ -1,9 +1,36 @@
 import { defaultMaxListeners, getMaxListeners, setMaxListeners } from 'node:events';
 import { type RequestBody, type RequestBodyInit, requestBody } from './request-body.js';
 import { type RequestHeaders, requestHeaders } from './request-headers.js';
-import { apiPath, type Query, queryString, type RequestTarget } from './request-target.js';
+import type { Query, RequestTarget } from './request-target.js';
 import { DEFAULT_RETRY, type RetryLimits } from './retry-policy.js';
-import { isStandardSchema, type StandardSchema } from './schema.js';
+
+/**
+ * A validator of the Standard Schema interface, as Zod, Valibot, ArkType and others implement it.
+ *
+ * @see https://standardschema.dev
+ */
+export interface StandardSchema<Input = unknown, Output = Input> {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+  };
+}
+
+/** Result of a validation. */
+export type SchemaResult<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly SchemaIssue[] };
+
+/** One reason why a value does not match a schema. */
+export interface SchemaIssue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+/** Type of the values that a schema returns. */
+export type SchemaOutput<S extends StandardSchema> = NonNullable<S['~standard']['types']>['output'];
 
 /** Options of one API call. */
 export interface RequestOptions {
@@ -66,24 +93,9 @@ const COMMON_METHODS: ReadonlySet<string> = new Set(['GET', 'POST', 'PUT', 'PATC
 const FORBIDDEN_METHODS: ReadonlySet<string> = new Set(['CONNECT', 'TRACE', 'TRACK']);
 
 /**
- * Checks a call to a path below the API's base address.
- *
- * @param defaults Default headers; names and values in turn
- * @throws TypeError for anything wrong in it; nothing is sent then
- */
-export function callRequest(
-  method: string,
-  path: string,
-  options: RequestOptions | undefined,
-  defaults: readonly string[],
-): CallRequest {
-  const target = { path: apiPath(path), query: options === undefined ? '' : queryString(options.query) };
-  return requestTo(target, method, options, defaults);
-}
-
-/**
  * Checks a call to a target that is known already. The option `query` is not read.
  *
+ * @param defaults Default headers; names and values in turn
  * @throws TypeError for anything wrong in it; nothing is sent then
  */
 export function requestTo(
@@ -92,7 +104,7 @@ export function requestTo(
   options: RequestOptions | undefined,
   defaults: readonly string[],
 ): CallRequest {
-  const checked = checkedMethod(method);
+  const checked = COMMON_METHODS.has(method) ? method : checkedMethod(method);
   if (options !== undefined) checkOptions(options);
   const body = options === undefined ? undefined : requestBody(options);
   if (body !== undefined && (checked === 'GET' || checked === 'HEAD')) {
@@ -104,11 +116,11 @@ export function requestTo(
     origin: target.origin,
     isWholeOrigin: target.isWholeOrigin ?? false,
     method: checked,
-    headers: requestHeaders(options?.headers, body, defaults),
+    headers: options === undefined ? defaults : requestHeaders(options.headers, body, defaults),
     body,
     signal: options?.signal,
     timeoutMs: options?.timeout,
-    retry: retryLimits(options?.retry),
+    retry: options?.retry === undefined ? DEFAULT_RETRY : retryLimits(options.retry),
     redirect: 'follow',
     schema: options?.schema,
   };
@@ -116,7 +128,6 @@ export function requestTo(
 
 function checkedMethod(method: unknown): string {
   if (typeof method === 'string') {
-    if (COMMON_METHODS.has(method)) return method;
     const upperCase = method.toUpperCase();
     if (/^[A-Z]{1,32}$/.test(upperCase) && !FORBIDDEN_METHODS.has(upperCase)) return upperCase;
   }
@@ -142,8 +153,14 @@ function checkOptions(options: RequestOptions): void {
   }
 }
 
+/** Returns true for an object (or function, as ArkType has it) of the Standard Schema interface. */
+function isStandardSchema(value: unknown): value is StandardSchema {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false;
+  const standard: unknown = Reflect.get(value, '~standard');
+  return typeof standard === 'object' && standard !== null && typeof Reflect.get(standard, 'validate') === 'function';
+}
+
 function retryLimits(retry: unknown): RetryLimits {
-  if (retry === undefined) return DEFAULT_RETRY;
   if (retry === false) return { ...DEFAULT_RETRY, limit: 0 };
   const given: Readonly<Record<string, unknown>> =
     typeof retry === 'object' && retry !== null ? { ...retry } : { retry };

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ApiContext } from './api-context.js';
+import { field, unusableResponse } from './api-error.js';
 import { CallLimit } from './call-limits.js';
-import { type CallRequest, callRequest, type RequestOptions, requestTo } from './call-options.js';
-import { field, unusableResponse } from './error-message.js';
-import { type Query, queryString, type RequestTarget, targetOf } from './request-target.js';
+import { type CallRequest, type RequestOptions, requestTo } from './call-options.js';
+import { apiPath, type Query, queryString, type RequestTarget, targetOf } from './request-target.js';
 import type { ApiResponse } from './response.js';
 
 /** What `next` returns: where the next page is, or `undefined` after the last one. */
@@ -70,7 +70,8 @@ export function paginate<T>(
   if (typeof items !== 'function') throw new TypeError('items: expected a function');
   if (next !== undefined && typeof next !== 'function') throw new TypeError('next: expected a function');
   const defaults = context.headers.parsed;
-  const { path: checkedPath } = callRequest('GET', path, { ...others, query }, defaults);
+  const checkedPath = apiPath(path);
+  requestTo({ path: checkedPath, query: queryString(query) }, 'GET', others, defaults);
   const follow = next === undefined ? byOffset(limit ?? DEFAULT_LIMIT) : byNext(next);
   const size = next === undefined ? (limit ?? DEFAULT_LIMIT) : limit;
   const start = next === undefined ? { offset: offset ?? 0 } : { offset };

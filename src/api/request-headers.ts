@@ -1,6 +1,5 @@
 import { ConfigurationError } from '../errors.js';
 import { ACCEPTED_ENCODINGS } from '../http/decoding.js';
-import type { Credential } from './credential.js';
 import type { RequestBody } from './request-body.js';
 
 /** Headers of the caller. A list sends the same header several times; `undefined` is left out. */
@@ -93,23 +92,6 @@ export function strategyHeaders(option: string, value: unknown): RequestHeaders 
     if (error instanceof TypeError) throw new ConfigurationError(error.message, { option });
     throw error;
   }
-}
-
-interface AuthorizedHeaders {
-  readonly headers: readonly string[];
-  readonly authorized: readonly string[];
-}
-
-/** The last list of each credential: nearly all requests have the same headers. */
-const authorizedLists = new WeakMap<Credential, AuthorizedHeaders>();
-
-/** Returns all headers of a request with this credential. */
-export function authorizedHeaders(credential: Credential, headers: readonly string[]): readonly string[] {
-  const last = authorizedLists.get(credential);
-  if (last?.headers === headers) return last.authorized;
-  const authorized = ['authorization', `Bearer ${credential.accessToken}`, ...headers];
-  authorizedLists.set(credential, { headers, authorized });
-  return authorized;
 }
 
 function pairsOf(headers: RequestHeaders): (readonly [string, unknown])[] {

@@ -1,5 +1,5 @@
 import { type HttpHeaders, headerValue } from '../http/message.js';
-import type { ApiBase, BaseUrls } from './api-base.js';
+import type { ApiBase, BaseUrls } from './api-context.js';
 
 /** Value of a query parameter. A date is sent in ISO 8601, `undefined` is left out. */
 export type QueryValue = string | number | bigint | boolean | Date | undefined;

@@ -1,15 +1,10 @@
 import type { Readable } from 'node:stream';
-import type { HttpClient } from '../http/http-client.js';
-import {
-  type HttpHeaders,
-  type HttpResponse,
-  type HttpStream,
-  type HttpStreamRequest,
-  headerValue,
-} from '../http/message.js';
+import { BufferedExchange, type ExchangeKind } from '../http/exchange.js';
+import { type HttpHeaders, type HttpResponse, type HttpStream, headerValue } from '../http/message.js';
+import { StreamedExchange } from '../http/streamed-exchange.js';
+import { mismatch, unusableResponse } from './api-error.js';
 import type { CallRequest } from './call-options.js';
-import type { Attempt } from './call-progress.js';
-import { mismatch, unusableResponse } from './error-message.js';
+import type { Attempt } from './retry-policy.js';
 
 /** A response of the API. */
 export interface ApiResponse<T = unknown> {
@@ -39,7 +34,7 @@ export interface ResponseHead {
 export interface ResponseMode<A extends ResponseHead> {
   /** True if the body is held in memory, so that its size is limited. */
   readonly isBuffered: boolean;
-  send(http: HttpClient, request: HttpStreamRequest): Promise<A>;
+  readonly exchange: ExchangeKind<A>;
   /** Reads the body, for an error. Without it a response of any status is the result, once no other try follows. */
   read?(answer: A): Promise<Buffer>;
   /** Gives up a response that nobody will read. */
@@ -49,7 +44,7 @@ export interface ResponseMode<A extends ResponseHead> {
 /** Responses with their complete body. */
 export const BUFFERED: ResponseMode<HttpResponse> = Object.freeze({
   isBuffered: true,
-  send: (http: HttpClient, request: HttpStreamRequest) => http.send(request),
+  exchange: BufferedExchange,
   read: ({ body }: HttpResponse) => Promise.resolve(body),
   discard: () => {},
 });
@@ -57,7 +52,7 @@ export const BUFFERED: ResponseMode<HttpResponse> = Object.freeze({
 /** Responses whose body is still to be read. */
 export const STREAMED: ResponseMode<HttpStream> = Object.freeze({
   isBuffered: false,
-  send: (http: HttpClient, request: HttpStreamRequest) => http.stream(request),
+  exchange: StreamedExchange<never>,
   read: readErrorBody,
   discard: ({ body }: HttpStream) => {
     body.destroy();
@@ -97,13 +92,12 @@ const NOTHING: ParsedBody = Object.freeze({ data: undefined });
 export function parseBody(body: Buffer, headers: HttpHeaders): ParsedBody {
   if (body.length === 0) return NOTHING;
   // Still there if it could not be decoded.
-  const encoding = headerValue(headers, 'content-encoding');
+  const encoding = headers['content-encoding'] && headerValue(headers, 'content-encoding');
   if (encoding !== undefined && !/^(?:identity)?$/i.test(encoding.trim())) {
     return { data: body, fault: 'its content encoding is unknown, or a chain of several' };
   }
-  const declared = headerValue(headers, 'content-type') ?? '';
-  // By far the most frequent one needs no more.
-  const type = declared === 'application/json' ? declared : (declared.split(';', 1)[0] ?? '').trim().toLowerCase();
+  // By far the most frequent type needs no more.
+  const type = headers['content-type'] === 'application/json' ? 'application/json' : mediaType(headers);
   if (type !== '' && !JSON_TYPE.test(type)) return { data: TEXT_TYPE.test(type) ? textOf(body) : body };
   const text = textOf(body);
   try {
@@ -113,6 +107,11 @@ export function parseBody(body: Buffer, headers: HttpHeaders): ParsedBody {
       ? { data: text }
       : { data: text, fault: 'its content type declares JSON, and it is not valid JSON' };
   }
+}
+
+/** Returns the media type that the headers declare, without its parameters; empty if they declare none. */
+function mediaType(headers: HttpHeaders): string {
+  return (headerValue(headers, 'content-type')?.split(';', 1)[0] ?? '').trim().toLowerCase();
 }
 
 /** Decodes UTF-8, without the byte order mark that some services send. */

@@ -1,4 +1,6 @@
-import type { TransportFault } from '../http/transport-error.js';
+import type { HttpStreamRequest } from '../http/message.js';
+import { TransportError, type TransportFault } from '../http/transport-error.js';
+import type { ApiBase, Credential } from './api-context.js';
 
 /** Limits of the further tries of one call. */
 export interface RetryLimits {
@@ -65,22 +67,49 @@ function mayBeTriedAgain({ method, isReplayable, failure }: FailedTry): boolean 
   return failure.kind === 'connect' || failure.kind === 'reset' ? isIdempotent || !failure.sent : false;
 }
 
-/**
- * Resolves after `ms` milliseconds.
- *
- * @throws the signal's reason, as soon as it is aborted
- */
-export function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const giveUp = () => {
-      clearTimeout(timer);
-      reject(signal?.reason);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', giveUp);
-      resolve();
-    }, ms);
-    if (signal?.aborted) giveUp();
-    else signal?.addEventListener('abort', giveUp, { once: true });
-  });
+/** State of a call between two tries. Replaced, never changed. */
+export interface Progress {
+  readonly requests: number;
+  readonly failures: number;
+  readonly waitedMs: number;
+  readonly redirects: number;
+  /** Path and query of the redirect that is followed. */
+  readonly redirectedTo: string | undefined;
+  /** Credential of a renewal after a 401, until a response tells if the API accepts it. */
+  readonly renewed: Credential | undefined;
+  readonly mayRenew: boolean;
+  /** True if a newer token is at hand that this call cannot use. */
+  readonly isRenewedInVain: boolean;
+  /** True once a request may have reached the service. */
+  readonly sent: boolean;
+}
+
+/** State of a call before its first try. */
+export const START: Progress = Object.freeze({
+  requests: 0,
+  failures: 0,
+  waitedMs: 0,
+  redirects: 0,
+  redirectedTo: undefined,
+  renewed: undefined,
+  mayRenew: true,
+  isRenewedInVain: false,
+  sent: false,
+});
+
+/** A request of a call, with its response or the fault that it ended with once it was sent. */
+export interface Attempt<A> {
+  readonly credential: Credential;
+  readonly base: ApiBase;
+  readonly path: string;
+  readonly request: HttpStreamRequest;
+  answer: A | undefined;
+  fault: unknown;
+}
+
+/** Returns the state after a request that brought no success. */
+export function afterAttempt<A>(progress: Progress, { answer, fault }: Attempt<A>): Progress {
+  const sent = progress.sent || !(fault instanceof TransportError) || fault.sent;
+  const renewed = answer === undefined ? progress.renewed : undefined;
+  return { ...progress, requests: progress.requests + 1, sent, renewed };
 }

@@ -104,7 +104,7 @@ export class GrantRepository {
   /** Returns the grant as the store has it now. Never joins a read that may have seen an older one. */
   readAnew(id: string, limitMs: number = READ_MS): Promise<Grant | undefined> {
     const read = { since: performance.now(), earlier: this.#reads.get(id), isOvertaken: false };
-    const result = this.#perform(id, read, limitMs);
+    const result = this.#readAndCache(id, read, limitMs);
     this.#reads.set(id, Object.assign(read, { result }));
     return result;
   }
@@ -222,7 +222,7 @@ export class GrantRepository {
    * Reads the grant, and caches it unless a write has overtaken the read. If this process has seen a newer grant of the
    * same login, the store has lost a write in a failover: writes the newer one over it.
    */
-  async #perform(id: string, read: RunningRead, limitMs: number): Promise<Grant | undefined> {
+  async #readAndCache(id: string, read: RunningRead, limitMs: number): Promise<Grant | undefined> {
     const { clock, store, onUnlockedRefresh } = this.#options;
     let stored: Grant | EndedGrant | undefined;
     try {

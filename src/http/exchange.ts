@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
 import type { Deadlines, Expiring } from './deadlines.js';
 import { type ContentEncoding, contentEncoding, decode, decodedHeaders } from './decoding.js';
-import { contentLength, type HttpHeaders, type HttpRequest, type HttpResponse } from './message.js';
+import type { HttpHeaders, HttpRequest, HttpResponse, HttpStreamRequest } from './message.js';
 import { faultCode, TransportError, type TransportFault, transportError } from './transport-error.js';
 
 type Controller = Pick<Dispatcher.DispatchController, 'abort' | 'pause' | 'resume'>;
@@ -100,7 +100,7 @@ export abstract class Exchange<R> implements Dispatcher.DispatchHandler, Expirin
     this.status = status;
     this.headers = headers;
     const hasBody = method !== 'HEAD' && status !== 304;
-    if (hasBody && maxBytes !== Infinity && (contentLength(headers) ?? 0) > maxBytes) {
+    if (hasBody && Number(headers['content-length']) > maxBytes) {
       this.fail('too-large');
       return;
     }
@@ -174,6 +174,14 @@ export abstract class Exchange<R> implements Dispatcher.DispatchHandler, Expirin
     this.failed?.(error);
   }
 }
+
+/** A class of exchanges: how a response is received. */
+export type ExchangeKind<R> = new (
+  request: HttpStreamRequest,
+  deadlines: Deadlines,
+  resolve: (response: R | Promise<R>) => void,
+  reject: (error: unknown) => void,
+) => Pick<Exchange<R>, 'start'>;
 
 /** Receives the complete response. */
 export class BufferedExchange extends Exchange<HttpResponse> {

@@ -2,9 +2,8 @@
 import { type LookupAddress, type LookupOptions, lookup } from 'node:dns';
 import type { Dispatcher } from 'undici';
 import { Deadlines } from './deadlines.js';
-import { BufferedExchange, type Exchange } from './exchange.js';
-import type { HttpRequest, HttpResponse, HttpStream, HttpStreamRequest } from './message.js';
-import { FetchedExchange, StreamedExchange } from './streamed-exchange.js';
+import { BufferedExchange, type ExchangeKind } from './exchange.js';
+import type { HttpRequest, HttpResponse, HttpStreamRequest } from './message.js';
 import { TransportError } from './transport-error.js';
 
 /** Options of an {@link HttpClient}. */
@@ -46,36 +45,26 @@ export class HttpClient {
   }
 
   /**
-   * Returns the complete response to a request, whatever its status.
+   * Returns the response to a request, whatever its status.
    *
+   * @param Kind How the response is received. Default: as a whole.
    * @throws TransportError
    */
-  send(request: HttpRequest): Promise<HttpResponse> {
+  send(request: HttpRequest): Promise<HttpResponse>;
+  send<R>(request: HttpStreamRequest, Kind: ExchangeKind<R>): Promise<R>;
+  send(request: HttpStreamRequest, Kind: ExchangeKind<unknown> = BufferedExchange): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      this.#start(new BufferedExchange(request, this.#deadlines, resolve, reject), reject);
-    });
-  }
-
-  /**
-   * Returns the response to a request, whatever its status, as soon as its headers are there.
-   *
-   * @throws TransportError
-   */
-  stream(request: HttpStreamRequest): Promise<HttpStream> {
-    return new Promise((resolve, reject) => {
-      this.#start(new StreamedExchange<never>(request, this.#deadlines, resolve, reject), reject);
-    });
-  }
-
-  /**
-   * Returns the response to a request, whatever its status: with its complete body if that arrived with the headers,
-   * otherwise with a stream.
-   *
-   * @throws TransportError
-   */
-  fetch(request: HttpStreamRequest): Promise<HttpResponse | HttpStream> {
-    return new Promise((resolve, reject) => {
-      this.#start(new FetchedExchange(request, this.#deadlines, resolve, reject), reject);
+      const exchange = new Kind(request, this.#deadlines, resolve, reject);
+      // At once if there is a dispatcher: a promise more would cost a share of the throughput.
+      if (this.#dispatcher !== undefined) exchange.start(this.#dispatcher);
+      else if (this.#closing !== undefined) reject(new TransportError('closed', false));
+      else {
+        this.#pool ??= createPool();
+        this.#pool.then((pool) => {
+          if (this.#closing === undefined) this.#dispatcher = pool;
+          exchange.start(pool);
+        }, reject);
+      }
     });
   }
 
@@ -96,19 +85,6 @@ export class HttpClient {
     const timer = setTimeout(() => this.#deadlines.endAll(), this.#graceMs);
     await pool.close();
     clearTimeout(timer);
-  }
-
-  /** Starts the exchange: at once if there is a dispatcher, so that it costs no promise more. */
-  #start<R>(exchange: Exchange<R>, reject: (error: unknown) => void): void {
-    if (this.#dispatcher !== undefined) exchange.start(this.#dispatcher);
-    else if (this.#closing !== undefined) reject(new TransportError('closed', false));
-    else {
-      this.#pool ??= createPool().then((pool) => {
-        if (this.#closing === undefined) this.#dispatcher = pool;
-        return pool;
-      });
-      this.#pool.then((pool) => exchange.start(pool), reject);
-    }
   }
 }
 

@@ -66,12 +66,6 @@ export function headerValue(headers: HttpHeaders, name: string): string | undefi
   return typeof value === 'object' ? value[0] : value;
 }
 
-/** Returns the length that the headers declare in bytes; `undefined` if they declare none, or an invalid one. */
-export function contentLength(headers: HttpHeaders): number | undefined {
-  const value = headerValue(headers, 'content-length');
-  return value !== undefined && /^\d{1,15}$/.test(value) ? Number(value) : undefined;
-}
-
 /**
  * Returns the `Retry-After` of a response in milliseconds from `now`; `undefined` if it is missing or invalid.
  *

@@ -4,9 +4,8 @@ import { isRandomGrantId } from '../grants/grant.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import { safeReturnTo } from '../request/browser-cookie.js';
-import { whenSettled } from '../request/framework.js';
 import type { RequestGrants } from '../request/grant-reference.js';
-import { userOf } from '../request/incoming-request.js';
+import { userOf, whenSettled } from '../request/incoming-request.js';
 import type { RequestClients } from '../request/request-clients.js';
 import {
   type Done,

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ApiClient } from '../api/api-client.js';
-import type { CredentialSource } from '../api/credential.js';
+import type { CredentialSource } from '../api/api-context.js';
 import { AuthorizationError } from '../errors.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
-import { FixedSource } from '../refresh/grant-credentials.js';
+import { fixedSource } from '../refresh/grant-credentials.js';
 import type { ReturnCookie } from '../request/browser-cookie.js';
 import {
   asRouted,
@@ -152,11 +152,7 @@ async function exchangeCode(
 ): Promise<CallbackOutcome> {
   const { name, userProfile, passReqToCallback } = settings;
   const tokens = await endpoint.exchangeCode({ code, redirectUri, codeVerifier });
-  const profile = await loadProfile(
-    name,
-    tokens,
-    userProfile && (() => userProfile(clientOf(new FixedSource(tokens)))),
-  );
+  const profile = await loadProfile(name, tokens, userProfile && (() => userProfile(clientOf(fixedSource(tokens)))));
   const verdict = await callVerify(verify, passReqToCallback ? req : undefined, tokens, profile);
   if (!verdict.user) return { kind: 'fail', reason: 'denied', info: verdict.info };
   return { kind: 'success', tokens, verdict, returnTo };

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Optional, readOptions, withDefault, wrong } from '../checks.js';
-import { refuseFramework } from '../request/framework.js';
+import { refuseFramework } from '../request/incoming-request.js';
 import { runtimeOf } from '../runtime.js';
 import type { Strategy } from '../strategy.js';
 
@@ -34,6 +34,6 @@ export function apiClient(strategy: Strategy, options: ApiClientOptions = {}): H
     if (refuseFramework(req, res, next)) return;
     const pending = clients.attach(req, res, property);
     if (pending === undefined) next();
-    else pending.then(() => next());
+    else pending.then(next);
   };
 }

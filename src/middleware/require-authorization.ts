@@ -3,7 +3,6 @@ import { ApiClient } from '../api/api-client.js';
 import { type Readers, readOptions, withDefault, wrong } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError } from '../errors.js';
 import { safeReturnTo } from '../request/browser-cookie.js';
-import { refuseFramework } from '../request/framework.js';
 import {
   asRouted,
   browserUrl,
@@ -12,6 +11,7 @@ import {
   pathOf,
   queryOf,
   redirect,
+  refuseFramework,
 } from '../request/incoming-request.js';
 import { returnCookieOf } from '../request/request-clients.js';
 import { clientProperty, type Handler } from './api-client.js';
@@ -41,9 +41,9 @@ const READERS: Readers<{ readonly login: string | undefined; readonly property: 
 export function requireAuthorization(options: RequireAuthorizationOptions = {}): Handler {
   const { login, property } = readOptions('requireAuthorization(options)', options, READERS);
   return function passIfAuthorized(req, res, next) {
-    if (refuseFramework(req, res, next)) return;
     const client: unknown = Reflect.get(req, property);
     if (!(client instanceof ApiClient)) {
+      if (refuseFramework(req, res, next)) return;
       const message = `The request has no req.${property}: mount apiClient(strategy) before requireAuthorization().`;
       return next(new ConfigurationError(message, { code: 'ERR_NO_API_CLIENT' }));
     }

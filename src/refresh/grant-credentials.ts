@@ -1,23 +1,22 @@
-import type { Credential, CredentialSource } from '../api/credential.js';
+import type { Credential, CredentialSource } from '../api/api-context.js';
 import { cloneError, NotAuthorizedError, type OAuthAppError } from '../errors.js';
+import type { Grant } from '../grants/grant.js';
 import type { GrantManager } from './grant-manager.js';
 
-/** How long calls get the error that the request's preparation met, instead of a new try, in milliseconds. */
+/** How long calls get the grant or the error that the request's preparation got, instead of a new read, in milliseconds. */
 const SAME_REQUEST_MS = 1_000;
-
-/** What is known of a grant after its last use. Replaced, never changed. */
-interface State {
-  readonly authorized: boolean;
-  readonly last?: Credential;
-  /** The error of {@link GrantCredentials.prepare}, and when it came on the monotonic clock. */
-  readonly failure?: { readonly error: unknown; readonly at: number };
-}
 
 /** Gets the credentials of one grant for one API client. */
 export class GrantCredentials implements CredentialSource {
   readonly grantId: string;
   readonly #manager: GrantManager;
-  #state: State | 'ended' = { authorized: true };
+  #hasEnded = false;
+  #isAuthorized = true;
+  #last: Credential | undefined;
+  /** The error of {@link prepare}, and when it came on the monotonic clock. */
+  #failure: { readonly error: unknown; readonly at: number } | undefined;
+  /** The grant that {@link prepare} has loaded, when, and after how many changes. The first call uses it, so that a request reads the store once, also without a cache. */
+  #loaded: { readonly grant: Grant; readonly at: number; readonly changes: number } | undefined;
 
   constructor(manager: GrantManager, grantId: string) {
     this.#manager = manager;
@@ -25,40 +24,41 @@ export class GrantCredentials implements CredentialSource {
   }
 
   get authorized(): boolean {
-    return this.#state !== 'ended' && this.#state.authorized;
+    return this.#isAuthorized && !this.#hasEnded;
   }
 
   get organizationDomain(): string | undefined {
-    return this.#state === 'ended' ? undefined : this.#state.last?.organizationDomain;
+    return this.#hasEnded ? undefined : this.#last?.organizationDomain;
   }
 
   /** Returns true if these credentials come from this manager and the user has not logged out. */
   isAliveIn(manager: GrantManager): boolean {
-    return this.#manager === manager && this.#state !== 'ended';
+    return this.#manager === manager && !this.#hasEnded;
   }
 
   /** Marks the grant as logged out. Calls that run still get their credential, but it changes nothing here. */
   end(): void {
-    this.#state = 'ended';
+    this.#hasEnded = true;
   }
 
   /** Gets the first credential. Never rejects: calls of the client do. Returns `undefined` if it was cached. */
   prepare(): Promise<void> | undefined {
-    const failed = (error: unknown) => this.#failed(error, { error, at: performance.now() });
+    let grant: Grant | Promise<Grant>;
     try {
-      const grant = this.#manager.current(this.grantId);
-      if (grant instanceof Promise) return grant.then((loaded) => void this.#received(loaded), failed);
-      this.#received(grant);
+      grant = this.#manager.current(this.grantId);
     } catch (error) {
-      failed(error);
+      grant = Promise.reject(error);
     }
+    if (grant instanceof Promise) return this.#prepareWith(grant);
+    this.#received(grant);
     return undefined;
   }
 
   credential(): Credential | Promise<Credential> {
-    const failure = this.#state === 'ended' ? undefined : this.#state.failure;
-    if (failure && performance.now() - failure.at < SAME_REQUEST_MS) return Promise.reject(cloneError(failure.error));
-    const grant = this.#manager.current(this.grantId);
+    const failure = this.#failure;
+    if (failure && !this.#hasEnded && performance.now() - failure.at < SAME_REQUEST_MS)
+      return Promise.reject(cloneError(failure.error));
+    const grant = this.#manager.current(this.grantId, this.#loaded && this.#takeLoaded());
     return grant instanceof Promise ? this.#settle(grant) : this.#received(grant);
   }
 
@@ -67,7 +67,7 @@ export class GrantCredentials implements CredentialSource {
     return grant.accessToken === refused.accessToken ? refused : grant;
   }
 
-  reportOutcome(_credential: Credential, accepted: boolean): void {
+  reportOutcome(accepted: boolean): void {
     this.#manager.reportOutcome(this.grantId, accepted);
   }
 
@@ -75,20 +75,35 @@ export class GrantCredentials implements CredentialSource {
     try {
       return this.#received(await pending);
     } catch (error) {
-      this.#failed(error);
+      if (error instanceof NotAuthorizedError) this.#isAuthorized = false;
       throw cloneError(error);
     }
   }
 
-  #received(credential: Credential): Credential {
-    if (this.#state !== 'ended') this.#state = { authorized: true, last: credential };
-    return credential;
+  #takeLoaded(): Grant | undefined {
+    const loaded = this.#loaded;
+    this.#loaded = undefined;
+    const isOfThisRequest = loaded && performance.now() - loaded.at < SAME_REQUEST_MS;
+    return isOfThisRequest && loaded.changes === this.#manager.changes ? loaded.grant : undefined;
   }
 
-  #failed(error: unknown, failure?: State['failure']): void {
-    if (this.#state === 'ended') return;
-    const authorized = error instanceof NotAuthorizedError ? false : this.#state.authorized;
-    this.#state = { ...this.#state, authorized, ...(failure ? { failure } : {}) };
+  async #prepareWith(pending: Promise<Grant>): Promise<void> {
+    const { changes } = this.#manager;
+    try {
+      const grant = await pending;
+      this.#received(grant);
+      this.#loaded = { grant, at: performance.now(), changes };
+    } catch (error) {
+      if (error instanceof NotAuthorizedError) this.#isAuthorized = false;
+      this.#failure = { error, at: performance.now() };
+    }
+  }
+
+  #received(credential: Credential): Credential {
+    this.#isAuthorized = true;
+    this.#last = credential;
+    this.#failure = undefined;
+    return credential;
   }
 }
 
@@ -103,12 +118,6 @@ export class NoGrantSource implements CredentialSource {
       new NotAuthorizedError('No user has authorized this application for this request: the user has to log in first.'),
     );
   }
-
-  renew(refused: Credential): Promise<Credential> {
-    return Promise.resolve(refused);
-  }
-
-  reportOutcome(): void {}
 }
 
 /** The source of a client that cannot work: each call rejects with the error. Counts as authorized, as nothing else is known. */
@@ -125,33 +134,10 @@ export class FailedSource implements CredentialSource {
   credential(): Promise<Credential> {
     return Promise.reject(cloneError(this.#error));
   }
-
-  renew(): Promise<Credential> {
-    return this.credential();
-  }
-
-  reportOutcome(): void {}
 }
 
-/** The source during a login: tokens that are not stored yet and cannot be refreshed. */
-export class FixedSource implements CredentialSource {
-  readonly grantId = undefined;
-  readonly authorized = true;
-  readonly organizationDomain: string | undefined;
-  readonly #credential: Credential;
-
-  constructor(credential: Credential) {
-    this.#credential = credential;
-    this.organizationDomain = credential.organizationDomain;
-  }
-
-  credential(): Credential {
-    return this.#credential;
-  }
-
-  renew(refused: Credential): Promise<Credential> {
-    return Promise.resolve(refused);
-  }
-
-  reportOutcome(): void {}
+/** Creates the source during a login: tokens that are not stored yet and cannot be refreshed. */
+export function fixedSource(credential: Credential): CredentialSource {
+  const { organizationDomain } = credential;
+  return { grantId: undefined, authorized: true, organizationDomain, credential: () => credential };
 }

@@ -1,8 +1,11 @@
-import { NotAuthorizedError } from '../errors.js';
+import type { IncomingMessage } from 'node:http';
+import { ConfigurationError, NotAuthorizedError } from '../errors.js';
 import type { GrantLostEvent } from '../events.js';
 import { type Freshness, freshness, type Grant, newGrant, type RefreshWindow } from '../grants/grant.js';
 import { GrantRepository, type GrantRepositoryOptions } from '../grants/grant-repository.js';
 import type { TokenSet } from '../oauth/token-response.js';
+import { type SessionStoreLike, sessionTokenStore } from '../stores/session-token-store.js';
+import type { TokenStore } from '../stores/token-store.js';
 import { BackgroundRefreshes } from './background-refreshes.js';
 import { Backoffs } from './backoff.js';
 import { NO_GRANT } from './locked-refreshes.js';
@@ -32,6 +35,8 @@ export class GrantManager {
   readonly #background: BackgroundRefreshes;
   /** Grants whose new access token the API refused as well. */
   readonly #refusals = new Backoffs();
+  /** Number of logins and logouts in this process: each may have replaced a grant that was loaded before. */
+  changes = 0;
   #hasWarned = false;
   #closing: Promise<void> | undefined;
 
@@ -60,12 +65,15 @@ export class GrantManager {
   /**
    * Returns the grant with a usable access token. Synchronous, and without I/O, if it is cached and not expired.
    *
+   * @param loaded The grant as the same request has loaded it: spares a read where no cache has it.
    * @throws NotAuthorizedError if there is none; TokenStoreError, TokenError, TokenResponseError or
    *   ServiceUnavailableError if it cannot be loaded or refreshed now
    */
-  current(grantId: string): Grant | Promise<Grant> {
-    const known = this.#unsaved.get(grantId) ?? this.#repository.cached(grantId);
-    return known === undefined ? this.#load(grantId) : this.#freshen(grantId, known);
+  current(grantId: string, loaded?: Grant): Grant | Promise<Grant> {
+    const known = this.#unsaved.get(grantId) ?? this.#repository.cached(grantId) ?? loaded;
+    if (known === undefined) return this.#load(grantId);
+    const { clock, window } = this.#options;
+    return freshness(known, clock(), window) === 'fresh' ? known : this.#freshen(grantId, known);
   }
 
   /**
@@ -142,8 +150,54 @@ export class GrantManager {
   }
 
   #forget(grantId: string, successor?: Grant): void {
+    this.changes += 1;
     this.#refresher.forget(grantId, successor);
     this.#background.forget(grantId);
     this.#refusals.delete(grantId);
+  }
+}
+
+/** Holds the grant managers of a strategy: one for the option `tokenStore`, else one for each session store of its requests. */
+export class GrantManagers {
+  readonly #tokenStore: TokenStore | undefined;
+  readonly #createManager: (store: TokenStore) => GrantManager;
+  readonly #byStore = new Map<object, GrantManager>();
+  #isClosed = false;
+
+  constructor(tokenStore: TokenStore | undefined, createManager: (store: TokenStore) => GrantManager) {
+    this.#tokenStore = tokenStore;
+    this.#createManager = createManager;
+  }
+
+  /** Returns the manager outside of a request. @throws ConfigurationError if there is no store yet, or several session stores */
+  only(): GrantManager {
+    if (this.#tokenStore) return this.#byStore.get(this.#tokenStore) ?? this.#add(this.#tokenStore, this.#tokenStore);
+    const [manager, ...others] = this.#byStore.values();
+    if (manager && others.length === 0) return manager;
+    throw new ConfigurationError(
+      'tokenStore: outside of a request there is no session that leads to a store. Set tokenStore: sessionTokenStore(store), with the store of your sessions.',
+      { option: 'tokenStore', code: 'ERR_NO_TOKEN_STORE' },
+    );
+  }
+
+  /** Returns the manager for a request, or `undefined` if neither the option nor the session has a store. */
+  for(req: IncomingMessage): GrantManager | undefined {
+    if (this.#tokenStore) return this.only();
+    const store: unknown = 'sessionStore' in req ? req.sessionStore : undefined;
+    if (typeof store !== 'object' || store === null) return undefined;
+    return this.#byStore.get(store) ?? this.#add(store, sessionTokenStore(store as SessionStoreLike));
+  }
+
+  /** Waits for running refreshes and saves. Managers that are created later are closed too. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([...this.#byStore.values()].map((manager) => manager.close()));
+  }
+
+  #add(key: object, store: TokenStore): GrantManager {
+    const manager = this.#createManager(store);
+    this.#byStore.set(key, manager);
+    if (this.#isClosed) void manager.close();
+    return manager;
   }
 }

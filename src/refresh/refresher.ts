@@ -76,8 +76,14 @@ export class Refresher {
     }
     this.#closing.signal.throwIfAborted();
     const refresh: RefreshInFlight = {
-      ...{ id, seen, trigger, since: performance.now() },
-      ...{ isOvertaken: false, lockWaitMs: 0, lostLease: false, reused: false },
+      id,
+      seen,
+      trigger,
+      since: performance.now(),
+      isOvertaken: false,
+      lockWaitMs: 0,
+      lostLease: false,
+      reused: false,
     };
     const result = this.#run(refresh).finally(() => this.#inFlight.delete(id));
     this.#inFlight.set(id, Object.assign(refresh, { result }));

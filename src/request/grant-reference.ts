@@ -1,11 +1,77 @@
 import type { IncomingMessage } from 'node:http';
 import { ConfigurationError, TokenStoreError } from '../errors.js';
 import { checkedGrantId, isRandomGrantId, randomGrantId } from '../grants/grant.js';
-import type { GrantManager } from '../refresh/grant-manager.js';
-import type { GrantManagers } from '../refresh/grant-managers.js';
+import type { GrantManager, GrantManagers } from '../refresh/grant-manager.js';
 import { userOf } from './incoming-request.js';
 import { sessionOf } from './session.js';
-import type { StrategyName } from './strategy-names.js';
+
+/** Most sessions that are remembered while two strategies share a name. */
+const MAX_SESSIONS = 1_000;
+
+/** The living strategies of this process, by their name. */
+const strategiesOfName = new Map<string, readonly StrategyName[]>();
+
+/** Which service last used a session, by the strategies' name and the session's id. In the order of use. */
+const serviceOfSession = new Map<string, string>();
+
+/**
+ * A strategy's name, as the key of its reference under the session.
+ *
+ * Two strategies of one name for two services would overwrite each other's reference. Nothing is done, and nothing is
+ * remembered, while the names of this process differ.
+ */
+export class StrategyName {
+  readonly #name: string;
+  readonly #service: string;
+  /** True while another strategy of this name, for another service, is in this process, and nobody was warned yet. */
+  mayBeShared = false;
+  #hasWarned = false;
+
+  /** @param service Differs for each `authUrl` and `clientID`. */
+  constructor(name: string, service: string) {
+    this.#name = name;
+    this.#service = service;
+    this.#replace([...(strategiesOfName.get(name) ?? []), this]);
+  }
+
+  /**
+   * Warns once if another strategy of this name, for another service, uses the request's session too. Each finds its own
+   * grants alone, but a login of one replaces the reference of the other. To be called while the name {@link mayBeShared}.
+   */
+  warnIfShared(req: IncomingMessage): void {
+    const sessionID: unknown = sessionOf(req) && 'sessionID' in req ? req.sessionID : undefined;
+    if (typeof sessionID !== 'string') return;
+    const key = JSON.stringify([this.#name, sessionID]);
+    const owner = serviceOfSession.get(key);
+    const strategies = strategiesOfName.get(this.#name) ?? [];
+    if (owner !== this.#service && strategies.some((one) => one.#service === owner)) {
+      this.#hasWarned = true;
+      this.mayBeShared = false;
+      process.emitWarning(
+        `Two strategies for different services have the name '${this.#name}' and use one session. Set the option name of one of them to another name: the name given to passport.use does not set it.`,
+        { code: 'ERR_STRATEGY_NAME' },
+      );
+      return;
+    }
+    serviceOfSession.set(key, this.#service);
+    for (const oldest of serviceOfSession.keys()) {
+      if (serviceOfSession.size <= MAX_SESSIONS) break;
+      serviceOfSession.delete(oldest);
+    }
+  }
+
+  /** Releases the name: the strategy is closed. */
+  release(): void {
+    this.#replace((strategiesOfName.get(this.#name) ?? []).filter((one) => one !== this));
+  }
+
+  #replace(strategies: readonly StrategyName[]): void {
+    if (strategies.length > 0) strategiesOfName.set(this.#name, strategies);
+    else strategiesOfName.delete(this.#name);
+    for (const one of strategies)
+      one.mayBeShared = !one.#hasWarned && strategies.some((other) => other.#service !== one.#service);
+  }
+}
 
 /** How a strategy finds the grant of a request. */
 export interface RequestGrantsOptions {
@@ -20,16 +86,14 @@ export interface RequestGrantsOptions {
 export class RequestGrants {
   readonly #options: RequestGrantsOptions;
   readonly #managers: GrantManagers;
+  /** True if the session holds the grant's id; false if the option `grantId` makes it. */
+  readonly idIsInSession: boolean;
   #sessionSeen = false;
 
   constructor(options: RequestGrantsOptions, managers: GrantManagers) {
     this.#options = options;
+    this.idIsInSession = options.grantId === undefined;
     this.#managers = managers;
-  }
-
-  /** True if the session holds the grant's id; false if the option `grantId` makes it. */
-  get idIsInSession(): boolean {
-    return this.#options.grantId === undefined;
   }
 
   /** Returns true if the request has what {@link idOf} looks into: a session, or a user. */
@@ -44,11 +108,13 @@ export class RequestGrants {
 
   /** Returns the id of the request's grant, if it has one. @throws ConfigurationError if the option `grantId` returns no valid id */
   idOf(req: IncomingMessage): string | undefined {
-    const { grantId, name } = this.#options;
+    const { grantId, name, strategyName } = this.#options;
     const session = sessionOf(req);
     if (session) this.#sessionSeen = true;
-    if (!grantId) this.#options.strategyName.warnIfShared(req);
-    if (!grantId) return isRandomGrantId(session?.[name]) ? session[name] : undefined;
+    if (!grantId) {
+      if (strategyName.mayBeShared) strategyName.warnIfShared(req);
+      return isRandomGrantId(session?.[name]) ? session[name] : undefined;
+    }
     const user = userOf(req);
     if (user === undefined || user === null) return undefined;
     const id = grantId(req, user);
@@ -83,7 +149,8 @@ export class RequestGrants {
    * @throws ConfigurationError if there is no session or no store; TokenStoreError if earlier requests had a session
    */
   requireSessionAndStore(req: IncomingMessage, needsSession: boolean): void {
-    if (this.idIsInSession) this.#options.strategyName.warnIfShared(req);
+    const { strategyName } = this.#options;
+    if (this.idIsInSession && strategyName.mayBeShared) strategyName.warnIfShared(req);
     if (!sessionOf(req) && (this.idIsInSession || needsSession)) {
       if (!this.#sessionSeen) {
         throw new ConfigurationError(

@@ -1,22 +1,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ApiClient, sourceOf } from '../api/api-client.js';
-import type { CredentialSource } from '../api/credential.js';
+import { ApiClient, createApiClient, sourceOf } from '../api/api-client.js';
+import type { ApiContext, CredentialSource } from '../api/api-context.js';
 import { ConfigurationError, OAuthAppError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { FailedSource, GrantCredentials, NoGrantSource } from '../refresh/grant-credentials.js';
-import type { GrantManager } from '../refresh/grant-manager.js';
-import type { GrantManagers } from '../refresh/grant-managers.js';
+import type { GrantManager, GrantManagers } from '../refresh/grant-manager.js';
 import type { ReturnCookie } from './browser-cookie.js';
 import { endCookie, readCookie } from './browser-cookie.js';
-import { frameworkError } from './framework.js';
 import type { RequestGrants } from './grant-reference.js';
+import { frameworkError } from './incoming-request.js';
 import type { Done } from './session.js';
 
 /** What clients are created with. */
 export interface RequestClientsOptions {
   readonly managers: GrantManagers;
   readonly grants: RequestGrants;
-  readonly clientOf: (source: CredentialSource) => ApiClient;
+  readonly api: ApiContext;
   /** Holds the page to return to, for browsers that are sent to log in. */
   readonly returnCookie: ReturnCookie;
   /** Name of the cookie that counts logins without a session: it ends when a session comes back. */
@@ -32,6 +31,12 @@ export function returnCookieOf(client: ApiClient): ReturnCookie | undefined {
 }
 
 type LogOut = (this: IncomingMessage, options: unknown, done?: Done) => unknown;
+
+/** What Passport adds to a request. */
+interface WithLogOut {
+  logOut?: LogOut;
+  logout?: LogOut;
+}
 
 /** A request, as an object with properties of any name. */
 type WithClients = IncomingMessage & Record<string, unknown>;
@@ -58,43 +63,59 @@ export class RequestClients {
    *
    * @returns `undefined` if the grant was cached; else a promise that never rejects
    */
-  attach(req: IncomingMessage, res: ServerResponse, property: string): Promise<void> | undefined {
+  attach(req: IncomingMessage & WithLogOut, res: ServerResponse, property: string): Promise<void> | undefined {
+    const { api, grants } = this.#options;
     if (!this.#properties.includes(property)) this.#properties.push(property);
     // For the strategy, which receives the request alone. Express links the two, Connect does not.
     if (!('res' in req)) this.#responses.set(req, res);
-    const source = this.#findSource(req);
-    this.#put(req, property, source);
+    let source: CredentialSource = this.#noGrant;
+    try {
+      const grantId = grants.idOf(req);
+      if (grantId !== undefined) {
+        const manager = grants.managerFor(req);
+        const attached = this.#attachedSource(req, manager);
+        source = attached?.grantId === grantId ? attached : new GrantCredentials(manager, grantId);
+      }
+    } catch (error) {
+      source = failedSource(error);
+    }
+    (req as WithClients)[property] = createApiClient(source, api);
     if (!(source instanceof GrantCredentials)) {
-      if (!this.#options.grants.canFindGrant(req)) this.#early.add(req);
+      if (!grants.canFindGrant(req)) this.#early.add(req);
       return undefined;
     }
-    if (this.#options.grants.idIsInSession) this.#endGrantAtLogOut(req);
+    const { logOut } = req;
+    if (grants.idIsInSession && typeof logOut === 'function') {
+      // The application's own `req.logout()` deletes the grant as well: no session would refer to it any more.
+      const wrapped = this.#logOuts.get(logOut) ?? this.#wrapLogOut(logOut);
+      req.logOut = wrapped;
+      req.logout = wrapped;
+    }
     // `prepare` never rejects: the client's calls report the error.
     const pending = source.prepare();
-    if (pending) return pending.then(() => this.#attached(req, res, source));
-    this.#attached(req, res, source);
-    return undefined;
+    // No closure here: it would cost memory in each request that needs none.
+    return pending ? this.#attachedAfter(pending, req, res, source) : this.#attached(req, res, source);
   }
 
-  #attached(req: IncomingMessage, res: ServerResponse, source: GrantCredentials): void {
+  async #attachedAfter(
+    pending: Promise<void>,
+    req: IncomingMessage,
+    res: ServerResponse,
+    source: GrantCredentials,
+  ): Promise<void> {
+    await pending;
+    this.#attached(req, res, source);
+  }
+
+  #attached(req: IncomingMessage, res: ServerResponse, source: GrantCredentials): undefined {
     const { returnCookie, roundsCookie } = this.#options;
     if (!source.authorized) returnCookies.set(source, returnCookie);
     else if (!res.headersSent && readCookie(req, roundsCookie) !== undefined) endCookie(req, res, roundsCookie);
   }
 
-  /** Makes the application's own `req.logout()` delete the grant as well: no session would refer to it any more. */
-  #endGrantAtLogOut(req: IncomingMessage & { logOut?: LogOut; logout?: LogOut }): void {
-    const { logOut } = req;
-    if (typeof logOut !== 'function') return;
-    const wrapped = this.#logOuts.get(logOut) ?? this.#wrapLogOut(logOut);
-    this.#logOuts.set(logOut, wrapped);
-    req.logOut = wrapped;
-    req.logout = wrapped;
-  }
-
   #wrapLogOut(logOut: LogOut): LogOut {
     const { grants } = this.#options;
-    return function logOutAndDeleteGrant(this: IncomingMessage, given, callback) {
+    const wrapped: LogOut = function logOutAndDeleteGrant(given, callback) {
       const [options, done] = typeof given === 'function' ? [{}, given as Done] : [given, callback];
       const grantId = typeof done === 'function' ? grants.takeReference(this) : undefined;
       if (grantId === undefined) return logOut.call(this, options, done);
@@ -109,6 +130,8 @@ export class RequestClients {
           .then(() => done?.(), done);
       });
     };
+    this.#logOuts.set(logOut, wrapped);
+    return wrapped;
   }
 
   /** Throws if {@link attach} ran too early to find a grant. @throws ConfigurationError */
@@ -122,10 +145,12 @@ export class RequestClients {
 
   /** Replaces the clients attached to this request with clients of the new grant, for the handlers that run after login. Never rejects. */
   async switchTo(req: IncomingMessage, manager: GrantManager, grantId: string): Promise<GrantCredentials> {
-    const source = this.#sourceFor(req, manager, grantId);
+    const attached = this.#attachedSource(req, manager);
+    const source = attached?.grantId === grantId ? attached : new GrantCredentials(manager, grantId);
     await source.prepare();
     for (const property of this.#properties) {
-      if (Reflect.get(req, property) instanceof ApiClient) this.#put(req, property, source);
+      if ((req as WithClients)[property] instanceof ApiClient)
+        (req as WithClients)[property] = createApiClient(source, this.#options.api);
     }
     return source;
   }
@@ -151,31 +176,10 @@ export class RequestClients {
     );
   }
 
-  #put(req: IncomingMessage, property: string, source: CredentialSource): void {
-    (req as WithClients)[property] = this.#options.clientOf(source);
-  }
-
-  #findSource(req: IncomingMessage): CredentialSource {
-    const { grants } = this.#options;
-    try {
-      const grantId = grants.idOf(req);
-      return grantId === undefined ? this.#noGrant : this.#sourceFor(req, grants.managerFor(req), grantId);
-    } catch (error) {
-      if (error instanceof OAuthAppError) return new FailedSource(error);
-      const details = { option: 'grantId', cause: safeCause(error) };
-      return new FailedSource(
-        new ConfigurationError('grantId: the function threw instead of returning an id', details),
-      );
-    }
-  }
-
-  /** Returns the source that all clients of a request share: each learns what the others learn, such as a logout. */
-  #sourceFor(req: IncomingMessage, manager: GrantManager, grantId: string): GrantCredentials {
-    const known = this.#attachedSource(req, manager);
-    return known?.grantId === grantId ? known : new GrantCredentials(manager, grantId);
-  }
-
-  /** Returns the source of this strategy's clients. Another strategy may have put its own client under the same property. */
+  /**
+   * Returns the source of this strategy's clients, which all clients of a request share: each learns what the others
+   * learn, such as a logout. Another strategy may have put its own client under the same property.
+   */
   #attachedSource(req: IncomingMessage, manager: GrantManager): GrantCredentials | undefined {
     for (const property of this.#properties) {
       const client = (req as WithClients)[property];
@@ -184,4 +188,11 @@ export class RequestClients {
     }
     return undefined;
   }
+}
+
+/** Returns the source of a request whose grant cannot be found. */
+function failedSource(error: unknown): FailedSource {
+  if (error instanceof OAuthAppError) return new FailedSource(error);
+  const details = { option: 'grantId', cause: safeCause(error) };
+  return new FailedSource(new ConfigurationError('grantId: the function threw instead of returning an id', details));
 }

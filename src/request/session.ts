@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import { settle, whenSettled } from './framework.js';
-import { userOf } from './incoming-request.js';
+import { settle, userOf, whenSettled } from './incoming-request.js';
 
 /** Node's callback: an error, or nothing. */
 export type Done = (error?: unknown) => void;

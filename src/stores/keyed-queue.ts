@@ -1,18 +1,24 @@
 /** Runs tasks of one key one after the other, in the order of the calls. Tasks of different keys run concurrently. */
 export class KeyedQueue {
-  /** The last task of each key with a task that runs or waits. */
-  readonly #tails = new Map<string, Promise<unknown>>();
+  /** Resolve when the last task of each key has settled. */
+  readonly #tails = new Map<string, Promise<void>>();
 
-  /** Runs `task` after all earlier tasks of `key` have settled. Settles as the task does. */
-  run<T>(key: string, task: () => Promise<T>): Promise<T> {
-    // Never begins within this call: a task may itself add a task of its key.
-    const result = (this.#tails.get(key) ?? Promise.resolve()).then(task, task);
-    this.#tails.set(key, result);
-    const settled = () => {
-      if (this.#tails.get(key) === result) this.#tails.delete(key);
-    };
-    result.then(settled, settled);
-    return result;
+  /** Runs `task` after all earlier tasks of `key` have settled, within this call if there are none. Settles as the task does. */
+  async run<T>(key: string, task: () => Promise<T>): Promise<T> {
+    const earlier = this.#tails.get(key);
+    let end = (): void => undefined;
+    const tail = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    // Set before the task starts, which may itself add a task of its key.
+    this.#tails.set(key, tail);
+    if (earlier) await earlier;
+    try {
+      return await task();
+    } finally {
+      if (this.#tails.get(key) === tail) this.#tails.delete(key);
+      end();
+    }
   }
 
   /** Waits for the turn of a task that its caller runs itself. Resolves to the function that ends the turn. */
@@ -24,6 +30,6 @@ export class KeyedQueue {
 
   /** Resolves when every task that runs or waits now has settled. */
   async drain(): Promise<void> {
-    await Promise.allSettled(this.#tails.values());
+    await Promise.all(this.#tails.values());
   }
 }

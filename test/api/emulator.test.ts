@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type ApiClient, createApiClient } from '../../src/api/api-client.js';
+import type { Credential } from '../../src/api/api-context.js';
 import { createApiContext } from '../../src/api/api-context.js';
-import type { Credential } from '../../src/api/credential.js';
 import { type Emulator, startEmulator } from '../../src/emulator/index.js';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach } from 'vitest';
 import { type ApiClient, createApiClient } from '../../src/api/api-client.js';
+import type { Credential, CredentialSource } from '../../src/api/api-context.js';
 import { type ApiContextOptions, createApiContext } from '../../src/api/api-context.js';
-import type { Credential, CredentialSource } from '../../src/api/credential.js';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { type FaultyServer, startFaultyServer } from '../support/faulty-server.js';
@@ -50,7 +50,7 @@ export class MemorySource implements CredentialSource {
     return this.#refresh;
   }
 
-  reportOutcome(_credential: Credential, accepted: boolean): void {
+  reportOutcome(accepted: boolean): void {
     this.settledWith.push(accepted);
   }
 

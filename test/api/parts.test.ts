@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { BaseUrls } from '../../src/api/api-base.js';
-import { serviceMessage } from '../../src/api/error-message.js';
+import { BaseUrls } from '../../src/api/api-context.js';
+import { serviceMessage } from '../../src/api/api-error.js';
 import { defaultHeaders, requestHeaders } from '../../src/api/request-headers.js';
 import { queryString } from '../../src/api/request-target.js';
 import { parseBody } from '../../src/api/response.js';

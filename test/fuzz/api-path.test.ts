@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { BaseUrls } from '../../src/api/api-base.js';
+import { BaseUrls } from '../../src/api/api-context.js';
 import { apiPath, redirectTarget } from '../../src/api/request-target.js';
 import { holds } from './fuzz.js';
 import { hostileText } from './hostile.js';

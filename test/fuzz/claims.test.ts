@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { BaseUrls } from '../../src/api/api-base.js';
+import { BaseUrls } from '../../src/api/api-context.js';
 import { TokenResponseError } from '../../src/index.js';
 import { asOrganizationDomain, organizationDomainOf, readClaims, subjectOf } from '../../src/oauth/claims.js';
 import { holds } from './fuzz.js';

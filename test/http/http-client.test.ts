@@ -6,6 +6,7 @@ import { Agent, type Dispatcher, MockAgent } from 'undici';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HttpClient, lookupHost } from '../../src/http/http-client.js';
 import type { HttpRequest } from '../../src/http/message.js';
+import { StreamedExchange } from '../../src/http/streamed-exchange.js';
 import * as faulty from '../support/faulty-server.js';
 
 let server: faulty.FaultyServer;
@@ -215,7 +216,7 @@ describe('content encodings', () => {
     const { headers, body } = await http.send(request());
     expect(headers['content-encoding']).toBe(encoding);
     expect(body).toHaveLength(Number(headers['content-length']));
-    const streamed = await http.stream({ ...request(), timeoutCovers: 'silence' });
+    const streamed = await http.send({ ...request(), timeoutCovers: 'silence' }, StreamedExchange<never>);
     expect(streamed.headers['content-encoding']).toBe(encoding);
     expect(await buffer(streamed.body)).toEqual(body);
   });
@@ -304,7 +305,7 @@ describe('a dispatcher of the user', () => {
     server.next(faulty.hang());
     await expect(own.send(request({ timeoutMs: 40 }))).rejects.toMatchObject({ kind: 'timeout', sent: true });
     server.next(faulty.huge(3e6));
-    const { body } = await own.stream({ ...request(), timeoutCovers: 'silence' });
+    const { body } = await own.send({ ...request(), timeoutCovers: 'silence' }, StreamedExchange<never>);
     let length = 0;
     for await (const chunk of body) length += chunk.length;
     expect(length).toBeGreaterThanOrEqual(3e6);
@@ -358,7 +359,7 @@ describe('a stream', () => {
   test('is there with its headers, and is received as fast as it is read', async () => {
     const sent = { bytes: 0 };
     server.next(faulty.huge(100e6, sent));
-    const { status, body } = await http.stream(streamed());
+    const { status, body } = await http.send(streamed(), StreamedExchange<never>);
     expect(status).toBe(200);
     await once(body, 'readable');
     await expect.poll(async () => [sent.bytes, await settled(() => sent.bytes)]).toSatisfy(([a, b]) => a === b);
@@ -370,7 +371,7 @@ describe('a stream', () => {
 
   test('is complete', async () => {
     server.next(faulty.huge(3e6));
-    const { body } = await http.stream(streamed());
+    const { body } = await http.send(streamed(), StreamedExchange<never>);
     let length = 0;
     for await (const chunk of body) length += chunk.length;
     expect(length).toBeGreaterThanOrEqual(3e6);
@@ -379,7 +380,7 @@ describe('a stream', () => {
 
   test('is decoded', async () => {
     server.next(faulty.answer(200, { 'content-encoding': 'gzip' }, gzipSync('body')));
-    const { body, headers } = await http.stream(streamed());
+    const { body, headers } = await http.send(streamed(), StreamedExchange<never>);
     expect(await text(body)).toBe('body');
     expect(headers).toEqual({});
   });
@@ -389,25 +390,28 @@ describe('a stream', () => {
     ['damaged', faulty.answer(200, { 'content-encoding': 'gzip' }, 'not gzip at all'), 'encoding'],
   ])('that is %s fails', async (_name, behaviour, kind) => {
     server.next(behaviour);
-    const { body } = await http.stream(streamed());
+    const { body } = await http.send(streamed(), StreamedExchange<never>);
     await expect(text(body)).rejects.toMatchObject({ name: 'TransportError', kind });
   });
 
   test('that falls silent fails, but not while it is not read', async () => {
     server.next(faulty.raw(`${faulty.head(200, { 'content-length': '1000' })}begun`));
-    const { body } = await http.stream(streamed({ timeoutMs: 60 }));
+    const { body } = await http.send(streamed({ timeoutMs: 60 }), StreamedExchange<never>);
     await expect(text(body)).rejects.toMatchObject({ kind: 'timeout' });
   });
 
   test('whose limit covers the whole is cut, drip or not', async () => {
     server.next(faulty.drip(5));
-    const { body } = await http.stream({ ...streamed({ timeoutMs: 80 }), timeoutCovers: 'total' });
+    const { body } = await http.send(
+      { ...streamed({ timeoutMs: 80 }), timeoutCovers: 'total' },
+      StreamedExchange<never>,
+    );
     await expect(text(body)).rejects.toMatchObject({ kind: 'timeout' });
   });
 
   test('that drips does not end while bytes arrive', async () => {
     server.next(faulty.drip(5));
-    const { body } = await http.stream(streamed({ timeoutMs: 100 }));
+    const { body } = await http.send(streamed({ timeoutMs: 100 }), StreamedExchange<never>);
     let count = 0;
     for await (const _chunk of body) if (++count > 60) break;
     expect(count).toBe(61);
@@ -467,7 +471,7 @@ test('a closed client lets running requests end and refuses later ones', async (
 test('a closed client waits for an unread stream for a limited time', async () => {
   const own = new HttpClient({ graceMs: 30 });
   server.next(faulty.huge(100e6));
-  const { body } = await own.stream({ ...request(), timeoutCovers: 'silence' });
+  const { body } = await own.send({ ...request(), timeoutCovers: 'silence' }, StreamedExchange<never>);
   await own.close();
   await expect(text(body)).rejects.toMatchObject({ name: 'TransportError' });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { contentLength, headerValue, retryAfterMs } from '../../src/http/message.js';
+import { headerValue, retryAfterMs } from '../../src/http/message.js';
 
 const now = Date.parse('2026-01-02T03:04:05Z');
 
@@ -42,14 +42,4 @@ test('a single-valued header that occurs twice counts by its first value', () =>
   expect(retryAfterMs({ 'retry-after': ['7', '9'] }, now)).toBe(7000);
   expect(retryAfterMs({ 'retry-after': [] }, now)).toBeUndefined();
   expect(headerValue({ location: ['/a', '/b'] }, 'location')).toBe('/a');
-});
-
-test.each([
-  ['12', 12],
-  ['', undefined],
-  ['-1', undefined],
-  ['1e3', undefined],
-  [undefined, undefined],
-])('a Content-Length of %j is %j bytes', (value, bytes) => {
-  expect(contentLength({ 'content-length': value })).toBe(bytes);
 });

@@ -276,6 +276,40 @@ describe('a logout or login during a refresh', { meta: { threats: [49] } }, () =
   });
 });
 
+describe('a request without a cache', () => {
+  const gets = ({ store }: Grants) => store.calls.filter((call) => call === 'get').length;
+
+  test('reads the store once for its first call, and again for each one after it', async ({ grants }) => {
+    const manager = grants.another({ cache: false });
+    await manager.put('id', tokens('first'));
+    const source = new GrantCredentials(manager, 'id');
+    await source.prepare();
+    expect(await source.credential()).toMatchObject({ accessToken: 'access-first' });
+    expect(gets(grants)).toBe(1);
+    await source.credential();
+    expect(gets(grants)).toBe(2);
+  });
+
+  test('uses no grant that has expired, was deleted or was replaced since it was read', async ({ grants }) => {
+    const manager = grants.another({ cache: false });
+    const prepared = async () => {
+      await manager.put('id', tokens('first'));
+      const source = new GrantCredentials(manager, 'id');
+      await source.prepare();
+      return source;
+    };
+    const ofReplaced = await prepared();
+    await manager.put('id', tokens('second'));
+    expect(await ofReplaced.credential()).toMatchObject({ accessToken: 'access-second' });
+    const ofDeleted = await prepared();
+    await manager.remove('id');
+    await expect(ofDeleted.credential()).rejects.toMatchObject({ status: 401 });
+    const ofExpired = await prepared();
+    grants.clock.advance(LIFETIME_S);
+    expect(await ofExpired.credential()).toMatchObject({ accessToken: 'access-1' });
+  });
+});
+
 test('nothing is held by id after 2,000 grants have come and gone', async ({ grants }) => {
   const { manager } = grants;
   for (let index = 0; index < 2_000; index++) {

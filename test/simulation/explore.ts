@@ -52,15 +52,15 @@ export async function exploreSeeds(exploration: Exploration, from: number, seeds
 export async function explorePlaces(exploration: Exploration, depth: 1 | 2, only?: string): Promise<Tally> {
   const tally = emptyTally();
   const { share, shares } = exploration;
-  let turn = 0;
-  const isMine = () => turn++ % shares === share;
+  // The same place is in the same share in each mode.
+  const isMine = (turn: number) => turn % shares === share;
   const add = (name: string, placed: readonly Placed[], { modes, result }: Played) =>
     count(tally, modes, result, (mode) => exampleOf(name, mode, placed));
   for (const name of scenarioNames(only ?? (depth === 2 ? SCENARIO_OF_PAIRS : undefined))) {
     for (const plain of await playInModes(exploration, exploration.modes, name, [])) {
-      if (isMine()) add(name, [], plain);
-      for (const first of placesOf(plain.result, 0)) {
-        if (!isMine()) continue;
+      if (isMine(0)) add(name, [], plain);
+      for (const [position, first] of placesOf(plain.result, 0).entries()) {
+        if (!isMine(position + 1)) continue;
         for (const single of await playInModes(exploration, plain.modes, name, [first])) {
           add(name, [first], single);
           for (const second of depth === 2 ? placesOf(single.result, first.index) : [])

@@ -15,6 +15,12 @@ test('runs tasks of one key in order and one at a time, and of other keys meanwh
   expect(log).toEqual(['a begins', 'c begins', 'c ends', 'a ends', 'b begins', 'b ends']);
 });
 
+test('begins a task within the call if none of its key runs: a logout reaches the store before a later read', () => {
+  const log: string[] = [];
+  void new KeyedQueue().run('k', async () => log.push('begins'));
+  expect(log).toEqual(['begins']);
+});
+
 test('settles as the task does, and runs the next task after a failure', async () => {
   const queue = new KeyedQueue();
   const failing = queue.run('k', () => Promise.reject(new Error('no')));
