@@ -19,8 +19,9 @@ export function mebibytes(bytes) {
   return `${figure(bytes / 2 ** 20)} MiB`;
 }
 
-/** A figure and its interval. @param {Interval} interval */
+/** A figure and its interval, where it has one. @param {Interval} interval */
 export function spread({ value, low, high }) {
+  if (low === high) return figure(value);
   return `${figure(value)} (${figure(low)}–${figure(high)})`;
 }
 
