@@ -104,11 +104,16 @@ function forwarded(req: IncomingMessage & ExpressLike, header: string): string |
   return String(value).split(',')[0]?.trim();
 }
 
+/** In the order of their age: a standard, then what browsers sent before it. */
+const PURPOSE_HEADERS = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz'] as const;
+
 /** Returns true if a browser requests the page ahead of time: nobody has asked for it yet. */
 export function isPrefetch({ headers }: IncomingMessage): boolean {
-  return ['sec-purpose', 'purpose', 'x-purpose', 'x-moz'].some((name) =>
-    /\b(?:prefetch|prerender|preview)\b/i.test(String(headers[name] ?? '')),
-  );
+  for (const name of PURPOSE_HEADERS) {
+    const value = headers[name];
+    if (value !== undefined && /\b(?:prefetch|prerender|preview)\b/i.test(String(value))) return true;
+  }
+  return false;
 }
 
 /** Redirects with 302. Connect's responses have no `redirect` of their own. */
@@ -125,6 +130,8 @@ export function redirect(res: ServerResponse, url: string): void {
  * @param response As the framework has given it
  */
 export function frameworkError(req: IncomingMessage, response: unknown): ConfigurationError | undefined {
+  // Node's own, with whatever prototype Express has put in front: no more to look at in nearly all requests.
+  if (response instanceof ServerResponse) return undefined;
   const isNodes =
     typeof response === 'object' &&
     response !== null &&
@@ -141,7 +148,6 @@ export function frameworkError(req: IncomingMessage, response: unknown): Configu
 
 /** Reports to a framework that this package cannot work in it: by `next`, or by throwing if the framework has none. */
 export function refuseFramework(req: IncomingMessage, response: unknown, next: unknown): boolean {
-  // Node's own, with whatever prototype Express has put in front: no more to look at in nearly all requests.
   if (response instanceof ServerResponse) return false;
   const error = frameworkError(req, response);
   if (!error) return false;
