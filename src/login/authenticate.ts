@@ -116,7 +116,7 @@ async function handleCallback(
   }
   const { grants, rounds } = context;
   const establishesSession = options.session !== false && !options.assignProperty;
-  grants.requireSessionAndStore(req, establishesSession);
+  const manager = grants.requireSessionAndStore(req, establishesSession);
   if (establishesSession) refuseStrictSession(req, options);
   const wasKnown = grants.isKnown(req);
   const report = new LoginReport(context.settings.name);
@@ -125,7 +125,8 @@ async function handleCallback(
   try {
     const isConnection = Boolean(options.assignProperty);
     outcome = await finishLogin(context, req, res, { callbackURL, isConnection });
-    if (outcome.kind === 'success') handoff = await establishSession(context, req, res, options, outcome, report);
+    if (outcome.kind === 'success')
+      handoff = await establishSession(context, manager, req, res, options, outcome, report);
   } catch (error) {
     report.publishError(error);
     throw error;
@@ -150,11 +151,7 @@ async function handleCallback(
   } else if (handoff && establishesSession && outcome.returnTo !== undefined) {
     // A login that came from a page: if the session is lost on the way, the page sends the browser round again.
     const lost = rounds.count(req, res, grants.idIsInSession ? handoff.grantId : undefined);
-    if (lost !== undefined)
-      grants
-        .managerFor(req)
-        .remove(lost)
-        .catch(() => {});
+    if (lost !== undefined) manager.remove(lost).catch(() => {});
   }
   try {
     await actions.success(outcome.verdict.user, outcome.verdict.info);

@@ -44,13 +44,13 @@ export interface EstablishSessionContext {
  */
 export async function establishSession(
   { settings, grants, clients }: EstablishSessionContext,
+  manager: GrantManager,
   req: IncomingMessage,
   res: ServerResponse,
   options: SessionOptions,
   { tokens, verdict, returnTo }: Extract<CallbackOutcome, { readonly kind: 'success' }>,
   report: LoginReport,
 ): Promise<GrantHandoff> {
-  const manager = grants.managerFor(req);
   const sent = sentResponseError(res);
   if (sent) throw sent;
   const isConnection = Boolean(options.assignProperty);

@@ -78,7 +78,8 @@ export class GrantHandoff {
   saved(former: unknown): void {
     const { manager, grantId, idIsInSession, report } = this.#options;
     report.publish('success', { grantId });
-    if (idIsInSession && isRandomGrantId(former) && former !== grantId) manager.remove(former).catch(() => {});
+    if (!idIsInSession || former === undefined || former === grantId) return;
+    if (isRandomGrantId(former)) manager.remove(former).catch(() => {});
   }
 
   /** No session refers to the grant: the login has failed. */

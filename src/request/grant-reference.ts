@@ -143,12 +143,13 @@ export class RequestGrants {
   }
 
   /**
-   * Throws if a login could not be finished, before it begins and before its code is spent.
+   * Returns the manager of the request's grants, or throws if a login could not be finished: before it begins, and before
+   * its code is spent.
    *
    * @param needsSession True if a session is needed even if it does not hold the grant's id.
    * @throws ConfigurationError if there is no session or no store; TokenStoreError if earlier requests had a session
    */
-  requireSessionAndStore(req: IncomingMessage, needsSession: boolean): void {
+  requireSessionAndStore(req: IncomingMessage, needsSession: boolean): GrantManager {
     const { strategyName } = this.#options;
     if (this.idIsInSession && strategyName.mayBeShared) strategyName.warnIfShared(req);
     if (!sessionOf(req) && (this.idIsInSession || needsSession)) {
@@ -164,7 +165,7 @@ export class RequestGrants {
         { code: 'ERR_SESSION_STORE' },
       );
     }
-    this.managerFor(req);
+    return this.managerFor(req);
   }
 
   /** Returns the manager of the request's grants. @throws ConfigurationError if there is no token store */
