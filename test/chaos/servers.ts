@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { createPool } from 'mysql2/promise';
 import pg from 'pg';
 import { createClient } from 'redis';
+import { vi } from 'vitest';
 import { type StoreServer, shareStore } from '../processes/fleet.js';
 import { hasMariadb, startMariadb } from '../support/mariadb-server.js';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
@@ -96,8 +97,11 @@ async function startSentinel(client: ClientPackage): Promise<Target> {
     ...store,
     harms: {
       'failover by command': async () => {
+        const former = await primary();
         await servers.command(sentinel, 'SENTINEL', 'FAILOVER', SENTINEL_NAME);
-        return none;
+        // Until then it takes writes, which are lost.
+        const isReplica = async () => String(await servers.command(former, 'ROLE')).startsWith('slave');
+        return () => vi.waitUntil(isReplica, { timeout: 30_000, interval: 200 });
       },
       'kill -9 of the primary': async () => {
         const port = await primary();

@@ -45,7 +45,13 @@ function ioredisClient(kind, address) {
   if (kind === 'redis') return new Redis(address, options);
   const nodes = address.ports.map((port) => ({ host: '127.0.0.1', port }));
   if (kind === 'sentinel')
-    return new Redis({ ...options, sentinels: nodes, name: address.name, sentinelRetryStrategy: () => 50 });
+    return new Redis({
+      ...options,
+      sentinels: nodes,
+      name: address.name,
+      sentinelRetryStrategy: () => 50,
+      failoverDetector: true,
+    });
   return new Cluster(nodes, { redisOptions: options, clusterRetryStrategy: () => 50, slotsRefreshInterval: 1000 });
 }
 
