@@ -31,14 +31,18 @@ export function rowOf(store: string, harm: string, figures: Figures): string {
   ]);
 }
 
-/** Writes the table between the two marks of docs/chaos.md. */
+/** Writes the table between the two marks of docs/chaos.md. Rows of trials that were not made stay. */
 export async function writeTable(rows: readonly string[]): Promise<void> {
   const text = await readFile(PAGE, 'utf8');
   const [before = '', rest = ''] = text.split(BEGIN);
-  const [, after = ''] = rest.split(END);
+  const [table = '', after = ''] = rest.split(END);
+  const trialOf = (row: string): string => row.split('|').slice(1, 3).join('|');
+  const former = table.split('\n').filter((row) => row.startsWith('| ') && !row.startsWith('| store |'));
+  const all = new Map([...former, ...rows].map((row) => [trialOf(row), row]));
   const measured = `Measured with \`npm run chaos\` on Node ${process.versions.node}, ${cpus().length} cores.`;
   const rule = `|---|---|${'---:|'.repeat(HEAD.length - 2)}`;
-  await writeFile(PAGE, `${before}${BEGIN}\n${measured}\n\n${[line(HEAD), rule, ...rows].join('\n')}\n${END}${after}`);
+  const lines = [line(HEAD), rule, ...all.values()].join('\n');
+  await writeFile(PAGE, `${before}${BEGIN}\n${measured}\n\n${lines}\n${END}${after}`);
 }
 
 function line(cells: readonly (string | number)[]): string {

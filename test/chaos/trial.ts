@@ -58,13 +58,14 @@ export async function tryHarm(target: Target, name: string): Promise<Figures> {
   const lease = ofProcess ? LEASE_S : DEFAULT_LEASE_S;
   const fleet = await startFleet(target, { processes: 3, users: USERS, lease, refreshTokenReuse: 'revoke' });
   const totals = { requests: 0, unavailable: 0, slowestMs: 0 };
-  const ask = async (worker: Worker, user: string): Promise<number> => {
+  const ask = async (worker: Worker, user: string): Promise<'ok' | 'lost' | 'failed'> => {
     const startedAt = performance.now();
-    const { status } = await worker.ask(user).catch(() => ({ status: 0 }));
+    const { status, text } = await worker.ask(user).catch(() => ({ status: 0, text: '' }));
     totals.requests += 1;
     if (status !== 200) totals.unavailable += 1;
     totals.slowestMs = Math.max(totals.slowestMs, performance.now() - startedAt);
-    return status;
+    if (status === 200) return 'ok';
+    return text.startsWith('NotAuthorizedError') ? 'lost' : 'failed';
   };
   try {
     let rotationsNeeded = 0;
@@ -98,13 +99,11 @@ export async function tryHarm(target: Target, name: string): Promise<Figures> {
     await Promise.all(asked);
     let lost = 0;
     for (const user of USERS) {
-      let status = 0;
-      const isBack = async (): Promise<boolean> => {
-        status = await ask(living(fleet)[0] as Worker, user);
-        return status === 200 || status === 401;
+      const outcome = async () => {
+        const answer = await ask(living(fleet)[0] as Worker, user);
+        return answer === 'failed' ? undefined : answer;
       };
-      await vi.waitUntil(isBack, { timeout: 60_000, interval: 100 });
-      if (status === 401) lost += 1;
+      if ((await vi.waitUntil(outcome, { timeout: 60_000, interval: 100 })) === 'lost') lost += 1;
     }
     expire();
     await askAll();
