@@ -8,8 +8,14 @@ import { Secret } from './redaction.js';
  */
 export type Reader<T> = (option: string, value: unknown) => T;
 
-/** A reader for each option. Options without a reader are refused as unknown. */
-export type Readers<T> = { readonly [Option in keyof T]-?: Reader<T[Option]> };
+/** An option that may be left out: its reader, and the value that stands in for it then. */
+export interface Optional<T> {
+  readonly read: Reader<T>;
+  readonly fallback: T;
+}
+
+/** How each option is read: by a reader alone if it is required. Other options are refused as unknown. */
+export type Readers<T> = { readonly [Option in keyof T]-?: Reader<T[Option]> | Optional<T[Option]> };
 
 /** Property names of a session that express-session, Passport and `Object.prototype` use. */
 const RESERVED_NAMES = new Set([
@@ -21,33 +27,44 @@ const RESERVED_NAMES = new Set([
 const MAX_URL_LENGTH = 2048;
 
 /**
- * Reads an object of options, one reader for each.
+ * Reads an object of options.
  *
  * @param where names the object in the message about an unknown option
- * @param path stands before the names of the options in messages, as `refresh.` for `refresh.leeway`
+ * @param parent the option whose value the object is, if there is one: messages then say `refresh.leeway` for `leeway`
  * @throws {ConfigurationError} naming the option that is wrong, missing or unknown
  */
-export function readOptions<T extends object>(where: string, given: unknown, readers: Readers<T>, path = ''): T {
-  const values = record(path === '' ? 'options' : where, given);
-  const known = Object.keys(readers) as (keyof T & string)[];
-  const unknown = Object.keys(values).find((key) => !(known as string[]).includes(key));
-  if (unknown !== undefined) {
-    const twin = known.find((key) => key.toLowerCase() === unknown.toLowerCase());
-    const hint = twin ? `did you mean ${twin}?` : `the options are ${known.join(', ')}`;
-    throw wrong(unknown, `is not an option of ${where}; ${hint}`);
+export function readOptions<T extends object>(where: string, given: unknown, readers: Readers<T>, parent?: string): T {
+  const values = record(parent ?? 'options', given);
+  const path = parent === undefined ? '' : `${parent}.`;
+  for (const option of Object.keys(values)) {
+    if (Object.hasOwn(readers, option)) continue;
+    const known = Object.keys(readers);
+    const twin = known.find((each) => each.toLowerCase() === option.toLowerCase());
+    const options = known.length === 0 ? 'it has none' : `the options are ${known.join(', ')}`;
+    const hint = twin === undefined ? options : `did you mean ${twin}?`;
+    throw wrong(path + option, `is not an option of ${where}; ${hint}`);
   }
-  const read = known.map((key) => [key, readers[key](path + key, values[key])]);
-  return Object.fromEntries(read) as T;
+  const rows: [option: string, row: Reader<unknown> | Optional<unknown>][] = Object.entries(readers);
+  const read: Record<string, unknown> = {};
+  for (const [option, row] of rows) {
+    const value = values[option];
+    if (typeof row === 'function') read[option] = row(path + option, value);
+    else read[option] = value === undefined ? row.fallback : row.read(path + option, value);
+  }
+  return read as T;
 }
 
-/** Reads an option that is itself an object of options. */
-export function group<T extends object>(readers: Readers<T>): Reader<T> {
-  return (option, value) => readOptions(option, value, readers, `${option}.`);
+/** Reads an option that is itself an object of options, all of which have a default. */
+export function group<T extends object>(readers: Readers<T>): Optional<T> {
+  return {
+    read: (option, value) => readOptions(option, value, readers, option),
+    fallback: readOptions('', {}, readers),
+  };
 }
 
-/** Reads an option that may be left out: returns `fallback` for `undefined`. */
-export function withDefault<T, D extends T | undefined>(fallback: D, read: Reader<T>): Reader<T | D> {
-  return (option, value) => (value === undefined ? fallback : read(option, value));
+/** Reads an option that may be left out: `undefined` stands for `fallback`. */
+export function withDefault<T, D extends T | undefined>(fallback: D, read: Reader<T>): Optional<T | D> {
+  return { read, fallback };
 }
 
 /** Reads an object. */
@@ -107,11 +124,12 @@ export function withMethods<T>(
 ): Reader<T> {
   return (option, value) => {
     if (typeof value !== 'object' || value === null) throw wrong(option, `expected ${expected}, got ${kindOf(value)}`);
-    const isMethod = (name: string): boolean => typeof Reflect.get(value, name) === 'function';
-    const missing = [
-      ...methods.filter((name) => !isMethod(name)),
-      ...others.filter((name) => Reflect.get(value, name) !== undefined && !isMethod(name)),
-    ];
+    const missing: string[] = [];
+    for (const name of [...methods, ...others]) {
+      const member: unknown = Reflect.get(value, name);
+      const isLeftOut = member === undefined && others.includes(name);
+      if (typeof member !== 'function' && !isLeftOut) missing.push(name);
+    }
     if (missing.length === 0) return value as T;
     throw wrong(option, `expected ${expected}, got an object without the method ${missing.join(', ')}`);
   };
@@ -156,6 +174,26 @@ export function callbackUrl(option: string, value: unknown): string {
     throw wrong(option, 'expected an http or https URL, or a path such as /callback');
   }
   return url;
+}
+
+/** Parameters of the authorization request that the package sets itself (RFC 6749, 4.1.1; RFC 7636, 4.3). */
+const OWN_PARAMS: ReadonlySet<string> = new Set([
+  ...['client_id', 'client_secret', 'redirect_uri', 'response_type', 'scope', 'state'],
+  ...['code_challenge', 'code_challenge_method'],
+]);
+
+/** Reads further parameters of the authorization request. Refuses those that the package sets itself. */
+export function authorizationParams(option: string, value: unknown): Readonly<Record<string, string>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw wrong(option, 'expected an object of parameters, or a function that returns one');
+  }
+  const params: Record<string, string> = {};
+  for (const [name, text] of Object.entries(value)) {
+    if (OWN_PARAMS.has(name)) throw wrong(option, `expected no parameter of the package's own, got ${name}`);
+    if (typeof text !== 'string') throw wrong(option, `expected a string for ${name}, got ${typeof text}`);
+    params[name] = text;
+  }
+  return Object.freeze(params);
 }
 
 /** Reads one of several words. */

@@ -21,7 +21,7 @@ export interface RefreshEvent {
    * `saved`: the store saved it later. `discarded`: the store had another grant, or none, at the time of the save.
    */
   readonly outcome: 'refreshed' | 'adopted' | 'unsaved' | 'saved' | 'discarded' | 'failed';
-  /** What asked for it: a request that waits, the time before expiry, or a 401 of the API. */
+  /** The cause of the refresh: a request that waits, the time before expiry, or a 401 of the API. */
   readonly trigger: 'expired' | 'ahead' | 'refused';
   /** Code of the error, if it failed. */
   readonly reason?: string;
@@ -63,35 +63,24 @@ export interface ApiEvent {
   readonly durationMs: number;
 }
 
-const login = channel('passport-oauth-app:login');
-const refresh = channel('passport-oauth-app:refresh');
-const grantLost = channel('passport-oauth-app:grant-lost');
-const api = channel('passport-oauth-app:api');
-
-/** Returns true if the channel of API calls has subscribers. Without them, callers skip the event. */
-export function apiEventsWanted(): boolean {
-  return api.hasSubscribers;
+/** A channel of `node:diagnostics_channel`, with the type of its events. */
+export interface EventChannel<E> {
+  /** Without subscribers, an event need not be made. */
+  readonly hasSubscribers: boolean;
+  publish(event: E): void;
 }
 
-/** Publishes the end of a login. */
-export function publishLogin(event: LoginEvent): void {
-  login.publish(event);
-}
+/** The channel of ended logins. */
+export const loginChannel: EventChannel<LoginEvent> = channel('passport-oauth-app:login');
 
-/** Publishes the end of a refresh. */
-export function publishRefresh(event: RefreshEvent): void {
-  refresh.publish(event);
-}
+/** The channel of ended refreshes. */
+export const refreshChannel: EventChannel<RefreshEvent> = channel('passport-oauth-app:refresh');
 
-/** Publishes a lost grant. */
-export function publishGrantLost(event: GrantLostEvent): void {
-  grantLost.publish(event);
-}
+/** The channel of lost grants. */
+export const grantLostChannel: EventChannel<GrantLostEvent> = channel('passport-oauth-app:grant-lost');
 
-/** Publishes the end of an API call. */
-export function publishApi(event: ApiEvent): void {
-  api.publish(event);
-}
+/** The channel of the tries of API calls. */
+export const apiChannel: EventChannel<ApiEvent> = channel('passport-oauth-app:api');
 
 /** Warns that several processes refresh the same grants, in a token store without a lock. */
 export function warnOfUnlockedRefresh(strategy: string): void {

@@ -28,7 +28,6 @@ export {
 } from './errors.js';
 export type { ApiEvent, GrantLostEvent, LoginEvent, RefreshEvent } from './events.js';
 export type { HttpHeaders } from './http/message.js';
-export type { ImportedTokens } from './login/imported-tokens.js';
 export type {
   Profile,
   Verify,
@@ -43,14 +42,14 @@ export { type ApiClientOptions, apiClient, type Handler } from './middleware/api
 export { logout } from './middleware/logout.js';
 export { type RequireAuthorizationOptions, requireAuthorization } from './middleware/require-authorization.js';
 export type { Claims, TokenResponseFields } from './oauth/claims.js';
+export type { ImportedTokens } from './oauth/token-response.js';
 export type { AuthorizationParams, GrantIdReader, IncomingRequest, StrategyOptions } from './options.js';
-export { memoryTokenStore } from './stores/memory-token-store.js';
 export {
   type SessionStoreLike,
   type SessionTokenStoreOptions,
   sessionTokenStore,
 } from './stores/session-token-store.js';
-export type { StoredGrant, TokenStore } from './stores/token-store.js';
+export { memoryTokenStore, type StoredGrant, type TokenStore } from './stores/token-store.js';
 export { Strategy } from './strategy.js';
 
 declare global {

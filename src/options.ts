@@ -6,7 +6,6 @@ import * as check from './checks.js';
 import type { RefreshWindow } from './grants/grant.js';
 import type { CacheLimits } from './grants/grant-cache.js';
 import { apiPathBelow, endpointAddress, enterpriseAddress, serviceAddress } from './oauth/addresses.js';
-import { type AuthorizationParamsReader, authorizationParamsReader } from './oauth/authorization-params.js';
 import type { Claims, OrganizationDomainReader, TokenResponseFields } from './oauth/claims.js';
 import { Secret } from './redaction.js';
 import type { TokenStore } from './stores/token-store.js';
@@ -129,7 +128,7 @@ export interface Settings {
   readonly apiPath: string;
   readonly tokenRequest: 'json' | 'form';
   readonly clientAuthentication: 'body' | 'basic';
-  readonly authorizationParams: AuthorizationParamsReader;
+  readonly authorizationParams: Readonly<Record<string, string>> | ((req: IncomingMessage) => unknown);
   readonly scopeSeparator: string;
   readonly timeoutMs: number;
   readonly dispatcher: Dispatcher | undefined;
@@ -141,17 +140,23 @@ const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const DAY_S = 24 * 60 * 60;
 
 /** Reads an optional function. */
-const optionalFunction = <T>(): check.Reader<T | undefined> => check.withDefault(undefined, check.fn<T>);
+const optionalFunction = <T>(): check.Optional<T | undefined> => check.withDefault(undefined, check.fn<T>);
 
 const seconds = check.number(0, DAY_S, 'seconds');
-const refreshWindow = check.group({ leeway: check.withDefault(30, seconds), ahead: check.withDefault(300, seconds) });
 const cacheLimits = check.group({
   max: check.withDefault(10_000, check.integer(1, 100_000_000, 'grants')),
   ttl: check.withDefault(30, seconds),
 });
 
+/** The options that {@link Settings} has in other units. */
+interface Given {
+  readonly timeout: number;
+  readonly refresh: { readonly leeway: number; readonly ahead: number };
+  readonly cache: { readonly max: number; readonly ttl: number } | undefined;
+}
+
 /** How each option is read, and its default. An option that is not in this table is refused. */
-const READERS: check.Readers<Omit<Settings, 'timeoutMs'> & { readonly timeout: number }> = {
+const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache'> & Given> = {
   authUrl: serviceAddress,
   baseUrl: serviceAddress,
   enterpriseBaseUrl: check.withDefault(undefined, enterpriseAddress),
@@ -177,14 +182,10 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs'> & { readonly timeout: n
   ),
   grantId: optionalFunction(),
   encryptionKeys: check.withDefault([], check.secrets),
-  refresh: (option, value = {}) => {
-    const { leeway, ahead } = refreshWindow(option, value);
-    return { leewayMs: leeway * 1000, aheadMs: ahead * 1000 };
-  },
-  cache: (option, value = {}) => {
-    if (value === false) return undefined;
-    const { max, ttl } = cacheLimits(option, value);
-    return { max, ttlMs: ttl * 1000 };
+  refresh: check.group({ leeway: check.withDefault(30, seconds), ahead: check.withDefault(300, seconds) }),
+  cache: {
+    read: (option, value) => (value === false ? undefined : cacheLimits.read(option, value)),
+    fallback: cacheLimits.fallback,
   },
   concurrency: check.withDefault(undefined, check.integer(1, 1_000_000, 'requests')),
   headers: check.withDefault(undefined, strategyHeaders),
@@ -194,7 +195,12 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs'> & { readonly timeout: n
   apiPath: check.withDefault('/api/v2', apiPathBelow),
   tokenRequest: check.withDefault('json', check.oneOf('json', 'form')),
   clientAuthentication: check.withDefault('body', check.oneOf('body', 'basic')),
-  authorizationParams: (option, value = {}) => authorizationParamsReader(option, value),
+  // The result of a function is checked at each login.
+  authorizationParams: check.withDefault({}, (option, value) =>
+    typeof value === 'function'
+      ? check.fn<(req: IncomingMessage) => unknown>(option, value)
+      : check.authorizationParams(option, value),
+  ),
   scopeSeparator: check.withDefault(' ', check.text),
   timeout: check.withDefault(10_000, check.integer(1, MAX_TIMEOUT_MS, 'milliseconds')),
   dispatcher: check.withDefault(
@@ -207,11 +213,16 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs'> & { readonly timeout: n
 
 /** Checks the options and fills in the defaults. @throws ConfigurationError that names the option */
 export function resolveOptions(options: unknown): Settings {
-  const { timeout, ...others } = check.readOptions('new Strategy(options)', options, READERS);
-  return Object.freeze({ ...others, timeoutMs: timeout });
+  const { timeout, refresh, cache, ...others } = check.readOptions('new Strategy(options)', options, READERS);
+  return Object.freeze({
+    ...others,
+    timeoutMs: timeout,
+    refresh: { leewayMs: refresh.leeway * 1000, aheadMs: refresh.ahead * 1000 },
+    cache: cache && { max: cache.max, ttlMs: cache.ttl * 1000 },
+  });
 }
 
 /** @throws ConfigurationError unless `verify` is a function or left out */
 export function checkVerify(verify: unknown): void {
-  check.withDefault(undefined, check.fn)('verify', verify);
+  if (verify !== undefined) check.fn('verify', verify);
 }

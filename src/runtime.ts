@@ -3,28 +3,26 @@ import { type ApiClient, createApiClient } from './api/api-client.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
 import type { CredentialSource } from './api/credential.js';
 import { ConfigurationError } from './errors.js';
-import { publishGrantLost, publishRefresh, warnOfUnlockedRefresh } from './events.js';
+import { grantLostChannel, refreshChannel, warnOfUnlockedRefresh } from './events.js';
 import { GrantCodec } from './grants/grant-codec.js';
 import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/authenticate.js';
-import { CookieSeal } from './login/cookie-seal.js';
+import { authorizationRequest, HostMismatches } from './login/begin-login.js';
+import { LoginRounds } from './login/dropped-session.js';
 import type { CallbackOutcome } from './login/finish-login.js';
-import { HostMismatches } from './login/host-mismatches.js';
-import { IgnoredOptions } from './login/ignored-options.js';
-import { type ImportedTokens, readImportedTokens } from './login/imported-tokens.js';
-import { LoginRounds } from './login/login-rounds.js';
 import { PendingLogins } from './login/pending-logins.js';
 import { UsedLogins } from './login/used-logins.js';
 import type { AnyVerify } from './login/verify.js';
 import { TokenEndpoint } from './oauth/token-endpoint.js';
+import { type ImportedTokens, readImportedTokens } from './oauth/token-response.js';
 import type { Settings } from './options.js';
 import { GrantCredentials } from './refresh/grant-credentials.js';
 import { GrantManager } from './refresh/grant-manager.js';
 import { GrantManagers } from './refresh/grant-managers.js';
-import { cookieToken } from './request/browser-cookie.js';
+import { CookieSeal, cookieToken, ReturnCookie } from './request/browser-cookie.js';
 import { RequestGrants } from './request/grant-reference.js';
+import { asRouted, isAbsolute } from './request/incoming-request.js';
 import { RequestClients } from './request/request-clients.js';
-import { ReturnCookie } from './request/return-to.js';
 import { StrategyName } from './request/strategy-names.js';
 import type { TokenStore } from './stores/token-store.js';
 
@@ -65,7 +63,9 @@ export class Runtime implements LoginContext {
   readonly returnCookie: ReturnCookie;
   readonly rounds: LoginRounds;
   readonly hostMismatches: HostMismatches = new HostMismatches();
-  readonly ignoredOptions: IgnoredOptions = new IgnoredOptions();
+  readonly warnedOptions: Set<string> = new Set();
+  readonly usualRequest: string;
+  readonly callbackPath: string | undefined;
   readonly endpoint: TokenEndpoint;
   readonly managers: GrantManagers;
   readonly grants: RequestGrants;
@@ -82,6 +82,10 @@ export class Runtime implements LoginContext {
     this.settings = settings;
     this.verify = verify;
     this.api = createApiContext({ ...settings, http, strategyName, now: clock });
+    this.usualRequest = authorizationRequest(settings, callbackURL, settings.scope);
+    // A path such as `callback` without a slash is resolved against that of each request.
+    const isFixed = isAbsolute(callbackURL) || callbackURL.startsWith('/');
+    this.callbackPath = isFixed ? asRouted(new URL(callbackURL, 'http://relative.invalid').pathname) : undefined;
     this.pendingLogins = new PendingLogins({ strategyName, service, callbackURL, clientSecret, clock });
     const namespace = encodeURIComponent(`${strategyName}.${service}`);
     this.usedLogins = new UsedLogins({ namespace, tokenStore: settings.tokenStore, clock });
@@ -115,7 +119,7 @@ export class Runtime implements LoginContext {
   async importGrant(grantId: string, tokens: ImportedTokens): Promise<void> {
     const manager = this.managers.only();
     const { clock, organizationDomain } = this.settings;
-    await manager.put(grantId, await readImportedTokens(tokens, clock(), organizationDomain));
+    await manager.put(grantId, readImportedTokens(tokens, clock(), organizationDomain));
   }
 
   /** Deletes grants. Tries all of them before it throws. @throws ConfigurationError if no token store is known yet; TokenStoreError */
@@ -159,8 +163,12 @@ function managerFactory(
       cache,
       window,
       clock,
-      onRefresh: (grantId, event) => publishRefresh({ strategy, grantId, ...event }),
-      onLost: (grantId, reason) => publishGrantLost({ strategy, grantId, reason }),
+      onRefresh: (grantId, event) => {
+        if (refreshChannel.hasSubscribers) refreshChannel.publish({ strategy, grantId, ...event });
+      },
+      onLost: (grantId, reason) => {
+        if (grantLostChannel.hasSubscribers) grantLostChannel.publish({ strategy, grantId, reason });
+      },
       onUnlockedRefresh: () => warnOfUnlockedRefresh(strategy),
     });
 }

@@ -2,10 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import OAuth2Strategy from 'passport-oauth2';
 import type { ApiClient } from './api/api-client.js';
 import { ConfigurationError } from './errors.js';
-import { checkedGrantId } from './grants/grant-id.js';
+import { checkedGrantId } from './grants/grant.js';
 import { type AuthenticateOptions, authenticate, type PassportActions } from './login/authenticate.js';
-import type { ImportedTokens } from './login/imported-tokens.js';
 import type { AnyVerify, VerifyOfEitherArity, VerifyWithRequestOfEitherArity } from './login/verify.js';
+import type { ImportedTokens } from './oauth/token-response.js';
 import { checkVerify, resolveOptions, type StrategyOptions } from './options.js';
 import { RUNTIME, Runtime, runtimeOf } from './runtime.js';
 
@@ -121,16 +121,16 @@ export class Strategy<UserProfile extends object = object> extends Base {
 }
 
 /** Methods of OAuth2Strategy that subclasses override, and what takes their place here. */
-const HOOKS: Readonly<Record<string, string>> = {
-  authorizationParams: 'set parameters of the authorization request in the options of the strategy',
-  tokenParams: 'the token request has the parameters of the specification alone',
-  parseErrorResponse: 'a refusal of the token endpoint is a TokenError',
-  userProfile: 'set the option userProfile',
-};
+const HOOKS: readonly (readonly [name: string, advice: string])[] = [
+  ['authorizationParams', 'set parameters of the authorization request in the options of the strategy'],
+  ['tokenParams', 'the token request has the parameters of the specification alone'],
+  ['parseErrorResponse', 'a refusal of the token endpoint is a TokenError'],
+  ['userProfile', 'set the option userProfile'],
+];
 
 /** Throws for a method that the base class would call, and this strategy does not. @throws ConfigurationError */
 function refuseHooks(strategy: object): void {
-  for (const [name, advice] of Object.entries(HOOKS)) {
+  for (const [name, advice] of HOOKS) {
     if (Reflect.get(strategy, name) === Reflect.get(OAuth2Strategy.prototype, name)) continue;
     throw new ConfigurationError(`${name}: overriding this method of OAuth2Strategy has no effect; ${advice}`, {
       option: name,

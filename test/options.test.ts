@@ -1,6 +1,13 @@
 import { Agent } from 'undici';
 import { describe, expect, test } from 'vitest';
-import { ConfigurationError, memoryTokenStore, Strategy } from '../src/index.js';
+import {
+  apiClient,
+  ConfigurationError,
+  logout,
+  memoryTokenStore,
+  requireAuthorization,
+  Strategy,
+} from '../src/index.js';
 import { resolveOptions } from '../src/options.js';
 
 const required = {
@@ -140,7 +147,8 @@ describe('an option that is wrong is named, with what was expected', () => {
   ])('%s.%s', (group, option, values) => {
     for (const value of values) {
       const error = refusalOf({ ...required, [group]: { [option]: value } });
-      expect(error.message).toContain(`${group}.${option}`);
+      expect(error.option).toBe(`${group}.${option}`);
+      expect(error.message.startsWith(`${group}.${option}: expected `)).toBe(true);
     }
   });
 
@@ -165,7 +173,7 @@ describe('an option that is missing is named', () => {
   });
 });
 
-describe('an option that nobody reads is named', () => {
+describe('an unknown option is named', () => {
   test.each([
     ['clientId', 'clientID'],
     ['callbackUrl', 'callbackURL'],
@@ -184,9 +192,43 @@ describe('an option that nobody reads is named', () => {
     },
   );
 
-  test('within refresh and cache as well', () => {
-    expect(refusalOf({ ...required, refresh: { lee: 1 } }).option).toBe('lee');
-    expect(refusalOf({ ...required, cache: { size: 1 } }).option).toBe('size');
+  test('within refresh and cache, by its path', () => {
+    expect(refusalOf({ ...required, refresh: { Leeway: 1 } })).toMatchObject({
+      option: 'refresh.Leeway',
+      message: 'refresh.Leeway: is not an option of refresh; did you mean leeway?',
+    });
+    expect(refusalOf({ ...required, cache: { size: 1 } })).toMatchObject({
+      option: 'cache.size',
+      message: 'cache.size: is not an option of cache; the options are max, ttl',
+    });
+  });
+});
+
+describe('an option that a middleware does not have is named', () => {
+  const strategy = new Strategy(required);
+  // The options as an application in JavaScript may write them.
+  test.each<[string, string, (options: never) => unknown, string]>([
+    ['apiClient', 'prop', (options) => apiClient(strategy, options), 'the options are property'],
+    ['apiClient', 'Property', (options) => apiClient(strategy, options), 'did you mean property?'],
+    ['requireAuthorization', 'redirect', requireAuthorization, 'the options are login, property'],
+    ['logout', 'property', (options) => Reflect.apply(logout, undefined, [strategy, options]), 'it has none'],
+  ])('%s, %s', (_name, option, create, hint) => {
+    expect(() => create({ [option]: 'x' } as never)).toThrow(
+      expect.objectContaining({ code: 'ERR_CONFIGURATION', option, message: expect.stringContaining(hint) }),
+    );
+  });
+
+  test('and a property that is no name is refused when the middleware is created', () => {
+    for (const property of ['', 7, null]) {
+      const options = { property } as never;
+      const refusal = expect.objectContaining({ code: 'ERR_CONFIGURATION', option: 'property' });
+      expect(() => apiClient(strategy, options)).toThrow(refusal);
+      expect(() => requireAuthorization(options)).toThrow(refusal);
+    }
+  });
+
+  test('while the index of an array is no option, so that strategies.map(logout) works', () => {
+    expect([strategy].map(logout)).toHaveLength(1);
   });
 });
 

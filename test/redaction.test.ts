@@ -18,7 +18,7 @@ test('keeps nothing that hangs on an error', () => {
   expect(inspect(safeCause(fault), { depth: 9, showHidden: true })).not.toContain('eyJ');
 });
 
-test('strikes out what may be a secret, wherever it stands in the message', () => {
+test('removes what may be a secret from any place of the message', () => {
   for (const text of [secret, `"${secret}"`, `Bearer ${secret}`, `invalid header: ${secret}\n`, `x=${secret}&y`]) {
     expect(safeCause(new Error(text)).message).not.toContain('eyJ');
   }

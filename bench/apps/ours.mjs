@@ -11,13 +11,14 @@ import { countEvents } from './event-counts.mjs';
 /**
  * An application as the README shows it.
  *
- * @param {{ time?: { start: number, speed: number } }} options `time`: for a soak, in which time goes faster
+ * @param {{ time?: { start: number, speed: number }, cache?: false }} options `time`: for a soak, in which time goes faster
  */
-export function createApp({ store, redis, service, origin, time }) {
+export function createApp({ store, redis, service, origin, time, cache }) {
   const strategy = new Strategy({
     ...strategyOptions(service, origin),
     tokenStore: redis && redisTokenStore(redis),
     clock: time && fastClock(time),
+    cache,
   });
   const auth = new passport.Passport();
   auth.use(strategy);

@@ -2,13 +2,15 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { RedisStore } from 'connect-redis';
 import session from 'express-session';
+import pg from 'pg';
 import { redisClient } from '../lib/redis.mjs';
 import { answerTasks, argument } from '../lib/tasks.mjs';
 
 /** The process of one application. Its argument says which one, over which session store, in front of which service. */
-const { app, redisUrl, sessions = 'memory', ...options } = argument;
+const { app, redisUrl, postgresUrl, sessions = 'memory', ...options } = argument;
 
 const redis = redisUrl === undefined ? undefined : await redisClient(redisUrl);
+const postgres = postgresUrl === undefined ? undefined : new pg.Pool({ connectionString: postgresUrl, max: 10 });
 const server = createServer();
 server.listen(0, '127.0.0.1');
 await once(server, 'listening');
@@ -19,6 +21,7 @@ const { handler, tasks } = createApp({
   ...options,
   store: storeOf(sessions),
   redis,
+  postgres,
   origin: `http://127.0.0.1:${port}`,
 });
 server.on('request', handler);

@@ -3,7 +3,7 @@ import { quantile } from '../lib/statistics.mjs';
 import { answerTasks, argument } from '../lib/tasks.mjs';
 
 /** The process of one API client: `GET /api/v2/projects`, so many at once. Its argument says which client. */
-const { client, service } = argument;
+const { client, service, projects } = argument;
 const { createClient } = await import(`./${client}.mjs`);
 const getProjects = await createClient({ baseUrl: service.url, service });
 
@@ -27,7 +27,7 @@ async function callInTurn(counted) {
     counted.left -= 1;
     const since = performance.now();
     const { data } = await getProjects();
-    if (data.length !== 5) throw new Error('Not the list of projects');
+    if (data.length !== projects) throw new Error('Not the list of projects');
     counted.latencies.push(performance.now() - since);
     counted.statuses[200] += 1;
   }

@@ -1,5 +1,6 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { onCore } from './cores.mjs';
 
 /**
  * @typedef {object} Child
@@ -15,14 +16,16 @@ const LINES_KEPT = 20;
  *
  * @param {string} file relative to bench/
  * @param {unknown} argument handed to the module as JSON
- * @param {{ env?: Record<string, string>, execArgv?: string[] }} [options]
+ * @param {{ env?: Record<string, string>, execArgv?: string[], core?: string }} [options] `core`: the only one that it runs on
  * @returns {Promise<Child>}
  */
-export async function startChild(file, argument, { env = {}, execArgv = [] } = {}) {
+export async function startChild(file, argument, { env = {}, execArgv = [], core } = {}) {
   const path = fileURLToPath(new URL(`../${file}`, import.meta.url));
+  const [execPath, ...before] = [...onCore(core), process.execPath];
   const child = fork(path, [JSON.stringify(argument ?? {})], {
     env: { ...process.env, ...env },
-    execArgv,
+    execPath,
+    execArgv: [...before, ...execArgv],
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
   const lines = collectLines(child.stderr);

@@ -20,9 +20,9 @@ async function logIns({ port, users }) {
  * Makes so many requests over so many connections; each connection sends the next one when it has its answer.
  *
  * @param {{ ports: number[], path: string, headers: Record<string, string>[], requests: number, connections: number, users?: number }} task
- *   `headers`: of the requests in turn; `users`: instead of them, `x-user` with a random number up to this
+ *   `headers`: of the requests in turn, over all connections; `users`: instead of them, `x-user` with a random number up to this
  */
-async function run({ ports, path, headers, users, requests, connections }) {
+async function run({ ports, path, headers, users, requests, connections, keepLatencies = false }) {
   const open = Array.from({ length: connections }, (_none, index) => {
     const port = ports[index % ports.length];
     return { connection: new Connection({ port }), texts: textsFor(path, port, headers, users) };
@@ -33,7 +33,7 @@ async function run({ ports, path, headers, users, requests, connections }) {
   const durationMs = performance.now() - start;
   for (const { connection } of open) connection.close();
   const { statuses, latencies } = counted;
-  return { durationMs, statuses, ...latencyOf(latencies) };
+  return { durationMs, statuses, ...latencyOf(latencies), ...(keepLatencies ? { latencies } : {}) };
 }
 
 function textsFor(path, port, headers, users) {
@@ -55,8 +55,8 @@ async function sendInTurn({ connection, texts }, counted) {
   }
 }
 
-/** Logs so many users in, several at once, each on the same connections as the one before. */
-async function runLogIns({ port, requests, connections }) {
+/** Logs in so many times, several at once, as one user after the other, each on the connections of the one before. */
+async function runLogIns({ port, requests, connections, users = 100 }) {
   const counted = { latencies: [], left: requests };
   const start = performance.now();
   await Promise.all(
@@ -65,7 +65,7 @@ async function runLogIns({ port, requests, connections }) {
       while (counted.left > 0) {
         counted.left -= 1;
         const since = performance.now();
-        await logIn(connection, { port, user: String((counted.left % 100) + 1) });
+        await logIn(connection, { port, user: String((counted.left % users) + 1) });
         counted.latencies.push(performance.now() - since);
       }
       connection.close();

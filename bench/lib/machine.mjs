@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism, cpus, release, totalmem, type } from 'node:os';
+import { postgresVersion } from './postgres.mjs';
 
 const require = createRequire(import.meta.url);
 
@@ -11,6 +12,9 @@ const PACKAGES = [
   'express-session',
   'passport',
   'passport-oauth2',
+  'connect-redis',
+  'redis',
+  'pg',
   'express-openid-connect',
   'axios',
   '@crowdin/crowdin-api-client',
@@ -25,6 +29,7 @@ export function machine() {
     system: `${type()} ${release().split('-')[0]}`,
     node: process.version,
     redis: /v=([\d.]+)/.exec(execFileSync('redis-server', ['--version'], { encoding: 'utf8' }))?.[1],
+    postgres: postgresVersion(),
     packages: Object.fromEntries(PACKAGES.map((name) => [name, versionOf(name)])),
   };
 }

@@ -1,14 +1,21 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createClient } from 'redis';
+import { onCore } from './cores.mjs';
+import { freePort } from './free-port.mjs';
 
-/** Starts a Redis of our own on a free port of loopback, without files. @returns {Promise<{ url: string, stop(): Promise<void> }>} */
-export async function startRedis() {
+/**
+ * Starts a Redis of our own on a free port of loopback, without files.
+ *
+ * @param {{ core?: string }} [options] `core`: the only one that it runs on
+ * @returns {Promise<{ url: string, cpuUs(): Promise<number>, stop(): Promise<void> }>} `cpuUs`: of the server so far
+ */
+export async function startRedis({ core } = {}) {
   const port = await freePort();
   const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-  const server = spawn('redis-server', options, { stdio: 'ignore' });
+  const [program, ...before] = [...onCore(core), 'redis-server'];
+  const server = spawn(program, [...before, ...options], { stdio: 'ignore' });
   const exited = once(server, 'exit');
   // It must not outlive us, however we end.
   const end = () => server.kill();
@@ -17,6 +24,15 @@ export async function startRedis() {
   await answering(url);
   return {
     url,
+    cpuUs: async () => {
+      const client = await redisClient(url);
+      const text = await client.info('cpu');
+      client.destroy();
+      const seconds = ['used_cpu_user', 'used_cpu_sys'].map((name) =>
+        Number(new RegExp(`${name}:([\\d.]+)`).exec(text)?.[1]),
+      );
+      return (seconds[0] + seconds[1]) * 1e6;
+    },
     stop: async () => {
       process.off('exit', end);
       server.kill();
@@ -45,12 +61,4 @@ async function answering(url) {
     }
   }
   throw new Error('redis-server did not start');
-}
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  return port;
 }

@@ -1,3 +1,5 @@
+import { startProfile, stopProfile } from './profiler.mjs';
+
 /** The argument that this process was started with. */
 export const argument = JSON.parse(process.argv[2] ?? '{}');
 
@@ -8,7 +10,7 @@ export const argument = JSON.parse(process.argv[2] ?? '{}');
  * @param {Record<string, (argument: any) => unknown>} tasks
  */
 export function answerTasks(ready, tasks = {}) {
-  const all = { usage, end: () => process.exit(), ...tasks };
+  const all = { usage, memory, startProfile, stopProfile, end: () => process.exit(), ...tasks };
   process.on('message', async ({ id, name, argument: wanted }) => {
     try {
       process.send?.({ id, result: await all[name](wanted) });
@@ -21,10 +23,18 @@ export function answerTasks(ready, tasks = {}) {
   process.send?.({ id: 0, result: ready });
 }
 
-/** CPU time of this process so far in microseconds, and its memory in bytes (after a collection where `--expose-gc` allows one). */
+/** CPU time of this process so far, all threads, in microseconds. */
 function usage() {
-  globalThis.gc?.();
   const { user, system } = process.cpuUsage();
-  const { heapUsed, rss } = process.memoryUsage();
-  return { cpuUs: user + system, heapUsed, rss };
+  return { cpuUs: user + system };
+}
+
+/** Bytes that this process holds, after a collection where `--expose-gc` allows one. What lies in buffers counts too. */
+async function memory() {
+  for (let times = 0; times < 3; times += 1) {
+    globalThis.gc?.();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const { heapUsed, external, rss } = process.memoryUsage();
+  return { heapBytes: heapUsed + external, rss };
 }

@@ -1,4 +1,5 @@
 /** @typedef {readonly (readonly string[])[]} Table the first row is the head */
+/** @typedef {import('../lib/statistics.mjs').Interval} Interval */
 
 /** A number with so many digits as tell something. */
 export function figure(value) {
@@ -18,9 +19,9 @@ export function mebibytes(bytes) {
   return `${figure(bytes / 2 ** 20)} MiB`;
 }
 
-/** Median, and between which values the middle half of the rounds lay. */
-export function spread({ median, low, high }) {
-  return `${median.toFixed(2)} (${low.toFixed(2)}–${high.toFixed(2)})`;
+/** A figure and its interval. @param {Interval} interval */
+export function spread({ value, low, high }) {
+  return `${figure(value)} (${figure(low)}–${figure(high)})`;
 }
 
 /** @param {Table} table */

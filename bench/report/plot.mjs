@@ -10,28 +10,34 @@ const OURS = /^passport-oauth-app/;
 const PANELS = [
   {
     scenario: 'overhead',
-    title: 'Logged-in request, no API call: throughput against bare Express (1.00)',
-    value: (row) => row.throughputRatio.median,
-  },
-  {
-    scenario: 'api-loop',
-    title: 'Loop of API calls: throughput against undici.request (1.00)',
-    value: (row) => row.throughputRatio.median,
+    title: 'Logged-in request, no API call: CPU against bare Express (1.00)',
+    value: (row) => row.cpuRatio.value,
   },
   {
     scenario: 'application',
-    title: 'GET /projects: throughput against passport-oauth2 by hand (1.00)',
-    value: (row) => row.throughputRatio.median,
+    title: 'GET /projects: throughput against the floor (1.00)',
+    value: (row) => row.throughputRatio.value,
+  },
+  {
+    scenario: 'api-loop',
+    title: 'Loop of API calls, 25 projects: CPU against the bare dispatcher (1.00)',
+    value: (row) => row.cpuRatio.value,
+    shows: (row) => row.projects === 25,
   },
   {
     scenario: 'logins',
-    title: 'Whole logins: throughput against passport-oauth2 by hand (1.00)',
-    value: (row) => row.throughputRatio.median,
+    title: 'Whole logins, eight at a time: throughput against the floor (1.00)',
+    value: (row) => row.throughputRatio.value,
+  },
+  {
+    scenario: 'heap',
+    title: 'Heap of a session with 1.6 KB of tokens, bytes',
+    value: (row) => Math.round(row.bytes.value),
   },
   {
     scenario: 'stampede',
     title: '200 requests with an expired token: requests that failed',
-    value: (row) => row.failures.median,
+    value: (row) => row.failures,
   },
 ];
 
@@ -40,7 +46,9 @@ export function plot(scenarios) {
   const panels = PANELS.filter(({ scenario }) => scenarios[scenario] !== undefined);
   let top = 8;
   const drawn = panels.map((panel) => {
-    const rows = scenarios[panel.scenario].rows.map((row) => ({ name: row.name, value: panel.value(row) }));
+    const { shows = () => true } = panel;
+    const shown = scenarios[panel.scenario].rows.filter(shows);
+    const rows = shown.map((row) => ({ name: row.name, value: panel.value(row) }));
     const svg = drawPanel(panel.title, rows, top);
     top += TITLE_HEIGHT + rows.length * ROW_HEIGHT + 12;
     return svg;

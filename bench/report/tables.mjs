@@ -1,52 +1,98 @@
+import { partsTable } from './explanations.mjs';
 import { count, figure, mebibytes, spread } from './format.mjs';
 
-/** How a scenario's result looks as a table. @type {Record<string, (result: any) => import('./format.mjs').Table>} */
+/** @typedef {import('./format.mjs').Table} Table */
+
+/** How a scenario's result looks as tables, each under its name in the document. @type {Record<string, (result: any) => Record<string, Table>>} */
 const TABLES = {
-  overhead: (result) => comparison(result, 'requests/s'),
-  'overhead-redis': (result) => comparison(result, 'requests/s'),
-  'api-loop': (result) => comparison(result, 'calls/s'),
-  application: (result) => comparison(result, 'requests/s'),
-  logins: (result) => comparison(result, 'logins/s'),
-  imports: importTable,
-  stampede: stampedeTable,
-  'late-save': lateSaveTable,
-  grants: grantsTable,
-  processes: processesTable,
-  expiries: expiriesTable,
-  soak: soakTable,
-  emulator: emulatorTable,
+  middleware: (result) => ({ middleware: middlewareTable(result) }),
+  overhead: (result) => ({ overhead: comparison(result, 'requests/s') }),
+  'overhead-redis': (result) => ({ 'overhead-redis': redisTable(result) }),
+  'api-loop': (result) => ({ 'api-loop': apiTable(result) }),
+  application: (result) => ({
+    application: comparison(result, 'requests/s'),
+    'first-request': firstRequestTable(result),
+  }),
+  logins: (result) => ({ logins: loginTable(result) }),
+  imports: (result) => ({ imports: importTable(result) }),
+  stampede: (result) => ({ stampede: stampedeTable(result), 'stampede-together': togetherTable(result) }),
+  'late-save': (result) => ({ 'late-save': lateSaveTable(result) }),
+  heap: (result) => ({ heap: heapTable(result) }),
+  grants: (result) => ({ grants: grantsTable(result) }),
+  profiles: ({ rows }) => Object.fromEntries(rows.map((row) => [`profile-${row.name}`, partsTable(row)])),
+  'growth-grants': (result) => ({ 'growth-grants': growthGrantsTable(result) }),
+  'growth-processes': (result) => ({
+    'growth-processes': growthProcessesTable(result),
+    'growth-refreshes': growthRefreshesTable(result),
+  }),
+  'growth-lifetimes': (result) => ({ 'growth-lifetimes': lifetimesTable(result) }),
+  expiries: (result) => ({ expiries: expiriesTable(result) }),
+  soak: (result) => ({ soak: soakTable(result) }),
+  emulator: (result) => ({ emulator: emulatorTable(result) }),
 };
 
-/** @param {string} name of the scenario */
-export function tableOf(name, result) {
-  return TABLES[name](result);
+/** @param {string} name of the scenario @returns {Record<string, Table>} */
+export function tablesOf(name, result) {
+  return TABLES[name]?.(result) ?? {};
 }
 
+function middlewareTable({ ns, bytes }) {
+  return [
+    ['one pass', ''],
+    ['ns of CPU', spread(ns)],
+    ['bytes allocated', spread(bytes)],
+  ];
+}
+
+const COMPARED = ['CPU µs each', 'CPU ratio', 'throughput ratio', 'p50 ms', 'p99 ms'];
+
 function comparison({ rows }, unit) {
-  const head = ['', unit, 'ratio', 'CPU µs each', 'CPU ratio', 'p50 ms', 'p99 ms'];
+  return [
+    ['', unit, ...COMPARED],
+    ...rows.map((row) => [row.name, figure(row.perSecond.value), ...comparedCells(row)]),
+  ];
+}
+
+function comparedCells(row) {
+  return [spread(row.cpuUs), spread(row.cpuRatio), spread(row.throughputRatio), figure(row.p50Ms), figure(row.p99Ms)];
+}
+
+function redisTable({ rows }) {
+  return [
+    ['', 'commands each', "Redis' CPU µs", ...COMPARED],
+    ...rows.map((row) => [row.name, figure(row.commands), figure(row.storeCpuUs), ...comparedCells(row)]),
+  ];
+}
+
+function apiTable({ rows }) {
+  return [['', 'projects', ...COMPARED], ...rows.map((row) => [row.name, count(row.projects), ...comparedCells(row)])];
+}
+
+function loginTable({ rows }) {
+  const [head, ...lines] = comparison({ rows }, 'logins/s');
+  return [
+    [...head, 'CPU to hand-written'],
+    ...lines.map((line, index) => [...line, spread(rows[index].cpuToHandWritten)]),
+  ];
+}
+
+function firstRequestTable({ rows }) {
+  const head = ['', 'first login ms', 'first GET /projects ms', 'CPU ms until then, from the start'];
   return [
     head,
-    ...rows.map((row) => [
-      row.name,
-      figure(row.perSecond.median),
-      spread(row.throughputRatio),
-      figure(row.cpuUs.median),
-      spread(row.cpuRatio),
-      figure(row.p50Ms),
-      figure(row.p99Ms),
-    ]),
+    ...rows.map((row) => [row.name, figure(row.firstLoginMs), figure(row.firstMs), spread(row.startCpuMs)]),
   ];
 }
 
 function importTable({ rows }) {
-  const head = ['', 'ms', 'CPU ms', 'ratio', 'packages installed', 'size installed'];
+  const head = ['', 'ms', 'CPU ms', 'CPU ratio', 'packages installed', 'size installed'];
   return [
     head,
-    ...rows.map(({ name, ms, cpuMs, ratio, installed }) => [
+    ...rows.map(({ name, ms, cpuMs, cpuRatio, installed }) => [
       name,
-      figure(ms.median),
-      figure(cpuMs.median),
-      spread(ratio),
+      figure(ms.value),
+      figure(cpuMs.value),
+      spread(cpuRatio),
       installed ? count(installed.packages) : '',
       installed ? mebibytes(installed.bytes) : '',
     ]),
@@ -59,12 +105,24 @@ function stampedeTable({ rows }) {
     head,
     ...rows.map((row) => [
       row.name,
-      count(row.tokenRequests.median),
+      count(row.tokenRequests),
       count(row.mostTokenRequests),
-      count(row.failures.median),
+      count(row.failures),
       count(row.mostFailures),
-      `${figure(row.lastMs.median)} (${figure(row.lastMs.low)}–${figure(row.lastMs.high)})`,
+      spread(row.lastMs),
     ]),
+  ];
+}
+
+function togetherTable({ together }) {
+  return [
+    [`${count(together.requests)} requests, ${together.processes} processes over Redis`, ''],
+    ['the token endpoint takes, ms', count(together.tokenDelayMs)],
+    ['token requests, most', count(together.mostTokenRequests)],
+    ['failures, most', count(together.mostFailures)],
+    ['last answer, ms', spread(together.lastMs)],
+    ['last answer against the token endpoint', spread(together.lastRatio)],
+    ['last answer with a fresh token, ms', spread(together.freshMs)],
   ];
 }
 
@@ -82,13 +140,33 @@ function lateSaveTable({ rows }) {
   ];
 }
 
+function heapTable({ rows }) {
+  return [['', 'bytes for a session'], ...rows.map(({ name, bytes }) => [name, spread(bytes)])];
+}
+
 function grantsTable({ rows }) {
+  const head = ['grants', 'requests', 'CPU µs each', 'CPU ratio', 'p50 ms', 'p99 ms'];
+  return [
+    head,
+    ...rows.map((row) => [
+      count(row.grants),
+      row.requests,
+      spread(row.cpuUs),
+      spread(row.cpuRatio),
+      figure(row.p50Ms),
+      figure(row.p99Ms),
+    ]),
+  ];
+}
+
+function growthGrantsTable({ rows }) {
   const head = [
     'store',
     'grants',
-    'CPU µs, cached',
-    'CPU µs, random grant',
+    'CPU µs each',
     'requests/s',
+    'p50 ms',
+    'p99 ms',
     'bytes each in store',
     'process RSS',
   ];
@@ -97,18 +175,67 @@ function grantsTable({ rows }) {
     ...rows.map((row) => [
       row.store,
       count(row.grants),
-      figure(row.cachedCpuUs.median),
-      figure(row.randomCpuUs.median),
-      figure(row.perSecond.median),
+      spread(row.cpuUs),
+      figure(row.perSecond.value),
+      figure(row.p50Ms),
+      figure(row.p99Ms),
       count(Math.round(row.storeBytes)),
       mebibytes(row.rss),
     ]),
   ];
 }
 
-function processesTable({ rows }) {
-  const head = ['processes', 'requests/s', 'CPU µs each'];
-  return [head, ...rows.map((row) => [count(row.processes), figure(row.perSecond.median), figure(row.cpuUs.median)])];
+function growthProcessesTable({ rows }) {
+  const head = ['store', 'processes', 'requests/s', 'CPU µs each', "store's CPU µs", 'p50 ms', 'p99 ms'];
+  return [
+    head,
+    ...rows.map((row) => [
+      row.store,
+      count(row.processes),
+      figure(row.perSecond.value),
+      spread(row.cpuUs),
+      spread(row.storeCpuUs),
+      figure(row.p50Ms),
+      figure(row.p99Ms),
+    ]),
+  ];
+}
+
+function growthRefreshesTable({ refreshes }) {
+  const head = ['each request refreshes', 'refreshes/s', 'CPU µs each', "store's CPU µs", 'p50 ms', 'p99 ms'];
+  return [
+    head,
+    ...refreshes.map((row) => [
+      row.store,
+      figure(row.perSecond),
+      figure(row.cpuUs),
+      figure(row.storeCpuUs),
+      figure(row.p50Ms),
+      figure(row.p99Ms),
+    ]),
+  ];
+}
+
+function lifetimesTable({ rows }) {
+  const head = ['lifetime', 'refreshes of a user in an hour', 'refused', 'CPU µs each', 'p50 ms', 'p99 ms', 'p99.9 ms'];
+  return [
+    head,
+    ...rows.map((row) => [
+      lifetime(row.lifetimeS),
+      figure(row.refreshesPerUserHour),
+      count(row.refused),
+      spread(row.cpuUs),
+      figure(row.p50Ms),
+      figure(row.p99Ms),
+      figure(row.p999Ms),
+    ]),
+  ];
+}
+
+/** @param {number} seconds */
+export function lifetime(seconds) {
+  if (seconds < 120) return `${seconds} s`;
+  return seconds < 7_200 ? `${seconds / 60} min` : `${seconds / 3_600} h`;
 }
 
 function expiriesTable({ rows }) {

@@ -1,37 +1,59 @@
-import { compared, inTurns, measured } from '../lib/rounds.mjs';
-import { onStage } from '../lib/stage.mjs';
+import { compared, fromTheStart, measured } from '../lib/starts.mjs';
+import { interval, median } from '../lib/statistics.mjs';
 
 const CONNECTIONS = 50;
+const USERS = 20;
+const REQUESTS = 300;
 
 const CONTESTANTS = [
-  { name: 'passport-oauth2 by hand, fetch', app: 'hand-written' },
+  { name: 'floor', app: 'floor' },
+  { name: 'floor, once more', app: 'floor' },
   { name: 'passport-oauth-app', app: 'ours' },
+  { name: 'passport-oauth2 by hand, fetch', app: 'hand-written' },
   { name: 'express-openid-connect, fetch', app: 'openid-connect', sessions: 'cookie' },
   { name: 'node:http alone, no login (limit)', app: 'plain-node' },
 ];
 
 /** `GET /projects` of an application: one request comes in, one goes out to the API. */
-export function application({ rounds, share }) {
-  return onStage(async (stage) => {
+export async function application(settings) {
+  const firsts = {};
+  const plays = await fromTheStart(settings, async (stage) => {
     const service = await stage.service();
     const load = await stage.load();
-    const requests = Math.round(1200 * share);
     const entered = [];
-    for (const { name, ...options } of CONTESTANTS)
-      entered.push(await enter(stage, load, service.ready, requests, name, options));
-    await inTurns(entered, 2);
+    // One after the other: the first request of each is timed.
+    for (const { name, ...options } of CONTESTANTS) {
+      const { contestant, first } = await enter(stage, load, service.ready, name, options);
+      firsts[name] = [...(firsts[name] ?? []), first];
+      entered.push(contestant);
+    }
+    return entered;
+  });
+  const rows = compared(plays, CONTESTANTS[0].name).map((row) => {
+    const own = firsts[row.name];
     return {
-      title: 'GET /projects of an application that asks the API',
-      rows: compared(await inTurns(entered, rounds), CONTESTANTS[0].name),
+      ...row,
+      firstLoginMs: median(own.map(({ loginMs }) => loginMs)),
+      firstMs: median(own.map(({ requestMs }) => requestMs)),
+      startCpuMs: interval(own.map(({ cpuMs }) => cpuMs)),
     };
   });
+  return { title: 'GET /projects of an application that asks the API', rows };
 }
 
-async function enter(stage, load, service, requests, name, options) {
+async function enter(stage, load, service, name, options) {
   const server = await stage.app({ service, ...options });
   const { port } = server.ready;
-  const cookies = await load.ask('logIns', { port, users: 20 });
-  const headers = cookies.map((Cookie) => ({ Cookie }));
-  const task = { ports: [port], path: '/projects', headers, requests, connections: CONNECTIONS };
-  return { name, measure: () => measured(server, requests, () => load.ask('run', task), 200) };
+  const since = performance.now();
+  const [Cookie] = await load.ask('logIns', { port, users: 1 });
+  const loginMs = performance.now() - since;
+  const task = { ports: [port], path: '/projects', connections: CONNECTIONS };
+  const once = await load.ask('run', { ...task, headers: [{ Cookie }], requests: 1, connections: 1 });
+  const { cpuUs } = await server.ask('usage');
+  const cookies = await load.ask('logIns', { port, users: USERS });
+  const all = { ...task, headers: cookies.map((one) => ({ Cookie: one })), requests: REQUESTS };
+  return {
+    first: { loginMs, requestMs: once.lastMs, cpuMs: cpuUs / 1000 },
+    contestant: { name, measure: () => measured(server, REQUESTS, () => load.ask('run', all), 200) },
+  };
 }

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { installedSize } from '../lib/installed-size.mjs';
-import { ratios, summary } from '../lib/statistics.mjs';
+import { interval, median, ratio } from '../lib/statistics.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const bench = fileURLToPath(new URL('../', import.meta.url));
@@ -35,15 +35,12 @@ export function imports({ quick }) {
       if (time > 0) samples[index].push(sample);
     }
   }
-  const base = samples[0].map(({ ms }) => ms);
+  const of = (index, figure) => samples[index].map((sample) => sample[figure]);
   const rows = CONTESTANTS.map(({ name, folder, isPublished: filter }, index) => ({
     name,
-    ms: summary(samples[index].map(({ ms }) => ms)),
-    cpuMs: summary(samples[index].map(({ cpuMs }) => cpuMs)),
-    ratio: ratios(
-      samples[index].map(({ ms }) => ms),
-      base,
-    ),
+    ms: interval(of(index, 'ms'), median),
+    cpuMs: interval(of(index, 'cpuMs'), median),
+    cpuRatio: ratio(of(index, 'cpuMs'), of(0, 'cpuMs')),
     ...(folder === undefined ? {} : { installed: installedSize(folder, filter) }),
   }));
   return { title: 'Import of the main entry in a fresh process', rows };

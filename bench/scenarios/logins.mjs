@@ -1,27 +1,34 @@
-import { compared, inTurns, measured } from '../lib/rounds.mjs';
-import { onStage } from '../lib/stage.mjs';
+import { compared, fromTheStart, measured } from '../lib/starts.mjs';
 
-const CONNECTIONS = 10;
+const AT_ONCE = 8;
+const REQUESTS = 200;
 
+const HAND_WRITTEN = 'passport-oauth2 by hand';
 const CONTESTANTS = [
-  { name: 'passport-oauth2 by hand', app: 'hand-written' },
+  { name: 'floor', app: 'floor' },
+  { name: 'floor, once more', app: 'floor' },
   { name: 'passport-oauth-app', app: 'ours' },
+  { name: HAND_WRITTEN, app: 'hand-written' },
   { name: 'express-openid-connect', app: 'openid-connect', sessions: 'cookie' },
 ];
 
-/** Whole logins: the login route, the callback, the code exchange, the session. */
-export function logins({ rounds, share }) {
-  return onStage(async (stage) => {
+/** Whole logins, eight at a time: the login route, the callback, the code exchange, the session. */
+export async function logins(settings) {
+  const plays = await fromTheStart(settings, async (stage) => {
     const service = await stage.service();
     const load = await stage.load();
-    const requests = Math.round(400 * share);
-    const entered = [];
-    for (const { name, ...options } of CONTESTANTS) {
-      const server = await stage.app({ service: service.ready, ...options });
-      const task = { port: server.ready.port, requests, connections: CONNECTIONS };
-      entered.push({ name, measure: () => measured(server, requests, () => load.ask('runLogIns', task)) });
-    }
-    await inTurns(entered, 2);
-    return { title: 'Whole logins', rows: compared(await inTurns(entered, rounds), CONTESTANTS[0].name) };
+    return await Promise.all(CONTESTANTS.map((one) => enter(stage, load, service.ready, one)));
   });
+  const byHand = compared(plays, HAND_WRITTEN);
+  const rows = compared(plays, CONTESTANTS[0].name).map((row) => ({
+    ...row,
+    cpuToHandWritten: byHand.find(({ name }) => name === row.name).cpuRatio,
+  }));
+  return { title: `Whole logins, ${AT_ONCE} at a time`, rows };
+}
+
+async function enter(stage, load, service, { name, ...options }) {
+  const server = await stage.app({ service, ...options });
+  const task = { port: server.ready.port, requests: REQUESTS, connections: AT_ONCE };
+  return { name, measure: () => measured(server, REQUESTS, () => load.ask('runLogIns', task)) };
 }

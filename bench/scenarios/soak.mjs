@@ -22,11 +22,11 @@ export function soak({ quick }) {
     const heap = [];
     for (let sample = 0; sample < SAMPLES; sample += 1) {
       await pause(durationMs / SAMPLES);
-      heap.push((await app.ask('usage')).heapUsed);
+      heap.push((await app.ask('memory')).heapBytes);
     }
     const counted = await using;
     await pause(500);
-    heap.push((await app.ask('usage')).heapUsed);
+    heap.push((await app.ask('memory')).heapBytes);
     const events = await app.ask('events');
     const minutes = (durationMs * SPEED) / 60_000;
     return {

@@ -13,16 +13,23 @@ import { answerText, readRequests } from './wire.mjs';
 
 const CREDENTIALS = { clientID: 'bench-client', clientSecret: 'bench-secret-that-is-long-enough-for-hs256' };
 
-const PROJECTS = Array.from({ length: 5 }, (_none, index) => ({
+/** About 400 bytes each, as the API of such a service lists them. */
+const PROJECTS = Array.from({ length: argument.projects ?? 5 }, (_none, index) => ({
   data: {
     id: index + 1,
     userId: 1,
     name: `Project ${index + 1}`,
     identifier: `project-${index + 1}`,
+    description: 'The texts of the website, of the help pages and of all mails that customers get.',
     sourceLanguageId: 'en',
+    targetLanguageIds: ['de', 'fr', 'es', 'it', 'pt-BR', 'ja', 'zh-CN'],
+    visibility: 'private',
+    createdAt: '2026-01-05T08:30:00+00:00',
+    updatedAt: '2026-02-11T17:05:00+00:00',
+    lastActivity: '2026-02-11T17:05:00+00:00',
   },
 }));
-const API_ANSWER = answerText(200, JSON.stringify({ data: PROJECTS, pagination: { offset: 0, limit: 25 } }));
+const API_ANSWER = answerText(200, JSON.stringify({ data: PROJECTS, pagination: { offset: 0, limit: 500 } }));
 
 const server = createServer({ noDelay: true }, (socket) =>
   readRequests(socket, (request) => void serve(socket, request)),

@@ -17,9 +17,18 @@ export class Tokens {
   #grants = 0;
   #stats = emptyStats();
 
-  /** @param {{ issuer: string, firstLifetimeS?: number, clientID: string, clientSecret: string }} options */
+  /** A claim that makes access tokens as long as they are to be. */
+  #padding = '';
+
+  /**
+   * @param {{ issuer: string, lifetimeS?: number, firstLifetimeS?: number, tokenChars?: number, clientID: string, clientSecret: string }} options
+   *   `firstLifetimeS`: of the access token that a login gives; `tokenChars`: about how long an access token is
+   */
   constructor(options) {
     this.#options = options;
+    const { tokenChars = 0 } = options;
+    const missing = tokenChars - this.#pair(0, { user: '1', serial: 1 }, LIFETIME_S).access_token.length;
+    this.#padding = 's'.repeat(Math.max(0, Math.floor((missing * 3) / 4)));
   }
 
   /** What has happened since the last call. */
@@ -56,7 +65,7 @@ export class Tokens {
     return {
       status: 200,
       body: {
-        ...this.#pair(this.#grants, { user, serial: 1 }, this.#options.firstLifetimeS ?? LIFETIME_S),
+        ...this.#pair(this.#grants, { user, serial: 1 }, this.#options.firstLifetimeS ?? this.#lifetimeS),
         ...idToken,
       },
     };
@@ -70,13 +79,24 @@ export class Tokens {
       return { status: 400, body: { error: 'invalid_grant' } };
     }
     this.#stats.refreshed += 1;
-    return { status: 200, body: this.#pair(grant, { user: current.user, serial: serial + 1 }, LIFETIME_S) };
+    return { status: 200, body: this.#pair(grant, { user: current.user, serial: serial + 1 }, this.#lifetimeS) };
+  }
+
+  get #lifetimeS() {
+    return this.#options.lifetimeS ?? LIFETIME_S;
   }
 
   #pair(grant, { user, serial }, lifetimeS) {
     this.#current.set(grant, { user, serial });
     const now = Math.floor(Date.now() / 1000);
-    const claims = { iss: this.#options.issuer, sub: user, iat: now, exp: now + lifetimeS, jti: `${grant}.${serial}` };
+    const claims = {
+      iss: this.#options.issuer,
+      sub: user,
+      iat: now,
+      exp: now + lifetimeS,
+      jti: `${grant}.${serial}`,
+      ...(this.#padding === '' ? {} : { scopes: this.#padding }),
+    };
     return {
       access_token: `${encoded({ alg: 'RS256', typ: 'JWT' })}.${encoded(claims)}.${SIGNATURE}`,
       token_type: 'bearer',

@@ -1,5 +1,5 @@
 import { ServiceUnavailableError } from '../errors.js';
-import { apiEventsWanted } from '../events.js';
+import { apiChannel } from '../events.js';
 import { type HttpStreamRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import type { ApiContext } from './api-context.js';
@@ -73,7 +73,7 @@ export class ApiCall<A extends ResponseHead> {
   async #attempt(progress: Progress): Promise<Attempt<A>> {
     const { bases, http, limiter, timeoutMs, maxResponseBytes } = this.#context;
     const { method, headers, body, signal } = this.#request;
-    const startedAt = apiEventsWanted() ? performance.now() : undefined;
+    const startedAt = apiChannel.hasSubscribers ? performance.now() : undefined;
     let onEnd: Release | undefined;
     let attempt: Attempt<A> | undefined;
     try {

@@ -1,5 +1,5 @@
 import { OAuthAppError } from '../errors.js';
-import { publishApi } from '../events.js';
+import { apiChannel } from '../events.js';
 import type { CallRequest } from './call-options.js';
 
 /** One try of a call, for its event. */
@@ -21,7 +21,7 @@ export function publishTry({ strategy, grantId, request, attempts, durationMs, s
   const { method, path } = request;
   const isRefused = status !== undefined && status >= 300 && status !== 304;
   const reason = isRefused ? 'ERR_API' : error === undefined ? undefined : reasonOf(error);
-  publishApi({
+  apiChannel.publish({
     strategy,
     grantId,
     method,

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { ReadableStream } from 'node:stream/web';
+import type { ReadableStream } from 'node:stream/web';
 import type { HttpRequest } from '../http/message.js';
 
 /** The global `FormData`, or that of any copy of undici. */
@@ -64,9 +64,12 @@ function givenBody(body: unknown): RequestBody {
   if (ArrayBuffer.isView(body)) return bytesBody(new Uint8Array(body.buffer, body.byteOffset, body.byteLength));
   if (Object.prototype.toString.call(body) === '[object FormData]') return formBody(body as FormDataLike);
   if (body instanceof Readable) return streamBody(body);
-  if (body instanceof ReadableStream) {
-    refuseUsed(body.locked || isDisturbed(body));
-    return streamBody(Readable.fromWeb(body));
+  // By its tag: web streams cost an eighth of the import of the whole package, and the class of one realm does not know
+  // the streams of another.
+  if (Object.prototype.toString.call(body) === '[object ReadableStream]') {
+    const stream = body as ReadableStream;
+    refuseUsed(stream.locked || isDisturbed(stream));
+    return streamBody(Readable.fromWeb(stream));
   }
   if (typeof body === 'object' && body !== null && Symbol.asyncIterator in body) {
     return streamBody(Readable.from(body as AsyncIterable<unknown>, { objectMode: false }));

@@ -1,13 +1,155 @@
-import {
-  type AuthorizationRequest,
-  type AuthorizationRules,
-  validateAuthorizationRequest,
-} from './authorization-request.js';
 import type { Codes } from './codes.js';
-import { consentPage, errorPage } from './consent-page.js';
-import { bodyText, type IncomingRequest, mediaType, parseQuery, type Query, single } from './incoming-request.js';
-import { methodNotAllowed, type Reply } from './reply.js';
-import type { Users } from './users.js';
+import type { Application, Applications, Users } from './directory.js';
+import {
+  bodyText,
+  type IncomingRequest,
+  mediaType,
+  methodNotAllowed,
+  parseQuery,
+  type Query,
+  type Reply,
+  single,
+} from './messages.js';
+import { consentPage, errorPage } from './page.js';
+import type { Profile } from './profiles.js';
+
+/** A valid authorization request. @see service.md section 4.1 */
+export interface AuthorizationRequest {
+  readonly application: Application;
+  readonly redirectUri: string;
+  readonly scopes: readonly string[];
+  readonly state: string | undefined;
+  readonly challenge: string | undefined;
+  /** The parameters as received, for the consent page to send along. */
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** An error of an authorization request, with the codes of RFC 6749, 4.1.2.1. */
+export interface AuthorizationError {
+  readonly error: string;
+  readonly description: string;
+  /** The redirect URL that gets the error; `undefined` if the request cannot be trusted to name the application's own URL. */
+  readonly redirectUri?: string;
+  readonly state?: string | undefined;
+}
+
+/** Rules of the service for authorization requests. */
+export interface AuthorizationRules {
+  readonly applications: Applications;
+  /** The scopes that exist. `undefined` accepts every well-formed name, as service.md does not list them. */
+  readonly scopes: Scopes | undefined;
+  readonly profile: Pick<Profile, 'scopeSeparator' | 'scopeRequired' | 'authorizationParams'>;
+}
+
+/** Scope names with their descriptions for users. */
+export type Scopes = Readonly<Record<string, string>>;
+
+const names = [
+  'client_id',
+  'redirect_uri',
+  'response_type',
+  'scope',
+  'state',
+  'code_challenge',
+  'code_challenge_method',
+];
+
+/**
+ * Validates an authorization request.
+ *
+ * service.md shows no error but `access_denied`. All others follow RFC 6749, 4.1.2.1: with a wrong client or redirect URL nobody is
+ * redirected; any other error is sent to the redirect URL.
+ *
+ * @param query - `undefined` if its encoding is invalid.
+ * @see service.md sections 4.1 and 7
+ */
+export function validateAuthorizationRequest(
+  query: Query | undefined,
+  rules: AuthorizationRules,
+): AuthorizationRequest | AuthorizationError {
+  const { applications, profile } = rules;
+  if (query === undefined) return invalid('The percent-encoding of the query is invalid.');
+  const application = applications.byId.get(single(query, 'client_id') ?? '');
+  if (application === undefined)
+    return invalid(about(query, 'client_id', 'is not the client ID of a registered application'));
+  const redirectUri = single(query, 'redirect_uri');
+  if (redirectUri === undefined || !application.redirectUrls.includes(redirectUri)) {
+    return invalid(
+      about(query, 'redirect_uri', 'is not one of the redirect URLs that are registered with the application'),
+    );
+  }
+  const state = single(query, 'state');
+  const error = parameterError(query, rules);
+  if (error !== undefined) return { ...error, redirectUri, state };
+  return {
+    application,
+    redirectUri,
+    scopes: scopeNames(single(query, 'scope') ?? '', profile.scopeSeparator),
+    state,
+    challenge: single(query, 'code_challenge'),
+    parameters: Object.fromEntries(
+      [...names, ...Object.keys(profile.authorizationParams)].flatMap((name) => {
+        const value = single(query, name);
+        return value === undefined ? [] : [[name, value]];
+      }),
+    ),
+  };
+}
+
+function invalid(description: string): AuthorizationError {
+  return { error: 'invalid_request', description };
+}
+
+function about(query: Query, name: string, otherwise: string): string {
+  if (!Object.hasOwn(query, name)) return `The parameter ${name} is missing.`;
+  return single(query, name) === undefined
+    ? `The parameter ${name} came more than once.`
+    : `The parameter ${name} ${otherwise}.`;
+}
+
+function parameterError(query: Query, rules: AuthorizationRules): AuthorizationError | undefined {
+  const repeated = names.find((name) => Object.hasOwn(query, name) && single(query, name) === undefined);
+  if (repeated !== undefined) return invalid(`The parameter ${repeated} came more than once.`);
+  const responseType = single(query, 'response_type');
+  if (responseType === undefined) return invalid('The parameter response_type is missing.');
+  if (responseType !== 'code') {
+    return { error: 'unsupported_response_type', description: 'response_type must be code.' };
+  }
+  const wrong = Object.entries(rules.profile.authorizationParams).find(
+    ([name, value]) => single(query, name) !== value,
+  );
+  if (wrong !== undefined) return invalid(`The parameter ${wrong[0]} must be ${wrong[1]}.`);
+  return scopeError(single(query, 'scope'), rules) ?? challengeError(query);
+}
+
+function scopeError(
+  scope: string | undefined,
+  { scopes: known, profile: { scopeRequired, scopeSeparator } }: AuthorizationRules,
+): AuthorizationError | undefined {
+  if (scope === undefined || scope === '') {
+    if (!scopeRequired) return undefined;
+    if (scope === undefined) return invalid('The parameter scope is missing.');
+  }
+  const scopes = scopeNames(scope, scopeSeparator);
+  // The characters of a scope name, RFC 6749, 3.3. Quotation marks are not among them, as service.md says too.
+  const wellFormed = scopes.length > 0 && scopes.every((name) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(name));
+  if (wellFormed && (known === undefined || scopes.every((name) => Object.hasOwn(known, name)))) return undefined;
+  const separator = scopeSeparator === ' ' ? 'spaces' : `"${scopeSeparator}"`;
+  return { error: 'invalid_scope', description: `scope must hold known scope names, separated by ${separator}.` };
+}
+
+function challengeError(query: Query): AuthorizationError | undefined {
+  const challenge = single(query, 'code_challenge');
+  const method = single(query, 'code_challenge_method');
+  if (challenge === undefined && method === undefined) return undefined;
+  if (method !== 'S256') return invalid('code_challenge_method must be S256.');
+  const wellFormed = challenge !== undefined && /^[\w-]{43}$/.test(challenge);
+  return wellFormed ? undefined : invalid('code_challenge must be a SHA-256 hash in base64url.');
+}
+
+function scopeNames(scope: string, separator: string): readonly string[] {
+  return [...new Set(scope.split(separator).filter((name) => name !== ''))];
+}
 
 /** Dependencies of the authorization endpoint. */
 export interface AuthorizationSetting extends AuthorizationRules {
@@ -24,7 +166,7 @@ export function serveAuthorization(incoming: IncomingRequest, setting: Authoriza
   const { method, path, query, headers } = incoming;
   if (method === 'GET' || method === 'HEAD') {
     return validated(query, setting, (request) =>
-      consentPage({ ...request, action: path }, setting.users.all(), setting.scopes),
+      consentPage({ ...request, action: path }, setting.users.byId.values(), setting.scopes),
     );
   }
   if (method !== 'POST') return methodNotAllowed('GET, HEAD, POST');
@@ -58,7 +200,8 @@ function decided(request: AuthorizationRequest, form: Query, { users, codes }: A
   if (decision !== 'approve')
     return errorPage(400, 'invalid_request', 'The field decision must be approve or decline.');
   // The page preselects the first user, so that is the user of a form without the field.
-  const user = Object.hasOwn(form, 'user') ? users.find(single(form, 'user') ?? '') : users.first();
+  const [first] = users.byId.values();
+  const user = Object.hasOwn(form, 'user') ? users.byId.get(single(form, 'user') ?? '') : first;
   if (user === undefined) return errorPage(400, 'invalid_request', 'The field user must be the id of a user.');
   const approval = { clientID: application.clientID, redirectUri, userId: user.id, scopes, challenge };
   return redirect(redirectUri, { code: codes.issue(approval), state });

@@ -33,17 +33,14 @@ export class EmulatorError extends Error {
  * @throws {EmulatorError} Always, with the code `ERR_EMULATOR_OPTION`.
  */
 export function refuse(option: string, expected: string, value: unknown): never {
-  throw new EmulatorError(`${option} must be ${expected}, but it is ${shown(option, value)}.`, {
+  const text = inspect(value, { depth: 0, breakLength: Number.POSITIVE_INFINITY, maxStringLength: 100 });
+  let shown = text.length > 120 ? `${text.slice(0, 120)}…` : text;
+  if (/secret|key|cert/i.test(option)) shown = `a value of type ${typeof value} that is not shown here`;
+  if (value === undefined) shown = 'missing';
+  throw new EmulatorError(`${option} must be ${expected}, but it is ${shown}.`, {
     code: 'ERR_EMULATOR_OPTION',
     option,
   });
-}
-
-function shown(option: string, value: unknown): string {
-  if (value === undefined) return 'missing';
-  if (/secret|key|cert/i.test(option)) return `a value of type ${typeof value} that is not shown here`;
-  const text = inspect(value, { depth: 0, breakLength: Number.POSITIVE_INFINITY, maxStringLength: 100 });
-  return text.length > 120 ? `${text.slice(0, 120)}…` : text;
 }
 
 /**

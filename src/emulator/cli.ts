@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-import { sampleApplication } from './applications.js';
 import { EmulatorError } from './checks.js';
 import { optionsOf, packageVersion, readArguments, withFlagNames } from './command-line.js';
+import { sampleApplication } from './directory.js';
 import { type Emulator, type ServiceOptions, startEmulator } from './emulator.js';
 import { addressedOrganization } from './hosts.js';
 import type { LogEntry } from './server.js';
@@ -80,7 +80,10 @@ function fail(exitCode: number, message: string): number {
 
 function banner({ options, applications, users }: Emulator, allowsRemote: boolean): string {
   const { redirectUrls = [] } = applications[0] ?? {};
-  const settings = Object.entries({ ...options, callbackURL: redirectUrls[0] ?? '' });
+  const settings = Object.entries({ ...options, callbackURL: redirectUrls[0] ?? '' }).map(([name, value]) => {
+    const literal = typeof value === 'string' ? `'${value.replace(/[\\']/g, '\\$&')}'` : JSON.stringify(value);
+    return `  ${name}: ${literal},`;
+  });
   const accounts = users.map(
     ({ id, name, domain }) => `  ${id}  ${name}${domain === undefined ? '' : `, organization ${domain}`}`,
   );
@@ -91,7 +94,7 @@ Open this address in a browser to see requests and to control the service.
 Paste into your application:
 
 new Strategy({
-${settings.map(([name, value]) => `  ${name}: ${typeof value === 'string' ? quoted(value) : JSON.stringify(value)},`).join('\n')}
+${settings.join('\n')}
   scope: ['project'],
 })
 
@@ -119,10 +122,6 @@ function environment({ authUrl, baseUrl, enterpriseBaseUrl, clientID, clientSecr
   return Object.entries(variables)
     .map(([name, value]) => `export ${name}='${value.replaceAll("'", `'\\''`)}'`)
     .join('\n');
-}
-
-function quoted(text: string): string {
-  return `'${text.replace(/[\\']/g, '\\$&')}'`;
 }
 
 // A path may hold any character. Only those that are visible and harmless in a terminal are printed.

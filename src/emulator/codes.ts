@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Clock } from './clock.js';
-import type { Secrets } from './secrets.js';
+import type { Clock, Secrets } from './sources.js';
 
 /** A user's approval of an application. */
 export interface Approval {

@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { sampleApplication } from './applications.js';
 import { EmulatorError, isRecord } from './checks.js';
+import { sampleApplication } from './directory.js';
 
 const known = {
   port: { type: 'string' },
@@ -75,6 +75,8 @@ export function readArguments(args: readonly string[]): Arguments {
  */
 export async function optionsOf(flags: Flags): Promise<Readonly<Record<string, unknown>>> {
   const config = flags.config === undefined ? {} : await readConfig(flags.config);
+  // 50-200 is a range.
+  const [, min, max] = /^(\d+)-(\d+)$/.exec(flags.latency ?? '') ?? [];
   const flagged = {
     port: numeric(flags.port),
     host: flags.host,
@@ -84,7 +86,7 @@ export async function optionsOf(flags: Flags): Promise<Readonly<Record<string, u
     accessTokenLifetime: numeric(flags['token-lifetime']),
     refreshTokenReuse: flags['refresh-token-reuse'],
     concurrency: numeric(flags.concurrency),
-    latency: range(flags.latency),
+    latency: min === undefined ? numeric(flags.latency) : [Number(min), Number(max)],
     routes: flags.routes,
     bodyLimit: numeric(flags['body-limit']),
     seed: flags.seed,
@@ -114,12 +116,6 @@ export function packageVersion(): string {
     }
     if (dirname(folder) === folder) return 'unknown';
   }
-}
-
-// A range such as 50-200, or a number.
-function range(text: string | undefined): number | readonly number[] | string | undefined {
-  const [, min, max] = /^(\d+)-(\d+)$/.exec(text ?? '') ?? [];
-  return min === undefined ? numeric(text) : [Number(min), Number(max)];
 }
 
 // Any other text is left as it is: the check of the options refuses it.

@@ -1,10 +1,18 @@
 import type { ServerResponse } from 'node:http';
 import { EmulatorError, isRecord, refuse } from './checks.js';
 import { type ControlFields, type ControlOperation, operations, schemas } from './control-operations.js';
-import type { Controls } from './controls.js';
 import { type HostsSetting, isOwnHost } from './hosts.js';
-import { bodyText, type IncomingRequest, mediaType, parseJson, parseQuery } from './incoming-request.js';
-import { json, type Reply, write } from './reply.js';
+import {
+  bodyText,
+  type IncomingRequest,
+  json,
+  mediaType,
+  parseJson,
+  parseQuery,
+  type Reply,
+  write,
+} from './messages.js';
+import type { Controls } from './state.js';
 
 /** Dependencies of the control endpoint. */
 export interface ControlSetting {
@@ -27,13 +35,11 @@ export function controlEndpoint(
     const refused = refusalFor(incoming, setting.hosts);
     if (refused !== undefined) write(response, refused, { head });
     else if (path === `${prefix}/events` && method === 'GET') streamChanges(response, setting.controls);
-    else write(response, path === '/' ? statusPage(incoming, setting) : answer(incoming, setting.controls), { head });
+    else if (path !== '/') write(response, answer(incoming, setting.controls), { head });
+    else if (head || method === 'GET') write(response, setting.page(incoming), { head });
+    else write(response, error(405, 'Only GET, HEAD are supported here.'), { head });
     return true;
   };
-}
-
-function statusPage(incoming: IncomingRequest, { page }: ControlSetting): Reply {
-  return ['GET', 'HEAD'].includes(incoming.method) ? page(incoming) : error(405, 'Only GET, HEAD are supported here.');
 }
 
 /** Refuses requests for foreign hosts (DNS rebinding) and from pages of other origins, except that a link may open the status page. */

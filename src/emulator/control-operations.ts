@@ -1,9 +1,8 @@
-import type { Application } from './applications.js';
 import { record } from './checks.js';
-import type { Controls } from './controls.js';
+import type { Application, EmulatorUser } from './directory.js';
 import type { QueuedFault } from './faults.js';
-import type { ServiceRequest } from './request-log.js';
-import type { EmulatorUser } from './users.js';
+import type { ServiceRequest } from './server.js';
+import type { Controls } from './state.js';
 
 /** Fields of a control request's body. */
 export type ControlFields = Readonly<Record<string, unknown>>;
@@ -144,7 +143,7 @@ export const operations: readonly ControlOperation[] = [
     summary: 'Lists the accounts',
     status: 200,
     answer: listOf(ref('User')),
-    handle: ({ state }): readonly EmulatorUser[] => [...state.users.all()],
+    handle: ({ state }): readonly EmulatorUser[] => [...state.users.byId.values()],
   },
   {
     method: 'POST',

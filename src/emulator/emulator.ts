@@ -1,26 +1,20 @@
-import { Api } from './api.js';
-import { ApiRoutes, type EmulatorRoute } from './api-routes.js';
-import { type Application, Applications, type Registration } from './applications.js';
+import { Api, ApiRoutes, type EmulatorRoute } from './api.js';
 import { serveAuthorization } from './authorization-endpoint.js';
-import { Clock } from './clock.js';
 import { Codes } from './codes.js';
 import { controlEndpoint, foreignHost } from './control-endpoint.js';
-import { Controls } from './controls.js';
+import { type Application, Applications, type EmulatorUser, type Registration, Users } from './directory.js';
 import { type Endpoint, type Fault, Faults } from './faults.js';
 import { Grants } from './grants.js';
-import { addressedOrganization, isOwnHost } from './hosts.js';
-import { type Listener, listen } from './listener.js';
+import { addressedOrganization, isOwnHost, type Listener, listen } from './hosts.js';
 import { createVisits, type Visits } from './log-in.js';
 import { openApiRoutes } from './openapi-routes.js';
 import { type EmulatorOptions, type ResolvedOptions, resolveOptions } from './options.js';
 import { type ProfileOptions, profileOptions } from './profiles.js';
-import { RequestLog, type ServiceRequest } from './request-log.js';
-import { Secrets } from './secrets.js';
-import { requestListener, type ServerSetting } from './server.js';
-import { StateFile } from './state-file.js';
+import { RequestLog, requestListener, type ServerSetting, type ServiceRequest } from './server.js';
+import { Clock, Secrets } from './sources.js';
+import { Controls, StateFile } from './state.js';
 import { statusPage } from './status-page.js';
 import { serveToken } from './token-endpoint.js';
-import { type EmulatorUser, Users } from './users.js';
 
 /** Addresses and credentials of the service, and the options of its profile, to be spread into the options of a strategy. */
 export interface ServiceOptions extends ProfileOptions {
@@ -205,10 +199,10 @@ function createEmulator(
     options: Object.freeze({ ...addresses, clientID, clientSecret, ...profileOptions(profile) }),
     requests: requests.requests,
     get applications() {
-      return [...applications.all()];
+      return [...applications.byId.values()];
     },
     get users() {
-      return [...users.all()];
+      return [...users.byId.values()];
     },
     register: (registration) => controls.register(registration),
     addUser: (user) => controls.addUser(user),

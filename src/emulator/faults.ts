@@ -2,7 +2,7 @@ import { validateHeaderName, validateHeaderValue } from 'node:http';
 // Not the global timers: a test that fakes those must still get its responses.
 import { clearTimeout, setTimeout } from 'node:timers';
 import { choice, integer, isRecord, record, refuse } from './checks.js';
-import { apiRefusal, json, lowerCased, type Reply, refusal, verbatim } from './reply.js';
+import { apiRefusal, json, lowerCased, type Reply, refusal, verbatim } from './messages.js';
 
 /** Part of the service that a fault affects: `/oauth/authorize`, `/oauth/token`, or everything below `/api/`. */
 export type Endpoint = 'authorize' | 'token' | 'api';

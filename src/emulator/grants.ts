@@ -1,10 +1,9 @@
-import type { Clock } from './clock.js';
 import type { Approval } from './codes.js';
+import type { EmulatorUser, Users } from './directory.js';
 import type { Profile } from './profiles.js';
-import type { Secrets } from './secrets.js';
-import type { EmulatorUser, Users } from './users.js';
+import type { Clock, Secrets } from './sources.js';
 
-/** How the service treats a refresh token that was used before. */
+/** Treatment of a refresh token that was used before. */
 export type RefreshTokenReuse = 'refuse' | 'revoke' | 'grace';
 
 /** Body of a successful response of the token endpoint. @see service.md section 2, Token response */
@@ -134,7 +133,7 @@ export class Grants {
       return { refusal: 'The access token has expired.' };
     }
     const grant = this.#grants.get(grantId);
-    const user = grant === undefined ? undefined : users.find(grant.userId);
+    const user = grant === undefined ? undefined : users.byId.get(grant.userId);
     if (grant === undefined || user === undefined) return { refusal: 'The access token was revoked.' };
     return { user, scopes: grant.scopes };
   }
@@ -204,7 +203,7 @@ export class Grants {
       token_type: 'bearer',
       ...(profile.expiresIn ? { expires_in: accessTokenLifetime } : {}),
       ...(refreshToken === undefined ? {} : { refresh_token: refreshToken }),
-      ...this.#setting.users.find(grant.userId)?.tokenFields,
+      ...this.#setting.users.byId.get(grant.userId)?.tokenFields,
     };
   }
 
@@ -213,7 +212,7 @@ export class Grants {
   #accessToken(grant: Grant): string {
     const { secrets, clock, users, accessTokenLifetime, profile } = this.#setting;
     const now = clock.now();
-    const user = users.find(grant.userId);
+    const user = users.byId.get(grant.userId);
     const iat = Math.floor(now / 1000);
     this.#accessSerial += 1;
     grant.access = { serial: this.#accessSerial, expiresAt: now + accessTokenLifetime * 1000 };

@@ -1,16 +1,11 @@
-import { approve, type Choice } from './approval.js';
+import { type IncomingHttpHeaders, request as plainRequest, type RequestOptions } from 'node:http';
+import { request as tlsRequest } from 'node:https';
 import { EmulatorError, refuse } from './checks.js';
-import { CookieJar, cookieFetch } from './cookie-fetch.js';
-import type { Users } from './users.js';
+import type { Users } from './directory.js';
 
 /** The part of a supertest agent that a login uses. It keeps cookies, and does not follow redirects itself. */
 export interface Agent<Answer extends AgentAnswer> {
   get(path: string): PromiseLike<Answer>;
-}
-
-/** The part of a supertest request that sets headers. */
-interface HeaderSetter {
-  set(headers: Readonly<Record<string, string>>): unknown;
 }
 
 /** The part of a supertest response that a login uses. */
@@ -19,7 +14,7 @@ export interface AgentAnswer {
   readonly headers: unknown;
 }
 
-/** How to log in through an application. */
+/** Options of a login through an application. */
 export interface LogInOptions extends Choice {
   /** Start of the application's login: a path for an agent (default `/login`), an absolute URL for fetch. */
   readonly login?: string | undefined;
@@ -70,8 +65,10 @@ const pageHeaders = { accept: 'text/html,application/xhtml+xml,application/xml;q
 
 /** Creates the visits of a service. @param authorizationUrl - Its authorization endpoint. No other one is ever approved. */
 export function createVisits(users: Users, authorizationUrl: string): Visits {
-  const decide = (url: URL, { user, decline = false }: Choice) =>
-    approve(url, users.require(user ?? users.first()?.id).id, decline);
+  const decide = (url: URL, { user, decline = false }: Choice) => {
+    const [first] = users.byId.keys();
+    return approve(url, users.require(user ?? first).id, decline);
+  };
   function logIn<Answer extends AgentAnswer>(agent: Agent<Answer>, options?: LogInOptions): Promise<Answer>;
   function logIn(fetch: typeof globalThis.fetch, options: LogInOptions): Promise<LoggedIn>;
   async function logIn(
@@ -82,9 +79,10 @@ export function createVisits(users: Users, authorizationUrl: string): Visits {
     if ('get' in browser) {
       const visit = async ({ pathname, search }: URL) => {
         const request = browser.get(pathname + search);
-        if (setsHeaders(request)) request.set(pageHeaders);
+        if ('set' in request && typeof request.set === 'function') request.set(pageHeaders);
         const answer = await request;
-        return { answer, status: answer.status, location: locationOf(answer.headers) };
+        const { location }: { readonly location?: unknown } = answer.headers ?? {};
+        return { answer, status: answer.status, location: typeof location === 'string' ? location : undefined };
       };
       return followRedirects(new URL(login, 'http://localhost'), visit, approveAt);
     }
@@ -143,15 +141,135 @@ async function followRedirects<Answer>(
   throw notLoggedIn(`it redirected more than ${maxRedirects} times, at last to ${url.pathname}`);
 }
 
-function setsHeaders(request: object): request is HeaderSetter {
-  return 'set' in request && typeof request.set === 'function';
-}
-
-function locationOf(headers: unknown): string | undefined {
-  if (typeof headers !== 'object' || headers === null || !('location' in headers)) return undefined;
-  return typeof headers.location === 'string' ? headers.location : undefined;
-}
-
 function notLoggedIn(reason: string): EmulatorError {
   return new EmulatorError(`The application did not finish its login: ${reason}.`, { code: 'ERR_EMULATOR_APPROVAL' });
+}
+
+/** A user's decision on the consent page. */
+export interface Choice {
+  /** Id of the user; the first one by default. */
+  readonly user?: string | undefined;
+  /** Presses Decline instead of Approve. */
+  readonly decline?: boolean | undefined;
+}
+
+interface PageResponse {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+/**
+ * Opens the consent page, chooses a user and presses a button. Both requests go over HTTP, so they are recorded, and faults affect them.
+ *
+ * @param url - The authorization request that the application redirects to.
+ * @param user - Id of the user.
+ * @returns The URL that the service then redirects to: the application's callback.
+ * @throws {EmulatorError} `ERR_EMULATOR_APPROVAL` if the service shows an error page instead.
+ */
+export async function approve(url: URL, user: string, decline: boolean): Promise<string> {
+  const opened = await send(url, 'GET');
+  if (opened.headers.location !== undefined) return opened.headers.location;
+  if (opened.status !== 200) throw notApproved(opened);
+  const form = new URLSearchParams(url.search);
+  form.set('user', user);
+  form.set('decision', decline ? 'decline' : 'approve');
+  const decided = await send(new URL(url.pathname, url), 'POST', form.toString());
+  if (decided.headers.location === undefined) throw notApproved(decided);
+  return decided.headers.location;
+}
+
+function send(url: URL, method: string, form?: string): Promise<PageResponse> {
+  const headers = form === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' };
+  // The certificate is the test's own, and the request never leaves this computer.
+  const options: RequestOptions & { readonly rejectUnauthorized: boolean } = {
+    method,
+    headers,
+    agent: false,
+    rejectUnauthorized: false,
+  };
+  return new Promise((resolve, reject) => {
+    const request = url.protocol === 'https:' ? tlsRequest(url, options) : plainRequest(url, options);
+    request.on('error', reject);
+    request.on('response', (response) => {
+      const { statusCode = 0, headers } = response;
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => resolve({ status: statusCode, headers, text: Buffer.concat(chunks).toString() }));
+    });
+    request.end(form);
+  });
+}
+
+function notApproved({ status, text }: PageResponse): EmulatorError {
+  const reason = /<p>([^<]*)<\/p>/.exec(text)?.[1] ?? 'The response has no reason.';
+  return new EmulatorError(
+    `The service answered the authorization request with ${status} instead of a redirect. ${reason}`,
+    { code: 'ERR_EMULATOR_APPROVAL' },
+  );
+}
+
+/** Stores cookies by host, as far as a test needs it: names, values and removal. Paths and ports make no difference. */
+export class CookieJar {
+  readonly #byHost = new Map<string, Map<string, string>>();
+
+  /** Returns the `Cookie` header for a request to this URL; empty if there is none. */
+  header(url: URL): string {
+    return [...(this.#byHost.get(url.hostname) ?? [])].map(([name, value]) => `${name}=${value}`).join('; ');
+  }
+
+  /** Stores the `Set-Cookie` headers of a response from this URL. */
+  store(url: URL, setCookies: readonly string[]): void {
+    const cookies = this.#byHost.get(url.hostname) ?? new Map<string, string>();
+    this.#byHost.set(url.hostname, cookies);
+    for (const setCookie of setCookies) {
+      const [pair = ''] = setCookie.split(';', 1);
+      const mark = pair.indexOf('=');
+      const name = pair.slice(0, mark).trim();
+      if (isRemoval(setCookie)) cookies.delete(name);
+      else cookies.set(name, pair.slice(mark + 1).trim());
+    }
+  }
+}
+
+function isRemoval(setCookie: string): boolean {
+  if (/;\s*max-age=(0|-\d+)\s*(;|$)/i.test(setCookie)) return true;
+  const [, expires] = /;\s*expires=([^;]+)/i.exec(setCookie) ?? [];
+  return expires !== undefined && !/;\s*max-age=/i.test(setCookie) && Date.parse(expires) <= Date.now();
+}
+
+/**
+ * Returns a fetch that keeps cookies. It follows redirects itself, because fetch would neither see the cookies on the way nor send them.
+ * It never sends a body twice: the 307 or 308 to a request with a body is returned.
+ */
+export function cookieFetch(fetch: typeof globalThis.fetch, jar: CookieJar): typeof globalThis.fetch {
+  return async function fetchWithCookies(input, init) {
+    let request = new Request(input, init);
+    const { redirect } = request;
+    for (let redirects = 0; ; redirects += 1) {
+      const url = new URL(request.url);
+      const cookie = jar.header(url);
+      if (cookie !== '') request.headers.set('cookie', cookie);
+      const response = await fetch(request, { redirect: redirect === 'follow' ? 'manual' : redirect });
+      jar.store(url, response.headers.getSetCookie());
+      const next = redirect === 'follow' ? redirectedRequest(request, response) : undefined;
+      if (next === undefined) return response;
+      if (redirects === 20) throw new TypeError('The application redirected more than 20 times.');
+      request = next;
+    }
+  };
+}
+
+function redirectedRequest(request: Request, { status, headers }: Response): Request | undefined {
+  const location = headers.get('location');
+  if (location === null || ![301, 302, 303, 307, 308].includes(status)) return undefined;
+  const keepsMethod = status > 303;
+  if (keepsMethod && request.body !== null) return undefined;
+  const url = new URL(location, request.url);
+  const kept = new Headers(request.headers);
+  for (const name of ['cookie', 'content-type', 'content-length']) kept.delete(name);
+  if (url.origin !== new URL(request.url).origin) kept.delete('authorization');
+  const method = keepsMethod || request.method === 'HEAD' ? request.method : 'GET';
+  return new Request(url, { method, headers: kept, signal: request.signal });
 }

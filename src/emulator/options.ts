@@ -1,14 +1,13 @@
 import type { TlsOptions } from 'node:tls';
-import { checkedRoute, type EmulatorRoute } from './api-routes.js';
-import { type Registration, sampleApplication } from './applications.js';
-import type { Scopes } from './authorization-request.js';
+import type { EmulatorRoute } from './api.js';
+import type { Scopes } from './authorization-endpoint.js';
 import { choice, EmulatorError, integer, isRecord, list, record, refuse, text } from './checks.js';
+import { type EmulatorUser, type Registration, sampleApplication, sampleUsers } from './directory.js';
 import { checkedDelay, type Delay } from './faults.js';
 import type { RefreshTokenReuse } from './grants.js';
 import type { DomainHosts } from './hosts.js';
 import { type Profile, type ProfileName, resolveProfile } from './profiles.js';
 import type { LogEntry } from './server.js';
-import { type EmulatorUser, sampleUsers } from './users.js';
 
 /** Options of the emulated service, all optional. */
 export interface EmulatorOptions {
@@ -18,7 +17,7 @@ export interface EmulatorOptions {
   readonly host?: string | undefined;
   /** Allows hosts other than loopback, for containers: whoever reaches the port can then log in as anyone. Default false. */
   readonly allowRemote?: boolean | undefined;
-  /** Where `enterpriseBaseUrl` has the organization: `subdomain` (the default), or `path` for clients that cannot resolve `*.localhost`. */
+  /** Place of the organization in `enterpriseBaseUrl`: `subdomain` (the default), or `path` for clients that cannot resolve `*.localhost`. */
   readonly domainHosts?: DomainHosts | undefined;
   /** Certificate and private key in PEM. With them, the service speaks HTTPS. */
   readonly https?: { readonly key: string | Buffer; readonly cert: string | Buffer } | undefined;
@@ -135,6 +134,19 @@ function certificate(value: unknown): { readonly key: string | Buffer; readonly 
   const pem = (option: string, part: unknown) =>
     Buffer.isBuffer(part) ? part : text(option, part, 'PEM text or a Buffer of it');
   return { key: pem('https.key', key), cert: pem('https.cert', cert) };
+}
+
+function checkedRoute(value: unknown, option: string): EmulatorRoute {
+  const route = record(option, value, ['method', 'path', 'handler']);
+  const method = text(`${option}.method`, route.method);
+  const path = text(`${option}.path`, route.path);
+  const { handler } = route;
+  if (!/^[A-Z]+$/.test(method)) refuse(`${option}.method`, 'an HTTP method in capitals', method);
+  if (!path.startsWith('/') || /^\/api\/|[?#\s]/.test(path)) {
+    refuse(`${option}.path`, 'a path below /api/v2, such as /projects/:projectId', path);
+  }
+  if (typeof handler !== 'function') refuse(`${option}.handler`, 'a function', handler);
+  return { method, path, handler: handler as EmulatorRoute['handler'] };
 }
 
 function scopes(value: unknown): Scopes {

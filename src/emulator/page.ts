@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { css } from './page-style.js';
-import type { Reply } from './reply.js';
+import type { EmulatorUser } from './directory.js';
+import type { Reply } from './messages.js';
+import { css } from './page-assets.js';
 
 /** A piece of HTML in which all outside text is escaped. */
 export class Html {
@@ -87,4 +88,102 @@ ${main}
 </main>
 <footer>Emulated service with sample data</footer>`;
   return document(status, { title, css, body });
+}
+
+/** The request that the user is asked to approve. */
+export interface ConsentRequest {
+  readonly application: { readonly name: string };
+  readonly redirectUri: string;
+  /** Path that the form posts to: that of the page. */
+  readonly action: string;
+  readonly scopes: readonly string[];
+  /** The parameters of the authorization request, which the form sends back. */
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** Descriptions of the two scopes that service.md shows. It does not say what they allow. */
+const shownScopes: Readonly<Record<string, string>> = {
+  project: 'See and change your projects',
+  tm: 'See and change your translation memories',
+};
+
+// A longer list would not help a person. The users beyond it can still approve, by `service.approve()` or a form field.
+const maxUsersShown = 100;
+
+/**
+ * Returns the page that asks the user to approve or decline.
+ *
+ * Its form posts to the same address: the parameters of the request as hidden inputs, `user` (the id, as radio buttons) and
+ * `decision` (`approve` or `decline`, as submit buttons).
+ *
+ * @param scopes - Descriptions of the scopes.
+ * @see service.md section 4.1: "The server asks the user to approve the application's access based on the requested scopes"
+ */
+export function consentPage(
+  request: ConsentRequest,
+  users: Iterable<EmulatorUser>,
+  scopes: Readonly<Record<string, string>> = shownScopes,
+): Reply {
+  const { name } = request.application;
+  const { host, protocol } = new URL(request.redirectUri);
+  return page(
+    200,
+    `Allow ${name} to use your account?`,
+    html`<h1>Allow ${name} to use your account?</h1>
+<p class="soft">You return to ${host === '' ? `the application (${protocol})` : host}, whatever you choose.</p>
+<form method="post" action="${request.action}">
+${Object.entries(request.parameters).map(hiddenInput)}
+<fieldset>
+<legend>Log in as</legend>
+<div class="users">
+${[...users].slice(0, maxUsersShown).map(userChoice)}
+</div>
+</fieldset>
+${requestedScopes(request, scopes)}<div class="choice">
+<button type="submit" class="approve" name="decision" value="approve">Approve</button>
+<button type="submit" name="decision" value="decline">Decline</button>
+</div>
+<p class="soft">Approve only applications that you trust. This one can act for you until you revoke the permission.</p>
+</form>`,
+  );
+}
+
+/** Returns the page for a request whose error cannot be sent to a redirect URL. */
+export function errorPage(status: number, error: string, description: string): Reply {
+  return page(
+    status,
+    'This request cannot be answered',
+    html`<h1>This request cannot be answered</h1>
+<p>${description}</p>
+<p class="soft">So you cannot be sent back to the application. Start again from there. <code>${error}</code></p>`,
+  );
+}
+
+function hiddenInput([name, value]: readonly [string, string]): Html {
+  return html`<input type="hidden" name="${name}" value="${value}">
+`;
+}
+
+function userChoice({ id, name, domain }: EmulatorUser, index: number): Html {
+  const checked = html`${index === 0 ? ' checked' : ''}`;
+  return html`<label class="user"><input type="radio" name="user" value="${id}"${checked}>
+<span><b>${name}</b><span class="soft">${domain === undefined ? 'Personal account' : `Organization ${domain}`}</span></span></label>
+`;
+}
+
+function requestedScopes(
+  { application: { name }, scopes: requested }: ConsentRequest,
+  scopes: Readonly<Record<string, string>>,
+): Html {
+  if (requested.length === 0) return html``;
+  const items = requested.map((scope) => {
+    const description = Object.hasOwn(scopes, scope) ? scopes[scope] : undefined;
+    return html`<li>${description ?? 'Use'} <code>${scope}</code></li>
+`;
+  });
+  return html`<h2 id="asks">${name} asks to</h2>
+<ul aria-labelledby="asks">
+${items}
+</ul>
+`;
 }

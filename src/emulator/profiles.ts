@@ -1,6 +1,6 @@
 import { choice, isRecord, record, refuse, text } from './checks.js';
 
-/** How a service speaks where services differ. The defaults: JSON token requests, credentials in the body, an API below `/api/v2`. */
+/** The differences between services. The defaults: JSON token requests, credentials in the body, an API below `/api/v2`. */
 export interface Profile {
   /** Default `/oauth/authorize`. */
   readonly authorizationPath: string;
@@ -10,7 +10,7 @@ export interface Profile {
   readonly apiPath: string;
   /** Format of the token request: `json` (the default), or `form` as in RFC 6749. */
   readonly tokenRequest: 'json' | 'form';
-  /** Where the token request has the client's credentials: `body` (the default), or `basic` as in RFC 6749, 2.3.1. */
+  /** Place of the client's credentials in the token request: `body` (the default), or `basic` as in RFC 6749, 2.3.1. */
   readonly clientAuthentication: 'body' | 'basic';
   /** Default: a space. */
   readonly scopeSeparator: string;

@@ -1,15 +1,12 @@
-import type { Application } from './applications.js';
-import type { Controls } from './controls.js';
+import { isRecord } from './checks.js';
+import type { Application, EmulatorUser } from './directory.js';
 import type { Fault, QueuedFault } from './faults.js';
 import type { GrantSummary } from './grants.js';
+import { parseQuery, type Reply } from './messages.js';
 import { document, type Html, html } from './page.js';
-import { css } from './page-style.js';
-import type { Reply } from './reply.js';
-import type { RequestResult, ServiceRequest } from './request-log.js';
-import { shortened } from './shortened.js';
-import { statusScript } from './status-page-script.js';
-import { statusCss } from './status-page-style.js';
-import type { EmulatorUser } from './users.js';
+import { css, statusCss, statusScript } from './page-assets.js';
+import type { ServiceRequest } from './server.js';
+import type { Controls } from './state.js';
 
 const maxShown = 50;
 
@@ -34,9 +31,11 @@ export function statusPage({ state }: Controls, origin: string): Reply {
   const live = grants.newest(maxShown);
   const counts = grants.countByUser();
   const recent = requests.requests.slice(-maxShown).reverse();
+  const ahead = duration(Math.round(clock.offsetMs / 1000));
+  const timeNote = clock.offsetMs === 0 ? html`` : html`<span class="badge warn">time moved by ${ahead}</span>`;
   const body = html`<header>
 <h1>Emulator</h1>
-<p class="soft" id="address" data-live><code>${origin}</code> ${timeNote(clock.offsetMs)}</p>
+<p class="soft" id="address" data-live><code>${origin}</code> ${timeNote}</p>
 <a href="/_emulator/openapi.json">Control over HTTP</a>
 </header>
 <p role="status" id="problem"></p>
@@ -44,8 +43,8 @@ export function statusPage({ state }: Controls, origin: string): Reply {
 <div class="column">
 ${card('faults', 'Faults', faultForm(), html`<div id="queue" data-live>${faultQueue(faults.list())}</div>`)}
 ${card('time', 'Time and tokens', timeForms())}
-${card('users', 'Users', html`<ul id="user-list" data-live>${[...users.all()].slice(0, maxShown).map((user) => userItem(user, counts.get(user.id) ?? 0))}</ul>`)}
-${card('applications', 'Applications', html`<div id="application-list" data-live>${[...applications.all()].slice(0, maxShown).map(applicationItem)}</div>`)}
+${card('users', 'Users', html`<ul id="user-list" data-live>${[...users.byId.values()].slice(0, maxShown).map((user) => userItem(user, counts.get(user.id) ?? 0))}</ul>`)}
+${card('applications', 'Applications', html`<div id="application-list" data-live>${[...applications.byId.values()].slice(0, maxShown).map(applicationItem)}</div>`)}
 </div>
 <div class="column">
 ${card('grants', 'Live grants', html`<div id="grant-list" data-live>${grantList(live, state, now)}</div>`)}
@@ -62,11 +61,6 @@ function card(id: string, title: string, ...content: readonly Html[]): Html {
 ${content}
 </section>
 `;
-}
-
-function timeNote(offsetMs: number): Html {
-  if (offsetMs === 0) return html``;
-  return html`<span class="badge warn">time moved by ${duration(Math.round(offsetMs / 1000))}</span>`;
 }
 
 function faultForm(): Html {
@@ -137,8 +131,8 @@ function grantList(grants: readonly GrantSummary[], { applications, users }: Con
     return html`<p class="empty">No application has a grant yet. Log in through one to see it here.</p>`;
   const item = ({ clientID, userId, scopes, expiresAt }: GrantSummary) => {
     const left = Math.ceil((expiresAt - now) / 1000);
-    return html`<li><span><b>${users.find(userId)?.name ?? userId}</b>
-<span class="soft">${applications.find(clientID)?.name ?? clientID}: ${scopes.join(', ') || 'no scope'}</span></span>
+    return html`<li><span><b>${users.byId.get(userId)?.name ?? userId}</b>
+<span class="soft">${applications.byId.get(clientID)?.name ?? clientID}: ${scopes.join(', ') || 'no scope'}</span></span>
 <span class="badge ${left > 0 ? 'good' : 'bad'}"><time class="life" data-expires="${String(expiresAt)}">${left > 0 ? duration(left) : 'expired'}</time></span></li>`;
   };
   return html`<ul>${grants.map(item)}</ul>`;
@@ -147,31 +141,25 @@ function grantList(grants: readonly GrantSummary[], { applications, users }: Con
 function requestList(requests: readonly ServiceRequest[], log: Controls['state']['requests']): Html {
   if (!log.isOn) return html`<p class="empty">keepRequests is 0, so no request is recorded.</p>`;
   if (requests.length === 0) return html`<p class="empty">No request yet. They appear here as they arrive.</p>`;
-  return html`<ul class="requests">${requests.map((request) => requestItem(request, log))}</ul>`;
-}
-
-function requestItem(request: ServiceRequest, log: Controls['state']['requests']): Html {
-  const { id = 0, host = '', result } = log.recordOf(request) ?? {};
-  const { method, path, query, body } = request;
-  const place = shortened(/\.api\./.test(host) ? `${host}${path}` : path);
-  const timeOf = ({ at, durationMs }: RequestResult) =>
-    `${new Date(at).toTimeString().slice(0, 8)} · ${Math.round(durationMs)} ms`;
-  const time = result === undefined ? '' : timeOf(result);
-  const details = [
-    Object.keys(query).length > 0 ? html`<pre>${shortened(query)}</pre>` : html``,
-    body === undefined ? html`` : html`<pre>${shortened(body)}</pre>`,
-  ];
-  const isBare = Object.keys(query).length === 0 && body === undefined;
-  return html`<li><details id="request-${String(id)}"><summary data-key="request-${String(id)}"><span class="method">${method}</span>
-<span class="path">${place}</span><span class="soft">${time}</span>${badge(result)}</summary>
+  const items = requests.map((request) => {
+    const { id = 0, host = '', result } = log.recordOf(request) ?? {};
+    const { method, path, query, body } = request;
+    const place = shortened(/\.api\./.test(host) ? `${host}${path}` : path);
+    const { outcome, at = 0, durationMs = 0 } = result ?? {};
+    const time =
+      result === undefined ? '' : `${new Date(at).toTimeString().slice(0, 8)} · ${Math.round(durationMs)} ms`;
+    const ended = typeof outcome === 'number' ? (outcome < 400 ? 'good' : outcome < 500 ? 'warn' : 'bad') : 'bad';
+    const kind = outcome === undefined ? '' : ended;
+    const details = [
+      Object.keys(query).length > 0 ? html`<pre>${shortened(query)}</pre>` : html``,
+      body === undefined ? html`` : html`<pre>${shortened(body)}</pre>`,
+    ];
+    const isBare = Object.keys(query).length === 0 && body === undefined;
+    return html`<li><details id="request-${String(id)}"><summary data-key="request-${String(id)}"><span class="method">${method}</span>
+<span class="path">${place}</span><span class="soft">${time}</span><span class="badge ${kind}">${String(outcome ?? 'open')}</span></summary>
 ${isBare ? html`<pre>No query, no body</pre>` : details}</details></li>`;
-}
-
-function badge(result: RequestResult | undefined): Html {
-  const outcome = result?.outcome ?? 'open';
-  const isNumber = typeof outcome === 'number';
-  const kind = isNumber ? (outcome < 400 ? 'good' : outcome < 500 ? 'warn' : 'bad') : outcome === 'open' ? '' : 'bad';
-  return html`<span class="badge ${kind}">${String(outcome)}</span>`;
+  });
+  return html`<ul class="requests">${items}</ul>`;
 }
 
 function duration(seconds: number): string {
@@ -180,4 +168,37 @@ function duration(seconds: number): string {
   const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
   if (hours > 0) return `${sign}${hours} h ${minutes} min`;
   return minutes > 0 ? `${sign}${minutes} min ${whole % 60} s` : `${sign}${whole} s`;
+}
+
+const secretName = /secret|token|code|verifier|password|assertion|authorization|cookie/i;
+const longRun = /[\w.~+/-]{24,}/g;
+const maxLength = 4000;
+
+/**
+ * Returns a body or a query as readable text without secrets: the values of secret fields, and everything that looks like a token, are
+ * shortened.
+ */
+export function shortened(value: unknown): string {
+  if (value instanceof Uint8Array) return `${value.byteLength} bytes`;
+  const form = typeof value === 'string' && /^[\w.-]+=/.test(value) ? parseQuery(value) : undefined;
+  const shown = form ?? value;
+  const text = typeof shown === 'string' ? shortenRuns(shown) : JSON.stringify(withoutSecrets(shown, ''), undefined, 2);
+  return text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;
+}
+
+function withoutSecrets(value: unknown, name: string): unknown {
+  if (Array.isArray(value)) return value.map((item) => withoutSecrets(item, name));
+  if (isRecord(value)) {
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutSecrets(item, key)]));
+  }
+  if (typeof value !== 'string') return value;
+  return secretName.test(name) && !/_(type|method)$/.test(name) ? shorten(value) : shortenRuns(value);
+}
+
+function shortenRuns(text: string): string {
+  return text.replace(longRun, (run) => (/\d/.test(run) && !run.includes('//') ? shorten(run) : run));
+}
+
+function shorten(text: string): string {
+  return text.length > 8 ? `${text.slice(0, 4)}…` : '…';
 }

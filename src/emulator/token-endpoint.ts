@@ -1,10 +1,19 @@
-import type { Application, Applications } from './applications.js';
 import { isRecord } from './checks.js';
 import type { Codes } from './codes.js';
-import type { Grants, TokenResponse } from './grants.js';
-import { bodyText, type IncomingRequest, mediaType, parseJson, parseQuery } from './incoming-request.js';
+import type { Application, Applications } from './directory.js';
+import type { Grants } from './grants.js';
+import {
+  bodyText,
+  type IncomingRequest,
+  json,
+  mediaType,
+  methodNotAllowed,
+  parseJson,
+  parseQuery,
+  type Reply,
+  refusal,
+} from './messages.js';
 import type { Profile } from './profiles.js';
-import { json, methodNotAllowed, type Reply, refusal } from './reply.js';
 
 /** Dependencies of the token endpoint. */
 export interface TokenSetting {
@@ -65,8 +74,19 @@ function answer(fields: Fields, incoming: IncomingRequest, setting: TokenSetting
   const application = isBasic
     ? basicClient(fields, incoming, setting.applications)
     : knownClient(String(fields.client_id), String(fields.client_secret), setting.applications);
-  if (application === undefined) return unknownClient(isBasic);
-  return grantType === 'refresh_token' ? refresh(fields, application, setting) : exchange(fields, application, setting);
+  if (application === undefined) {
+    // Credentials in the body are not an HTTP authentication scheme, so only Basic has a WWW-Authenticate.
+    if (!isBasic)
+      return refusal(401, 'invalid_client', 'client_id and client_secret are not those of a registered application.');
+    const description =
+      'The header Authorization: Basic must hold the client_id and client_secret of a registered application, and the body must not.';
+    return refusal(401, 'invalid_client', description, { 'www-authenticate': 'Basic realm="token"' });
+  }
+  if (grantType === 'authorization_code') return exchange(fields, application, setting);
+  const response = setting.grants.refresh(String(fields.refresh_token), application.clientID);
+  return 'refusal' in response
+    ? refusal(400, 'invalid_grant', response.refusal)
+    : json(200, response, { pragma: 'no-cache' });
 }
 
 function exchange(fields: Fields, { clientID }: Application, { codes, grants, codeReuse }: TokenSetting): Reply {
@@ -83,12 +103,7 @@ function exchange(fields: Fields, { clientID }: Application, { codes, grants, co
   }
   const { id, response } = grants.start(redeemed.approval);
   redeemed.markUsed(id);
-  return tokens(response);
-}
-
-function refresh(fields: Fields, { clientID }: Application, { grants }: TokenSetting): Reply {
-  const response = grants.refresh(String(fields.refresh_token), clientID);
-  return 'refusal' in response ? refusal(400, 'invalid_grant', response.refusal) : tokens(response);
+  return json(200, response, { pragma: 'no-cache' });
 }
 
 // A parameter without a value counts as missing (RFC 6749, 3.2).
@@ -122,22 +137,10 @@ function basicClient(
 }
 
 function knownClient(clientID: string, clientSecret: string, applications: Applications): Application | undefined {
-  const application = applications.find(clientID);
+  const application = applications.byId.get(clientID);
   return application?.clientSecret === clientSecret ? application : undefined;
-}
-
-// Credentials in the body are not an HTTP authentication scheme, so only Basic has a WWW-Authenticate.
-function unknownClient(isBasic: boolean): Reply {
-  const description = isBasic
-    ? 'The header Authorization: Basic must hold the client_id and client_secret of a registered application, and the body must not.'
-    : 'client_id and client_secret are not those of a registered application.';
-  return refusal(401, 'invalid_client', description, isBasic ? { 'www-authenticate': 'Basic realm="token"' } : {});
 }
 
 function invalid(description: string): Reply {
   return refusal(400, 'invalid_request', description);
-}
-
-function tokens(response: TokenResponse): Reply {
-  return json(200, response, { pragma: 'no-cache' });
 }

@@ -23,8 +23,9 @@ export class GrantCache {
   readonly #limits: CacheLimits;
   readonly #entries = new Map<string, Entry>();
 
-  constructor(limits: CacheLimits) {
-    this.#limits = limits;
+  /** @param limits `undefined` or a time to live of 0 turns the cache off. */
+  constructor(limits: CacheLimits | undefined) {
+    this.#limits = limits ?? { max: 0, ttlMs: 0 };
   }
 
   /** Returns the grant while it is within its time to live. */
@@ -36,20 +37,19 @@ export class GrantCache {
     return ageMs >= 0 && ageMs < this.#limits.ttlMs ? entry.grant : undefined;
   }
 
-  /** Returns the grant as it was last seen, however long ago; for when the store fails. Returns `undefined` with a time to live of 0. */
+  /** Returns the grant as it was last seen, however long ago; for when the store fails. */
   last(id: string): Grant | undefined {
-    return this.#limits.ttlMs > 0 ? this.#entries.get(id)?.grant : undefined;
+    return this.#entries.get(id)?.grant;
   }
 
-  set(id: string, grant: Grant, now: number): void {
+  /** Caches what was seen: a grant, or that there is none. */
+  set(id: string, grant: Grant | undefined, now: number): void {
     // Deleted first, so that the order of the map is the order of age.
     this.#entries.delete(id);
+    if (grant === undefined || this.#limits.ttlMs === 0) return;
     this.#entries.set(id, { grant, since: now });
-    const [oldest] = this.#entries.keys();
-    if (this.#entries.size > this.#limits.max && oldest !== undefined) this.#entries.delete(oldest);
-  }
-
-  delete(id: string): void {
-    this.#entries.delete(id);
+    if (this.#entries.size <= this.#limits.max) return;
+    const [oldest = id] = this.#entries.keys();
+    this.#entries.delete(oldest);
   }
 }

@@ -27,17 +27,25 @@ export class GrantCodec {
     const { version, ...content } = grant;
     const text = JSON.stringify({ id, ...content });
     const [key] = this.#keys;
-    const sealed = key ? await encrypt(key, id, text) : Buffer.from(text).toString('base64url');
+    if (!key) return { version, expiresAt: grant.expiresAt, sealed: Buffer.from(text).toString('base64url') };
+    const [kid, secret] = key;
+    const { CompactEncrypt } = await import('jose/jwe/compact/encrypt');
+    const sealed = await new CompactEncrypt(Buffer.from(text))
+      .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid })
+      .encrypt(contentKey(secret, id));
     return { version, expiresAt: grant.expiresAt, sealed };
   }
 
   /** Returns the grant, or `undefined` if the record is damaged, moved, encrypted with an unknown key, or not encrypted although keys are set. */
   async decode(id: string, record: unknown): Promise<Grant | EndedGrant | undefined> {
-    if (!isRecord(record) || typeof record.sealed !== 'string') return undefined;
-    const { sealed, version } = record;
-    if (typeof version !== 'number' || !Number.isSafeInteger(version)) return undefined;
-    const text = this.#keys.size > 0 ? await this.#decrypt(id, sealed) : fromBase64url(sealed);
-    return text === undefined ? undefined : parseGrant(id, text, version);
+    const { sealed, version } = Object(record) as Partial<Readonly<Record<string, unknown>>>;
+    if (typeof sealed !== 'string' || typeof version !== 'number' || !Number.isSafeInteger(version)) return undefined;
+    if (this.#keys.size > 0) {
+      const text = await this.#decrypt(id, sealed);
+      return text === undefined ? undefined : parseGrant(id, text, version);
+    }
+    if (!/^[\w-]+$/.test(sealed)) return undefined;
+    return parseGrant(id, Buffer.from(sealed, 'base64url').toString(), version);
   }
 
   async #decrypt(id: string, sealed: string): Promise<string | undefined> {
@@ -57,13 +65,6 @@ export class GrantCodec {
   }
 }
 
-async function encrypt([kid, secret]: readonly [string, Secret], id: string, text: string): Promise<string> {
-  const { CompactEncrypt } = await import('jose/jwe/compact/encrypt');
-  return await new CompactEncrypt(Buffer.from(text))
-    .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid })
-    .encrypt(contentKey(secret, id));
-}
-
 function contentKey(secret: Secret, context: string): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', secret.reveal(), 'passport-oauth-app', `grant\n${context}`, 32));
 }
@@ -72,47 +73,41 @@ function keyIdOf(secret: Secret): string {
   return createHash('sha256').update(contentKey(secret, 'key id')).digest('base64url').slice(0, 8);
 }
 
-function fromBase64url(text: string): string | undefined {
-  return /^[\w-]+$/.test(text) ? Buffer.from(text, 'base64url').toString() : undefined;
-}
+/** What a record may hold, before it is checked. */
+type Content = Partial<Omit<Grant, 'version'>> & { readonly id?: unknown; readonly ended?: unknown };
+
+const TEXTS = ['lineage', 'accessToken', 'refreshToken', 'previousRefreshToken', 'subject'] as const;
+const COUNTS = ['generation', 'expiresAt', 'lifetimeMs', 'retryAt'] as const;
 
 function parseGrant(id: string, text: string, version: number): Grant | EndedGrant | undefined {
   try {
-    const content: unknown = JSON.parse(text);
-    if (!isRecord(content) || content.id !== id) return undefined;
-    const { lineage, generation, expiresAt } = content;
-    if (typeof lineage !== 'string' || !isCount(generation) || !isCount(expiresAt)) return undefined;
-    const origin = { lineage, generation, expiresAt, version };
-    if (content.ended === true) return { ...origin, ended: true };
-    const { accessToken, refreshToken, previousRefreshToken, subject, lifetimeMs, retryAt } = content;
-    if (typeof accessToken !== 'string' || !/^[\x21-\x7e]+$/.test(accessToken) || !isCount(lifetimeMs))
-      return undefined;
-    if (!isOptionalText(refreshToken) || !isOptionalText(previousRefreshToken) || !isOptionalText(subject))
-      return undefined;
+    const content = Object(JSON.parse(text)) as Content;
+    if (content.id !== id) return undefined;
+    for (const name of TEXTS) if (content[name] !== undefined && typeof content[name] !== 'string') return undefined;
+    for (const name of COUNTS) {
+      const count = content[name];
+      if (count !== undefined && !(typeof count === 'number' && count >= 0 && count < Number.POSITIVE_INFINITY))
+        return undefined;
+    }
+    const { lineage, generation, expiresAt, accessToken, lifetimeMs, organizationDomain } = content;
+    if (lineage === undefined || generation === undefined || expiresAt === undefined) return undefined;
+    if (content.ended === true) return { ended: true, lineage, generation, expiresAt, version };
+    if (accessToken === undefined || lifetimeMs === undefined || !/^[\x21-\x7e]+$/.test(accessToken)) return undefined;
     return {
-      ...origin,
       accessToken,
-      refreshToken,
-      ...(previousRefreshToken === undefined ? {} : { previousRefreshToken }),
-      ...(isCount(retryAt) ? { retryAt } : {}),
+      refreshToken: content.refreshToken,
+      previousRefreshToken: content.previousRefreshToken,
+      expiresAt,
       lifetimeMs,
       // Decides which host gets the token, so it is checked on each read.
-      organizationDomain: asOrganizationDomain(content.organizationDomain),
-      subject,
+      organizationDomain: organizationDomain === undefined ? undefined : asOrganizationDomain(organizationDomain),
+      subject: content.subject,
+      lineage,
+      generation,
+      retryAt: content.retryAt,
+      version,
     };
   } catch {
     return undefined;
   }
-}
-
-function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0;
-}
-
-function isOptionalText(value: unknown): value is string | undefined {
-  return value === undefined || typeof value === 'string';
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

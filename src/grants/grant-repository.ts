@@ -1,17 +1,17 @@
-import { withTimeout } from '../stores/time-limit.js';
 import type { TokenStore } from '../stores/token-store.js';
-import { type EndedGrant, endedGrant, type Grant, hasSameTokens, isOlder } from './grant.js';
-import type { GrantCache } from './grant-cache.js';
+import { type EndedGrant, endedGrant, type Grant, hasSameTokens, isLaterSibling, isOlder } from './grant.js';
+import { type CacheLimits, GrantCache } from './grant-cache.js';
 import type { GrantCodec } from './grant-codec.js';
-import { RunningReads } from './running-reads.js';
 import { StoreAccess } from './store-access.js';
 import { type WriteLimits, WriteQueue } from './write-queue.js';
 
 /** Parts of a {@link GrantRepository}. */
 export interface GrantRepositoryOptions {
+  /** Passport's name for the strategy. Keeps the ids of several strategies apart. */
+  readonly strategyName: string;
   readonly store: TokenStore;
   readonly codec: GrantCodec;
-  readonly cache: GrantCache | undefined;
+  readonly cache: CacheLimits | undefined;
   /** Epoch milliseconds. */
   readonly clock: () => number;
   /** Called for a record that cannot be decoded. The record is kept. */
@@ -26,6 +26,8 @@ export interface GrantRepositoryOptions {
 const READ_MS = 5_000;
 /** Time limit of a read while the cache still has the grant as it was last seen. */
 const READ_AGAIN_MS = 1_000;
+/** Age up to which a read is joined, in milliseconds: later callers need not wait as long as one that may hang. */
+const JOIN_MS = 500;
 /** A late save may replace newer tokens, and a late removal may remove a newer login: both delay the writes behind them. */
 const SAVE: WriteLimits = { waitMs: 2_000, abandonMs: 15_000 };
 const REMOVAL: WriteLimits = { waitMs: 5_000, abandonMs: 15_000 };
@@ -35,53 +37,85 @@ const UPDATE: WriteLimits = { waitMs: 2_000, abandonMs: 2_000 };
 /** How often a compare-and-set is tried that loses against other processes. */
 const MAX_TRIES = 4;
 
+/** A read of a grant that runs. */
+interface RunningRead {
+  /** On the monotonic clock. */
+  readonly since: number;
+  readonly result?: Promise<Grant | undefined>;
+  /** The one that began before it. */
+  earlier: RunningRead | undefined;
+  /** True once a write, or a read that began later, has ended: the result may be stale. */
+  isOvertaken: boolean;
+}
+
 /**
  * Reads and writes the grants of one token store, decoded and cached.
  *
  * Writes of one grant run one after the other in this process, and the cache follows them within the same task: a slow
  * save never overtakes the logout that cancels it.
  *
- * All methods take ids of the store, and reject with TokenStoreError if the store fails.
+ * All methods take grant ids as the session and the application know them, and reject with TokenStoreError if the store
+ * fails.
  */
 export class GrantRepository {
   readonly #options: GrantRepositoryOptions;
+  readonly #idPrefix: string;
   /** The store itself: its locks, and whether it works. */
   readonly store: StoreAccess;
-  readonly #writes: WriteQueue;
-  readonly #reads = new RunningReads<Grant | undefined>();
+  readonly writes: WriteQueue;
+  readonly #cache: GrantCache;
+  /** The newest read of each grant that runs. */
+  readonly #reads = new Map<string, RunningRead>();
 
   constructor(options: GrantRepositoryOptions) {
     this.#options = options;
+    // Ids of different strategies never collide, because `encodeURIComponent` leaves no `+` in either part.
+    this.#idPrefix = `${encodeURIComponent(options.strategyName)}+`;
+    this.#cache = new GrantCache(options.cache);
     this.store = new StoreAccess(options.store, options.onRecovery, options.clock);
-    this.#writes = new WriteQueue(this.store);
+    this.writes = new WriteQueue(this.store);
+  }
+
+  /** Returns the id under which the store keeps the grant: printable ASCII. */
+  storeId(id: string): string {
+    return this.#idPrefix + encodeURIComponent(id);
   }
 
   /** Returns the grant without I/O: seen within the cache's time to live, or at any time while the store is down. */
   cached(id: string): Grant | undefined {
-    const { cache, clock } = this.#options;
-    return cache?.get(id, clock()) ?? (this.store.isDown ? cache?.last(id) : undefined);
+    return this.#cache.get(id, this.#options.clock()) ?? (this.store.isDown ? this.#cache.last(id) : undefined);
   }
 
   /** Returns the stored grant, or the one last seen if the store fails. Concurrent callers share one read. */
-  read(id: string): Promise<Grant | undefined> {
-    const { cache } = this.#options;
-    const last = cache?.last(id);
-    const reading = this.#reads.join(id) ?? this.#startRead(id, last ? READ_AGAIN_MS : READ_MS);
-    // Looked up again: a logout may have removed it meanwhile.
-    return last ? reading.catch((error) => cache?.last(id) ?? Promise.reject(error)) : reading;
+  async read(id: string): Promise<Grant | undefined> {
+    const last = this.#cache.last(id);
+    const newest = this.#reads.get(id);
+    const joined = newest && performance.now() - newest.since < JOIN_MS ? newest.result : undefined;
+    try {
+      return await (joined ?? this.readAnew(id, last ? READ_AGAIN_MS : READ_MS));
+    } catch (error) {
+      // Looked up again: a logout may have removed it meanwhile.
+      const stillLast = last && this.#cache.last(id);
+      if (stillLast) return stillLast;
+      throw error;
+    }
   }
 
   /** Returns the grant as the store has it now. Never joins a read that may have seen an older one. */
-  readAnew(id: string): Promise<Grant | undefined> {
-    return this.#startRead(id, READ_MS);
+  readAnew(id: string, limitMs: number = READ_MS): Promise<Grant | undefined> {
+    const read = { since: performance.now(), earlier: this.#reads.get(id), isOvertaken: false };
+    const result = this.#perform(id, read, limitMs);
+    this.#reads.set(id, Object.assign(read, { result }));
+    return result;
   }
 
   /** Saves the grant of a login in place of any other. @param whenSaved Called before this process can see the grant. */
   create(id: string, grant: Grant, whenSaved: () => void): Promise<void> {
-    return this.#writes.run(id, SAVE, async (store, signal) => {
-      const record = await this.#options.codec.encode(id, grant);
+    return this.writes.run(id, SAVE, async (store, signal) => {
+      const storeId = this.storeId(id);
+      const record = await this.#options.codec.encode(storeId, grant);
       signal.throwIfAborted();
-      await store.set(id, record);
+      await store.set(storeId, record);
       signal.throwIfAborted();
       whenSaved();
       this.#remember(id, grant);
@@ -94,20 +128,26 @@ export class GrantRepository {
    */
   replace(id: string, grant: Grant, version: number): Promise<boolean> {
     const limits = this.#options.store.update ? UPDATE : SAVE;
-    return this.#writes.run(id, limits, async (store, signal) => {
-      const record = await this.#options.codec.encode(id, grant);
+    return this.writes.run(id, limits, async (store, signal) => {
+      const storeId = this.storeId(id);
+      const record = await this.#options.codec.encode(storeId, grant);
       signal.throwIfAborted();
-      let saved = (await store.update?.(id, record, version)) ?? false;
+      let saved = store.update ? await store.update(storeId, record, version) : false;
       for (let tries = 1; !saved && tries < MAX_TRIES; tries++) {
         signal.throwIfAborted();
-        const stored = await this.#load(store, id);
+        const stored = await this.#load(store, id, storeId);
         signal.throwIfAborted();
         // An abandoned write that took effect after all was this one.
         saved = stored?.version === grant.version;
-        if (saved || !stored || !this.#isReplaceable(stored, grant)) break;
-        saved = store.update
-          ? await store.update(id, record, stored.version)
-          : await store.set(id, record).then(() => true);
+        if (saved || !stored) break;
+        const isReplaceable =
+          isOlder(stored, grant) || (!store.lock && !('ended' in stored) && isLaterSibling(grant, stored));
+        if (!isReplaceable) break;
+        if (store.update) saved = await store.update(storeId, record, stored.version);
+        else {
+          await store.set(storeId, record);
+          saved = true;
+        }
       }
       signal.throwIfAborted();
       this.#remember(id, saved ? grant : undefined);
@@ -120,21 +160,22 @@ export class GrantRepository {
    * whenRemoved Called before any other write of the grant starts.
    */
   remove(id: string, whenRemoved: () => void): Promise<void> {
-    const last = this.#options.cache?.last(id);
+    const last = this.#cache.last(id);
     this.#remember(id, undefined);
-    return this.#writes.run(id, REMOVAL, async (store, signal) => {
+    return this.writes.run(id, REMOVAL, async (store, signal) => {
+      const storeId = this.storeId(id);
       // Most likely the store has what was seen last. At once, so that no later read finds it.
-      if (last) await store.delete(id, last.version);
+      if (last) await store.delete(storeId, last.version);
       signal.throwIfAborted();
       let removed: { readonly lineage: string | undefined } | undefined;
       for (let tries = 0; ; tries++) {
-        const record = await store.get(id);
-        const lineage = record && (await this.#options.codec.decode(id, record))?.lineage;
+        const record = await store.get(storeId);
+        const lineage = record && (await this.#options.codec.decode(storeId, record))?.lineage;
         signal.throwIfAborted();
         // Gone, or replaced by a login that came later.
         if (!record || (removed && removed.lineage !== lineage)) break;
         if (tries === MAX_TRIES) throw new Error('The grant is still there after it was deleted');
-        await store.delete(id, record.version);
+        await store.delete(storeId, record.version);
         signal.throwIfAborted();
         removed = { lineage };
       }
@@ -150,97 +191,79 @@ export class GrantRepository {
    * mark that this process can replace, until a login replaces it or its time to live ends.
    */
   end(id: string, refused: Grant): Promise<boolean> {
-    return this.#writes.run(id, REMOVAL, async (store, signal) => {
+    return this.writes.run(id, REMOVAL, async (store, signal) => {
+      const storeId = this.storeId(id);
       this.#remember(id, undefined);
       for (let tries = 0; tries < MAX_TRIES; tries++) {
-        const stored = await this.#load(store, id);
+        const stored = await this.#load(store, id, storeId);
         if (!stored || 'ended' in stored) return true;
         if (!hasSameTokens(stored, refused) && !isOlder(stored, refused)) return false;
-        const mark = await this.#options.codec.encode(id, endedGrant(stored));
+        const mark = await this.#options.codec.encode(storeId, endedGrant(stored));
         signal.throwIfAborted();
-        if (!store.update) return await store.delete(id, stored.version).then(() => true);
-        if (await store.update(id, mark, stored.version)) return true;
+        if (store.update) {
+          if (await store.update(storeId, mark, stored.version)) return true;
+        } else {
+          await store.delete(storeId, stored.version);
+          return true;
+        }
         signal.throwIfAborted();
       }
       return false;
     });
   }
 
-  /** Abandons the writes that run, so that those that wait behind them get a chance before the process ends. */
-  abandonWrites(): void {
-    this.#writes.abandonAll();
-  }
-
   /** Resolves when all running writes have settled and all locks are released, or have exceeded their time limits. */
   async drain(): Promise<void> {
-    await this.#writes.drain(SAVE.waitMs);
+    await this.writes.drain(SAVE.waitMs);
     await this.store.drain();
   }
 
-  #startRead(id: string, limitMs: number): Promise<Grant | undefined> {
-    const loaded = this.store.use((store) => this.#load(store, id));
-    const found = withTimeout(loaded, limitMs, () => this.store.timedOut('get'));
-    const read = found.then(
-      (stored) => this.#withNewest(id, stored, end()),
-      (error: unknown) => {
-        end();
-        throw error;
-      },
-    );
-    const end = this.#reads.add(id, read);
-    return read;
-  }
-
   /**
-   * Returns the grant that a read has found, and caches it unless a write has overtaken the read. If this process has
-   * seen a newer grant of the same login, the store has lost a write in a failover: writes the newer one over it.
+   * Reads the grant, and caches it unless a write has overtaken the read. If this process has seen a newer grant of the
+   * same login, the store has lost a write in a failover: writes the newer one over it.
    */
-  async #withNewest(
-    id: string,
-    stored: Grant | EndedGrant | undefined,
-    isCurrent: boolean,
-  ): Promise<Grant | undefined> {
-    const found = stored && 'ended' in stored ? undefined : stored;
-    if (!isCurrent) return found;
-    const last = this.#options.cache?.last(id);
-    if (stored && last && isOlder(stored, last)) {
-      const isSaved = await this.replace(id, last, stored.version).catch(() => true);
-      return isSaved ? last : this.#startRead(id, READ_MS);
+  async #perform(id: string, read: RunningRead, limitMs: number): Promise<Grant | undefined> {
+    const { clock, store, onUnlockedRefresh } = this.#options;
+    let stored: Grant | EndedGrant | undefined;
+    try {
+      stored = await this.store.use((access) => this.#load(access, id, this.storeId(id)), 'get', limitMs);
+    } finally {
+      if (read.earlier) overtake(read.earlier);
+      read.earlier = undefined;
+      if (this.#reads.get(id) === read) this.#reads.delete(id);
     }
-    if (found && last && isOlder(last, found) && !this.#options.store.lock && !this.store.hasFailedRecently)
-      this.#options.onUnlockedRefresh();
-    this.#cache(id, found);
+    const found = stored && 'ended' in stored ? undefined : stored;
+    if (read.isOvertaken) return found;
+    const last = this.#cache.last(id);
+    if (stored && last && stored.version !== last.version) {
+      if (isOlder(stored, last)) {
+        const isSaved = await this.replace(id, last, stored.version).catch(() => true);
+        return isSaved ? last : this.readAnew(id);
+      }
+      if (found && isOlder(last, found) && !store.lock && !this.store.hasFailedRecently) onUnlockedRefresh();
+    }
+    this.#cache.set(id, found, clock());
     return found;
   }
 
-  async #load(store: TokenStore, id: string): Promise<Grant | EndedGrant | undefined> {
-    const record = await store.get(id);
+  async #load(store: TokenStore, id: string, storeId: string): Promise<Grant | EndedGrant | undefined> {
+    const record = await store.get(storeId);
     if (record === undefined || record === null) return undefined;
-    const stored = await this.#options.codec.decode(id, record);
+    const stored = await this.#options.codec.decode(storeId, record);
     if (!stored) this.#options.onUnreadable(id);
     return stored;
   }
 
-  /**
-   * Returns true if the service no longer accepts the stored grant, but the given one. Without a lock, two processes may
-   * refresh at once, and a service with a grace period answers both: the later answer counts.
-   */
-  #isReplaceable(stored: Grant | EndedGrant, grant: Grant): boolean {
-    if (isOlder(stored, grant)) return true;
-    if (this.#options.store.lock || 'ended' in stored) return false;
-    const isSibling = stored.lineage === grant.lineage && stored.generation === grant.generation;
-    return isSibling && grant.expiresAt - grant.lifetimeMs > stored.expiresAt - stored.lifetimeMs;
-  }
-
   /** Caches the result of a write. Running reads may have seen an older grant, so their results are ignored. */
   #remember(id: string, grant: Grant | undefined): void {
-    this.#reads.overtake(id);
-    this.#cache(id, grant);
+    const newest = this.#reads.get(id);
+    if (newest) overtake(newest);
+    this.#reads.delete(id);
+    this.#cache.set(id, grant, this.#options.clock());
   }
+}
 
-  #cache(id: string, grant: Grant | undefined): void {
-    const { cache, clock } = this.#options;
-    if (grant) cache?.set(id, grant, clock());
-    else cache?.delete(id);
-  }
+/** Marks a read, and those that began before it. */
+function overtake(newest: RunningRead): void {
+  for (let read: RunningRead | undefined = newest; read; read = read.earlier) read.isOvertaken = true;
 }

@@ -3,12 +3,18 @@ import { safeCause } from '../redaction.js';
 import { withTimeout } from '../stores/time-limit.js';
 import type { TokenStore } from '../stores/token-store.js';
 
+/** How old a lock may be, on each clock, in milliseconds. */
+export interface LockAge {
+  /** On the monotonic clock, which stops while some machines are suspended. */
+  readonly ageMs: number;
+  /** On the wall clock, which may be set. */
+  readonly wallAgeMs: number;
+}
+
 /** A lock of the store, as the work under it sees it. */
 export interface HeldLock {
-  /** Returns how long ago the lock was taken, in milliseconds, on the monotonic clock, which stops while some machines are suspended. */
-  ageMs(): number;
-  /** Returns the same on the wall clock, which may be set. */
-  wallAgeMs(): number;
+  /** Returns true if the lock was taken longer ago, on any of the clocks. */
+  isOlderThan(limit: LockAge): boolean;
   /** Holds the lock until the promise has settled too. The caller of `locked` does not wait for it. */
   holdUntil(promise: Promise<unknown>): void;
 }
@@ -53,10 +59,19 @@ export class StoreAccess {
     return performance.now() - this.#failedAt < RECENTLY_MS;
   }
 
-  /** Calls the store. @throws TokenStoreError for whatever `task` throws */
-  async use<T>(task: (store: TokenStore) => Promise<T>): Promise<T> {
+  /**
+   * Calls the store. `task` goes on by itself after its time limit, and when the signal aborts.
+   *
+   * @throws TokenStoreError for whatever `task` throws, and if it exceeds `limitMs`; the reason of the signal
+   */
+  async use<T>(
+    task: (store: TokenStore) => Promise<T>,
+    operation: string,
+    limitMs: number,
+    signal?: AbortSignal,
+  ): Promise<T> {
     try {
-      const result = await task(this.#store);
+      const result = await withTimeout(task(this.#store), limitMs, () => timeoutError(operation), signal);
       if (this.#isFailing) {
         this.#isFailing = false;
         this.#onRecovery();
@@ -83,7 +98,13 @@ export class StoreAccess {
     if (!this.#store.lock) return await work(NO_LOCK);
     const turn = new LockTurn(work, this.#clock);
     const released = this.#takeLock(id, turn);
-    await waitForLock(turn, released, signal);
+    try {
+      const taken = Promise.race([turn.taken, released]);
+      await withTimeout(taken, LOCK_WAIT_MS, () => timeoutError('lock'), signal);
+    } catch (error) {
+      turn.giveUp();
+      throw error;
+    }
     await turn.result.catch(ignore);
     if (!turn.isHeld) await waitForRelease(released);
     return await turn.result;
@@ -121,30 +142,9 @@ export class StoreAccess {
   }
 }
 
-/** Resolves when the work has begun. @throws TokenStoreError if the lock fails or takes too long, or the signal's reason */
-async function waitForLock(turn: LockTurn<unknown>, released: Promise<void>, signal?: AbortSignal): Promise<void> {
-  try {
-    const taken = Promise.race([turn.taken, released]);
-    await withTimeout(signal ? untilAborted(taken, signal) : taken, LOCK_WAIT_MS, () => timeoutError('lock'));
-  } catch (error) {
-    turn.giveUp();
-    throw error;
-  }
-}
-
 /** Waits so that the next refresh finds the lock free, but not for long: the release does not change the result. */
 async function waitForRelease(released: Promise<unknown>): Promise<void> {
   await withTimeout(released, RELEASE_WAIT_MS, () => timeoutError('unlock')).catch(ignore);
-}
-
-/** Settles as `promise` does, or rejects with the signal's reason when it aborts. */
-export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort);
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
 }
 
 function timeoutError(operation: string): TokenStoreError {
@@ -155,7 +155,7 @@ function timeoutError(operation: string): TokenStoreError {
 }
 
 /** Stands for the lock of a store that has none. */
-const NO_LOCK: HeldLock = { ageMs: () => 0, wallAgeMs: () => 0, holdUntil: ignore };
+const NO_LOCK: HeldLock = { isOlderThan: () => false, holdUntil: ignore };
 
 /** Work that waits for a lock. Runs once, however often the lock calls it. */
 class LockTurn<T> implements HeldLock {
@@ -186,12 +186,9 @@ class LockTurn<T> implements HeldLock {
     return this.#holds.length > 0;
   }
 
-  ageMs(): number {
-    return performance.now() - (this.#takenAt?.monotonic ?? 0);
-  }
-
-  wallAgeMs(): number {
-    return this.#clock() - (this.#takenAt?.wall ?? 0);
+  isOlderThan({ ageMs, wallAgeMs }: LockAge): boolean {
+    const { monotonic, wall } = this.#takenAt ?? { monotonic: 0, wall: 0 };
+    return performance.now() - monotonic > ageMs || this.#clock() - wall > wallAgeMs;
   }
 
   holdUntil(promise: Promise<unknown>): void {

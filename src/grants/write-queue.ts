@@ -1,7 +1,7 @@
 import { KeyedQueue } from '../stores/keyed-queue.js';
 import { withTimeout } from '../stores/time-limit.js';
 import type { TokenStore } from '../stores/token-store.js';
-import { type StoreAccess, untilAborted } from './store-access.js';
+import type { StoreAccess } from './store-access.js';
 
 /** Time limits of a write, in milliseconds. */
 export interface WriteLimits {
@@ -33,15 +33,13 @@ export class WriteQueue {
   run<T>(id: string, { waitMs, abandonMs }: WriteLimits, task: WriteTask<T>): Promise<T> {
     const written = this.#queue.run(id, async () => {
       const write = new AbortController();
-      const timer = setTimeout(() => this.#abandon(write), abandonMs);
       this.#running.add(write);
       try {
-        return await untilAborted(
-          this.#store.use((store) => task(store, write.signal)),
-          write.signal,
-        );
+        return await this.#store.use((store) => task(store, write.signal), 'write', abandonMs, write.signal);
+      } catch (error) {
+        write.abort(error);
+        throw error;
       } finally {
-        clearTimeout(timer);
         this.#running.delete(write);
       }
     });
@@ -50,15 +48,11 @@ export class WriteQueue {
 
   /** Abandons the writes that run, so that those that wait behind them get a chance before the process ends. */
   abandonAll(): void {
-    for (const write of this.#running) this.#abandon(write);
+    for (const write of this.#running) write.abort(this.#store.timedOut('write'));
   }
 
   /** Resolves when all writes that were requested until now have settled, or after `limitMs`. */
   async drain(limitMs: number): Promise<void> {
     await withTimeout(this.#queue.drain(), limitMs, () => this.#store.timedOut('write')).catch(() => {});
-  }
-
-  #abandon(write: AbortController): void {
-    write.abort(this.#store.timedOut('write'));
   }
 }

@@ -4,6 +4,9 @@ const MAX_WAIT_MS = 2 ** 30;
 /** Least time between two scans: bounds the work, and with it how late an expiry may be. */
 const RESOLUTION_MS = 20;
 
+/** A scan that is later than this, in milliseconds, follows a suspension or a busy event loop: responses may wait to be read. */
+const LATE_MS = 500;
+
 /** Something that ends at a deadline. */
 export interface Expiring {
   /** The deadline, on the clock of {@link Deadlines}; `Infinity` for none. Set by `Deadlines`. */
@@ -21,6 +24,7 @@ export class Deadlines {
   readonly #waiting = new Set<Expiring>();
   #timer: NodeJS.Timeout | undefined;
   #nextScan = Infinity;
+  #isPostponed = false;
 
   /** Number of entries that have not expired. */
   get size(): number {
@@ -60,9 +64,16 @@ export class Deadlines {
   }
 
   #scan(): void {
+    const now = performance.now();
+    const lateMs = now - this.#nextScan;
     this.#timer = undefined;
     this.#nextScan = Infinity;
-    const now = performance.now();
+    // Timers run before sockets are read: whatever has arrived meanwhile gets one turn of the event loop.
+    this.#isPostponed = lateMs > LATE_MS && !this.#isPostponed;
+    if (this.#isPostponed) {
+      this.#scheduleScan(now, now);
+      return;
+    }
     let earliest = Infinity;
     for (const entry of this.#waiting) {
       if (entry.expiresAt > now) earliest = Math.min(earliest, entry.expiresAt);

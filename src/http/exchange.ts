@@ -1,45 +1,64 @@
 import type { Dispatcher } from 'undici';
 import type { Deadlines, Expiring } from './deadlines.js';
-import { type ContentEncoding, contentEncoding } from './decoding.js';
-import { contentLength, type HttpHeaders, type HttpRequest } from './message.js';
+import { type ContentEncoding, contentEncoding, decode, decodedHeaders } from './decoding.js';
+import { contentLength, type HttpHeaders, type HttpRequest, type HttpResponse } from './message.js';
 import { faultCode, TransportError, type TransportFault, transportError } from './transport-error.js';
 
 type Controller = Pick<Dispatcher.DispatchController, 'abort' | 'pause' | 'resume'>;
 
-/** Hands an exchange to a dispatcher. */
-export type Dispatch = (options: Dispatcher.DispatchOptions, exchange: Exchange) => void;
+/** Headers as undici up to 6 reports them: names and values in turn. */
+type RawHeaders = readonly (Buffer | string)[];
+
+const NO_BODY = Buffer.alloc(0);
 
 /**
  * One request and its response, as undici's dispatchers report on it.
  *
  * It goes straight to the dispatcher: undici's own `request` puts a readable stream between, which costs a third of
- * the throughput for responses that are read as a whole anyway.
+ * the throughput for responses that are read as a whole anyway. A dispatcher of the user may come from any copy of
+ * undici, so it implements both handler interfaces: that of undici 7 and later, and that of undici up to 6, which
+ * Node 20 and 22 have built in.
  */
-export abstract class Exchange implements Dispatcher.DispatchHandler, Expiring {
+export abstract class Exchange<R> implements Dispatcher.DispatchHandler, Expiring {
   expiresAt = 0;
   protected controller: Controller | undefined;
   protected readonly request: HttpRequest;
   protected readonly deadlines: Deadlines;
-  #status = 0;
+  protected readonly resolve: (response: R | Promise<R>) => void;
+  /** The final status; 0 before. */
+  protected status = 0;
+  protected headers: HttpHeaders = {};
+  /** An encoding that cannot be decoded counts as `identity`. */
+  protected encoding: ContentEncoding | 'identity' = 'identity';
+  readonly #reject: (error: unknown) => void;
+  #legacy: LegacyController | undefined;
+  #received = 0;
   #sent = false;
   #over = false;
 
-  constructor(request: HttpRequest, deadlines: Deadlines) {
+  constructor(
+    request: HttpRequest,
+    deadlines: Deadlines,
+    resolve: (response: R | Promise<R>) => void,
+    reject: (error: unknown) => void,
+  ) {
     this.request = request;
     this.deadlines = deadlines;
+    this.resolve = resolve;
+    this.#reject = reject;
   }
 
-  /** Called with the final status and headers. An encoding that cannot be decoded counts as `identity`. */
-  protected abstract begin(status: number, headers: HttpHeaders, encoding: ContentEncoding | 'identity'): void;
+  /** Called when the final status and headers are there. */
+  protected begin?(): void;
   /** Called for each part of the body, as received. */
   protected abstract receive(chunk: Buffer): void;
   /** Called when the body is complete. */
   protected abstract complete(): void;
-  /** Called if there will be no response, or no more of it. */
-  protected abstract reject(error: unknown): void;
+  /** Called, after the promise was rejected, if there will be no response, or no more of it. */
+  protected failed?(error: unknown): void;
 
   /** Sends the request. To be called once. */
-  start(dispatch: Dispatch): void {
+  start(dispatcher: Dispatcher): void {
     const { origin, path, method, headers, body = null, signal, timeoutMs } = this.request;
     if (signal?.aborted) {
       this.fail('aborted');
@@ -49,7 +68,8 @@ export abstract class Exchange implements Dispatcher.DispatchHandler, Expiring {
     this.deadlines.add(this, timeoutMs);
     try {
       // The cast: undici only reads the list, but its types do not say so.
-      dispatch({ origin, path, method, headers: headers as string[], body, headersTimeout: 0, bodyTimeout: 0 }, this);
+      const options = { origin, path, method, headers: headers as string[], body, headersTimeout: 0, bodyTimeout: 0 };
+      dispatcher.dispatch(options, this);
     } catch (fault) {
       this.onResponseError(undefined, fault);
     }
@@ -74,17 +94,25 @@ export abstract class Exchange implements Dispatcher.DispatchHandler, Expiring {
     this.#sent = true;
   }
 
-  onResponseStart(_controller: Controller, status: number, headers: HttpHeaders): void {
+  onResponseStart(_controller: unknown, status: number, headers: HttpHeaders): void {
     if (this.#over || status < 200) return;
-    this.#status = status;
     const { maxBytes = Infinity, method } = this.request;
+    this.status = status;
+    this.headers = headers;
     const hasBody = method !== 'HEAD' && status !== 304;
-    if (hasBody && maxBytes !== Infinity && (contentLength(headers) ?? 0) > maxBytes) this.fail('too-large');
-    else this.begin(status, headers, contentEncoding(headers) ?? 'identity');
+    if (hasBody && maxBytes !== Infinity && (contentLength(headers) ?? 0) > maxBytes) {
+      this.fail('too-large');
+      return;
+    }
+    if (headers['content-encoding'] !== undefined) this.encoding = contentEncoding(headers) ?? 'identity';
+    this.begin?.();
   }
 
-  onResponseData(_controller: Controller, chunk: Buffer): void {
-    if (!this.#over) this.receive(chunk);
+  onResponseData(_controller: unknown, chunk: Buffer): void {
+    if (this.#over) return;
+    this.#received += chunk.length;
+    if (this.#received > (this.request.maxBytes ?? Infinity)) this.fail('too-large');
+    else this.receive(chunk);
   }
 
   onResponseEnd(): void {
@@ -93,32 +121,116 @@ export abstract class Exchange implements Dispatcher.DispatchHandler, Expiring {
     this.complete();
   }
 
-  onResponseError(_controller: Controller | undefined, fault: unknown): void {
+  onResponseError(_controller: unknown, fault: unknown): void {
     if (this.#over) return;
     // The Content-Length of a 304 is that of the representation (RFC 9110, 8.6); undici expects a body of that length.
-    if (this.#status === 304 && faultCode(fault) === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') {
+    if (this.status === 304 && faultCode(fault) === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') {
       this.onResponseEnd();
       return;
     }
-    this.#end();
-    this.reject(ownFault(this.request.body, fault) ?? transportError(fault, this.#sent));
+    this.#end(ownFault(this.request.body, fault) ?? transportError(fault, this.#sent));
+  }
+
+  onConnect(abort: (reason?: Error) => void): void {
+    this.#legacy = new LegacyController(abort);
+    this.onRequestStart(this.#legacy);
+  }
+
+  onHeaders(status: number, raw: RawHeaders, resume: () => void): boolean {
+    this.#legacy ??= new LegacyController(() => {});
+    this.#legacy.resumeBody = resume;
+    this.onResponseStart(this.#legacy, status, headersOf(raw));
+    return !this.#legacy.isPaused;
+  }
+
+  onData(chunk: Buffer): boolean {
+    this.onResponseData(this.#legacy, chunk);
+    return !this.#legacy?.isPaused;
+  }
+
+  onComplete(): void {
+    this.onResponseEnd();
+  }
+
+  onError(fault: unknown): void {
+    this.onResponseError(undefined, fault);
   }
 
   /** Ends the exchange from this side. */
   protected fail(kind: TransportFault): void {
     if (this.#over) return;
-    this.#end();
     const error = new TransportError(kind, this.#sent);
-    this.reject(error);
+    this.#end(error);
     this.controller?.abort(error);
   }
 
-  #end(): void {
+  #end(error?: unknown): void {
     this.#over = true;
     this.deadlines.remove(this);
     this.request.signal?.removeEventListener('abort', this);
     this.request.onEnd?.();
+    if (error === undefined) return;
+    this.#reject(error);
+    this.failed?.(error);
   }
+}
+
+/** Receives the complete response. */
+export class BufferedExchange extends Exchange<HttpResponse> {
+  #first: Buffer | undefined;
+  #chunks: Buffer[] | undefined;
+
+  protected override receive(chunk: Buffer): void {
+    // Most responses arrive in one piece, which is then the body.
+    if (this.#first === undefined) this.#first = chunk;
+    else if (this.#chunks === undefined) this.#chunks = [this.#first, chunk];
+    else this.#chunks.push(chunk);
+  }
+
+  protected override complete(): void {
+    const { status, headers, encoding } = this;
+    const body = this.#chunks === undefined ? (this.#first ?? NO_BODY) : Buffer.concat(this.#chunks);
+    if (encoding === 'identity') {
+      this.resolve({ status, headers, body });
+      return;
+    }
+    const decoded = decode(body, encoding, this.request.maxBytes);
+    this.resolve(decoded.then((decodedBody) => ({ status, headers: decodedHeaders(headers), body: decodedBody })));
+  }
+}
+
+/** The controller that undici up to 6 lacks. */
+class LegacyController implements Controller {
+  readonly abort: (reason?: Error) => void;
+  resumeBody: () => void = () => {};
+  isPaused = false;
+
+  constructor(abort: (reason?: Error) => void) {
+    this.abort = abort;
+  }
+
+  pause(): void {
+    this.isPaused = true;
+  }
+
+  resume(): void {
+    if (!this.isPaused) return;
+    this.isPaused = false;
+    this.resumeBody();
+  }
+}
+
+function headersOf(raw: RawHeaders): HttpHeaders {
+  const headers: Record<string, string | string[]> = Object.create(null);
+  for (let index = 0; index < raw.length; index += 2) {
+    const [name = '', value = ''] = raw
+      .slice(index, index + 2)
+      .map((part) => (typeof part === 'object' ? part.toString('latin1') : part));
+    const key = name.toLowerCase();
+    const before = headers[key];
+    headers[key] = before === undefined ? value : [before, value].flat();
+  }
+  return headers;
 }
 
 /** Returns the error for a fault of the stream that the caller gave as a body: the caller's to see, not the service's. */

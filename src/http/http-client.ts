@@ -1,13 +1,10 @@
 /// <reference path="./undici-agent.d.ts" />
 import { type LookupAddress, type LookupOptions, lookup } from 'node:dns';
 import type { Dispatcher } from 'undici';
-import { sendBuffered } from './buffered-exchange.js';
 import { Deadlines } from './deadlines.js';
-import type { Dispatch } from './exchange.js';
-import { sendFetched } from './fetched-exchange.js';
-import { LegacyDispatchHandler } from './legacy-handler.js';
+import { BufferedExchange, type Exchange } from './exchange.js';
 import type { HttpRequest, HttpResponse, HttpStream, HttpStreamRequest } from './message.js';
-import { sendStreamed } from './streamed-exchange.js';
+import { FetchedExchange, StreamedExchange } from './streamed-exchange.js';
 import { TransportError } from './transport-error.js';
 
 /** Options of an {@link HttpClient}. */
@@ -33,15 +30,14 @@ const CONNECT_TIMEOUT_MS = 10_000;
 export class HttpClient {
   readonly #deadlines = new Deadlines();
   readonly #graceMs: number;
-  #dispatch: Dispatch | undefined;
-  #starting: Promise<Dispatch> | undefined;
-  #pool: Dispatcher | undefined;
+  /** Where requests go; `undefined` before the first one creates the own pool, and once the client is closed. */
+  #dispatcher: Dispatcher | undefined;
+  #pool: Promise<Dispatcher> | undefined;
   #closing: Promise<void> | undefined;
 
   constructor({ dispatcher, graceMs = GRACE_MS }: HttpClientOptions = {}) {
     this.#graceMs = graceMs;
-    if (dispatcher === undefined) return;
-    this.#dispatch = (options, exchange) => dispatcher.dispatch(options, new LegacyDispatchHandler(exchange));
+    this.#dispatcher = dispatcher;
   }
 
   /** Number of requests in flight. */
@@ -55,10 +51,9 @@ export class HttpClient {
    * @throws TransportError
    */
   send(request: HttpRequest): Promise<HttpResponse> {
-    const dispatch = this.#started();
-    return typeof dispatch === 'function'
-      ? sendBuffered(dispatch, request, this.#deadlines)
-      : dispatch.then((ready) => sendBuffered(ready, request, this.#deadlines));
+    return new Promise((resolve, reject) => {
+      this.#start(new BufferedExchange(request, this.#deadlines, resolve, reject), reject);
+    });
   }
 
   /**
@@ -67,10 +62,9 @@ export class HttpClient {
    * @throws TransportError
    */
   stream(request: HttpStreamRequest): Promise<HttpStream> {
-    const dispatch = this.#started();
-    return typeof dispatch === 'function'
-      ? sendStreamed(dispatch, request, this.#deadlines)
-      : dispatch.then((ready) => sendStreamed(ready, request, this.#deadlines));
+    return new Promise((resolve, reject) => {
+      this.#start(new StreamedExchange<never>(request, this.#deadlines, resolve, reject), reject);
+    });
   }
 
   /**
@@ -80,10 +74,9 @@ export class HttpClient {
    * @throws TransportError
    */
   fetch(request: HttpStreamRequest): Promise<HttpResponse | HttpStream> {
-    const dispatch = this.#started();
-    return typeof dispatch === 'function'
-      ? sendFetched(dispatch, request, this.#deadlines)
-      : dispatch.then((ready) => sendFetched(ready, request, this.#deadlines));
+    return new Promise((resolve, reject) => {
+      this.#start(new FetchedExchange(request, this.#deadlines, resolve, reject), reject);
+    });
   }
 
   /**
@@ -91,29 +84,31 @@ export class HttpClient {
    * are refused.
    */
   close(): Promise<void> {
+    this.#dispatcher = undefined;
     this.#closing ??= this.#closePool();
     return this.#closing;
   }
 
   async #closePool(): Promise<void> {
-    await this.#starting;
-    if (this.#pool === undefined) return;
+    const pool = await this.#pool;
+    if (pool === undefined) return;
     // A stream that nobody reads would keep the pool open for ever.
     const timer = setTimeout(() => this.#deadlines.endAll(), this.#graceMs);
-    await this.#pool.close();
+    await pool.close();
     clearTimeout(timer);
   }
 
-  /** Returns the way to the dispatcher: at once if there is one, so that a call costs no promise for it. */
-  #started(): Dispatch | Promise<Dispatch> {
-    if (this.#closing !== undefined) return Promise.reject(new TransportError('closed', false));
-    if (this.#dispatch !== undefined) return this.#dispatch;
-    this.#starting ??= createPool().then((pool) => {
-      this.#pool = pool;
-      this.#dispatch = (options, exchange) => pool.dispatch(options, exchange);
-      return this.#dispatch;
-    });
-    return this.#starting;
+  /** Starts the exchange: at once if there is a dispatcher, so that it costs no promise more. */
+  #start<R>(exchange: Exchange<R>, reject: (error: unknown) => void): void {
+    if (this.#dispatcher !== undefined) exchange.start(this.#dispatcher);
+    else if (this.#closing !== undefined) reject(new TransportError('closed', false));
+    else {
+      this.#pool ??= createPool().then((pool) => {
+        if (this.#closing === undefined) this.#dispatcher = pool;
+        return pool;
+      });
+      this.#pool.then((pool) => exchange.start(pool), reject);
+    }
   }
 }
 

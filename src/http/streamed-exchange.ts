@@ -1,49 +1,30 @@
 import { pipeline, Readable } from 'node:stream';
 import type { Deadlines } from './deadlines.js';
-import { type ContentEncoding, createDecoder, decodedHeaders } from './decoding.js';
-import { type Dispatch, Exchange } from './exchange.js';
-import type { HttpHeaders, HttpStream, HttpStreamRequest } from './message.js';
+import { createDecoder, decodedHeaders } from './decoding.js';
+import { Exchange } from './exchange.js';
+import type { HttpResponse, HttpStream, HttpStreamRequest } from './message.js';
 import { TransportError } from './transport-error.js';
 
-/**
- * Sends a request and returns its response as soon as the headers are there.
- *
- * @throws TransportError
- */
-export function sendStreamed(
-  dispatch: Dispatch,
-  request: HttpStreamRequest,
-  deadlines: Deadlines,
-): Promise<HttpStream> {
-  return new Promise((resolve, reject) => {
-    new StreamedExchange(request, deadlines, resolve, reject).start(dispatch);
-  });
-}
-
-/** Passes the body on as fast as it is read and no faster. */
-export class StreamedExchange extends Exchange {
-  readonly #resolve: (stream: HttpStream | Promise<HttpStream>) => void;
-  readonly #reject: (error: unknown) => void;
+/** Receives a response as soon as its headers are there, and passes the body on as fast as it is read and no faster. */
+export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
   readonly #bodyError: (error: unknown) => unknown;
   #limitsSilence: boolean;
   #body: Readable | undefined;
-  #received = 0;
   #paused = false;
 
   constructor(
     request: HttpStreamRequest,
     deadlines: Deadlines,
-    resolve: (stream: HttpStream | Promise<HttpStream>) => void,
+    resolve: (response: R | HttpStream | Promise<R | HttpStream>) => void,
     reject: (error: unknown) => void,
   ) {
-    super(request, deadlines);
+    super(request, deadlines, resolve, reject);
     this.#limitsSilence = request.timeoutCovers === 'silence';
     this.#bodyError = request.bodyError ?? ((error) => error);
-    this.#resolve = resolve;
-    this.#reject = reject;
   }
 
-  protected override begin(status: number, headers: HttpHeaders, encoding: ContentEncoding | 'identity'): void {
+  protected override begin(): void {
+    const { status, headers, encoding } = this;
     if (status >= 400) this.#limitsSilence = false;
     const body = new Readable({
       read: () => this.#resume(),
@@ -55,7 +36,7 @@ export class StreamedExchange extends Exchange {
     });
     this.#body = keepFailuresLocal(body);
     if (encoding === 'identity') {
-      this.#resolve({ status, headers, body });
+      this.resolve({ status, headers, body });
       return;
     }
     const decoded = createDecoder(encoding, this.#bodyError).then((decoder) => ({
@@ -63,15 +44,10 @@ export class StreamedExchange extends Exchange {
       headers: decodedHeaders(headers),
       body: keepFailuresLocal(pipeline(body, decoder, () => {})),
     }));
-    this.#resolve(decoded);
+    this.resolve(decoded);
   }
 
   protected override receive(chunk: Buffer): void {
-    this.#received += chunk.length;
-    if (this.#received > (this.request.maxBytes ?? Infinity)) {
-      this.fail('too-large');
-      return;
-    }
     if (this.#limitsSilence) this.deadlines.extend(this, this.request.timeoutMs);
     if (this.#body?.push(chunk) !== false) return;
     this.#paused = true;
@@ -84,8 +60,7 @@ export class StreamedExchange extends Exchange {
     this.#body?.push(null);
   }
 
-  protected override reject(error: unknown): void {
-    this.#reject(error);
+  protected override failed(error: unknown): void {
     const seen = this.#bodyError(error);
     this.#body?.destroy(seen instanceof Error ? seen : new TransportError('aborted', true));
   }
@@ -95,6 +70,53 @@ export class StreamedExchange extends Exchange {
     this.#paused = false;
     if (this.#limitsSilence) this.deadlines.extend(this, this.request.timeoutMs);
     this.controller?.resume();
+  }
+}
+
+/**
+ * Receives a response as soon as its headers are there: with its complete body if that arrived together with them, as
+ * small ones do, otherwise with a stream. A stream costs more than the rest of a small request.
+ */
+export class FetchedExchange extends StreamedExchange<HttpResponse> {
+  /** Set between the headers and the end of the turn in which they arrived. */
+  #early: Buffer[] | undefined;
+
+  protected override begin(): void {
+    if (this.encoding !== 'identity') {
+      super.begin();
+      return;
+    }
+    this.#early = [];
+    queueMicrotask(() => {
+      const chunks = this.#early;
+      if (chunks === undefined) return;
+      this.#early = undefined;
+      super.begin();
+      for (const chunk of chunks) super.receive(chunk);
+    });
+  }
+
+  protected override receive(chunk: Buffer): void {
+    if (this.#early === undefined) super.receive(chunk);
+    else this.#early.push(chunk);
+  }
+
+  protected override complete(): void {
+    const chunks = this.#early;
+    if (chunks === undefined) {
+      super.complete();
+      return;
+    }
+    this.#early = undefined;
+    const { status, headers } = this;
+    const [first] = chunks;
+    const body = first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks);
+    this.resolve({ status, headers, body });
+  }
+
+  protected override failed(error: unknown): void {
+    this.#early = undefined;
+    super.failed(error);
   }
 }
 

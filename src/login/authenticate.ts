@@ -1,22 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import * as check from '../checks.js';
 import { AuthorizationError, NotAuthorizedError } from '../errors.js';
 import {
   asRouted,
   isPrefetch,
-  originalPath,
   originalUrl,
+  pathOf,
   redirect,
   routedPathOf,
   userOf,
 } from '../request/incoming-request.js';
-import { type BeginLoginContext, beginLogin, callbackUrlOf, type LoginOptions } from './begin-login.js';
-import { hasCallbackParameters } from './callback-query.js';
-import { type RedirectOptions, refuseStrictSession, refuseUnsetSession } from './dropped-session.js';
+import { type BeginLoginContext, beginLogin, type LoginOptions } from './begin-login.js';
+import { type LoginRounds, type RedirectOptions, refuseStrictSession, refuseUnsetSession } from './dropped-session.js';
 import { type EstablishSessionContext, establishSession, type SessionOptions } from './establish-session.js';
-import { type CallbackOutcome, type FinishLoginContext, finishLogin } from './finish-login.js';
+import { type CallbackOutcome, type FinishLoginContext, finishLogin, hasCallbackParameters } from './finish-login.js';
 import { type GrantHandoff, LoginReport } from './grant-handoff.js';
-import type { IgnoredOptions } from './ignored-options.js';
-import type { LoginRounds } from './login-rounds.js';
 
 /** What Passport lets a strategy do with a request: exactly one of them. */
 export interface PassportActions {
@@ -34,8 +32,11 @@ export interface AuthenticateOptions extends LoginOptions, SessionOptions, Redir
 /** What logins need of their strategy. */
 export interface LoginContext extends BeginLoginContext, FinishLoginContext, EstablishSessionContext {
   readonly settings: BeginLoginContext['settings'] & FinishLoginContext['settings'];
+  /** Routed path of the strategy's `callbackURL`; `undefined` if it depends on the request. */
+  readonly callbackPath: string | undefined;
   readonly rounds: LoginRounds;
-  readonly ignoredOptions: IgnoredOptions;
+  /** Names of the ignored options that have been warned of. */
+  readonly warnedOptions: Set<string>;
 }
 
 /**
@@ -49,17 +50,25 @@ export async function authenticate(
   req: IncomingMessage,
   options: AuthenticateOptions,
 ): Promise<void> {
-  const { settings, clients, ignoredOptions } = context;
   let res: ServerResponse | undefined;
   try {
-    res = clients.responseOf(req);
+    res = context.clients.responseOf(req);
     // The URL of a callback holds the code, and the URL of a login may hold private parts of a page's address.
     res.setHeader('Cache-Control', 'no-store');
     res.setHeader('Referrer-Policy', 'no-referrer');
-    ignoredOptions.warn(options);
-    const callbackURL = callbackUrlOf(options) ?? settings.callbackURL;
-    if (isCallback(req, callbackURL)) await handleCallback(context, actions, req, res, options);
-    else await handleLogin(context, actions, req, res, options);
+    for (const name of Object.keys(options)) {
+      if (!READ_OPTIONS.has(name)) warnOfIgnored(name, options, context.warnedOptions);
+    }
+    const own = options.callbackURL === undefined ? undefined : check.callbackUrl('callbackURL', options.callbackURL);
+    const usual = context.settings.callbackURL;
+    // A callback is known by its path, whose front a proxy may have stripped, or by its parameters.
+    const url = originalUrl(req);
+    const here = asRouted(pathOf(url));
+    const expected = (own === undefined ? context.callbackPath : undefined) ?? routedPathOf(own ?? usual, req);
+    const isThere = here === expected || (here !== '' && expected.endsWith(here));
+    const isCallback = isThere || (url.includes('?') && hasCallbackParameters(url));
+    if (isCallback) await handleCallback(context, actions, req, res, own, options);
+    else await handleLogin(context, actions, req, res, own ?? usual, options);
   } catch (error) {
     await passOn(error, actions, res);
   }
@@ -70,6 +79,7 @@ async function handleLogin(
   actions: PassportActions,
   req: IncomingMessage,
   res: ServerResponse,
+  callbackURL: string,
   options: AuthenticateOptions,
 ): Promise<void> {
   const { grants, clients, rounds } = context;
@@ -86,16 +96,9 @@ async function handleLogin(
     throw loop.error;
   }
   rounds.rememberRoute(req);
-  const location = beginLogin(context, req, res, options);
+  const location = beginLogin(context, req, res, callbackURL, options);
   if (location === undefined) actions.fail({ message: 'The request names no host to return to after the login.' }, 400);
   else actions.redirect(location);
-}
-
-/** Returns true for a callback: by its parameters, or by its path, whose front a proxy may have stripped. */
-function isCallback(req: IncomingMessage, callbackURL: string): boolean {
-  const here = asRouted(originalPath(req));
-  const expected = routedPathOf(callbackURL, req);
-  return here === expected || (here !== '' && expected.endsWith(here)) || hasCallbackParameters(originalUrl(req));
 }
 
 async function handleCallback(
@@ -103,6 +106,7 @@ async function handleCallback(
   actions: PassportActions,
   req: IncomingMessage,
   res: ServerResponse,
+  callbackURL: string | undefined,
   options: AuthenticateOptions,
 ): Promise<void> {
   // Passport calls it for successRedirect and failureRedirect. Responses of Connect have none.
@@ -119,10 +123,8 @@ async function handleCallback(
   let outcome: CallbackOutcome;
   let handoff: GrantHandoff | undefined;
   try {
-    outcome = await finishLogin(context, req, res, {
-      callbackURL: callbackUrlOf(options),
-      isConnection: Boolean(options.assignProperty),
-    });
+    const isConnection = Boolean(options.assignProperty);
+    outcome = await finishLogin(context, req, res, { callbackURL, isConnection });
     if (outcome.kind === 'success') handoff = await establishSession(context, req, res, options, outcome, report);
   } catch (error) {
     report.publishError(error);
@@ -196,4 +198,24 @@ async function passOn(error: unknown, actions: PassportActions, res: ServerRespo
     if (!res.headersSent) res.statusCode = 500;
     res.end();
   }
+}
+
+/** Options that Passport, its wrappers, or this strategy read. */
+const READ_OPTIONS = new Set([
+  ...['assignProperty', 'authInfo', 'callback', 'callbackURL', 'defaultStrategy', 'failWithError', 'failureFlash'],
+  ...['failureMessage', 'failureRedirect', 'keepSessionInfo', 'pauseStream', 'property', 'scope', 'session'],
+  ...['successFlash', 'successMessage', 'successRedirect', 'successReturnToOrRedirect', 'userProperty'],
+]);
+
+/** Warns of an option of `passport.authenticate` that nothing reads, once. */
+function warnOfIgnored(name: string, options: object, warned: Set<string>): void {
+  if (Reflect.get(options, name) === undefined || warned.has(name) || !/^\w{1,64}$/.test(name)) return;
+  warned.add(name);
+  const advice =
+    name === 'state'
+      ? 'The strategy always creates and checks the state itself. To return to a page, link to /login?returnTo=/page.'
+      : 'Parameters of the authorization request are set in new Strategy(options).';
+  process.emitWarning(`passport.authenticate: this strategy ignores the option ${name}. ${advice}`, {
+    code: 'ERR_IGNORED_OPTION',
+  });
 }

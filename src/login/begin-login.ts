@@ -1,11 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
 import { endpointUrl } from '../oauth/addresses.js';
-import type { AuthorizationParamsReader } from '../oauth/authorization-params.js';
-import { originalUrl, queryOf, redirectUriFor } from '../request/incoming-request.js';
-import { type ReturnCookie, safeReturnTo } from '../request/return-to.js';
+import { type ReturnCookie, safeReturnTo } from '../request/browser-cookie.js';
+import { hostOf, originalUrl, queryOf, redirectUriFor } from '../request/incoming-request.js';
 import { userMarkOf } from '../request/session.js';
-import type { HostMismatches } from './host-mismatches.js';
 import type { PendingLogins } from './pending-logins.js';
 
 /** Options of `passport.authenticate` that an application may set for one route. */
@@ -16,19 +14,25 @@ export interface LoginOptions {
   readonly assignProperty?: unknown;
 }
 
+/** The settings of the authorization request. */
+export interface AuthorizationRequestSettings {
+  /** `{auth_url}` */
+  readonly authUrl: string;
+  readonly authorizationPath: string;
+  readonly scopeSeparator: string;
+  readonly clientID: string;
+}
+
 /** What a login is begun with. */
 export interface BeginLoginContext {
-  readonly settings: {
-    /** `{auth_url}` */
-    readonly authUrl: string;
-    readonly authorizationPath: string;
-    readonly authorizationParams: AuthorizationParamsReader;
-    readonly scopeSeparator: string;
-    readonly clientID: string;
+  readonly settings: AuthorizationRequestSettings & {
+    readonly authorizationParams: Readonly<Record<string, string>> | ((req: IncomingMessage) => unknown);
     readonly callbackURL: string;
     readonly scope: string;
     readonly pkce: boolean;
   };
+  /** For the strategy's own `callbackURL` and `scope`: see {@link authorizationRequest}. */
+  readonly usualRequest: string;
   readonly pendingLogins: PendingLogins;
   readonly returnCookie: ReturnCookie;
   readonly hostMismatches: HostMismatches;
@@ -38,17 +42,19 @@ export interface BeginLoginContext {
  * Begins a login: sets the browser's cookie, and returns the URL of the authorization request, or `undefined`
  * if `callbackURL` is relative and the request names no host.
  *
+ * @param callbackURL That of the route, else that of the strategy.
  * @throws ConfigurationError for invalid options of `passport.authenticate`
  * @see service.md, 4.1; RFC 6749, 4.1.1; RFC 7636, 4.3
  */
 export function beginLogin(
-  { settings, pendingLogins, returnCookie, hostMismatches }: BeginLoginContext,
+  { settings, usualRequest, pendingLogins, returnCookie, hostMismatches }: BeginLoginContext,
   req: IncomingMessage,
   res: ServerResponse,
+  callbackURL: string,
   options: LoginOptions,
 ): string | undefined {
-  const scope = check.withDefault(settings.scope, check.scope)('scope', options.scope);
-  const redirectUri = redirectUriFor(req, callbackUrlOf(options) ?? settings.callbackURL);
+  const scope = options.scope === undefined ? settings.scope : check.scope('scope', options.scope);
+  const redirectUri = redirectUriFor(req, callbackURL);
   if (redirectUri === undefined) return undefined;
   const remembered = returnCookie.take(req, res);
   const [requested, ...others] = queryOf(originalUrl(req)).getAll('returnTo');
@@ -57,23 +63,70 @@ export function beginLogin(
   const { state, codeChallenge, cookies } = pendingLogins.begin(req, login, settings.pkce);
   hostMismatches.note(req, redirectUri, state);
   for (const cookie of cookies) res.appendHeader('Set-Cookie', cookie);
-  const query = new URLSearchParams({
-    client_id: settings.clientID,
-    redirect_uri: redirectUri,
-    response_type: 'code',
-    // Services without scopes get none.
-    ...(scope === '' ? {} : { scope: scope.replaceAll(' ', settings.scopeSeparator) }),
-    state,
-    ...settings.authorizationParams(req),
-  });
+
+  const isUsual = redirectUri === settings.callbackURL && scope === settings.scope;
+  const request = isUsual ? usualRequest : authorizationRequest(settings, redirectUri, scope);
+  const { authorizationParams: given } = settings;
+  const params = typeof given === 'function' ? check.authorizationParams('authorizationParams', given(req)) : given;
+  const rest = new URLSearchParams({ state, ...params });
   if (codeChallenge !== undefined) {
-    query.set('code_challenge', codeChallenge);
-    query.set('code_challenge_method', 'S256');
+    rest.set('code_challenge', codeChallenge);
+    rest.set('code_challenge_method', 'S256');
   }
-  return `${endpointUrl(settings.authUrl, settings.authorizationPath)}?${query}`;
+  return `${request}&${rest}`;
 }
 
-/** Returns the option `callbackURL` of one route. @throws ConfigurationError for an invalid URL */
-export function callbackUrlOf(options: LoginOptions): string | undefined {
-  return check.withDefault(undefined, check.callbackUrl)('callbackURL', options.callbackURL);
+/** Returns the URL of an authorization request up to its `state`. */
+export function authorizationRequest(
+  { authUrl, authorizationPath, clientID, scopeSeparator }: AuthorizationRequestSettings,
+  redirectUri: string,
+  scope: string,
+): string {
+  const query = new URLSearchParams({ client_id: clientID, redirect_uri: redirectUri, response_type: 'code' });
+  // Services without scopes get none.
+  if (scope !== '') query.set('scope', scope.replaceAll(' ', scopeSeparator));
+  return `${endpointUrl(authUrl, authorizationPath)}?${query}`;
+}
+
+/** Most logins whose host names are remembered. */
+const MAX_MISMATCHES = 1_000;
+
+/**
+ * Logins that were begun under another host name than that of their callback, such as 127.0.0.1 and localhost: the
+ * browser does not send their cookie to the callback.
+ */
+export class HostMismatches {
+  /** What to say of a login, by its state. In the order of their start. */
+  readonly #messages = new Map<string, string>();
+  #hasWarned = false;
+
+  /** Remembers a login if its callback has another host name, and warns once. */
+  note(req: IncomingMessage, redirectUri: string, state: string): void {
+    const { host: header, 'x-forwarded-host': forwardedHost } = req.headers;
+    // Nearly every login: no URL has to be parsed to see that its host is the same.
+    const isSame = redirectUri.startsWith(`//${header}/`, redirectUri.indexOf(':') + 1);
+    if (isSame && forwardedHost === undefined) return;
+    const here = hostOf(req);
+    if (here === undefined) return;
+    const { host, hostname } = new URL(redirectUri);
+    // Cookies do not tell ports apart.
+    if (new URL(`http://${here}`).hostname === hostname) return;
+    const message = `This login was begun at ${here} and came back to ${host}, where the browser does not send its cookie. Open the application at ${host}.`;
+    this.#messages.set(state, message);
+    for (const oldest of this.#messages.keys()) {
+      if (this.#messages.size <= MAX_MISMATCHES) break;
+      this.#messages.delete(oldest);
+    }
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    process.emitWarning(
+      `A login was begun at ${here}, but callbackURL leads to ${host}: the browser does not send the cookie of the login there. Open the application at ${host}. If a proxy has changed the Host header, set Express' trust proxy.`,
+      { code: 'ERR_LOGIN_HOST' },
+    );
+  }
+
+  /** Returns what to tell of a login that was begun under another host name. */
+  messageOf(state: string | undefined): string | undefined {
+    return state === undefined ? undefined : this.#messages.get(state);
+  }
 }

@@ -1,26 +1,25 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ConfigurationError, NotAuthorizedError } from '../errors.js';
-import { isRandomGrantId } from '../grants/grant-id.js';
+import { isRandomGrantId } from '../grants/grant.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
+import { safeReturnTo } from '../request/browser-cookie.js';
 import { whenSettled } from '../request/framework.js';
 import type { RequestGrants } from '../request/grant-reference.js';
 import { userOf } from '../request/incoming-request.js';
 import type { RequestClients } from '../request/request-clients.js';
-import { safeReturnTo } from '../request/return-to.js';
 import {
   type Done,
   emptySession,
+  intercept,
   polyfillSessionMethods,
   regenerateSession,
   type SessionLike,
   saveSession,
   sessionOf,
-  sessionStoreFailed,
 } from '../request/session.js';
 import type { CallbackOutcome } from './finish-login.js';
 import { connectionKey, GrantHandoff, type LoginReport } from './grant-handoff.js';
-import { refuseSentResponse, sentResponseError } from './sent-response.js';
 
 /** Options of `passport.authenticate` and `passport.authorize` that decide about the session. */
 export interface SessionOptions {
@@ -53,38 +52,42 @@ export async function establishSession(
   report: LoginReport,
 ): Promise<GrantHandoff> {
   const manager = grants.managerFor(req);
-  refuseSentResponse(res);
+  const sent = sentResponseError(res);
+  if (sent) throw sent;
+  const isConnection = Boolean(options.assignProperty);
   // With passport.authorize the grant belongs to the user who is logged in. `verify` returns the connected account, whose
   // id may be another user's here.
-  const owner = (options.assignProperty ? userOf(req) : undefined) ?? verdict.user;
+  const owner = (isConnection ? userOf(req) : undefined) ?? verdict.user;
   const grantId = grants.newId(req, owner);
+  const { name: key } = settings;
   const { idIsInSession } = grants;
-  const isConnection = Boolean(options.assignProperty);
-  if (isConnection && idIsInSession) await refuseOtherAccount(settings.name, manager, req, tokens);
-  const handoff = new GrantHandoff({
-    key: settings.name,
-    grantId,
-    idIsInSession,
-    isConnection,
-    manager,
-    returnTo,
-    report,
-  });
+  if (isConnection && idIsInSession) await refuseOtherAccount(key, manager, req, tokens);
+  const handoff = new GrantHandoff({ key, grantId, idIsInSession, isConnection, manager, report });
   try {
     await manager.put(grantId, tokens);
-    refuseSentResponse(res);
+    const sent = sentResponseError(res);
+    if (sent) throw sent;
   } catch (error) {
     // A slow store may save the grant after all.
     handoff.discard();
     throw error;
   }
-  if (isConnection) await handOffNow(req, res, handoff);
-  else handOffAtLogIn(req, res, handoff);
-  handoff.watch(await clients.switchTo(req, manager, grantId));
-  const error = isConnection ? undefined : sentResponseError(res);
-  if (error) handoff.failed(error);
-  if (error) throw error;
-  return handoff;
+  if (isConnection) await handOffNow(req, res, handoff, returnTo);
+  else handOffAtLogIn(req, res, handoff, returnTo);
+  handoff.source = await clients.switchTo(req, manager, grantId);
+  const sentMeanwhile = isConnection ? undefined : sentResponseError(res);
+  if (!sentMeanwhile) return handoff;
+  handoff.failed(sentMeanwhile);
+  throw sentMeanwhile;
+}
+
+/** Returns the error for a response that somebody else has sent: the browser would never learn of its session. */
+function sentResponseError(res: ServerResponse): ConfigurationError | undefined {
+  if (!res.headersSent && !res.writableEnded) return undefined;
+  return new ConfigurationError(
+    'The response was sent before the login ended, most likely by a time-out middleware: nobody was logged in. Give the callback route more time than the option timeout.',
+    { code: 'ERR_RESPONSE_SENT' },
+  );
 }
 
 /**
@@ -116,16 +119,23 @@ async function refuseOtherAccount(
  *
  * A session of a user who is not logged in gets a new id: somebody else may have planted it in this browser.
  */
-async function handOffNow(req: IncomingMessage, res: ServerResponse, handoff: GrantHandoff): Promise<void> {
+async function handOffNow(
+  req: IncomingMessage,
+  res: ServerResponse,
+  handoff: GrantHandoff,
+  returnTo: string | undefined,
+): Promise<void> {
   const before = sessionOf(req);
   if (!before) return;
   const former = handoff.begin(before);
   try {
     const session = userOf(req) ? before : await regenerateSession(req, before);
     handoff.write(session);
-    setReturnTo(session, handoff.targetOf(session));
+    const target = returnTo ?? session.returnTo;
+    if (target !== undefined) session.returnTo = safeReturnTo(target);
     await saveSession(session);
-    refuseSentResponse(res);
+    const sent = sentResponseError(res);
+    if (sent) throw sent;
   } catch (error) {
     const session = sessionOf(req) ?? before;
     handoff.restore(session, former);
@@ -139,6 +149,13 @@ async function handOffNow(req: IncomingMessage, res: ServerResponse, handoff: Gr
 
 type LogIn = (this: IncomingMessage, user: unknown, options: unknown, done?: Done) => unknown;
 
+/** Options of `req.logIn` that Passport reads. */
+interface LogInOptions {
+  readonly session?: unknown;
+  readonly keepSessionInfo?: unknown;
+  readonly successReturnToOrRedirect?: unknown;
+}
+
 /**
  * Wraps `req.logIn`, so that each call that writes a session carries the reference through Passport's regeneration of
  * it. Passport calls it, or the application after `session: false` or in a callback of its own.
@@ -147,23 +164,30 @@ function handOffAtLogIn(
   req: IncomingMessage & { logIn?: LogIn; login?: LogIn },
   res: ServerResponse,
   handoff: GrantHandoff,
+  returnTo: string | undefined,
 ): void {
   const logIn = req.logIn;
   if (!logIn) return;
   const logInWithGrant: LogIn = function logInWithGrant(user, given, callback) {
     const [options, done] = typeof given === 'function' ? [undefined, given as Done] : [given, callback];
+    const { session: saves, keepSessionInfo, successReturnToOrRedirect }: LogInOptions = Object(options);
     const before = sessionOf(req);
-    const target = handoff.targetOf(before);
-    polyfillSessionMethods(before, isOption(options, 'keepSessionInfo', true));
-    const writesSession = !isOption(options, 'session', false);
+    const target = returnTo ?? before?.returnTo;
+    polyfillSessionMethods(before, keepSessionInfo === true);
+    const writesSession = saves !== false;
     const former = writesSession ? handoff.begin(before) : undefined;
     if (writesSession && before) writeAtRegeneration(before, req, handoff);
     const undo = (error: unknown) => {
       const session = sessionOf(req);
       // express-session saves what is left at the end of the response. Its store may work again by then, and would log
       // in a user who was told otherwise.
-      if (session && session !== before) endSession(session, res);
-      else if (session) handoff.restore(session, former);
+      if (session && session !== before) {
+        emptySession(session);
+        // It has been saved, and is not saved again after the response.
+        if (res.headersSent && typeof session.destroy === 'function') session.destroy(() => {});
+      } else if (session) {
+        handoff.restore(session, former);
+      }
       handoff.failed(error);
     };
     let ended = false;
@@ -174,8 +198,9 @@ function handOffAtLogIn(
       if (writesSession && error) undo(error);
       else if (writesSession) handoff.saved(former);
       // After the save: Passport reads and deletes it for its redirect, so the session need not be saved once more.
-      const isRead = writesSession || Reflect.get(Object(options), 'successReturnToOrRedirect');
-      if (!error && isRead) setReturnTo(sessionOf(req), target);
+      const isRead = target !== undefined && (writesSession || successReturnToOrRedirect);
+      const after = !error && isRead ? sessionOf(req) : undefined;
+      if (after) after.returnTo = safeReturnTo(target);
       done?.(error);
     };
     try {
@@ -191,13 +216,6 @@ function handOffAtLogIn(
   req.login = logInWithGrant;
 }
 
-/** Ends a session that the browser must not use. */
-function endSession(session: SessionLike, res: ServerResponse): void {
-  emptySession(session);
-  // express-session has saved it, and does not save it again after the response.
-  if (res.headersSent && typeof session.destroy === 'function') session.destroy(() => {});
-}
-
 /**
  * Writes the reference into the session that Passport's login creates, together with the user, before it is saved.
  *
@@ -208,39 +226,8 @@ function writeAtRegeneration(session: SessionLike, req: IncomingMessage, handoff
     const next = sessionOf(req);
     if (!next) return;
     handoff.write(next);
-    intercept(next, 'save', () => {});
+    intercept(next, 'save');
   });
   // With keepSessionInfo Passport copies the old session over the new one.
   handoff.write(session);
-}
-
-/** Calls `then` after the next successful call of a session's callback method, and replaces its error by one of ours. */
-function intercept(session: SessionLike, method: 'regenerate' | 'save', then: () => void): void {
-  const original = session[method];
-  if (typeof original !== 'function') return;
-  const own = Object.getOwnPropertyDescriptor(session, method);
-  const intercepted = function (this: unknown, done?: Done) {
-    delete session[method];
-    if (own) Object.defineProperty(session, method, own);
-    let ended = false;
-    const end: Done = (error) => {
-      if (ended) return;
-      ended = true;
-      if (!error) then();
-      done?.(error ? sessionStoreFailed(error) : undefined);
-    };
-    const returned: unknown = original.call(this, end);
-    whenSettled(returned, end);
-    return returned;
-  };
-  // Not enumerable: Passport would copy it along with the session.
-  Object.defineProperty(session, method, { value: intercepted, configurable: true, enumerable: false, writable: true });
-}
-
-function setReturnTo(session: SessionLike | undefined, target: unknown): void {
-  if (session && target !== undefined) session.returnTo = safeReturnTo(target);
-}
-
-function isOption(options: unknown, name: string, value: boolean): boolean {
-  return typeof options === 'object' && options !== null && Reflect.get(options, name) === value;
 }

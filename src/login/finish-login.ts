@@ -5,18 +5,18 @@ import { AuthorizationError } from '../errors.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import { FixedSource } from '../refresh/grant-credentials.js';
+import type { ReturnCookie } from '../request/browser-cookie.js';
 import {
   asRouted,
   isAbsolute,
   isPrefetch,
   originalPath,
   originalUrl,
+  queryOf,
   routedPathOf,
 } from '../request/incoming-request.js';
-import type { ReturnCookie } from '../request/return-to.js';
 import { userMarkOf } from '../request/session.js';
-import { readCallbackQuery } from './callback-query.js';
-import type { HostMismatches } from './host-mismatches.js';
+import type { HostMismatches } from './begin-login.js';
 import type { PendingLogin, PendingLogins } from './pending-logins.js';
 import type { UsedLogins } from './used-logins.js';
 import { type AnyVerify, callVerify, loadProfile, type Verdict } from './verify.js';
@@ -65,7 +65,12 @@ const replayed = {
   status: 403,
 } as const satisfies CallbackOutcome;
 
-const GONE = 'The browser has dropped its request before the login ended.';
+const abandoned: CallbackOutcome = {
+  kind: 'fail',
+  reason: 'abandoned',
+  info: { message: 'The browser has dropped its request before the login ended.' },
+  status: 499,
+};
 
 const CONNECTION_AS_LOGIN = 'This account was to be connected, which logs nobody in. Please log in.';
 
@@ -74,16 +79,9 @@ const OTHER_USER =
 
 /** Error codes that messages may name; any other is the sender's own text (RFC 6749, 4.1.2.1; OpenID Connect Core, 3.1.2.6). */
 const REGISTERED_ERRORS = new Set([
-  'account_selection_required',
-  'consent_required',
-  'interaction_required',
-  'invalid_request',
-  'invalid_scope',
+  ...['invalid_request', 'invalid_scope', 'server_error', 'temporarily_unavailable', 'unauthorized_client'],
+  ...['unsupported_response_type', 'account_selection_required', 'consent_required', 'interaction_required'],
   'login_required',
-  'server_error',
-  'temporarily_unavailable',
-  'unauthorized_client',
-  'unsupported_response_type',
 ]);
 
 /** The options of `passport.authenticate` or `passport.authorize` on the callback's route. */
@@ -124,29 +122,26 @@ export async function finishLogin(
   }
   if (login.isConnection && !route.isConnection) return refused(CONNECTION_AS_LOGIN, 403);
   if (route.isConnection && login.userMark !== userMarkOf(req)) return refused(OTHER_USER, 403);
-  const callback = await usedLogins.use(state, login.expiresAt);
+  const { callback, isFirst } = await usedLogins.use(state, login.expiresAt);
   // A reload of the page: the browser has dropped its first request, and with it the session that this would have got.
-  const takenOver = callback ? undefined : await usedLogins.takeOver(state);
-  if (!callback && !takenOver) return replayed;
-  res.appendHeader('Set-Cookie', pendingLogins.ended(state, login));
+  const takenOver = isFirst ? undefined : await callback.takeOver();
+  if (!isFirst && !takenOver) return replayed;
+  res.appendHeader('Set-Cookie', login.endCookie);
   if (takenOver) return takenOver;
   let outcome: CallbackOutcome | undefined;
+  let isGone = false;
   try {
     outcome = query.kind === 'error' ? declined(query.error) : await exchangeCode(context, req, query.code, login);
+    // A browser that has dropped its request never learns of its session.
+    const hasLeft = !res.writableEnded && (res.destroyed || res.closed || req.socket.destroyed);
+    isGone = hasLeft && outcome.kind === 'success';
   } finally {
-    const isGone = outcome?.kind === 'success' && hasGone(req, res);
-    callback?.end(isGone ? outcome : undefined);
+    callback.end(isGone ? outcome : undefined);
     // The user may try again, and still wants to go to the page of this login.
     const isLost = outcome?.kind !== 'success' && login.returnTo !== undefined && !res.headersSent;
     if (isLost) context.returnCookie.remember(req, res, login.returnTo);
-    if (isGone) outcome = { kind: 'fail', reason: 'abandoned', info: { message: GONE }, status: 499 };
   }
-  return outcome;
-}
-
-/** Returns true if the browser has dropped the request: it will never learn of its session. */
-function hasGone(req: IncomingMessage, res: ServerResponse): boolean {
-  return !res.writableEnded && (res.destroyed || res.closed || req.socket.destroyed);
+  return isGone ? abandoned : outcome;
 }
 
 async function exchangeCode(
@@ -174,13 +169,66 @@ async function exchangeCode(
  * @param usual The strategy's `callbackURL`. A login with this URL may end at any route: proxies change paths.
  */
 function leadsHere(redirectUri: string, req: IncomingMessage, own: string | undefined, usual: string): boolean {
-  if (own !== undefined && isAbsolute(own)) return own === redirectUri;
   if (own === undefined && usual === redirectUri) return true;
+  if (own !== undefined && isAbsolute(own)) return own === redirectUri;
   const expected = routedPathOf(redirectUri, req);
   if (own !== undefined) return routedPathOf(own, req) === expected;
   const here = asRouted(originalPath(req));
   // A proxy may have removed the front of the path, or added one.
   return expected.endsWith(here) || here.endsWith(expected);
+}
+
+/** The parameters of a callback. `malformed` is answered with 400 before anything is looked up. */
+export type CallbackQuery =
+  | { readonly kind: 'code'; readonly code: string; readonly state: string | undefined }
+  | { readonly kind: 'error'; readonly error: string; readonly state: string | undefined }
+  | { readonly kind: 'malformed' };
+
+/** Longest value of each parameter of RFC 6749, 4.1.2 and 4.1.2.1 that is read. Descriptions are the sender's words: they are ignored. */
+const MAX_LENGTH = { code: 4096, state: 512, error: 2048 } as const;
+
+/** Visible ASCII and space (VSCHAR of RFC 6749, appendix A). */
+const VISIBLE_ASCII = /^[\x20-\x7e]+$/;
+
+/** Stands for an error that is not visible ASCII: nothing of its text is used. */
+const UNREGISTERED_ERROR = 'unregistered_error';
+
+const MALFORMED: CallbackQuery = { kind: 'malformed' };
+
+/** Returns true if a query has a parameter of a callback, well-formed or not. @param url Path and query. */
+export function hasCallbackParameters(url: string): boolean {
+  for (const name of queryOf(url).keys()) {
+    if (Object.hasOwn(MAX_LENGTH, name.split('[', 1)[0] ?? '')) return true;
+  }
+  return false;
+}
+
+/**
+ * Reads the query of a callback from the request's URL itself: frameworks turn repeated and bracketed parameters into
+ * lists and objects, and Connect parses nothing.
+ *
+ * @param url Path and query.
+ * @see RFC 6749, 4.1.2; service.md, 4.1
+ */
+export function readCallbackQuery(url: string): CallbackQuery {
+  const found: { -readonly [Name in keyof typeof MAX_LENGTH]?: string } = {};
+  for (const [name, value] of queryOf(url)) {
+    const [stem = ''] = name.split('[', 1);
+    const isOurs = Object.hasOwn(MAX_LENGTH, stem);
+    // Bracketed forms of our parameters, and whatever reaches for a prototype.
+    if (value === '__proto__' || name.includes('__proto__') || (isOurs && stem !== name)) return MALFORMED;
+    if (!isOurs) continue;
+    const known = name as keyof typeof MAX_LENGTH;
+    if (found[known] !== undefined || value === '' || value.length > MAX_LENGTH[known]) return MALFORMED;
+    if (VISIBLE_ASCII.test(value)) found[known] = value;
+    // Some services send a sentence as the error. NUL and broken UTF-8 are not text.
+    else if (known === 'error' && !/[\0\ufffd]/.test(value)) found.error = UNREGISTERED_ERROR;
+    else return MALFORMED;
+  }
+  const { code, error, state } = found;
+  if (code !== undefined && error === undefined) return { kind: 'code', code, state };
+  if (error !== undefined && code === undefined) return { kind: 'error', error, state };
+  return MALFORMED;
 }
 
 function declined(error: string): CallbackOutcome {

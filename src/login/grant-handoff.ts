@@ -1,6 +1,6 @@
 import { OAuthAppError } from '../errors.js';
-import { type LoginEvent, publishLogin } from '../events.js';
-import { isRandomGrantId } from '../grants/grant-id.js';
+import { type LoginEvent, loginChannel } from '../events.js';
+import { isRandomGrantId } from '../grants/grant.js';
 import type { GrantCredentials } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { SessionLike } from '../request/session.js';
@@ -19,7 +19,9 @@ export class LoginReport {
   publish(outcome: LoginEvent['outcome'], details: Pick<LoginEvent, 'reason' | 'grantId'> = {}): void {
     if (this.#isPublished) return;
     this.#isPublished = true;
-    publishLogin({ strategy: this.#strategy, outcome, durationMs: performance.now() - this.#since, ...details });
+    const durationMs = performance.now() - this.#since;
+    if (loginChannel.hasSubscribers)
+      loginChannel.publish({ strategy: this.#strategy, outcome, durationMs, ...details });
   }
 
   /** Publishes that the login ended with an error. */
@@ -38,8 +40,6 @@ export interface GrantHandoffOptions {
   /** True for `passport.authorize`: the grant is that of a connected account. */
   readonly isConnection: boolean;
   readonly manager: GrantManager;
-  /** The path that the login leads to. Without one, the session's own `returnTo` counts. */
-  readonly returnTo: string | undefined;
   readonly report: LoginReport;
 }
 
@@ -48,74 +48,57 @@ export class GrantHandoff {
   readonly grantId: string;
   /** True from the moment at which a session is being written: its save decides about the login. */
   isWriting = false;
-  readonly #manager: GrantManager;
-  readonly #report: LoginReport;
-  readonly #idIsInSession: boolean;
-  readonly #isConnection: boolean;
-  readonly #key: string;
-  readonly #returnTo: string | undefined;
-  #source: GrantCredentials | undefined;
+  /** The source of the request's clients: ended if the login fails later on. */
+  source: GrantCredentials | undefined;
+  readonly #options: GrantHandoffOptions;
+  readonly #connectionKey: string;
 
-  constructor({ key, idIsInSession, isConnection, manager, grantId, returnTo, report }: GrantHandoffOptions) {
-    this.grantId = grantId;
-    this.#manager = manager;
-    this.#report = report;
-    this.#idIsInSession = idIsInSession;
-    this.#isConnection = isConnection;
-    this.#key = key;
-    this.#returnTo = returnTo;
-  }
-
-  /** Ends the clients of `source` if the login fails later on. */
-  watch(source: GrantCredentials): void {
-    this.#source = source;
+  constructor(options: GrantHandoffOptions) {
+    this.grantId = options.grantId;
+    this.#options = options;
+    this.#connectionKey = connectionKey(options.key);
   }
 
   /** Announces that a session will be written: `saved` or `failed` follows. @returns the reference that it had before */
   begin(session: SessionLike | undefined): unknown {
     this.isWriting = true;
-    return session?.[this.#key];
+    return session?.[this.#options.key];
   }
 
   /** Writes the reference into a session. */
   write(session: SessionLike): void {
-    if (!this.#idIsInSession) return;
-    session[this.#key] = this.grantId;
-    if (this.#isConnection) session[connectionKey(this.#key)] = true;
-    else delete session[connectionKey(this.#key)];
-  }
-
-  /** Returns the path that the login leads to: its own, or that of the session. */
-  targetOf(session: SessionLike | undefined): unknown {
-    return this.#returnTo ?? session?.returnTo;
+    const { key, grantId, idIsInSession, isConnection } = this.#options;
+    if (!idIsInSession) return;
+    session[key] = grantId;
+    if (isConnection) session[this.#connectionKey] = true;
+    else delete session[this.#connectionKey];
   }
 
   /** The session refers to the grant: the login has succeeded, and the grant that the session had before can go. */
   saved(former: unknown): void {
-    this.#report.publish('success', { grantId: this.grantId });
-    if (this.#idIsInSession && isRandomGrantId(former) && former !== this.grantId) this.#remove(former);
+    const { manager, grantId, idIsInSession, report } = this.#options;
+    report.publish('success', { grantId });
+    if (idIsInSession && isRandomGrantId(former) && former !== grantId) manager.remove(former).catch(() => {});
   }
 
   /** No session refers to the grant: the login has failed. */
   failed(error: unknown): void {
-    this.#report.publishError(error);
-    this.#source?.end();
+    this.#options.report.publishError(error);
+    this.source?.end();
     this.discard();
   }
 
   /** Puts back the reference that a session had before. */
   restore(session: SessionLike, former: unknown): void {
-    if (former === undefined) delete session[this.#key];
-    else session[this.#key] = former;
+    const { key } = this.#options;
+    if (former === undefined) delete session[key];
+    else session[key] = former;
   }
 
   /** Removes the grant, unless its id is the application's own and leads back to it. */
   discard(): void {
-    if (this.#idIsInSession) this.#remove(this.grantId);
-  }
-
-  #remove(grantId: string): void {
-    this.#manager.remove(grantId).catch(() => {});
+    const { manager, grantId, idIsInSession } = this.#options;
+    if (idIsInSession) manager.remove(grantId).catch(() => {});
   }
 }
 

@@ -2,9 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { parse } from 'cookie';
 import type { Secret } from '../redaction.js';
-import { cookieToken } from '../request/browser-cookie.js';
-import { CookieSeal } from './cookie-seal.js';
-import { endedLoginCookie, issuedAt, loginCookieName, loginCookies } from './login-cookie.js';
+import { CookieSeal, cookieToken, MAX_COOKIE_HEADER } from '../request/browser-cookie.js';
 
 /** A login between its authorization request and its callback. */
 export interface PendingLogin {
@@ -20,6 +18,8 @@ export interface PendingLogin {
   readonly codeVerifier: string | undefined;
   /** Epoch milliseconds. */
   readonly expiresAt: number;
+  /** Line of `Set-Cookie` that ends the login in the browser. */
+  readonly endCookie: string;
 }
 
 /** What a cookie holds of a login, in this order. */
@@ -59,6 +59,33 @@ const LIFETIME_MS = 10 * 60 * 1000;
 /** How far the clock of the host that a login returns to may be behind the clock of the host where it began. */
 const CLOCK_SKEW_MS = 60 * 1000;
 
+/** Browsers accept a cookie of such a name from its own host alone, over TLS (RFC 6265bis, 4.1.3.2). */
+const HOST_PREFIX = '__Host-';
+
+/** The name of a pending login's cookie, of any strategy. */
+const LOGIN_COOKIE = /^(?:__Host-)?[\w%-]+\.login\.[\w-]{16}$/;
+
+/** Most logins that one browser can have pending. Beyond it the oldest ends. */
+const MAX_PENDING = 12;
+
+/** Logins that may begin at once, each with a page of up to 500 characters. */
+const TABS = 8;
+
+/** Characters of a cookie that holds a page of 500 characters. */
+const TYPICAL_COOKIE = 800;
+
+/** A cookie up to this length keeps its page while there is room, whatever may follow. */
+const MAX_FREE_COOKIE = 1_000;
+
+/** Characters of a cookie that holds no page. */
+const BARE_COOKIE = 220;
+
+/** Most cookies that one response ends. A sibling host can plant hundreds; many proxies would not pass their ends on. */
+const MAX_ENDED = 32;
+
+/** Characters around name and value of a cookie in the `Cookie` header. */
+const PAIR_LENGTH = '=; '.length;
+
 /**
  * Logins that have begun and not ended yet. Each is in a sealed cookie of its own; the server stores none.
  *
@@ -79,7 +106,11 @@ export class PendingLogins {
   }
 
   /**
-   * Begins a login. The cookie leaves out a page that it has no room for: that login leads to `/`.
+   * Begins a login. The cookie leaves out a page that it has no room for: that login leads to `/`. The oldest pending
+   * logins end if there is no room for one more.
+   *
+   * The whole `Cookie` header counts, since Node and proxies would refuse every request of the browser: cookies of other
+   * strategies and of other software as well.
    *
    * @param req For the cookies that the browser has already.
    */
@@ -91,37 +122,62 @@ export class PendingLogins {
     const { redirectUri, returnTo, userMark, isConnection } = login;
     const state = randomBytes(32).toString('base64url');
     const codeVerifier = pkce ? randomBytes(32).toString('base64url') : undefined;
+    const hasHostPrefix = /^https:/i.test(redirectUri);
+    const name = `${hasHostPrefix ? HOST_PREFIX : ''}${this.#cookieName(state)}`;
     // Stands before the seal, for the browser's oldest login to be found, and is sealed with it.
     const issued = Math.trunc(this.#options.clock()).toString(36);
-    const context = this.#context(state, issued);
-    const sealed = (page: string | undefined) => {
-      // Short, for the sake of many tabs: the usual redirect URL is a part of the context.
-      const isUsual = redirectUri === this.#options.callbackURL;
-      const optional: (string | 0)[] = isUsual ? (userMark ? [userMark] : []) : [userMark || 0, redirectUri];
-      const content = [codeVerifier ?? 0, isConnection ? 1 : 0, page ?? 0, ...optional];
-      return `${issued}.${this.#seal.seal(context, JSON.stringify(content))}`;
-    };
-    const name = this.#cookieName(state, redirectUri);
+    const { cookie: header = '' } = req.headers;
+    const pending = header.includes('.login.') ? pendingIn(header, hasHostPrefix) : [];
+    let room = MAX_COOKIE_HEADER - header.length;
+
+    // Short, for the sake of many tabs: the usual redirect URL is a part of the context.
+    const isUsual = redirectUri === this.#options.callbackURL;
+    const optional: (string | 0)[] = isUsual ? (userMark ? [userMark] : []) : [userMark || 0, redirectUri];
+    const start = [codeVerifier ?? 0, isConnection ? 1 : 0];
+    const bareLength = name.length + PAIR_LENGTH + issued.length + 1;
+    let content = JSON.stringify([...start, returnTo ?? 0, ...optional]);
+    let length = bareLength + CookieSeal.lengthOf(content);
+    const [typical, bare] = [TABS - pending.length - 1, MAX_PENDING - pending.length - 1];
+    const reserved = Math.max(typical * TYPICAL_COOKIE, bare * BARE_COOKIE, 0);
+    if (length > room || (length > MAX_FREE_COOKIE && length > room - reserved)) {
+      content = JSON.stringify([...start, 0, ...optional]);
+      length = bareLength + CookieSeal.lengthOf(content);
+    }
+
+    const value = `${issued}.${this.#seal.seal(this.#context(state, issued), content)}`;
+    const cookies = [loginCookie(name, value, LIFETIME_MS)];
+    for (const [ended, [oldest, text]] of pending.entries()) {
+      const isFull = pending.length - ended >= MAX_PENDING || length > room;
+      if (!isFull || ended === MAX_ENDED) break;
+      cookies.push(loginCookie(oldest, '', 0));
+      room += oldest.length + text.length + PAIR_LENGTH;
+    }
     return {
       state,
       codeChallenge: codeVerifier && createHash('sha256').update(codeVerifier).digest('base64url'),
-      cookies: loginCookies(req, name, sealed(returnTo), sealed(undefined), LIFETIME_MS),
+      cookies,
     };
   }
 
   /** Returns the login that a state belongs to, if this browser began it within the last ten minutes. */
   find(req: IncomingMessage, state: string): PendingLogin | undefined {
-    if (!/^[\w-]{43}$/.test(state)) return undefined;
-    const cookies = parse(req.headers.cookie ?? '');
+    const { cookie: header = '' } = req.headers;
+    const bareName = /^[\w-]{43}$/.test(state) ? this.#cookieName(state) : undefined;
+    if (bareName === undefined || !header.includes(bareName)) return undefined;
+    const cookies = parse(header);
     for (const scheme of ['https:', 'http:']) {
-      const [issued = '', sealed] = cookies[this.#cookieName(state, scheme)]?.split('.', 2) ?? [];
+      const name = scheme === 'https:' ? `${HOST_PREFIX}${bareName}` : bareName;
+      const [issued = '', sealed] = cookies[name]?.split('.', 2) ?? [];
       const text = sealed && this.#seal.open(this.#context(state, issued), sealed);
       if (!text) continue;
       const [codeVerifier, isConnection, returnTo, userMark, redirectUri = this.#options.callbackURL] = JSON.parse(
         text,
       ) as Sealed;
-      const expiresAt = issuedAt(issued) + LIFETIME_MS;
-      if (!redirectUri.toLowerCase().startsWith(scheme) || !this.#isAlive(expiresAt)) continue;
+      const expiresAt = Number.parseInt(issued, 36) + LIFETIME_MS;
+      const leftMs = expiresAt - this.#options.clock();
+      // Much more than a whole lifetime left: the clock was set back. Clocks of several hosts differ a little.
+      const isAlive = leftMs > 0 && leftMs <= LIFETIME_MS + CLOCK_SKEW_MS;
+      if (!isAlive || !redirectUri.toLowerCase().startsWith(scheme)) continue;
       return {
         redirectUri,
         returnTo: returnTo || undefined,
@@ -129,20 +185,10 @@ export class PendingLogins {
         userMark: userMark || '',
         codeVerifier: codeVerifier || undefined,
         expiresAt,
+        endCookie: loginCookie(name, '', 0),
       };
     }
     return undefined;
-  }
-
-  /** Returns the line of `Set-Cookie` that ends a login in the browser. */
-  ended(state: string, { redirectUri }: PendingLogin): string {
-    return endedLoginCookie(this.#cookieName(state, redirectUri));
-  }
-
-  #isAlive(expiresAt: number): boolean {
-    const left = expiresAt - this.#options.clock();
-    // Much more than a whole lifetime left: the clock was set back. Clocks of several hosts differ a little.
-    return left > 0 && left <= LIFETIME_MS + CLOCK_SKEW_MS;
   }
 
   #context(state: string, issued: string): string {
@@ -150,8 +196,30 @@ export class PendingLogins {
     return JSON.stringify([strategyName, service, callbackURL, state, issued]);
   }
 
-  #cookieName(state: string, redirectUri: string): string {
+  /** Returns the name of a login's cookie, without the prefix for https, which keeps sibling hosts from planting one. */
+  #cookieName(state: string): string {
     const id = createHash('sha256').update(`${this.#options.service} ${state}`).digest('base64url').slice(0, 16);
-    return loginCookieName(this.#token, id, redirectUri);
+    return `${this.#token}.login.${id}`;
   }
+}
+
+/** Returns name and value of the pending logins in a `Cookie` header, of any strategy, the oldest first. */
+function pendingIn(header: string, hasHostPrefix: boolean): (readonly [name: string, value: string])[] {
+  const pending: (readonly [string, string])[] = [];
+  for (const [name, value = ''] of Object.entries(parse(header))) {
+    // Any sibling host can plant a cookie without the prefix: with https such cookies are not ours.
+    if (LOGIN_COOKIE.test(name) && name.startsWith(HOST_PREFIX) === hasHostPrefix) pending.push([name, value]);
+  }
+  return pending.sort(([, a], [, b]) => issuedAt(a) - issuedAt(b));
+}
+
+/** Returns the time at which a pending login began, in epoch milliseconds; 0 if the value has none. */
+function issuedAt(value: string): number {
+  return Number.parseInt(value, 36) || 0;
+}
+
+/** Returns the `Set-Cookie` line of a pending login. `Lax`: the callback is a navigation from another site. */
+function loginCookie(name: string, value: string, maxAgeMs: number): string {
+  const secure = name.startsWith(HOST_PREFIX) ? '; Secure' : '';
+  return `${name}=${value}; Max-Age=${maxAgeMs / 1000}; Path=/; HttpOnly; SameSite=Lax${secure}`;
 }

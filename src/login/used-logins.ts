@@ -1,6 +1,5 @@
 import { createHash, randomInt } from 'node:crypto';
 import { StoreAccess } from '../grants/store-access.js';
-import { withTimeout } from '../stores/time-limit.js';
 import type { TokenStore } from '../stores/token-store.js';
 
 /** Most used logins that are remembered at once; beyond it the oldest is forgotten. About 300 bytes each. */
@@ -22,19 +21,33 @@ export interface UsedLoginsOptions {
   readonly clock: () => number;
 }
 
-/** A callback that is being handled. */
-export interface RunningCallback<T> {
-  /** Resolves when it has ended: to its outcome if its browser has gone away meanwhile, else to `undefined`. */
-  readonly abandoned: Promise<T | undefined>;
-  /** Ends it. @param outcome Given if its browser has gone away: the browser's next request takes it. */
-  end(outcome: T | undefined): void;
-}
-
-interface Entry<T> {
-  /** Epoch milliseconds. */
+/** A callback that uses a login up. */
+export class RunningCallback<T> {
+  /** Epoch milliseconds at which its login expires. */
   readonly expiresAt: number;
-  readonly callback: RunningCallback<T>;
-  isTaken: boolean;
+  #hasEnded = false;
+  #abandoned: T | undefined;
+  #waiting: (() => void)[] = [];
+
+  constructor(expiresAt: number) {
+    this.expiresAt = expiresAt;
+  }
+
+  /** Ends the callback. @param abandoned Its outcome, if its browser has gone away: the browser's next request takes it. */
+  end(abandoned: T | undefined): void {
+    this.#hasEnded = true;
+    this.#abandoned = abandoned;
+    for (const resolve of this.#waiting) resolve();
+    this.#waiting = [];
+  }
+
+  /** Waits for the end. Resolves to the outcome if the browser has gone away, once; else to `undefined`. */
+  async takeOver(): Promise<T | undefined> {
+    if (!this.#hasEnded) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    const outcome = this.#abandoned;
+    this.#abandoned = undefined;
+    return outcome;
+  }
 }
 
 /**
@@ -45,7 +58,7 @@ export class UsedLogins<T> {
   readonly #options: UsedLoginsOptions;
   readonly #store: StoreAccess | undefined;
   /** By state, in the order of use: nearly that of expiry. */
-  readonly #used = new Map<string, Entry<T>>();
+  readonly #used = new Map<string, RunningCallback<T>>();
 
   constructor(options: UsedLoginsOptions) {
     this.#options = options;
@@ -55,45 +68,38 @@ export class UsedLogins<T> {
   /**
    * Uses a login up.
    *
-   * @returns the callback to end, or `undefined` if the login was used before
+   * @returns the callback that has used it: to be ended if it is the first one, else to be taken over
    * @throws TokenStoreError if the token store fails: the login can be used again
    */
-  async use(state: string, expiresAt: number): Promise<RunningCallback<T> | undefined> {
+  async use(
+    state: string,
+    expiresAt: number,
+  ): Promise<{ readonly isFirst: boolean; readonly callback: RunningCallback<T> }> {
     const now = this.#options.clock();
-    for (const [used, entry] of this.#used) {
-      if (entry.expiresAt > now && this.#used.size < MAX_USED) break;
+    for (const [used, { expiresAt }] of this.#used) {
+      if (expiresAt > now && this.#used.size < MAX_USED) break;
       this.#used.delete(used);
     }
-    if (this.#used.has(state)) return undefined;
-    const callback = runningCallback<T>();
-    this.#used.set(state, { expiresAt, callback, isTaken: false });
+    const before = this.#used.get(state);
+    if (before) return { isFirst: false, callback: before };
+    const callback = new RunningCallback<T>(expiresAt);
+    this.#used.set(state, callback);
+    let isFirst = true;
     try {
-      if (await this.#mark(state, expiresAt)) return callback;
+      if (this.#store) isFirst = await this.#mark(this.#store, state, expiresAt);
     } catch (error) {
       this.#used.delete(state);
       callback.end(undefined);
       throw error;
     }
-    callback.end(undefined);
-    return undefined;
-  }
-
-  /** Resolves to the outcome of a used login whose browser has gone away before its end, once; else to `undefined`. */
-  async takeOver(state: string): Promise<T | undefined> {
-    const entry = this.#used.get(state);
-    const outcome = await entry?.callback.abandoned;
-    if (!entry || entry.isTaken || outcome === undefined) return undefined;
-    entry.isTaken = true;
-    return outcome;
+    if (!isFirst) callback.end(undefined);
+    return { isFirst, callback };
   }
 
   /** Leaves a mark in the token store. Returns false if another process has left one before. */
-  async #mark(state: string, expiresAt: number): Promise<boolean> {
-    const access = this.#store;
-    if (!access) return true;
+  async #mark(access: StoreAccess, state: string, expiresAt: number): Promise<boolean> {
     const id = `login:${this.#options.namespace}+${createHash('sha256').update(state).digest('base64url')}`;
-    const call = <R>(task: (store: TokenStore) => Promise<R>) =>
-      withTimeout(access.use(task), STORE_LIMIT_MS, () => access.timedOut('login'));
+    const call = <R>(task: (store: TokenStore) => Promise<R>) => access.use(task, 'login', STORE_LIMIT_MS);
     const work = async () => {
       if (await call((store) => store.get(id))) return false;
       await call((store) => store.set(id, { version: randomInt(1, 2 ** 47), expiresAt, sealed: 'used' }));
@@ -106,12 +112,4 @@ export class UsedLogins<T> {
     }
     return isFirst;
   }
-}
-
-function runningCallback<T>(): RunningCallback<T> {
-  let end: (outcome: T | undefined) => void = () => {};
-  const abandoned = new Promise<T | undefined>((resolve) => {
-    end = resolve;
-  });
-  return { abandoned, end };
 }

@@ -137,5 +137,7 @@ export async function loadProfile(
 
 /** Returns a copy without an own property `__proto__`, which JSON can create, and which would become the prototype of a copy. */
 function withoutProto(value: object): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(Object.entries(value).filter(([name]) => name !== '__proto__'));
+  const copy: Record<string, unknown> = { ...value };
+  if (Object.hasOwn(copy, '__proto__')) Reflect.deleteProperty(copy, '__proto__');
+  return copy;
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ConfigurationError } from '../errors.js';
+import { type Optional, readOptions, withDefault, wrong } from '../checks.js';
 import { refuseFramework } from '../request/framework.js';
 import { runtimeOf } from '../runtime.js';
 import type { Strategy } from '../strategy.js';
@@ -13,19 +13,23 @@ export interface ApiClientOptions {
   readonly property?: string | undefined;
 }
 
+/** Reads the name of the request property that holds the client. */
+export const clientProperty: Optional<string> = withDefault('apiClient', (option, value) => {
+  if (typeof value === 'string' && value !== '') return value;
+  throw wrong(option, 'expected the name of a request property');
+});
+
 /**
  * Creates middleware that finds the request's grant, refreshes it if it is due, and attaches an `ApiClient`.
  *
  * It always attaches a client. Without a usable grant, the client's calls reject with the reason.
  * Mount it after the session and Passport, and before the routes of login and callback.
  *
- * @throws ConfigurationError unless `strategy` is a Strategy of this package and `property` is a name
+ * @throws ConfigurationError unless `strategy` is a Strategy of this package and `property` is a name; for an unknown option
  */
-export function apiClient(strategy: Strategy, { property = 'apiClient' }: ApiClientOptions = {}): Handler {
+export function apiClient(strategy: Strategy, options: ApiClientOptions = {}): Handler {
   const { clients } = runtimeOf(strategy);
-  if (typeof property !== 'string' || property === '') {
-    throw new ConfigurationError('property: expected the name of a request property', { option: 'property' });
-  }
+  const { property } = readOptions('apiClient(strategy, options)', options, { property: clientProperty });
   return function attachApiClient(req, res, next) {
     if (refuseFramework(req, res, next)) return;
     const pending = clients.attach(req, res, property);

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { readOptions } from '../checks.js';
 import { refuseFramework, settle } from '../request/framework.js';
 import { polyfillSessionMethods, sessionOf, sessionStoreFailed } from '../request/session.js';
 import { type Runtime, runtimeOf } from '../runtime.js';
@@ -10,10 +11,13 @@ import type { Handler } from './api-client.js';
  *
  * If the grant cannot be deleted, the login ends all the same, and the error goes to `next`.
  *
- * @throws ConfigurationError unless `strategy` is a Strategy of this package
+ * @throws ConfigurationError unless `strategy` is a Strategy of this package; for any option: it has none
  */
-export function logout(strategy: Strategy): Handler {
+export function logout(strategy: Strategy): Handler;
+export function logout(strategy: Strategy, options?: unknown): Handler {
   const runtime = runtimeOf(strategy);
+  // `strategies.map(logout)` passes an index.
+  if (typeof options === 'object') readOptions('logout(strategy)', options, {});
   return function logOut(req, res, next) {
     if (refuseFramework(req, res, next)) return;
     endLogin(runtime, req).then(() => next(), next);

@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiClient } from '../api/api-client.js';
+import { type Readers, readOptions, withDefault, wrong } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError } from '../errors.js';
+import { safeReturnTo } from '../request/browser-cookie.js';
 import { refuseFramework } from '../request/framework.js';
 import {
   asRouted,
@@ -12,8 +14,7 @@ import {
   redirect,
 } from '../request/incoming-request.js';
 import { returnCookieOf } from '../request/request-clients.js';
-import { safeReturnTo } from '../request/return-to.js';
-import type { Handler } from './api-client.js';
+import { clientProperty, type Handler } from './api-client.js';
 
 /** Options of {@link requireAuthorization}. */
 export interface RequireAuthorizationOptions {
@@ -23,17 +24,22 @@ export interface RequireAuthorizationOptions {
   readonly property?: string | undefined;
 }
 
+const READERS: Readers<{ readonly login: string | undefined; readonly property: string }> = {
+  login: withDefault(undefined, (option, value) => {
+    if (typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)) return value;
+    throw wrong(option, 'expected the path of the login route, such as /login');
+  }),
+  property: clientProperty,
+};
+
 /**
  * Creates middleware that calls the next handler if the request has a grant. Otherwise it redirects a browser that
  * requests a page to `login`, which leads back to the page; any other request gets a `NotAuthorizedError` (401).
  *
- * @throws ConfigurationError for options of the wrong type
+ * @throws ConfigurationError that names the wrong or unknown option
  */
 export function requireAuthorization(options: RequireAuthorizationOptions = {}): Handler {
-  const { login, property = 'apiClient' } = options;
-  if (login !== undefined && (typeof login !== 'string' || !/^[\x21-\x7e]+$/.test(login))) {
-    throw new ConfigurationError('login: expected the path of the login route, such as /login', { option: 'login' });
-  }
+  const { login, property } = readOptions('requireAuthorization(options)', options, READERS);
   return function passIfAuthorized(req, res, next) {
     if (refuseFramework(req, res, next)) return;
     const client: unknown = Reflect.get(req, property);

@@ -1,5 +1,6 @@
 import { ServiceUnavailableError, TokenResponseError } from '../errors.js';
 import type { HttpClient } from '../http/http-client.js';
+import type { HttpRequest, HttpResponse } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import type { Secret } from '../redaction.js';
 import { endpointUrl } from './addresses.js';
@@ -45,53 +46,59 @@ const CONTENT_TYPES = { json: 'application/json', form: 'application/x-www-form-
  */
 export class TokenEndpoint {
   readonly #options: TokenEndpointOptions;
-  readonly #url: URL;
+  readonly #clientSecret: string;
+  /** What all requests have in common. */
+  readonly #request: HttpRequest;
 
   constructor(options: TokenEndpointOptions) {
+    const { authUrl, tokenPath, tokenRequest, clientAuthentication, clientID, clientSecret, timeoutMs } = options;
     this.#options = options;
-    this.#url = endpointUrl(options.authUrl, options.tokenPath);
+    this.#clientSecret = clientSecret.reveal();
+    const { origin, pathname: path } = endpointUrl(authUrl, tokenPath);
+    const headers = ['content-type', CONTENT_TYPES[tokenRequest], 'accept', 'application/json'];
+    if (clientAuthentication === 'basic') {
+      // Each part form-encoded (RFC 6749, 2.3.1).
+      const [id, secret] = [clientID, this.#clientSecret].map((part) =>
+        `${new URLSearchParams([['', part]])}`.slice(1),
+      );
+      headers.push('authorization', `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`);
+    }
+    this.#request = { origin, path, method: 'POST', headers, timeoutMs, maxBytes: MAX_RESPONSE_BYTES };
   }
 
   /** Exchanges an authorization code for tokens. @see RFC 6749, 4.1.3 */
   exchangeCode({ code, redirectUri, codeVerifier }: AuthorizationCode): Promise<TokenSet> {
     const proof = codeVerifier === undefined ? {} : { code_verifier: codeVerifier };
     const secrets = codeVerifier === undefined ? [code] : [code, codeVerifier];
-    return this.#request('authorization_code', { redirect_uri: redirectUri, code, ...proof }, secrets);
+    return this.#send('authorization_code', { redirect_uri: redirectUri, code, ...proof }, secrets);
   }
 
   /** Exchanges a refresh token for a new pair. A service that rotates them invalidates the old one. @see RFC 6749, 6 */
   refresh(refreshToken: string): Promise<TokenSet> {
-    return this.#request('refresh_token', { refresh_token: refreshToken }, [refreshToken]);
+    return this.#send('refresh_token', { refresh_token: refreshToken }, [refreshToken]);
   }
 
-  async #request(
+  async #send(
     grantType: string,
     fields: Readonly<Record<string, string>>,
     secrets: readonly string[],
   ): Promise<TokenSet> {
-    const { http, tokenRequest, clientAuthentication, clientID, organizationDomain, timeoutMs, clock } = this.#options;
-    const secret = this.#options.clientSecret.reveal();
-    const isBasic = clientAuthentication === 'basic';
-    const credentials = isBasic ? {} : { client_id: clientID, client_secret: secret };
+    const { http, tokenRequest, clientAuthentication, clientID, organizationDomain, clock } = this.#options;
+    const secret = this.#clientSecret;
+    const credentials = clientAuthentication === 'body' ? { client_id: clientID, client_secret: secret } : {};
     const parameters = { grant_type: grantType, ...credentials, ...fields };
-    const headers = ['content-type', CONTENT_TYPES[tokenRequest], 'accept', 'application/json'];
-    if (isBasic) headers.push('authorization', basicAuthorization(clientID, secret));
-    const request = {
-      origin: this.#url.origin,
-      path: this.#url.pathname,
-      method: 'POST',
-      headers,
-      body: tokenRequest === 'json' ? JSON.stringify(parameters) : new URLSearchParams(parameters).toString(),
-      timeoutMs,
-      maxBytes: MAX_RESPONSE_BYTES,
-    };
+    const body = tokenRequest === 'json' ? JSON.stringify(parameters) : new URLSearchParams(parameters).toString();
+    const request = { ...this.#request, body };
     try {
-      const response = await http.send(request).catch((error: unknown) => {
+      let response: HttpResponse;
+      try {
+        response = await http.send(request);
+      } catch (error) {
         // Only a request that was not sent may be repeated: a code or a rotating refresh token works once.
-        const mayRepeat = error instanceof TransportError && !error.sent && error.kind === 'connect';
-        return mayRepeat ? http.send(request) : Promise.reject(error);
-      });
-      return await readTokenResponse(response, {
+        if (!(error instanceof TransportError) || error.sent || error.kind !== 'connect') throw error;
+        response = await http.send(request);
+      }
+      return readTokenResponse(response, {
         organizationDomain,
         now: clock(),
         secrets: [...secrets, secret],
@@ -102,14 +109,6 @@ export class TokenEndpoint {
       throw error instanceof TransportError ? failure(error) : error;
     }
   }
-}
-
-/** Returns the value of `Authorization` for client credentials, each form-encoded. @see RFC 6749, 2.3.1 */
-function basicAuthorization(clientID: string, secret: string): string {
-  const [id, password] = [clientID, secret].map((part) =>
-    new URLSearchParams({ part }).toString().slice('part='.length),
-  );
-  return `Basic ${Buffer.from(`${id}:${password}`).toString('base64')}`;
 }
 
 function failure(error: TransportError): Error {

@@ -1,3 +1,4 @@
+import * as check from '../checks.js';
 import { ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
 import { type HttpResponse, retryAfterMs } from '../http/message.js';
 import { withoutSecrets } from '../redaction.js';
@@ -6,6 +7,7 @@ import {
   MAX_TOKEN_LENGTH,
   type OrganizationDomainReader,
   organizationDomainOf,
+  parseJsonObject,
   readClaims,
   subjectOf,
 } from './claims.js';
@@ -37,6 +39,8 @@ export interface TokenResponseContext {
 
 const MAX_DESCRIPTION_LENGTH = 200;
 
+const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
+
 /** RFC 6749, 5.2. */
 const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
   'invalid_request',
@@ -58,7 +62,7 @@ const rotatedTokens = new WeakMap<Error, string>();
  * @throws TokenResponseError for any other response that is not a token response
  * @see RFC 6749, 5.1 and 5.2
  */
-export async function readTokenResponse(response: HttpResponse, context: TokenResponseContext): Promise<TokenSet> {
+export function readTokenResponse(response: HttpResponse, context: TokenResponseContext): TokenSet {
   const { status, headers } = response;
   if (status === 408 || status === 429 || status >= 500) {
     const waitMs = retryAfterMs(headers, context.now);
@@ -67,7 +71,7 @@ export async function readTokenResponse(response: HttpResponse, context: TokenRe
       { retryAfter: waitMs === undefined ? undefined : waitMs / 1000 },
     );
   }
-  const body = parseObject(response.body);
+  const body = parseJsonObject(response.body);
   const isRefusal = status >= 400 || (context.refusesWithSuccess && body?.access_token === undefined);
   if (isRefusal && typeof body?.error === 'string') throw refusal(status, body, context.secrets);
   if (status < 200 || status > 299) {
@@ -76,7 +80,7 @@ export async function readTokenResponse(response: HttpResponse, context: TokenRe
   }
   if (!body) throw unusable('a body that is not a JSON object');
   try {
-    return await readTokenSet(body, context);
+    return readTokenSet(body, context);
   } catch (error) {
     const { refresh_token: rotated } = body;
     const isUsable = typeof rotated === 'string' && rotated !== '' && rotated.length <= MAX_TOKEN_LENGTH;
@@ -93,35 +97,29 @@ export function rotatedRefreshToken(error: unknown): string | undefined {
   return error instanceof Error ? rotatedTokens.get(error) : undefined;
 }
 
-async function readTokenSet(body: Readonly<Record<string, unknown>>, context: TokenResponseContext): Promise<TokenSet> {
-  const accessToken = readAccessToken(body.access_token);
+function readTokenSet(body: Readonly<Record<string, unknown>>, context: TokenResponseContext): TokenSet {
+  const { access_token: accessToken, refresh_token: refreshToken } = body;
+  if (typeof accessToken !== 'string' || accessToken === '') throw unusable('no access_token');
+  if (accessToken.length > MAX_TOKEN_LENGTH) throw unusable(`an access_token over ${MAX_TOKEN_LENGTH} characters`);
+  // It goes into a header: nothing but visible ASCII (RFC 6750, 2.1; RFC 6749, A.12 without the space).
+  if (!VISIBLE_ASCII.test(accessToken)) throw unusable('an access_token with characters that no header can carry');
   const type = body.token_type ?? 'bearer';
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') throw unusable('a token_type other than bearer');
-  const claims = await readClaims(accessToken);
+  const hasRefreshToken = refreshToken !== undefined && refreshToken !== null && refreshToken !== '';
+  if (hasRefreshToken && typeof refreshToken !== 'string') throw unusable('a refresh_token that is not a string');
+  if (hasRefreshToken && refreshToken.length > MAX_TOKEN_LENGTH) {
+    throw unusable(`a refresh_token over ${MAX_TOKEN_LENGTH} characters`);
+  }
+  const claims = readClaims(accessToken);
   return {
     accessToken,
-    refreshToken: readRefreshToken(body.refresh_token),
+    refreshToken: hasRefreshToken ? refreshToken : undefined,
     lifetimeMs: tokenLifetime(body.expires_in, claims, context.now),
     claims,
     subject: subjectOf(claims),
     organizationDomain: organizationDomainOf(claims, context.organizationDomain, body),
     params: body,
   };
-}
-
-function readAccessToken(value: unknown): string {
-  if (typeof value !== 'string' || value === '') throw unusable('no access_token');
-  if (value.length > MAX_TOKEN_LENGTH) throw unusable(`an access_token over ${MAX_TOKEN_LENGTH} characters`);
-  // It goes into a header: nothing but visible ASCII (RFC 6750, 2.1; RFC 6749, A.12 without the space).
-  if (!/^[\x21-\x7e]+$/.test(value)) throw unusable('an access_token with characters that no header can carry');
-  return value;
-}
-
-function readRefreshToken(value: unknown): string | undefined {
-  if (value === undefined || value === null || value === '') return undefined;
-  if (typeof value !== 'string') throw unusable('a refresh_token that is not a string');
-  if (value.length > MAX_TOKEN_LENGTH) throw unusable(`a refresh_token over ${MAX_TOKEN_LENGTH} characters`);
-  return value;
 }
 
 const DAY_S = 24 * 60 * 60;
@@ -179,18 +177,65 @@ function errorIdentifier(value: unknown, secrets: readonly string[]): string {
   return secrets.some((secret) => secret !== '' && value.includes(secret)) ? 'unrecognized_error' : value;
 }
 
-function parseObject(body: Buffer): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
-  } catch {
-    // The error of JSON.parse quotes the body, which may hold tokens: it is not even kept as a cause.
-    return undefined;
-  }
-}
-
 function unusable(found: string): TokenResponseError {
   return new TokenResponseError(
     `The token endpoint answered with ${found}; expected a JSON token response. Nothing of it was kept.`,
   );
+}
+
+/** Tokens that an application obtained elsewhere: with another library, or from an installation event. */
+export interface ImportedTokens {
+  /** Without one, the first request refreshes. */
+  readonly accessToken?: string | undefined;
+  readonly refreshToken: string;
+  /** When the access token expires, in epoch milliseconds. Default: its `exp` claim; without that, the first request refreshes. */
+  readonly expiresAt?: number | undefined;
+}
+
+/** Never sent: its grant has expired, and is refreshed before it is used. */
+const NO_ACCESS_TOKEN = 'imported-without-access-token';
+
+/** 2001-09-09 in epoch milliseconds. A smaller number is most likely in seconds. */
+const MIN_EXPIRES_AT = 1_000_000_000_000;
+
+const READERS: check.Readers<Required<ImportedTokens>> = {
+  accessToken: check.withDefault(undefined, (option, value) => {
+    const token = check.text(option, value);
+    if (VISIBLE_ASCII.test(token)) return token;
+    throw check.wrong(option, 'expected visible ASCII characters');
+  }),
+  refreshToken: check.text,
+  expiresAt: check.withDefault(
+    undefined,
+    check.number(MIN_EXPIRES_AT, Number.MAX_SAFE_INTEGER, 'milliseconds since 1970'),
+  ),
+};
+
+/**
+ * Reads tokens that were obtained elsewhere.
+ *
+ * @param now Epoch milliseconds.
+ * @throws ConfigurationError that names the member that is wrong, missing or unknown
+ * @throws TokenResponseError if the token names an invalid organization domain
+ */
+export function readImportedTokens(
+  tokens: unknown,
+  now: number,
+  readOrganizationDomain: OrganizationDomainReader,
+): TokenSet {
+  const given = check.readOptions('importGrant(grantId, tokens)', check.record('tokens', tokens), READERS);
+  const accessToken = given.accessToken ?? NO_ACCESS_TOKEN;
+  const claims = readClaims(accessToken);
+  const { exp } = claims;
+  const claimedExpiry = typeof exp === 'number' ? exp * 1000 : now;
+  const expiresAt = given.accessToken === undefined ? now : (given.expiresAt ?? claimedExpiry);
+  return {
+    accessToken,
+    refreshToken: given.refreshToken,
+    lifetimeMs: Math.max(0, expiresAt - now),
+    claims,
+    subject: subjectOf(claims),
+    organizationDomain: organizationDomainOf(claims, readOrganizationDomain),
+    params: {},
+  };
 }

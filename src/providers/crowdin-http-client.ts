@@ -5,7 +5,7 @@ interface CrowdinRequestConfig {
   headers: Record<string, string>;
 }
 
-/** What the option `httpClient` of `@crowdin/crowdin-api-client` takes. */
+/** The type of the option `httpClient` of `@crowdin/crowdin-api-client`. */
 export interface CrowdinHttpClient {
   get<T>(url: string, config?: CrowdinRequestConfig): Promise<T>;
   delete<T>(url: string, config?: CrowdinRequestConfig): Promise<T>;
@@ -48,7 +48,9 @@ async function send<T>(
     throw new TypeError('url: expected an address of the API; leave `baseUrl` and `apiDomain` of the SDK out');
   }
   const { Authorization: _token, ...headers } = config?.headers ?? {};
-  const isJson = typeof data === 'object' && data !== null && isPlain(data);
+  // The SDK means plain objects and arrays as JSON.
+  const prototype: unknown = typeof data === 'object' && data !== null ? Object.getPrototypeOf(data) : undefined;
+  const isJson = Array.isArray(data) || prototype === Object.prototype || prototype === null;
   const response = await client.fetch(new URL(`${pathname}${search}`, base), {
     method,
     headers: isJson ? { ...headers, 'Content-Type': 'application/json' } : headers,
@@ -61,10 +63,4 @@ async function send<T>(
   // The SDK reads `response.data`, and shows what it finds there; this error itself shows nothing of it.
   const error = new Error(`${method} ${pathname}: status ${response.status}`);
   throw Object.defineProperty(error, 'response', { value: { status: response.status, data: body } });
-}
-
-/** Returns true for objects and arrays that the SDK means as JSON. */
-function isPlain(data: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(data);
-  return Array.isArray(data) || prototype === Object.prototype || prototype === null;
 }

@@ -1,8 +1,7 @@
 import type { ApiClient } from '../api/api-client.js';
 
 export { type CrowdinHttpClient, crowdinHttpClient } from './crowdin-http-client.js';
-export type { Provider } from './provider.js';
-export { atlassian, box, calendly, github, gitlab, hubspot, linear, miro, zoom } from './services.js';
+export { atlassian, box, calendly, github, gitlab, hubspot, linear, miro, type Provider, zoom } from './services.js';
 
 /** A page of a list of Crowdin's API. @see https://support.crowdin.com/developer/api/v2/ */
 export interface CrowdinList<T> {
@@ -96,8 +95,8 @@ function crowdinOrganization(claims: Readonly<Record<string, unknown>>): unknown
 async function crowdinProfile(client: ApiClient): Promise<CrowdinProfile> {
   const user = dataOf(await client.get('/user'));
   const { id, username, email, avatarUrl } = user;
-  const displayName =
-    textOf(user.fullName) ?? joined(textOf(user.firstName), textOf(user.lastName)) ?? textOf(username);
+  const names = [textOf(user.firstName), textOf(user.lastName)].filter((name) => name !== undefined);
+  const displayName = textOf(user.fullName) ?? textOf(names.join(' ')) ?? textOf(username);
   return {
     ...(typeof id === 'number' || typeof id === 'string' ? { id: String(id) } : {}),
     ...(typeof username === 'string' ? { username } : {}),
@@ -120,8 +119,4 @@ function dataOf(body: unknown): Readonly<Record<string, unknown>> {
 
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
-}
-
-function joined(...names: readonly (string | undefined)[]): string | undefined {
-  return textOf(names.filter((name) => name !== undefined).join(' '));
 }

@@ -43,7 +43,7 @@ export class BackgroundRefreshes {
   /** Forgets a grant that a login replaces or a logout deletes. */
   forget(id: string): void {
     this.#waiting.delete(id);
-    this.#backoffs.clear(id);
+    this.#backoffs.delete(id);
   }
 
   /** Drops all that wait. */
@@ -57,7 +57,7 @@ export class BackgroundRefreshes {
     this.#running += 1;
     refresh
       .then(
-        () => this.#backoffs.clear(id),
+        () => void this.#backoffs.delete(id),
         // The failure is published as an event, and the token is still valid: only the next try has to wait.
         () => void this.#backoffs.fail(id, this.#clock()),
       )

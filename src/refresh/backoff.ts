@@ -12,13 +12,14 @@ const MAX_MS = 30_000;
 /** Largest number of keys. The oldest is dropped beyond it, which costs one more try. */
 const MAX_KEYS = 10_000;
 
-/** Keeps exponential backoffs by key: 1 s after the first failure, doubled with each further one, 30 s at most. */
-export class Backoffs {
-  readonly #backoffs = new Map<string, Backoff>();
-
+/**
+ * Exponential backoffs by key: 1 s after the first failure, doubled with each further one, 30 s at most. `delete` ends
+ * one. Roughly in the order in which they end.
+ */
+export class Backoffs extends Map<string, Backoff> {
   /** Returns how long the key is not to be tried, in milliseconds; 0 if it may be tried now. @param now Epoch milliseconds. */
   remainingMs(key: string, now: number): number {
-    const backoff = this.#backoffs.get(key);
+    const backoff = this.get(key);
     const leftMs = backoff === undefined ? 0 : backoff.until - now;
     // More than any backoff lasts: the clock was set back.
     return leftMs > 0 && leftMs <= MAX_MS ? leftMs : 0;
@@ -30,36 +31,27 @@ export class Backoffs {
    * @param requestedMs What the service asked for; counts within 1 s to 30 s.
    */
   fail(key: string, now: number, requestedMs?: number): number {
-    this.#dropEnded(now);
-    const failures = this.#backoffs.get(key)?.failures ?? 0;
+    for (const [ended, { until }] of this) {
+      if (Math.abs(now - until) <= MAX_MS) break;
+      this.delete(ended);
+    }
+    const failures = this.get(key)?.failures ?? 0;
     const leftMs = this.remainingMs(key, now);
     const ownMs = leftMs > 0 ? leftMs : FIRST_MS * 2 ** Math.min(failures, 10);
     const ms = Math.min(Math.max(requestedMs ?? ownMs, leftMs, FIRST_MS), MAX_MS);
-    this.#backoffs.delete(key);
-    this.#backoffs.set(key, { failures: leftMs > 0 ? failures : failures + 1, until: now + ms });
-    const [oldest] = this.#backoffs.keys();
-    if (this.#backoffs.size > MAX_KEYS && oldest !== undefined) this.#backoffs.delete(oldest);
+    this.delete(key);
+    this.set(key, { failures: leftMs > 0 ? failures : failures + 1, until: now + ms });
+    const [oldest = key] = this.keys();
+    if (this.size > MAX_KEYS) this.delete(oldest);
     return ms;
-  }
-
-  clear(key: string): void {
-    this.#backoffs.delete(key);
-  }
-
-  /** Drops backoffs that ended long ago. The map is roughly in the order in which they end. */
-  #dropEnded(now: number): void {
-    for (const [key, { until }] of this.#backoffs) {
-      if (Math.abs(now - until) <= MAX_MS) return;
-      this.#backoffs.delete(key);
-    }
   }
 }
 
 /** Number of grants whose refreshes must fail, with no answer in between, before the endpoint counts as down for all. */
 const DOWN_AFTER_GRANTS = 5;
 
-/** Key of the endpoint itself. Ids in the store hold no white space. */
-const ENDPOINT = 'token endpoint';
+/** Key of the endpoint itself. No grant has an empty id. */
+const ENDPOINT = '';
 
 /**
  * Keeps the backoffs of the token endpoint: one for each grant whose refresh failed, and one for all grants, when many
@@ -77,14 +69,10 @@ export class EndpointBackoff {
 
   /** Returns the error for callers during a backoff of the grant, if there is one. @param now Epoch milliseconds. */
   error(id: string, now: number): ServiceUnavailableError | undefined {
-    const leftMs = this.remainingMs(id, now);
+    const leftMs = this.#backoffs.size === 0 ? 0 : this.remainingMs(id, now);
     if (leftMs === 0) return undefined;
-    return new ServiceUnavailableError(
-      'The token endpoint has just failed; it is tried again later. The grant is kept.',
-      {
-        retryAfter: Math.ceil(leftMs / 1000),
-      },
-    );
+    const message = 'The token endpoint has just failed; it is tried again later. The grant is kept.';
+    return new ServiceUnavailableError(message, { retryAfter: Math.ceil(leftMs / 1000) });
   }
 
   /** Records a failure. Returns the same failure with the time after which a new try makes sense. */
@@ -106,12 +94,12 @@ export class EndpointBackoff {
   /** Records an answer, be it a refusal. */
   succeed(id: string): void {
     this.#failed.clear();
-    this.#backoffs.clear(id);
-    this.#backoffs.clear(ENDPOINT);
+    this.#backoffs.delete(id);
+    this.#backoffs.delete(ENDPOINT);
   }
 
-  /** Drops the backoff of the grant. */
-  clear(id: string): void {
-    this.#backoffs.clear(id);
+  /** Forgets a grant that a login replaces or a logout deletes. */
+  forget(id: string): void {
+    this.#backoffs.delete(id);
   }
 }

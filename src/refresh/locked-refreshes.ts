@@ -1,9 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { NotAuthorizedError, ServiceUnavailableError, TokenError } from '../errors.js';
 import type { RefreshEvent } from '../events.js';
-import { type Grant, hasSameTokens, isOlder, isOtherSubject, newVersion, refreshedGrant } from '../grants/grant.js';
+import {
+  type Grant,
+  hasSameTokens,
+  isOlder,
+  isOtherSubject,
+  refreshedGrant,
+  withRotatedRefreshToken,
+} from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
-import type { HeldLock } from '../grants/store-access.js';
+import type { HeldLock, LockAge } from '../grants/store-access.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import { rotatedRefreshToken, type TokenSet } from '../oauth/token-response.js';
 import type { EndpointBackoff } from './backoff.js';
@@ -44,13 +51,10 @@ export interface LockedRefreshesOptions {
   readonly signal: AbortSignal;
 }
 
-type LossReason = 'refused' | 'other-subject';
+/** Message of the NotAuthorizedError for a grant that does not exist (any more). */
+export const NO_GRANT = 'There is no grant (any more): the user has to log in again.';
 
-/** How old a lock may be, on each clock, in milliseconds. */
-export interface LockAge {
-  readonly ageMs: number;
-  readonly wallAgeMs: number;
-}
+type LossReason = 'refused' | 'other-subject';
 
 /** A grant, and how it came about. */
 export interface Refreshed {
@@ -90,14 +94,14 @@ export class LockedRefreshes {
     const { id, seen } = refresh;
     const { repository, unsaved, backoff, clock, isUsable, signal } = this.#options;
     let pair = unsaved.get(id) ?? (await repository.readAnew(id));
-    if (!pair) throw noGrant();
+    if (!pair) throw new NotAuthorizedError(NO_GRANT);
     for (let tries = 0; tries < MAX_PAIRS; tries++) {
       if (pair.accessToken !== seen.accessToken && isUsable(pair)) break;
-      backoff.join(id, clock(), pair.retryAt ?? 0);
+      if (pair.retryAt !== undefined) backoff.join(id, clock(), pair.retryAt);
       const error = backoff.error(id, clock());
       if (error) throw error;
       signal.throwIfAborted();
-      if (lock.ageMs() > maxAge.ageMs || lock.wallAgeMs() > maxAge.wallAgeMs) return undefined;
+      if (lock.isOlderThan(maxAge)) return undefined;
       const refreshed = await this.#exchange(refresh, lock, pair);
       if (refreshed) return refreshed;
       pair = (await this.#pairAfterRefusal(refresh, pair)) ?? (await this.#giveUp(refresh, pair, 'refused'));
@@ -107,6 +111,8 @@ export class LockedRefreshes {
 
   /** Refreshes the grant and saves the new pair. Returns `undefined` if the service refuses its refresh tokens. */
   async #exchange(refresh: RefreshInFlight, lock: HeldLock, grant: Grant): Promise<Refreshed | undefined> {
+    const { repository, backoff, unsaved, clock } = this.#options;
+    const { id } = refresh;
     refresh.current = grant;
     const sentAt = performance.now();
     try {
@@ -117,10 +123,14 @@ export class LockedRefreshes {
       if (!tokens) return undefined;
       if (isOtherSubject(grant, tokens))
         return { outcome: 'adopted', grant: await this.#giveUp(refresh, grant, 'other-subject') };
-      return await this.#save(refresh, lock, grant, refreshedGrant(grant, tokens, this.#options.clock()));
+      return await this.#save(refresh, lock, grant, refreshedGrant(grant, tokens, clock()));
     } catch (error) {
       const isSlowFailure = error instanceof ServiceUnavailableError && performance.now() - sentAt >= SLOW_FAILURE_MS;
-      if (isSlowFailure && !refresh.isOvertaken) lock.holdUntil(this.#shareBackoff(refresh.id, grant));
+      if (isSlowFailure && !refresh.isOvertaken && !unsaved.get(id)) {
+        // Saved with the grant, so that the processes that wait for the lock do not wait for a time-out too.
+        const retryAt = clock() + backoff.remainingMs(id, clock());
+        lock.holdUntil(repository.replace(id, { ...grant, retryAt }, grant.version).catch(() => undefined));
+      }
       throw error;
     }
   }
@@ -142,19 +152,11 @@ export class LockedRefreshes {
       if (error instanceof TokenError && error.error === 'invalid_grant') return undefined;
       const refreshToken = rotatedRefreshToken(error);
       if (refreshToken !== undefined && refreshToken !== sent) {
-        // The response is unusable but for its refresh token. The former one is kept too: it may not come from the service.
-        const rotated = { refreshToken, previousRefreshToken: sent, generation: grant.generation + 1 };
-        await this.#save(refresh, lock, grant, { ...grant, ...rotated, version: newVersion() }).catch(() => undefined);
+        const rotated = withRotatedRefreshToken(grant, refreshToken, sent);
+        await this.#save(refresh, lock, grant, rotated).catch(() => undefined);
       }
       throw error;
     }
-  }
-
-  /** Saves the end of the backoff with the grant, so that the processes that wait for the lock do not wait for a time-out too. */
-  async #shareBackoff(id: string, grant: Grant): Promise<void> {
-    const { clock, repository, backoff, unsaved } = this.#options;
-    const retryAt = clock() + backoff.remainingMs(id, clock());
-    if (!unsaved.get(id)) await repository.replace(id, { ...grant, retryAt }, grant.version).catch(() => undefined);
   }
 
   /**
@@ -202,10 +204,10 @@ export class LockedRefreshes {
     if (!(await repository.end(id, grant))) return await this.#adopt(id);
     if (!refresh.isOvertaken) {
       unsaved.drop(id);
-      backoff.clear(id);
+      backoff.forget(id);
       onLost(id, reason);
     }
-    throw noGrant();
+    throw new NotAuthorizedError(NO_GRANT);
   }
 
   /** Returns the stored grant in place of one that could not be refreshed or saved. @throws NotAuthorizedError if there is none */
@@ -213,12 +215,7 @@ export class LockedRefreshes {
     const { repository, unsaved } = this.#options;
     unsaved.drop(id);
     const stored = await repository.readAnew(id);
-    if (!stored) throw noGrant();
+    if (!stored) throw new NotAuthorizedError(NO_GRANT);
     return stored;
   }
-}
-
-/** Returns the error for a grant that does not exist (any more). */
-export function noGrant(): NotAuthorizedError {
-  return new NotAuthorizedError('There is no grant (any more): the user has to log in again.');
 }

@@ -3,15 +3,16 @@ import { OAuthAppError, ServiceUnavailableError, TokenStoreError } from '../erro
 import type { RefreshEvent } from '../events.js';
 import type { Grant } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
-import type { HeldLock } from '../grants/store-access.js';
+import type { HeldLock, LockAge } from '../grants/store-access.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import { EndpointBackoff } from './backoff.js';
-import { type LockAge, LockedRefreshes, type Refreshed, type RefreshInFlight } from './locked-refreshes.js';
-import { UnsavedGrants } from './unsaved-grants.js';
+import { LockedRefreshes, type Refreshed, type RefreshInFlight } from './locked-refreshes.js';
+import type { UnsavedGrants } from './unsaved-grants.js';
 
 /** Parts of a {@link Refresher}. */
 export interface RefresherOptions {
   readonly repository: GrantRepository;
+  readonly unsaved: UnsavedGrants;
   readonly endpoint: TokenEndpoint;
   /** Epoch milliseconds. */
   readonly clock: () => number;
@@ -45,22 +46,15 @@ export class Refresher {
   readonly #options: RefresherOptions;
   readonly #inFlight = new Map<string, RefreshInFlight & { readonly result: Promise<Grant> }>();
   readonly #backoff = new EndpointBackoff();
-  readonly #unsaved: UnsavedGrants;
   readonly #locked: LockedRefreshes;
   readonly #closing = new AbortController();
 
   constructor(options: RefresherOptions) {
     this.#options = options;
-    this.#unsaved = new UnsavedGrants(options.repository, options.onRefresh);
     const { signal } = this.#closing;
     // Each refresh that waits for a lock listens to it.
     setMaxListeners(0, signal);
-    this.#locked = new LockedRefreshes({ ...options, backoff: this.#backoff, unsaved: this.#unsaved, signal });
-  }
-
-  /** Returns a refreshed grant that the store could not save yet. */
-  unsaved(id: string): Grant | undefined {
-    return this.#unsaved.get(id);
+    this.#locked = new LockedRefreshes({ ...options, backoff: this.#backoff, signal });
   }
 
   /** Returns true if a background refresh makes sense now: none runs, and the endpoint is not in backoff. */
@@ -81,8 +75,10 @@ export class Refresher {
       await other.result.catch(() => undefined);
     }
     this.#closing.signal.throwIfAborted();
-    const facts = { isOvertaken: false, lockWaitMs: 0, lostLease: false, reused: false };
-    const refresh: RefreshInFlight = { id, seen, trigger, since: performance.now(), ...facts };
+    const refresh: RefreshInFlight = {
+      ...{ id, seen, trigger, since: performance.now() },
+      ...{ isOvertaken: false, lockWaitMs: 0, lostLease: false, reused: false },
+    };
     const result = this.#run(refresh).finally(() => this.#inFlight.delete(id));
     this.#inFlight.set(id, Object.assign(refresh, { result }));
     return await result;
@@ -93,13 +89,8 @@ export class Refresher {
     const refresh = this.#inFlight.get(id);
     const isOfSuccessor = successor !== undefined && refresh?.current?.version === successor.version;
     if (refresh && !isOfSuccessor) refresh.isOvertaken = true;
-    this.#unsaved.drop(id);
-    this.#backoff.clear(id);
-  }
-
-  /** Saves the grants that the store could not save while it was down. */
-  saveUnsaved(): void {
-    void this.#unsaved.flush();
+    this.#options.unsaved.drop(id);
+    this.#backoff.forget(id);
   }
 
   /**
@@ -110,12 +101,19 @@ export class Refresher {
     const closed = 'The strategy is closed: it refreshes no more grants. The grant is kept.';
     this.#closing.abort(new ServiceUnavailableError(closed));
     await Promise.allSettled([...this.#inFlight.values()].map(({ result }) => result));
-    await this.#unsaved.saveAll();
+    await this.#options.unsaved.saveAll();
   }
 
   async #run(refresh: RefreshInFlight): Promise<Grant> {
-    const adopted = await this.#adoptDuringBackoff(refresh);
-    if (adopted) return adopted;
+    const { id, seen } = refresh;
+    const { clock, repository, isUsable } = this.#options;
+    if (this.#backoff.error(id, clock())) {
+      // Another process may have refreshed it meanwhile.
+      const stored = await repository.readAnew(id).catch(() => undefined);
+      if (stored && stored.accessToken !== seen.accessToken && isUsable(stored)) return stored;
+      const error = this.#backoff.error(id, clock());
+      if (error) throw error;
+    }
     try {
       const { outcome, grant } = await this.#refreshUnderLock(refresh);
       this.#publish(refresh, { outcome });
@@ -141,33 +139,24 @@ export class Refresher {
     });
   }
 
-  /** During a backoff, returns a grant that another process has refreshed. @throws ServiceUnavailableError if there is none */
-  async #adoptDuringBackoff({ id, seen }: RefreshInFlight): Promise<Grant | undefined> {
-    const { clock, repository, isUsable } = this.#options;
-    if (this.#backoff.remainingMs(id, clock()) === 0) return undefined;
-    const stored = await repository.readAnew(id).catch(() => undefined);
-    if (stored && stored.accessToken !== seen.accessToken && isUsable(stored)) return stored;
-    const error = this.#backoff.error(id, clock());
-    if (error) throw error;
-    return undefined;
-  }
-
   /** Takes the lock and refreshes under it. Takes it again if it is too old once a refresh token is to be sent. */
   async #refreshUnderLock(refresh: RefreshInFlight): Promise<Refreshed> {
-    const held = this.#unsaved.heldLock(refresh.id);
+    const { repository, unsaved } = this.#options;
+    const held = unsaved.heldLock(refresh.id);
     if (held) {
       const result = this.#locked.refresh(refresh, held, ANY_AGE);
       held.holdUntil(result);
       const refreshed = await result;
       if (refreshed) return refreshed;
     }
+    const storeId = repository.storeId(refresh.id);
     for (const maxAge of MAX_LOCK_AGES) {
       const askedAt = performance.now();
       const work = (lock: HeldLock) => {
         refresh.lockWaitMs += performance.now() - askedAt;
         return this.#locked.refresh(refresh, lock, maxAge);
       };
-      const refreshed = await this.#options.repository.store.locked(refresh.id, work, this.#closing.signal);
+      const refreshed = await repository.store.locked(storeId, work, this.#closing.signal);
       if (refreshed) return refreshed;
       refresh.lostLease = true;
     }

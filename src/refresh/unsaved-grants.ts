@@ -25,7 +25,7 @@ type OnSettled = (id: string, event: Pick<RefreshEvent, 'outcome' | 'trigger' | 
 
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
-/** How long the lock of a grant is held for its save: several tries. */
+/** How long the lock of a grant is held for its save: several tries, and one more at the end. */
 const HOLD_MS = 15_000;
 /** How long `saveAll` tries, and the pause between its tries. */
 const SAVE_ALL_MS = 4_000;
@@ -47,6 +47,7 @@ export class UnsavedGrants {
     this.#onSettled = onSettled;
   }
 
+  /** Returns the grant that is still to be saved. */
   get(id: string): Grant | undefined {
     return this.#unsaved.get(id)?.grant;
   }
@@ -60,8 +61,7 @@ export class UnsavedGrants {
   heldLock(id: string): HeldLock | undefined {
     const unsaved = this.#unsaved.get(id);
     if (!unsaved) return undefined;
-    const { lock } = unsaved;
-    if (Math.max(lock.ageMs(), lock.wallAgeMs()) < HOLD_MS) return lock;
+    if (!unsaved.lock.isOlderThan({ ageMs: HOLD_MS, wallAgeMs: HOLD_MS })) return unsaved.lock;
     unsaved.release();
     return undefined;
   }
@@ -77,7 +77,8 @@ export class UnsavedGrants {
     let release = (): void => undefined;
     lock.holdUntil(
       new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, HOLD_MS).unref();
+        // A store that takes the release may take the save too: a single later fault must not end the login.
+        const timer = setTimeout(() => void this.#save(id).then(resolve, resolve), HOLD_MS).unref();
         release = () => {
           clearTimeout(timer);
           resolve();
@@ -108,7 +109,7 @@ export class UnsavedGrants {
   async saveAll(): Promise<void> {
     const until = performance.now() + SAVE_ALL_MS;
     await this.flush();
-    if (this.#unsaved.size > 0) this.#repository.abandonWrites();
+    if (this.#unsaved.size > 0) this.#repository.writes.abandonAll();
     while (this.#unsaved.size > 0 && performance.now() < until) {
       await pause(SAVE_ALL_PAUSE_MS);
       await this.flush();

@@ -1,5 +1,7 @@
+import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { parse } from 'cookie';
+import type { Secret } from '../redaction.js';
 import { isSecure } from './incoming-request.js';
 
 /** Most characters of a browser's `Cookie` header: many proxies refuse a header above 8 KB. A session cookie still has to fit in. */
@@ -7,6 +9,20 @@ export const MAX_COOKIE_HEADER = 7_800;
 
 /** Most bytes of a cookie that browsers keep (RFC 6265bis, 5.7). They ignore a longer one, and keep the former value. */
 const MAX_COOKIE = 4_096;
+
+/** Long enough for a page that links to the login route. */
+const RETURN_MAX_AGE_S = 10 * 60;
+
+/** Longest page to return to, in characters. */
+const MAX_RETURN_TO = 2048;
+
+/** Control characters and white space, which browsers drop or read as an end, and the backslash, which they read as a slash. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is about
+const UNSAFE = /[\x00-\x20\x7f\\]/;
+
+const ALGORITHM = 'aes-256-gcm';
+const IV_LENGTH = 12;
+const TAG_LENGTH = 16;
 
 /** Returns a strategy's name as cookie names can hold it (RFC 6265, 4.1.1), without dots. */
 export function cookieToken(strategyName: string): string {
@@ -42,4 +58,101 @@ export function endCookie(req: IncomingMessage, res: ServerResponse, name: strin
 function appendCookie(req: IncomingMessage, res: ServerResponse, cookie: string): void {
   const secure = isSecure(req) ? '; Secure' : '';
   res.appendHeader('Set-Cookie', `${cookie}; Path=/; HttpOnly; SameSite=Lax${secure}`);
+}
+
+/**
+ * Seals the content of a cookie: only holders of a secret can read or create it, and only for the context that it was
+ * sealed for. The first secret seals, all open.
+ *
+ * AES-256-GCM with random IVs, under keys that HKDF derives once, and the context as additional data (NIST SP 800-38D).
+ * Synchronous: at this size a job for the thread pool costs more than the cipher, and every visitor who begins a login
+ * passes here.
+ */
+export class CookieSeal {
+  readonly #keys: readonly [KeyObject, ...KeyObject[]];
+
+  /** @param purpose Separates keys that are derived from one secret. */
+  constructor(purpose: string, [first, ...others]: readonly [Secret, ...Secret[]]) {
+    this.#keys = [keyOf(purpose, first), ...others.map((secret) => keyOf(purpose, secret))];
+  }
+
+  /** Returns the length of a sealed text. */
+  static lengthOf(text: string): number {
+    return Math.ceil(((IV_LENGTH + Buffer.byteLength(text) + TAG_LENGTH) * 4) / 3);
+  }
+
+  /** Encrypts a text. @returns base64url */
+  seal(context: string, text: string): string {
+    const iv = randomBytes(IV_LENGTH);
+    const cipher = createCipheriv(ALGORITHM, this.#keys[0], iv).setAAD(Buffer.from(context));
+    const sealed = cipher.update(text, 'utf8');
+    return Buffer.concat([iv, sealed, cipher.final(), cipher.getAuthTag()]).toString('base64url');
+  }
+
+  /** Decrypts a text; returns `undefined` for anything that was not sealed for this context. */
+  open(context: string, sealed: string): string | undefined {
+    const bytes = Buffer.from(sealed, 'base64url');
+    if (bytes.length < IV_LENGTH + TAG_LENGTH) return undefined;
+    for (const key of this.#keys) {
+      try {
+        const decipher = createDecipheriv(ALGORITHM, key, bytes.subarray(0, IV_LENGTH));
+        decipher.setAAD(Buffer.from(context)).setAuthTag(bytes.subarray(-TAG_LENGTH));
+        const text = decipher.update(bytes.subarray(IV_LENGTH, -TAG_LENGTH));
+        return Buffer.concat([text, decipher.final()]).toString();
+      } catch {
+        // Sealed with another key, or not at all.
+      }
+    }
+    return undefined;
+  }
+}
+
+function keyOf(purpose: string, secret: Secret): KeyObject {
+  return createSecretKey(Buffer.from(hkdfSync('sha256', secret.reveal(), 'passport-oauth-app', purpose, 32)));
+}
+
+/**
+ * The cookie that holds the path of a page for the login route, of one strategy: it stands in for the parameter `returnTo`
+ * where a page links to the login route.
+ *
+ * A cookie, so that visitors who are sent to log in leave nothing in the session store. It holds a path and nothing
+ * else, and is checked when it is read.
+ */
+export class ReturnCookie {
+  readonly #name: string;
+
+  /** @param name Differs for each application of a host. */
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  /** Stores a page's path. Ends the cookie if the path is too long for it, so that no older one is followed. */
+  remember(req: IncomingMessage, res: ServerResponse, path: string): void {
+    setCookie(req, res, this.#name, safeReturnTo(path), RETURN_MAX_AGE_S);
+  }
+
+  /** Returns the stored path, and ends the cookie, so that a later login does not lead there. */
+  take(req: IncomingMessage, res: ServerResponse): string | undefined {
+    const value = readCookie(req, this.#name);
+    if (value === undefined) return undefined;
+    endCookie(req, res, this.#name);
+    return safeReturnTo(value);
+  }
+}
+
+/**
+ * Returns `value` if it is a path of this origin that a browser can return to after the login, else `/`.
+ *
+ * Refuses what a browser could take for another origin, also after it has resolved dot segments.
+ */
+export function safeReturnTo(value: unknown): string {
+  if (typeof value !== 'string' || value.length > MAX_RETURN_TO || !value.startsWith('/')) return '/';
+  // In query and fragment a backslash is a character like any other, but not every reader knows that.
+  const [, path = '', rest = ''] = /^([^?#]*)(.*)$/s.exec(value) ?? [];
+  const text = path + rest.replaceAll('\\', '%5C');
+  if (UNSAFE.test(text) || !URL.canParse(text, 'http://relative.invalid')) return '/';
+  const { origin, pathname, search, hash } = new URL(text, 'http://relative.invalid');
+  const safe = pathname + search + hash;
+  // Percent-encoding can make a path nine times as long.
+  return origin === 'http://relative.invalid' && !safe.startsWith('//') && safe.length <= MAX_RETURN_TO ? safe : '/';
 }

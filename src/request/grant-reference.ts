@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ConfigurationError, TokenStoreError } from '../errors.js';
-import { checkedGrantId, isRandomGrantId, randomGrantId } from '../grants/grant-id.js';
+import { checkedGrantId, isRandomGrantId, randomGrantId } from '../grants/grant.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { GrantManagers } from '../refresh/grant-managers.js';
 import { userOf } from './incoming-request.js';

@@ -6,10 +6,10 @@ import { safeCause } from '../redaction.js';
 import { FailedSource, GrantCredentials, NoGrantSource } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { GrantManagers } from '../refresh/grant-managers.js';
+import type { ReturnCookie } from './browser-cookie.js';
 import { endCookie, readCookie } from './browser-cookie.js';
 import { frameworkError } from './framework.js';
 import type { RequestGrants } from './grant-reference.js';
-import type { ReturnCookie } from './return-to.js';
 import type { Done } from './session.js';
 
 /** What clients are created with. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import { settle } from './framework.js';
+import { settle, whenSettled } from './framework.js';
 import { userOf } from './incoming-request.js';
 
 /** Node's callback: an error, or nothing. */
@@ -74,6 +74,29 @@ export async function regenerateSession(req: IncomingMessage, session: SessionLi
     throw sessionStoreFailed(error);
   });
   return Object.assign(sessionOf(req) ?? session, content);
+}
+
+/** Calls `then` after the next successful call of a session's callback method, and replaces its error by one of ours. */
+export function intercept(session: SessionLike, method: 'regenerate' | 'save', then?: () => void): void {
+  const original = session[method];
+  if (typeof original !== 'function') return;
+  const own = Object.getOwnPropertyDescriptor(session, method);
+  const intercepted = function (this: unknown, done?: Done) {
+    delete session[method];
+    if (own) Object.defineProperty(session, method, own);
+    let ended = false;
+    const end: Done = (error) => {
+      if (ended) return;
+      ended = true;
+      if (!error) then?.();
+      done?.(error ? sessionStoreFailed(error) : undefined);
+    };
+    const returned: unknown = original.call(this, end);
+    whenSettled(returned, end);
+    return returned;
+  };
+  // Not enumerable: Passport would copy it along with the session.
+  Object.defineProperty(session, method, { value: intercepted, configurable: true, enumerable: false, writable: true });
 }
 
 /** Deletes everything from a session except its cookie settings. */

@@ -1,30 +1,18 @@
 /** Runs tasks of one key one after the other, in the order of the calls. Tasks of different keys run concurrently. */
 export class KeyedQueue {
-  readonly #tails = new Map<string, Promise<void>>();
+  /** The last task of each key with a task that runs or waits. */
+  readonly #tails = new Map<string, Promise<unknown>>();
 
-  /** Number of keys with a task that runs or waits. */
-  get size(): number {
-    return this.#tails.size;
-  }
-
-  /** Runs `task` after all earlier tasks of `key` have settled, at once if there are none. Settles as the task does. */
+  /** Runs `task` after all earlier tasks of `key` have settled. Settles as the task does. */
   run<T>(key: string, task: () => Promise<T>): Promise<T> {
-    const earlier = this.#tails.get(key);
-    let end = (): void => undefined;
-    const tail = new Promise<void>((resolve) => {
-      end = resolve;
-    });
-    // Set before the task starts, which may itself add a task of its key.
-    this.#tails.set(key, tail);
-    const runTask = async (): Promise<T> => {
-      try {
-        return await task();
-      } finally {
-        if (this.#tails.get(key) === tail) this.#tails.delete(key);
-        end();
-      }
+    // Never begins within this call: a task may itself add a task of its key.
+    const result = (this.#tails.get(key) ?? Promise.resolve()).then(task, task);
+    this.#tails.set(key, result);
+    const settled = () => {
+      if (this.#tails.get(key) === result) this.#tails.delete(key);
     };
-    return earlier === undefined ? runTask() : earlier.then(runTask);
+    result.then(settled, settled);
+    return result;
   }
 
   /** Waits for the turn of a task that its caller runs itself. Resolves to the function that ends the turn. */
@@ -36,6 +24,6 @@ export class KeyedQueue {
 
   /** Resolves when every task that runs or waits now has settled. */
   async drain(): Promise<void> {
-    await Promise.all(this.#tails.values());
+    await Promise.allSettled(this.#tails.values());
   }
 }

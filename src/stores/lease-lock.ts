@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { number, type Reader, withDefault } from '../checks.js';
+import { number, type Optional, withDefault } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { KeyedQueue } from './keyed-queue.js';
 import { withTimeout } from './time-limit.js';
@@ -31,7 +31,10 @@ export const DEFAULT_LEASE_SECONDS = 30;
 const MAX_LEASE_SECONDS = 600;
 
 /** Reads the option `lease` of a store: seconds. */
-export const leaseSeconds: Reader<number> = withDefault(DEFAULT_LEASE_SECONDS, number(1, MAX_LEASE_SECONDS, 'seconds'));
+export const leaseSeconds: Optional<number> = withDefault(
+  DEFAULT_LEASE_SECONDS,
+  number(1, MAX_LEASE_SECONDS, 'seconds'),
+);
 
 /**
  * Returns a lock over `lease`: it waits for the turn in this process, takes the lease, runs the work, and releases the

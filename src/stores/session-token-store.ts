@@ -25,23 +25,6 @@ export interface SessionTokenStoreOptions {
   readonly prefix?: string | undefined;
 }
 
-/** A record in the session store: the fields of a session in which stores look for its expiry, and the grant. */
-interface GrantRecord {
-  readonly cookie: {
-    /** Milliseconds. Read by session-file-store. */
-    readonly originalMaxAge: number;
-    /** Milliseconds. Read by memorystore and connect-sqlite3. */
-    readonly maxAge: number;
-    /** Read by connect-redis, connect-mongo, and the stores for MySQL, Knex and Sequelize. */
-    readonly expires: Date;
-    readonly httpOnly: true;
-    readonly path: '/';
-  };
-  /** The grant's id. Compared when the record is read, so that no store's treatment of keys can mix up two users. */
-  readonly id: string;
-  readonly grant: StoredGrant;
-}
-
 /** Characters of a key after its prefix. With the default prefix a key has 36, as many as a UUID: some stores take no more. */
 const HASH_LENGTH = 20;
 
@@ -67,55 +50,58 @@ export function sessionTokenStore(store: SessionStoreLike, options: SessionToken
   const locking = redisStoreOfSessions(store, { prefix, ttl }) ?? postgresStoreOfSessions(store, { prefix, ttl });
   if (locking) return locking;
   const get = async (id: string): Promise<StoredGrant | undefined> => {
-    const session = await call('read', (done) => store.get(keyOf(prefix, id), done));
+    const session = await call(store, 'get', prefix, id);
     if (typeof session !== 'object' || session === null || !('grant' in session && 'id' in session)) return undefined;
+    // Compared, so that no store's treatment of keys can mix up two users.
     return session.id === id ? asStoredGrant(structuredClone(session.grant)) : undefined;
   };
   return {
     get,
     set: async (id, grant) => {
-      await call('save', (done) => store.set(keyOf(prefix, id), grantRecord(id, grant, ttl), done));
+      const maxAge = ttl * 1000;
+      // Stores look for the expiry in one of these fields: session-file-store in `originalMaxAge`, memorystore and
+      // connect-sqlite3 in `maxAge`, connect-redis, connect-mongo, and those for MySQL, Knex and Sequelize in `expires`.
+      const expires = new Date(Date.now() + maxAge);
+      const cookie = { originalMaxAge: maxAge, maxAge, expires, httpOnly: true, path: '/' };
+      // A copy: some stores keep the object itself, or write to it.
+      await call(store, 'set', prefix, id, { cookie, id, grant: structuredClone(grant) });
     },
     delete: async (id, version) => {
       if (version !== undefined && (await get(id))?.version !== version) return;
-      await call('delete', (done) => store.destroy(keyOf(prefix, id), done));
+      await call(store, 'destroy', prefix, id);
     },
   };
 }
 
-/** Returns a key that every session store can hold: short, a valid file name, and the same in upper and lower case. */
-function keyOf(prefix: string, id: string): string {
-  const hash = BigInt(`0x${createHash('sha256').update(id).digest('hex')}`);
-  return prefix + hash.toString(36).padStart(HASH_LENGTH, '0').slice(-HASH_LENGTH);
-}
-
-function grantRecord(id: string, grant: StoredGrant, ttlSeconds: number): GrantRecord {
-  const maxAge = ttlSeconds * 1000;
-  const expires = new Date(Date.now() + maxAge);
-  // A copy: some stores keep the object itself, or write to it.
-  return {
-    cookie: { originalMaxAge: maxAge, maxAge, expires, httpOnly: true, path: '/' },
-    id,
-    grant: structuredClone(grant),
-  };
-}
+/** For messages. */
+const VERBS = { get: 'read', set: 'save', destroy: 'delete' } as const;
 
 /** Promisifies one call of a session store. The first outcome counts: a callback, an exception or a rejection. */
-async function call(verb: string, start: (done: Callback) => unknown): Promise<unknown> {
-  try {
-    return await new Promise<unknown>((resolve, reject) => {
-      const done: Callback = (error, value) => {
-        // File stores report a missing session as ENOENT. express-session treats that as "no session" too.
-        const isMissing = typeof error === 'object' && error !== null && 'code' in error && error.code === 'ENOENT';
-        if (error === undefined || error === null || error === false || isMissing) resolve(value);
-        else reject(error);
-      };
+function call(
+  store: SessionStoreLike,
+  method: 'get' | 'set' | 'destroy',
+  prefix: string,
+  id: string,
+  record: object = {},
+): Promise<unknown> {
+  // A key that every session store can hold: short, a valid file name, and the same in upper and lower case.
+  const hash = BigInt(`0x${createHash('sha256').update(id).digest('hex')}`);
+  const key = prefix + hash.toString(36).padStart(HASH_LENGTH, '0').slice(-HASH_LENGTH);
+  return new Promise((resolve, reject) => {
+    const fail = (error: unknown): void =>
+      reject(new TokenStoreError(`The session store could not ${VERBS[method]} a grant.`, { cause: safeCause(error) }));
+    const done = (error?: unknown, value?: unknown): void => {
+      // File stores report a missing session as ENOENT. express-session treats that as "no session" too.
+      const isMissing = typeof error === 'object' && error !== null && 'code' in error && error.code === 'ENOENT';
+      if (error === undefined || error === null || error === false || isMissing) resolve(value);
+      else fail(error);
+    };
+    try {
+      const returned = method === 'set' ? store.set(key, record, done) : store[method](key, done);
       // An async method may fail before it calls back. The value that it resolves to means nothing.
-      Promise.resolve(start(done)).catch(reject);
-    });
-  } catch (error) {
-    throw new TokenStoreError(`The session store could not ${verb} a grant.`, { cause: safeCause(error) });
-  }
+      Promise.resolve(returned).catch(fail);
+    } catch (error) {
+      fail(error);
+    }
+  });
 }
-
-type Callback = (error?: unknown, value?: unknown) => void;

@@ -1,4 +1,5 @@
-import { number, type Reader, withDefault } from '../checks.js';
+import { number, type Optional, withDefault } from '../checks.js';
+import { KeyedQueue } from './keyed-queue.js';
 
 /**
  * One grant as a store keeps it: a small JSON object that the store does not interpret.
@@ -65,7 +66,7 @@ export interface TokenStore {
 const MAX_TTL_SECONDS = 10 * 365 * 24 * 60 * 60;
 
 /** Reads the option `ttl` of a store: seconds that a grant is kept after its last write. Default: 30 days. */
-export const ttlSeconds: Reader<number> = withDefault(30 * 24 * 60 * 60, number(1, MAX_TTL_SECONDS, 'seconds'));
+export const ttlSeconds: Optional<number> = withDefault(30 * 24 * 60 * 60, number(1, MAX_TTL_SECONDS, 'seconds'));
 
 /**
  * Returns the grant in `json`, or `undefined` for anything else. A damaged record counts as no grant: the next login
@@ -85,4 +86,32 @@ export function asStoredGrant(value: unknown): StoredGrant | undefined {
   if (!('version' in value) || !Number.isSafeInteger(value.version)) return undefined;
   if (!('expiresAt' in value) || typeof value.expiresAt !== 'number') return undefined;
   return 'sealed' in value && typeof value.sealed === 'string' ? (value as StoredGrant) : undefined;
+}
+
+/**
+ * Returns a token store in the memory of this process, with all five methods. For tests: its grants end with the
+ * process and never expire, and its lock does not exclude other processes.
+ *
+ * It stores and returns copies, by way of JSON, like a store across a network.
+ */
+export function memoryTokenStore(): Required<TokenStore> {
+  // In the closures below and nowhere else: inspecting the store shows no grant.
+  const grants = new Map<string, string>();
+  const locks = new KeyedQueue();
+  const read = (id: string): StoredGrant | undefined => parseGrant(grants.get(id) ?? '');
+  return {
+    get: async (id) => read(id),
+    set: async (id, grant) => {
+      grants.set(id, JSON.stringify(grant));
+    },
+    delete: async (id, version) => {
+      if (version === undefined || read(id)?.version === version) grants.delete(id);
+    },
+    update: async (id, grant, version) => {
+      if (read(id)?.version !== version) return false;
+      grants.set(id, JSON.stringify(grant));
+      return true;
+    },
+    lock: (id, work) => locks.run(id, work),
+  };
 }

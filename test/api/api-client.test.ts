@@ -4,28 +4,17 @@ import { Readable } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
 import { Agent, FormData as UndiciFormData } from 'undici';
-import { afterEach, beforeEach, describe, expect, expectTypeOf, test } from 'vitest';
+import { describe, expect, expectTypeOf, test } from 'vitest';
 import type { ApiError } from '../../src/api/api-error.js';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import * as faulty from '../support/faulty-server.js';
-import { createFixture, credentialOf, type Fixture, MemorySource, tokenOf } from './fixture.js';
+import { createFixture, credentialOf, MemorySource, startApiForEachTest, tokenOf } from './fixture.js';
 
-let server: faulty.FaultyServer;
-let fixture: Fixture;
+const api = startApiForEachTest();
 
-beforeEach(async () => {
-  server = await faulty.startFaultyServer();
-  fixture = createFixture(server.origin);
-});
-
-afterEach(async () => {
-  await server.close();
-  await fixture.http.close();
-});
-
-const lastRequest = () => server.requests.at(-1);
-const targets = () => server.requests.map(({ method, target }) => `${method} ${target}`);
+const lastRequest = () => api.server.requests.at(-1);
+const targets = () => api.server.requests.map(({ method, target }) => `${method} ${target}`);
 const failure = async (promise: Promise<unknown>): Promise<ApiError> =>
   promise.then(
     () => expect.fail('it should have failed'),
@@ -34,8 +23,8 @@ const failure = async (promise: Promise<unknown>): Promise<ApiError> =>
 
 describe('a call', () => {
   test('carries the token, and gives the parsed body', async () => {
-    server.next(faulty.json({ data: [1] }));
-    const projects = await fixture.client.projects<{ data: number[] }>({ limit: 5, offset: 10 });
+    api.server.next(faulty.json({ data: [1] }));
+    const projects = await api.fixture.client.projects<{ data: number[] }>({ limit: 5, offset: 10 });
     expectTypeOf(projects).toEqualTypeOf<{ data: number[] }>();
     expect(projects).toEqual({ data: [1] });
     expect(lastRequest()).toMatchObject({
@@ -46,8 +35,8 @@ describe('a call', () => {
   });
 
   test.each(['post', 'put', 'patch'] as const)('%s sends JSON', async (method) => {
-    server.next(faulty.json({ data: 1 }, 201));
-    expect(await fixture.client[method]('/projects', { json: { name: 'Site' } })).toEqual({ data: 1 });
+    api.server.next(faulty.json({ data: 1 }, 201));
+    expect(await api.fixture.client[method]('/projects', { json: { name: 'Site' } })).toEqual({ data: 1 });
     expect(lastRequest()).toMatchObject({
       method: method.toUpperCase(),
       headers: { 'content-type': 'application/json' },
@@ -56,55 +45,59 @@ describe('a call', () => {
   });
 
   test('delete gives undefined for an empty answer', async () => {
-    server.next(faulty.raw(faulty.head(204, {})));
-    expect(await fixture.client.delete('/projects/7')).toBeUndefined();
+    api.server.next(faulty.raw(faulty.head(204, {})));
+    expect(await api.fixture.client.delete('/projects/7')).toBeUndefined();
   });
 
   test('request gives status and headers too, for any method', async () => {
-    server.next(faulty.json({ a: 1 }, 202, { 'x-total': '7' }));
-    const { status, headers, data } = await fixture.client.request<{ a: number }>('post', 'projects', { body: 'x' });
+    api.server.next(faulty.json({ a: 1 }, 202, { 'x-total': '7' }));
+    const { status, headers, data } = await api.fixture.client.request<{ a: number }>('post', 'projects', {
+      body: 'x',
+    });
     expect({ status, total: headers['x-total'], data }).toEqual({ status: 202, total: '7', data: { a: 1 } });
-    server.next(faulty.raw(faulty.head(200, { etag: '"1"' })));
-    expect((await fixture.client.request('HEAD', '/projects')).headers.etag).toBe('"1"');
+    api.server.next(faulty.raw(faulty.head(200, { etag: '"1"' })));
+    expect((await api.fixture.client.request('HEAD', '/projects')).headers.etag).toBe('"1"');
   });
 
   test('an answer of 304 to a conditional request is no error', async () => {
-    server.next(faulty.raw(faulty.head(304, {})));
-    const { status, data } = await fixture.client.request('GET', '/projects', { headers: { 'if-none-match': '"1"' } });
+    api.server.next(faulty.raw(faulty.head(304, {})));
+    const { status, data } = await api.fixture.client.request('GET', '/projects', {
+      headers: { 'if-none-match': '"1"' },
+    });
     expect([status, data]).toEqual([304, undefined]);
   });
 
   test('goes to the host of the organization that the token names', async () => {
     const source = new MemorySource(credentialOf('ben', 'acme'));
-    const enterpriseBaseUrl = `http://{domain}.api.localhost:${server.port}`;
+    const enterpriseBaseUrl = `http://{domain}.api.localhost:${api.server.port}`;
     const { client, http } = createFixture('http://nowhere.invalid', { source, enterpriseBaseUrl });
     await client.get('/projects');
-    expect(lastRequest()?.headers.host).toBe(`acme.api.localhost:${server.port}`);
-    expect(client.baseUrl).toBe(`http://acme.api.localhost:${server.port}/api/v2`);
+    expect(lastRequest()?.headers.host).toBe(`acme.api.localhost:${api.server.port}`);
+    expect(client.baseUrl).toBe(`http://acme.api.localhost:${api.server.port}/api/v2`);
     source.current = credentialOf('ben', 'globex');
     await client.get('/projects');
-    expect(lastRequest()?.headers.host).toBe(`globex.api.localhost:${server.port}`);
+    expect(lastRequest()?.headers.host).toBe(`globex.api.localhost:${api.server.port}`);
     await http.close();
   });
 
   test('without a grant is a NotAuthorizedError, and nothing is sent', async () => {
-    fixture.source.current = undefined;
-    expect(fixture.client.authorized).toBe(false);
-    await expect(fixture.client.get('/projects')).rejects.toBeInstanceOf(NotAuthorizedError);
-    await expect(fixture.client.accessToken()).rejects.toBeInstanceOf(NotAuthorizedError);
-    expect(server.requests).toEqual([]);
+    api.fixture.source.current = undefined;
+    expect(api.fixture.client.authorized).toBe(false);
+    await expect(api.fixture.client.get('/projects')).rejects.toBeInstanceOf(NotAuthorizedError);
+    await expect(api.fixture.client.accessToken()).rejects.toBeInstanceOf(NotAuthorizedError);
+    expect(api.server.requests).toEqual([]);
   });
 
   test('accessToken is that of the moment', async () => {
-    expect(await fixture.client.accessToken()).toBe(tokenOf('first'));
-    fixture.source.current = credentialOf('second');
-    expect(await fixture.client.accessToken()).toBe(tokenOf('second'));
+    expect(await api.fixture.client.accessToken()).toBe(tokenOf('first'));
+    api.fixture.source.current = credentialOf('second');
+    expect(await api.fixture.client.accessToken()).toBe(tokenOf('second'));
   });
 
-  test('a client that lives long goes on across refreshes', async () => {
+  test('a long-lived client works across refreshes', async () => {
     for (const name of ['a', 'b', 'c']) {
-      fixture.source.current = credentialOf(name);
-      await fixture.client.get('/projects');
+      api.fixture.source.current = credentialOf(name);
+      await api.fixture.client.get('/projects');
       expect(lastRequest()?.headers.authorization).toBe(`Bearer ${tokenOf(name)}`);
     }
   });
@@ -116,13 +109,13 @@ describe('what would lead the token elsewhere is a TypeError, and nothing is sen
   test.each(['//evil', 'https://evil', '\\\\evil', '\thttps:', '../', '%2e%2e/', '..%2f', '/a\r\nb', '/a?b', '/a#b'])(
     'path %j',
     async (path) => {
-      const { client } = fixture;
+      const { client } = api.fixture;
       for (const method of ['get', 'post', 'put', 'patch', 'delete'] as const)
         await expect(client[method](path)).rejects.toThrow(TypeError);
       await expect(client.request('GET', path)).rejects.toThrow(TypeError);
       await expect(client.stream('GET', path)).rejects.toThrow(TypeError);
       expect(() => client.paginate(path)).toThrow(TypeError);
-      expect(server.requests).toEqual([]);
+      expect(api.server.requests).toEqual([]);
     },
   );
 
@@ -142,17 +135,17 @@ describe('what would lead the token elsewhere is a TypeError, and nothing is sen
     'x',
   ])('options %j', async (options) => {
     // @ts-expect-error what JavaScript may give
-    await expect(fixture.client.post('/projects', options)).rejects.toThrow(TypeError);
-    expect(server.requests).toEqual([]);
+    await expect(api.fixture.client.post('/projects', options)).rejects.toThrow(TypeError);
+    expect(api.server.requests).toEqual([]);
   });
 
   test.each(['', 'GET /', 'CONNECT', 'TRACE', 'G\r\nT', 7])('method %j', async (method) => {
     // @ts-expect-error what JavaScript may give
-    await expect(fixture.client.request(method, '/projects')).rejects.toThrow(TypeError);
+    await expect(api.fixture.client.request(method, '/projects')).rejects.toThrow(TypeError);
   });
 
   test('a body where none may be', async () => {
-    await expect(fixture.client.get('/projects', { json: {} })).rejects.toThrow(/query/);
+    await expect(api.fixture.client.get('/projects', { json: {} })).rejects.toThrow(/query/);
   });
 });
 
@@ -164,7 +157,7 @@ describe('a body', () => {
     ['a Readable', () => Readable.from(['a', 'b']), 'ab'],
     ['nothing', () => '', ''],
   ])('may be %s', async (_name, make, sent) => {
-    await fixture.client.post('/storages', { body: make(), headers: { 'content-type': 'text/x-own' } });
+    await api.fixture.client.post('/storages', { body: make(), headers: { 'content-type': 'text/x-own' } });
     expect(lastRequest()?.body.toString()).toBe(sent);
     expect(lastRequest()?.headers['content-type']).toBe('text/x-own');
   });
@@ -178,7 +171,7 @@ describe('a body', () => {
     form.append('quo"te\r\n', 'x');
     form.append('file', new File(['file bytes'], 'na"me.txt', { type: 'text/plain' }));
     form.append('blob', new Blob(['blob bytes']));
-    await fixture.client.post('/storages', { body: form });
+    await api.fixture.client.post('/storages', { body: form });
     const { headers, body } = lastRequest() ?? expect.fail();
     expect(headers['content-length']).toBe(String(body.length));
     const parsed = await new Response(new Uint8Array(body), {
@@ -193,24 +186,28 @@ describe('a body', () => {
   test('a form can be sent again, a stream never is', async () => {
     const form = new FormData();
     form.append('file', new Blob(['bytes']));
-    server.next(faulty.json({}, 503));
-    await fixture.client.put('/files/1', { body: form });
-    expect(server.requests.map(({ body }) => body.includes('bytes'))).toEqual([true, true]);
-    server.next(faulty.json({}, 503));
-    await expect(fixture.client.put('/files/1', { body: Readable.from(['x']) })).rejects.toMatchObject({ status: 503 });
-    server.next(faulty.json({}, 401));
-    await expect(fixture.client.put('/files/1', { body: Readable.from(['x']) })).rejects.toMatchObject({ status: 401 });
-    expect(server.requests).toHaveLength(4);
+    api.server.next(faulty.json({}, 503));
+    await api.fixture.client.put('/files/1', { body: form });
+    expect(api.server.requests.map(({ body }) => body.includes('bytes'))).toEqual([true, true]);
+    api.server.next(faulty.json({}, 503));
+    await expect(api.fixture.client.put('/files/1', { body: Readable.from(['x']) })).rejects.toMatchObject({
+      status: 503,
+    });
+    api.server.next(faulty.json({}, 401));
+    await expect(api.fixture.client.put('/files/1', { body: Readable.from(['x']) })).rejects.toMatchObject({
+      status: 401,
+    });
+    expect(api.server.requests).toHaveLength(4);
   });
 
   test('that cannot be sent again leaves a newer token to the next call', async () => {
-    server.next(faulty.json({}, 401));
-    await expect(fixture.client.post('/storages', { body: Readable.from(['x']) })).rejects.toMatchObject({
+    api.server.next(faulty.json({}, 401));
+    await expect(api.fixture.client.post('/storages', { body: Readable.from(['x']) })).rejects.toMatchObject({
       status: 401,
     });
-    expect(fixture.source.refreshes).toBe(1);
-    await fixture.client.post('/storages', { body: Readable.from(['x']) });
-    expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([
+    expect(api.fixture.source.refreshes).toBe(1);
+    await api.fixture.client.post('/storages', { body: Readable.from(['x']) });
+    expect(api.server.requests.map(({ headers }) => headers.authorization)).toEqual([
       `Bearer ${credentialOf('first').accessToken}`,
       `Bearer ${credentialOf('refresh-1').accessToken}`,
     ]);
@@ -223,7 +220,7 @@ describe('a body', () => {
         this.destroy(own);
       },
     });
-    await expect(fixture.client.post('/storages', { body })).rejects.toBe(own);
+    await expect(api.fixture.client.post('/storages', { body })).rejects.toBe(own);
   });
 });
 
@@ -231,27 +228,29 @@ describe('a stream that is to be sent', () => {
   test('and breaks while the call waits for a token fails the call, and not the process', async () => {
     const own = new Error('no such file');
     const body = new Readable({ read() {} });
-    fixture.source.credential = async () => {
+    api.fixture.source.credential = async () => {
       body.destroy(own);
       await new Promise((resolve) => setImmediate(resolve));
       return credentialOf('first');
     };
-    await expect(fixture.client.post('/storages', { body })).rejects.toBe(own);
-    expect(server.requests).toEqual([]);
+    await expect(api.fixture.client.post('/storages', { body })).rejects.toBe(own);
+    expect(api.server.requests).toEqual([]);
   });
 
   test('is destroyed if the call fails before it can be sent', async () => {
-    fixture.source.current = undefined;
+    api.fixture.source.current = undefined;
     const body = Readable.from(['x']);
-    await expect(fixture.client.post('/storages', { body })).rejects.toBeInstanceOf(NotAuthorizedError);
+    await expect(api.fixture.client.post('/storages', { body })).rejects.toBeInstanceOf(NotAuthorizedError);
     expect(body.destroyed).toBe(true);
   });
 });
 
 describe('an answer that is no success is an ApiError', () => {
   test('with all that the service said', async () => {
-    server.next(faulty.json({ error: { message: 'Project Not Found', code: 404 } }, 404, { 'x-request-id': 'r-1' }));
-    const error = await failure(fixture.client.get('/projects/7', { query: { secret: 'in-query' } }));
+    api.server.next(
+      faulty.json({ error: { message: 'Project Not Found', code: 404 } }, 404, { 'x-request-id': 'r-1' }),
+    );
+    const error = await failure(api.fixture.client.get('/projects/7', { query: { secret: 'in-query' } }));
     expect(error).toMatchObject({ name: 'ApiError', code: 'ERR_API', status: 404, method: 'GET', path: '/projects/7' });
     expect(error.data).toEqual({ error: { message: 'Project Not Found', code: 404 } });
     expect(error.headers['x-request-id']).toBe('r-1');
@@ -267,43 +266,43 @@ describe('an answer that is no success is an ApiError', () => {
     [429, /concurrency/],
     [500, /status 500\.$/],
   ])('%i, with a hint where there is one', async (status, message) => {
-    server.always(faulty.json({}, status));
+    api.server.always(faulty.json({}, status));
     const source = new MemorySource();
     source.renew = (refused) => Promise.resolve(refused);
-    const error = await failure(fixture.another(source).get('/projects'));
+    const error = await failure(api.fixture.another(source).get('/projects'));
     expect(error).toMatchObject({ name: 'ApiError', status, message: expect.stringMatching(message) });
   });
 
   test('and HTML is data, on errors and on successes', async () => {
-    server.next(faulty.html(500));
-    expect((await failure(fixture.client.get('/projects'))).data).toMatch(/^<!doctype html>/);
-    server.next(faulty.html());
-    expect(await fixture.client.get('/projects')).toMatch(/^<!doctype html>/);
+    api.server.next(faulty.html(500));
+    expect((await failure(api.fixture.client.get('/projects'))).data).toMatch(/^<!doctype html>/);
+    api.server.next(faulty.html());
+    expect(await api.fixture.client.get('/projects')).toMatch(/^<!doctype html>/);
   });
 
-  test('and so is JSON that is none, too large an answer, and a damaged one', async () => {
-    server.next(faulty.badJson('{"canary": '));
-    const error = await failure(fixture.client.get('/projects'));
+  test('and so is invalid JSON, too large a response, and a damaged one', async () => {
+    api.server.next(faulty.badJson('{"canary": '));
+    const error = await failure(api.fixture.client.get('/projects'));
     expect(error).toMatchObject({ name: 'ApiError', code: 'ERR_API_RESPONSE', status: 502, data: '{"canary": ' });
     expect(inspect(error)).not.toMatch(/canary/);
-    const small = createFixture(server.origin, { maxResponseBytes: 100, http: fixture.http });
-    server.next(faulty.json('x'.repeat(101)));
+    const small = createFixture(api.server.origin, { maxResponseBytes: 100, http: api.fixture.http });
+    api.server.next(faulty.json('x'.repeat(101)));
     expect(await failure(small.client.get('/projects'))).toMatchObject({ code: 'ERR_API_RESPONSE', status: 502 });
-    server.next(faulty.chainedEncodings());
+    api.server.next(faulty.chainedEncodings());
     expect(await failure(small.client.get('/projects'))).toMatchObject({ code: 'ERR_API_RESPONSE', status: 502 });
   });
 
-  test('and shows no token that the service echoes, whatever is done to it', {
+  test('and shows no token that the service echoes, in any output', {
     meta: { threats: [23, 24] },
   }, async () => {
     const token = tokenOf('first');
-    server.next((socket, received) =>
+    api.server.next((socket, received) =>
       faulty.json({ error: { message: `bad: ${received.headers.authorization}`, code: 400 } }, 400, {
         'x-echo': token,
         'set-cookie': token,
       })(socket, received),
     );
-    const error = await failure(fixture.client.get('/projects'));
+    const error = await failure(api.fixture.client.get('/projects'));
     const shown = [
       error.message,
       error.stack,
@@ -317,17 +316,17 @@ describe('an answer that is no success is an ApiError', () => {
 });
 
 test('neither inspection nor JSON shows more of a client than may be logged', { meta: { threats: [23] } }, () => {
-  const { client } = fixture;
+  const { client } = api.fixture;
   const plain = {
     authorized: true,
     grantId: 'grant-1',
     organizationDomain: undefined,
-    baseUrl: `${server.origin}/api/v2`,
+    baseUrl: `${api.server.origin}/api/v2`,
   };
   expect(JSON.parse(JSON.stringify(client))).toEqual({
     authorized: true,
     grantId: 'grant-1',
-    baseUrl: `${server.origin}/api/v2`,
+    baseUrl: `${api.server.origin}/api/v2`,
   });
   expect(inspect(client, { depth: 9, showHidden: true })).toBe(`ApiClient ${inspect(plain)}`);
   expect(inspect({ client }, { depth: 9 })).not.toMatch(/eyJ|CANARY/);
@@ -342,67 +341,67 @@ describe('a token that the API refuses', () => {
         : faulty.json({ ok: true })(socket, received);
 
   test('is renewed, and the call is tried once more, POST too', async () => {
-    server.always(refuse('first'));
-    expect(await fixture.client.post('/projects', { json: {} })).toEqual({ ok: true });
+    api.server.always(refuse('first'));
+    expect(await api.fixture.client.post('/projects', { json: {} })).toEqual({ ok: true });
     expect(targets()).toEqual(['POST /api/v2/projects', 'POST /api/v2/projects']);
-    expect(fixture.source).toMatchObject({ refreshes: 1, settledWith: [true] });
+    expect(api.fixture.source).toMatchObject({ refreshes: 1, settledWith: [true] });
   });
 
   test('is not tried a third time', async () => {
-    server.always(faulty.json({}, 401));
-    await expect(fixture.client.get('/projects')).rejects.toMatchObject({ name: 'ApiError', status: 401 });
-    expect(server.requests).toHaveLength(2);
-    expect(fixture.source.settledWith).toEqual([false]);
+    api.server.always(faulty.json({}, 401));
+    await expect(api.fixture.client.get('/projects')).rejects.toMatchObject({ name: 'ApiError', status: 401 });
+    expect(api.server.requests).toHaveLength(2);
+    expect(api.fixture.source.settledWith).toEqual([false]);
   });
 
   test('is an ApiError at once where there is no newer one', async () => {
-    server.always(faulty.json({}, 401));
-    fixture.source.renew = (refused) => Promise.resolve(refused);
-    await expect(fixture.client.get('/projects')).rejects.toMatchObject({ name: 'ApiError', status: 401 });
-    expect(server.requests).toHaveLength(1);
-    expect(fixture.source.settledWith).toEqual([]);
+    api.server.always(faulty.json({}, 401));
+    api.fixture.source.renew = (refused) => Promise.resolve(refused);
+    await expect(api.fixture.client.get('/projects')).rejects.toMatchObject({ name: 'ApiError', status: 401 });
+    expect(api.server.requests).toHaveLength(1);
+    expect(api.fixture.source.settledWith).toEqual([]);
   });
 
   test('and whose grant is gone makes a NotAuthorizedError', async () => {
-    server.always(faulty.json({}, 401));
-    fixture.source.renew = () => Promise.reject(new NotAuthorizedError('Revoked.'));
-    await expect(fixture.client.get('/projects')).rejects.toBeInstanceOf(NotAuthorizedError);
-    await expect(fixture.client.stream('GET', '/projects')).rejects.toBeInstanceOf(NotAuthorizedError);
-    await expect.poll(() => fixture.http.pending).toBe(0);
+    api.server.always(faulty.json({}, 401));
+    api.fixture.source.renew = () => Promise.reject(new NotAuthorizedError('Revoked.'));
+    await expect(api.fixture.client.get('/projects')).rejects.toBeInstanceOf(NotAuthorizedError);
+    await expect(api.fixture.client.stream('GET', '/projects')).rejects.toBeInstanceOf(NotAuthorizedError);
+    await expect.poll(() => api.fixture.http.pending).toBe(0);
   });
 
   test('500 parallel refusals make one refresh, one more try each, and no failure', {
     meta: { threats: [51] },
   }, async () => {
-    server.always(refuse('first'));
+    api.server.always(refuse('first'));
     const answers = await Promise.all(
-      Array.from({ length: 500 }, () => fixture.client.get<{ ok: boolean }>('/projects')),
+      Array.from({ length: 500 }, () => api.fixture.client.get<{ ok: boolean }>('/projects')),
     );
     expect(answers.every(({ ok }) => ok)).toBe(true);
-    expect(fixture.source.refreshes).toBe(1);
-    expect(server.requests).toHaveLength(1000);
+    expect(api.fixture.source.refreshes).toBe(1);
+    expect(api.server.requests).toHaveLength(1000);
   });
 
   test('403 and 429 make no refresh', { meta: { threats: [51] } }, async () => {
-    for (const status of [403, 429, 429, 429]) server.next(faulty.json({}, status));
-    await expect(fixture.client.get('/projects')).rejects.toMatchObject({ status: 403 });
-    await expect(fixture.client.get('/projects')).rejects.toMatchObject({ status: 429 });
-    expect(fixture.source.refreshes).toBe(0);
+    for (const status of [403, 429, 429, 429]) api.server.next(faulty.json({}, status));
+    await expect(api.fixture.client.get('/projects')).rejects.toMatchObject({ status: 403 });
+    await expect(api.fixture.client.get('/projects')).rejects.toMatchObject({ status: 429 });
+    expect(api.fixture.source.refreshes).toBe(0);
   });
 });
 
 describe('a failed try', () => {
   test.each([429, 502, 503, 504])('%i is followed by others, with growing waits', async (status) => {
-    server.next(faulty.json({}, status), 2);
-    server.next(faulty.json({ ok: true }));
-    expect(await fixture.client.get('/projects')).toEqual({ ok: true });
-    expect(fixture.waits).toEqual([250, 500]);
+    api.server.next(faulty.json({}, status), 2);
+    api.server.next(faulty.json({ ok: true }));
+    expect(await api.fixture.client.get('/projects')).toEqual({ ok: true });
+    expect(api.fixture.waits).toEqual([250, 500]);
   });
 
   test('is the last one after three', async () => {
-    server.always(faulty.json({}, 503));
-    await expect(fixture.client.get('/projects')).rejects.toMatchObject({ name: 'ApiError', status: 503 });
-    expect(server.requests).toHaveLength(3);
+    api.server.always(faulty.json({}, 503));
+    await expect(api.fixture.client.get('/projects')).rejects.toMatchObject({ name: 'ApiError', status: 503 });
+    expect(api.server.requests).toHaveLength(3);
   });
 
   test.each([
@@ -410,42 +409,42 @@ describe('a failed try', () => {
     [new Date(Date.UTC(2030, 0, 1, 0, 0, 3)).toUTCString(), 3_250],
     ['soon', 250],
   ])('heeds Retry-After: %s', { meta: { threats: [39] } }, async (value, waited) => {
-    const { client, waits, http } = createFixture(server.origin, { now: () => Date.UTC(2030, 0, 1) });
-    server.next(faulty.json({}, 429, { 'retry-after': value }));
+    const { client, waits, http } = createFixture(api.server.origin, { now: () => Date.UTC(2030, 0, 1) });
+    api.server.next(faulty.json({}, 429, { 'retry-after': value }));
     await client.get('/projects');
     expect(waits).toEqual([waited]);
     await http.close();
   });
 
   test('does not wait for a Retry-After of a year, but tells it', { meta: { threats: [39] } }, async () => {
-    server.next(faulty.json({}, 503, { 'retry-after': '31536000' }));
-    await expect(fixture.client.get('/projects')).rejects.toMatchObject({ status: 503, retryAfter: 31_536_000 });
-    expect(fixture.waits).toEqual([]);
+    api.server.next(faulty.json({}, 503, { 'retry-after': '31536000' }));
+    await expect(api.fixture.client.get('/projects')).rejects.toMatchObject({ status: 503, retryAfter: 31_536_000 });
+    expect(api.fixture.waits).toEqual([]);
   });
 
   test('of GET whose connection broke is followed by another', async () => {
-    server.next(faulty.reset());
-    server.next(faulty.truncated());
-    expect(await fixture.client.get('/projects')).toEqual({});
-    expect(server.requests).toHaveLength(3);
+    api.server.next(faulty.reset());
+    api.server.next(faulty.truncated());
+    expect(await api.fixture.client.get('/projects')).toEqual({});
+    expect(api.server.requests).toHaveLength(3);
   });
 
   test('of POST that left is the only one', { meta: { threats: [38] } }, async () => {
     for (const behaviour of [faulty.reset(), faulty.truncated()]) {
-      server.next(behaviour);
-      const error = await failure(fixture.client.post('/projects', { json: {} }));
+      api.server.next(behaviour);
+      const error = await failure(api.fixture.client.post('/projects', { json: {} }));
       expect(error).toMatchObject({
         name: 'ServiceUnavailableError',
         status: 503,
         cause: { kind: 'reset', sent: true },
       });
     }
-    server.next(faulty.json({}, 503));
-    await expect(fixture.client.post('/projects', { json: {} })).rejects.toMatchObject({
+    api.server.next(faulty.json({}, 503));
+    await expect(api.fixture.client.post('/projects', { json: {} })).rejects.toMatchObject({
       name: 'ApiError',
       status: 503,
     });
-    expect(server.requests).toHaveLength(3);
+    expect(api.server.requests).toHaveLength(3);
   });
 
   test('of POST that never left is followed by others', { meta: { threats: [36] } }, async () => {
@@ -457,19 +456,19 @@ describe('a failed try', () => {
   });
 
   test('that takes too long is the only one', { meta: { threats: [37] } }, async () => {
-    server.always(faulty.drip(5));
-    const { client, http } = createFixture(server.origin, { timeoutMs: 60 });
+    api.server.always(faulty.drip(5));
+    const { client, http } = createFixture(api.server.origin, { timeoutMs: 60 });
     await expect(client.get('/projects')).rejects.toMatchObject({
       name: 'ServiceUnavailableError',
       code: 'ERR_SERVICE_TIMEOUT',
       status: 503,
     });
-    expect(server.requests).toHaveLength(1);
+    expect(api.server.requests).toHaveLength(1);
     await http.close();
   });
 
   test('no error of any fault shows the token', { meta: { threats: [24] } }, async () => {
-    const { client, http } = createFixture(server.origin, { timeoutMs: 60 });
+    const { client, http } = createFixture(api.server.origin, { timeoutMs: 60 });
     const echo: faulty.Behaviour = (socket, { headers }) =>
       socket.end(`HTTP/1.1 200 OK\r\nx: ${headers.authorization}\r\nbroken header ${headers.authorization}\r\n\r\n`);
     for (const behaviour of [
@@ -479,7 +478,7 @@ describe('a failed try', () => {
       faulty.badJson(tokenOf('first')),
       echo,
     ]) {
-      server.next(behaviour);
+      api.server.next(behaviour);
       const error = await failure(client.post('/projects', { json: {} }));
       expect(inspect(error, { depth: 9, showHidden: false })).not.toMatch(/eyJ|CANARY/);
       expect(JSON.stringify(error)).not.toMatch(/eyJ|CANARY/);
@@ -490,61 +489,63 @@ describe('a failed try', () => {
 
 describe('a redirect', { meta: { threats: [26] } }, () => {
   test('on the same origin below /api/v2 is followed, for GET and HEAD', async () => {
-    server.next(faulty.answer(302, { location: '/api/v2/elsewhere?a=1' }));
-    server.next(faulty.answer(307, { location: 'third' }));
-    expect(await fixture.client.get('/projects', { query: { limit: 1 } })).toEqual({});
+    api.server.next(faulty.answer(302, { location: '/api/v2/elsewhere?a=1' }));
+    api.server.next(faulty.answer(307, { location: 'third' }));
+    expect(await api.fixture.client.get('/projects', { query: { limit: 1 } })).toEqual({});
     expect(targets()).toEqual(['GET /api/v2/projects?limit=1', 'GET /api/v2/elsewhere?a=1', 'GET /api/v2/third']);
   });
 
   test('in a circle ends', async () => {
-    server.always(faulty.answer(302, { location: '/api/v2/projects' }));
-    await expect(fixture.client.get('/projects')).rejects.toMatchObject({ name: 'ApiError', status: 302 });
-    expect(server.requests).toHaveLength(6);
+    api.server.always(faulty.answer(302, { location: '/api/v2/projects' }));
+    await expect(api.fixture.client.get('/projects')).rejects.toMatchObject({ name: 'ApiError', status: 302 });
+    expect(api.server.requests).toHaveLength(6);
   });
 
   test.each([
     ['another host', () => 'http://evil.example/api/v2/projects'],
-    ['another name of the same host', () => `http://localhost:${server.port}/api/v2/projects`],
+    ['another name of the same host', () => `http://localhost:${api.server.port}/api/v2/projects`],
     ['another port', () => 'http://127.0.0.1:1/api/v2/projects'],
-    ['another scheme', () => server.origin.replace('http', 'https')],
+    ['another scheme', () => api.server.origin.replace('http', 'https')],
     ['a host alone', () => '//evil.example/api/v2/'],
-    ['credentials in it', () => server.origin.replace('//', '//user:pass@')],
+    ['credentials in it', () => api.server.origin.replace('//', '//user:pass@')],
     ['no API', () => '/oauth/authorize'],
     ['a way out', () => '/api/v2/../../secret'],
     ['an encoded way out', () => '/api/v2/%2e%2e/%252e%252e/secret'],
     ['no URL', () => 'http://['],
   ])('to %s is not followed', async (_name, location) => {
-    server.always(faulty.answer(302, { location: location() }));
-    const error = await failure(fixture.client.get('/projects'));
+    api.server.always(faulty.answer(302, { location: location() }));
+    const error = await failure(api.fixture.client.get('/projects'));
     expect(error).toMatchObject({ name: 'ApiError', status: 302 });
     expect(error.headers.location).toBe(location());
-    expect(server.requests).toHaveLength(1);
+    expect(api.server.requests).toHaveLength(1);
   });
 
   test('of a POST is not followed', async () => {
-    server.always(faulty.answer(307, { location: '/api/v2/elsewhere' }));
-    await expect(fixture.client.post('/projects', { json: {} })).rejects.toMatchObject({ status: 307 });
-    expect(server.requests).toHaveLength(1);
+    api.server.always(faulty.answer(307, { location: '/api/v2/elsewhere' }));
+    await expect(api.fixture.client.post('/projects', { json: {} })).rejects.toMatchObject({ status: 307 });
+    expect(api.server.requests).toHaveLength(1);
   });
 });
 
 describe('a signal', () => {
   test('ends a call that waits for the service', async () => {
-    server.next(faulty.hang());
+    api.server.next(faulty.hang());
     const controller = new AbortController();
-    const aborted = expect(fixture.client.get('/projects', { signal: controller.signal })).rejects.toMatchObject({
+    const aborted = expect(api.fixture.client.get('/projects', { signal: controller.signal })).rejects.toMatchObject({
       name: 'AbortError',
     });
-    await server.received(1);
+    await api.server.received(1);
     controller.abort();
     await aborted;
   });
 
   test('gives its own reason, and an aborted one sends nothing', async () => {
     const reason = new Error('enough');
-    await expect(fixture.client.get('/projects', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
-    await expect(fixture.client.stream('GET', '/projects', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
-    expect(server.requests).toEqual([]);
+    await expect(api.fixture.client.get('/projects', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    await expect(api.fixture.client.stream('GET', '/projects', { signal: AbortSignal.abort(reason) })).rejects.toBe(
+      reason,
+    );
+    expect(api.server.requests).toEqual([]);
   });
 
   test('may be that of many calls at once, without a warning, and is let go of afterwards', async () => {
@@ -552,9 +553,9 @@ describe('a signal', () => {
     const listener = (warning: Error) => warnings.push(warning);
     process.on('warning', listener);
     const { signal } = new AbortController();
-    const { client, http } = createFixture(server.origin, { concurrency: 20 });
+    const { client, http } = createFixture(api.server.origin, { concurrency: 20 });
     await Promise.all(Array.from({ length: 60 }, () => client.get('/projects', { signal, timeout: 5_000 })));
-    await Promise.all(Array.from({ length: 60 }, () => fixture.client.get('/projects', { signal })));
+    await Promise.all(Array.from({ length: 60 }, () => api.fixture.client.get('/projects', { signal })));
     await new Promise((resolve) => setImmediate(resolve));
     process.off('warning', listener);
     expect(warnings).toEqual([]);
@@ -564,8 +565,8 @@ describe('a signal', () => {
 
   test('ends a call that waits for a token', async () => {
     const controller = new AbortController();
-    fixture.source.credential = () => new Promise(() => {});
-    const aborted = expect(fixture.client.get('/projects', { signal: controller.signal })).rejects.toMatchObject({
+    api.fixture.source.credential = () => new Promise(() => {});
+    const aborted = expect(api.fixture.client.get('/projects', { signal: controller.signal })).rejects.toMatchObject({
       name: 'AbortError',
     });
     controller.abort();
@@ -573,16 +574,16 @@ describe('a signal', () => {
   });
 
   test('ends a call that waits for another try', async () => {
-    server.always(faulty.json({}, 503, { 'retry-after': '9' }));
-    const { client, http } = createFixture(server.origin, { wait: undefined });
+    api.server.always(faulty.json({}, 503, { 'retry-after': '9' }));
+    const { client, http } = createFixture(api.server.origin, { wait: undefined });
     const controller = new AbortController();
     const aborted = expect(client.get('/projects', { signal: controller.signal })).rejects.toMatchObject({
       name: 'AbortError',
     });
-    await server.received(1);
+    await api.server.received(1);
     setTimeout(() => controller.abort(), 20);
     await aborted;
-    expect(server.requests).toHaveLength(1);
+    expect(api.server.requests).toHaveLength(1);
     await http.close();
   });
 });
@@ -590,29 +591,29 @@ describe('a signal', () => {
 describe('a limit for the whole call', () => {
   const timeout = { name: 'ServiceUnavailableError', code: 'ERR_SERVICE_TIMEOUT', status: 503 };
 
-  test('holds over a hanging service, however long each request may take', async () => {
-    server.always(faulty.hang());
-    await expect(fixture.client.get('/projects', { timeout: 50 })).rejects.toMatchObject(timeout);
+  test('ends a call to a hanging service, regardless of the timeout of one request', async () => {
+    api.server.always(faulty.hang());
+    await expect(api.fixture.client.get('/projects', { timeout: 50 })).rejects.toMatchObject(timeout);
   });
 
   test('holds over a token that does not come', async () => {
-    fixture.source.credential = () => new Promise(() => {});
-    await expect(fixture.client.get('/projects', { timeout: 50 })).rejects.toMatchObject(timeout);
+    api.fixture.source.credential = () => new Promise(() => {});
+    await expect(api.fixture.client.get('/projects', { timeout: 50 })).rejects.toMatchObject(timeout);
   });
 
   test('leaves no time for a wait that is longer', async () => {
-    server.always(faulty.json({}, 503, { 'retry-after': '5' }));
-    await expect(fixture.client.get('/projects', { timeout: 2_000 })).rejects.toMatchObject({
+    api.server.always(faulty.json({}, 503, { 'retry-after': '5' }));
+    await expect(api.fixture.client.get('/projects', { timeout: 2_000 })).rejects.toMatchObject({
       name: 'ApiError',
       status: 503,
       retryAfter: 5,
     });
-    expect(fixture.waits).toEqual([]);
+    expect(api.fixture.waits).toEqual([]);
   });
 
   test('may be longer than that of one request', async () => {
-    const { client, http } = createFixture(server.origin, { timeoutMs: 40 });
-    server.next((socket, received) => setTimeout(() => faulty.json({ late: true })(socket, received), 120));
+    const { client, http } = createFixture(api.server.origin, { timeoutMs: 40 });
+    api.server.next((socket, received) => setTimeout(() => faulty.json({ late: true })(socket, received), 120));
     expect(await client.get('/projects', { timeout: 5_000 })).toEqual({ late: true });
     await http.close();
   });
@@ -620,8 +621,8 @@ describe('a limit for the whole call', () => {
 
 describe('a stream', () => {
   test('gives status, headers and the body as it comes', async () => {
-    server.next(faulty.answer(200, { 'content-type': 'text/csv', 'x-a': 'b' }, 'a,b'));
-    const { status, headers, body } = await fixture.client.stream('GET', '/export', { query: { a: 1 } });
+    api.server.next(faulty.answer(200, { 'content-type': 'text/csv', 'x-a': 'b' }, 'a,b'));
+    const { status, headers, body } = await api.fixture.client.stream('GET', '/export', { query: { a: 1 } });
     expect([status, headers['x-a'], await text(body)]).toEqual([200, 'b', 'a,b']);
     expect(lastRequest()).toMatchObject({
       target: '/api/v2/export?a=1',
@@ -630,41 +631,41 @@ describe('a stream', () => {
   });
 
   test('renews, tries again and refuses as other calls do', async () => {
-    server.next(faulty.json({}, 401));
-    server.next(faulty.json({}, 503));
-    server.next(faulty.answer(200, {}, 'body'));
-    expect((await buffer((await fixture.client.stream('GET', '/export')).body)).toString()).toBe('body');
-    expect(fixture.source).toMatchObject({ refreshes: 1, settledWith: [true] });
-    server.next(faulty.json({ error: { message: 'No', code: 1 } }, 403));
-    const error = await failure(fixture.client.stream('GET', '/export'));
+    api.server.next(faulty.json({}, 401));
+    api.server.next(faulty.json({}, 503));
+    api.server.next(faulty.answer(200, {}, 'body'));
+    expect((await buffer((await api.fixture.client.stream('GET', '/export')).body)).toString()).toBe('body');
+    expect(api.fixture.source).toMatchObject({ refreshes: 1, settledWith: [true] });
+    api.server.next(faulty.json({ error: { message: 'No', code: 1 } }, 403));
+    const error = await failure(api.fixture.client.stream('GET', '/export'));
     expect(error).toMatchObject({ status: 403, data: { error: { message: 'No', code: 1 } } });
-    await expect.poll(() => fixture.http.pending).toBe(0);
+    await expect.poll(() => api.fixture.http.pending).toBe(0);
   });
 
   test('ends its request when it is destroyed', async () => {
-    server.next(faulty.drip(5));
-    const { body } = await fixture.client.stream('GET', '/export');
+    api.server.next(faulty.drip(5));
+    const { body } = await api.fixture.client.stream('GET', '/export');
     body.destroy();
-    await expect.poll(() => server.open).toBe(0);
+    await expect.poll(() => api.server.open).toBe(0);
   });
 
   test('that breaks fails with an error of this package', async () => {
-    server.next(faulty.truncated());
-    const broken = await fixture.client.stream('GET', '/export');
+    api.server.next(faulty.truncated());
+    const broken = await api.fixture.client.stream('GET', '/export');
     await expect(text(broken.body)).rejects.toMatchObject({ name: 'ServiceUnavailableError', status: 503 });
-    server.next(faulty.drip(5));
-    const slow = await fixture.client.stream('GET', '/export', { timeout: 60 });
+    api.server.next(faulty.drip(5));
+    const slow = await api.fixture.client.stream('GET', '/export', { timeout: 60 });
     await expect(text(slow.body)).rejects.toMatchObject({ code: 'ERR_SERVICE_TIMEOUT' });
-    server.next(faulty.drip(5));
+    api.server.next(faulty.drip(5));
     const controller = new AbortController();
-    const aborted = await fixture.client.stream('GET', '/export', { signal: controller.signal });
+    const aborted = await api.fixture.client.stream('GET', '/export', { signal: controller.signal });
     setTimeout(() => controller.abort(), 20);
     await expect(text(aborted.body)).rejects.toMatchObject({ name: 'AbortError' });
   });
 
   test('of an error that is huge is read in part only', async () => {
     const sent = { bytes: 0 };
-    server.next((socket) => {
+    api.server.next((socket) => {
       socket.write(faulty.head(404, { 'content-type': 'text/plain', 'transfer-encoding': 'chunked' }));
       const write = () => {
         while (!socket.destroyed && sent.bytes < 50e6) {
@@ -674,7 +675,7 @@ describe('a stream', () => {
       };
       write();
     });
-    const error = await failure(fixture.client.stream('GET', '/export'));
+    const error = await failure(api.fixture.client.stream('GET', '/export'));
     expect(error.data).toHaveLength(1024 * 1024);
     expect(sent.bytes).toBeLessThan(20e6);
   });
@@ -685,12 +686,12 @@ describe('events', () => {
     const events: unknown[] = [];
     const listener = (event: unknown) => events.push(event);
     channel('passport-oauth-app:api').subscribe(listener);
-    server.next(faulty.json({}, 503));
-    await fixture.client.get('/projects', { query: { secret: 1 } });
-    server.next(faulty.json({}, 404));
-    await fixture.client.get('/projects/7').catch(() => {});
+    api.server.next(faulty.json({}, 503));
+    await api.fixture.client.get('/projects', { query: { secret: 1 } });
+    api.server.next(faulty.json({}, 404));
+    await api.fixture.client.get('/projects/7').catch(() => {});
     channel('passport-oauth-app:api').unsubscribe(listener);
-    await fixture.client.get('/silent');
+    await api.fixture.client.get('/silent');
     const common = { strategy: 'oauth-app', grantId: 'grant-1', method: 'GET', durationMs: expect.any(Number) };
     expect(events).toEqual([
       { ...common, path: '/projects', status: 503, attempts: 1, reason: 'ERR_API' },
@@ -702,15 +703,15 @@ describe('events', () => {
 
 test("a user's dispatcher carries the calls", async () => {
   const dispatcher = new Agent();
-  const { client } = createFixture(server.origin, { http: new HttpClient({ dispatcher }) });
+  const { client } = createFixture(api.server.origin, { http: new HttpClient({ dispatcher }) });
   expect(await client.get('/projects')).toEqual({});
   await dispatcher.close();
 });
 
-test('an error shows nothing of an answer that echoes the token, however it is shown', async () => {
+test('an error shows nothing of a response that echoes the token, in any output', async () => {
   const { accessToken } = credentialOf('first');
-  server.next(faulty.json({ echo: accessToken }, 400, { 'x-echo': accessToken }));
-  const error = await fixture.client.get('/projects').catch((reason: unknown) => reason);
+  api.server.next(faulty.json({ echo: accessToken }, 400, { 'x-echo': accessToken }));
+  const error = await api.fixture.client.get('/projects').catch((reason: unknown) => reason);
   expect((error as ApiError).data).toEqual({ echo: accessToken });
   const shown = [inspect(error, { showHidden: true, depth: 9 }), JSON.stringify(error), String(error)].join();
   expect(shown).not.toContain(accessToken);
@@ -719,13 +720,13 @@ test('an error shows nothing of an answer that echoes the token, however it is s
 describe('an answer at the edge of HTTP', () => {
   test('a 304 with a Content-Length is a success without a body', async () => {
     const headers = { 'if-none-match': '"1"' };
-    server.always(faulty.raw(faulty.head(304, { 'content-length': '1000', etag: '"1"' })));
-    const { status, data } = await fixture.client.request('GET', '/projects', { headers });
+    api.server.always(faulty.raw(faulty.head(304, { 'content-length': '1000', etag: '"1"' })));
+    const { status, data } = await api.fixture.client.request('GET', '/projects', { headers });
     expect([status, data]).toEqual([304, undefined]);
-    expect((await fixture.client.fetch('/projects', { headers })).status).toBe(304);
-    const { status: streamed, body } = await fixture.client.stream('GET', '/projects', { headers });
+    expect((await api.fixture.client.fetch('/projects', { headers })).status).toBe(304);
+    const { status: streamed, body } = await api.fixture.client.stream('GET', '/projects', { headers });
     expect([streamed, await text(body)]).toEqual([304, '']);
-    expect(server.requests).toHaveLength(3);
+    expect(api.server.requests).toHaveLength(3);
   });
 
   test.each<[string, string, faulty.Behaviour]>([
@@ -733,31 +734,31 @@ describe('an answer at the edge of HTTP', () => {
     ['an empty 200', 'GET', faulty.answer(200, { 'content-encoding': 'gzip' }, '')],
     ['a 204', 'GET', faulty.raw(faulty.head(204, { 'content-encoding': 'br' }))],
   ])('the stream of %s that names an encoding is empty', async (_what, method, behaviour) => {
-    server.next(behaviour);
-    const { body } = await fixture.client.stream(method, '/export');
+    api.server.next(behaviour);
+    const { body } = await api.fixture.client.stream(method, '/export');
     expect(await text(body)).toBe('');
   });
 
-  test('an unknown encoding hides no status, and its bytes are to be had', async () => {
+  test('an unknown encoding hides no status, and its bytes can be read', async () => {
     const behaviour = (status: number) => faulty.answer(status, { 'content-encoding': 'zstd' }, 'raw bytes');
-    server.next(behaviour(400));
-    expect(await failure(fixture.client.get('/projects'))).toMatchObject({ code: 'ERR_API', status: 400 });
-    server.next(behaviour(200));
-    const unusable = await failure(fixture.client.get('/projects'));
+    api.server.next(behaviour(400));
+    expect(await failure(api.fixture.client.get('/projects'))).toMatchObject({ code: 'ERR_API', status: 400 });
+    api.server.next(behaviour(200));
+    const unusable = await failure(api.fixture.client.get('/projects'));
     expect(unusable).toMatchObject({ code: 'ERR_API_RESPONSE', status: 502, data: Buffer.from('raw bytes') });
     expect(unusable.message).toMatch(/content encoding/);
-    server.next(behaviour(200));
-    const { headers, body } = await fixture.client.stream('GET', '/projects');
+    api.server.next(behaviour(200));
+    const { headers, body } = await api.fixture.client.stream('GET', '/projects');
     expect([headers['content-encoding'], await text(body)]).toEqual(['zstd', 'raw bytes']);
   });
 
   test('an error whose body drips ends a stream() in time', { meta: { threats: [66] } }, async () => {
-    server.always((socket) => {
+    api.server.always((socket) => {
       socket.write(faulty.head(500, { 'content-length': '1000000' }));
       const timer = setInterval(() => socket.write(' '), 5);
       socket.on('close', () => clearInterval(timer));
     });
-    const { client, http } = createFixture(server.origin, { timeoutMs: 60 });
+    const { client, http } = createFixture(api.server.origin, { timeoutMs: 60 });
     await expect(client.stream('GET', '/export')).rejects.toMatchObject({ code: 'ERR_SERVICE_TIMEOUT', sent: true });
     await expect(client.stream('GET', '/export', { timeout: 60 })).rejects.toMatchObject({
       code: 'ERR_SERVICE_TIMEOUT',
@@ -767,7 +768,7 @@ describe('an answer at the edge of HTTP', () => {
   });
 
   test('a signed link of another host is refused with what to do', async () => {
-    const error = await fixture.client
+    const error = await api.fixture.client
       .get('https://storage.example.com/file?signature=x')
       .catch((reason: Error) => reason);
     expect(error).toBeInstanceOf(TypeError);

@@ -1,47 +1,38 @@
 import { channel } from 'node:diagnostics_channel';
 import { inspect } from 'node:util';
 import * as valibot from 'valibot';
-import { afterEach, beforeEach, describe, expect, expectTypeOf, test } from 'vitest';
+import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import type { ApiError } from '../../src/api/api-error.js';
 import * as faulty from '../support/faulty-server.js';
-import { createFixture, credentialOf, type Fixture, MemorySource, tokenOf } from './fixture.js';
+import { createFixture, credentialOf, MemorySource, startApiForEachTest, tokenOf } from './fixture.js';
 
-let server: faulty.FaultyServer;
-let fixture: Fixture;
-
-beforeEach(async () => {
-  server = await faulty.startFaultyServer();
-  fixture = createFixture(server.origin);
-});
-
-afterEach(async () => {
-  await server.close();
-  await fixture.http.close();
-});
+const api = startApiForEachTest();
 
 describe('the option retry', () => {
   test('false: one try, and the renewal after a 401 beside it', async () => {
-    server.next(faulty.json({}, 503));
-    await expect(fixture.client.get('/projects', { retry: false })).rejects.toMatchObject({ status: 503 });
-    expect(server.requests).toHaveLength(1);
-    server.next(faulty.json({}, 401));
-    expect(await fixture.client.get('/projects', { retry: false })).toEqual({});
-    expect(server.requests).toHaveLength(3);
+    api.server.next(faulty.json({}, 503));
+    await expect(api.fixture.client.get('/projects', { retry: false })).rejects.toMatchObject({ status: 503 });
+    expect(api.server.requests).toHaveLength(1);
+    api.server.next(faulty.json({}, 401));
+    expect(await api.fixture.client.get('/projects', { retry: false })).toEqual({});
+    expect(api.server.requests).toHaveLength(3);
   });
 
   test('limit: so many further tries, in waits that grow up to maxDelay', async () => {
-    server.next(faulty.json({}, 503), 4);
-    await fixture.client.get('/projects', { retry: { limit: 4, maxDelay: 600 } });
-    expect(fixture.waits).toEqual([250, 500, 600, 600]);
+    api.server.next(faulty.json({}, 503), 4);
+    await api.fixture.client.get('/projects', { retry: { limit: 4, maxDelay: 600 } });
+    expect(api.fixture.waits).toEqual([250, 500, 600, 600]);
   });
 
   test('maxDelay: a longer Retry-After ends the call', async () => {
-    server.always(faulty.json({}, 429, { 'retry-after': '20' }));
-    await expect(fixture.client.get('/a', { retry: { maxDelay: 19_000 } })).rejects.toMatchObject({ retryAfter: 20 });
-    expect(server.requests).toHaveLength(1);
-    await expect(fixture.client.get('/b', { retry: { maxDelay: 20_000 } })).rejects.toMatchObject({ status: 429 });
-    expect(server.requests).toHaveLength(4);
+    api.server.always(faulty.json({}, 429, { 'retry-after': '20' }));
+    await expect(api.fixture.client.get('/a', { retry: { maxDelay: 19_000 } })).rejects.toMatchObject({
+      retryAfter: 20,
+    });
+    expect(api.server.requests).toHaveLength(1);
+    await expect(api.fixture.client.get('/b', { retry: { maxDelay: 20_000 } })).rejects.toMatchObject({ status: 429 });
+    expect(api.server.requests).toHaveLength(4);
   });
 
   test.each([
@@ -56,23 +47,23 @@ describe('the option retry', () => {
     { limits: 2 },
   ])('%j is a TypeError', async (retry) => {
     // @ts-expect-error what JavaScript may give
-    await expect(fixture.client.get('/projects', { retry })).rejects.toThrow(/retry/);
-    expect(server.requests).toEqual([]);
+    await expect(api.fixture.client.get('/projects', { retry })).rejects.toThrow(/retry/);
+    expect(api.server.requests).toEqual([]);
   });
 });
 
 describe('a 429', () => {
   test('of a POST is followed by another try, because it was not performed', async () => {
-    server.next(faulty.json({}, 429, { 'retry-after': '1' }));
-    server.next(faulty.json({ data: 1 }, 201));
-    expect(await fixture.client.post('/projects', { json: {} })).toEqual({ data: 1 });
-    expect(fixture.waits).toEqual([1_250]);
+    api.server.next(faulty.json({}, 429, { 'retry-after': '1' }));
+    api.server.next(faulty.json({ data: 1 }, 201));
+    expect(await api.fixture.client.post('/projects', { json: {} })).toEqual({ data: 1 });
+    expect(api.fixture.waits).toEqual([1_250]);
   });
 
   test('that stays ends the POST with its ApiError', async () => {
-    server.always(faulty.json({}, 429));
-    await expect(fixture.client.post('/projects', { json: {} })).rejects.toMatchObject({ status: 429, sent: true });
-    expect(server.requests).toHaveLength(3);
+    api.server.always(faulty.json({}, 429));
+    await expect(api.fixture.client.post('/projects', { json: {} })).rejects.toMatchObject({ status: 429, sent: true });
+    expect(api.server.requests).toHaveLength(3);
   });
 });
 
@@ -81,28 +72,27 @@ describe('error.sent', () => {
     const refused = createFixture(await faulty.refusingOrigin());
     await expect(refused.client.post('/x', { json: {} })).rejects.toMatchObject({ sent: false });
     await refused.http.close();
-    server.next(faulty.reset());
-    await expect(fixture.client.post('/x', { json: {} })).rejects.toMatchObject({ sent: true });
-    server.next((socket) => {
+    api.server.next(faulty.reset());
+    await expect(api.fixture.client.post('/x', { json: {} })).rejects.toMatchObject({ sent: true });
+    api.server.next((socket) => {
       socket.resetAndDestroy();
-      void server.close();
+      void api.server.close();
     });
-    const lost = await fixture.client.get('/x').catch((error: unknown) => error);
+    const lost = await api.fixture.client.get('/x').catch((error: unknown) => error);
     expect(lost).toMatchObject({ name: 'ServiceUnavailableError', sent: true });
-    server = await faulty.startFaultyServer();
   });
 });
 
 describe('the headers of the strategy', () => {
   test('go with each request, unless the call has its own', async () => {
-    const { client, http } = createFixture(server.origin, {
+    const { client, http } = createFixture(api.server.origin, {
       headers: { 'User-Agent': 'acme-sync/1.0', 'Notion-Version': '2022-06-28' },
     });
     await client.get('/a');
     await (await client.stream('GET', '/b')).body.resume();
     await client.fetch('/c');
     await client.get('/d', { headers: { 'user-agent': 'own' } });
-    expect(server.requests.map(({ headers }) => [headers['user-agent'], headers['notion-version']])).toEqual([
+    expect(api.server.requests.map(({ headers }) => [headers['user-agent'], headers['notion-version']])).toEqual([
       ['acme-sync/1.0', '2022-06-28'],
       ['acme-sync/1.0', '2022-06-28'],
       ['acme-sync/1.0', '2022-06-28'],
@@ -120,34 +110,34 @@ describe('the option schema', () => {
   });
 
   test('returns the output of a schema of Zod, with its type', async () => {
-    server.always(faulty.json(answered));
-    const project = await fixture.client.get('/projects/7', { schema: ofZod });
+    api.server.always(faulty.json(answered));
+    const project = await api.fixture.client.get('/projects/7', { schema: ofZod });
     expectTypeOf(project).toEqualTypeOf<{ data: { id: number; createdAt: Date } }>();
     expect(project.data).toEqual({ id: 7, createdAt: new Date('2026-01-02') });
-    const { data, status } = await fixture.client.request('GET', '/projects/7', { schema: ofZod });
+    const { data, status } = await api.fixture.client.request('GET', '/projects/7', { schema: ofZod });
     expectTypeOf(data).toEqualTypeOf<{ data: { id: number; createdAt: Date } }>();
     expect([status, data.data.id]).toEqual([200, 7]);
   });
 
   test('returns the output of a schema of Valibot, with its type', async () => {
-    server.always(faulty.json(answered));
-    const project = await fixture.client.post('/projects', { json: {}, schema: ofValibot });
+    api.server.always(faulty.json(answered));
+    const project = await api.fixture.client.post('/projects', { json: {}, schema: ofValibot });
     expectTypeOf(project).toEqualTypeOf<{ data: { id: string } }>();
     expect(project).toEqual({ data: { id: '7' } });
   });
 
   test('waits for a schema that validates asynchronously', async () => {
-    server.always(faulty.json(answered));
+    api.server.always(faulty.json(answered));
     const schema = z.object({ data: z.object({ id: z.number().refine(async (id) => id === 7) }) });
-    expect(await fixture.client.get('/projects/7', { schema })).toEqual({ data: { id: 7 } });
+    expect(await api.fixture.client.get('/projects/7', { schema })).toEqual({ data: { id: 7 } });
   });
 
   test.each([
     ['Zod', ofZod],
     ['Valibot', ofValibot],
   ])('makes a mismatch an ApiError with the issues of %s, which no log shows', async (_name, schema) => {
-    server.always(faulty.json({ data: { id: tokenOf('first'), createdAt: 'x' } }));
-    const error: ApiError = await fixture.client.get('/projects/7', { schema }).then(
+    api.server.always(faulty.json({ data: { id: tokenOf('first'), createdAt: 'x' } }));
+    const error: ApiError = await api.fixture.client.get('/projects/7', { schema }).then(
       () => expect.fail('it should have failed'),
       (reason) => reason,
     );
@@ -161,7 +151,9 @@ describe('the option schema', () => {
 
   test('without the interface is a TypeError', async () => {
     // @ts-expect-error not a Standard Schema
-    await expect(fixture.client.get('/projects', { schema: { parse: () => 1 } })).rejects.toThrow(/Standard Schema/);
+    await expect(api.fixture.client.get('/projects', { schema: { parse: () => 1 } })).rejects.toThrow(
+      /Standard Schema/,
+    );
   });
 });
 
@@ -192,11 +184,11 @@ describe('events of a call', () => {
     const events: unknown[] = [];
     const listener = (event: unknown) => events.push(event);
     channel('passport-oauth-app:api').subscribe(listener);
-    server.next(faulty.reset());
-    server.next(faulty.json({}, 401));
-    await fixture.client.get('/a');
-    fixture.source.current = undefined;
-    await fixture.client.get('/b').catch(() => {});
+    api.server.next(faulty.reset());
+    api.server.next(faulty.json({}, 401));
+    await api.fixture.client.get('/a');
+    api.fixture.source.current = undefined;
+    await api.fixture.client.get('/b').catch(() => {});
     channel('passport-oauth-app:api').unsubscribe(listener);
     const common = { strategy: 'oauth-app', grantId: 'grant-1', method: 'GET', durationMs: expect.any(Number) };
     expect(events).toEqual([

@@ -17,7 +17,7 @@ afterEach(() => server.close());
 const targets = () => server.requests.map(({ method, target }) => `${method} ${target}`);
 
 describe('concurrency', () => {
-  test('1,000 calls with 20 at once: never more at the service, none starved, in the order of their arrival', async () => {
+  test('1,000 calls with 20 at once: at most 20 at the service, in the order of their arrival', async () => {
     const { client, another, http } = createFixture(server.origin, { concurrency: 20 });
     const held: (() => void)[] = [];
     let most = 0;
@@ -182,7 +182,7 @@ describe('a place is given back', { meta: { threats: [66] } }, () => {
     await agent.close();
   });
 
-  test('while a stream is unread it is kept; who waits for it is told in time, and what to do', async () => {
+  test('an unread stream keeps its place; a call that waits for the place is rejected in time, with the remedy', async () => {
     const { client, http } = createFixture(server.origin, { concurrency: 1, timeoutMs: 60 });
     server.next(faulty.huge(50e6));
     const { body } = await client.stream('GET', '/download');

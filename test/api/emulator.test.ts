@@ -73,7 +73,7 @@ describe('against the emulator, an independent witness of service.md', () => {
     expect(await client.projects()).toMatchObject({ data: [{ data: { id: 7, name: 'Site' } }] });
   });
 
-  test('pages go on across an expiry', async () => {
+  test('pagination continues across an expiry', async () => {
     const { client, source } = await clientOf('1');
     const ids: number[] = [];
     for await (const { id } of client.paginate<{ id: number }>('/projects', { limit: 50 })) {

@@ -1,8 +1,10 @@
+import { afterEach, beforeEach } from 'vitest';
 import { type ApiClient, createApiClient } from '../../src/api/api-client.js';
 import { type ApiContextOptions, createApiContext } from '../../src/api/api-context.js';
 import type { Credential, CredentialSource } from '../../src/api/credential.js';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';
+import { type FaultyServer, startFaultyServer } from '../support/faulty-server.js';
 
 /** Looks like a JWT, as a whole and in its parts. */
 export function tokenOf(name: string): string {
@@ -96,4 +98,24 @@ export function createFixture(
     waits,
     another: (own = source) => createApiClient(own, context),
   };
+}
+
+/** A service that answers as it is told, and a client of it. */
+export interface ApiOfTest {
+  readonly server: FaultyServer;
+  readonly fixture: Fixture;
+}
+
+/** Starts a service and a client before each test of the file or group, and ends both after it. */
+export function startApiForEachTest(): ApiOfTest {
+  const started = {} as { server: FaultyServer; fixture: Fixture };
+  beforeEach(async () => {
+    started.server = await startFaultyServer();
+    started.fixture = createFixture(started.server.origin);
+  });
+  afterEach(async () => {
+    await started.server.close();
+    await started.fixture.http.close();
+  });
+  return started;
 }

@@ -1,20 +1,9 @@
 import { getEventListeners } from 'node:events';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import * as faulty from '../support/faulty-server.js';
-import { createFixture, credentialOf, type Fixture } from './fixture.js';
+import { credentialOf, startApiForEachTest } from './fixture.js';
 
-let server: faulty.FaultyServer;
-let fixture: Fixture;
-
-beforeEach(async () => {
-  server = await faulty.startFaultyServer();
-  fixture = createFixture(server.origin);
-});
-
-afterEach(async () => {
-  await server.close();
-  await fixture.http.close();
-});
+const api = startApiForEachTest();
 
 /** A list of `total` items, of which at most `most` are given at once. */
 function list(total: number, most = Infinity): faulty.Behaviour {
@@ -43,73 +32,76 @@ describe('paginate', () => {
     [10, 10, 2],
     [25, 10, 3],
   ])('gives all of %i items, %i at once, with %i requests', async (total, limit, requests) => {
-    server.always(list(total));
-    expect(await idsOf(fixture.client.paginate('/projects', { limit }))).toEqual(firstIds(total));
-    expect(server.requests).toHaveLength(requests);
+    api.server.always(list(total));
+    expect(await idsOf(api.fixture.client.paginate('/projects', { limit }))).toEqual(firstIds(total));
+    expect(api.server.requests).toHaveLength(requests);
   });
 
   test.each([
     ['an object', { limit: 2, offset: 3 }],
     ['parameters', new URLSearchParams({ limit: '2', offset: '3' })],
   ])('heeds limit and offset of a query that is %s', async (_what, query) => {
-    server.always(list(7));
-    expect(await idsOf(fixture.client.paginate('/projects', { query }))).toEqual([3, 4, 5, 6]);
-    expect(server.requests[0]?.target).toBe('/api/v2/projects?limit=2&offset=3');
-    expect(() => fixture.client.paginate('/projects', { query: { limit: 'x' } })).toThrow(TypeError);
+    api.server.always(list(7));
+    expect(await idsOf(api.fixture.client.paginate('/projects', { query }))).toEqual([3, 4, 5, 6]);
+    expect(api.server.requests[0]?.target).toBe('/api/v2/projects?limit=2&offset=3');
+    expect(() => api.fixture.client.paginate('/projects', { query: { limit: 'x' } })).toThrow(TypeError);
   });
 
-  test('begins where it is told to, and keeps the other parameters', async () => {
-    server.always(list(10));
-    expect(await idsOf(fixture.client.paginate('/projects', { offset: 8, query: { groupId: 1 } }))).toEqual([8, 9]);
-    expect(server.requests[0]?.target).toBe('/api/v2/projects?groupId=1&limit=100&offset=8');
-    await idsOf(fixture.client.paginate('/projects', { query: new URLSearchParams({ groupId: '1' }) }));
-    expect(server.requests[1]?.target).toBe('/api/v2/projects?groupId=1&limit=100&offset=0');
+  test('begins at the given offset, and keeps the other parameters', async () => {
+    api.server.always(list(10));
+    expect(await idsOf(api.fixture.client.paginate('/projects', { offset: 8, query: { groupId: 1 } }))).toEqual([8, 9]);
+    expect(api.server.requests[0]?.target).toBe('/api/v2/projects?groupId=1&limit=100&offset=8');
+    await idsOf(api.fixture.client.paginate('/projects', { query: new URLSearchParams({ groupId: '1' }) }));
+    expect(api.server.requests[1]?.target).toBe('/api/v2/projects?groupId=1&limit=100&offset=0');
   });
 
   test('does not stop early at a service that gives less at once than it is asked for', async () => {
-    server.always(list(60, 25));
-    expect(await idsOf(fixture.client.paginate('/projects', { limit: 500 }))).toEqual(firstIds(60));
+    api.server.always(list(60, 25));
+    expect(await idsOf(api.fixture.client.paginate('/projects', { limit: 500 }))).toEqual(firstIds(60));
   });
 
   test('takes other shapes with `items`', async () => {
-    server.next(faulty.json({ results: [1, 2] }));
-    server.next(faulty.json({ results: [3] }));
+    api.server.next(faulty.json({ results: [1, 2] }));
+    api.server.next(faulty.json({ results: [3] }));
     const items = (page: unknown) => (page as { results: number[] }).results;
     const found: number[] = [];
-    for await (const item of fixture.client.paginate('/x', { limit: 2, items })) found.push(item);
+    for await (const item of api.fixture.client.paginate('/x', { limit: 2, items })) found.push(item);
     expect(found).toEqual([1, 2, 3]);
   });
 
   test('asks for the next page only when it is needed, unless it may read ahead', async () => {
-    server.always(list(100));
-    const slow = fixture.client.paginate('/projects', { limit: 10 });
+    api.server.always(list(100));
+    const slow = api.fixture.client.paginate('/projects', { limit: 10 });
     for (let count = 0; count < 10; count++) await slow.next();
-    expect(server.requests).toHaveLength(1);
+    expect(api.server.requests).toHaveLength(1);
     await slow.return?.();
-    const ahead = fixture.client.paginate<{ id: number }>('/projects', { limit: 10, readAhead: true });
+    const ahead = api.fixture.client.paginate<{ id: number }>('/projects', { limit: 10, readAhead: true });
     await ahead.next();
-    await server.received(3);
-    expect(server.requests).toHaveLength(3);
+    await api.server.received(3);
+    expect(api.server.requests).toHaveLength(3);
     expect(await idsOf({ [Symbol.asyncIterator]: () => ahead })).toEqual(firstIds(100).slice(1));
-    expect(server.requests).toHaveLength(1 + 11);
+    expect(api.server.requests).toHaveLength(1 + 11);
   });
 
   test('gives up reading ahead when the reader leaves', async () => {
-    server.next(list(100));
-    server.next(faulty.hang());
-    for await (const _item of fixture.client.paginate('/projects', { limit: 10, readAhead: true })) {
-      await server.received(2);
+    api.server.next(list(100));
+    api.server.next(faulty.hang());
+    for await (const _item of api.fixture.client.paginate('/projects', { limit: 10, readAhead: true })) {
+      await api.server.received(2);
       break;
     }
-    await expect.poll(() => fixture.http.pending).toBe(0);
+    await expect.poll(() => api.fixture.http.pending).toBe(0);
   });
 
   test('tells of a page that failed when its turn comes', async () => {
-    server.next(list(100));
-    server.next(faulty.json({}, 500));
+    api.server.next(list(100));
+    api.server.next(faulty.json({}, 500));
     const found: number[] = [];
     const reading = (async () => {
-      for await (const { id } of fixture.client.paginate<{ id: number }>('/projects', { limit: 10, readAhead: true }))
+      for await (const { id } of api.fixture.client.paginate<{ id: number }>('/projects', {
+        limit: 10,
+        readAhead: true,
+      }))
         found.push(id);
     })();
     await expect(reading).rejects.toMatchObject({ name: 'ApiError', status: 500 });
@@ -117,12 +109,12 @@ describe('paginate', () => {
   });
 
   test('rejects with the reason of its signal, and holds on to it no longer than it runs', async () => {
-    server.always(list(100));
+    api.server.always(list(100));
     const controller = new AbortController();
     const { signal } = controller;
-    fixture.client.paginate('/projects', { signal });
+    api.fixture.client.paginate('/projects', { signal });
     expect(getEventListeners(signal, 'abort')).toEqual([]);
-    const items = fixture.client.paginate<{ id: number }>('/projects', { limit: 10, signal });
+    const items = api.fixture.client.paginate<{ id: number }>('/projects', { limit: 10, signal });
     await items.next();
     expect(getEventListeners(signal, 'abort')).toHaveLength(1);
     const reason = new Error('enough');
@@ -132,8 +124,8 @@ describe('paginate', () => {
   });
 
   test.each([{ data: {} }, [], 'text', {}])('of %j is an ApiError that says what to do', async (page) => {
-    server.next(faulty.json(page));
-    await expect(idsOf(fixture.client.paginate('/projects'))).rejects.toMatchObject({
+    api.server.next(faulty.json(page));
+    await expect(idsOf(api.fixture.client.paginate('/projects'))).rejects.toMatchObject({
       code: 'ERR_API_RESPONSE',
       message: expect.stringContaining('`items`'),
     });
@@ -150,7 +142,7 @@ describe('paginate', () => {
     { timeout: -1 },
   ])('with options %j is a TypeError at once', (options) => {
     // @ts-expect-error what JavaScript may give
-    expect(() => fixture.client.paginate('/projects', options)).toThrow(TypeError);
+    expect(() => api.fixture.client.paginate('/projects', options)).toThrow(TypeError);
   });
 });
 
@@ -158,11 +150,11 @@ test('a job that reads 10,000 items over three expiries goes through, and has on
   let valid = 'first';
   let inHand = 0;
   let most = 0;
-  server.always((socket, received) => {
+  api.server.always((socket, received) => {
     const isValid = received.headers.authorization === `Bearer ${credentialOf(valid).accessToken}`;
     (isValid ? list(10_000) : faulty.json({}, 401))(socket, received);
   });
-  const { client, source } = fixture;
+  const { client, source } = api.fixture;
   let count = 0;
   const items = (page: unknown) => {
     most = Math.max(most, ++inHand);
@@ -180,20 +172,21 @@ describe('a list that ignores `offset`', { meta: { threats: [66] } }, () => {
   const full = Array.from({ length: 10 }, (_none, id) => ({ data: { id, seen: 0 } }));
 
   test('ends where its first page was the whole list', async () => {
-    server.always(faulty.json({ data: full }));
-    expect(await idsOf(fixture.client.paginate('/projects', { limit: 3 }))).toEqual(firstIds(10));
-    expect(server.requests).toHaveLength(2);
+    api.server.always(faulty.json({ data: full }));
+    expect(await idsOf(api.fixture.client.paginate('/projects', { limit: 3 }))).toEqual(firstIds(10));
+    expect(api.server.requests).toHaveLength(2);
   });
 
   test('is an error where it may have more items, even if they change from page to page', async () => {
     let seen = 0;
-    server.always((socket, received) => {
+    api.server.always((socket, received) => {
       const data = full.map(({ data: { id } }) => ({ data: { id, seen: seen++ } }));
       faulty.json({ data })(socket, received);
     });
     const found: number[] = [];
     const reading = (async () => {
-      for await (const { id } of fixture.client.paginate<{ id: number }>('/projects', { limit: 10 })) found.push(id);
+      for await (const { id } of api.fixture.client.paginate<{ id: number }>('/projects', { limit: 10 }))
+        found.push(id);
     })();
     await expect(reading).rejects.toMatchObject({
       code: 'ERR_API_RESPONSE',
@@ -202,15 +195,15 @@ describe('a list that ignores `offset`', { meta: { threats: [66] } }, () => {
     expect(found).toEqual(firstIds(10));
   });
 
-  test('is told from a list that repeats values across pages', async () => {
-    server.always((socket, received) => {
+  test('is distinguished from a list that repeats values across pages', async () => {
+    api.server.always((socket, received) => {
       const offset = Number(new URL(received.target, 'http://x').searchParams.get('offset'));
       const data = Array.from({ length: Math.max(0, Math.min(2, 5 - offset)) }, (_none, index) => ({
         data: { id: offset + index, name: 'same' },
       }));
       faulty.json({ data })(socket, received);
     });
-    expect(await idsOf(fixture.client.paginate('/projects', { limit: 2 }))).toEqual(firstIds(5));
+    expect(await idsOf(api.fixture.client.paginate('/projects', { limit: 2 }))).toEqual(firstIds(5));
   });
 });
 
@@ -219,18 +212,18 @@ test.each([
   ['a mixture', { data: [{ data: { id: 1 } }, { id: 2 }] }],
   ['null entries', { data: [null] }],
 ])('a page of %s is an error that names `items`, and yields nothing undefined', async (_what, page) => {
-  server.always(faulty.json(page));
-  await expect(idsOf(fixture.client.paginate('/projects'))).rejects.toMatchObject({
+  api.server.always(faulty.json(page));
+  await expect(idsOf(api.fixture.client.paginate('/projects'))).rejects.toMatchObject({
     code: 'ERR_API_RESPONSE',
     message: expect.stringContaining('`items`'),
   });
 });
 
 test('`items` that returns a Set is a TypeError that says what to return', async () => {
-  server.always(faulty.json({ data: [] }));
+  api.server.always(faulty.json({ data: [] }));
   const items = () => new Set([1]);
   // @ts-expect-error not an array
-  const reading = fixture.client.paginate('/projects', { items })[Symbol.asyncIterator]().next();
+  const reading = api.fixture.client.paginate('/projects', { items })[Symbol.asyncIterator]().next();
   await expect(reading).rejects.toThrow(/\[\.\.\.list\]/);
 });
 
@@ -245,15 +238,15 @@ describe('`next`', () => {
     for await (const item of list) found.push(item);
     return found;
   };
-  const targets = () => server.requests.map(({ target }) => target);
+  const targets = () => api.server.requests.map(({ target }) => target);
 
   test('follows a cursor as a parameter, and keeps the others', async () => {
-    for (const cursor of ['a b', 'c', undefined]) server.next(faulty.json({ results: [1], cursor }));
+    for (const cursor of ['a b', 'c', undefined]) api.server.next(faulty.json({ results: [1], cursor }));
     const next = (page: unknown) => {
       const { cursor } = page as CursorPage;
       return cursor === undefined ? undefined : { cursor };
     };
-    const list = fixture.client.paginate('/search', { query: { q: 'x' }, limit: 5, items, next });
+    const list = api.fixture.client.paginate('/search', { query: { q: 'x' }, limit: 5, items, next });
     expect(await read(list)).toEqual([1, 1, 1]);
     expect(targets()).toEqual([
       '/api/v2/search?q=x&limit=5',
@@ -263,16 +256,16 @@ describe('`next`', () => {
   });
 
   test('follows a Link header, a path, a query and a URL of the API', async () => {
-    const link = { link: `<${server.origin}/api/v2/search?page=2>; rel="next"` };
-    server.next(faulty.json({ results: [1] }, 200, link));
-    for (const result of [2, 3, 4, 5]) server.next(faulty.json({ results: [result] }));
-    const places = ['/search?page=3', '?page=4', new URL(`${server.origin}/other?page=5`)];
+    const link = { link: `<${api.server.origin}/api/v2/search?page=2>; rel="next"` };
+    api.server.next(faulty.json({ results: [1] }, 200, link));
+    for (const result of [2, 3, 4, 5]) api.server.next(faulty.json({ results: [result] }));
+    const places = ['/search?page=3', '?page=4', new URL(`${api.server.origin}/other?page=5`)];
     const next = (_page: unknown, { headers, status }: { headers: object; status: number }) => {
       expect(status).toBe(200);
       const [, url] = /<([^>]+)>/.exec(String(Reflect.get(headers, 'link'))) ?? [];
       return url ?? places.shift();
     };
-    expect(await read(fixture.client.paginate('/search', { items, next }))).toEqual([1, 2, 3, 4, 5]);
+    expect(await read(api.fixture.client.paginate('/search', { items, next }))).toEqual([1, 2, 3, 4, 5]);
     expect(targets()).toEqual([
       '/api/v2/search',
       '/api/v2/search?page=2',
@@ -283,32 +276,34 @@ describe('`next`', () => {
   });
 
   test.each([null, '', undefined])('ends the list with %j', async (end) => {
-    server.always(faulty.json({ results: [1] }));
+    api.server.always(faulty.json({ results: [1] }));
     // @ts-expect-error null is what JSON gives
-    expect(await read(fixture.client.paginate('/search', { items, next: () => end }))).toEqual([1]);
+    expect(await read(api.fixture.client.paginate('/search', { items, next: () => end }))).toEqual([1]);
   });
 
   test('never leads in a circle, nor to another origin', async () => {
-    server.always(faulty.json({ results: [1] }));
+    api.server.always(faulty.json({ results: [1] }));
     const circle = ['a', 'b', 'a'];
     const next = () => ({ cursor: circle.shift() });
-    await expect(read(fixture.client.paginate('/search', { items, next }))).rejects.toMatchObject({
+    await expect(read(api.fixture.client.paginate('/search', { items, next }))).rejects.toMatchObject({
       code: 'ERR_API_RESPONSE',
       message: expect.stringContaining('back to a page'),
     });
-    const count = server.requests.length;
+    const count = api.server.requests.length;
     const away = () => 'https://evil.example/api/v2/search';
-    await expect(read(fixture.client.paginate('/search', { items, next: away }))).rejects.toThrow(/origin of the API/);
-    expect(server.requests).toHaveLength(count + 1);
+    await expect(read(api.fixture.client.paginate('/search', { items, next: away }))).rejects.toThrow(
+      /origin of the API/,
+    );
+    expect(api.server.requests).toHaveLength(count + 1);
   });
 
   test('reads ahead', async () => {
-    server.next(faulty.json({ results: [1], cursor: 'a' }));
-    server.next(faulty.json({ results: [2] }));
+    api.server.next(faulty.json({ results: [1], cursor: 'a' }));
+    api.server.next(faulty.json({ results: [2] }));
     const next = (page: unknown) => ((page as CursorPage).cursor ? { cursor: (page as CursorPage).cursor } : undefined);
-    const list = fixture.client.paginate('/search', { items, next, readAhead: true });
+    const list = api.fixture.client.paginate('/search', { items, next, readAhead: true });
     await list.next();
-    await server.received(2);
+    await api.server.received(2);
     expect(await read({ [Symbol.asyncIterator]: () => list })).toEqual([2]);
   });
 });

@@ -1,9 +1,9 @@
 import * as providers from 'passport-oauth-app/providers';
-import { afterEach, beforeEach, describe, expect, expectTypeOf, test } from 'vitest';
+import { describe, expect, expectTypeOf, test } from 'vitest';
 import type { StrategyOptions } from '../../src/options.js';
 import { resolveOptions } from '../../src/options.js';
 import * as faulty from '../support/faulty-server.js';
-import { createFixture, type Fixture } from './fixture.js';
+import { startApiForEachTest } from './fixture.js';
 
 const application = {
   clientID: 'id',
@@ -36,18 +36,7 @@ describe("crowdin's organization", () => {
 });
 
 describe("crowdin's profile", () => {
-  let server: faulty.FaultyServer;
-  let fixture: Fixture;
-
-  beforeEach(async () => {
-    server = await faulty.startFaultyServer();
-    fixture = createFixture(server.origin);
-  });
-
-  afterEach(async () => {
-    await server.close();
-    await fixture.http.close();
-  });
+  const api = startApiForEachTest();
 
   test.each([
     [
@@ -71,9 +60,9 @@ describe("crowdin's profile", () => {
     [{ data: null }, {}],
     [[], {}],
   ])('of %j', async (body, profile) => {
-    server.always(faulty.json(body));
-    expect(await providers.crowdin.userProfile(fixture.client)).toEqual(profile);
-    expect(server.requests[0]?.target).toBe('/api/v2/user');
+    api.server.always(faulty.json(body));
+    expect(await providers.crowdin.userProfile(api.fixture.client)).toEqual(profile);
+    expect(api.server.requests[0]?.target).toBe('/api/v2/user');
   });
 });
 

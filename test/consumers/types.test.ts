@@ -13,7 +13,7 @@ const CLEAN = { exitCode: 0, stdout: '', stderr: '' };
 const manners = (Object.keys(MANNERS) as (keyof typeof MANNERS)[]).filter((manner) => manner !== 'node10');
 
 describe.each(manners)('a strict TypeScript project with %s', (manner) => {
-  test('uses every entry point with no types but those of Node, and is told of wrong use', async () => {
+  test('uses every entry point with the types of Node alone, and wrong use is a type error', async () => {
     expect(await compile(packed, { names: ['entry-points.ts', 'wrong-use.ts'], manner })).toEqual(CLEAN);
   });
 

@@ -87,7 +87,7 @@ describe('what is not there', () => {
 });
 
 describe('routes that a test adds', () => {
-  test('a handler is told of the request, and what it returns is the answer', async () => {
+  test('a handler gets the request, and what it returns is the response', async () => {
     const token = await start({
       routes: [
         {
@@ -133,7 +133,7 @@ describe('routes that a test adds', () => {
     ]);
   });
 
-  test('what a handler throws is a 500, and the service goes on', async () => {
+  test('an error that a handler throws is a 500, and the service continues', async () => {
     const handler = () => {
       throw new Error('out of paper');
     };

@@ -73,7 +73,7 @@ describe.skipIf(executablePath === undefined && mayBeSkipped)('the consent page 
     return new URL(received[0] ?? '', 'http://localhost').searchParams;
   }
 
-  test('Approve leads to the application, and on to wherever that sends the browser', async () => {
+  test('Approve leads to the application, and to the page that it redirects to', async () => {
     const { page, complaints } = await open();
     expect(complaints).toEqual([]);
     await page.getByLabel('Ben Okafor').check();
@@ -90,7 +90,7 @@ describe.skipIf(executablePath === undefined && mayBeSkipped)('the consent page 
     await page.close();
   });
 
-  test('the keyboard alone will do: choose with the arrow keys, go on with Tab, press with Enter', async () => {
+  test('the keyboard suffices: arrow keys choose, Tab moves on, Enter presses', async () => {
     const { page } = await open();
     await page.keyboard.press('Tab');
     await page.keyboard.press('ArrowDown');

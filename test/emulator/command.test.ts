@@ -128,7 +128,7 @@ describe('passport-oauth-app emulator', () => {
     await run('emulator', '--config', config).says(/z {2}Zoe/);
   });
 
-  test('--allow-remote says so, and opens other hosts', async () => {
+  test('--allow-remote is printed, and opens other hosts', async () => {
     const text = await run('emulator', '--port', '0', '--allow-remote', '--host', '0.0.0.0', '--quiet').says(/Ctrl-C/);
     expect(text).toContain('for every computer that reaches it');
     expect(text).toMatch(/authUrl: 'http:\/\/127\.0\.0\.1:\d+'/);

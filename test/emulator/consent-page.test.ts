@@ -95,7 +95,7 @@ describe('the form', () => {
   });
 });
 
-test.each(['client_id', 'redirect_uri'])('%s given twice is refused, and nobody is redirected', async (name) => {
+test.each(['client_id', 'redirect_uri'])('%s given twice is refused without a redirect', async (name) => {
   service = await startEmulator();
   const url = new URL(authorizeUrl(service));
   url.searchParams.append(name, url.searchParams.get(name) ?? '');

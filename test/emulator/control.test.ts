@@ -203,7 +203,7 @@ describe('the OpenAPI document', () => {
   });
 });
 
-describe('THREATS 68: pages of other origins', () => {
+describe('pages of other origins', { meta: { threats: [68] } }, () => {
   const foreign: Record<string, string>[] = [
     { origin: 'http://evil.example' },
     { origin: 'null' },

@@ -252,7 +252,7 @@ describe('several faults', () => {
     expect(statuses).toEqual([502, 502, 429, 200]);
   });
 
-  test('each endpoint has its own, and the others go on', async () => {
+  test('each endpoint has its own, and the others work', async () => {
     service.fail('token', { status: 500 });
     const { status } = await fetch(authorizeUrl(service));
     expect(status).toBe(200);

@@ -129,7 +129,7 @@ describe('PKCE (RFC 7636)', () => {
 });
 
 describe('refresh tokens', () => {
-  test('refreshTokenReuse: refuse leaves the grant alone when an old one comes again', async () => {
+  test('refreshTokenReuse: refuse keeps the grant when a used token comes again', async () => {
     await start();
     const first = await tokensFor(service);
     const second = await next(first);
@@ -219,7 +219,7 @@ describe('access tokens', () => {
     }
   });
 
-  test('expireAccessTokens() ends all of today, but none of tomorrow', async () => {
+  test('expireAccessTokens() ends all earlier tokens, and no later one', async () => {
     await start();
     const [ada, ben] = [await tokensFor(service, '1'), await tokensFor(service, '2')];
     service.expireAccessTokens();
@@ -232,7 +232,7 @@ describe('access tokens', () => {
     expect((await projects(service, (await next(ada)).access_token)).status).toBe(200);
   });
 
-  test('revoke() ends all grants of a user, and nobody else’s', async () => {
+  test('revoke() ends all grants of a user, and of no other user', async () => {
     await start();
     const [one, two, ben] = [
       await tokensFor(service, '1'),
@@ -305,7 +305,7 @@ describe('time and chance', () => {
 });
 
 describe('the token endpoint', () => {
-  test('a content type other than JSON is refused with a message that says so', async () => {
+  test('a content type other than JSON is refused with a message that names JSON', async () => {
     await start();
     for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'application/jsonp', '']) {
       const response = await fetch(`${service.authUrl}/oauth/token`, {

@@ -12,7 +12,7 @@ async function start(options: EmulatorOptions = {}): Promise<void> {
 const send = (path: string, headers: Record<string, string>, options = {}) => rawGet(service, path, headers, options);
 const paths = ['/', '/_emulator/requests', '/_emulator/openapi.json', '/oauth/authorize', '/api/v2/projects'];
 
-describe('THREATS 68: hosts that are not the emulator’s', () => {
+describe('hosts that are not the emulator’s', { meta: { threats: [68] } }, () => {
   test.each(['evil.example', 'evil.example:4000', '192.168.1.5', 'localhost.evil.example', '[::2]', 'xlocalhost'])(
     'a request for the host %s gets nothing (DNS rebinding)',
     async (host) => {

@@ -46,7 +46,7 @@ describe('approve()', () => {
     expect(await (await projects(service, access_token)).text()).toContain('Acme Storefront');
   });
 
-  test('declines where it is told to', async () => {
+  test('declines with the option decline', async () => {
     expect(await service.approve(authorizeUrl(service), { decline: true })).toBe(
       `${callback}?error=access_denied&state=some-state`,
     );
@@ -57,7 +57,7 @@ describe('approve()', () => {
     expect(new URL(url).searchParams.get('error')).toBe('invalid_request');
   });
 
-  test('says why the service sends nobody back', async () => {
+  test('reports why the service does not redirect', async () => {
     await expect(service.approve(authorizeUrl(service, { redirect_uri: 'http://evil.example/' }))).rejects.toThrow(
       /answered the authorization request with 400 instead of a redirect\. The parameter redirect_uri is not one of/,
     );
@@ -114,7 +114,7 @@ describe('logIn() with a supertest agent', () => {
     expect((await service.logIn(plain)).status).toBe(200);
   });
 
-  test('declines where it is told to', async () => {
+  test('declines with the option decline', async () => {
     expect((await service.logIn(request.agent(application()), { decline: true })).text).toBe('anonymous at /declined');
   });
 
@@ -128,7 +128,7 @@ describe('logIn() with a supertest agent', () => {
 });
 
 describe('logIn() with fetch', () => {
-  test('gives the last response, and a fetch that is logged in and goes on keeping cookies', async () => {
+  test('returns the last response, and a fetch that is logged in and keeps further cookies', async () => {
     let origin = '';
     const server = application(() => `${origin}/callback`);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

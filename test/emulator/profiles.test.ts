@@ -164,7 +164,7 @@ describe('tokens', () => {
     expect((await exchange()).body).not.toHaveProperty('expires_in');
   });
 
-  test('accessTokenLifetime of the profile gives way to the option', async () => {
+  test('the option accessTokenLifetime takes precedence over the profile', async () => {
     await start('hubspot');
     expect((await exchange()).body.expires_in).toBe(1800);
     await service.close();

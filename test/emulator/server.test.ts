@@ -148,7 +148,7 @@ describe('malformed requests get an answer and do no harm', () => {
   });
 });
 
-describe('THREATS 54: only this computer, and never production', () => {
+describe('only this computer, and never production', { meta: { threats: [54] } }, () => {
   test('it refuses to start under NODE_ENV=production', async () => {
     vi.stubEnv('NODE_ENV', 'production');
     try {
@@ -182,13 +182,13 @@ describe('listening', () => {
     expect([200, 'EADDRNOTAVAIL', 'EAFNOSUPPORT']).toContain(six);
   });
 
-  test.each(['localhost', '::1', '127.0.0.1'])('with host %s the addresses say so', async (host) => {
+  test.each(['localhost', '::1', '127.0.0.1'])('with host %s the addresses have it', async (host) => {
     await start({ host });
     expect(new URL(service.authUrl).hostname).toBe(host === '::1' ? '[::1]' : host);
     await tokensFor(service);
   });
 
-  test('a port that is taken is an error that says so', async () => {
+  test('a port that is taken is an error that names it', async () => {
     const other = createServer();
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
     const address = other.address();

@@ -120,7 +120,7 @@ describe('service.md 4.1: request authorization code', () => {
     expect([...url.searchParams.keys()]).toEqual(['code']);
   });
 
-  test.each(['client_id', 'redirect_uri'])('without %s nobody is redirected', async (name) => {
+  test.each(['client_id', 'redirect_uri'])('without %s there is no redirect', async (name) => {
     const response = await fetch(authorizeUrl(service, { [name]: undefined }), { redirect: 'manual' });
     expect(response.status).toBe(400);
     expect(await response.text()).toContain(name);

@@ -94,7 +94,7 @@ test.each(['{"secrets":"hush', '[]', '{"version":2}', '{"version":1}'])(
   },
 );
 
-test('a state file that cannot be written later is a warning, and the service goes on', async () => {
+test('a state file that cannot be written later is a warning, and the service continues', async () => {
   const doomed = mkdtempSync(join(tmpdir(), 'emulator-doomed-'));
   await start({ state: join(doomed, 'state.json') });
   rmSync(doomed, { recursive: true });

@@ -83,7 +83,7 @@ describe('at a refresh that a request waits for', () => {
 });
 
 describe('at a refresh ahead of time', () => {
-  test.each(byFault)('%s: requests go on with the token that is still good', async (_fault, row) => {
+  test.each(byFault)('%s: requests use the token that is still valid', async (_fault, row) => {
     await loggedIn(row);
     trial.clock.advance(LIFETIME_S - 120);
     const requests = trial.strike('token', troubled(row));

@@ -173,7 +173,7 @@ describe('the state', () => {
     expect((await attacker.visit(callback)).status).toBe(302);
   });
 
-  test("does not go with another login's cookie, under whatever name", { meta: { threats: [6] } }, async () => {
+  test("is refused with another login's cookie under any name", { meta: { threats: [6] } }, async () => {
     await open();
     const browser = new Browser();
     const first = await world.begin(browser);
@@ -307,7 +307,7 @@ describe('the state', () => {
 });
 
 describe('an error in the callback', () => {
-  test('without a good state is refused with a text of our own, and the pending login is kept', {
+  test('without a valid state is refused with a message of this package, and the pending login is kept', {
     meta: { threats: [8] },
   }, async () => {
     await open();

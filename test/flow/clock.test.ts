@@ -7,7 +7,7 @@ const HOURS = 3600;
 let flow: LoggedIn;
 afterEach(() => flow.world.close());
 
-describe("THREATS 52: the application's clock", () => {
+describe("the application's clock", { meta: { threats: [52] } }, () => {
   test.each([3, -3])('%i hours off from the service makes no loop and no storm', async (hours) => {
     const ours = new TestClock();
     ours.advance(hours * HOURS);
@@ -55,7 +55,7 @@ describe("THREATS 52: the application's clock", () => {
   });
 });
 
-describe('THREATS 34: a token of a lifetime', () => {
+describe('a token of a lifetime', { meta: { threats: [34] } }, () => {
   test.each([0, -5, 'soon', null, undefined, 1e300, '7200', 7200.5])(
     'of %j seconds makes no refresh loop, and is refreshed within a day',
     async (expiresIn) => {

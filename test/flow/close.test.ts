@@ -9,7 +9,7 @@ const HOURS = 3600;
 let flow: LoggedIn;
 afterEach(() => flow.world.close());
 
-describe('THREATS 44: close()', () => {
+describe('close()', { meta: { threats: [44] } }, () => {
   test('waits for the refresh that is under way, and for its save', async () => {
     const store = new TroubledStore();
     flow = await logInto({ strategy: { tokenStore: store } });
@@ -31,7 +31,7 @@ describe('THREATS 44: close()', () => {
     await next.close();
   });
 
-  test('waits for a refresh that nobody waits for', async () => {
+  test('waits for a refresh that no request waits for', async () => {
     const store = new TroubledStore();
     flow = await logInto({ strategy: { tokenStore: store } });
     flow.clock.advance(2 * HOURS - 60);

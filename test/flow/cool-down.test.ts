@@ -11,7 +11,7 @@ const apiRequests = () => flow.world.service.requests.filter(({ path }) => path.
 const client = async (): Promise<ApiClient> => flow.world.strategy.client((await flow.whoami()).grantId);
 const logIn = () => logInto({ strategy: { tokenStore: memoryTokenStore() } });
 
-describe('THREATS 51: tokens that the API refuses', () => {
+describe('tokens that the API refuses', { meta: { threats: [51] } }, () => {
   test('500 calls that the API refuses at once make one refresh and one more try each', async () => {
     flow = await logIn();
     const api = await client();
@@ -20,9 +20,7 @@ describe('THREATS 51: tokens that the API refuses', () => {
     expect(flow.world.tokenRequests()).toHaveLength(1);
     expect(apiRequests()).toHaveLength(1_000);
   });
-});
 
-describe('THREATS 51: tokens that the API refuses', () => {
   test('a token that is refused and already replaced makes no refresh', async () => {
     flow = await logIn();
     const api = await client();
@@ -34,21 +32,19 @@ describe('THREATS 51: tokens that the API refuses', () => {
     await late;
     expect(flow.world.tokenRequests()).toHaveLength(1);
   });
-});
 
-test('a token that another process has replaced already is taken from the store', async () => {
-  const tokenStore = memoryTokenStore();
-  flow = await logInto({ strategy: { tokenStore } });
-  const { grantId } = await flow.whoami();
-  const other = await startWorld({ running: flow.world.service, strategy: { tokenStore, clock: flow.clock.now } });
-  flow.world.service.expireAccessTokens();
-  await other.strategy.client(grantId).projects();
-  await flow.world.strategy.client(grantId).projects();
-  expect(flow.world.tokenRequests()).toHaveLength(1);
-  await other.close();
-});
+  test('a token that another process has replaced already is taken from the store', async () => {
+    const tokenStore = memoryTokenStore();
+    flow = await logInto({ strategy: { tokenStore } });
+    const { grantId } = await flow.whoami();
+    const other = await startWorld({ running: flow.world.service, strategy: { tokenStore, clock: flow.clock.now } });
+    flow.world.service.expireAccessTokens();
+    await other.strategy.client(grantId).projects();
+    await flow.world.strategy.client(grantId).projects();
+    expect(flow.world.tokenRequests()).toHaveLength(1);
+    await other.close();
+  });
 
-describe('THREATS 51: tokens that the API refuses', () => {
   test('new tokens that are refused as well start a cool-down, which grows and then ends', async () => {
     flow = await logIn();
     const api = await client();
@@ -72,9 +68,7 @@ describe('THREATS 51: tokens that the API refuses', () => {
     await api.projects();
     expect(flow.world.tokenRequests()).toHaveLength(5);
   });
-});
 
-describe('THREATS 51: tokens that the API refuses', () => {
   test('500 calls at once whose new token is refused as well make one refresh', async () => {
     flow = await logIn();
     const api = await client();
@@ -83,9 +77,7 @@ describe('THREATS 51: tokens that the API refuses', () => {
     expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
     expect(flow.world.tokenRequests()).toHaveLength(1);
   });
-});
 
-describe('THREATS 51: tokens that the API refuses', () => {
   test.each([403, 429])('status %i makes no refresh', async (status) => {
     flow = await logIn();
     const api = await client();
@@ -95,7 +87,7 @@ describe('THREATS 51: tokens that the API refuses', () => {
   });
 });
 
-test('a refresh after a 401 says so in its event', async () => {
+test('the event of a refresh after a 401 names the trigger', async () => {
   flow = await logIn();
   const events = new EventLog('refresh');
   flow.world.service.expireAccessTokens();

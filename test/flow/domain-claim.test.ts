@@ -102,7 +102,7 @@ test.each([
 });
 
 describe('the option organizationDomain', () => {
-  test('reads the domain from wherever the service puts it', async () => {
+  test('reads the domain from any place in the token response', async () => {
     await open({
       service: {
         users: [{ id: 'm', name: 'Member', domain: 'acme', claims: { domain: undefined, org: { d: 'Acme' } } }],

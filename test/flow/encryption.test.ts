@@ -102,7 +102,7 @@ describe('a raw dump of a store, with encryption on,', () => {
   });
 });
 
-describe('THREATS 29: THREATS 53: a sealed grant', () => {
+describe('a sealed grant', { meta: { threats: [29, 53] } }, () => {
   const store = () => memoryTokenStore();
   let grantId = '';
   const idOf = async () => {
@@ -160,19 +160,22 @@ describe('THREATS 29: THREATS 53: a sealed grant', () => {
     ],
   ];
 
-  test.each(unreadable)('%s counts as no grant, is told to the operator, and is kept', async (_what, keys, change) => {
-    const tokenStore = store();
-    flow = await logInto({ strategy: { tokenStore, encryptionKeys: OLD_KEY } });
-    const id = await idOf();
-    const record = await tokenStore.get(id);
-    const changed = { version: 1, expiresAt: 2, ...record, sealed: change(record?.sealed ?? '') };
-    await tokenStore.set(id, changed);
-    await withKeys(tokenStore, keys, async (token) =>
-      expect(await token.catch((error) => error)).toMatchObject({ status: 401 }),
-    );
-    expect(events?.values('grant-lost', 'reason')).toEqual(['unreadable']);
-    expect(await tokenStore.get(id)).toEqual(changed);
-  });
+  test.each(unreadable)(
+    '%s counts as no grant, is reported to the operator, and is kept',
+    async (_what, keys, change) => {
+      const tokenStore = store();
+      flow = await logInto({ strategy: { tokenStore, encryptionKeys: OLD_KEY } });
+      const id = await idOf();
+      const record = await tokenStore.get(id);
+      const changed = { version: 1, expiresAt: 2, ...record, sealed: change(record?.sealed ?? '') };
+      await tokenStore.set(id, changed);
+      await withKeys(tokenStore, keys, async (token) =>
+        expect(await token.catch((error) => error)).toMatchObject({ status: 401 }),
+      );
+      expect(events?.values('grant-lost', 'reason')).toEqual(['unreadable']);
+      expect(await tokenStore.get(id)).toEqual(changed);
+    },
+  );
 
   test('that is moved to another user is refused', async () => {
     const tokenStore = store();

@@ -66,7 +66,7 @@ test('refresh tells what asked for it, and what came of it', async () => {
   ]);
 });
 
-test('grant-lost tells whose grant ended, and why', async () => {
+test('grant-lost has the id of the grant that ended, and the reason', async () => {
   flow = await logInto({ strategy: { tokenStore: memoryTokenStore() } });
   const { grantId } = await flow.whoami();
   flow.clock.advance(2 * HOURS);

@@ -18,7 +18,7 @@ const options = {
   ...{ callbackURL: 'http://localhost/callback', scope: 'tm' },
 };
 
-describe("a framework's own Passport port is told what works", { meta: { threats: [63] } }, () => {
+describe("a framework's own Passport port gets an error that names what works", { meta: { threats: [63] } }, () => {
   test('Fastify: login, callback and each middleware', async () => {
     const app = fastify();
     const passport = new Authenticator();

@@ -13,7 +13,7 @@ const byUser = (_req: unknown, user: { id: string }) => user.id;
 let flow: LoggedIn;
 afterEach(() => flow.world.close());
 
-describe('THREATS 20: a random grant id', () => {
+describe('a random grant id', { meta: { threats: [20] } }, () => {
   test('has 256 bits, is new at each login, and is all that the session holds', async () => {
     flow = await logInto();
     const first = await flow.whoami();
@@ -24,7 +24,7 @@ describe('THREATS 20: a random grant id', () => {
   });
 });
 
-describe('THREATS 20: the option grantId', () => {
+describe('the option grantId', { meta: { threats: [20] } }, () => {
   test('keys grants by the id of the application, with nothing in the session', async () => {
     const tokenStore = new TroubledStore();
     flow = await logInto({ strategy: { tokenStore, grantId: byUser } });
@@ -90,7 +90,7 @@ describe('THREATS 20: the option grantId', () => {
 });
 
 describe('a client outside of a request', () => {
-  test('asks again with its next call, whatever the one before has met', async () => {
+  test('asks again with its next call, after a success and after a failure', async () => {
     const store = new TroubledStore();
     flow = await logInto({ strategy: { tokenStore: store, grantId: byUser, cache: false } });
     const client = flow.world.strategy.client('1');
@@ -127,7 +127,7 @@ describe('a client outside of a request', () => {
     expect(flow.world.tokenRequests()).toHaveLength(1);
   });
 
-  test('goes on across refreshes, however long it lives', async () => {
+  test('works across refreshes for as long as it lives', async () => {
     flow = await logInto({ strategy: { tokenStore: memoryTokenStore() } });
     const client = flow.world.strategy.client((await flow.whoami()).grantId);
     const tokens = new Set<string>();
@@ -144,7 +144,7 @@ describe('a client outside of a request', () => {
     expect(await flow.world.strategy.client(grantId).projects()).toEqual((await flow.projects()).json());
   });
 
-  test('of an id that nobody has rejects with NotAuthorizedError', async () => {
+  test('of an unknown id rejects with NotAuthorizedError', async () => {
     flow = await logInto();
     const client = flow.world.strategy.client('nobody');
     await expect(client.projects()).rejects.toMatchObject({ name: 'NotAuthorizedError', status: 401 });

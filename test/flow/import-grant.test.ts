@@ -37,7 +37,7 @@ const sessionOfUser2 = {
 };
 
 describe('importGrant', () => {
-  test('lets a user go on without a login, in the organization that the token names', async ({
+  test('lets a user work without a login, in the organization that the token names', async ({
     startWorld,
     browser,
   }) => {

@@ -64,7 +64,7 @@ async function request(person: Person, hasFaults: boolean): Promise<void> {
   else expect(typeof outcome === 'string' || !isOut(outcome)).toBe(true);
 }
 
-describe('THREATS 50: random interleavings', () => {
+describe('random interleavings', { meta: { threats: [50] } }, () => {
   test.each([
     [1, 10_000, false],
     [2, 5_000, true],

@@ -153,7 +153,7 @@ describe('small edges of a login', () => {
     expect(Reflect.get(seen[0] ?? {}, 'isAdmin')).toBeUndefined();
   });
 
-  test('options of passport.authenticate that nothing reads are told once', async ({ startWorld }) => {
+  test('options of passport.authenticate that have no effect are reported once', async ({ startWorld }) => {
     const world = await startWorld({ authenticate: { state: 'mine', prompt: 'consent' } });
     const warnings: (Error & { code?: string })[] = [];
     const listen = (warning: Error) => void warnings.push(warning);

@@ -81,7 +81,7 @@ describe.skipIf(!hasChromium())('a login in Chromium', () => {
     await page.waitForURL(`${origin}/page/wanted`);
   });
 
-  test('that SameSite=Strict would lose ends in an error that says so, with no grant', {
+  test('that SameSite=Strict would lose ends in an error that names the cause, with no grant', {
     meta: { threats: [60] },
   }, async ({ startWorld }) => {
     const world = await startWorld({ ...relative, session: { cookie: { sameSite: 'strict' } } });

@@ -49,7 +49,10 @@ describe('a login that leads nowhere', { meta: { threats: [60] } }, () => {
     expect(world.grantKeys()).toEqual([]);
   });
 
-  test('because a secure cookie is never set over http says so before any consent', async ({ startWorld, browser }) => {
+  test('because a secure cookie is never set over http is reported before any consent', async ({
+    startWorld,
+    browser,
+  }) => {
     const world = await startWorld({ session: { cookie: { secure: true } } });
     const page = await browser.visit(`${world.url}/login`);
     expect(page.json()).toMatchObject({ code: 'ERR_SESSION_COOKIE', message: expect.stringContaining('trust proxy') });
@@ -71,7 +74,10 @@ describe('a login that leads nowhere', { meta: { threats: [60] } }, () => {
     expect(world.grantKeys()).toEqual([]);
   });
 
-  test('because apiClient stands before the session says so before any consent', async ({ startWorld, browser }) => {
+  test('because apiClient stands before the session is reported before any consent', async ({
+    startWorld,
+    browser,
+  }) => {
     const world: World = await startWorld({
       withoutApiClient: true,
       before: (app) => app.use((req, res, next) => apiClient(world.strategy)(req, res, next)),

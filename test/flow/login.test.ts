@@ -224,7 +224,7 @@ describe('pending logins', () => {
     }
   });
 
-  test('give way beyond the bound, the oldest first', async () => {
+  test('are dropped beyond the limit, the oldest first', async () => {
     await open();
     const browser = new Browser();
     const callbacks: string[] = [];
@@ -264,7 +264,7 @@ describe('pending logins', () => {
     expect(answer.headers['set-cookie']?.[0]).not.toMatch(/domain/i);
   });
 
-  test('are bound to it alone where a proxy brings the request, whatever it makes of the host', async () => {
+  test('are bound to it alone behind a proxy, regardless of the Host header that it sends', async () => {
     await open({ strategy: { callbackURL: 'https://app.example.net/callback' } });
     const cookies = async (headers: Record<string, string> = {}) =>
       (await rawRequest(world.url, '/login', { headers })).headers['set-cookie'];
@@ -293,7 +293,7 @@ describe('pending logins', () => {
     expect((await agent.get('/projects')).status).toBe(200);
   });
 
-  test('a thousand logins that nobody finishes leave nothing in the session store', {
+  test('a thousand unfinished logins leave nothing in the session store', {
     meta: { threats: [13] },
   }, async () => {
     await open();

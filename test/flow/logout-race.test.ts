@@ -51,7 +51,7 @@ describe('a logout during a refresh', () => {
     }
   });
 
-  test('is not undone by a slow request of the same user that goes on with its client', {
+  test('is not undone by a slow request of the same user that still uses its client', {
     meta: { threats: [21] },
   }, async () => {
     let goOn = () => {};
@@ -80,7 +80,7 @@ describe('a logout during a refresh', () => {
     await expect(flow.world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
   });
 
-  test('tells nobody that the grant was lost: it was given back', async () => {
+  test('publishes no lost grant: the user ended it', async () => {
     flow = await logInto();
     const events = new EventLog('grant-lost');
     flow.clock.advance(2 * HOURS);

@@ -18,7 +18,7 @@ const whoami = async (browser: Browser) => (await browser.visit(`${world.url}/wh
 const logOut = (browser: Browser) => browser.visit(`${world.url}/logout`, { method: 'POST' });
 
 describe.each<Framework>(['express5', 'express4', 'connect'])('logout under %s', (framework) => {
-  test('deletes the grant, ends the Passport login, and goes on', async () => {
+  test('deletes the grant, ends the Passport login, and calls the next handler', async () => {
     await open({ framework });
     const browser = new Browser();
     await world.logIn(browser);
@@ -34,7 +34,7 @@ describe.each<Framework>(['express5', 'express4', 'connect'])('logout under %s',
     await expect(world.strategy.client(grantId).projects()).rejects.toMatchObject({ name: 'NotAuthorizedError' });
   });
 
-  test('of somebody who is not logged in goes on as well', async () => {
+  test('of a user who is not logged in calls the next handler too', async () => {
     await open({ framework });
     expect((await logOut(new Browser())).status).toBe(200);
   });
@@ -53,7 +53,7 @@ test('logout leaves the client of the same request without authorization', async
   expect((await browser.visit(`${world.url}/leave`)).json()).toEqual({ authorized: false });
 });
 
-test("logout leaves other users' grants alone, and other logins of the same user", async () => {
+test('logout keeps the grants of other users, and other logins of the same user', async () => {
   await open();
   const [here, there, other] = [new Browser(), new Browser(), new Browser()];
   await world.logIn(here, '1');
@@ -72,7 +72,7 @@ test('logout with grantId deletes the grant of the user', async () => {
   expect(world.grantKeys()).toEqual([]);
 });
 
-test('logout where grantId throws ends the login all the same, and tells the error', async () => {
+test('logout ends the login although grantId throws, and passes the error on', async () => {
   let broken = false;
   await open({
     strategy: {
@@ -90,7 +90,7 @@ test('logout where grantId throws ends the login all the same, and tells the err
   expect((await whoami(browser)).user).toBeUndefined();
 });
 
-test('logout where the grant cannot be deleted ends the login all the same, and tells the error', async () => {
+test('logout ends the login although the grant cannot be deleted, and passes the error on', async () => {
   const store = new FlakyStore();
   await open({ session: { store } });
   const browser = new Browser();
@@ -102,7 +102,7 @@ test('logout where the grant cannot be deleted ends the login all the same, and 
   expect([me.user, me.authorized]).toEqual([undefined, false]);
 });
 
-test('logout without a session and without Passport goes on', async () => {
+test('logout without a session and without Passport calls the next handler', async () => {
   await open({
     session: false,
     routes: (app, { strategy }) => app.get('/bare', logout(strategy), (_req, res) => sendJson(res, { on: true })),

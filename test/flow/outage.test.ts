@@ -36,7 +36,7 @@ async function expectRecovery(): Promise<void> {
   expect(world.service.requests.some(({ path }) => path === '/oauth/authorize')).toBe(false);
 }
 
-describe('THREATS 36: a token endpoint that cannot be reached', () => {
+describe('a token endpoint that cannot be reached', { meta: { threats: [36] } }, () => {
   test.each([
     ['a refused connection', 'ECONNREFUSED'],
     ['a name that is not found', 'ENOTFOUND'],
@@ -66,7 +66,7 @@ describe('THREATS 36: a token endpoint that cannot be reached', () => {
   });
 });
 
-describe('THREATS 37: THREATS 38: THREATS 39: THREATS 41: a token endpoint that fails', () => {
+describe('a token endpoint that fails', { meta: { threats: [37, 38, 39, 41] } }, () => {
   const faults: readonly (readonly [string, Fault])[] = [
     ['a reset', { reset: true }],
     ['no answer in time', { hang: true }],
@@ -158,7 +158,7 @@ describe('THREATS 37: THREATS 38: THREATS 39: THREATS 41: a token endpoint that 
     },
   );
 
-  test('heeds Retry-After where it is a date', async () => {
+  test('obeys a Retry-After that is a date', async () => {
     await loggedIn();
     clock.advance(2 * HOURS);
     const date = new Date(clock.now() + 12_000).toUTCString();
@@ -201,7 +201,7 @@ describe('THREATS 37: THREATS 38: THREATS 39: THREATS 41: a token endpoint that 
     for (const one of browsers) expect((await one.visit(`${world.url}/projects`)).status).toBe(200);
   });
 
-  test('before the token has expired costs nothing: requests go on with it', async () => {
+  test('before the token has expired fails no request', async () => {
     await loggedIn();
     clock.advance(2 * HOURS - 120);
     world.service.fail('token', { status: 503, times: Number.POSITIVE_INFINITY });

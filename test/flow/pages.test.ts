@@ -74,7 +74,7 @@ describe('each page that is opened without a login comes back after it', { meta:
     }
   });
 
-  test('whatever X-Forwarded-Prefix says where no proxy is trusted', async ({ startWorld }) => {
+  test('regardless of X-Forwarded-Prefix unless a proxy is trusted', async ({ startWorld }) => {
     const world = await startWorld(guarded);
     const { headers } = await rawRequest(world.url, '/cart', { headers: { 'x-forwarded-prefix': '/shop' } });
     expect(headers.location).toBe('/login?returnTo=%2Fcart');

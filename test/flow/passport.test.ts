@@ -195,7 +195,7 @@ describe('passport.authorize', () => {
     expect((await world.logIn(browser)).json()).toEqual({ returnTo: '/' });
   });
 
-  test('works for a browser that nobody is logged in with', async () => {
+  test('works for a browser without a login', async () => {
     await open(options);
     const { page, me } = await logInAndAsk();
     expect(page.json()).toEqual({ account: { id: '1' } });
@@ -339,7 +339,7 @@ describe('the application logs in by itself', () => {
   );
 });
 
-test('one of several strategies gives way to the next one when it fails', async () => {
+test('Passport tries the next of several strategies when one fails', async () => {
   await open({
     callback: ({ passport }) => {
       class Welcoming {

@@ -91,7 +91,7 @@ describe.each(frameworks)('under %s', (framework) => {
     expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(true);
   });
 
-  test('the code exchange repeats the redirect_uri of the start, whatever host the callback comes to', async () => {
+  test('the code exchange repeats the redirect_uri of the authorization request, regardless of the host of the callback', async () => {
     await open({ framework, strategy: { callbackURL: '/callback' } });
     const browser = new Browser();
     const { pathname, search } = new URL(await world.begin(browser));
@@ -133,7 +133,7 @@ describe.each(['express5', 'express4'] as const)('behind a trusted proxy under %
   });
 });
 
-test('a relative callbackURL is resolved against the path of the login route, wherever that is mounted', async () => {
+test('a relative callbackURL is resolved against the path of the login route, also where that is mounted below a prefix', async () => {
   await open({
     strategy: { callbackURL: 'callback' },
     routes: (app, { passport }) => app.get('/auth/deep/login', passport.authenticate('oauth-app') as Handler),

@@ -24,7 +24,7 @@ test('lets no request wait under steady load across several expiries: not one fi
   expect(flow.world.tokenRequests()).toHaveLength(3);
 });
 
-test('lets requests go on while a token endpoint that hangs has the refresh', async () => {
+test('does not delay requests while the token endpoint hangs', async () => {
   flow = await logInto({ strategy: { timeout: 60_000 } });
   flow.clock.advance(2 * HOURS - 120);
   flow.world.service.fail('token', { delay: 300 });
@@ -74,7 +74,7 @@ test('starts with the first request within `ahead`, and not before', async () =>
   await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
 });
 
-test('that is refused is not tried again by each request, and served all the same', async () => {
+test('that is refused is not repeated by each request, and requests still succeed', async () => {
   flow = await logInto();
   flow.clock.advance(2 * HOURS - 250);
   flow.world.service.fail('token', { status: 401, body: { error: 'invalid_client' }, times: 100 });

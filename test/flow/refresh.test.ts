@@ -41,7 +41,7 @@ const tokensOf = (claims: object, more: object = { refresh_token: 'another' }) =
   ...more,
 });
 
-describe('THREATS 35: THREATS 42: THREATS 44: an expired token', () => {
+describe('an expired token', { meta: { threats: [35, 42, 44] } }, () => {
   test.each([200, 500])('makes one token request for %i requests at once, and none of them fails', async (count) => {
     await loggedIn({ before: dropKeepAlive });
     for (const expiry of [1, 2]) {
@@ -67,7 +67,7 @@ describe('THREATS 35: THREATS 42: THREATS 44: an expired token', () => {
     expect(sent?.body).toMatchObject({ grant_type: 'refresh_token' });
   });
 
-  test('is replaced in the store before anyone goes on', async () => {
+  test('is replaced in the store before any request proceeds', async () => {
     const store = new TroubledStore();
     await loggedIn({ strategy: { tokenStore: store } });
     clock.advance(2 * HOURS);
@@ -143,7 +143,7 @@ describe('THREATS 35: THREATS 42: THREATS 44: an expired token', () => {
     expect(world.tokenRequests()).toHaveLength(4);
   });
 
-  test('a refresh without a new refresh token goes on with the old one', async () => {
+  test('a refresh without a new refresh token keeps the old one', async () => {
     await loggedIn();
     clock.advance(2 * HOURS);
     world.service.fail('token', { status: 200, body: tokensOf({ sub: '1' }, {}) });
@@ -184,7 +184,7 @@ describe('THREATS 35: THREATS 42: THREATS 44: an expired token', () => {
   });
 });
 
-describe('THREATS 30: THREATS 40: a refusal by the token endpoint', () => {
+describe('a refusal by the token endpoint', { meta: { threats: [30, 40] } }, () => {
   test('with invalid_grant ends the grant once the store has been read again', async () => {
     const store = new TroubledStore();
     await loggedIn({ strategy: { tokenStore: store } });
@@ -252,7 +252,7 @@ describe('THREATS 30: THREATS 40: a refusal by the token endpoint', () => {
     await other.close();
   });
 
-  test('with invalid_client is told to the caller, and the user stays', async () => {
+  test('with invalid_client rejects the call, and the grant is kept', async () => {
     await loggedIn();
     clock.advance(2 * HOURS);
     world.service.fail('token', { body: { error: 'invalid_client' } });
@@ -277,7 +277,7 @@ describe('THREATS 30: THREATS 40: a refusal by the token endpoint', () => {
   });
 });
 
-describe('THREATS 22: a session', () => {
+describe('a session', { meta: { threats: [22] } }, () => {
   test('saved late with an old copy does not bring a dead token back', async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => {

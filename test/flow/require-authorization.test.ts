@@ -71,7 +71,7 @@ describe.each<Framework>(['express5', 'express4'])('requireAuthorization under %
 });
 
 describe('requireAuthorization', () => {
-  test('without apiClient before it says so', async () => {
+  test('without apiClient before it throws an error that names apiClient', async () => {
     await open({ withoutApiClient: true, ...behind(requireAuthorization({ login: '/login' })) });
     const answer = await rawRequest(world.url, '/private');
     expect(answer.status).toBe(500);
@@ -117,7 +117,7 @@ describe('requireAuthorization', () => {
 });
 
 describe('apiClient', () => {
-  test('attaches a client that is not authorized where there is no grant, and whose calls say so', async () => {
+  test('attaches a client that is not authorized if there is no grant, and whose calls reject', async () => {
     await open({
       routes: (app) =>
         app.get('/try', (req, res) => {
@@ -176,14 +176,14 @@ describe('apiClient', () => {
     );
   });
 
-  test('left out under Connect, the login route says so', async () => {
+  test('left out under Connect, the login route answers with an error that names it', async () => {
     await open({ framework: 'connect', withoutApiClient: true });
     const answer = await rawRequest(world.url, '/login');
     expect(JSON.parse(answer.text)).toMatchObject({ name: 'ConfigurationError', code: 'ERR_NO_RESPONSE' });
     expect(answer.text).toContain('apiClient(strategy)');
   });
 
-  test.each<Framework>(['express5', 'express4'])('left out under %s, logins work all the same', async (framework) => {
+  test.each<Framework>(['express5', 'express4'])('left out under %s, logins still work', async (framework) => {
     await open({ framework, withoutApiClient: true });
     expect((await world.logIn(new Browser())).status).toBe(302);
   });

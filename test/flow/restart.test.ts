@@ -49,8 +49,8 @@ describe.each([
   });
 });
 
-describe('THREATS 46: a process that dies', () => {
-  test('between answer and save costs one login at worst: no loop, and nobody else is logged out', async () => {
+describe('a process that dies', { meta: { threats: [46] } }, () => {
+  test('between answer and save ends at most one login, without a loop', async () => {
     const clock = new TestClock();
     service = await startEmulator({ clock: clock.now });
     const shared = { tokenStore: memoryTokenStore(), grantId: (_req: unknown, user: { id: string }) => user.id };

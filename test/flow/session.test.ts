@@ -69,7 +69,7 @@ describe('without a session', () => {
       expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
     });
 
-    test('a login keeps what was there where Passport is told so', async () => {
+    test('a login keeps the data of the session with keepSessionInfo', async () => {
       await open({ ...options, authenticate: { keepSessionInfo: true } });
       const browser = new Browser();
       await browser.visit(`${world.url}/cart`);
@@ -138,7 +138,7 @@ describe('a session store that fails', () => {
     },
   );
 
-  test('once, and is back at the end of the response: nobody is logged in all the same', {
+  test('once, and works again at the end of the response: the user is still not logged in', {
     meta: { threats: [11] },
   }, async () => {
     const store = new FlakyStore();
@@ -152,7 +152,7 @@ describe('a session store that fails', () => {
     expect((await whoami(browser)).user).toBeUndefined();
   });
 
-  test('during a second login keeps the grant of the first one out of reach, and nobody logged in', {
+  test('during a second login leaves nobody logged in, and the grant of the first login unreachable', {
     meta: { threats: [11] },
   }, async () => {
     const store = new FlakyStore();
@@ -320,7 +320,7 @@ describe('after a login', () => {
     expect([me.authorized, me.grantId]).toEqual([false, undefined]);
   });
 
-  test('the session is saved before the redirect leaves, however slow its store is', async () => {
+  test('the session is saved before the redirect is sent, even by a slow store', async () => {
     const store = new session.MemoryStore();
     const set = store.set.bind(store);
     store.set = (...args) => setTimeout(set, 60, ...args);

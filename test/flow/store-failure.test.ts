@@ -34,8 +34,8 @@ async function tokenOfAnotherProcess(): Promise<string> {
 const tries = () => store.calls.filter((call) => call === 'update').length;
 const ownToken = async () => flow.world.strategy.client((await flow.whoami()).grantId).accessToken();
 
-describe('THREATS 45: a save that fails after a rotation', () => {
-  test('three times over is made good: all requests served, one token request, the pair in the store at the end', async () => {
+describe('a save that fails after a rotation', { meta: { threats: [45] } }, () => {
+  test('three times is repeated: all requests succeed, with one token request, and the store has the pair at the end', async () => {
     await logIn();
     const events = new EventLog('refresh');
     flow.clock.advance(2 * HOURS);
@@ -53,7 +53,7 @@ describe('THREATS 45: a save that fails after a rotation', () => {
     expect(flow.world.tokenRequests()).toHaveLength(1);
   });
 
-  test('that hangs is not waited for, and the pair is in the store once the store goes on', async () => {
+  test('that hangs delays no request, and the pair is in the store once the store answers', async () => {
     await logIn();
     flow.clock.advance(2 * HOURS);
     let goOn = () => {};
@@ -82,7 +82,7 @@ describe('THREATS 45: a save that fails after a rotation', () => {
     expect(new Set(flow.refreshTokens()).size).toBe(3);
   });
 
-  test('is made good as soon as the store answers anybody, whatever the pause between the tries is by then', async () => {
+  test('is repeated as soon as the store answers any request, regardless of the pause between the tries', async () => {
     await logIn();
     flow.clock.advance(2 * HOURS);
     store.fail('update', 'set');
@@ -99,7 +99,7 @@ describe('THREATS 45: a save that fails after a rotation', () => {
     expect(await tokenOfAnotherProcess()).toBe(await ownToken());
   });
 
-  test('is made good at the end at the latest: close() saves the pair', async () => {
+  test('is repeated by close() at the latest', async () => {
     await logIn();
     flow.clock.advance(2 * HOURS);
     store.fail('update', 'set');
@@ -144,8 +144,8 @@ describe('THREATS 45: a save that fails after a rotation', () => {
   });
 });
 
-describe('THREATS 48: a token store that fails', () => {
-  test('goes on to serve valid tokens from memory, answers 503 for expired ones, and loses nobody', async () => {
+describe('a token store that fails', { meta: { threats: [48] } }, () => {
+  test('serves valid tokens from memory, answers 503 for expired ones, and ends no login', async () => {
     await logIn();
     expect((await flow.projects()).status).toBe(200);
     store.fail();

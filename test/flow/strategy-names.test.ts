@@ -37,7 +37,7 @@ async function startTwins(
 }
 
 describe('two strategies of one name for two services', { meta: { threats: [55] } }, () => {
-  test('are told to the developer by the first request of one session that both see', async ({
+  test('are reported to the developer by the first request of a session that both see', async ({
     startWorld,
     browser,
   }) => {

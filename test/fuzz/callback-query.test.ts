@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
-import { hasCallbackParameters, readCallbackQuery } from '../../src/login/callback-query.js';
+import { hasCallbackParameters, readCallbackQuery } from '../../src/login/finish-login.js';
 import { holds } from './fuzz.js';
 import { arePrototypesUntouched, hostileText } from './hostile.js';
 
@@ -18,7 +18,7 @@ const query = fc
     pairs.map(([left, right, raw]) => (raw ? `${left}=${right}` : `${encode(left)}=${encode(right)}`)).join('&'),
   );
 
-test('a callback query of whatever form is read without an error, into visible ASCII of bounded length or not at all', {
+test('any callback query is read without an error, as visible ASCII of bounded length or not at all', {
   meta: { threats: [2] },
 }, async () => {
   await holds(

@@ -25,7 +25,7 @@ function domainOf(find: () => string | undefined): string | undefined {
   }
 }
 
-test('a domain that is let through leads to a host right below the one of the template, whatever it was', {
+test('every accepted domain leads to a host directly below the host of the template', {
   meta: { threats: [27] },
 }, async () => {
   await holds(
@@ -43,7 +43,7 @@ test('a domain that is let through leads to a host right below the one of the te
   );
 });
 
-test('a token of whatever form is read without an error, into claims or none', {
+test('any token is read without an error, with or without claims', {
   meta: { threats: [28] },
 }, async () => {
   const payload = hostileJson(['sub', 'domain', 'exp', 'iat', 'aud']);
@@ -57,8 +57,8 @@ test('a token of whatever form is read without an error, into claims or none', {
   await holds(
     'access tokens and their claims',
     0.1,
-    fc.asyncProperty(fc.oneof(token, signed), async (text) => {
-      const claims = await readClaims(text);
+    fc.property(fc.oneof(token, signed), (text) => {
+      const claims = readClaims(text);
       const subject = subjectOf(claims);
       if (subject !== undefined && subject === '') throw new Error('an empty subject');
       domainOf(() => organizationDomainOf(claims, readDomain));

@@ -34,7 +34,7 @@ const cookies = fc
   .array(fc.tuple(ownName, cookieHeader, cookieHeader), { maxLength: 15 })
   .map((all) => all.map(([start, name, value]) => `${start}${name}=${value}`).join('; '));
 
-test('a forged cookie is no pending login, under whatever name', { meta: { threats: [6] } }, async () => {
+test('a forged cookie under any name is not a pending login', { meta: { threats: [6] } }, async () => {
   const begun = await logins.begin(requestWith(''), REDIRECT, true);
   const [genuine = ''] = begun.cookies[0]?.split(';') ?? [];
   const name = genuine.slice(0, genuine.indexOf('='));
@@ -62,7 +62,7 @@ test('a forged cookie is no pending login, under whatever name', { meta: { threa
   expect(await logins.find(requestWith(genuine), begun.state)).toMatchObject(REDIRECT);
 });
 
-test('a login begins with whatever cookies a browser has, and sets sound ones', async () => {
+test('a login begins with any cookies of a browser, and sets valid ones', async () => {
   await holds(
     'browsers that begin a login with odd cookies',
     0.01,

@@ -30,7 +30,7 @@ class RedirectingDispatcher extends Dispatcher {
   }
 }
 
-test('whatever URL, path, Request and redirect fetch is given, the token goes to the origin of the API alone', {
+test('for any URL, path, Request and redirect of fetch, the token goes to the origin of the API alone', {
   meta: { threats: [25, 67] },
 }, async () => {
   const start = fc.constantFrom(

@@ -19,7 +19,7 @@ afterEach(async () => {
   await service.close();
 });
 
-test('whatever the token endpoint answers to a login and an API call, the application gives a sound answer, and contacts no other host', {
+test('for any response of the token endpoint to a login and an API call, the application responds, and contacts no other host', {
   meta: { threats: [30] },
 }, async () => {
   service = await startFaultyServer();

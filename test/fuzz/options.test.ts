@@ -41,7 +41,7 @@ function strategyOf(options: unknown): Strategy | undefined {
   }
 }
 
-test('options of whatever kind make a strategy that shows no secret, or a ConfigurationError that does not either', async () => {
+test('any options make a strategy or a ConfigurationError, neither of which shows a secret', async () => {
   await holds(
     'option objects',
     0.02,

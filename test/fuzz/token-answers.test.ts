@@ -19,24 +19,19 @@ test('an answer of the token endpoint is a sound token set or a typed error, whi
   await holds(
     'token answers',
     0.1,
-    fc.asyncProperty(
-      tokenStatus,
-      tokenBody,
-      fc.option(hostileText, { nil: undefined }),
-      async (code, text, retryAfter) => {
-        try {
-          const headers = retryAfter === undefined ? {} : { 'retry-after': retryAfter };
-          const tokens = await readTokenResponse({ status: code, headers, body: Buffer.from(text) }, context);
-          if (code > 299 || !/^[\x21-\x7e]{1,16384}$/.test(tokens.accessToken)) throw new Error('no token');
-          if (!(tokens.lifetimeMs >= 1000 && tokens.lifetimeMs <= 86_400_000)) throw new Error('no lifetime');
-          if (tokens.refreshToken === '') throw new Error('an empty refresh token');
-        } catch (error) {
-          if (!(error instanceof OAuthAppError)) throw error;
-          const shown = shownOf(error);
-          for (const hidden of [...SECRETS, TOKEN]) if (shown.includes(hidden)) throw new Error(`shows ${hidden}`);
-        }
-      },
-    ),
+    fc.property(tokenStatus, tokenBody, fc.option(hostileText, { nil: undefined }), (code, text, retryAfter) => {
+      try {
+        const headers = retryAfter === undefined ? {} : { 'retry-after': retryAfter };
+        const tokens = readTokenResponse({ status: code, headers, body: Buffer.from(text) }, context);
+        if (code > 299 || !/^[\x21-\x7e]{1,16384}$/.test(tokens.accessToken)) throw new Error('no token');
+        if (!(tokens.lifetimeMs >= 1000 && tokens.lifetimeMs <= 86_400_000)) throw new Error('no lifetime');
+        if (tokens.refreshToken === '') throw new Error('an empty refresh token');
+      } catch (error) {
+        if (!(error instanceof OAuthAppError)) throw error;
+        const shown = shownOf(error);
+        for (const hidden of [...SECRETS, TOKEN]) if (shown.includes(hidden)) throw new Error(`shows ${hidden}`);
+      }
+    }),
   );
   expect(arePrototypesUntouched()).toBe(true);
 });

@@ -55,7 +55,7 @@ describe.each([
   });
 });
 
-describe('THREATS 53: an encrypted record', () => {
+describe('an encrypted record', { meta: { threats: [53] } }, () => {
   test('is a compact JWE with dir and A256GCM, another one each time', async ({ grants }) => {
     const { sealed } = await recordOf(grants, [OLD]);
     const [header = '', key] = sealed.split('.');

@@ -214,7 +214,7 @@ describe.each([
 });
 
 describe('writes of one grant', () => {
-  test('run in the order in which they were requested, however slow the store is', async ({ grants }) => {
+  test('run in the order of their requests, even in a slow store', async ({ grants }) => {
     const { manager, store } = grants;
     const { opened, open } = gate();
     store.before = (method) => (method === 'set' ? opened : undefined);

@@ -81,7 +81,7 @@ describe('the documents', () => {
 });
 
 describe('docs/options.md', () => {
-  test('has every option of a strategy, and no other', () => {
+  test('has exactly the options of a strategy', () => {
     const declared = /export interface StrategyOptions[^{]*\{([\s\S]*?)^\}/m.exec(read('src/options.ts'))?.[1] ?? '';
     const options = [...declared.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name]) => name);
     const strategy = read('docs/options.md').split('## Middleware')[0] ?? '';

@@ -83,3 +83,20 @@ test('an extended one ends later, and one that adds another while it ends does n
   vi.advanceTimersByTime(60);
   expect([second.expired, third.expired]).toEqual([1, 1]);
 });
+
+test('after a suspension, a response that has arrived meanwhile is read before its request expires', () => {
+  const deadlines = new Deadlines();
+  const [answered, silent] = [probe(), probe()];
+  deadlines.add(answered, 10_000);
+  deadlines.add(silent, 10_000);
+  const now = performance.now();
+  const suspended = vi.spyOn(performance, 'now').mockReturnValue(now + 40_000);
+  vi.advanceTimersByTime(10_000);
+  expect([answered.expired, silent.expired]).toEqual([0, 0]);
+  deadlines.remove(answered);
+  // However busy the event loop is, the others are postponed once only.
+  suspended.mockReturnValue(now + 80_000);
+  vi.advanceTimersByTime(20);
+  expect([answered.expired, silent.expired]).toEqual([0, 1]);
+  suspended.mockRestore();
+});

@@ -155,7 +155,7 @@ describe('the request left', { meta: { threats: [38] } }, () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  test('an answer that is no HTTP is told as such', async () => {
+  test('a response that is not HTTP is reported as such', async () => {
     server.next(faulty.raw('SSH-2.0-OpenSSH\r\n\r\n'));
     await expect(http.send(request())).rejects.toMatchObject({ kind: 'protocol', sent: true });
   });
@@ -405,7 +405,7 @@ describe('a stream', () => {
     await expect(text(body)).rejects.toMatchObject({ kind: 'timeout' });
   });
 
-  test('of a drip goes on as long as it drips', async () => {
+  test('that drips does not end while bytes arrive', async () => {
     server.next(faulty.drip(5));
     const { body } = await http.stream(streamed({ timeoutMs: 100 }));
     let count = 0;
@@ -464,7 +464,7 @@ test('a closed client lets running requests end and refuses later ones', async (
   await expect(http.send(request())).rejects.toMatchObject({ kind: 'closed', sent: false });
 });
 
-test('a closed client waits for a stream that nobody reads, but not for ever', async () => {
+test('a closed client waits for an unread stream for a limited time', async () => {
   const own = new HttpClient({ graceMs: 30 });
   server.next(faulty.huge(100e6));
   const { body } = await own.stream({ ...request(), timeoutCovers: 'silence' });

@@ -57,6 +57,7 @@ describe('a pending login', () => {
       ...https,
       codeVerifier: undefined,
       expiresAt: now + 600_000,
+      endCookie: `${cookie.replace(/=.*/, '=')}; Max-Age=0; Path=/; HttpOnly; SameSite=Lax; Secure`,
     });
   });
 
@@ -119,7 +120,7 @@ describe('a pending login', () => {
 });
 
 describe('the bound', () => {
-  test('drops the oldest by age, whatever the order of the cookies is, and none of another strategy', async () => {
+  test('drops the oldest by age in any order of the cookies, and none of another strategy', async () => {
     const logins = create();
     const cookies: string[] = [];
     for (let count = 0; count < 12; count++) {

@@ -52,7 +52,7 @@ describe('the parameters of verify have types without annotations', () => {
     });
   });
 
-  test('and may be annotated all the same', () => {
+  test('and may be annotated too', () => {
     new Strategy(options, (_a: string, _r: string, profile: Profile, done: VerifyCallback) => done(null, profile));
     new Strategy(
       options,

@@ -7,12 +7,12 @@ const part = (value: unknown) =>
 const jwt = (payload: unknown) => `${part({ alg: 'none' })}.${part(payload)}.`;
 
 describe('claims are read from', () => {
-  test('a JWT, whatever its signature is', async () => {
-    expect(await readClaims(`${part({ alg: 'none' })}.${part({ sub: '1', domain: 'acme' })}.`)).toEqual({
+  test('a JWT with any signature', async () => {
+    expect(readClaims(`${part({ alg: 'none' })}.${part({ sub: '1', domain: 'acme' })}.`)).toEqual({
       sub: '1',
       domain: 'acme',
     });
-    expect(await readClaims(`${part({ alg: 'HS256' })}.${part({ sub: '1' })}.nonsense`)).toEqual({ sub: '1' });
+    expect(readClaims(`${part({ alg: 'HS256' })}.${part({ sub: '1' })}.nonsense`)).toEqual({ sub: '1' });
   });
 
   test.each([
@@ -22,14 +22,17 @@ describe('claims are read from', () => {
     ['five parts', `${part({ alg: 'dir' })}..${part('iv')}.${part('text')}.${part('tag')}`],
     ['four dots alone', '....'],
     ['bad base64', `${part({ alg: 'none' })}.%%%.x`],
+    ['the other base64 alphabet', `${part({ alg: 'none' })}.${Buffer.from('{"sub":"???>"}').toString('base64')}.x`],
+    ['base64url that lacks a character', `${jwt({ sub: '1' }).slice(0, -1)}A.x`],
+    ['wrong padding', `${jwt({ sub: '12' }).slice(0, -1)}==.x`],
     ['no JSON', jwt('{"sub":')],
     ['broken UTF-8', `${part({ alg: 'none' })}.${Buffer.from([0x7b, 0xff, 0x7d]).toString('base64url')}.x`],
     ['null', jwt('null')],
     ['a list', jwt([{ sub: '1' }])],
     ['a text', jwt('"sub"')],
     ['a number', jwt('7')],
-  ])('nothing of %s', { meta: { threats: [28] } }, async (_what, token) => {
-    expect(await readClaims(token)).toEqual({});
+  ])('nothing of %s', { meta: { threats: [28] } }, (_what, token) => {
+    expect(readClaims(token)).toEqual({});
   });
 
   test.each([
@@ -38,12 +41,12 @@ describe('claims are read from', () => {
     ['dots as long as a token may be', '.'.repeat(16_384)],
     ['deep nesting', jwt(`{"sub":"1","n":${'['.repeat(6000)}${']'.repeat(6000)}}`)],
     ['deep nesting of objects', jwt(`${'{"a":'.repeat(2500)}1${'}'.repeat(2500)}`)],
-  ])('%s in under 10 ms', { meta: { threats: [28] } }, async (_what, token) => {
-    await readClaims(token);
+  ])('%s in under 10 ms', { meta: { threats: [28] } }, (_what, token) => {
+    readClaims(token);
     let best = Infinity;
     for (let run = 0; run < 5; run += 1) {
       const since = performance.now();
-      await readClaims(token);
+      readClaims(token);
       best = Math.min(best, performance.now() - since);
     }
     expect(best).toBeLessThan(10);
@@ -51,29 +54,29 @@ describe('claims are read from', () => {
 
   test('deep nesting counts as none, since it could not be written into a session', {
     meta: { threats: [28] },
-  }, async () => {
-    expect(await readClaims(jwt(`{"sub":"1","n":${'['.repeat(6000)}${']'.repeat(6000)}}`))).toEqual({});
-    expect(await readClaims(jwt({ sub: '1', n: [[[{ a: [1] }]]] }))).toEqual({ sub: '1', n: [[[{ a: [1] }]]] });
+  }, () => {
+    expect(readClaims(jwt(`{"sub":"1","n":${'['.repeat(6000)}${']'.repeat(6000)}}`))).toEqual({});
+    expect(readClaims(jwt({ sub: '1', n: [[[{ a: [1] }]]] }))).toEqual({ sub: '1', n: [[[{ a: [1] }]]] });
   });
 
-  test('no prototype, and into no prototype', async () => {
-    const claims = await readClaims(jwt('{"__proto__":{"admin":true},"sub":"1"}'));
+  test('no prototype, and into no prototype', () => {
+    const claims = readClaims(jwt('{"__proto__":{"admin":true},"sub":"1"}'));
     expect(claims.admin).toBeUndefined();
     expect(Reflect.get({}, 'admin')).toBeUndefined();
     expect(claims.sub).toBe('1');
     expect(Object.isFrozen(claims)).toBe(true);
   });
 
-  test('any text without an error', { meta: { threats: [28] } }, async () => {
-    await fc.assert(
-      fc.asyncProperty(
+  test('any text without an error', { meta: { threats: [28] } }, () => {
+    fc.assert(
+      fc.property(
         fc.oneof(
           fc.string({ unit: 'binary' }),
           fc.json().map(jwt),
           fc.array(fc.base64String()).map((parts) => parts.join('.')),
         ),
-        async (token) => {
-          expect(await readClaims(token)).toBeTypeOf('object');
+        (token) => {
+          expect(readClaims(token)).toBeTypeOf('object');
         },
       ),
     );

@@ -91,7 +91,9 @@ test.each([
   },
 );
 
-test('a refused connection ends in ServiceUnavailableError that says so', { meta: { threats: [36] } }, async () => {
+test('a refused connection ends in a ServiceUnavailableError that names the cause', {
+  meta: { threats: [36] },
+}, async () => {
   await expect(endpoint(await refusingOrigin()).refresh('old')).rejects.toMatchObject({
     name: 'ServiceUnavailableError',
     message: expect.stringContaining('could not be reached'),

@@ -58,7 +58,7 @@ test.each([
   expect(tokenLifetime(undefined, claims, now)).toBe(lifetime);
 });
 
-test('is from a second to a day, whatever the service says', { meta: { threats: [34] } }, () => {
+test('is limited to a second at least and a day at most', { meta: { threats: [34] } }, () => {
   fc.assert(
     fc.property(fc.anything(), fc.anything(), fc.anything(), (expiresIn, exp, iat) => {
       const lifetime = tokenLifetime(expiresIn, { exp, iat }, now);

@@ -6,7 +6,8 @@ import { type Fleet, type StoreServer, startFleet, stores } from './fleet.js';
 const HOURS = 3600;
 
 describe.each(stores)(
-  'THREATS 43: THREATS 44: THREATS 46: THREATS 47: THREATS 48: processes that share %s',
+  'processes that share %s',
+  { meta: { threats: [43, 44, 46, 47, 48] } },
   (_name, isInstalled, start) => {
     let store: StoreServer;
     let fleet: Fleet;
@@ -154,7 +155,7 @@ describe.each(stores)(
       60_000,
     );
 
-    test.skipIf(!isInstalled)('lose no pair when one of them is told to end in the middle of a refresh', async () => {
+    test.skipIf(!isInstalled)('lose no pair when one of them ends by a signal in the middle of a refresh', async () => {
       fleet = await startFleet(store, { processes: 2 });
       const [leaving, staying] = fleet.workers as [Worker, Worker];
       await fleet.advance(2 * HOURS);

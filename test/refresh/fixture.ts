@@ -1,6 +1,7 @@
+import { randomInt } from 'node:crypto';
 import { test as base } from 'vitest';
 import type { GrantLostEvent, RefreshEvent } from '../../src/events.js';
-import { type Grant, newVersion, type RefreshWindow } from '../../src/grants/grant.js';
+import type { Grant, RefreshWindow } from '../../src/grants/grant.js';
 import type { CacheLimits } from '../../src/grants/grant-cache.js';
 import { GrantCodec } from '../../src/grants/grant-codec.js';
 import { HttpClient } from '../../src/http/http-client.js';
@@ -96,7 +97,7 @@ export function grantOf(name: string, changes: Partial<Grant> = {}): Grant {
     subject: undefined,
     lineage: 'lineage',
     generation: 0,
-    version: newVersion(),
+    version: randomInt(1, 2 ** 47),
     ...changes,
   };
 }

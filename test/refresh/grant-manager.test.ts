@@ -21,7 +21,7 @@ describe('a grant', () => {
     expect(await grants.use()).toBe(401);
   });
 
-  test('is kept apart for each strategy, whatever characters the names and ids hold', async ({ grants }) => {
+  test('is separate for each strategy, with any characters in names and ids', async ({ grants }) => {
     const pairs = ['a', 'a+b', 'b', 'a%2Bb', '\u00e9'].flatMap((name) => ['b+c', 'c', 'B+c'].map((id) => [name, id]));
     for (const [index, [strategyName = '', id = '']] of pairs.entries())
       await grants.another({ strategyName }).put(id, tokens(`${index}`));
@@ -57,13 +57,13 @@ describe('the time of a refresh', () => {
     expect(await ask(grants, lifetimeMs, 300_000 * share + 1)).toBe('goes on, 0 refreshes');
   });
 
-  test('leaves half of the lifetime to requests, however long the leeway is', async ({ grants }) => {
+  test('leaves half of the lifetime to requests, even with a long leeway', async ({ grants }) => {
     const window = { leewayMs: 86_400_000, aheadMs: 0 };
     expect(await ask(grants, 7_200_000, 3_600_001, { window })).toBe('goes on, 0 refreshes');
     expect(await ask(grants, 7_200_000, 3_600_000, { window })).toBe('waits, 1 refreshes');
   });
 
-  test('leaves a new token of a refresh alone, however long before its expiry refreshes begin', async ({ grants }) => {
+  test('does not refresh a token that a refresh has just returned, even with a long ahead', async ({ grants }) => {
     const manager = grants.another({ cache: FOREVER, window: { leewayMs: 0, aheadMs: 86_400_000 } });
     await manager.put('id', tokens('first'));
     grants.clock.advance(LIFETIME_S);
@@ -196,7 +196,7 @@ describe('a token that the API has refused', () => {
   });
 });
 
-describe('THREATS 49: a logout or login during a refresh', () => {
+describe('a logout or login during a refresh', { meta: { threats: [49] } }, () => {
   test.for([false, true])(
     'leaves nothing of the grant that was removed (the save fails: %s)',
     async (fails, { grants }) => {

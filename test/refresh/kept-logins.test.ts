@@ -120,132 +120,140 @@ function testOver(isInstalled: boolean, open: (typeof stores)[number][2]) {
   return testHere.skipIf(!isInstalled);
 }
 
-describe.each(stores)('THREATS 64: a service that revokes on reuse, and grants in %s', (_name, isInstalled, open) => {
-  const check = testOver(isInstalled, open);
+describe.each(stores)(
+  'a service that revokes on reuse, and grants in %s',
+  { meta: { threats: [64] } },
+  (_name, isInstalled, open) => {
+    const check = testOver(isInstalled, open);
 
-  check('keep the login through nine refreshes whose saves fail', async ({ cluster, shared }) => {
-    const { a, b, clock } = await cluster(shared);
-    a.store.fail('update');
-    for (let times = 0; times < 9; times++) {
-      clock.advance(2 * HOURS);
-      expect(await a.token()).toBeTypeOf('string');
-    }
-    a.store.recover();
-    const used = await a.token();
-    await vi.waitFor(async () => expect(await b.token()).toBe(used));
-  });
-
-  check('wait for a token endpoint that hangs once, in the first of several processes', async ({ cluster, shared }) => {
-    const { a, b, clock, service, tokenRequests } = await cluster(shared, {}, { timeout: 1_100 });
-    clock.advance(2 * HOURS);
-    service.fail('token', { hang: true, times: Number.POSITIVE_INFINITY });
-    expect(await Promise.all([a, b].map(({ token }) => token()))).toEqual([503, 503]);
-    expect(tokenRequests()).toBe(1);
-  });
-
-  check('send no token after close(), which ends the wait for the lock', async ({ cluster, shared }) => {
-    const { a, clock, id, tokenRequests } = await cluster(shared);
-    clock.advance(2 * HOURS);
-    const { opened, open: release } = gate();
-    const held = shared.lock(id, () => opened);
-    const waiting = a.token();
-    await vi.waitFor(() => expect(a.store.calls).toContain('lock'));
-    await a.world.strategy.close();
-    expect(await waiting).toBe(503);
-    release();
-    await held;
-    expect(tokenRequests()).toBe(0);
-  });
-
-  check(
-    'keep the login when one save fails: other processes wait until the pair is saved',
-    async ({ cluster, shared }) => {
-      const { a, b, clock, tokenRequests } = await cluster(shared);
-      clock.advance(2 * HOURS);
-      a.store.before = (method) => {
-        if (method !== 'update') return;
-        a.store.recover();
-        throw new Error('This save fails');
-      };
+    check('keep the login through nine refreshes whose saves fail', async ({ cluster, shared }) => {
+      const { a, b, clock } = await cluster(shared);
+      a.store.fail('update');
+      for (let times = 0; times < 9; times++) {
+        clock.advance(2 * HOURS);
+        expect(await a.token()).toBeTypeOf('string');
+      }
+      a.store.recover();
       const used = await a.token();
-      expect(used).toBeTypeOf('string');
+      await vi.waitFor(async () => expect(await b.token()).toBe(used));
+    });
+
+    check(
+      'wait for a token endpoint that hangs once, in the first of several processes',
+      async ({ cluster, shared }) => {
+        const { a, b, clock, service, tokenRequests } = await cluster(shared, {}, { timeout: 1_100 });
+        clock.advance(2 * HOURS);
+        service.fail('token', { hang: true, times: Number.POSITIVE_INFINITY });
+        expect(await Promise.all([a, b].map(({ token }) => token()))).toEqual([503, 503]);
+        expect(tokenRequests()).toBe(1);
+      },
+    );
+
+    check('send no token after close(), which ends the wait for the lock', async ({ cluster, shared }) => {
+      const { a, clock, id, tokenRequests } = await cluster(shared);
+      clock.advance(2 * HOURS);
+      const { opened, open: release } = gate();
+      const held = shared.lock(id, () => opened);
+      const waiting = a.token();
+      await vi.waitFor(() => expect(a.store.calls).toContain('lock'));
+      await a.world.strategy.close();
+      expect(await waiting).toBe(503);
+      release();
+      await held;
+      expect(tokenRequests()).toBe(0);
+    });
+
+    check(
+      'keep the login when one save fails: other processes wait until the pair is saved',
+      async ({ cluster, shared }) => {
+        const { a, b, clock, tokenRequests } = await cluster(shared);
+        clock.advance(2 * HOURS);
+        a.store.before = (method) => {
+          if (method !== 'update') return;
+          a.store.recover();
+          throw new Error('This save fails');
+        };
+        const used = await a.token();
+        expect(used).toBeTypeOf('string');
+        expect(await b.token()).toBe(used);
+        expect(tokenRequests()).toBe(1);
+        clock.advance(2 * HOURS);
+        expect(await b.token()).toBeTypeOf('string');
+      },
+    );
+
+    check(
+      'keep the login when the holder of the lock was suspended before it sent its token',
+      async ({ cluster, shared }) => {
+        const { a, b, clock, tokenRequests } = await cluster(shared);
+        clock.advance(2 * HOURS);
+        const get = a.store.get.bind(a.store);
+        a.store.get = async (id) => {
+          const found = await get(id);
+          if (!a.store.calls.includes('lock')) return found;
+          // Meanwhile the lease has ended, and the other process has the lock.
+          a.store.get = get;
+          clock.advance(60);
+          b.store.lock = (_id, work) => work();
+          expect(await b.token()).toBeTypeOf('string');
+          return found;
+        };
+        expect(await a.token()).toBe(await b.token());
+        expect(tokenRequests()).toBe(1);
+      },
+    );
+
+    check('keep the login when a failover of the store has lost the last save', async ({ cluster, shared }) => {
+      const { a, b, clock, id, tokenRequests } = await cluster(shared);
+      clock.advance(2 * HOURS);
+      const before = await shared.get(id);
+      const used = await a.token();
+      if (before) await shared.set(id, before);
+      clock.advance(31);
+      expect(await a.token()).toBe(used);
       expect(await b.token()).toBe(used);
       expect(tokenRequests()).toBe(1);
-      clock.advance(2 * HOURS);
-      expect(await b.token()).toBeTypeOf('string');
-    },
-  );
+    });
 
-  check(
-    'keep the login when the holder of the lock was suspended before it sent its token',
-    async ({ cluster, shared }) => {
-      const { a, b, clock, tokenRequests } = await cluster(shared);
+    check('keep a login that replaces a grant while that is being given up', async ({ cluster, shared }) => {
+      const { b, clock, service, logIn } = await cluster(shared);
       clock.advance(2 * HOURS);
-      const get = a.store.get.bind(a.store);
-      a.store.get = async (id) => {
-        const found = await get(id);
-        if (!a.store.calls.includes('lock')) return found;
-        // Meanwhile the lease has ended, and the other process has the lock.
-        a.store.get = get;
-        clock.advance(60);
-        b.store.lock = (_id, work) => work();
-        expect(await b.token()).toBeTypeOf('string');
-        return found;
+      service.revoke('1');
+      let hasLoggedIn = false;
+      b.store.before = async (method) => {
+        if (method !== 'delete') return;
+        b.store.recover();
+        hasLoggedIn = true;
+        await logIn('1');
       };
-      expect(await a.token()).toBe(await b.token());
-      expect(tokenRequests()).toBe(1);
-    },
-  );
+      await b.token();
+      if (!hasLoggedIn) await logIn('1');
+      clock.advance(31);
+      expect(await b.token()).toBeTypeOf('string');
+    });
 
-  check('keep the login when a failover of the store has lost the last save', async ({ cluster, shared }) => {
-    const { a, b, clock, id, tokenRequests } = await cluster(shared);
-    clock.advance(2 * HOURS);
-    const before = await shared.get(id);
-    const used = await a.token();
-    if (before) await shared.set(id, before);
-    clock.advance(31);
-    expect(await a.token()).toBe(used);
-    expect(await b.token()).toBe(used);
-    expect(tokenRequests()).toBe(1);
-  });
-
-  check('keep a login that replaces a grant while that is being given up', async ({ cluster, shared }) => {
-    const { b, clock, service, logIn } = await cluster(shared);
-    clock.advance(2 * HOURS);
-    service.revoke('1');
-    let hasLoggedIn = false;
-    b.store.before = async (method) => {
-      if (method !== 'delete') return;
-      b.store.recover();
-      hasLoggedIn = true;
+    check('keep a login when the deletion of the former grant arrives late', async ({ cluster, shared }) => {
+      const { a, b, clock, logIn, service } = await cluster(shared);
+      const browser = new Browser();
+      await a.world.logIn(browser, '1');
+      let arrives: () => Promise<void> = async () => {};
+      a.store.delete = async (...args) => {
+        arrives = () => shared.delete(...args);
+        throw new Error('The answer was lost');
+      };
+      await browser.visit(`${a.world.url}/logout`, { method: 'POST' });
       await logIn('1');
-    };
-    await b.token();
-    if (!hasLoggedIn) await logIn('1');
-    clock.advance(31);
-    expect(await b.token()).toBeTypeOf('string');
-  });
-
-  check('keep a login when the deletion of the former grant arrives late', async ({ cluster, shared }) => {
-    const { a, b, clock, logIn, service } = await cluster(shared);
-    const browser = new Browser();
-    await a.world.logIn(browser, '1');
-    let arrives: () => Promise<void> = async () => {};
-    a.store.delete = async (...args) => {
-      arrives = () => shared.delete(...args);
-      throw new Error('The answer was lost');
-    };
-    await browser.visit(`${a.world.url}/logout`, { method: 'POST' });
-    await logIn('1');
-    await arrives();
-    clock.advance(31);
-    expect(await b.token()).toBeTypeOf('string');
-    service.requests.length = 0;
-  });
-});
+      await arrives();
+      clock.advance(31);
+      expect(await b.token()).toBeTypeOf('string');
+      service.requests.length = 0;
+    });
+  },
+);
 
 describe.each(stores)('a service that refuses used refresh tokens, and grants in %s', (_name, isInstalled, open) => {
   const check = testOver(isInstalled, open);
+
   const refuse = { refreshTokenReuse: 'refuse' } as const;
 
   check(
@@ -296,7 +304,9 @@ describe.each(stores)('a service that refuses used refresh tokens, and grants in
   );
 });
 
-test('THREATS 65: a store that ignores case gives no user the grant of another', async ({ cluster }) => {
+test('a store that ignores case gives no user the grant of another', { meta: { threats: [65] } }, async ({
+  cluster,
+}) => {
   const inner = memoryTokenStore();
   const folding: Required<TokenStore> = {
     get: (id) => inner.get(id.toLowerCase()),
@@ -314,7 +324,7 @@ test('THREATS 65: a store that ignores case gives no user the grant of another',
 });
 
 describe('close()', () => {
-  test('before the first use closes all the same', async ({ cluster }) => {
+  test('before the first use closes the strategy too', async ({ cluster }) => {
     const { start, clock, tokenRequests } = await cluster(memoryTokenStore());
     const late = await start();
     await late.world.strategy.close();

@@ -50,7 +50,7 @@ describe('a refresh', () => {
   });
 });
 
-describe('THREATS 40: a refused refresh token', () => {
+describe('a refused refresh token', { meta: { threats: [40] } }, () => {
   test('leads to the refresh token of a faster process, if its access token has expired as well', async ({
     grants,
   }) => {

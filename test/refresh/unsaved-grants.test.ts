@@ -61,6 +61,21 @@ test('an unsaved grant survives twenty more refreshes whose saves fail too', asy
   expect(await grants.use(grants.another())).toBe('access-20');
 });
 
+test('an unsaved grant is tried once more before its lock is released', async ({ grants }) => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    await unsaved(grants);
+    await vi.advanceTimersByTimeAsync(14_000);
+    grants.store.recover();
+    const next = grants.use(grants.another());
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await next).toBe('access-1');
+    expect(grants.sent()).toEqual(['refresh-old']);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
 test('close() tries to save until the store works', async ({ grants }) => {
   await unsaved(grants);
   const closed = grants.manager.close();

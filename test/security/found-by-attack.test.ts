@@ -68,7 +68,7 @@ test('a request whose target is a whole URL is answered as any other, and its ho
 test('a refusal whose error is a token that was never sent does not show it', { meta: { threats: [24] } }, async () => {
   const error = 'A9f3c0d1e2b4a5968778695a4b3c2d1e0f';
   const context = { organizationDomain: () => undefined, now: 0, secrets: ['another'], refusesWithSuccess: false };
-  const read = () =>
+  const read = async () =>
     readTokenResponse({ status: 400, headers: {}, body: Buffer.from(JSON.stringify({ error })) }, context);
   const refusal = await read().catch((reason: unknown) => reason);
   expect(refusal).toHaveProperty('message', expect.stringMatching(/unrecognized_error/));

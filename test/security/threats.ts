@@ -85,7 +85,7 @@ const THREATS: readonly (readonly [threat: string, outcome: string])[] = [
 /** The numbers of all lines. */
 export const NUMBERS: readonly number[] = THREATS.map((_line, index) => index + 1);
 
-/** The files with tests of each line: those whose titles begin with `THREATS n:`, or that name the line in their meta. */
+/** The files with tests of each line: those that name it in the meta of a test or a group of tests. */
 export function testsOfThreats(): ReadonlyMap<number, readonly string[]> {
   const found = new Map<number, string[]>(NUMBERS.map((number) => [number, []]));
   for (const file of testFiles()) {
@@ -111,6 +111,6 @@ function testFiles(): string[] {
 }
 
 function numbersIn(source: string): Set<number> {
-  const titles = source.match(/['"`](?:THREATS \d+: )+|threats: \[[\d, ]+\]/g) ?? [];
-  return new Set(titles.flatMap((title) => (title.match(/\d+/g) ?? []).map(Number)));
+  const metas = source.match(/threats: \[[\d, ]+\]/g) ?? [];
+  return new Set(metas.flatMap((meta) => (meta.match(/\d+/g) ?? []).map(Number)));
 }

@@ -185,7 +185,7 @@ export class Application {
         oracle.learned(answer.pair, machine);
         return [200, service.body(answer.pair)];
       },
-      lost: (answer) => 'pair' in answer && oracle.lost(answer.pair),
+      lost: (answer, hasArrived) => 'pair' in answer && oracle.lost(answer.pair, hasArrived),
     });
   }
 
@@ -205,7 +205,11 @@ export class Application {
     op: string,
     handler: DispatchHandler,
     effect: (isAwaited: boolean) => T,
-    ends: { left: () => void; read: (value: T) => readonly [number, object]; lost: (value: T) => void },
+    ends: {
+      left: () => void;
+      read: (value: T) => readonly [number, object];
+      lost: (value: T, hasArrived: boolean) => void;
+    },
   ): void {
     let call: Call | undefined;
     const controller = {

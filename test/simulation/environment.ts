@@ -24,65 +24,108 @@ const PARAMETERS = [
 
 type Start = (...parameters: unknown[]) => void;
 
-/** Returns a function that loads the package anew for a process: with clocks, timers and randomness of its own. */
-export function packageLoader(code: string, file: string): (machine: Machine) => Package {
+/** Whose clocks, timers and randomness an instance of the package has at present. */
+interface Host {
+  machine: Machine;
+}
+
+/** An instance of the package, lent to one process after the other. */
+interface Instance {
+  readonly host: Host;
+  readonly exports: Package;
+  loans: number;
+}
+
+/** Loads the package for a process. @param place The number of the process in its trial */
+export type Load = (machine: Machine, place: number) => Package;
+
+/** After so many processes an instance is loaded anew: the package remembers each strategy that was never closed. */
+const MAX_LOANS = 500;
+
+/**
+ * Returns a function that loads the package for a process: with clocks, timers and randomness of its own.
+ *
+ * No two processes of a trial share an instance. The next trial has the instances of the one before, because code that has run
+ * for a while runs several times as fast; the package keeps what it knows in its strategies.
+ */
+export function packageLoader(code: string, file: string): Load {
   const start = compileFunction(code, PARAMETERS, { filename: file }) as Start;
-  const realRequire = createRequire(`${process.cwd()}/package.json`);
-  return (machine) => {
-    const module = { exports: {} };
-    const time = timersOf(machine);
-    const crypto = cryptoOf(machine);
-    const modules: Readonly<Record<string, unknown>> = {
-      'node:crypto': crypto,
-      'node:timers': time,
-      'node:timers/promises': { setTimeout: (ms: number, value?: unknown) => pause(machine, ms, value) },
-      'node:perf_hooks': { performance: time.performance },
-    };
-    const require = (id: string): unknown => modules[id] ?? realRequire(id);
-    start(
-      module,
-      module.exports,
-      require,
-      time.setTimeout,
-      time.clearTimeout,
-      time.setInterval,
-      time.clearTimeout,
-      time.setImmediate,
-      time.clearTimeout,
-      time.performance,
-      dateOf(machine),
-      Object.create(Math, { random: { value: () => machine.random.next() } }),
-      crypto,
-    );
-    return module.exports as Package;
+  const instances: (Instance | undefined)[] = [];
+  return (machine, place) => {
+    let instance = instances[place];
+    if (instance === undefined || instance.loans >= MAX_LOANS) {
+      const host = { machine };
+      instance = { host, exports: instantiate(start, host), loans: 0 };
+      instances[place] = instance;
+    }
+    instance.loans += 1;
+    instance.host.machine = machine;
+    return instance.exports;
   };
 }
 
-function pause(machine: Machine, ms: number, value: unknown): Promise<unknown> {
-  return new Promise((resolve) => machine.setTimer(() => resolve(value), ms));
+const realRequire = createRequire(`${process.cwd()}/package.json`);
+
+function instantiate(start: Start, host: Host): Package {
+  const module = { exports: {} };
+  const time = timersOf(host);
+  const crypto = cryptoOf(host);
+  const known = new Map<string, unknown>([
+    ['node:crypto', crypto],
+    ['node:timers', time],
+    ['node:timers/promises', { setTimeout: (ms: number, value?: unknown) => pause(host, ms, value) }],
+    ['node:perf_hooks', { performance: time.performance }],
+  ]);
+  // Node looks at the file system whenever it is asked for a module.
+  const require = (id: string): unknown => {
+    const found = known.get(id) ?? realRequire(id);
+    known.set(id, found);
+    return found;
+  };
+  start(
+    module,
+    module.exports,
+    require,
+    time.setTimeout,
+    time.clearTimeout,
+    time.setInterval,
+    time.clearTimeout,
+    time.setImmediate,
+    time.clearTimeout,
+    time.performance,
+    dateOf(host),
+    Object.create(Math, { random: { value: () => host.machine.random.next() } }),
+    crypto,
+  );
+  return module.exports as Package;
 }
 
-function timersOf(machine: Machine) {
+function pause(host: Host, ms: number, value: unknown): Promise<unknown> {
+  return new Promise((resolve) => host.machine.setTimer(() => resolve(value), ms));
+}
+
+function timersOf(host: Host) {
   type Callback = (...parameters: unknown[]) => void;
   return {
-    setTimeout: (run: Callback, ms: number, ...parameters: unknown[]) => machine.setTimer(() => run(...parameters), ms),
-    clearTimeout: (timer: unknown) => machine.clearTimer(timer),
+    setTimeout: (run: Callback, ms: number, ...parameters: unknown[]) =>
+      host.machine.setTimer(() => run(...parameters), ms),
+    clearTimeout: (timer: unknown) => host.machine.clearTimer(timer),
     setInterval: () => {
       throw new Error('The simulation has no intervals: the package has used none so far');
     },
-    setImmediate: (run: Callback, ...parameters: unknown[]) => machine.setTimer(() => run(...parameters), 0),
-    performance: { now: () => machine.monotonic() },
+    setImmediate: (run: Callback, ...parameters: unknown[]) => host.machine.setTimer(() => run(...parameters), 0),
+    performance: { now: () => host.machine.monotonic() },
   };
 }
 
-function dateOf(machine: Machine): DateConstructor {
+function dateOf(host: Host): DateConstructor {
   return class extends Date {
-    constructor(value: string | number | Date = machine.wall()) {
+    constructor(value: string | number | Date = host.machine.wall()) {
       super(value);
     }
 
     static override now(): number {
-      return machine.wall();
+      return host.machine.wall();
     }
   } as DateConstructor;
 }
@@ -97,15 +140,15 @@ function hkdfSync(...parameters: Parameters<typeof realCrypto.hkdfSync>): ArrayB
   return key;
 }
 
-function cryptoOf(machine: Machine): typeof realCrypto {
-  const randomBytes = (size: number): Buffer => machine.random.bytes(size);
+function cryptoOf(host: Host): typeof realCrypto {
+  const randomBytes = (size: number): Buffer => host.machine.random.bytes(size);
   const randomUUID = (): string => {
     const hex = randomBytes(16).toString('hex');
     return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
   };
   const randomInt = (low: number, high?: number): number => {
     const [from, to] = high === undefined ? [0, low] : [low, high];
-    const fraction = ((machine.random.bits() >>> 5) * 2 ** 26 + (machine.random.bits() >>> 6)) / 2 ** 53;
+    const fraction = ((host.machine.random.bits() >>> 5) * 2 ** 26 + (host.machine.random.bits() >>> 6)) / 2 ** 53;
     return from + Math.floor(fraction * (to - from));
   };
   const getRandomValues = <T extends Uint8Array>(array: T): T => {

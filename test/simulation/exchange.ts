@@ -19,8 +19,8 @@ export interface CallEnds<T> {
   readonly fail: (code: string) => void;
   /** The service answers with this status and no tokens. */
   readonly status?: (status: number) => void;
-  /** The call took effect, and its process will never see the answer. */
-  readonly lost?: (value: T) => void;
+  /** The call took effect, and its process will never see the answer. @param hasArrived Whether it lay in the process's socket */
+  readonly lost?: (value: T, hasArrived: boolean) => void;
 }
 
 /** What a call does at the other side. @param isAwaited Whether its process still waits for the answer */
@@ -50,6 +50,7 @@ export class Exchange<T> implements Call {
   #state: 'open' | 'abandoned' | 'over' = 'open';
   /** What came of the effect, until its process has the answer. */
   #unseen: { readonly value: T } | undefined;
+  #hasArrived = false;
 
   constructor(world: World, step: Step, fault: Fault | undefined, effect: Effect<T>, ends: CallEnds<T>) {
     this.#world = world;
@@ -142,6 +143,7 @@ export class Exchange<T> implements Call {
   }
 
   #deliver(): void {
+    this.#hasArrived = this.#step.machine.isFrozen && this.#state === 'open';
     const isHeard = this.#step.machine.receive(() => {
       const unseen = this.#unseen;
       if (this.#state !== 'open' || !unseen) return;
@@ -180,7 +182,7 @@ export class Exchange<T> implements Call {
     if (!unseen) return;
     this.#unseen = undefined;
     this.#note('loses its answer');
-    this.#ends.lost?.(unseen.value);
+    this.#ends.lost?.(unseen.value, this.#hasArrived && this.#step.machine.isAlive);
   }
 
   #note(what: string, detail = ''): void {

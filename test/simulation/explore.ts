@@ -14,6 +14,8 @@ export interface Exploration {
   /** Of all that is to be done, every `shares`-th, from `share` on. */
   readonly share: number;
   readonly shares: number;
+  /** Whether to play a trial in each mode even where it goes the same in all of them. */
+  readonly isEachMode: boolean;
 }
 
 /** A fault at the call of that number. */
@@ -24,11 +26,14 @@ export interface Placed {
 
 /** One trial to play, and the options that show it again. */
 interface Play {
-  readonly scenario?: string;
-  readonly placed?: readonly Placed[];
-  readonly mode: Mode;
   readonly example: string;
   readonly run: (mutation: Mutation | undefined) => Promise<TrialResult>;
+}
+
+/** A trial that stands for some modes. */
+interface Played {
+  readonly modes: readonly Mode[];
+  readonly result: TrialResult;
 }
 
 /** Plays seeds. */
@@ -36,8 +41,9 @@ export async function exploreSeeds(exploration: Exploration, from: number, seeds
   const tally = emptyTally();
   const { share, shares, mutation } = exploration;
   for (let seed = from + share; seed < from + seeds; seed += shares) {
-    const { mode, example, run } = playOfSeed(exploration, seed);
-    count(tally, mode, await run(mutation), example);
+    const mode = modeOfSeed(exploration, seed);
+    const { example, run } = playOfSeed(exploration, seed);
+    count(tally, [mode], await run(mutation), () => example);
   }
   return tally;
 }
@@ -45,42 +51,76 @@ export async function exploreSeeds(exploration: Exploration, from: number, seeds
 /** Plays the scenarios with every single fault, or with every pair of faults. */
 export async function explorePlaces(exploration: Exploration, depth: 1 | 2, only?: string): Promise<Tally> {
   const tally = emptyTally();
-  const { share, shares, mutation } = exploration;
+  const { share, shares } = exploration;
   let turn = 0;
-  const name = only ?? (depth === 2 ? SCENARIO_OF_PAIRS : undefined);
-  for await (const { scenario = '', placed = [], mode, example, run } of singles(exploration, name)) {
-    turn += 1;
-    if (turn % shares !== share) continue;
-    const single = await run(mutation);
-    count(tally, mode, single, example);
-    const first = placed[0];
-    if (depth === 1 || first === undefined) continue;
-    for (const second of placesOf(single, first.index)) {
-      const pair = playOf(exploration, scenario, mode, [first, second]);
-      count(tally, mode, await pair.run(mutation), pair.example);
+  const isMine = () => turn++ % shares === share;
+  const add = (name: string, placed: readonly Placed[], { modes, result }: Played) =>
+    count(tally, modes, result, (mode) => exampleOf(name, mode, placed));
+  for (const name of scenarioNames(only ?? (depth === 2 ? SCENARIO_OF_PAIRS : undefined))) {
+    for (const plain of await playInModes(exploration, exploration.modes, name, [])) {
+      if (isMine()) add(name, [], plain);
+      for (const first of placesOf(plain.result, 0)) {
+        if (!isMine()) continue;
+        for (const single of await playInModes(exploration, plain.modes, name, [first])) {
+          add(name, [first], single);
+          for (const second of depth === 2 ? placesOf(single.result, first.index) : [])
+            for (const pair of await playInModes(exploration, single.modes, name, [first, second]))
+              add(name, [first, second], pair);
+        }
+      }
     }
   }
   return tally;
 }
 
-/** Returns a trial that the mutation spoils, and that goes well without it: some seeds are tried, then every single fault. */
+/** Plays a scenario with these faults, in each mode, or once where it goes the same in all of them. */
+async function playInModes(
+  exploration: Exploration,
+  modes: readonly Mode[],
+  name: string,
+  placed: readonly Placed[],
+): Promise<readonly Played[]> {
+  const played: Played[] = [];
+  for (const mode of modes) {
+    const result = await playPlaced(exploration, name, mode, placed);
+    // Grace shows no token that the other modes would call used.
+    const isFirst = played.length === 0 && mode !== 'grace';
+    if (isFirst && result.isSameInAllModes && !exploration.isEachMode) return [{ modes, result }];
+    played.push({ modes: [mode], result });
+  }
+  return played;
+}
+
+/** A trial that shows a mutation. */
+export interface Hit {
+  readonly example: string;
+  /** What the mutation has violated, each invariant once. */
+  readonly invariants: readonly string[];
+  /** How many trials were played until then, this one included. */
+  readonly trials: number;
+}
+
+/** Returns the first trial that the mutation spoils, and that goes well without it: of some seeds, then of every single fault. */
 export async function findMutation(
   exploration: Exploration,
   mutation: Mutation,
   seeds: number,
-): Promise<string | undefined> {
-  const isFound = async ({ run }: Play) =>
-    (await run(mutation)).violations.length > 0 && (await run(undefined)).violations.length === 0;
-  for (let seed = 1; seed <= seeds; seed += 1) {
-    const play = playOfSeed(exploration, seed);
-    if (await isFound(play)) return play.example;
+): Promise<Hit | undefined> {
+  let trials = 0;
+  for await (const { example, run } of playsOfMutation(exploration, seeds)) {
+    trials += 1;
+    const { violations } = await run(mutation);
+    if (violations.length === 0 || (await run(undefined)).violations.length > 0) continue;
+    return { example, trials, invariants: [...new Set(violations.map(({ invariant }) => invariant))] };
   }
-  // The short scenarios first, and the mode in which a mistake costs most.
-  for (const name of ['brief', 'logouts', 'rotations'])
-    for (const mode of ['revoke', 'refuse', 'grace'] as const)
-      for await (const play of singles({ ...exploration, modes: [mode] }, name))
-        if (await isFound(play)) return play.example;
   return undefined;
+}
+
+/** Random histories, then the short scenarios first, and the mode in which a mistake costs most. */
+async function* playsOfMutation(exploration: Exploration, seeds: number): AsyncGenerator<Play> {
+  for (let seed = 1; seed <= seeds; seed += 1) yield playOfSeed(exploration, seed);
+  for (const name of ['logouts', 'brief', 'rotations'])
+    for (const mode of ['revoke', 'refuse', 'grace'] as const) yield* singles(exploration, name, mode);
 }
 
 /** Plays a scenario with these faults. */
@@ -111,27 +151,31 @@ function placesOf({ steps, faultySteps }: TrialResult, after: number): readonly 
   });
 }
 
-function playOfSeed({ load, modes }: Exploration, seed: number): Play {
-  const mode = modes[seed % modes.length] ?? 'revoke';
-  const run = (mutation: Mutation | undefined) => runTrial({ ...trialOfSeed(seed, mode), load, mutation });
-  return { mode, example: `--seed ${seed} --mode ${mode}`, run };
+function modeOfSeed({ modes }: Exploration, seed: number): Mode {
+  return modes[seed % modes.length] ?? 'revoke';
 }
 
-/** Every scenario without a fault, and with each single one. */
-async function* singles(exploration: Exploration, only?: string): AsyncGenerator<Play> {
-  for (const name of Object.keys(SCENARIOS).filter((known) => only === undefined || known === only)) {
-    for (const mode of exploration.modes) {
-      const plain = playOf(exploration, name, mode, []);
-      yield plain;
-      for (const place of placesOf(await plain.run(exploration.mutation), 0))
-        yield playOf(exploration, name, mode, [place]);
-    }
-  }
+function playOfSeed(exploration: Exploration, seed: number): Play {
+  const mode = modeOfSeed(exploration, seed);
+  const { load } = exploration;
+  const run = (mutation: Mutation | undefined) => runTrial({ ...trialOfSeed(seed, mode), load, mutation });
+  return { example: `--seed ${seed} --mode ${mode}`, run };
+}
+
+function scenarioNames(only: string | undefined): readonly string[] {
+  return only === undefined ? Object.keys(SCENARIOS) : [only];
+}
+
+/** A scenario without a fault, and with each single one. */
+async function* singles(exploration: Exploration, name: string, mode: Mode): AsyncGenerator<Play> {
+  const plain = playOf(exploration, name, mode, []);
+  yield plain;
+  for (const place of placesOf(await plain.run(undefined), 0)) yield playOf(exploration, name, mode, [place]);
 }
 
 function playOf(exploration: Exploration, name: string, mode: Mode, placed: readonly Placed[]): Play {
   const run = (mutation: Mutation | undefined) => playPlaced({ ...exploration, mutation }, name, mode, placed);
-  return { scenario: name, placed, mode, example: exampleOf(name, mode, placed), run };
+  return { example: exampleOf(name, mode, placed), run };
 }
 
 /** Reads places as {@link exampleOf} writes them: `12:crash-leave-2000`. */

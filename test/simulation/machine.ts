@@ -57,6 +57,8 @@ export class Machine {
   /** Runs code of this process, so that what it does is known to be its own. */
   readonly #enter: (machine: Machine, run: () => void) => void;
   #freeze: { readonly from: number; readonly clocks: Clocks } | undefined;
+  /** By how much the wall clock has been set back, in all. */
+  setBackMs = 0;
   #monotonicLag = 0;
   #wallLead = 0;
   diedAt = Number.POSITIVE_INFINITY;
@@ -90,6 +92,7 @@ export class Machine {
   /** Sets the wall clock. */
   jump(ms: number): void {
     this.#wallLead += ms;
+    this.setBackMs += Math.max(0, -ms);
   }
 
   /** Milliseconds of simulated time since `since` in which the process could run. */

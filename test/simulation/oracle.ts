@@ -63,6 +63,8 @@ interface Login {
   since: number;
   /** Families that the user may be logged in with. */
   families: Set<number>;
+  /** Families of tries that failed before the login: their saves may still come. */
+  readonly givenUp: Set<number>;
   /** Where the store keeps the grant. */
   readonly ids: Set<string>;
   /** How it ended by itself. */
@@ -85,6 +87,10 @@ export class Oracle {
   readonly violations: Violation[] = [];
   /** Used refresh tokens that were shown. */
   reuses = 0;
+  /** Whether a user has logged out. */
+  hasLogouts = false;
+  /** Whether a user who is logged in was told otherwise. */
+  hasRefusals = false;
   readonly #world: World;
   readonly #logins = new Map<string, Login>();
   readonly #knowers = new Map<number, Set<Machine>>();
@@ -108,6 +114,7 @@ export class Oracle {
     const known = this.#logins.get(user);
     if (known) return known;
     const families = new Set<number>();
+    const givenUp = new Set<number>();
     const ids = new Set<string>();
     const wholeSince = Number.POSITIVE_INFINITY;
     const login: Login = {
@@ -115,6 +122,7 @@ export class Oracle {
       state: 'out',
       since: 0,
       families,
+      givenUp,
       ids,
       end: undefined,
       mayComeLate: false,
@@ -140,9 +148,12 @@ export class Oracle {
     if (state === 'in') {
       login.mayComeLate = false;
       // What earlier tries were given is good at the service, but nobody's login.
+      for (const id of [...login.families].slice(0, -1)) login.givenUp.add(id);
       login.families = new Set([...login.families].slice(-1));
     }
-    if (state === 'out') this.#checkLoggedOut(login);
+    if (state !== 'out') return;
+    this.hasLogouts = true;
+    this.#checkLoggedOut(login);
   }
 
   /** A login has failed: its save may still come. */
@@ -170,10 +181,11 @@ export class Oracle {
     this.#know(pair.serial, machine);
   }
 
-  /** No process will ever have the pair. */
-  lost(pair: Pair): void {
+  /** No process will ever have the pair. @param hasArrived Whether its process has thrown it away */
+  lost(pair: Pair, hasArrived: boolean): void {
     this.#onTheirWay.delete(pair.serial);
-    this.#checkLife(pair.family, () => ['answer lost', `the answer with ${pair.serial} was lost`]);
+    if (hasArrived) this.#checkLife(pair.family, () => [undefined, `the answer with ${pair.serial} was not read`]);
+    else this.#checkLife(pair.family, () => ['answer lost', `the answer with ${pair.serial} was lost`]);
   }
 
   /** A refresh token leaves its process for the service. */
@@ -207,7 +219,11 @@ export class Oracle {
       if (!family) continue;
       const login = this.login(family.user);
       login.ids.add(id);
-      if (op === 'set' && tokens.some((token) => token.family === familyId)) login.families.add(familyId);
+      if (op === 'set' && tokens.some((token) => token.family === familyId)) {
+        // The late save of a try that was given up has replaced the login: the store decides which one goes on.
+        if (login.givenUp.has(familyId)) login.families.clear();
+        login.families.add(familyId);
+      }
       if (op === 'failover') this.#checkLife(family, () => ['failover', 'the store forgot the pair']);
       else this.#checkLife(family, () => [undefined, `${machine?.name}'s ${op} removed the last trace of the pair`]);
       if (op === 'failover' && after === undefined) login.failedOver = 'forgotten';
@@ -240,13 +256,6 @@ export class Oracle {
     for (const login of this.#logins.values()) this.#checkLogin(login, () => ['crash', `${machine.name} died`]);
   }
 
-  /** The API was called on behalf of `user`. */
-  called(user: string, family: Family | undefined, token: string): void {
-    const owner = family?.user ?? this.#world.service.family(tokensIn(token)[0]?.family ?? -1)?.user;
-    if (owner !== undefined && owner !== user)
-      this.violate('own token', `a request of ${user} carries a token of ${owner}`);
-  }
-
   /** A request of `user`, begun at `begun`, was answered by the API. */
   authorized(user: string, machine: Machine, begun: number): void {
     const login = this.login(user);
@@ -257,7 +266,9 @@ export class Oracle {
   /** A request of `user`, begun at `begun`, was told that nobody is logged in. */
   unauthorized(user: string, machine: Machine, begun: number): void {
     const { state, since, wholeSince, families } = this.login(user);
-    if (state !== 'in' || since > begun || wholeSince > begun) return;
+    if (state !== 'in') return;
+    this.hasRefusals = true;
+    if (since > begun || wholeSince > begun) return;
     if ([...families].every((id) => this.#world.service.family(id)?.isRevoked)) return;
     this.violate('kept', `${machine.name} knows nothing of the login of ${user}, which is good and saved`);
   }

@@ -1,7 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { trialOfSeed } from './chance.js';
 import { packageLoader } from './environment.js';
-import { type Exploration, explorePlaces, exploreSeeds, findMutation, parsePlaced, playPlaced } from './explore.js';
+import {
+  type Exploration,
+  explorePlaces,
+  exploreSeeds,
+  findMutation,
+  type Hit,
+  parsePlaced,
+  playPlaced,
+} from './explore.js';
 import { MUTATIONS, type Mutation } from './mutations.js';
 import { MODES, type Mode } from './service.js';
 import { describe, emptyTally, merge, type Tally } from './tally.js';
@@ -20,6 +28,7 @@ export interface Task {
   readonly seed: number | undefined;
   readonly faults: readonly string[];
   readonly mutation: string | undefined;
+  readonly isEachMode: boolean;
   /** Whether to look for a trial that shows each mutation. */
   readonly isMutated: boolean;
 }
@@ -29,7 +38,7 @@ export interface Answer {
   readonly tally: Tally;
   readonly text?: string;
   /** For each mutation, the trial that shows it. */
-  readonly found?: Readonly<Record<string, string | undefined>>;
+  readonly found?: Readonly<Record<string, Hit | undefined>>;
 }
 
 /** Does what the command asks for. */
@@ -39,7 +48,8 @@ export async function perform(task: Task): Promise<Answer> {
   const load = packageLoader(readFileSync(task.packageFile, 'utf8'), task.packageFile);
   const mutation = task.mutation === undefined ? undefined : mutationOf(task.mutation);
   const modes = task.mode === undefined ? MODES : [task.mode];
-  const exploration: Exploration = { load, modes, mutation, share: task.share, shares: task.shares };
+  const { share, shares, isEachMode } = task;
+  const exploration: Exploration = { load, modes, mutation, share, shares, isEachMode };
   if (task.seed !== undefined)
     return show(await runTrial({ ...trialOfSeed(task.seed, task.mode), load, mutation, isTraced: true }));
   if (task.faults.length > 0 || (task.scenario !== undefined && task.depth === 0)) {
@@ -56,8 +66,8 @@ export async function perform(task: Task): Promise<Answer> {
 /** Seeds that are tried for a mutation before single faults are. */
 const SEEDS_OF_MUTATION = 8;
 
-async function findMutations(exploration: Exploration): Promise<Record<string, string | undefined>> {
-  const found: Record<string, string | undefined> = {};
+async function findMutations(exploration: Exploration): Promise<Record<string, Hit | undefined>> {
+  const found: Record<string, Hit | undefined> = {};
   for (const [index, mutation] of MUTATIONS.entries()) {
     if (index % exploration.shares !== exploration.share) continue;
     found[mutation.name] = await findMutation(exploration, mutation, SEEDS_OF_MUTATION);

@@ -1,3 +1,4 @@
+import type { Mode } from './service.js';
 import type { TrialResult } from './trial.js';
 
 /** A class of findings: how often, and how to see one. */
@@ -8,14 +9,28 @@ export interface Finding {
   readonly examples: string[];
 }
 
-/** What many trials have shown together. Plain data, so that threads can hand it over. */
-export interface Tally {
+/** What the trials of one mode have shown. */
+export interface ModeTally {
   trials: number;
-  events: number;
+  /** Used refresh tokens that were shown. */
   reuses: number;
-  slowestMs: number;
   /** Trials with a violation. */
   failed: number;
+  /** Trials with a login that nobody could have kept. */
+  lost: number;
+}
+
+/** What many trials have shown together. Plain data, so that threads can hand it over. */
+export interface Tally {
+  /** By mode. */
+  readonly modes: Record<string, ModeTally>;
+  /** Trials that were played: one may stand for several modes. */
+  played: number;
+  /** Of the trials that were played. */
+  events: number;
+  slowestMs: number;
+  /** Differs as soon as one trial has gone otherwise: the sum of the digests of all trials. */
+  digest: number;
   /** By mode, invariant and what happened. */
   readonly violations: Record<string, Finding>;
   /** Logins that nobody could have kept, by mode and reason. */
@@ -23,38 +38,51 @@ export interface Tally {
 }
 
 export function emptyTally(): Tally {
-  return { trials: 0, events: 0, reuses: 0, slowestMs: 0, failed: 0, violations: {}, losses: {} };
+  return { modes: {}, played: 0, events: 0, slowestMs: 0, digest: 0, violations: {}, losses: {} };
 }
 
-/** Adds a trial. @param example The options that show it again. */
-export function count(tally: Tally, mode: string, result: TrialResult, example: string): void {
-  tally.trials += 1;
+/** Adds a trial that stands for these modes. @param exampleOf Returns the options that show it again. */
+export function count(
+  tally: Tally,
+  modes: readonly Mode[],
+  result: TrialResult,
+  exampleOf: (mode: Mode) => string,
+): void {
+  tally.played += 1;
   tally.events += result.events;
-  tally.reuses += result.reuses;
   tally.slowestMs = Math.max(tally.slowestMs, result.slowestMs);
-  tally.failed += result.violations.length > 0 ? 1 : 0;
-  const classes = new Set(
-    result.violations.map(({ invariant, detail }) => `${mode}  ${invariant}: ${general(detail)}`),
-  );
-  for (const name of classes) add(tally.violations, name, { count: 1, example, examples: [example] });
-  for (const loss of result.losses) add(tally.losses, `${mode}  ${loss}`, { count: 1, example, examples: [example] });
+  const failed = result.violations.length > 0 ? 1 : 0;
+  const lost = result.losses.length > 0 ? 1 : 0;
+  for (const mode of modes) {
+    tally.digest = (tally.digest + result.digest) >>> 0;
+    addMode(tally, mode, { trials: 1, reuses: result.reuses, failed, lost });
+    const example = exampleOf(mode);
+    const finding = () => ({ count: 1, example, examples: [example] });
+    const classes = result.violations.map(({ invariant, detail }) => `${mode}  ${invariant}: ${general(detail)}`);
+    for (const name of new Set(classes)) add(tally.violations, name, finding());
+    for (const loss of result.losses) add(tally.losses, `${mode}  ${loss}`, finding());
+  }
 }
 
 /** Adds one tally to another. */
 export function merge(into: Tally, from: Tally): void {
-  into.trials += from.trials;
+  into.played += from.played;
   into.events += from.events;
-  into.reuses += from.reuses;
   into.slowestMs = Math.max(into.slowestMs, from.slowestMs);
-  into.failed += from.failed;
+  into.digest = (into.digest + from.digest) >>> 0;
+  for (const [mode, more] of Object.entries(from.modes)) addMode(into, mode, more);
   for (const [name, more] of Object.entries(from.violations)) add(into.violations, name, more);
   for (const [name, more] of Object.entries(from.losses)) add(into.losses, name, more);
 }
 
 /** Returns a tally as lines of text. */
 export function describe(tally: Tally, isList = false): string {
-  const { trials, events, failed, reuses, slowestMs } = tally;
-  const head = `${number(trials)} trials, ${number(events)} events: ${number(failed)} trials with a violation; ${number(reuses)} used tokens shown; slowest request ${(slowestMs / 1000).toFixed(1)} s`;
+  const { modes, played, events, slowestMs } = tally;
+  const head = `${number(played)} trials played, ${number(events)} events; slowest request ${(slowestMs / 1000).toFixed(1)} s`;
+  const heads = Object.entries(modes).map(
+    ([mode, { trials, reuses, failed, lost }]) =>
+      `${mode}: ${number(trials)} trials, ${number(failed)} with a violation, ${number(lost)} with a login that nobody could have kept; ${number(reuses)} used tokens shown`,
+  );
   const rows = (title: string, findings: Record<string, Finding>) => [
     title,
     ...Object.entries(findings)
@@ -66,6 +94,7 @@ export function describe(tally: Tally, isList = false): string {
   ];
   return [
     head,
+    ...heads,
     ...rows('violations:', tally.violations),
     ...rows('logins that nobody could have kept:', tally.losses),
   ].join('\n');
@@ -73,6 +102,15 @@ export function describe(tally: Tally, isList = false): string {
 
 /** Most examples of one class that are kept. */
 const MAX_EXAMPLES = 100;
+
+function addMode({ modes }: Tally, mode: string, more: ModeTally): void {
+  const known = modes[mode] ?? { trials: 0, reuses: 0, failed: 0, lost: 0 };
+  known.trials += more.trials;
+  known.reuses += more.reuses;
+  known.failed += more.failed;
+  known.lost += more.lost;
+  modes[mode] = known;
+}
 
 function add(findings: Record<string, Finding>, name: string, more: Finding): void {
   const known = findings[name];

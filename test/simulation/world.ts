@@ -81,6 +81,7 @@ export class World {
   addMachine(name: string): Machine {
     const random = new Random(this.options.seed, `machine ${name}`);
     const machine = new Machine(name, this.scheduler, random, (entered, run) => this.#enter(entered, run));
+    this.scheduler.hasRunProcess = true;
     this.machines.push(machine);
     return machine;
   }
@@ -158,6 +159,7 @@ export class World {
 
   #enter(machine: Machine, run: () => void): void {
     this.running = machine;
+    this.scheduler.hasRunProcess = true;
     run();
   }
 }

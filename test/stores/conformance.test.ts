@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import { memoryTokenStore, type StoredGrant, type TokenStore } from 'passport-oauth-app';
 import { tokenStoreChecks } from 'passport-oauth-app/conformance';
 import { afterEach, describe, expect, test, vi } from 'vitest';
@@ -337,13 +338,20 @@ const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }>
   'frees the lock when the grant is deleted': {
     create: broken(({ delete: remove }) => {
       const locks = new Map<string, Promise<unknown>>();
+      const freed = new EventEmitter().setMaxListeners(0);
+      const free = (id: string) => {
+        locks.delete(id);
+        freed.emit(id);
+      };
       return {
-        delete: async (id, version) => void (await remove(id, version).finally(() => locks.delete(id))),
+        delete: async (id, version) => void (await remove(id, version).finally(() => free(id))),
         lock: async (id, work) => {
-          while (locks.has(id)) await new Promise((resolve) => setTimeout(resolve, 100));
+          while (locks.has(id)) await once(freed, id);
           const running = work();
           locks.set(id, running);
-          return running.finally(() => locks.get(id) === running && locks.delete(id));
+          return running.finally(() => {
+            if (locks.get(id) === running) free(id);
+          });
         },
       };
     }),

@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { KeyedQueue } from '../../src/stores/keyed-queue.js';
+import { heldEntries } from '../support/private-state.js';
 
 test('runs tasks of one key in order and one at a time, and of other keys meanwhile', async () => {
   const queue = new KeyedQueue();
@@ -14,7 +15,7 @@ test('runs tasks of one key in order and one at a time, and of other keys meanwh
   expect(log).toEqual(['a begins', 'c begins', 'c ends', 'a ends', 'b begins', 'b ends']);
 });
 
-test('settles as the task does, and goes on after one that failed', async () => {
+test('settles as the task does, and runs the next task after a failure', async () => {
   const queue = new KeyedQueue();
   const failing = queue.run('k', () => Promise.reject(new Error('no')));
   const next = queue.run('k', async () => 'yes');
@@ -35,11 +36,11 @@ test('runs a task that another one of its key adds after that one, also if it is
   expect(log).toEqual(['outer', 'inner']);
 });
 
-test('forgets a key once nothing of it runs or waits', async () => {
+test('forgets a key when no task of it runs or waits', async () => {
   const queue = new KeyedQueue();
   for (let index = 0; index < 100; index++) void queue.run(`${index % 10}`, turn);
-  expect(queue.size).toBe(10);
+  expect(await heldEntries(queue, [])).toEqual({ '#tails': 10 });
   await queue.drain();
   await turn();
-  expect(queue.size).toBe(0);
+  expect(await heldEntries(queue, [])).toEqual({});
 });

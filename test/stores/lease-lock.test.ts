@@ -36,7 +36,7 @@ test('gives a lock on when the lease of a holder that never ends is over', async
   expect((await next) - start).toBeGreaterThanOrEqual(LEASE_MS);
 });
 
-test('rejects without running the work when the lock cannot be had for the lease and five seconds more', async () => {
+test('rejects without running the work if the lock stays taken for the lease and five seconds more', async () => {
   const work = vi.fn(async () => undefined);
   const lock = leaseLock({ ...memoryLease(), take: async () => false }, LEASE_MS);
   const waiting = [lock('id', work), lock('id', work)].map((call) => call.catch((error: unknown) => error));
@@ -50,7 +50,7 @@ test('rejects without running the work when the lock cannot be had for the lease
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('rejects at once when the lease cannot be asked for, and gives back what may have been given', async () => {
+test('rejects at once if the store of the lease fails, and releases a lease that may have been taken', async () => {
   const fault = new Error('no connection');
   const release = vi.fn(async () => undefined);
   const lock = leaseLock({ take: () => Promise.reject(fault), release }, LEASE_MS);

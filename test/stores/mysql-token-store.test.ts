@@ -138,7 +138,7 @@ describe.skipIf(!hasMariadb())('with MariaDB', () => {
     expect(await next.get('late')).toEqual({ ...grant, version: 2 });
   });
 
-  test('takes a record that somebody spoilt for no grant', async () => {
+  test('treats a damaged record as no grant', async () => {
     const pool = connect();
     const store = mysqlTokenStore(pool);
     await store.set('spoilt', grant);
@@ -146,7 +146,7 @@ describe.skipIf(!hasMariadb())('with MariaDB', () => {
     expect(await store.get('spoilt')).toBeUndefined();
   });
 
-  test('rejects while MariaDB is away, gives the result of work that runs, and goes on when it is back', async () => {
+  test('rejects while MariaDB is down, returns the result of work that runs, and works again after its restart', async () => {
     const server = await startMariadb();
     const pool = createPool(server.uri);
     const store = mysqlTokenStore(pool);

@@ -131,7 +131,7 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     expect(await rows()).toEqual([]);
   });
 
-  test('takes a record that somebody spoilt for no grant', async () => {
+  test('treats a damaged record as no grant', async () => {
     const pool = connect();
     const store = postgresTokenStore(pool);
     await store.set('spoilt', grant);
@@ -178,7 +178,7 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     expect(await next.get('late')).toEqual({ ...grant, version: 2 });
   });
 
-  test('rejects while PostgreSQL is away, gives the result of work that runs, and goes on when it is back', async () => {
+  test('rejects while PostgreSQL is down, returns the result of work that runs, and works again after its restart', async () => {
     const server = await startPostgres();
     const pool = connect({ connectionString: server.connectionString });
     const store = postgresTokenStore(pool);

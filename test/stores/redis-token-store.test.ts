@@ -135,7 +135,7 @@ describe.skipIf(!hasRedis())('with Redis', () => {
     expect(await client.keys('*')).toEqual(['mine:id']);
   });
 
-  test('takes a record that somebody spoilt for no grant', async () => {
+  test('treats a damaged record as no grant', async () => {
     const client = await connect();
     const store = redisTokenStore(client);
     for (const text of ['', '{"version":1', 'null', '[]', '{"version":"1"}', `{"version":1e999}`]) {
@@ -184,7 +184,7 @@ describe.skipIf(!hasRedis())('with Redis', () => {
     expect(await next.get('late')).toEqual({ ...grant, version: 2 });
   });
 
-  test('rejects at once while Redis is away, gives the result of work that runs, and goes on when it is back', async () => {
+  test('rejects at once while Redis is down, returns the result of work that runs, and works again after its restart', async () => {
     const server = await startRedis();
     const client = createClient({ url: server.url, socket: { reconnectStrategy: 20 } }).on('error', () => undefined);
     await client.connect();
@@ -253,7 +253,7 @@ describe.skipIf(!hasRedis())('with a Cluster of Redis', () => {
 });
 
 describe.skipIf(!hasRedis())('with Sentinels of Redis', () => {
-  test('passes every check, and goes on with the new primary after a failover', async () => {
+  test('passes every check, and uses the new primary after a failover', async () => {
     const sentinel = await startRedisSentinel();
     const nodes = sentinel.ports.map((port) => ({ host: '127.0.0.1', port }));
     const client = createSentinel({ name: SENTINEL_NAME, sentinelRootNodes: nodes, replicaPoolSize: 1 });

@@ -83,7 +83,7 @@ test('takes a missing file for a missing grant, as express-session does', async 
   await expect(store.delete('id')).resolves.toBeUndefined();
 });
 
-test('rejects with a TokenStoreError that quotes no secret, however the session store fails', async () => {
+test('rejects with a TokenStoreError that quotes no secret for each failure of the session store', async () => {
   const secret = 'eyJhbGciOiJkaXIifQ.secret-secret-secret';
   const failures: SessionStoreLike['set'][] = [
     (_sid, _session, callback) => callback(new Error(`cannot save ${secret}`)),
@@ -110,7 +110,7 @@ test('counts the first answer alone of a store that calls back twice', async () 
   expect(await sessionTokenStore(fakeStore({ get })).get('id')).toEqual(grant);
 });
 
-test('uses keys of 36 characters that are file names and differ by more than case, whatever the id', async () => {
+test('uses keys of 36 characters that are valid file names and differ by more than case, for any id', async () => {
   const keys: string[] = [];
   const set: SessionStoreLike['set'] = (sid, _session, callback) => callback(keys.push(sid) && undefined);
   const store = sessionTokenStore(fakeStore({ set }));
@@ -120,7 +120,7 @@ test('uses keys of 36 characters that are file names and differ by more than cas
   for (const key of keys) expect(key).toMatch(/^oauth-app-grant\.[a-z0-9]{20}$/);
 });
 
-test('never returns the grant of another user, however the session store shortens or folds its keys', async () => {
+test('never returns the grant of another user from a session store that shortens keys or ignores case', async () => {
   const memory = new session.MemoryStore();
   const one = 'one key for everything';
   const store = sessionTokenStore({

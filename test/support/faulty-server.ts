@@ -29,6 +29,7 @@ export interface FaultyServer {
   always(behaviour: Behaviour): void;
   /** Resolves when the n-th request is there. */
   received(count: number): Promise<void>;
+  /** May be called more than once. */
   close(): Promise<void>;
 }
 
@@ -48,6 +49,7 @@ export async function startFaultyServer(): Promise<FaultyServer> {
       server.emit('request');
     });
   });
+  const closed = once(server, 'close');
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -70,7 +72,7 @@ export async function startFaultyServer(): Promise<FaultyServer> {
     close: async () => {
       for (const socket of sockets) socket.destroy();
       server.close();
-      await once(server, 'close');
+      await closed;
     },
   };
 }

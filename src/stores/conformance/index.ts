@@ -1,8 +1,7 @@
 import { withTimeout } from '../time-limit.js';
 import { BASIC_CHECKS } from './basic-checks.js';
-import { LOCK_CHECKS } from './lock-checks.js';
+import { LOCK_CHECKS, UPDATE_CHECKS } from './optional-checks.js';
 import { type Check, type CreateStore, startTrial } from './trial.js';
-import { UPDATE_CHECKS } from './update-checks.js';
 
 export type { CreateStore } from './trial.js';
 

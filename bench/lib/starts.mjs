@@ -1,0 +1,107 @@
+import { onStage } from './stage.mjs';
+import { interval, mean, median, ratio } from './statistics.mjs';
+
+/**
+ * @typedef {object} Sample What one contestant did in one round.
+ * @property {number} perSecond
+ * @property {number} cpuUs of the measured process, for one request
+ * @property {number} [p50Ms]
+ * @property {number} [p99Ms]
+ *
+ * @typedef {{ name: string, measure: () => Promise<Sample> }} Contestant
+ */
+
+/** A comparison takes no longer, so that the whole command keeps its time on a slow machine; but a few starts there must be. */
+const MOST_SECONDS = 180;
+const FEWEST_STARTS = 4;
+
+/**
+ * Plays contestants several times, each time with processes started anew: two processes of one program differ by several percent
+ * for as long as they live.
+ *
+ * @param {{ starts: number, rounds: number, warmUps?: number }} settings
+ * @param {(stage: any) => Promise<Contestant[]>} cast starts the processes of one play
+ * @returns {Promise<Record<string, Sample[][]>>} by name: for each start, its rounds
+ */
+export async function fromTheStart({ starts, rounds, warmUps = 8 }, cast) {
+  const plays = {};
+  const since = performance.now();
+  const isLate = () => performance.now() - since > MOST_SECONDS * 1000;
+  for (let start = 0; start < starts && !(start >= FEWEST_STARTS && isLate()); start += 1) {
+    const samples = await onStage(
+      async (stage) => {
+        const contestants = await cast(stage);
+        await inTurns(contestants, warmUps);
+        return await inTurns(contestants, rounds);
+      },
+      { pinned: true },
+    );
+    for (const [name, own] of Object.entries(samples)) plays[name] = [...(plays[name] ?? []), own];
+  }
+  return plays;
+}
+
+/** Measures contestants in turn, round after round, each round in a random order: a disturbance of the machine hits all of them. */
+export async function inTurns(contestants, rounds) {
+  const samples = Object.fromEntries(contestants.map(({ name }) => [name, []]));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const { name, measure } of shuffled(contestants)) samples[name].push(await measure());
+  }
+  return samples;
+}
+
+/** By chance, and not by rotation: nobody is to have the same one before it in every round. */
+function shuffled(list) {
+  return list
+    .map((one) => ({ one, place: Math.random() }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ one }) => one);
+}
+
+/**
+ * One row for each contestant: its figures, and what it is against the baseline in the same starts.
+ *
+ * @param {Record<string, Sample[][]>} plays
+ * @param {string} baseline name of a contestant
+ */
+export function compared(plays, baseline) {
+  const base = plays[baseline];
+  return Object.entries(plays).map(([name, own]) => ({
+    name,
+    starts: own.length,
+    perSecond: interval(own.map(perSecond)),
+    cpuUs: interval(own.map(cpuUs)),
+    p50Ms: median(own.flatMap((rounds) => rounds.map(({ p50Ms }) => p50Ms))),
+    p99Ms: median(own.flatMap((rounds) => rounds.map(({ p99Ms }) => p99Ms))),
+    throughputRatio: ratio(own.map(perSecond), base.map(perSecond)),
+    cpuRatio: ratio(own.map(cpuUs), base.map(cpuUs)),
+  }));
+}
+
+/** Requests in the time that all rounds of a start took. */
+function perSecond(rounds) {
+  return 1 / mean(rounds.map((round) => 1 / round.perSecond));
+}
+
+function cpuUs(rounds) {
+  return mean(rounds.map((round) => round.cpuUs));
+}
+
+/**
+ * Makes a task's requests and says what they cost the process that served them.
+ *
+ * @param {import('./child.mjs').Child} served
+ * @param {number} requests
+ * @param {() => Promise<{ durationMs: number, statuses: Record<string, number>, p50Ms: number, p99Ms: number }>} work
+ * @param {number} [expected] the status that all answers must have
+ * @returns {Promise<Sample>}
+ */
+export async function measured(served, requests, work, expected) {
+  const before = await served.ask('usage');
+  const { durationMs, statuses, p50Ms, p99Ms } = await work();
+  const after = await served.ask('usage');
+  if (expected !== undefined && statuses[expected] !== requests) {
+    throw new Error(`Expected ${requests} answers with ${expected}, got ${JSON.stringify(statuses)}`);
+  }
+  return { perSecond: (requests / durationMs) * 1000, cpuUs: (after.cpuUs - before.cpuUs) / requests, p50Ms, p99Ms };
+}

@@ -1,0 +1,218 @@
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { EmulatorError, isRecord, refuse } from './checks.js';
+import type { Codes } from './codes.js';
+import type { Application, Applications, EmulatorUser, Users } from './directory.js';
+import type { Faults } from './faults.js';
+import type { Grants } from './grants.js';
+import type { RequestLog } from './server.js';
+import type { Clock, Secrets } from './sources.js';
+
+/** The state of the service that can be controlled. */
+export interface ControlledState {
+  readonly applications: Applications;
+  readonly users: Users;
+  readonly codes: Codes;
+  readonly grants: Grants;
+  readonly faults: Faults;
+  readonly clock: Clock;
+  readonly requests: RequestLog;
+}
+
+/** Changes the service from outside. The members of `Emulator` and the control requests over HTTP both use it. */
+export class Controls {
+  readonly state: ControlledState;
+  readonly #firstUsers: readonly EmulatorUser[];
+  readonly #listeners = new Set<() => void>();
+
+  constructor(state: ControlledState) {
+    this.state = state;
+    this.#firstUsers = [...state.users.byId.values()];
+  }
+
+  /** Registers an application, or further redirect URLs of a known one, and returns it. */
+  register(registration: unknown): Application {
+    return this.#change(() => this.state.applications.register(registration));
+  }
+
+  /** Adds or replaces an account. */
+  addUser(user: unknown): void {
+    this.#change(() => this.state.users.put(user));
+  }
+
+  /** Queues a fault and returns its id. */
+  fail(endpoint: unknown, fault: unknown): number {
+    return this.#change(() => this.state.faults.add(endpoint, fault));
+  }
+
+  /** Removes a fault. Returns false if there is no such fault. */
+  removeFault(id: number): boolean {
+    return this.#change(() => this.state.faults.remove(id));
+  }
+
+  /** Removes all faults and returns their number. */
+  removeFaults(): number {
+    const { length } = this.state.faults.list();
+    this.#change(() => this.state.faults.clear());
+    return length;
+  }
+
+  /** Refuses all access tokens issued so far. */
+  expireAccessTokens(): void {
+    this.#change(() => this.state.grants.expireAccessTokens());
+  }
+
+  /** Ends all grants of a user and returns their number. */
+  revoke(userId: unknown): number {
+    const { id } = this.state.users.require(typeof userId === 'string' ? userId : undefined);
+    return this.#change(() => this.state.grants.endAllOf(id));
+  }
+
+  /** Moves the time of the service forward. */
+  advance(seconds: unknown): void {
+    if (typeof seconds !== 'number' || !Number.isFinite(seconds)) refuse('advance(): seconds', 'a number', seconds);
+    this.#change(() => (this.state.clock.offsetMs += seconds * 1000));
+  }
+
+  /** Removes the recorded requests. */
+  clearRequests(): void {
+    this.#change(() => this.state.requests.clear());
+  }
+
+  /**
+   * Returns to the state after the start: no faults, recorded requests, codes and grants, the first users, the real time. Applications
+   * stay registered, because an application under test is often registered once for several tests.
+   */
+  reset(): void {
+    const { faults, requests, codes, grants, users, clock } = this.state;
+    this.#change(() => {
+      faults.clear();
+      faults.endDelays();
+      requests.clear();
+      codes.clear();
+      grants.clear();
+      users.replaceAll(this.#firstUsers);
+      clock.offsetMs = 0;
+    });
+  }
+
+  /** Calls the listener after each change. Returns a function that removes it. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Reports a change that did not come from here: a request has its outcome. */
+  changed(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  #change<T>(work: () => T): T {
+    const result = work();
+    this.changed();
+    return result;
+  }
+}
+
+/** Delay between a change and its save. Changes in between are saved together. */
+const saveDelayMs = 200;
+
+/** The state that survives a restart. It holds the key that signs tokens, so the file is readable by its owner only. */
+interface SavedState {
+  readonly version: 1;
+  readonly secrets: ReturnType<Secrets['snapshot']>;
+  readonly offsetMs: number;
+  readonly applications: readonly unknown[];
+  readonly users: readonly unknown[];
+  readonly codes: ReturnType<Controls['state']['codes']['snapshot']>;
+  readonly grants: ReturnType<Controls['state']['grants']['snapshot']>;
+}
+
+/** A file that keeps the state of the service across restarts. */
+export class StateFile {
+  readonly #path: string;
+  readonly #secrets: Secrets;
+  readonly #controls: Controls;
+  #timer: NodeJS.Timeout | undefined;
+  #saved = '';
+
+  /**
+   * Restores the state from the file, if there is one, and saves each change from now on.
+   *
+   * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the file exists but cannot be read, or cannot be written.
+   */
+  constructor(path: string, secrets: Secrets, controls: Controls) {
+    this.#path = path;
+    this.#secrets = secrets;
+    this.#controls = controls;
+    this.#restore();
+    this.#save();
+    controls.onChange(() => {
+      this.#timer ??= setTimeout(() => this.flush(), saveDelayMs).unref();
+    });
+  }
+
+  /** Saves outstanding changes now. A failure is a warning of the process: the service itself goes on. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    try {
+      this.#save();
+    } catch (error) {
+      process.emitWarning(error instanceof Error ? error.message : String(error), 'EmulatorWarning');
+    }
+  }
+
+  #restore(): void {
+    let text: string;
+    try {
+      text = readFileSync(this.#path, 'utf8');
+    } catch (cause) {
+      if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return;
+      throw unusable(this.#path, cause instanceof Error ? cause.message : 'it cannot be read');
+    }
+    try {
+      const saved: SavedState = JSON.parse(text);
+      if (!isRecord(saved) || saved.version !== 1) throw new TypeError('another format');
+      const { applications, users, codes, grants, clock } = this.#controls.state;
+      for (const application of saved.applications) applications.restore(application);
+      for (const user of saved.users) users.put(user, 'state');
+      codes.restore(saved.codes);
+      grants.restore(saved.grants);
+      clock.offsetMs = saved.offsetMs;
+      this.#secrets.restore(saved.secrets);
+    } catch {
+      // The message of JSON.parse would quote the file, which holds secrets.
+      throw unusable(this.#path, 'it is not a state file of this version. Delete it to start anew');
+    }
+  }
+
+  #save(): void {
+    const { applications, users, codes, grants, clock } = this.#controls.state;
+    const state: SavedState = {
+      version: 1,
+      secrets: this.#secrets.snapshot(),
+      offsetMs: clock.offsetMs,
+      applications: [...applications.byId.values()],
+      users: [...users.byId.values()],
+      codes: codes.snapshot(),
+      grants: grants.snapshot(),
+    };
+    const text = JSON.stringify(state);
+    if (text === this.#saved) return;
+    try {
+      // Written beside and renamed, so that the file is never half written.
+      writeFileSync(`${this.#path}.tmp`, text, { mode: 0o600 });
+      renameSync(`${this.#path}.tmp`, this.#path);
+      this.#saved = text;
+    } catch (cause) {
+      throw unusable(this.#path, cause instanceof Error ? cause.message : 'it cannot be written');
+    }
+  }
+}
+
+function unusable(path: string, reason: string): EmulatorError {
+  return new EmulatorError(`state: the file ${path} cannot be used: ${reason}.`, {
+    code: 'ERR_EMULATOR_OPTION',
+    option: 'state',
+  });
+}

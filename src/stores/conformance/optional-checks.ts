@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import type { TokenStore } from '../token-store.js';
+import { type Check, sampleGrant } from './trial.js';
+
+/** Longer than a waiting caller may pause before it asks again for the lock, in milliseconds. */
+const LONGER_THAN_A_POLL_MS = 300;
+
+/** Counts tasks that run concurrently. */
+interface Counter {
+  readonly started: number;
+  readonly mostAtOnce: number;
+  run(work: () => Promise<unknown>): Promise<void>;
+}
+
+/** Checks of `update`, and of `delete` with a version in stores that can compare versions. */
+export const UPDATE_CHECKS: readonly Check[] = [
+  {
+    name: 'update replaces the whole grant if its version is the one given, and resolves to true',
+    needs: 'update',
+    run: async ({ store, newId }) => {
+      const id = newId();
+      await store.set(id, sampleGrant(1, { former: true }));
+      assert.equal(await store.update?.(id, sampleGrant(9, { field: [1] }), 1), true);
+      assert.deepEqual(await store.get(id), sampleGrant(9, { field: [1] }));
+    },
+  },
+  {
+    name: 'update leaves a grant of another version as it is, and resolves to false',
+    needs: 'update',
+    run: async ({ store, newId }) => {
+      const id = newId();
+      await store.set(id, sampleGrant(1));
+      assert.equal(await store.update?.(id, sampleGrant(2), 1), true);
+      for (const version of [0, 1, 3]) {
+        assert.equal(await store.update?.(id, sampleGrant(4), version), false, `version ${version} is not stored`);
+      }
+      assert.deepEqual(await store.get(id), sampleGrant(2));
+    },
+  },
+  {
+    name: 'update compares versions exactly, up to the largest safe integer',
+    needs: 'update',
+    run: async ({ store, newId }) => {
+      const id = newId();
+      await store.set(id, sampleGrant(Number.MAX_SAFE_INTEGER));
+      assert.equal(await store.update?.(id, sampleGrant(1), Number.MAX_SAFE_INTEGER - 1), false);
+      assert.equal(await store.update?.(id, sampleGrant(0), Number.MAX_SAFE_INTEGER), true);
+      assert.equal(await store.update?.(id, sampleGrant(1), 0), true);
+    },
+  },
+  {
+    name: 'update creates no grant where none was ever set',
+    needs: 'update',
+    run: async ({ store, newId }) => {
+      const id = newId();
+      assert.equal(await store.update?.(id, sampleGrant(1), 0), false);
+      assert.equal(await store.get(id), undefined);
+    },
+  },
+  {
+    name: 'update does not bring back a grant that was deleted',
+    needs: 'update',
+    run: async ({ store, newId }) => {
+      const id = newId();
+      await store.set(id, sampleGrant(1));
+      await store.delete(id);
+      assert.equal(await store.update?.(id, sampleGrant(2), 1), false);
+      assert.equal(await store.get(id), undefined);
+    },
+  },
+  {
+    name: 'delete of a version removes the grant only while its version is that',
+    needs: 'update',
+    run: async ({ store, newId }) => {
+      const id = newId();
+      await store.set(id, sampleGrant(2));
+      for (const version of [0, 1, 3]) {
+        await store.delete(id, version);
+        assert.deepEqual(await store.get(id), sampleGrant(2), `version ${version} is not stored`);
+      }
+    },
+  },
+  {
+    name: 'of 50 updates of one version at the same time, one resolves to true, and its grant is stored',
+    needs: 'update',
+    run: async ({ store, newId, stores }) => {
+      const id = newId();
+      const all = await stores(5);
+      await (all[0] ?? store).set(id, sampleGrant(0));
+      const updates = Array.from({ length: 50 }, (_, index) =>
+        (all[index % 5] ?? store).update?.(id, sampleGrant(index + 1), 0),
+      );
+      const outcomes = await Promise.all(updates);
+      assert.equal(outcomes.filter((outcome) => outcome === true).length, 1, 'updates that resolved to true');
+      assert.deepEqual(await (all[0] ?? store).get(id), sampleGrant(outcomes.indexOf(true) + 1));
+    },
+  },
+];
+
+/** Checks of `lock`. */
+export const LOCK_CHECKS: readonly Check[] = [
+  {
+    name: 'lock resolves to what its work resolves to',
+    needs: 'lock',
+    run: async ({ store, newId }) => {
+      const result = { some: 'result' };
+      assert.equal(await store.lock?.(newId(), async () => result), result);
+    },
+  },
+  {
+    name: 'lock rejects with the very error of its work, and is free afterwards',
+    needs: 'lock',
+    run: async ({ store, newId }) => {
+      const id = newId();
+      const fault = new Error('of the work');
+      const isFault = (error: unknown): boolean => error === fault;
+      await assert.rejects(async () => store.lock?.(id, () => Promise.reject(fault)), isFault);
+      const throwing = (): never => {
+        throw fault;
+      };
+      await assert.rejects(async () => store.lock?.(id, throwing), isFault);
+      assert.equal(await store.lock?.(id, async () => 'free'), 'free');
+    },
+  },
+  {
+    name: 'lock runs the work of 20 contenders for one id one after the other, each of them once',
+    needs: 'lock',
+    run: async ({ newId, stores }) => {
+      const id = newId();
+      const counter = newCounter();
+      const contend = (store: TokenStore): Promise<void> | undefined =>
+        store.lock?.(id, () => counter.run(() => store.get(id)));
+      await Promise.all((await stores(4)).flatMap((store) => Array.from({ length: 5 }, () => contend(store))));
+      assert.equal(counter.mostAtOnce, 1, 'contenders that worked at the same time');
+      assert.equal(counter.started, 20, 'works that ran');
+    },
+  },
+  {
+    name: 'lock of one id does not wait for that of another',
+    needs: 'lock',
+    run: async ({ store, newId }) => {
+      const [outer, inner] = [newId(), newId()];
+      const nested = store.lock?.(outer, async () => store.lock?.(inner, async () => 'both'));
+      assert.equal(await nested, 'both');
+    },
+  },
+  {
+    name: 'the store works as ever inside a lock, and neither set nor delete frees the lock',
+    needs: 'lock',
+    run: async ({ newId, stores }) => {
+      const id = newId();
+      const counter = newCounter();
+      const contend = (store: TokenStore): Promise<void> | undefined =>
+        store.lock?.(id, () => counter.run(() => workInside(store, id)));
+      await Promise.all((await stores(2)).map(contend));
+      assert.equal(counter.mostAtOnce, 1, 'contenders that worked at the same time');
+    },
+  },
+  {
+    name: 'locks of 50 ids are held at the same time, and the store can be reached inside of all of them',
+    needs: 'lock',
+    run: async ({ store, newId }) => {
+      const ids = Array.from({ length: 50 }, () => newId());
+      const allHeld = meeting(ids.length);
+      const work = async (id: string): Promise<void> => {
+        await allHeld();
+        await store.set(id, sampleGrant(1));
+        assert.deepEqual(await store.get(id), sampleGrant(1));
+      };
+      await Promise.all(ids.map((id) => store.lock?.(id, () => work(id))));
+    },
+  },
+];
+
+async function workInside(store: TokenStore, id: string): Promise<void> {
+  await store.set(id, sampleGrant(1));
+  if (store.update) assert.equal(await store.update(id, sampleGrant(2), 1), true);
+  await store.delete(id);
+  assert.equal(await store.get(id), undefined);
+  await new Promise((resolve) => setTimeout(resolve, LONGER_THAN_A_POLL_MS));
+}
+
+/** Returns a function whose promises resolve once it has been called `count` times. */
+function meeting(count: number): () => Promise<void> {
+  let missing = count;
+  let complete = (): void => undefined;
+  const all = new Promise<void>((resolve) => {
+    complete = resolve;
+  });
+  return () => {
+    missing -= 1;
+    if (missing === 0) complete();
+    return all;
+  };
+}
+
+function newCounter(): Counter {
+  const counts = { started: 0, running: 0, mostAtOnce: 0 };
+  return {
+    get started() {
+      return counts.started;
+    },
+    get mostAtOnce() {
+      return counts.mostAtOnce;
+    },
+    run: async (work) => {
+      counts.started += 1;
+      counts.running += 1;
+      counts.mostAtOnce = Math.max(counts.mostAtOnce, counts.running);
+      await work();
+      counts.running -= 1;
+    },
+  };
+}
