@@ -58,6 +58,7 @@ export async function tryHarm(target: Target, name: string): Promise<Figures> {
   const lease = ofProcess ? LEASE_S : DEFAULT_LEASE_S;
   const fleet = await startFleet(target, { processes: 3, users: USERS, lease, refreshTokenReuse: 'revoke' });
   const totals = { requests: 0, unavailable: 0, slowestMs: 0 };
+  let latest = '';
   const ask = async (worker: Worker, user: string): Promise<'ok' | 'lost' | 'failed'> => {
     const startedAt = performance.now();
     const { status, text } = await worker.ask(user).catch(() => ({ status: 0, text: '' }));
@@ -65,6 +66,7 @@ export async function tryHarm(target: Target, name: string): Promise<Figures> {
     if (status !== 200) totals.unavailable += 1;
     totals.slowestMs = Math.max(totals.slowestMs, performance.now() - startedAt);
     if (status === 200) return 'ok';
+    latest = `${status} ${text}`;
     return text.startsWith('NotAuthorizedError') ? 'lost' : 'failed';
   };
   try {
@@ -103,7 +105,10 @@ export async function tryHarm(target: Target, name: string): Promise<Figures> {
         const answer = await ask(living(fleet)[0] as Worker, user);
         return answer === 'failed' ? undefined : answer;
       };
-      if ((await vi.waitUntil(outcome, { timeout: 60_000, interval: 100 })) === 'lost') lost += 1;
+      const answer = await vi.waitUntil(outcome, { timeout: 60_000, interval: 100 }).catch((cause: unknown) => {
+        throw new Error(`user ${user} got no token for a minute: ${latest}`, { cause });
+      });
+      if (answer === 'lost') lost += 1;
     }
     expire();
     await askAll();
