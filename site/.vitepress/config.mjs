@@ -49,6 +49,7 @@ const sidebar = [
     items: [
       page('How refresh tokens get lost', 'lost-logins'),
       page('The refresh protocol', 'refresh-protocol'),
+      page('Chaos', 'chaos'),
       page('Security', 'security'),
       page('Performance', 'performance'),
       page('Architecture', 'architecture'),

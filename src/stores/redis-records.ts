@@ -23,9 +23,13 @@ export type RedisClientLike = NodeRedisLike | IoRedisLike;
 /** How long one command may take, in milliseconds. Shorter than the patience of a browser's user. */
 const COMMAND_MS = 5000;
 
+/** How long a write waits for replicas, in milliseconds. Other commands of the connection wait with it. */
+const REPLICA_MS = 100;
+
 /** One way to send commands, whatever the client. */
 export interface RedisConnection {
-  send(key: string, command: readonly string[]): Promise<unknown>;
+  /** Sends commands to the node that has the key, in order and over one connection. Rejects if one of them fails. */
+  send(key: string, commands: readonly (readonly string[])[]): Promise<readonly unknown[]>;
   /** False while there is no connection. A client that cannot tell is always tried. */
   isReady(): boolean;
   /** Whether a plain GET goes to the primary. A script always does, but has to wait while writes are paused. */
@@ -33,6 +37,18 @@ export interface RedisConnection {
 }
 
 type Sender = (...args: unknown[]) => Promise<unknown>;
+
+/** The part of a pipeline of node-redis that is used. */
+interface NodeRedisPipeline {
+  addCommand(...command: readonly unknown[]): unknown;
+  execAsPipeline(): Promise<readonly unknown[]>;
+}
+
+/** The part of a pipeline of ioredis that is used. */
+interface IoRedisPipeline {
+  call(...command: readonly string[]): unknown;
+  exec(): Promise<readonly (readonly [error: unknown, reply: unknown])[]>;
+}
 
 /** Adapts a client. @throws ConfigurationError if it is of no kind that can be used */
 export function connectionOf(client: RedisClientLike): RedisConnection {
@@ -43,7 +59,15 @@ export function connectionOf(client: RedisClientLike): RedisConnection {
     const call = (field('call') as Sender).bind(given);
     let wasReady = false;
     return {
-      send: (_key, command) => call(...command),
+      send: async (_key, commands) => {
+        if (commands.length === 1 || field('isCluster') !== true)
+          return await Promise.all(commands.map((command) => call(...command)));
+        // A Cluster sends a command without a key to any node, but a pipeline as a whole to the node of its keys.
+        const pipeline = (field('pipeline') as () => IoRedisPipeline).call(given);
+        for (const command of commands) pipeline.call(...command);
+        const answers = await pipeline.exec();
+        return await Promise.all(answers.map(([error, answer]) => (error ? Promise.reject(error) : answer)));
+      },
       // Before its first connection it may queue commands: there is nothing yet that a late one could undo.
       isReady: () => {
         const status = String(field('status'));
@@ -57,14 +81,20 @@ export function connectionOf(client: RedisClientLike): RedisConnection {
   const isNodeRedis = typeof field('sendCommand') === 'function' && typeof field('isOpen') === 'boolean';
   if (!isNodeRedis || record(field('options')).legacyMode)
     throw wrong('client', `expected ${expected}, got another object`);
-  const send = (field('sendCommand') as Sender).bind(given);
   const isCluster = field('slots') !== undefined;
   const isSentinel = typeof field('getMasterNode') === 'function';
+  const isPool = isSentinel || typeof field('execute') === 'function';
+  // The key leads to the node that has it. `false`: not to a replica.
+  const route = (key: string): readonly unknown[] => (isCluster ? [key, false] : isSentinel ? [false] : []);
+  const send = (field('sendCommand') as Sender).bind(given);
   return {
-    send: (key, command) => {
-      // The key leads to the node that has it. `false`: not to a replica.
-      if (isCluster) return send(key, false, command);
-      return isSentinel ? send(false, command) : send(command);
+    send: async (key, commands) => {
+      // A pool sends each command over any of its connections, but a pipeline over one.
+      if (commands.length === 1 || !isPool)
+        return await Promise.all(commands.map((command) => send(...route(key), command)));
+      const pipeline = (field('multi') as () => NodeRedisPipeline).call(given);
+      for (const command of commands) pipeline.addCommand(...route(key), command);
+      return await pipeline.execAsPipeline();
     },
     isReady: () => field('isReady') !== false,
     readsPrimary: true,
@@ -75,20 +105,22 @@ function record(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
-/** Sends a command within the time limit, and returns its reply as text. @throws TokenStoreError for every failure */
-export async function reply(
+/** Sends commands within the time limit, and returns their replies as text. @throws TokenStoreError for every failure */
+async function replies(
   connection: RedisConnection,
   verb: string,
   key: string,
-  command: readonly string[],
-): Promise<string | undefined> {
+  commands: readonly (readonly string[])[],
+): Promise<readonly (string | undefined)[]> {
   if (!connection.isReady()) throw new TokenStoreError(`Redis is not connected: could not ${verb} a grant.`);
   const late = (): TokenStoreError => new TokenStoreError(`Redis did not ${verb} a grant within ${COMMAND_MS} ms.`);
   try {
-    const answer = await withTimeout(connection.send(key, command), COMMAND_MS, late);
-    if (answer === null || answer === undefined) return undefined;
-    // Depending on its type mapping a client returns strings as Buffers, and numbers as strings or bigints.
-    return answer instanceof Uint8Array ? Buffer.from(answer).toString('utf8') : String(answer);
+    const answers = await withTimeout(connection.send(key, commands), COMMAND_MS, late);
+    return answers.map((answer) => {
+      if (answer === null || answer === undefined) return undefined;
+      // Depending on its type mapping a client returns strings as Buffers, and numbers as strings or bigints.
+      return answer instanceof Uint8Array ? Buffer.from(answer).toString('utf8') : String(answer);
+    });
   } catch (error) {
     if (error instanceof TokenStoreError) throw error;
     throw new TokenStoreError(`Redis could not ${verb} a grant.`, { cause: safeCause(error) });
@@ -129,36 +161,73 @@ export function redisStoreOfSessions(
   const { client, serializer } = store;
   if (serializer !== JSON || typeof client !== 'object' || client === null || !('isOpen' in client)) return undefined;
   const connection = connectionOf(client as RedisClientLike);
-  return redisRecords(connection, { prefix: `${store.prefix}${prefix}`, ttl, lease: DEFAULT_LEASE_SECONDS });
+  return redisRecords(connection, {
+    prefix: `${store.prefix}${prefix}`,
+    ttl,
+    lease: DEFAULT_LEASE_SECONDS,
+    replicas: 0,
+  });
+}
+
+/** Settings of {@link redisRecords}. Times in seconds. */
+export interface RedisRecordsSettings {
+  readonly prefix: string;
+  readonly ttl: number;
+  readonly lease: number;
+  /** Number of replicas that have to confirm a write. */
+  readonly replicas: number;
 }
 
 /** Returns a token store over a connection: a key that expires for each grant, and one for each lock. */
 export function redisRecords(
   connection: RedisConnection,
-  { prefix, ttl, lease }: { readonly prefix: string; readonly ttl: number; readonly lease: number },
+  { prefix, ttl, lease, replicas }: RedisRecordsSettings,
 ): Required<TokenStore> {
   const [ttlMs, leaseMs] = [Math.ceil(ttl * 1000), Math.ceil(lease * 1000)];
   // A grant id holds no white space, so no grant ever has the key of a lock.
   const lockKey = (id: string): string => `lock ${id}`;
-  const run = (verb: string, script: string, key: string, ...args: (string | number)[]): Promise<string | undefined> =>
-    reply(connection, verb, prefix + key, ['EVAL', script, '1', prefix + key, ...args.map(String)]);
-  const get = (id: string): Promise<string | undefined> =>
-    connection.readsPrimary ? reply(connection, 'read', prefix + id, ['GET', prefix + id]) : run('read', GET, id);
+  const wait = replicas > 0 ? [['WAIT', String(replicas), String(REPLICA_MS)]] : [];
+  const script = (text: string, key: string, args: readonly (string | number)[]): readonly string[] => [
+    'EVAL',
+    text,
+    '1',
+    key,
+    ...args.map(String),
+  ];
+  const run = async (verb: string, text: string, id: string, ...args: (string | number)[]) => {
+    const commands = [script(text, prefix + id, args), ...(text === RELEASE ? [] : wait)];
+    const [answer, copies] = await replies(connection, verb, prefix + id, commands);
+    return { isDone: answer === '1', isConfirmed: Number(copies ?? 0) >= replicas };
+  };
   // JSON, as all records: a session store that lists its keys finds nothing that it cannot parse.
   const leaseOf = (owner: string): string => JSON.stringify({ owner });
   const leases = {
-    take: async (id: string, owner: string) => (await run('lock', TAKE, lockKey(id), leaseOf(owner), leaseMs)) === '1',
+    take: async (id: string, owner: string) => (await run('lock', TAKE, lockKey(id), leaseOf(owner), leaseMs)).isDone,
     release: async (id: string, owner: string) => void (await run('unlock', RELEASE, lockKey(id), leaseOf(owner))),
   };
   return {
-    get: async (id) => parseGrant((await get(id)) ?? ''),
+    get: async (id) => {
+      const key = prefix + id;
+      const read = connection.readsPrimary ? ['GET', key] : script(GET, key, []);
+      const [record] = await replies(connection, 'read', key, [read]);
+      return parseGrant(record ?? '');
+    },
     set: async (id, grant) => void (await run('save', SET, id, JSON.stringify(grant), ttlMs)),
     delete: async (id, version) => {
       if (version === undefined) await run('delete', DELETE, id);
       else await run('delete', DELETE_VERSION, id, version);
     },
-    update: async (id, grant, version) =>
-      (await run('update', UPDATE, id, version, JSON.stringify(grant), ttlMs)) === '1',
+    update: async (id, grant, version) => {
+      const record = JSON.stringify(grant);
+      let saved = await run('update', UPDATE, id, version, record, ttlMs);
+      // A save that is repeated since no replica has confirmed it finds its own record.
+      if (!saved.isDone && replicas > 0) saved = await run('update', UPDATE, id, grant.version, record, ttlMs);
+      if (saved.isDone && !saved.isConfirmed)
+        throw new TokenStoreError(
+          `Expected ${replicas} replicas of Redis to confirm a saved grant within ${REPLICA_MS} ms, got fewer.`,
+        );
+      return saved.isDone;
+    },
     lock: leaseLock(leases, leaseMs),
   };
 }

@@ -1,9 +1,11 @@
-import { keyPrefix, readOptions, withDefault } from '../checks.js';
+import { integer, keyPrefix, readOptions, withDefault } from '../checks.js';
 import { leaseSeconds } from './lease-lock.js';
 import { connectionOf, type RedisClientLike, redisRecords } from './redis-records.js';
 import { type TokenStore, ttlSeconds } from './token-store.js';
 
 export type { IoRedisLike, NodeRedisLike, RedisClientLike } from './redis-records.js';
+
+const MAX_REPLICAS = 10;
 
 /** Options of {@link redisTokenStore}. */
 export interface RedisTokenStoreOptions {
@@ -16,6 +18,12 @@ export interface RedisTokenStoreOptions {
    * the strategy's `timeout`, since a request that never left is sent once more. Default: 30.
    */
   readonly lease?: number | undefined;
+  /**
+   * Number of replicas that have to confirm a write (`WAIT`), 0 to 10. With 0 a failover can lose the last writes. A save
+   * that fewer confirm within 100 ms is repeated until they do; the tokens are used from memory meanwhile. Other commands
+   * of the client's connection wait as well: with Sentinel or Cluster give the store a client of its own. Default: 0.
+   */
+  readonly replicas?: number | undefined;
 }
 
 /**
@@ -41,6 +49,7 @@ export function redisTokenStore(client: RedisClientLike, options: RedisTokenStor
     prefix: withDefault('oauth-app-grant:', keyPrefix),
     ttl: ttlSeconds,
     lease: leaseSeconds,
+    replicas: withDefault(0, integer(0, MAX_REPLICAS, 'replicas')),
   });
   return redisRecords(connection, settings);
 }

@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { createPool } from 'mysql2/promise';
 import pg from 'pg';
 import { createClient } from 'redis';
+import { vi } from 'vitest';
 import { type StoreServer, shareStore } from '../processes/fleet.js';
 import { hasMariadb, startMariadb } from '../support/mariadb-server.js';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
@@ -21,29 +22,34 @@ export interface Target extends StoreServer {
   readonly harms: Readonly<Record<string, Harm>>;
 }
 
+type ClientPackage = 'redis' | 'ioredis';
+
 /** The stores, and whether they are installed here. */
 export const targets: Readonly<Record<string, readonly [isInstalled: boolean, start: () => Promise<Target>]>> = {
   'Redis, node-redis': [hasRedis(), () => startSingleRedis('redis')],
   'Redis, ioredis': [hasRedis(), () => startSingleRedis('ioredis')],
-  'Redis Sentinel': [hasRedis(), startSentinel],
-  'Redis Cluster': [hasRedis(), startCluster],
+  'Redis Sentinel, node-redis': [hasRedis(), () => startSentinel('redis')],
+  'Redis Sentinel, ioredis': [hasRedis(), () => startSentinel('ioredis')],
+  'Redis Cluster, node-redis': [hasRedis(), () => startCluster('redis')],
+  'Redis Cluster, ioredis': [hasRedis(), () => startCluster('ioredis')],
   PostgreSQL: [hasPostgres(), startPostgresTarget],
   MariaDB: [hasMariadb(), startMariadbTarget],
   SQLite: [hasSqlite(), startSqlite],
 };
 
+/** How many replicas confirm a write, with Sentinel and Cluster. `REPLICAS=0` shows what a failover loses otherwise. */
+const replicas = Number(process.env.REPLICAS ?? 1);
+
 const none = (): void => undefined;
 const instantly = async (): Promise<void> => undefined;
 
-async function startSingleRedis(kind: 'redis' | 'ioredis'): Promise<Target> {
+async function startSingleRedis(client: ClientPackage): Promise<Target> {
   const server = await startRedis();
-  const store = await shareStore(server, (lease) =>
-    kind === 'redis' ? { redis: server.url, lease } : { ioredis: server.url, lease },
-  );
+  const store = await shareStore(server, (lease) => ({ redis: server.url, client, lease }));
   const admin = async (...command: string[]): Promise<void> => {
-    const client = await createClient({ url: server.url }).on('error', none).connect();
-    await client.sendCommand(command);
-    client.destroy();
+    const connection = await createClient({ url: server.url }).on('error', none).connect();
+    await connection.sendCommand(command);
+    connection.destroy();
   };
   return {
     ...store,
@@ -73,55 +79,59 @@ async function startSingleRedis(kind: 'redis' | 'ioredis'): Promise<Target> {
   };
 }
 
-async function startSentinel(): Promise<Target> {
-  const servers = await startRedisSentinel();
+async function startSentinel(client: ClientPackage): Promise<Target> {
+  const servers = await startRedisSentinel(2);
   const [sentinel = 0] = servers.ports;
   const address = { ports: servers.ports, name: SENTINEL_NAME };
   const store = await shareStore({ kill: instantly, restart: instantly, stop: servers.stop }, (lease) => ({
     sentinel: address,
+    client,
+    replicas,
     lease,
   }));
   const primary = async (): Promise<number> => {
-    const [, port] = (await servers.command(
-      sentinel,
-      'SENTINEL',
-      'GET-MASTER-ADDR-BY-NAME',
-      SENTINEL_NAME,
-    )) as string[];
-    return Number(port);
+    const found = await servers.command(sentinel, 'SENTINEL', 'GET-MASTER-ADDR-BY-NAME', SENTINEL_NAME);
+    return Number((found as string[])[1]);
   };
   return {
     ...store,
     harms: {
       'failover by command': async () => {
+        const former = await primary();
         await servers.command(sentinel, 'SENTINEL', 'FAILOVER', SENTINEL_NAME);
-        return none;
+        // Until then it takes writes, which are lost.
+        const isReplica = async () => String(await servers.command(former, 'ROLE')).startsWith('slave');
+        return () => vi.waitUntil(isReplica, { timeout: 30_000, interval: 200 });
       },
       'kill -9 of the primary': async () => {
-        await servers.kill(await primary());
-        return none;
+        const port = await primary();
+        await servers.kill(port);
+        return () => servers.restart(port);
       },
     },
   };
 }
 
-async function startCluster(): Promise<Target> {
+async function startCluster(client: ClientPackage): Promise<Target> {
   const servers = await startRedisCluster();
   const store = await shareStore({ kill: instantly, restart: instantly, stop: servers.stop }, (lease) => ({
     cluster: { ports: servers.ports },
+    client,
+    replicas,
     lease,
   }));
+  const [, killed = 0] = servers.ports;
   return {
     ...store,
     harms: {
       'failover by command': async () => {
-        const replica = servers.nodes[3]?.port ?? 0;
-        await servers.command(replica, 'CLUSTER', 'FAILOVER');
+        // The fourth node replicates the first one.
+        await servers.command(servers.nodes[3]?.port ?? 0, 'CLUSTER', 'FAILOVER');
         return none;
       },
       'kill -9 of a primary': async () => {
-        await servers.kill(servers.nodes[1]?.port ?? 0);
-        return none;
+        await servers.kill(killed);
+        return () => servers.restart(killed);
       },
     },
   };

@@ -107,19 +107,61 @@ const stores: readonly (readonly [string, boolean, (ends: (() => unknown)[]) => 
   ],
 ];
 
+/** Returns the test function of a store, skipped where the store is not installed. */
+function testOver(isInstalled: boolean, open: (typeof stores)[number][2]) {
+  const testHere = test.extend<{ readonly shared: Required<TokenStore> }>({
+    // biome-ignore lint/correctness/noEmptyPattern: Vitest reads from the pattern which fixtures this one uses
+    shared: async ({}, use) => {
+      const ends: (() => unknown)[] = [];
+      await use(await open(ends));
+      for (const end of ends) await end();
+    },
+  });
+  return testHere.skipIf(!isInstalled);
+}
+
 describe.each(stores)(
   'a service that revokes on reuse, and grants in %s',
   { meta: { threats: [64] } },
   (_name, isInstalled, open) => {
-    const testHere = test.extend<{ readonly shared: Required<TokenStore> }>({
-      // biome-ignore lint/correctness/noEmptyPattern: Vitest reads from the pattern which fixtures this one uses
-      shared: async ({}, use) => {
-        const ends: (() => unknown)[] = [];
-        await use(await open(ends));
-        for (const end of ends) await end();
-      },
+    const check = testOver(isInstalled, open);
+
+    check('keep the login through nine refreshes whose saves fail', async ({ cluster, shared }) => {
+      const { a, b, clock } = await cluster(shared);
+      a.store.fail('update');
+      for (let times = 0; times < 9; times++) {
+        clock.advance(2 * HOURS);
+        expect(await a.token()).toBeTypeOf('string');
+      }
+      a.store.recover();
+      const used = await a.token();
+      await vi.waitFor(async () => expect(await b.token()).toBe(used));
     });
-    const check = testHere.skipIf(!isInstalled);
+
+    check(
+      'wait for a token endpoint that hangs once, in the first of several processes',
+      async ({ cluster, shared }) => {
+        const { a, b, clock, service, tokenRequests } = await cluster(shared, {}, { timeout: 1_100 });
+        clock.advance(2 * HOURS);
+        service.fail('token', { hang: true, times: Number.POSITIVE_INFINITY });
+        expect(await Promise.all([a, b].map(({ token }) => token()))).toEqual([503, 503]);
+        expect(tokenRequests()).toBe(1);
+      },
+    );
+
+    check('send no token after close(), which ends the wait for the lock', async ({ cluster, shared }) => {
+      const { a, clock, id, tokenRequests } = await cluster(shared);
+      clock.advance(2 * HOURS);
+      const { opened, open: release } = gate();
+      const held = shared.lock(id, () => opened);
+      const waiting = a.token();
+      await vi.waitFor(() => expect(a.store.calls).toContain('lock'));
+      await a.world.strategy.close();
+      expect(await waiting).toBe(503);
+      release();
+      await held;
+      expect(tokenRequests()).toBe(0);
+    });
 
     check(
       'keep the login when one save fails: other processes wait until the pair is saved',
@@ -209,49 +251,57 @@ describe.each(stores)(
   },
 );
 
-describe('a service that refuses used refresh tokens', () => {
+describe.each(stores)('a service that refuses used refresh tokens, and grants in %s', (_name, isInstalled, open) => {
+  const check = testOver(isInstalled, open);
+
   const refuse = { refreshTokenReuse: 'refuse' } as const;
 
-  test('costs no login when one process is cut off with the new pair, and another is refused', async ({ cluster }) => {
-    const { a, b, clock } = await cluster(memoryTokenStore(), refuse);
-    clock.advance(2 * HOURS);
-    a.store.fail('update');
-    const used = await a.token();
-    // The lease of the process that is cut off has ended.
-    b.store.lock = (_id, work) => work();
-    expect(await b.token()).toBe(401);
-    a.store.recover();
-    await vi.waitFor(async () => expect(await b.token()).toBe(used));
-  });
+  check(
+    'costs no login when one process is cut off with the new pair, and another is refused',
+    async ({ cluster, shared }) => {
+      const { a, b, clock } = await cluster(shared, refuse);
+      clock.advance(2 * HOURS);
+      a.store.fail('update');
+      const used = await a.token();
+      // The lease of the process that is cut off has ended.
+      b.store.lock = (_id, work) => work();
+      expect(await b.token()).toBe(401);
+      a.store.recover();
+      await vi.waitFor(async () => expect(await b.token()).toBe(used));
+    },
+  );
 
-  test('costs no login when a failover has lost the new pair, and another process is refused', async ({ cluster }) => {
-    const shared = memoryTokenStore();
-    const { a, b, clock, id } = await cluster(shared, refuse);
-    clock.advance(2 * HOURS);
-    const before = await shared.get(id);
-    const used = await a.token();
-    if (before) await shared.set(id, before);
-    expect(await b.token()).toBe(401);
-    clock.advance(31);
-    expect(await a.token()).toBe(used);
-    expect(await b.token()).toBe(used);
-  });
+  check(
+    'costs no login when a failover has lost the new pair, and another process is refused',
+    async ({ cluster, shared }) => {
+      const { a, b, clock, id } = await cluster(shared, refuse);
+      clock.advance(2 * HOURS);
+      const before = await shared.get(id);
+      const used = await a.token();
+      if (before) await shared.set(id, before);
+      expect(await b.token()).toBe(401);
+      clock.advance(31);
+      expect(await a.token()).toBe(used);
+      expect(await b.token()).toBe(used);
+    },
+  );
 
-  test('does not bring back a login that has ended, though a process holds the pair after the refused one', async ({
-    cluster,
-  }) => {
-    const { a, b, clock } = await cluster(memoryTokenStore(), refuse);
-    const browser = new Browser();
-    await b.world.logIn(browser, '1');
-    clock.advance(2 * HOURS);
-    a.store.fail('update');
-    await a.token();
-    b.store.lock = (_id, work) => work();
-    await browser.visit(`${b.world.url}/logout`, { method: 'POST' });
-    a.store.recover();
-    await vi.waitFor(async () => expect(await a.token()).toBe(401));
-    expect(await b.token()).toBe(401);
-  });
+  check(
+    'does not bring back a login that has ended, though a process holds the pair after the refused one',
+    async ({ cluster, shared }) => {
+      const { a, b, clock } = await cluster(shared, refuse);
+      const browser = new Browser();
+      await b.world.logIn(browser, '1');
+      clock.advance(2 * HOURS);
+      a.store.fail('update');
+      await a.token();
+      b.store.lock = (_id, work) => work();
+      await browser.visit(`${b.world.url}/logout`, { method: 'POST' });
+      a.store.recover();
+      await vi.waitFor(async () => expect(await a.token()).toBe(401));
+      expect(await b.token()).toBe(401);
+    },
+  );
 });
 
 test('a store that ignores case gives no user the grant of another', { meta: { threats: [65] } }, async ({
@@ -273,31 +323,7 @@ test('a store that ignores case gives no user the grant of another', { meta: { t
   expect(await b.token('Ada')).toBeTypeOf('string');
 });
 
-test('a token endpoint that hangs is waited for once, by the first of several processes', async ({ cluster }) => {
-  const { a, b, start, clock, service, tokenRequests } = await cluster(memoryTokenStore(), {}, { timeout: 1_100 });
-  const c = await start();
-  clock.advance(2 * HOURS);
-  service.fail('token', { hang: true, times: Number.POSITIVE_INFINITY });
-  expect(await Promise.all([a, b, c].map(({ token }) => token()))).toEqual([503, 503, 503]);
-  expect(tokenRequests()).toBe(1);
-});
-
 describe('close()', () => {
-  test('ends the wait for a lock, and no refresh token is sent after it', async ({ cluster }) => {
-    const shared = memoryTokenStore();
-    const { a, clock, id, tokenRequests } = await cluster(shared);
-    clock.advance(2 * HOURS);
-    const { opened, open } = gate();
-    const held = shared.lock(id, () => opened);
-    const waiting = a.token();
-    await vi.waitFor(() => expect(a.store.calls).toContain('lock'));
-    await a.world.strategy.close();
-    expect(await waiting).toBe(503);
-    open();
-    await held;
-    expect(tokenRequests()).toBe(0);
-  });
-
   test('before the first use closes the strategy too', async ({ cluster }) => {
     const { start, clock, tokenRequests } = await cluster(memoryTokenStore());
     const late = await start();

@@ -275,6 +275,74 @@ describe.skipIf(!hasRedis())('with Sentinels of Redis', () => {
   });
 });
 
+describe.skipIf(!hasRedis())('with replicas that confirm each write', () => {
+  const ends: (() => unknown)[] = [];
+  const options = { replicas: 1 };
+  afterAll(async () => {
+    for (const end of ends) await end();
+  });
+
+  test('passes every check with each kind of client', async () => {
+    const sentinel = await startRedisSentinel();
+    const nodes = sentinel.ports.map((port) => ({ host: '127.0.0.1', port }));
+    const url = `redis://127.0.0.1:${sentinel.primary}`;
+    const single = await createClient({ url }).connect();
+    const pool = createClientPool({ url });
+    await pool.connect();
+    const sentinels = createSentinel({ name: SENTINEL_NAME, sentinelRootNodes: nodes });
+    sentinels.on('error', () => undefined);
+    await sentinels.connect();
+    const ioredis = new Redis({ sentinels: nodes, name: SENTINEL_NAME });
+    ends.push(
+      () => [single, pool, sentinels].map((client) => client.destroy()),
+      () => ioredis.disconnect(),
+      () => sentinel.stop(),
+    );
+    for (const client of [single, pool, sentinels, ioredis])
+      await Promise.all(tokenStoreChecks(() => redisTokenStore(client, options)).map(({ run }) => run()));
+  });
+
+  test('passes every check with the clients of a Cluster', async () => {
+    const cluster = await startRedisCluster();
+    const nodes = cluster.ports.map((port) => ({ host: '127.0.0.1', port }));
+    const nodeRedis = createCluster({ rootNodes: nodes.map((socket) => ({ socket })) });
+    nodeRedis.on('error', () => undefined);
+    await nodeRedis.connect();
+    const ioredis = new Cluster(nodes);
+    await vi.waitUntil(() => ioredis.status === 'ready', { timeout: 10_000 });
+    ends.push(
+      () => nodeRedis.destroy(),
+      () => ioredis.disconnect(),
+      () => cluster.stop(),
+    );
+    for (const client of [nodeRedis, ioredis])
+      await Promise.all(tokenStoreChecks(() => redisTokenStore(client, options)).map(({ run }) => run()));
+  });
+
+  test('refuses a save that no replica has, and takes it when it is repeated and a replica has it', async () => {
+    const sentinel = await startRedisSentinel();
+    const client = await createClient({ url: `redis://127.0.0.1:${sentinel.primary}` }).connect();
+    ends.push(
+      () => client.destroy(),
+      () => sentinel.stop(),
+    );
+    const store = redisTokenStore(client, options);
+    const next = { ...grant, version: 2 };
+    await store.set('id', grant);
+    const replica = sentinel.nodes[1]?.process;
+    replica?.kill('SIGSTOP');
+    await expect(store.update('id', next, 1)).rejects.toThrow(
+      'Expected 1 replicas of Redis to confirm a saved grant within 100 ms, got fewer.',
+    );
+    await expect(store.update('id', next, 1)).rejects.toThrow('got fewer');
+    // Another process that was faster is told at once.
+    expect(await store.update('id', { ...grant, version: 3 }, 1)).toBe(false);
+    replica?.kill('SIGCONT');
+    await vi.waitFor(async () => expect(await store.update('id', next, 1)).toBe(true));
+    expect(await store.get('id')).toEqual(next);
+  });
+});
+
 test('gives up a command that is not answered within five seconds', async () => {
   vi.useFakeTimers();
   const reading = redisTokenStore({ isOpen: true, sendCommand: forever })
@@ -326,6 +394,7 @@ test('throws at creation for an argument that is wrong, and names it', () => {
   );
   expect(() => redisTokenStore(client, { ttl: Number.NaN })).toThrow(/^ttl: expected a number of seconds/);
   expect(() => redisTokenStore(client, { prefix: '' })).toThrow(/^prefix: expected/);
+  expect(() => redisTokenStore(client, { replicas: -1 })).toThrow(/^replicas: expected an integer number of replicas/);
 });
 
 test('takes the clients of node-redis and ioredis by their types', () => {

@@ -2,10 +2,14 @@
 // Whoever asks is the user that the header x-user names; sessions are not what these tests are about.
 import { createServer } from 'node:http';
 import { apiClient, Strategy } from 'passport-oauth-app';
+import { Agent } from 'undici';
 import { openStore } from './open-store.mjs';
 
 const { store, options } = JSON.parse(process.argv[2]);
 let aheadMs = 0;
+// Tells the service which process sends a request.
+const identified = (dispatch) => (request, handler) =>
+  dispatch({ ...request, headers: [...request.headers, 'x-process', String(process.pid)] }, handler);
 
 const strategy = new Strategy({
   ...options,
@@ -14,6 +18,7 @@ const strategy = new Strategy({
   tokenStore: (await openStore(store)).tokenStore,
   grantId: (_req, user) => user.id,
   clock: () => Date.now() + aheadMs,
+  dispatcher: new Agent().compose(identified),
 });
 const attach = apiClient(strategy);
 const server = createServer((req, res) => {

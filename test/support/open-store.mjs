@@ -1,6 +1,6 @@
 // Opens the store that the processes of a test share. Runs over src/ within Vitest, and over the built package elsewhere.
 import { createRequire } from 'node:module';
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import mysql from 'mysql2/promise';
 import { mysqlTokenStore } from 'passport-oauth-app/mysql';
 import { postgresTokenStore } from 'passport-oauth-app/postgres';
@@ -12,7 +12,7 @@ import { createClient, createCluster, createSentinel } from 'redis';
 const ignore = () => {};
 const socket = { reconnectStrategy: 50 };
 
-export async function openStore({ lease, ...store }) {
+export async function openStore({ lease, replicas, client: kindOfClient, ...store }) {
   const options = { lease };
   const [kind] = Object.keys(store);
   const address = store[kind];
@@ -30,13 +30,29 @@ export async function openStore({ lease, ...store }) {
     const database = name === 'node:sqlite' ? new open.DatabaseSync(address) : new open(address, { timeout: 0 });
     return { tokenStore: sqliteTokenStore(database, options), close: () => database.close() };
   }
-  if (kind === 'ioredis') {
-    const client = new Redis(address, { retryStrategy: () => 50 }).on('error', ignore);
-    return { tokenStore: redisTokenStore(client, options), close: () => client.disconnect() };
+  const redisOptions = { lease, replicas };
+  if (kindOfClient === 'ioredis') {
+    const client = ioredisClient(kind, address).on('error', ignore);
+    return { tokenStore: redisTokenStore(client, redisOptions), close: () => client.disconnect() };
   }
   const client = redisClient(kind, address).on('error', ignore);
   await client.connect();
-  return { tokenStore: redisTokenStore(client, options), close: () => client.destroy() };
+  return { tokenStore: redisTokenStore(client, redisOptions), close: () => client.destroy() };
+}
+
+function ioredisClient(kind, address) {
+  const options = { retryStrategy: () => 50, autoResendUnfulfilledCommands: false };
+  if (kind === 'redis') return new Redis(address, options);
+  const nodes = address.ports.map((port) => ({ host: '127.0.0.1', port }));
+  if (kind === 'sentinel')
+    return new Redis({
+      ...options,
+      sentinels: nodes,
+      name: address.name,
+      sentinelRetryStrategy: () => 50,
+      failoverDetector: true,
+    });
+  return new Cluster(nodes, { redisOptions: options, clusterRetryStrategy: () => 50, slotsRefreshInterval: 1000 });
 }
 
 function redisClient(kind, address) {

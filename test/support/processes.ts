@@ -4,9 +4,13 @@ import { fileURLToPath } from 'node:url';
 import type { ServiceOptions } from '../../src/emulator/emulator.js';
 
 /** Where the processes keep their grants: a kind of store with its address, and seconds of its lease. */
-export type SharedStore = { readonly lease?: number } & (
+export type SharedStore = {
+  readonly lease?: number;
+  /** Of Redis: the package of the client, and how many replicas confirm a write. */
+  readonly client?: 'redis' | 'ioredis';
+  readonly replicas?: number;
+} & (
   | { readonly redis: string }
-  | { readonly ioredis: string }
   | { readonly sentinel: { readonly ports: readonly number[]; readonly name: string } }
   | { readonly cluster: { readonly ports: readonly number[] } }
   | { readonly postgres: string }
@@ -39,6 +43,11 @@ export class Worker {
     this.#child = child;
     this.#url = url;
     child.setMaxListeners(0);
+  }
+
+  /** The value of the header x-process of its requests to the service. */
+  get id(): string {
+    return String(this.#child.pid);
   }
 
   /** Whether the process has not ended. */

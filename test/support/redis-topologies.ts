@@ -11,7 +11,8 @@ const executable = findExecutable('redis-server') ?? 'redis-server';
 /** One Redis process of a topology. */
 export interface RedisNode {
   readonly port: number;
-  readonly process: ChildProcess;
+  process: ChildProcess;
+  readonly launch: () => Promise<ChildProcess>;
 }
 
 /** Several Redis processes that belong together. */
@@ -21,8 +22,10 @@ export interface RedisTopology {
   readonly nodes: readonly RedisNode[];
   /** Sends a command to one node. */
   command(port: number, ...args: string[]): Promise<unknown>;
-  /** Ends one node by SIGKILL. */
+  /** Ends one node by SIGKILL; the data stays. */
   kill(port: number): Promise<void>;
+  /** Starts a killed node on its port with its data. */
+  restart(port: number): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -68,11 +71,11 @@ export async function startRedisCluster(): Promise<RedisTopology> {
   return { ...topology, ports: primaries };
 }
 
-/** Starts a primary, a replica, and three Sentinels that watch them under {@link SENTINEL_NAME}. */
-export async function startRedisSentinel(): Promise<RedisTopology & { readonly primary: number }> {
+/** Starts a primary, its replicas, and three Sentinels that watch them under {@link SENTINEL_NAME}. */
+export async function startRedisSentinel(replicas = 1): Promise<RedisTopology & { readonly primary: number }> {
   const topology = await newTopology();
   const primary = await topology.start([]);
-  await topology.start(['--replicaof', '127.0.0.1', String(primary)]);
+  for (let index = 0; index < replicas; index += 1) await topology.start(['--replicaof', '127.0.0.1', String(primary)]);
   const sentinels: number[] = [];
   for (let index = 0; index < 3; index += 1) {
     sentinels.push(
@@ -88,7 +91,7 @@ export async function startRedisSentinel(): Promise<RedisTopology & { readonly p
       for (const port of sentinels) {
         const state = (await topology.command(port, 'SENTINEL', 'MASTER', SENTINEL_NAME)) as Record<string, string>;
         const known = [state['num-slaves'], state['num-other-sentinels']];
-        if (known.join() !== '1,2') throw new Error(`replicas and other Sentinels known: ${known}`);
+        if (known.join() !== `${replicas},2`) throw new Error(`replicas and other Sentinels known: ${known}`);
       }
     },
     { timeout: 30_000, interval: 100 },
@@ -106,12 +109,13 @@ async function newTopology() {
     await writeFile(own, (sentinel ?? []).join('\n'));
     const data = ['--save', '', '--appendonly', 'yes', '--appenddirname', `aof-${port}`];
     const node = ['--cluster-config-file', `nodes-${port}.conf`, '--repl-diskless-sync-delay', '0'];
-    const child = await startService({
-      file: executable,
-      args: sentinel ? [own, '--sentinel', ...common] : [...common, ...data, ...node, ...(args ?? [])],
-      ready: sentinel ? /\+monitor|Sentinel ID is/ : /Ready to accept connections/,
-    });
-    nodes.push({ port, process: child });
+    const launch = () =>
+      startService({
+        file: executable,
+        args: sentinel ? [own, '--sentinel', ...common] : [...common, ...data, ...node, ...(args ?? [])],
+        ready: sentinel ? /\+monitor|Sentinel ID is/ : /Ready to accept connections/,
+      });
+    nodes.push({ port, process: await launch(), launch });
     return port;
   };
   const command = async (port: number, ...args: string[]): Promise<unknown> => {
@@ -130,11 +134,16 @@ async function newTopology() {
     const node = nodes.find((each) => each.port === port);
     if (node) await endService(node.process, 'SIGKILL');
   };
+  const restart = async (port: number): Promise<void> => {
+    const node = nodes.find((each) => each.port === port);
+    if (node) node.process = await node.launch();
+  };
   return {
     nodes,
     start,
     command,
     kill,
+    restart,
     stop: async () => {
       await Promise.all(nodes.map((node) => endService(node.process, 'SIGKILL')));
       await rm(folder, { recursive: true, force: true });
