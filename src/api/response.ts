@@ -121,19 +121,16 @@ function textOf(body: Buffer): string {
 }
 
 /** Returns the data of a response, validated if the call has a schema. */
-export function dataOf(
-  { body, headers }: HttpResponse,
-  request: CallRequest,
-  { credential }: Attempt<HttpResponse>,
-): unknown {
-  const { data, fault } = parseBody(body, headers);
+export function dataOf(answer: HttpResponse, request: CallRequest, { credential }: Attempt<HttpResponse>): unknown {
+  const { data, fault } = parseBody(answer.body, answer.bodyHeaders ?? answer.headers);
   const { method, path, schema } = request;
-  if (fault !== undefined)
-    throw unusableResponse(`the body cannot be used: ${fault}.`, { data, headers, method, path });
+  if (fault !== undefined) {
+    throw unusableResponse(`the body cannot be used: ${fault}.`, { data, headers: answer.headers, method, path });
+  }
   if (schema === undefined) return data;
   return Promise.resolve(schema['~standard'].validate(data)).then((result) => {
     if (result.issues === undefined) return result.value;
-    throw mismatch(result.issues, credential.accessToken, { data, headers, method, path });
+    throw mismatch(result.issues, credential.accessToken, { data, headers: answer.headers, method, path });
   });
 }
 

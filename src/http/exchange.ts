@@ -1,25 +1,27 @@
 import type { Dispatcher } from 'undici';
 import type { Deadlines, Expiring } from './deadlines.js';
 import { type ContentEncoding, contentEncoding, decode, decodedHeaders } from './decoding.js';
+import {
+  type Controller,
+  ForeignHandler,
+  PoolHandler,
+  type ReceivedHeaders,
+  type Receiver,
+} from './dispatch-handler.js';
 import type { HttpHeaders, HttpRequest, HttpResponse, HttpStreamRequest } from './message.js';
 import { faultCode, TransportError, type TransportFault, transportError } from './transport-error.js';
 
-type Controller = Pick<Dispatcher.DispatchController, 'abort' | 'pause' | 'resume'>;
-
-/** Headers as undici up to 6 reports them: names and values in turn. */
-type RawHeaders = readonly (Buffer | string)[];
-
 const NO_BODY = Buffer.alloc(0);
+
+const NO_HEADERS: ReceivedHeaders = Object.freeze({ all: {}, ofBody: {} });
 
 /**
  * One request and its response, as undici's dispatchers report on it.
  *
  * It goes straight to the dispatcher: undici's own `request` puts a readable stream between, which costs a third of
- * the throughput for responses that are read as a whole anyway. A dispatcher of the user may come from any copy of
- * undici, so it implements both handler interfaces: that of undici 7 and later, and that of undici up to 6, which
- * Node 20 and 22 have built in.
+ * the throughput for responses that are read as a whole anyway.
  */
-export abstract class Exchange<R> implements Dispatcher.DispatchHandler, Expiring {
+export abstract class Exchange<R> implements Receiver, Expiring {
   expiresAt = 0;
   protected controller: Controller | undefined;
   protected readonly request: HttpRequest;
@@ -27,11 +29,10 @@ export abstract class Exchange<R> implements Dispatcher.DispatchHandler, Expirin
   protected readonly resolve: (response: R | Promise<R>) => void;
   /** The final status; 0 before. */
   protected status = 0;
-  protected headers: HttpHeaders = {};
+  protected headers: ReceivedHeaders = NO_HEADERS;
   /** An encoding that cannot be decoded counts as `identity`. */
   protected encoding: ContentEncoding | 'identity' = 'identity';
   readonly #reject: (error: unknown) => void;
-  #legacy: LegacyController | undefined;
   #received = 0;
   #sent = false;
   #over = false;
@@ -57,8 +58,8 @@ export abstract class Exchange<R> implements Dispatcher.DispatchHandler, Expirin
   /** Called, after the promise was rejected, if there will be no response, or no more of it. */
   protected failed?(error: unknown): void;
 
-  /** Sends the request. To be called once. */
-  start(dispatcher: Dispatcher): void {
+  /** Sends the request. To be called once. @param isOwnPool False for a dispatcher of the user */
+  start(dispatcher: Dispatcher, isOwnPool: boolean): void {
     const { origin, path, method, headers, body = null, signal, timeoutMs } = this.request;
     if (signal?.aborted) {
       this.fail('aborted');
@@ -69,9 +70,9 @@ export abstract class Exchange<R> implements Dispatcher.DispatchHandler, Expirin
     try {
       // The cast: undici only reads the list, but its types do not say so.
       const options = { origin, path, method, headers: headers as string[], body, headersTimeout: 0, bodyTimeout: 0 };
-      dispatcher.dispatch(options, this);
+      dispatcher.dispatch(options, isOwnPool ? new PoolHandler(this) : new ForeignHandler(this));
     } catch (fault) {
-      this.onResponseError(undefined, fault);
+      this.faulted(fault);
     }
   }
 
@@ -84,7 +85,7 @@ export abstract class Exchange<R> implements Dispatcher.DispatchHandler, Expirin
     this.fail('timeout');
   }
 
-  onRequestStart(controller: Controller): void {
+  started(controller: Controller): void {
     // It ended while it waited for a connection: nothing may be sent any more.
     if (this.#over) {
       controller.abort(new TransportError('aborted', false));
@@ -94,66 +95,42 @@ export abstract class Exchange<R> implements Dispatcher.DispatchHandler, Expirin
     this.#sent = true;
   }
 
-  onResponseStart(_controller: unknown, status: number, headers: HttpHeaders): void {
+  answered(status: number, headers: ReceivedHeaders): void {
     if (this.#over || status < 200) return;
     const { maxBytes = Infinity, method } = this.request;
     this.status = status;
     this.headers = headers;
     const hasBody = method !== 'HEAD' && status !== 304;
-    if (hasBody && Number(headers['content-length']) > maxBytes) {
+    const { ofBody } = headers;
+    if (hasBody && Number(ofBody['content-length']) > maxBytes) {
       this.fail('too-large');
       return;
     }
-    if (headers['content-encoding'] !== undefined) this.encoding = contentEncoding(headers) ?? 'identity';
+    if (ofBody['content-encoding'] !== undefined) this.encoding = contentEncoding(ofBody) ?? 'identity';
     this.begin?.();
   }
 
-  onResponseData(_controller: unknown, chunk: Buffer): void {
+  received(chunk: Buffer): void {
     if (this.#over) return;
     this.#received += chunk.length;
     if (this.#received > (this.request.maxBytes ?? Infinity)) this.fail('too-large');
     else this.receive(chunk);
   }
 
-  onResponseEnd(): void {
+  ended(): void {
     if (this.#over) return;
     this.#end();
     this.complete();
   }
 
-  onResponseError(_controller: unknown, fault: unknown): void {
+  faulted(fault: unknown): void {
     if (this.#over) return;
     // The Content-Length of a 304 is that of the representation (RFC 9110, 8.6); undici expects a body of that length.
     if (this.status === 304 && faultCode(fault) === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') {
-      this.onResponseEnd();
+      this.ended();
       return;
     }
     this.#end(ownFault(this.request.body, fault) ?? transportError(fault, this.#sent));
-  }
-
-  onConnect(abort: (reason?: Error) => void): void {
-    this.#legacy = new LegacyController(abort);
-    this.onRequestStart(this.#legacy);
-  }
-
-  onHeaders(status: number, raw: RawHeaders, resume: () => void): boolean {
-    this.#legacy ??= new LegacyController(() => {});
-    this.#legacy.resumeBody = resume;
-    this.onResponseStart(this.#legacy, status, headersOf(raw));
-    return !this.#legacy.isPaused;
-  }
-
-  onData(chunk: Buffer): boolean {
-    this.onResponseData(this.#legacy, chunk);
-    return !this.#legacy?.isPaused;
-  }
-
-  onComplete(): void {
-    this.onResponseEnd();
-  }
-
-  onError(fault: unknown): void {
-    this.onResponseError(undefined, fault);
   }
 
   /** Ends the exchange from this side. */
@@ -199,46 +176,33 @@ export class BufferedExchange extends Exchange<HttpResponse> {
     const { status, headers, encoding } = this;
     const body = this.#chunks === undefined ? (this.#first ?? NO_BODY) : Buffer.concat(this.#chunks);
     if (encoding === 'identity') {
-      this.resolve({ status, headers, body });
+      this.resolve(new BufferedResponse(status, headers, body));
       return;
     }
     const decoded = decode(body, encoding, this.request.maxBytes);
-    this.resolve(decoded.then((decodedBody) => ({ status, headers: decodedHeaders(headers), body: decodedBody })));
+    this.resolve(decoded.then((decodedBody) => ({ status, headers: decodedHeaders(headers.all), body: decodedBody })));
   }
 }
 
-/** The controller that undici up to 6 lacks. */
-class LegacyController implements Controller {
-  readonly abort: (reason?: Error) => void;
-  resumeBody: () => void = () => {};
-  isPaused = false;
+/** A complete response whose headers are decoded once they are read: most callers want the data alone. */
+class BufferedResponse implements HttpResponse {
+  readonly status: number;
+  readonly body: Buffer;
+  readonly #headers: ReceivedHeaders;
 
-  constructor(abort: (reason?: Error) => void) {
-    this.abort = abort;
+  constructor(status: number, headers: ReceivedHeaders, body: Buffer) {
+    this.status = status;
+    this.body = body;
+    this.#headers = headers;
   }
 
-  pause(): void {
-    this.isPaused = true;
+  get headers(): HttpHeaders {
+    return this.#headers.all;
   }
 
-  resume(): void {
-    if (!this.isPaused) return;
-    this.isPaused = false;
-    this.resumeBody();
+  get bodyHeaders(): HttpHeaders {
+    return this.#headers.ofBody;
   }
-}
-
-function headersOf(raw: RawHeaders): HttpHeaders {
-  const headers: Record<string, string | string[]> = Object.create(null);
-  for (let index = 0; index < raw.length; index += 2) {
-    const [name = '', value = ''] = raw
-      .slice(index, index + 2)
-      .map((part) => (typeof part === 'object' ? part.toString('latin1') : part));
-    const key = name.toLowerCase();
-    const before = headers[key];
-    headers[key] = before === undefined ? value : [before, value].flat();
-  }
-  return headers;
 }
 
 /** Returns the error for a fault of the stream that the caller gave as a body: the caller's to see, not the service's. */

@@ -31,12 +31,14 @@ export class HttpClient {
   readonly #graceMs: number;
   /** Where requests go; `undefined` before the first one creates the own pool, and once the client is closed. */
   #dispatcher: Dispatcher | undefined;
+  readonly #usesPool: boolean;
   #pool: Promise<Dispatcher> | undefined;
   #closing: Promise<void> | undefined;
 
   constructor({ dispatcher, graceMs = GRACE_MS }: HttpClientOptions = {}) {
     this.#graceMs = graceMs;
     this.#dispatcher = dispatcher;
+    this.#usesPool = dispatcher === undefined;
   }
 
   /** Number of requests in flight. */
@@ -56,13 +58,13 @@ export class HttpClient {
     return new Promise((resolve, reject) => {
       const exchange = new Kind(request, this.#deadlines, resolve, reject);
       // At once if there is a dispatcher: a promise more would cost a share of the throughput.
-      if (this.#dispatcher !== undefined) exchange.start(this.#dispatcher);
+      if (this.#dispatcher !== undefined) exchange.start(this.#dispatcher, this.#usesPool);
       else if (this.#closing !== undefined) reject(new TransportError('closed', false));
       else {
         this.#pool ??= createPool();
         this.#pool.then((pool) => {
           if (this.#closing === undefined) this.#dispatcher = pool;
-          exchange.start(pool);
+          exchange.start(pool, true);
         }, reject);
       }
     });

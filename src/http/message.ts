@@ -44,6 +44,8 @@ export interface HttpResponse {
   readonly status: number;
   /** Without `content-encoding` and `content-length` if the body was decoded. */
   readonly headers: HttpHeaders;
+  /** The headers among them that tell how to read the body, if they are at hand without the others. */
+  readonly bodyHeaders?: HttpHeaders;
   /** Decoded. As received if its encoding is unknown or chained; `content-encoding` is still there then. */
   readonly body: Buffer;
 }

@@ -24,7 +24,8 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
   }
 
   protected override begin(): void {
-    const { status, headers, encoding } = this;
+    const { status, encoding } = this;
+    const headers = this.headers.all;
     if (status >= 400) this.#limitsSilence = false;
     const body = new Readable({
       read: () => this.#resume(),
@@ -108,10 +109,10 @@ export class FetchedExchange extends StreamedExchange<HttpResponse> {
       return;
     }
     this.#early = undefined;
-    const { status, headers } = this;
+    const { status } = this;
     const [first] = chunks;
     const body = first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks);
-    this.resolve({ status, headers, body });
+    this.resolve({ status, headers: this.headers.all, body });
   }
 
   protected override failed(error: unknown): void {
