@@ -11,30 +11,44 @@ const LATE_MS = 500;
 export interface Expiring {
   /** The deadline, on the clock of {@link Deadlines}; `Infinity` for none. Set by `Deadlines`. */
   expiresAt: number;
+  /** The entries before and after it, in the order of arrival. Set by `Deadlines`. */
+  earlier?: Expiring | undefined;
+  later?: Expiring | undefined;
   expire(): void;
 }
 
 /**
  * One timer for all requests in flight.
  *
- * Most requests finish long before their deadline, so a timer each is wasteful. Requests join a set; a single timer
+ * Most requests finish long before their deadline, so a timer each is wasteful. Requests join a list; a single timer
  * scans it at the earliest deadline.
+ *
+ * The list is linked through its entries. V8 replaces the table of a `Set` again and again as requests come and go, and
+ * each table refers to the next: once one is old, all later ones survive with their requests until a full collection.
  */
 export class Deadlines {
-  readonly #waiting = new Set<Expiring>();
+  #first: Expiring | undefined;
+  #last: Expiring | undefined;
+  #size = 0;
   #timer: NodeJS.Timeout | undefined;
   #nextScan = Infinity;
   #isPostponed = false;
 
   /** Number of entries that have not expired. */
   get size(): number {
-    return this.#waiting.size;
+    return this.#size;
   }
 
   /** Calls `entry.expire()` after `timeoutMs`, at most some 20 ms late, unless it is removed before. */
   add(entry: Expiring, timeoutMs: number): void {
-    if (this.#waiting.size === 0) this.#timer?.ref();
-    this.#waiting.add(entry);
+    if (!this.#has(entry)) {
+      if (this.#size === 0) this.#timer?.ref();
+      this.#size++;
+      entry.earlier = this.#last;
+      if (this.#last === undefined) this.#first = entry;
+      else this.#last.later = entry;
+      this.#last = entry;
+    }
     this.extend(entry, timeoutMs);
   }
 
@@ -46,13 +60,23 @@ export class Deadlines {
   }
 
   remove(entry: Expiring): void {
+    if (!this.#has(entry)) return;
+    const { earlier, later } = entry;
+    if (earlier === undefined) this.#first = later;
+    else earlier.later = later;
+    if (later === undefined) this.#last = earlier;
+    else later.earlier = earlier;
+    // An old entry must not keep its neighbours from being collected.
+    entry.earlier = undefined;
+    entry.later = undefined;
+    this.#size--;
     // The timer stays for the next request, but must not keep the process alive.
-    if (this.#waiting.delete(entry) && this.#waiting.size === 0) this.#timer?.unref();
+    if (this.#size === 0) this.#timer?.unref();
   }
 
   /** Expires all entries now. */
   endAll(): void {
-    for (const entry of this.#waiting) this.#end(entry);
+    this.#endUntil(Infinity);
   }
 
   #scheduleScan(time: number, now: number): void {
@@ -60,7 +84,7 @@ export class Deadlines {
     const waitMs = Math.min(Math.max(time - now, RESOLUTION_MS), MAX_WAIT_MS);
     this.#nextScan = now + waitMs;
     this.#timer = setTimeout(() => this.#scan(), Math.ceil(waitMs));
-    if (this.#waiting.size === 0) this.#timer.unref();
+    if (this.#size === 0) this.#timer.unref();
   }
 
   #scan(): void {
@@ -74,16 +98,28 @@ export class Deadlines {
       this.#scheduleScan(now, now);
       return;
     }
-    let earliest = Infinity;
-    for (const entry of this.#waiting) {
-      if (entry.expiresAt > now) earliest = Math.min(earliest, entry.expiresAt);
-      else this.#end(entry);
-    }
+    const earliest = this.#endUntil(now);
     if (earliest < this.#nextScan) this.#scheduleScan(earliest, now);
   }
 
-  #end(entry: Expiring): void {
-    this.remove(entry);
-    entry.expire();
+  /** Expires the entries whose deadline is at `now` or before. Returns the earliest deadline of the others. */
+  #endUntil(now: number): number {
+    let earliest = Infinity;
+    const due: Expiring[] = [];
+    for (let entry = this.#first; entry !== undefined; entry = entry.later) {
+      if (entry.expiresAt > now) earliest = Math.min(earliest, entry.expiresAt);
+      else due.push(entry);
+    }
+    for (const entry of due) {
+      // One that expires may end another, or give it more time.
+      if (!this.#has(entry) || entry.expiresAt > now) continue;
+      this.remove(entry);
+      entry.expire();
+    }
+    return earliest;
+  }
+
+  #has(entry: Expiring): boolean {
+    return entry === this.#first || entry.earlier !== undefined;
   }
 }

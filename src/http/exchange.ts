@@ -23,6 +23,8 @@ const NO_HEADERS: ReceivedHeaders = Object.freeze({ all: {}, ofBody: {} });
  */
 export abstract class Exchange<R> implements Receiver, Expiring {
   expiresAt = 0;
+  earlier: Expiring | undefined = undefined;
+  later: Expiring | undefined = undefined;
   protected controller: Controller | undefined;
   protected readonly request: HttpRequest;
   protected readonly deadlines: Deadlines;
