@@ -3,6 +3,8 @@ import type { Deadlines, Expiring } from '../http/deadlines.js';
 /** A signal for one call: aborted with the caller's own signal, or at the call's deadline. */
 export class CallLimit implements Expiring {
   expiresAt: number = Infinity;
+  earlier: Expiring | undefined = undefined;
+  later: Expiring | undefined = undefined;
   readonly signal: AbortSignal;
   /** True if the deadline, and not the caller, ended the call. */
   expired = false;
@@ -101,6 +103,8 @@ export class ConcurrencyLimiter {
 class AccountQueue implements Expiring {
   running = 0;
   expiresAt = 0;
+  earlier: Expiring | undefined = undefined;
+  later: Expiring | undefined = undefined;
   readonly #deadlines: Deadlines;
   readonly #patienceMs: number;
   /** A Set keeps the order of arrival, and one that gives up leaves it at once. */

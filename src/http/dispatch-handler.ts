@@ -130,16 +130,13 @@ function decoded(raw: RawHeaders, lengths?: ReadonlySet<number>): HttpHeaders {
   for (let index = 0; index + 1 < raw.length; index += 2) {
     const name = raw[index];
     if (name === undefined || (lengths !== undefined && !lengths.has(name.length))) continue;
-    const key = textOf(name).toLowerCase();
-    const value = textOf(raw[index + 1] ?? '');
+    const content = raw[index + 1] ?? '';
+    const key = (typeof name === 'string' ? name : name.toString('latin1')).toLowerCase();
+    const value = typeof content === 'string' ? content : content.toString('latin1');
     const before = Object.hasOwn(headers, key) ? headers[key] : undefined;
     if (before !== undefined) headers[key] = [before, value].flat();
     else if (key !== '__proto__') headers[key] = value;
     else Object.defineProperty(headers, key, { value, enumerable: true, configurable: true, writable: true });
   }
   return headers;
-}
-
-function textOf(part: Buffer | string): string {
-  return typeof part === 'string' ? part : part.toString('latin1');
 }

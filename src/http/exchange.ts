@@ -190,20 +190,18 @@ export class BufferedExchange extends Exchange<HttpResponse> {
 class BufferedResponse implements HttpResponse {
   readonly status: number;
   readonly body: Buffer;
+  readonly bodyHeaders: HttpHeaders;
   readonly #headers: ReceivedHeaders;
 
   constructor(status: number, headers: ReceivedHeaders, body: Buffer) {
     this.status = status;
     this.body = body;
+    this.bodyHeaders = headers.ofBody;
     this.#headers = headers;
   }
 
   get headers(): HttpHeaders {
     return this.#headers.all;
-  }
-
-  get bodyHeaders(): HttpHeaders {
-    return this.#headers.ofBody;
   }
 }
 

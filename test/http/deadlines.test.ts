@@ -100,3 +100,17 @@ test('after a suspension, a response that has arrived meanwhile is read before i
   expect([answered.expired, silent.expired]).toEqual([0, 1]);
   suspended.mockRestore();
 });
+
+test('one that expires may end another that is due as well, or give it more time', () => {
+  const deadlines = new Deadlines();
+  const [first, ended, extended, last] = [probe(), probe(), probe(), probe()];
+  first.expire = () => {
+    deadlines.remove(ended);
+    deadlines.extend(extended, 100);
+  };
+  for (const entry of [first, ended, extended, last]) deadlines.add(entry, 100);
+  vi.advanceTimersByTime(120);
+  expect([ended.expired, extended.expired, last.expired, deadlines.size]).toEqual([0, 0, 1, 1]);
+  vi.advanceTimersByTime(120);
+  expect([ended.expired, extended.expired, deadlines.size]).toEqual([0, 1, 0]);
+});
