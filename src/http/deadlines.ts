@@ -41,7 +41,7 @@ export class Deadlines {
 
   /** Calls `entry.expire()` after `timeoutMs`, at most some 20 ms late, unless it is removed before. */
   add(entry: Expiring, timeoutMs: number): void {
-    if (!this.#has(entry)) {
+    if (entry !== this.#first && entry.earlier === undefined) {
       if (this.#size === 0) this.#timer?.ref();
       this.#size++;
       entry.earlier = this.#last;
@@ -60,8 +60,8 @@ export class Deadlines {
   }
 
   remove(entry: Expiring): void {
-    if (!this.#has(entry)) return;
     const { earlier, later } = entry;
+    if (earlier === undefined && entry !== this.#first) return;
     if (earlier === undefined) this.#first = later;
     else earlier.later = later;
     if (later === undefined) this.#last = earlier;
@@ -112,14 +112,11 @@ export class Deadlines {
     }
     for (const entry of due) {
       // One that expires may end another, or give it more time.
-      if (!this.#has(entry) || entry.expiresAt > now) continue;
+      const isWaiting = entry === this.#first || entry.earlier !== undefined;
+      if (!isWaiting || entry.expiresAt > now) continue;
       this.remove(entry);
       entry.expire();
     }
     return earliest;
-  }
-
-  #has(entry: Expiring): boolean {
-    return entry === this.#first || entry.earlier !== undefined;
   }
 }

@@ -15,15 +15,16 @@ export interface Receiver {
   faulted(fault: unknown): void;
 }
 
-/** Headers of a response, decoded as far as they are read. */
-export interface ReceivedHeaders {
-  readonly all: HttpHeaders;
-  /** Those that tell how to read the body (`content-type`, `content-encoding`, `content-length`), and maybe others. */
-  readonly ofBody: HttpHeaders;
-}
-
 /** Headers as undici's parser reports them: names and values in turn. */
 type RawHeaders = readonly (Buffer | string)[];
+
+/** Headers of a response; {@link allHeaders} returns them all. */
+export interface ReceivedHeaders {
+  /** Those that tell how to read the body (`content-type`, `content-encoding`, `content-length`), and maybe others. */
+  readonly ofBody: HttpHeaders;
+  /** All, not decoded yet; `undefined` if `ofBody` has them all. */
+  readonly raw: RawHeaders | undefined;
+}
 
 /** Lengths of the names `content-type`, `content-length` and `content-encoding`. */
 const BODY_HEADER_LENGTHS: ReadonlySet<number> = new Set([12, 14, 16]);
@@ -51,7 +52,7 @@ export class PoolHandler implements Controller {
 
   onHeaders(status: number, raw: RawHeaders, resume: () => void): boolean {
     this.#resume = resume;
-    this.receiver.answered(status, new LazyHeaders(raw));
+    this.receiver.answered(status, { ofBody: decoded(raw, BODY_HEADER_LENGTHS), raw });
     return !this.#isPaused;
   }
 
@@ -93,7 +94,7 @@ export class ForeignHandler extends PoolHandler implements Dispatcher.DispatchHa
   }
 
   onResponseStart(_controller: unknown, status: number, headers: HttpHeaders): void {
-    this.receiver.answered(status, { all: headers, ofBody: headers });
+    this.receiver.answered(status, { ofBody: headers, raw: undefined });
   }
 
   onResponseData(_controller: unknown, chunk: Buffer): void {
@@ -109,19 +110,9 @@ export class ForeignHandler extends PoolHandler implements Dispatcher.DispatchHa
   }
 }
 
-/** Decodes the headers of the body when there is a response, and all of them once somebody reads them. */
-class LazyHeaders implements ReceivedHeaders {
-  readonly ofBody: HttpHeaders;
-  readonly #raw: RawHeaders;
-
-  constructor(raw: RawHeaders) {
-    this.#raw = raw;
-    this.ofBody = decoded(raw, BODY_HEADER_LENGTHS);
-  }
-
-  get all(): HttpHeaders {
-    return decoded(this.#raw);
-  }
+/** Returns all headers of a response. Decoded here, because most callers want the data alone. */
+export function allHeaders({ ofBody, raw }: ReceivedHeaders): HttpHeaders {
+  return raw === undefined ? ofBody : decoded(raw);
 }
 
 /** Returns the headers whose names have one of these lengths. Default: all. */

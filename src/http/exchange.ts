@@ -2,6 +2,7 @@ import type { Dispatcher } from 'undici';
 import type { Deadlines, Expiring } from './deadlines.js';
 import { type ContentEncoding, contentEncoding, decode, decodedHeaders } from './decoding.js';
 import {
+  allHeaders,
   type Controller,
   ForeignHandler,
   PoolHandler,
@@ -13,7 +14,7 @@ import { faultCode, TransportError, type TransportFault, transportError } from '
 
 const NO_BODY = Buffer.alloc(0);
 
-const NO_HEADERS: ReceivedHeaders = Object.freeze({ all: {}, ofBody: {} });
+const NO_HEADERS: ReceivedHeaders = Object.freeze({ ofBody: {}, raw: undefined });
 
 /**
  * One request and its response, as undici's dispatchers report on it.
@@ -182,7 +183,9 @@ export class BufferedExchange extends Exchange<HttpResponse> {
       return;
     }
     const decoded = decode(body, encoding, this.request.maxBytes);
-    this.resolve(decoded.then((decodedBody) => ({ status, headers: decodedHeaders(headers.all), body: decodedBody })));
+    this.resolve(
+      decoded.then((decodedBody) => ({ status, headers: decodedHeaders(allHeaders(headers)), body: decodedBody })),
+    );
   }
 }
 
@@ -201,7 +204,7 @@ class BufferedResponse implements HttpResponse {
   }
 
   get headers(): HttpHeaders {
-    return this.#headers.all;
+    return allHeaders(this.#headers);
   }
 }
 

@@ -1,6 +1,7 @@
 import { pipeline, Readable } from 'node:stream';
 import type { Deadlines } from './deadlines.js';
 import { createDecoder, decodedHeaders } from './decoding.js';
+import { allHeaders } from './dispatch-handler.js';
 import { Exchange } from './exchange.js';
 import type { HttpResponse, HttpStream, HttpStreamRequest } from './message.js';
 import { TransportError } from './transport-error.js';
@@ -25,7 +26,7 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
 
   protected override begin(): void {
     const { status, encoding } = this;
-    const headers = this.headers.all;
+    const headers = allHeaders(this.headers);
     if (status >= 400) this.#limitsSilence = false;
     const body = new Readable({
       read: () => this.#resume(),
@@ -112,7 +113,7 @@ export class FetchedExchange extends StreamedExchange<HttpResponse> {
     const { status } = this;
     const [first] = chunks;
     const body = first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks);
-    this.resolve({ status, headers: this.headers.all, body });
+    this.resolve({ status, headers: allHeaders(this.headers), body });
   }
 
   protected override failed(error: unknown): void {
