@@ -28,6 +28,8 @@ export interface RefreshInFlight {
   current?: Grant;
   /** True once a login or logout has come in between: the result is not kept in memory. */
   isOvertaken: boolean;
+  /** True once the store had another grant than expected, or none, at the save: the new pair is not used. */
+  isDiscarded: boolean;
   /** How long it has waited for the lock, in milliseconds. */
   lockWaitMs: number;
   /** True once the lock was found to be too old to be relied on. */
@@ -194,6 +196,7 @@ export class LockedRefreshes {
         return { outcome: 'unsaved', grant: next };
       }
     }
+    refresh.isDiscarded = true;
     return { outcome: 'discarded', grant: await this.#adopt(id) };
   }
 

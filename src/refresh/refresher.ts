@@ -81,6 +81,7 @@ export class Refresher {
       trigger,
       since: performance.now(),
       isOvertaken: false,
+      isDiscarded: false,
       lockWaitMs: 0,
       lostLease: false,
       reused: false,
@@ -125,10 +126,9 @@ export class Refresher {
       this.#publish(refresh, { outcome });
       return grant;
     } catch (error) {
-      this.#publish(refresh, {
-        outcome: 'failed',
-        reason: error instanceof OAuthAppError ? error.code : 'ERR_UNKNOWN',
-      });
+      const reason = error instanceof OAuthAppError ? error.code : 'ERR_UNKNOWN';
+      // After a logout nothing is left to go on with, but the refresh itself has worked.
+      this.#publish(refresh, refresh.isDiscarded ? { outcome: 'discarded' } : { outcome: 'failed', reason });
       throw error;
     }
   }

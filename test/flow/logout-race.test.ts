@@ -94,6 +94,24 @@ describe('a logout during a refresh', () => {
   });
 });
 
+describe('a grant that is deleted during a refresh', () => {
+  test('stays deleted, and the event says that the new pair was discarded', { meta: { threats: [49] } }, async () => {
+    flow = await logInto();
+    const { grantId } = await flow.whoami();
+    const events = new EventLog('refresh');
+    flow.clock.advance(2 * HOURS);
+    flow.world.service.fail('token', { delay: 100 });
+    const late = flow.projects();
+    await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+    await flow.world.strategy.deleteGrant(grantId);
+    expect((await late).status).not.toBe(200);
+    events.stop();
+    expect(events.events).toMatchObject([{ event: { outcome: 'discarded' } }]);
+    expect(events.events[0]?.event).not.toHaveProperty('reason');
+    expect(flow.world.grantKeys()).toEqual([]);
+  });
+});
+
 describe('a login during a refresh', () => {
   test('under the same id is not overwritten by the late result', { meta: { threats: [49] } }, async () => {
     const tokenStore = new TroubledStore();

@@ -171,7 +171,7 @@ export class Application {
     const issuedAt = scheduler.now;
     const exchange = (isAwaited: boolean): TokenAnswer => {
       const answer = shown ? service.refresh(body.refresh_token ?? '') : service.exchange(body.code ?? '');
-      if ('pair' in answer) oracle.gave(answer.pair, machine);
+      if ('pair' in answer) oracle.gave(answer.pair, machine, issuedAt);
       else if (answer.refusal === 'reused' && shown) {
         const family = service.family(shown.family);
         if (family) oracle.reused(family, shown, { machine, issuedAt, isAwaited });

@@ -45,6 +45,8 @@ interface Rotation {
   readonly pair: Pair;
   readonly machine: Machine;
   readonly time: number;
+  /** When the process sent its request. */
+  readonly issuedAt: number;
   readonly lease: Lease | undefined;
   refusedSaves: number[];
 }
@@ -142,7 +144,8 @@ export class Oracle {
     const login = this.login(user);
     login.state = state;
     login.since = this.#world.scheduler.now;
-    login.end = undefined;
+    // A login may be lost before its callback has ended.
+    if (state !== 'in') login.end = undefined;
     if (state === 'unsure') login.failedOver = undefined;
     this.#world.note(undefined, `login of ${user}`, state);
     if (state === 'in') {
@@ -162,14 +165,14 @@ export class Oracle {
   }
 
   /** The token endpoint has given a pair. */
-  gave(pair: Pair, machine: Machine): void {
+  gave(pair: Pair, machine: Machine, issuedAt: number): void {
     const { scheduler, store } = this.#world;
     const login = this.login(pair.family.user);
     if (pair.shown === undefined) login.families.add(pair.family.id);
     this.#onTheirWay.set(pair.serial, machine);
     login.wholeSince = Number.POSITIVE_INFINITY;
     const lease = [...login.ids].map((id) => store.lease(id)).find((found) => found?.machine === machine);
-    const rotation: Rotation = { pair, machine, time: scheduler.now, lease, refusedSaves: [] };
+    const rotation: Rotation = { pair, machine, time: scheduler.now, issuedAt, lease, refusedSaves: [] };
     if (pair.shown !== undefined) this.#rotations.set(pair.shown, rotation);
     if (pair.shown !== undefined && this.#isOut(login) && scheduler.now - login.since > STALE_MS)
       this.violate('logged out', `${machine.name} refreshes the grant of ${login.user}, who has logged out`);
@@ -314,7 +317,7 @@ export class Oracle {
   #checkLogin(login: Login, why: () => [Loss | undefined, string]): void {
     const isLiving = this.isLiving(login);
     if (isLiving) login.end = undefined;
-    if (isLiving || login.end || login.state !== 'in') return;
+    if (isLiving || login.end || login.state === 'out' || login.families.size === 0) return;
     const [loss, detail] = why();
     login.end = { loss, detail, time: this.#world.scheduler.now };
     this.#world.note(undefined, `the login of ${login.user} has ended`, `${loss ?? 'WITHOUT NEED'}: ${detail}`);
@@ -324,8 +327,8 @@ export class Oracle {
   #whyReused(token: Token, { machine, issuedAt, isAwaited }: TokenRequest): [Loss | undefined, string] {
     const rotation = this.#rotations.get(token.serial);
     const what = `${machine.name} showed the used refresh token ${token.serial}`;
-    const isFrozenSending = machine.freezes.some(({ way, until }) => way === 'leave' && until > issuedAt);
-    if (isFrozenSending) return ['frozen while sending', what];
+    if (isFrozenSending(machine, issuedAt) || (rotation && isFrozenSending(rotation.machine, rotation.issuedAt)))
+      return ['frozen while sending', what];
     if (!isAwaited) return ['request came late', what];
     if (!rotation) return [undefined, `${what}, which nobody has rotated`];
     const { lease, machine: holder, time, refusedSaves } = rotation;
@@ -363,4 +366,8 @@ export class Oracle {
     this.#tokens.set(record, tokens);
     return tokens;
   }
+}
+
+function isFrozenSending({ freezes }: Machine, issuedAt: number): boolean {
+  return freezes.some(({ way, until }) => way === 'leave' && until > issuedAt);
 }
