@@ -1,5 +1,5 @@
 const WIDTH = 760;
-const LABEL_WIDTH = 250;
+const LABEL_WIDTH = 300;
 const BAR_HEIGHT = 18;
 const ROW_HEIGHT = 24;
 const TITLE_HEIGHT = 34;

@@ -3,6 +3,7 @@ import { interval } from '../lib/statistics.mjs';
 
 const CONTESTANTS = [
   { name: 'passport-oauth-app', app: 'ours' },
+  { name: 'passport-oauth-app, cache: false', app: 'ours', cache: false },
   { name: 'passport-oauth2 by hand', app: 'hand-written' },
   { name: 'floor', app: 'floor' },
   { name: 'bare', app: 'bare' },
