@@ -73,15 +73,21 @@ export class TokenEndpoint {
     return this.#send('authorization_code', { redirect_uri: redirectUri, code, ...proof }, secrets);
   }
 
-  /** Exchanges a refresh token for a new pair. A service that rotates them invalidates the old one. @see RFC 6749, 6 */
-  refresh(refreshToken: string): Promise<TokenSet> {
-    return this.#send('refresh_token', { refresh_token: refreshToken }, [refreshToken]);
+  /**
+   * Exchanges a refresh token for a new pair. A service that rotates them invalidates the old one.
+   *
+   * @param mayRepeat Asked before a request that could not be sent is made once more: the first try may have taken long.
+   * @see RFC 6749, 6
+   */
+  refresh(refreshToken: string, mayRepeat?: () => boolean): Promise<TokenSet> {
+    return this.#send('refresh_token', { refresh_token: refreshToken }, [refreshToken], mayRepeat);
   }
 
   async #send(
     grantType: string,
     fields: Readonly<Record<string, string>>,
     secrets: readonly string[],
+    mayRepeat?: () => boolean,
   ): Promise<TokenSet> {
     const { http, tokenRequest, clientAuthentication, clientID, organizationDomain, clock } = this.#options;
     const secret = this.#clientSecret;
@@ -96,6 +102,7 @@ export class TokenEndpoint {
       } catch (error) {
         // Only a request that was not sent may be repeated: a code or a rotating refresh token works once.
         if (!(error instanceof TransportError) || error.sent || error.kind !== 'connect') throw error;
+        if (mayRepeat?.() === false) throw error;
         response = await http.send(request);
       }
       return readTokenResponse(response, {

@@ -104,7 +104,7 @@ export class LockedRefreshes {
       if (error) throw error;
       signal.throwIfAborted();
       if (lock.isOlderThan(maxAge)) return undefined;
-      const refreshed = await this.#exchange(refresh, lock, pair);
+      const refreshed = await this.#exchange(refresh, lock, () => !lock.isOlderThan(maxAge), pair);
       if (refreshed) return refreshed;
       pair = (await this.#pairAfterRefusal(refresh, pair)) ?? (await this.#giveUp(refresh, pair, 'refused'));
     }
@@ -112,7 +112,12 @@ export class LockedRefreshes {
   }
 
   /** Refreshes the grant and saves the new pair. Returns `undefined` if the service refuses its refresh tokens. */
-  async #exchange(refresh: RefreshInFlight, lock: HeldLock, grant: Grant): Promise<Refreshed | undefined> {
+  async #exchange(
+    refresh: RefreshInFlight,
+    lock: HeldLock,
+    isHeld: () => boolean,
+    grant: Grant,
+  ): Promise<Refreshed | undefined> {
     const { repository, backoff, unsaved, clock } = this.#options;
     const { id } = refresh;
     refresh.current = grant;
@@ -120,8 +125,8 @@ export class LockedRefreshes {
     try {
       const { refreshToken, previousRefreshToken } = grant;
       const tokens =
-        (refreshToken && (await this.#send(refresh, lock, grant, refreshToken))) ||
-        (previousRefreshToken && (await this.#send(refresh, lock, grant, previousRefreshToken)));
+        (refreshToken && (await this.#send(refresh, lock, isHeld, grant, refreshToken))) ||
+        (previousRefreshToken && (await this.#send(refresh, lock, isHeld, grant, previousRefreshToken)));
       if (!tokens) return undefined;
       if (isOtherSubject(grant, tokens))
         return { outcome: 'adopted', grant: await this.#giveUp(refresh, grant, 'other-subject') };
@@ -138,10 +143,16 @@ export class LockedRefreshes {
   }
 
   /** Sends a refresh token. Returns `undefined` if the service refuses it. @throws whatever may leave the grant valid */
-  async #send(refresh: RefreshInFlight, lock: HeldLock, grant: Grant, sent: string): Promise<TokenSet | undefined> {
+  async #send(
+    refresh: RefreshInFlight,
+    lock: HeldLock,
+    isHeld: () => boolean,
+    grant: Grant,
+    sent: string,
+  ): Promise<TokenSet | undefined> {
     const { endpoint, backoff, clock } = this.#options;
     try {
-      const tokens = await endpoint.refresh(sent);
+      const tokens = await endpoint.refresh(sent, isHeld);
       backoff.succeed(refresh.id);
       // If the response brings no refresh token, the one that has just worked stays valid.
       return { ...tokens, refreshToken: tokens.refreshToken ?? sent };

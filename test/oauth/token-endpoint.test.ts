@@ -1,3 +1,4 @@
+import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HttpClient } from '../../src/http/http-client.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
@@ -98,6 +99,24 @@ test('a refused connection ends in a ServiceUnavailableError that names the caus
     name: 'ServiceUnavailableError',
     message: expect.stringContaining('could not be reached'),
   });
+});
+
+test.each([
+  [true, 2],
+  [false, 1],
+])('a request that could not be sent is made again only if the caller still may: %s', async (mayRepeat, tries) => {
+  let connections = 0;
+  const dispatcher = new Agent({
+    connect: (_options, callback) => {
+      connections += 1;
+      callback(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }), null);
+    },
+  });
+  http = new HttpClient({ dispatcher });
+  const refreshed = endpoint('http://127.0.0.1:9').refresh('old', () => mayRepeat);
+  await expect(refreshed).rejects.toMatchObject({ name: 'ServiceUnavailableError' });
+  expect(connections).toBe(tries);
+  await dispatcher.close();
 });
 
 test('a redirect is not followed', { meta: { threats: [26] } }, async () => {
