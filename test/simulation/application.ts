@@ -46,7 +46,10 @@ export class Application {
     const store = storeClient(
       machine,
       world.store,
-      { command: (...command) => this.#command(...command) },
+      {
+        command: (...command) => this.#command(...command),
+        late: (op) => world.oracle.storeFailed(machine, op),
+      },
       passportOAuthApp,
     );
     const plain: Parts = { world, machine, store, dispatch: (options, handler) => this.#dispatch(options, handler) };
@@ -144,13 +147,16 @@ export class Application {
 
   #command<T>(op: string, _id: string, effect: () => T): Promise<T> {
     const { oracle } = this.#world;
+    const settled = oracle.storeAsked(this.machine);
     return new Promise((resolve, reject) => {
       this.#world.call(this.machine, 'store', op, effect, {
         answer: (value) => {
+          settled();
           if (op === 'get' && typeof value === 'string') oracle.read(value, this.machine);
           resolve(value);
         },
         fail: (code) => {
+          settled();
           oracle.storeFailed(this.machine, op);
           reject(Object.assign(new Error(`the store's connection failed: ${code}`), { code }));
         },

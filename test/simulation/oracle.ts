@@ -81,12 +81,17 @@ interface Login {
 
 /** How long a cached grant is believed, with room for what is under way. */
 const STALE_MS = 60_000;
+/** How long after a failure a process takes the store to be down, and how long it waits for an answer. */
+const DOWN_MS = 1_000;
 /** Over how long three saves must have been refused before the lock may be given back. */
 const SAVES_MS = 12_000;
 
 /** Watches a world: who has which token, what the service honours, and what must never happen. */
 export class Oracle {
   readonly violations: Violation[] = [];
+  readonly #storeFailedAt = new Map<Machine, number>();
+  /** Commands that the store has not answered. */
+  readonly #storeAsked = new Set<{ readonly machine: Machine; readonly since: number }>();
   /** Used refresh tokens that were shown. */
   reuses = 0;
   /** Whether a user has logged out. */
@@ -243,8 +248,16 @@ export class Oracle {
     for (const { serial, kind } of this.#tokensOf(record)) if (kind === 'refresh') this.#know(serial, machine);
   }
 
+  /** A process sends a command to the store. Returns what is called once the command is answered or has failed. */
+  storeAsked(machine: Machine): () => void {
+    const asked = { machine, since: this.#world.scheduler.now };
+    this.#storeAsked.add(asked);
+    return () => this.#storeAsked.delete(asked);
+  }
+
   /** The store has failed a process. */
   storeFailed(machine: Machine, op: string): void {
+    this.#storeFailedAt.set(machine, this.#world.scheduler.now);
     if (op !== 'update' && op !== 'set') return;
     for (const rotation of this.#rotations.values())
       if (rotation.machine === machine) rotation.refusedSaves.push(this.#world.scheduler.now);
@@ -263,6 +276,11 @@ export class Oracle {
   authorized(user: string, machine: Machine, begun: number): void {
     const login = this.login(user);
     if (!this.#isOut(login) || begun - login.since < STALE_MS || this.#world.isCut(machine, 'store')) return;
+    // While its store fails, or does not answer for a second, a process goes on with the grants that it has seen last. A
+    // read that is too late, because the process stood still, is such a failure.
+    if ((this.#storeFailedAt.get(machine) ?? -Infinity) >= begun - DOWN_MS) return;
+    const { now } = this.#world.scheduler;
+    for (const asked of this.#storeAsked) if (asked.machine === machine && now - asked.since >= DOWN_MS) return;
     this.violate('logged out', `${machine.name} goes on for ${user}, who has logged out`);
   }
 

@@ -121,6 +121,8 @@ function put<T>(map: Map<string, T>, key: string, value: T | undefined): void {
 /** The commands of the store's server, as a client of one process sends them. */
 export interface StoreConnection {
   command<T>(op: string, id: string, effect: () => T): Promise<T>;
+  /** A command has taken too long. */
+  late(op: string): void;
 }
 
 /** Milliseconds. A command that takes longer counts as failed, though it may still take effect. */
@@ -136,13 +138,16 @@ export function storeClient(
   connection: StoreConnection,
   passportOAuthApp: Package,
 ) {
-  const within = <T>(promise: Promise<T>, ms: number): Promise<T> =>
+  const within = <T>(promise: Promise<T>, ms: number, onLate?: () => void): Promise<T> =>
     new Promise((resolve, reject) => {
-      const timer = machine.setTimer(() => reject(new Error('the store took too long')), ms);
+      const timer = machine.setTimer(() => {
+        onLate?.();
+        reject(new Error('the store took too long'));
+      }, ms);
       promise.finally(() => machine.clearTimer(timer)).then(resolve, reject);
     });
   const command = <T>(op: string, id: string, effect: () => T) =>
-    within(connection.command(op, id, effect), COMMAND_MS);
+    within(connection.command(op, id, effect), COMMAND_MS, () => connection.late(op));
   const lines = new Map<string, Promise<unknown>>();
 
   const giveBack = async (id: string, owner: string): Promise<void> => {
