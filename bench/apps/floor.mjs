@@ -3,6 +3,7 @@ import express from 'express';
 import session from 'express-session';
 import passport from 'passport';
 import { Pool } from 'undici';
+import { JsonAnswer } from '../lib/json-answer.mjs';
 import { answerHome, SESSION } from './common.mjs';
 
 const LEEWAY_MS = 30_000;
@@ -94,31 +95,4 @@ function subjectOf(accessToken) {
 
 function dispatch(pool, options) {
   return new Promise((resolve, reject) => pool.dispatch(options, new JsonAnswer(resolve, reject)));
-}
-
-/** Collects the body and parses it. */
-class JsonAnswer {
-  #resolve;
-  #reject;
-  #body;
-
-  constructor(resolve, reject) {
-    this.#resolve = resolve;
-    this.#reject = reject;
-  }
-
-  onRequestStart() {}
-  onResponseStart() {}
-
-  onResponseData(_controller, chunk) {
-    this.#body = this.#body === undefined ? chunk : Buffer.concat([this.#body, chunk]);
-  }
-
-  onResponseEnd() {
-    this.#resolve(JSON.parse(this.#body.toString()));
-  }
-
-  onResponseError(_controller, error) {
-    this.#reject(error);
-  }
 }

@@ -1,4 +1,5 @@
 import { Agent } from 'undici';
+import { JsonAnswer } from '../lib/json-answer.mjs';
 import { TOKEN } from './common.mjs';
 
 const HEADERS = ['authorization', `Bearer ${TOKEN}`, 'accept', 'application/json'];
@@ -8,30 +9,4 @@ export function createClient({ baseUrl }) {
   const agent = new Agent();
   const options = { origin: baseUrl, path: '/api/v2/projects', method: 'GET', headers: HEADERS };
   return () => new Promise((resolve, reject) => agent.dispatch(options, new JsonAnswer(resolve, reject)));
-}
-
-class JsonAnswer {
-  #resolve;
-  #reject;
-  #body;
-
-  constructor(resolve, reject) {
-    this.#resolve = resolve;
-    this.#reject = reject;
-  }
-
-  onRequestStart() {}
-  onResponseStart() {}
-
-  onResponseData(_controller, chunk) {
-    this.#body = this.#body === undefined ? chunk : Buffer.concat([this.#body, chunk]);
-  }
-
-  onResponseEnd() {
-    this.#resolve(JSON.parse(this.#body.toString()));
-  }
-
-  onResponseError(_controller, error) {
-    this.#reject(error);
-  }
 }
