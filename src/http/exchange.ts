@@ -194,17 +194,19 @@ class BufferedResponse implements HttpResponse {
   readonly status: number;
   readonly body: Buffer;
   readonly bodyHeaders: HttpHeaders;
-  readonly #headers: ReceivedHeaders;
+  readonly #received: ReceivedHeaders;
+  #decoded: HttpHeaders | undefined;
 
   constructor(status: number, headers: ReceivedHeaders, body: Buffer) {
     this.status = status;
     this.body = body;
     this.bodyHeaders = headers.ofBody;
-    this.#headers = headers;
+    this.#received = headers;
   }
 
   get headers(): HttpHeaders {
-    return allHeaders(this.#headers);
+    this.#decoded ??= allHeaders(this.#received);
+    return this.#decoded;
   }
 }
 

@@ -148,7 +148,6 @@ export function frameworkError(req: IncomingMessage, response: unknown): Configu
 
 /** Reports to a framework that this package cannot work in it: by `next`, or by throwing if the framework has none. */
 export function refuseFramework(req: IncomingMessage, response: unknown, next: unknown): boolean {
-  if (response instanceof ServerResponse) return false;
   const error = frameworkError(req, response);
   if (!error) return false;
   if (typeof next !== 'function') throw error;

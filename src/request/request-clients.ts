@@ -71,9 +71,7 @@ export class RequestClients {
     try {
       const grantId = grants.idOf(req);
       if (grantId !== undefined) {
-        const manager = grants.managerFor(req);
-        const attached = this.#attachedSource(req, manager);
-        source = attached?.grantId === grantId ? attached : new GrantCredentials(manager, grantId);
+        source = this.#sourceFor(req, grants.managerFor(req), grantId);
       }
     } catch (error) {
       source = failedSource(error);
@@ -146,8 +144,7 @@ export class RequestClients {
 
   /** Replaces the clients attached to this request with clients of the new grant, for the handlers that run after login. Never rejects. */
   async switchTo(req: IncomingMessage, manager: GrantManager, grantId: string): Promise<GrantCredentials> {
-    const attached = this.#attachedSource(req, manager);
-    const source = attached?.grantId === grantId ? attached : new GrantCredentials(manager, grantId);
+    const source = this.#sourceFor(req, manager, grantId);
     await source.prepare();
     for (const property of this.#properties) {
       if ((req as WithClients)[property] instanceof ApiClient)
@@ -175,6 +172,12 @@ export class RequestClients {
       'The strategy cannot find the response of this request: under Connect, mount apiClient(strategy) before the routes of login and callback.',
       { code: 'ERR_NO_RESPONSE' },
     );
+  }
+
+  /** Returns the source that the request's clients of this grant share, or a new one. */
+  #sourceFor(req: IncomingMessage, manager: GrantManager, grantId: string): GrantCredentials {
+    const attached = this.#attachedSource(req, manager);
+    return attached?.grantId === grantId ? attached : new GrantCredentials(manager, grantId);
   }
 
   /**
