@@ -110,14 +110,14 @@ export class GrantRepository {
   }
 
   /** Saves the grant of a login in place of any other. @param whenSaved Called before this process can see the grant. */
-  create(id: string, grant: Grant, whenSaved: () => void): Promise<void> {
+  create(id: string, grant: Grant, whenSaved: (() => void) | undefined): Promise<void> {
     return this.writes.run(id, SAVE, async (store, signal) => {
       const storeId = this.storeId(id);
       const record = await this.#options.codec.encode(storeId, grant);
       signal.throwIfAborted();
       await store.set(storeId, record);
       signal.throwIfAborted();
-      whenSaved();
+      whenSaved?.();
       this.#remember(id, grant);
     });
   }

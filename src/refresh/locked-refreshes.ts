@@ -95,7 +95,7 @@ export class LockedRefreshes {
   async refresh(refresh: RefreshInFlight, lock: HeldLock, maxAge: LockAge): Promise<Refreshed | undefined> {
     const { id, seen } = refresh;
     const { repository, unsaved, backoff, clock, isUsable, signal } = this.#options;
-    let pair = unsaved.get(id) ?? (await repository.readAnew(id));
+    let pair = unsaved.byId.get(id)?.grant ?? (await repository.readAnew(id));
     if (!pair) throw new NotAuthorizedError(NO_GRANT);
     for (let tries = 0; tries < MAX_PAIRS; tries++) {
       if (pair.accessToken !== seen.accessToken && isUsable(pair)) break;
@@ -133,7 +133,7 @@ export class LockedRefreshes {
       return await this.#save(refresh, lock, grant, refreshedGrant(grant, tokens, clock()));
     } catch (error) {
       const isSlowFailure = error instanceof ServiceUnavailableError && performance.now() - sentAt >= SLOW_FAILURE_MS;
-      if (isSlowFailure && !refresh.isOvertaken && !unsaved.get(id)) {
+      if (isSlowFailure && !refresh.isOvertaken && !unsaved.byId.has(id)) {
         // Saved with the grant, so that the processes that wait for the lock do not wait for a time-out too.
         const retryAt = clock() + backoff.remainingMs(id, clock());
         lock.holdUntil(repository.replace(id, { ...grant, retryAt }, grant.version).catch(() => undefined));
