@@ -74,9 +74,22 @@ export class Deadlines {
     if (this.#size === 0) this.#timer?.unref();
   }
 
-  /** Expires all entries now. */
-  endAll(): void {
-    this.#endUntil(Infinity);
+  /** Expires the entries whose deadline is at `now` or before. Returns the earliest deadline of the others. */
+  expireUntil(now: number): number {
+    let earliest = Infinity;
+    const due: Expiring[] = [];
+    for (let entry = this.#first; entry !== undefined; entry = entry.later) {
+      if (entry.expiresAt > now) earliest = Math.min(earliest, entry.expiresAt);
+      else due.push(entry);
+    }
+    for (const entry of due) {
+      // One that expires may end another, or give it more time.
+      const isWaiting = entry === this.#first || entry.earlier !== undefined;
+      if (!isWaiting || entry.expiresAt > now) continue;
+      this.remove(entry);
+      entry.expire();
+    }
+    return earliest;
   }
 
   #scheduleScan(time: number, now: number): void {
@@ -98,25 +111,7 @@ export class Deadlines {
       this.#scheduleScan(now, now);
       return;
     }
-    const earliest = this.#endUntil(now);
+    const earliest = this.expireUntil(now);
     if (earliest < this.#nextScan) this.#scheduleScan(earliest, now);
-  }
-
-  /** Expires the entries whose deadline is at `now` or before. Returns the earliest deadline of the others. */
-  #endUntil(now: number): number {
-    let earliest = Infinity;
-    const due: Expiring[] = [];
-    for (let entry = this.#first; entry !== undefined; entry = entry.later) {
-      if (entry.expiresAt > now) earliest = Math.min(earliest, entry.expiresAt);
-      else due.push(entry);
-    }
-    for (const entry of due) {
-      // One that expires may end another, or give it more time.
-      const isWaiting = entry === this.#first || entry.earlier !== undefined;
-      if (!isWaiting || entry.expiresAt > now) continue;
-      this.remove(entry);
-      entry.expire();
-    }
-    return earliest;
   }
 }

@@ -2,42 +2,51 @@ import type { Dispatcher } from 'undici';
 import type { Deadlines, Expiring } from './deadlines.js';
 import { type ContentEncoding, contentEncoding, decode, decodedHeaders } from './decoding.js';
 import {
-  allHeaders,
-  type Controller,
-  ForeignHandler,
-  PoolHandler,
-  type ReceivedHeaders,
-  type Receiver,
-} from './dispatch-handler.js';
-import type { HttpHeaders, HttpRequest, HttpResponse, HttpStreamRequest } from './message.js';
+  decodeHeaders,
+  type HttpHeaders,
+  type HttpRequest,
+  type HttpResponse,
+  type HttpStreamRequest,
+  type RawHeaders,
+} from './message.js';
 import { faultCode, TransportError, type TransportFault, transportError } from './transport-error.js';
 
 const NO_BODY = Buffer.alloc(0);
 
-const NO_HEADERS: ReceivedHeaders = Object.freeze({ ofBody: {}, raw: undefined });
+const NO_RAW_HEADERS: RawHeaders = [];
+
+const NO_HEADERS: HttpHeaders = {};
+
+/** Lengths of the names `content-type`, `content-length` and `content-encoding`. */
+const BODY_HEADER_LENGTHS: ReadonlySet<number> = new Set([12, 14, 16]);
 
 /**
- * One request and its response, as undici's dispatchers report on it.
+ * One request and its response: the handler that a dispatcher of undici calls.
  *
  * It goes straight to the dispatcher: undici's own `request` puts a readable stream between, which costs a third of
- * the throughput for responses that are read as a whole anyway.
+ * the throughput for responses that are read as a whole anyway. The handler interface is that of undici up to 6: undici
+ * 7 calls such a handler directly, but wraps one of its newer interface in two more objects and decodes all headers.
  */
-export abstract class Exchange<R> implements Receiver, Expiring {
+export abstract class Exchange<R> implements Expiring {
   expiresAt = 0;
   earlier: Expiring | undefined = undefined;
   later: Expiring | undefined = undefined;
-  protected controller: Controller | undefined;
   protected readonly request: HttpRequest;
   protected readonly deadlines: Deadlines;
   protected readonly resolve: (response: R | Promise<R>) => void;
   /** The final status; 0 before. */
   protected status = 0;
-  protected headers: ReceivedHeaders = NO_HEADERS;
+  protected headers: RawHeaders = NO_RAW_HEADERS;
+  /** The headers among them that tell how to read the body, and maybe others. */
+  protected bodyHeaders: HttpHeaders = NO_HEADERS;
   /** An encoding that cannot be decoded counts as `identity`. */
   protected encoding: ContentEncoding | 'identity' = 'identity';
+  /** Has the dispatcher read on, after {@link receive} returned false. */
+  protected resume: (() => void) | undefined;
   readonly #reject: (error: unknown) => void;
+  /** Set once there is a connection: from then on, something may have been sent. */
+  #abort: ((reason: Error) => void) | undefined;
   #received = 0;
-  #sent = false;
   #over = false;
 
   constructor(
@@ -54,8 +63,8 @@ export abstract class Exchange<R> implements Receiver, Expiring {
 
   /** Called when the final status and headers are there. */
   protected begin?(): void;
-  /** Called for each part of the body, as received. */
-  protected abstract receive(chunk: Buffer): void;
+  /** Called for each part of the body, as received. Returns false to get no more until {@link resume} is called. */
+  protected abstract receive(chunk: Buffer): boolean;
   /** Called when the body is complete. */
   protected abstract complete(): void;
   /** Called, after the promise was rejected, if there will be no response, or no more of it. */
@@ -73,9 +82,9 @@ export abstract class Exchange<R> implements Receiver, Expiring {
     try {
       // The cast: undici only reads the list, but its types do not say so.
       const options = { origin, path, method, headers: headers as string[], body, headersTimeout: 0, bodyTimeout: 0 };
-      dispatcher.dispatch(options, isOwnPool ? new PoolHandler(this) : new ForeignHandler(this));
+      dispatcher.dispatch(options, isOwnPool ? this : withBothInterfaces(this));
     } catch (fault) {
-      this.faulted(fault);
+      this.onError(fault);
     }
   }
 
@@ -88,60 +97,62 @@ export abstract class Exchange<R> implements Receiver, Expiring {
     this.fail('timeout');
   }
 
-  started(controller: Controller): void {
+  /** Called once there is a connection, before anything is sent. */
+  onConnect(abort: (reason: Error) => void): void {
     // It ended while it waited for a connection: nothing may be sent any more.
-    if (this.#over) {
-      controller.abort(new TransportError('aborted', false));
-      return;
-    }
-    this.controller = controller;
-    this.#sent = true;
+    if (this.#over) abort(new TransportError('aborted', false));
+    else this.#abort = abort;
   }
 
-  answered(status: number, headers: ReceivedHeaders): void {
-    if (this.#over || status < 200) return;
+  /** Called for each informational response, and for the final one. */
+  onHeaders(status: number, headers: RawHeaders, resume: () => void): boolean {
+    if (this.#over || status < 200) return true;
     const { maxBytes = Infinity, method } = this.request;
+    const bodyHeaders = decodeHeaders(headers, BODY_HEADER_LENGTHS);
     this.status = status;
     this.headers = headers;
+    this.bodyHeaders = bodyHeaders;
+    this.resume = resume;
     const hasBody = method !== 'HEAD' && status !== 304;
-    const { ofBody } = headers;
-    if (hasBody && Number(ofBody['content-length']) > maxBytes) {
+    if (hasBody && Number(bodyHeaders['content-length']) > maxBytes) {
       this.fail('too-large');
-      return;
+      return true;
     }
-    if (ofBody['content-encoding'] !== undefined) this.encoding = contentEncoding(ofBody) ?? 'identity';
+    if (bodyHeaders['content-encoding'] !== undefined) this.encoding = contentEncoding(bodyHeaders) ?? 'identity';
     this.begin?.();
+    return true;
   }
 
-  received(chunk: Buffer): void {
-    if (this.#over) return;
+  onData(chunk: Buffer): boolean {
+    if (this.#over) return true;
     this.#received += chunk.length;
-    if (this.#received > (this.request.maxBytes ?? Infinity)) this.fail('too-large');
-    else this.receive(chunk);
+    if (this.#received <= (this.request.maxBytes ?? Infinity)) return this.receive(chunk);
+    this.fail('too-large');
+    return true;
   }
 
-  ended(): void {
+  onComplete(): void {
     if (this.#over) return;
     this.#end();
     this.complete();
   }
 
-  faulted(fault: unknown): void {
+  onError(fault: unknown): void {
     if (this.#over) return;
     // The Content-Length of a 304 is that of the representation (RFC 9110, 8.6); undici expects a body of that length.
     if (this.status === 304 && faultCode(fault) === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') {
-      this.ended();
+      this.onComplete();
       return;
     }
-    this.#end(ownFault(this.request.body, fault) ?? transportError(fault, this.#sent));
+    this.#end(ownFault(this.request.body, fault) ?? transportError(fault, this.#abort !== undefined));
   }
 
   /** Ends the exchange from this side. */
   protected fail(kind: TransportFault): void {
     if (this.#over) return;
-    const error = new TransportError(kind, this.#sent);
+    const error = new TransportError(kind, this.#abort !== undefined);
     this.#end(error);
-    this.controller?.abort(error);
+    this.#abort?.(error);
   }
 
   #end(error?: unknown): void {
@@ -153,6 +164,33 @@ export abstract class Exchange<R> implements Receiver, Expiring {
     this.#reject(error);
     this.failed?.(error);
   }
+}
+
+/**
+ * Adds the handler interface of undici 7 and later to an exchange: a dispatcher of the user may come from any copy of
+ * undici, also from an older one, as Node 20 and 22 have it built in.
+ */
+function withBothInterfaces<R>(exchange: Exchange<R>): Dispatcher.DispatchHandler {
+  return Object.assign(exchange, {
+    onRequestStart(controller) {
+      exchange.onConnect((reason) => controller.abort(reason));
+    },
+    onResponseStart(controller, status, headers) {
+      const raw = Object.entries(headers).flatMap(([name, value]) =>
+        [value ?? []].flat().flatMap((one) => [name, one]),
+      );
+      exchange.onHeaders(status, raw, () => controller.resume());
+    },
+    onResponseData(controller, chunk) {
+      if (!exchange.onData(chunk)) controller.pause();
+    },
+    onResponseEnd() {
+      exchange.onComplete();
+    },
+    onResponseError(_controller, fault) {
+      exchange.onError(fault);
+    },
+  } satisfies Dispatcher.DispatchHandler);
 }
 
 /** A class of exchanges: how a response is received. */
@@ -168,23 +206,24 @@ export class BufferedExchange extends Exchange<HttpResponse> {
   #first: Buffer | undefined;
   #chunks: Buffer[] | undefined;
 
-  protected override receive(chunk: Buffer): void {
+  protected override receive(chunk: Buffer): boolean {
     // Most responses arrive in one piece, which is then the body.
     if (this.#first === undefined) this.#first = chunk;
     else if (this.#chunks === undefined) this.#chunks = [this.#first, chunk];
     else this.#chunks.push(chunk);
+    return true;
   }
 
   protected override complete(): void {
     const { status, headers, encoding } = this;
     const body = this.#chunks === undefined ? (this.#first ?? NO_BODY) : Buffer.concat(this.#chunks);
     if (encoding === 'identity') {
-      this.resolve(new BufferedResponse(status, headers, body));
+      this.resolve(new BufferedResponse(status, headers, this.bodyHeaders, body));
       return;
     }
     const decoded = decode(body, encoding, this.request.maxBytes);
     this.resolve(
-      decoded.then((decodedBody) => ({ status, headers: decodedHeaders(allHeaders(headers)), body: decodedBody })),
+      decoded.then((decodedBody) => ({ status, headers: decodedHeaders(decodeHeaders(headers)), body: decodedBody })),
     );
   }
 }
@@ -194,19 +233,19 @@ class BufferedResponse implements HttpResponse {
   readonly status: number;
   readonly body: Buffer;
   readonly bodyHeaders: HttpHeaders;
-  readonly #received: ReceivedHeaders;
-  #decoded: HttpHeaders | undefined;
+  readonly #raw: RawHeaders;
+  #headers: HttpHeaders | undefined;
 
-  constructor(status: number, headers: ReceivedHeaders, body: Buffer) {
+  constructor(status: number, raw: RawHeaders, bodyHeaders: HttpHeaders, body: Buffer) {
     this.status = status;
     this.body = body;
-    this.bodyHeaders = headers.ofBody;
-    this.#received = headers;
+    this.bodyHeaders = bodyHeaders;
+    this.#raw = raw;
   }
 
   get headers(): HttpHeaders {
-    this.#decoded ??= allHeaders(this.#received);
-    return this.#decoded;
+    this.#headers ??= decodeHeaders(this.#raw);
+    return this.#headers;
   }
 }
 

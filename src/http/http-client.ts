@@ -84,7 +84,7 @@ export class HttpClient {
     const pool = await this.#pool;
     if (pool === undefined) return;
     // A stream that nobody reads would keep the pool open for ever.
-    const timer = setTimeout(() => this.#deadlines.endAll(), this.#graceMs);
+    const timer = setTimeout(() => this.#deadlines.expireUntil(Infinity), this.#graceMs);
     await pool.close();
     clearTimeout(timer);
   }

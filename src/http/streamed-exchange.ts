@@ -1,9 +1,8 @@
 import { pipeline, Readable } from 'node:stream';
 import type { Deadlines } from './deadlines.js';
 import { createDecoder, decodedHeaders } from './decoding.js';
-import { allHeaders } from './dispatch-handler.js';
 import { Exchange } from './exchange.js';
-import type { HttpResponse, HttpStream, HttpStreamRequest } from './message.js';
+import { decodeHeaders, type HttpResponse, type HttpStream, type HttpStreamRequest } from './message.js';
 import { TransportError } from './transport-error.js';
 
 /** Receives a response as soon as its headers are there, and passes the body on as fast as it is read and no faster. */
@@ -26,7 +25,7 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
 
   protected override begin(): void {
     const { status, encoding } = this;
-    const headers = allHeaders(this.headers);
+    const headers = decodeHeaders(this.headers);
     if (status >= 400) this.#limitsSilence = false;
     const body = new Readable({
       read: () => this.#resume(),
@@ -49,13 +48,11 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
     this.resolve(decoded);
   }
 
-  protected override receive(chunk: Buffer): void {
-    if (this.#limitsSilence) this.deadlines.extend(this, this.request.timeoutMs);
-    if (this.#body?.push(chunk) !== false) return;
-    this.#paused = true;
-    this.controller?.pause();
+  protected override receive(chunk: Buffer): boolean {
+    this.#paused = this.#body?.push(chunk) === false;
     // While the reader takes its time, the silence is not the service's.
-    if (this.#limitsSilence) this.deadlines.extend(this, Infinity);
+    if (this.#limitsSilence) this.deadlines.extend(this, this.#paused ? Infinity : this.request.timeoutMs);
+    return !this.#paused;
   }
 
   protected override complete(): void {
@@ -71,7 +68,7 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
     if (!this.#paused) return;
     this.#paused = false;
     if (this.#limitsSilence) this.deadlines.extend(this, this.request.timeoutMs);
-    this.controller?.resume();
+    this.resume?.();
   }
 }
 
@@ -98,9 +95,10 @@ export class FetchedExchange extends StreamedExchange<HttpResponse> {
     });
   }
 
-  protected override receive(chunk: Buffer): void {
-    if (this.#early === undefined) super.receive(chunk);
-    else this.#early.push(chunk);
+  protected override receive(chunk: Buffer): boolean {
+    if (this.#early === undefined) return super.receive(chunk);
+    this.#early.push(chunk);
+    return true;
   }
 
   protected override complete(): void {
@@ -113,7 +111,7 @@ export class FetchedExchange extends StreamedExchange<HttpResponse> {
     const { status } = this;
     const [first] = chunks;
     const body = first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks);
-    this.resolve({ status, headers: allHeaders(this.headers), body });
+    this.resolve({ status, headers: decodeHeaders(this.headers), body });
   }
 
   protected override failed(error: unknown): void {
