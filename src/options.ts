@@ -6,7 +6,7 @@ import * as check from './checks.js';
 import type { RefreshWindow } from './grants/grant.js';
 import type { CacheLimits } from './grants/grant-cache.js';
 import { apiPathBelow, endpointAddress, enterpriseAddress, serviceAddress } from './oauth/addresses.js';
-import type { Claims, OrganizationDomainReader, TokenResponseFields } from './oauth/claims.js';
+import { type Claims, claimedDomain, type OrganizationDomainReader, type TokenResponseFields } from './oauth/claims.js';
 import { Secret } from './redaction.js';
 import type { TokenStore } from './stores/token-store.js';
 
@@ -168,7 +168,7 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache'> &
   callbackURL: check.callbackUrl,
   scope: check.scope,
   name: check.withDefault('oauth-app', check.strategyName),
-  organizationDomain: check.withDefault((claims: Claims) => claims.domain, check.fn<OrganizationDomainReader>),
+  organizationDomain: check.withDefault(claimedDomain, check.fn<OrganizationDomainReader>),
   pkce: check.withDefault(false, check.boolean),
   userProfile: optionalFunction(),
   passReqToCallback: check.withDefault(false, check.boolean),

@@ -130,8 +130,6 @@ export function redirect(res: ServerResponse, url: string): void {
  * @param response As the framework has given it
  */
 export function frameworkError(req: IncomingMessage, response: unknown): ConfigurationError | undefined {
-  // Node's own, with whatever prototype Express has put in front: no more to look at in nearly all requests.
-  if (response instanceof ServerResponse) return undefined;
   const isNodes =
     typeof response === 'object' &&
     response !== null &&
@@ -148,6 +146,8 @@ export function frameworkError(req: IncomingMessage, response: unknown): Configu
 
 /** Reports to a framework that this package cannot work in it: by `next`, or by throwing if the framework has none. */
 export function refuseFramework(req: IncomingMessage, response: unknown, next: unknown): boolean {
+  // Node's own, with whatever prototype Express has put in front: no more to look at in nearly all requests.
+  if (response instanceof ServerResponse) return false;
   const error = frameworkError(req, response);
   if (!error) return false;
   if (typeof next !== 'function') throw error;
