@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { type ApiClient, createApiClient } from './api/api-client.js';
 import type { CredentialSource } from './api/api-context.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
-import { ConfigurationError } from './errors.js';
 import { grantLostChannel, refreshChannel, warnOfUnlockedRefresh } from './events.js';
 import { GrantCodec } from './grants/grant-codec.js';
 import { HttpClient } from './http/http-client.js';
@@ -24,28 +23,8 @@ import { asRouted, isAbsolute } from './request/incoming-request.js';
 import { RequestClients } from './request/request-clients.js';
 import type { TokenStore } from './stores/token-store.js';
 
-/**
- * Key of a strategy's runtime. Inherited by the per-request objects that Passport derives from the strategy;
- * non-enumerable, so that logging a strategy never prints the runtime.
- */
-export const RUNTIME: unique symbol = Symbol('runtime');
-
 /** Grants that are deleted at a time: a long list must not flood the token store. */
 const DELETIONS_AT_ONCE = 50;
-
-/**
- * Returns the runtime of a strategy, or of an object that Passport derived from one.
- *
- * @throws ConfigurationError unless `strategy` is a Strategy of this package
- */
-export function runtimeOf(strategy: object): Runtime {
-  const runtime: unknown =
-    typeof strategy === 'object' && strategy !== null ? Reflect.get(strategy, RUNTIME) : undefined;
-  if (runtime instanceof Runtime) return runtime;
-  throw new ConfigurationError('strategy: expected an instance of the Strategy of passport-oauth-app', {
-    option: 'strategy',
-  });
-}
 
 /**
  * Holds everything that one strategy owns: its settings, pending logins, grants, API clients and connections.
