@@ -4,7 +4,7 @@ import type { ApiClient } from './api/api-client.js';
 import { type RequestHeaders, strategyHeaders } from './api/request-headers.js';
 import * as check from './checks.js';
 import type { RefreshWindow } from './grants/grant.js';
-import type { CacheLimits } from './grants/grant-cache.js';
+import type { CacheLimits } from './grants/grant-repository.js';
 import { apiPathBelow, endpointAddress, enterpriseAddress, serviceAddress } from './oauth/addresses.js';
 import { type Claims, claimedDomain, type OrganizationDomainReader, type TokenResponseFields } from './oauth/claims.js';
 import { Secret } from './redaction.js';

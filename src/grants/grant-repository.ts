@@ -1,9 +1,15 @@
 import type { TokenStore } from '../stores/token-store.js';
 import { type EndedGrant, endedGrant, type Grant, hasSameTokens, isLaterSibling, isOlder } from './grant.js';
-import { type CacheLimits, GrantCache } from './grant-cache.js';
 import type { GrantCodec } from './grant-codec.js';
-import { StoreAccess } from './store-access.js';
-import { type WriteLimits, WriteQueue } from './write-queue.js';
+import { StoreAccess, type WriteLimits } from './store-access.js';
+
+/** Limits of the cache of decoded grants. */
+export interface CacheLimits {
+  /** Largest number of grants. Beyond it the oldest is dropped: with a time to live of seconds, tracking use would cost more than it saves. */
+  readonly max: number;
+  /** How long a grant is used without reading the store, in milliseconds. */
+  readonly ttlMs: number;
+}
 
 /** Parts of a {@link GrantRepository}. */
 export interface GrantRepositoryOptions {
@@ -11,6 +17,7 @@ export interface GrantRepositoryOptions {
   readonly strategyName: string;
   readonly store: TokenStore;
   readonly codec: GrantCodec;
+  /** `undefined` or a time to live of 0 turns the cache off. */
   readonly cache: CacheLimits | undefined;
   /** Epoch milliseconds. */
   readonly clock: () => number;
@@ -60,10 +67,10 @@ interface RunningRead {
 export class GrantRepository {
   readonly #options: GrantRepositoryOptions;
   readonly #idPrefix: string;
-  /** The store itself: its locks, and whether it works. */
+  /** The store itself: its writes and locks, and whether it works. */
   readonly store: StoreAccess;
-  readonly writes: WriteQueue;
-  readonly #cache: GrantCache;
+  /** Grants as they were last seen, and when, in epoch milliseconds. In the order of their age. */
+  readonly #cache = new Map<string, { readonly grant: Grant; readonly since: number }>();
   /** The newest read of each grant that runs. */
   readonly #reads = new Map<string, RunningRead>();
 
@@ -71,9 +78,7 @@ export class GrantRepository {
     this.#options = options;
     // Ids of different strategies never collide, because `encodeURIComponent` leaves no `+` in either part.
     this.#idPrefix = `${encodeURIComponent(options.strategyName)}+`;
-    this.#cache = new GrantCache(options.cache);
     this.store = new StoreAccess(options.store, options.onRecovery, options.clock);
-    this.writes = new WriteQueue(this.store);
   }
 
   /** Returns the id under which the store keeps the grant: printable ASCII. */
@@ -83,19 +88,25 @@ export class GrantRepository {
 
   /** Returns the grant without I/O: seen within the cache's time to live, or at any time while the store is down. */
   cached(id: string): Grant | undefined {
-    return this.#cache.get(id, this.#options.clock()) ?? (this.store.isDown ? this.#cache.last(id) : undefined);
+    const seen = this.#cache.get(id);
+    if (seen === undefined) return undefined;
+    const { cache, clock } = this.#options;
+    const ageMs = clock() - seen.since;
+    // A negative age means that the clock was set back.
+    const isRecent = cache !== undefined && ageMs >= 0 && ageMs < cache.ttlMs;
+    return isRecent || this.store.isDown ? seen.grant : undefined;
   }
 
   /** Returns the stored grant, or the one last seen if the store fails. Concurrent callers share one read. */
   async read(id: string): Promise<Grant | undefined> {
-    const last = this.#cache.last(id);
+    const last = this.#cache.get(id)?.grant;
     const newest = this.#reads.get(id);
     const joined = newest && performance.now() - newest.since < JOIN_MS ? newest.result : undefined;
     try {
       return await (joined ?? this.readAnew(id, last ? READ_AGAIN_MS : READ_MS));
     } catch (error) {
       // Looked up again: a logout may have removed it meanwhile.
-      const stillLast = last && this.#cache.last(id);
+      const stillLast = last && this.#cache.get(id)?.grant;
       if (stillLast) return stillLast;
       throw error;
     }
@@ -111,7 +122,7 @@ export class GrantRepository {
 
   /** Saves the grant of a login in place of any other. @param whenSaved Called before this process can see the grant. */
   create(id: string, grant: Grant, whenSaved: (() => void) | undefined): Promise<void> {
-    return this.writes.run(id, SAVE, async (store, signal) => {
+    return this.store.write(id, SAVE, async (store, signal) => {
       const storeId = this.storeId(id);
       const record = await this.#options.codec.encode(storeId, grant);
       signal.throwIfAborted();
@@ -128,7 +139,7 @@ export class GrantRepository {
    */
   replace(id: string, grant: Grant, version: number): Promise<boolean> {
     const limits = this.#options.store.update ? UPDATE : SAVE;
-    return this.writes.run(id, limits, async (store, signal) => {
+    return this.store.write(id, limits, async (store, signal) => {
       const storeId = this.storeId(id);
       const record = await this.#options.codec.encode(storeId, grant);
       signal.throwIfAborted();
@@ -160,9 +171,9 @@ export class GrantRepository {
    * whenRemoved Called before any other write of the grant starts.
    */
   remove(id: string, whenRemoved: () => void): Promise<void> {
-    const last = this.#cache.last(id);
+    const last = this.#cache.get(id)?.grant;
     this.#remember(id, undefined);
-    return this.writes.run(id, REMOVAL, async (store, signal) => {
+    return this.store.write(id, REMOVAL, async (store, signal) => {
       const storeId = this.storeId(id);
       // Most likely the store has what was seen last. At once, so that no later read finds it.
       if (last) await store.delete(storeId, last.version);
@@ -191,7 +202,7 @@ export class GrantRepository {
    * mark that this process can replace, until a login replaces it or its time to live ends.
    */
   end(id: string, refused: Grant): Promise<boolean> {
-    return this.writes.run(id, REMOVAL, async (store, signal) => {
+    return this.store.write(id, REMOVAL, async (store, signal) => {
       const storeId = this.storeId(id);
       this.#remember(id, undefined);
       for (let tries = 0; tries < MAX_TRIES; tries++) {
@@ -212,29 +223,23 @@ export class GrantRepository {
     });
   }
 
-  /** Resolves when all running writes have settled and all locks are released, or have exceeded their time limits. */
-  async drain(): Promise<void> {
-    await this.writes.drain(SAVE.waitMs);
-    await this.store.drain();
-  }
-
   /**
    * Reads the grant, and caches it unless a write has overtaken the read. If this process has seen a newer grant of the
    * same login, the store has lost a write in a failover: writes the newer one over it.
    */
   async #readAndCache(id: string, read: RunningRead, limitMs: number): Promise<Grant | undefined> {
-    const { clock, store, onUnlockedRefresh } = this.#options;
+    const { store, onUnlockedRefresh } = this.#options;
     let stored: Grant | EndedGrant | undefined;
     try {
       stored = await this.store.use((access) => this.#load(access, id, this.storeId(id)), 'get', limitMs);
     } finally {
-      if (read.earlier) overtake(read.earlier);
+      overtake(read.earlier);
       read.earlier = undefined;
       if (this.#reads.get(id) === read) this.#reads.delete(id);
     }
     const found = stored && 'ended' in stored ? undefined : stored;
     if (read.isOvertaken) return found;
-    const last = this.#cache.last(id);
+    const last = this.#cache.get(id)?.grant;
     if (stored && last && stored.version !== last.version) {
       if (isOlder(stored, last)) {
         const isSaved = await this.replace(id, last, stored.version).catch(() => true);
@@ -242,7 +247,7 @@ export class GrantRepository {
       }
       if (found && isOlder(last, found) && !store.lock && !this.store.hasFailedRecently) onUnlockedRefresh();
     }
-    this.#cache.set(id, found, clock());
+    this.#keep(id, found);
     return found;
   }
 
@@ -256,14 +261,24 @@ export class GrantRepository {
 
   /** Caches the result of a write. Running reads may have seen an older grant, so their results are ignored. */
   #remember(id: string, grant: Grant | undefined): void {
-    const newest = this.#reads.get(id);
-    if (newest) overtake(newest);
+    overtake(this.#reads.get(id));
     this.#reads.delete(id);
-    this.#cache.set(id, grant, this.#options.clock());
+    this.#keep(id, grant);
+  }
+
+  /** Caches what was seen: a grant, or that there is none. */
+  #keep(id: string, grant: Grant | undefined): void {
+    const { cache, clock } = this.#options;
+    // Deleted first, so that the order of the map is the order of age.
+    this.#cache.delete(id);
+    if (grant === undefined || !cache?.ttlMs) return;
+    this.#cache.set(id, { grant, since: clock() });
+    const [oldest = id] = this.#cache.keys();
+    if (this.#cache.size > cache.max) this.#cache.delete(oldest);
   }
 }
 
 /** Marks a read, and those that began before it. */
-function overtake(newest: RunningRead): void {
-  for (let read: RunningRead | undefined = newest; read; read = read.earlier) read.isOvertaken = true;
+function overtake(newest: RunningRead | undefined): void {
+  for (let read = newest; read; read = read.earlier) read.isOvertaken = true;
 }
