@@ -3,7 +3,7 @@ import { type ApiClient, createApiClient } from './api/api-client.js';
 import type { CredentialSource } from './api/api-context.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
 import { grantLostChannel, refreshChannel, warnOfUnlockedRefresh } from './events.js';
-import { GrantCodec } from './grants/grant-codec.js';
+import { GrantCodec } from './grants/grant.js';
 import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/authenticate.js';
 import { authorizationRequest, HostMismatches } from './login/begin-login.js';

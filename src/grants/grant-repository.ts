@@ -1,6 +1,13 @@
 import type { TokenStore } from '../stores/token-store.js';
-import { type EndedGrant, endedGrant, type Grant, hasSameTokens, isLaterSibling, isOlder } from './grant.js';
-import type { GrantCodec } from './grant-codec.js';
+import {
+  type EndedGrant,
+  endedGrant,
+  type Grant,
+  type GrantCodec,
+  hasSameTokens,
+  isLaterSibling,
+  isOlder,
+} from './grant.js';
 import { StoreAccess, type WriteLimits } from './store-access.js';
 
 /** Limits of the cache of decoded grants. */

@@ -1,8 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { test as base } from 'vitest';
 import type { GrantLostEvent, RefreshEvent } from '../../src/events.js';
-import type { Grant, RefreshWindow } from '../../src/grants/grant.js';
-import { GrantCodec } from '../../src/grants/grant-codec.js';
+import { type Grant, GrantCodec, type RefreshWindow } from '../../src/grants/grant.js';
 import type { CacheLimits } from '../../src/grants/grant-repository.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import type { TokenStore } from '../../src/index.js';
