@@ -19,7 +19,7 @@ import { GrantCredentials } from './refresh/grant-credentials.js';
 import { GrantManager, GrantManagers } from './refresh/grant-manager.js';
 import { CookieSeal, cookieToken, ReturnCookie } from './request/browser-cookie.js';
 import { RequestGrants, StrategyName } from './request/grant-reference.js';
-import { asRouted, isAbsolute } from './request/incoming-request.js';
+import { ABSOLUTE_URL, asRouted } from './request/incoming-request.js';
 import { RequestClients } from './request/request-clients.js';
 import type { TokenStore } from './stores/token-store.js';
 
@@ -61,7 +61,7 @@ export class Runtime implements LoginContext {
     this.api = createApiContext({ ...settings, http, strategyName, now: clock });
     this.usualRequest = authorizationRequest(settings, callbackURL, settings.scope);
     // A path such as `callback` without a slash is resolved against that of each request.
-    const isFixed = isAbsolute(callbackURL) || callbackURL.startsWith('/');
+    const isFixed = ABSOLUTE_URL.test(callbackURL) || callbackURL.startsWith('/');
     this.callbackPath = isFixed ? asRouted(new URL(callbackURL, 'http://relative.invalid').pathname) : undefined;
     this.pendingLogins = new PendingLogins({ strategyName, service, callbackURL, clientSecret, clock });
     const namespace = encodeURIComponent(`${strategyName}.${service}`);

@@ -10,7 +10,7 @@ export type TokenResponseFields = Readonly<Record<string, unknown>>;
 /** Reads the organization domain from claims and token response. `undefined`, `null` or `''` means no organization. */
 export type OrganizationDomainReader = (claims: Claims, tokenResponse: TokenResponseFields) => unknown;
 
-/** Reads the claim `domain`: the default {@link OrganizationDomainReader}. */
+/** Reads the claim `domain`, by default. */
 export const claimedDomain: OrganizationDomainReader = ({ domain }) => domain;
 
 const NO_CLAIMS: Claims = Object.freeze({});

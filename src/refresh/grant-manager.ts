@@ -121,7 +121,6 @@ export class GrantManager {
 
   /** Resolves when all running refreshes and saves have ended, or exceeded their time limit. Later calls join the first. */
   close(): Promise<void> {
-    this.#background.close();
     this.#closing ??= this.#refresher.close().then(() => this.#repository.store.drain());
     return this.#closing;
   }

@@ -154,8 +154,7 @@ export class LockedRefreshes {
     try {
       const tokens = await endpoint.refresh(sent, isHeld);
       backoff.succeed(refresh.id);
-      // If the response brings no refresh token, the one that has just worked stays valid.
-      return { ...tokens, refreshToken: tokens.refreshToken ?? sent };
+      return tokens;
     } catch (error) {
       if (error instanceof ServiceUnavailableError) {
         // Nothing is remembered of a grant that has been replaced or deleted.
