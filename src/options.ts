@@ -4,7 +4,7 @@ import type { ApiClient } from './api/api-client.js';
 import { type RequestHeaders, strategyHeaders } from './api/request-headers.js';
 import * as check from './checks.js';
 import type { RefreshWindow } from './grants/grant.js';
-import type { CacheLimits } from './grants/grant-repository.js';
+import type { GrantRepositoryOptions } from './grants/grant-repository.js';
 import { apiPathBelow, endpointAddress, enterpriseAddress, serviceAddress } from './oauth/addresses.js';
 import { type Claims, claimedDomain, type OrganizationDomainReader, type TokenResponseFields } from './oauth/claims.js';
 import { Secret } from './redaction.js';
@@ -119,7 +119,7 @@ export interface Settings {
   readonly grantId: ((req: IncomingMessage, user: unknown) => unknown) | undefined;
   readonly encryptionKeys: readonly Secret[];
   readonly refresh: RefreshWindow;
-  readonly cache: CacheLimits | undefined;
+  readonly cache: GrantRepositoryOptions['cache'];
   readonly concurrency: number | undefined;
   readonly headers: RequestHeaders | undefined;
   readonly maxResponseBytes: number | undefined;

@@ -10,22 +10,14 @@ import {
 } from './grant.js';
 import { StoreAccess, type WriteLimits } from './store-access.js';
 
-/** Limits of the cache of decoded grants. */
-export interface CacheLimits {
-  /** Largest number of grants. Beyond it the oldest is dropped: with a time to live of seconds, tracking use would cost more than it saves. */
-  readonly max: number;
-  /** How long a grant is used without reading the store, in milliseconds. */
-  readonly ttlMs: number;
-}
-
 /** Parts of a {@link GrantRepository}. */
 export interface GrantRepositoryOptions {
   /** Passport's name for the strategy. Keeps the ids of several strategies apart. */
   readonly strategyName: string;
   readonly store: TokenStore;
   readonly codec: GrantCodec;
-  /** `undefined` or a time to live of 0 turns the cache off. */
-  readonly cache: CacheLimits | undefined;
+  /** How many grants are cached, and for how long one is used without reading the store. `undefined` or a `ttlMs` of 0 turns the cache off. */
+  readonly cache: { readonly max: number; readonly ttlMs: number } | undefined;
   /** Epoch milliseconds. */
   readonly clock: () => number;
   /** Called for a record that cannot be decoded. The record is kept. */
@@ -76,7 +68,7 @@ export class GrantRepository {
   readonly #idPrefix: string;
   /** The store itself: its writes and locks, and whether it works. */
   readonly store: StoreAccess;
-  /** Grants as they were last seen, and when, in epoch milliseconds. In the order of their age. */
+  /** Grants as they were last seen, and when, in epoch milliseconds. The oldest is dropped first: with a time to live of seconds, tracking use would cost more than it saves. */
   readonly #cache = new Map<string, { readonly grant: Grant; readonly since: number }>();
   /** The newest read of each grant that runs. */
   readonly #reads = new Map<string, RunningRead>();
@@ -107,10 +99,15 @@ export class GrantRepository {
   /** Returns the stored grant, or the one last seen if the store fails. Concurrent callers share one read. */
   async read(id: string): Promise<Grant | undefined> {
     const last = this.#cache.get(id)?.grant;
-    const newest = this.#reads.get(id);
-    const joined = newest && performance.now() - newest.since < JOIN_MS ? newest.result : undefined;
+    const askedAt = performance.now();
+    const running = this.#reads.get(id);
     try {
-      return await (joined ?? this.readAnew(id, last ? READ_AGAIN_MS : READ_MS));
+      const joined = running && askedAt - running.since < JOIN_MS ? await running.result : undefined;
+      if (joined) return joined;
+      // A login may have been saved since the joined read began: only a read that began after the call shows that there is none.
+      const newest = this.#reads.get(id);
+      if (newest && newest.since >= askedAt) return await newest.result;
+      return await this.readAnew(id, last ? READ_AGAIN_MS : READ_MS);
     } catch (error) {
       // Looked up again: a logout may have removed it meanwhile.
       const stillLast = last && this.#cache.get(id)?.grant;
@@ -130,13 +127,14 @@ export class GrantRepository {
   /** Saves the grant of a login in place of any other. @param whenSaved Called before this process can see the grant. */
   create(id: string, grant: Grant, whenSaved: (() => void) | undefined): Promise<void> {
     return this.store.write(id, SAVE, async (store, signal) => {
+      const askedAt = this.#options.clock();
       const storeId = this.storeId(id);
       const record = await this.#options.codec.encode(storeId, grant);
       signal.throwIfAborted();
       await store.set(storeId, record);
       signal.throwIfAborted();
       whenSaved?.();
-      this.#remember(id, grant);
+      this.#remember(id, grant, askedAt);
     });
   }
 
@@ -147,6 +145,7 @@ export class GrantRepository {
   replace(id: string, grant: Grant, version: number): Promise<boolean> {
     const limits = this.#options.store.update ? UPDATE : SAVE;
     return this.store.write(id, limits, async (store, signal) => {
+      const askedAt = this.#options.clock();
       const storeId = this.storeId(id);
       const record = await this.#options.codec.encode(storeId, grant);
       signal.throwIfAborted();
@@ -168,7 +167,7 @@ export class GrantRepository {
         }
       }
       signal.throwIfAborted();
-      this.#remember(id, saved ? grant : undefined);
+      this.#remember(id, saved ? grant : undefined, askedAt);
       return saved;
     });
   }
@@ -235,7 +234,9 @@ export class GrantRepository {
    * same login, the store has lost a write in a failover: writes the newer one over it.
    */
   async #readAndCache(id: string, read: RunningRead, limitMs: number): Promise<Grant | undefined> {
-    const { store, onUnlockedRefresh } = this.#options;
+    const { clock, store, onUnlockedRefresh } = this.#options;
+    // A process may stand still until the answer is old: it counts as seen when it was asked for.
+    const askedAt = clock();
     let stored: Grant | EndedGrant | undefined;
     try {
       stored = await this.store.use((access) => this.#load(access, id, this.storeId(id)), 'get', limitMs);
@@ -254,7 +255,7 @@ export class GrantRepository {
       }
       if (found && isOlder(last, found) && !store.lock && !this.store.hasFailedRecently) onUnlockedRefresh();
     }
-    this.#keep(id, found);
+    this.#keep(id, found, askedAt);
     return found;
   }
 
@@ -266,20 +267,20 @@ export class GrantRepository {
     return stored;
   }
 
-  /** Caches the result of a write. Running reads may have seen an older grant, so their results are ignored. */
-  #remember(id: string, grant: Grant | undefined): void {
+  /** Caches the result of a write that began at `askedAt`. Running reads may have seen an older grant, so their results are ignored. */
+  #remember(id: string, grant: Grant | undefined, askedAt = 0): void {
     overtake(this.#reads.get(id));
     this.#reads.delete(id);
-    this.#keep(id, grant);
+    this.#keep(id, grant, askedAt);
   }
 
-  /** Caches what was seen: a grant, or that there is none. */
-  #keep(id: string, grant: Grant | undefined): void {
-    const { cache, clock } = this.#options;
+  /** Caches what was seen: a grant, or that there is none. @param seenAt Epoch milliseconds at which the store was asked. */
+  #keep(id: string, grant: Grant | undefined, seenAt: number): void {
+    const { cache } = this.#options;
     // Deleted first, so that the order of the map is the order of age.
     this.#cache.delete(id);
     if (grant === undefined || !cache?.ttlMs) return;
-    this.#cache.set(id, { grant, since: clock() });
+    this.#cache.set(id, { grant, since: seenAt });
     const [oldest = id] = this.#cache.keys();
     if (this.#cache.size > cache.max) this.#cache.delete(oldest);
   }
