@@ -51,6 +51,8 @@ interface Rotation {
   readonly pair: Pair;
   readonly request: TokenRequest;
   readonly time: number;
+  /** When its process has had the pair; `undefined` before. */
+  learnedAt: number | undefined;
   /** When the store first had the pair. */
   savedAt: number;
   readonly refusedSaves: number[];
@@ -94,6 +96,9 @@ const STALE_MS = 60_000;
 const DOWN_MS = 1_000;
 /** Over how long three saves must have been refused before the lock may be given back. */
 const SAVES_MS = 12_000;
+/** How long a save takes at most until it has failed, and after how long it is tried again at the latest. */
+const SAVE_MS = 8_000;
+const SAVE_AGAIN_MS = 13_000;
 /** How long a process must wait for an answer of the token endpoint. */
 const TIMEOUT_MS = 10_000;
 
@@ -187,7 +192,7 @@ export class Oracle {
     this.#onTheirWay.set(pair.serial, machine);
     login.wholeSince = Number.POSITIVE_INFINITY;
     const savedAt = Number.POSITIVE_INFINITY;
-    const rotation: Rotation = { pair, request, time: scheduler.now, savedAt, refusedSaves: [] };
+    const rotation: Rotation = { pair, request, time: scheduler.now, learnedAt: undefined, savedAt, refusedSaves: [] };
     if (pair.shown !== undefined) this.#rotations.set(pair.shown, rotation);
     if (pair.shown !== undefined && this.#isOut(login) && scheduler.now - login.since > STALE_MS)
       this.violate('logged out', `${machine.name} refreshes the grant of ${login.user}, who has logged out`);
@@ -197,6 +202,8 @@ export class Oracle {
   learned(pair: Pair, machine: Machine): void {
     this.#onTheirWay.delete(pair.serial);
     this.#know(pair.serial, machine);
+    const rotation = pair.shown === undefined ? undefined : this.#rotations.get(pair.shown);
+    if (rotation?.pair === pair) rotation.learnedAt = this.#world.scheduler.now;
   }
 
   /** No process will ever have the pair. @param waitedMs How long after its process has sent the request */
@@ -289,7 +296,7 @@ export class Oracle {
 
   crashed(machine: Machine): void {
     for (const [serial, receiver] of this.#onTheirWay) if (receiver === machine) this.#onTheirWay.delete(serial);
-    for (const login of this.#logins.values()) this.#checkLogin(login, () => ['crash', `${machine.name} died`]);
+    for (const login of this.#logins.values()) this.#checkLogin(login, () => this.#whyUnsaved(login, machine));
   }
 
   /** A request of `user`, begun at `begun`, was answered by the API. */
@@ -373,6 +380,21 @@ export class Oracle {
     const [loss, detail] = why();
     login.end = { loss, detail, time: this.#world.scheduler.now };
     this.#world.note(undefined, `the login of ${login.user} has ended`, `${loss ?? 'WITHOUT NEED'}: ${detail}`);
+  }
+
+  /** Names the reason why the store has no good pair of a login as the last process that had one dies. */
+  #whyUnsaved(login: Login, machine: Machine): [Loss | undefined, string] {
+    const { scheduler } = this.#world;
+    const died = `${machine.name} died`;
+    if ([...login.families].every((id) => login.forgotten.has(id))) return ['failover', died];
+    const isCurrent = ({ pair }: Rotation) => login.families.has(pair.family.id) && pair.serial === pair.family.current;
+    const rotation = [...this.#rotations.values()].find(isCurrent);
+    if (rotation?.learnedAt === undefined) return ['crash', died];
+    const { pair, learnedAt, savedAt, refusedSaves } = rotation;
+    if (savedAt <= scheduler.now) return [this.#hasFailedOver(login.ids, savedAt) ? 'failover' : undefined, died];
+    const ranFor = (since: number) => machine.runningBetween(since, scheduler.now);
+    if (ranFor(learnedAt) < SAVE_MS || ranFor(refusedSaves.at(-1) ?? learnedAt) < SAVE_AGAIN_MS) return ['crash', died];
+    return [undefined, `${died}, and had not tried to save ${pair.serial}`];
   }
 
   /**
