@@ -1,11 +1,12 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Package } from './environment.js';
-import type { Call } from './exchange.js';
+import type { Call, LostAnswer } from './exchange.js';
 import type { Machine } from './machine.js';
 import type { Mutation } from './mutations.js';
+import type { TokenRequest } from './oracle.js';
 import { type Family, type TokenAnswer, tokensIn } from './service.js';
-import { type StoreClient, storeClient } from './store.js';
+import { type Lease, type StoreClient, storeClient } from './store.js';
 import type { World } from './world.js';
 
 /** How a request of a user ended. */
@@ -48,7 +49,7 @@ export class Application {
       world.store,
       {
         command: (...command) => this.#command(...command),
-        late: (op) => world.oracle.storeFailed(machine, op),
+        late: (op, id) => world.oracle.storeFailed(machine, op, id),
       },
       passportOAuthApp,
     );
@@ -145,7 +146,7 @@ export class Application {
     });
   }
 
-  #command<T>(op: string, _id: string, effect: () => T): Promise<T> {
+  #command<T>(op: string, id: string, effect: () => T): Promise<T> {
     const { oracle } = this.#world;
     const settled = oracle.storeAsked(this.machine);
     return new Promise((resolve, reject) => {
@@ -157,7 +158,7 @@ export class Application {
         },
         fail: (code) => {
           settled();
-          oracle.storeFailed(this.machine, op);
+          oracle.storeFailed(this.machine, op, id);
           reject(Object.assign(new Error(`the store's connection failed: ${code}`), { code }));
         },
       });
@@ -175,23 +176,27 @@ export class Application {
     const { machine } = this;
     const shown = tokensIn(body.refresh_token ?? '')[0];
     const issuedAt = scheduler.now;
+    let lease: Lease | undefined;
     const exchange = (isAwaited: boolean): TokenAnswer => {
+      const request: TokenRequest = { machine, issuedAt, isAwaited, lease };
       const answer = shown ? service.refresh(body.refresh_token ?? '') : service.exchange(body.code ?? '');
-      if ('pair' in answer) oracle.gave(answer.pair, machine, issuedAt);
+      if ('pair' in answer) oracle.gave(answer.pair, request);
       else if (answer.refusal === 'reused' && shown) {
         const family = service.family(shown.family);
-        if (family) oracle.reused(family, shown, { machine, issuedAt, isAwaited });
+        if (family) oracle.reused(family, shown, request);
       }
       return answer;
     };
     this.#respond(shown ? 'refresh' : 'code', handler, exchange, {
-      left: () => shown && oracle.shows(shown, machine, issuedAt),
+      left: () => {
+        if (shown) lease = oracle.shows(shown, machine, issuedAt);
+      },
       read: (answer) => {
         if (!('pair' in answer)) return [400, { error: 'invalid_grant', error_description: answer.refusal }];
         oracle.learned(answer.pair, machine);
         return [200, service.body(answer.pair)];
       },
-      lost: (answer, hasArrived) => 'pair' in answer && oracle.lost(answer.pair, hasArrived),
+      lost: (answer, how) => 'pair' in answer && oracle.lost(answer.pair, how, scheduler.now - issuedAt),
     });
   }
 
@@ -214,7 +219,7 @@ export class Application {
     ends: {
       left: () => void;
       read: (value: T) => readonly [number, object];
-      lost: (value: T, hasArrived: boolean) => void;
+      lost: (value: T, how: LostAnswer) => void;
     },
   ): void {
     let call: Call | undefined;

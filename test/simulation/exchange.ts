@@ -11,6 +11,9 @@ export interface Step {
   readonly time: number;
 }
 
+/** How an answer is lost: on its way, in the socket of a process that does not read it, or to a process that has given up. */
+export type LostAnswer = 'on its way' | 'not read' | 'given up';
+
 /** How a call can end, each at most once. */
 export interface CallEnds<T> {
   /** The request has left the process. */
@@ -19,8 +22,8 @@ export interface CallEnds<T> {
   readonly fail: (code: string) => void;
   /** The service answers with this status and no tokens. */
   readonly status?: (status: number) => void;
-  /** The call took effect, and its process will never see the answer. @param hasArrived Whether it lay in the process's socket */
-  readonly lost?: (value: T, hasArrived: boolean) => void;
+  /** The call took effect, and its process will never see the answer. */
+  readonly lost?: (value: T, how: LostAnswer) => void;
 }
 
 /** What a call does at the other side. @param isAwaited Whether its process still waits for the answer */
@@ -63,7 +66,7 @@ export class Exchange<T> implements Call {
   abandon(): void {
     if (this.#state !== 'open') return;
     this.#state = 'abandoned';
-    this.#lose();
+    this.#lose('given up');
   }
 
   /** The request leaves its process. */
@@ -128,7 +131,8 @@ export class Exchange<T> implements Call {
     this.#world.running = undefined;
     this.#unseen = { value: this.#effect(this.#state === 'open') };
     const isAnswered = this.#fault === undefined || !('effect' in this.#fault);
-    if (this.#state !== 'open' || !isAnswered) this.#lose();
+    if (this.#state === 'abandoned') this.#lose('given up');
+    else if (this.#state !== 'open' || !isAnswered) this.#lose();
   }
 
   /** The answer is at the door of its process. */
@@ -177,12 +181,12 @@ export class Exchange<T> implements Call {
     });
   }
 
-  #lose(): void {
+  #lose(how: LostAnswer = 'on its way'): void {
     const unseen = this.#unseen;
     if (!unseen) return;
     this.#unseen = undefined;
     this.#note('loses its answer');
-    this.#ends.lost?.(unseen.value, this.#hasArrived && this.#step.machine.isAlive);
+    this.#ends.lost?.(unseen.value, this.#hasArrived && this.#step.machine.isAlive ? 'not read' : how);
   }
 
   #note(what: string, detail = ''): void {

@@ -97,8 +97,15 @@ export class Machine {
 
   /** Milliseconds of simulated time since `since` in which the process could run. */
   runningSince(since: number): number {
-    const still = this.freezes.reduce((sum, { from, until }) => sum + Math.max(0, until - Math.max(from, since)), 0);
-    return this.#scheduler.now - since - still;
+    return this.runningBetween(since, this.#scheduler.now);
+  }
+
+  /** Milliseconds between two moments in which the process could run. */
+  runningBetween(since: number, end: number): number {
+    return this.freezes.reduce(
+      (left, { from, until }) => left - Math.max(0, Math.min(until, end) - Math.max(from, since)),
+      end - since,
+    );
   }
 
   setTimer(run: () => void, ms: number): Timer {

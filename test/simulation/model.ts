@@ -195,9 +195,7 @@ function processSteps(all: ProcessStep): void {
         step(`${index} gets the lock`, put({ ...state, lease: index }, index, { place: 'locked' }));
       break;
     case 'locked':
-      if (process.isUnsaved)
-        step(`${index} uses what it holds`, put(state, index, { place: 'ready', shown: process.known }));
-      else if (reaches) step(`${index} reads`, looked(all));
+      if (reaches) step(`${index} reads`, looked(all));
       break;
     case 'ready':
       if (!has('lock') || !has('ask again') || lease === index)
@@ -219,6 +217,9 @@ function processSteps(all: ProcessStep): void {
       break;
     case 'saving':
       if (reaches) step(`${index} saves`, saved(all));
+      // The process takes its pair for unsaved, and gives the lock back after some tries.
+      if (reaches && state.faults > 0)
+        step(`${index} saves, and is not answered`, put(saved(all), index, { isUnsaved: true }), 'fault');
       break;
     case 'refused':
       if (reaches) step(`${index} gives up ${process.shown}`, givenUp(all));
@@ -233,9 +234,13 @@ function looked({ state, process, index, has }: ProcessStep): State {
   if (!has('read again') && process.known > 0) return put(state, index, { place: 'ready', shown: process.known });
   if (isOlder(record, process.known) && has('write over older'))
     return put(state, index, { place: 'saving', isUnsaved: true });
-  if (record.kind !== 'live') return released(put(state, index, { place: 'idle', known: 0 }), index);
+  // What is still to be saved is the newest pair, unless the store has had it already.
+  if (isOlder(record, process.known) && process.isUnsaved)
+    return put(state, index, { place: 'ready', shown: process.known });
+  if (record.kind !== 'live') return released(put(state, index, { place: 'idle', known: 0, isUnsaved: false }), index);
   // Somebody else was faster: there is nothing to do.
-  if (isOther && process.known > 0) return released(put(state, index, { place: 'idle', known: record.token }), index);
+  if (isOther && process.known > 0)
+    return released(put(state, index, { place: 'idle', known: record.token, isUnsaved: false }), index);
   return put(state, index, { place: 'ready', known: record.token, shown: record.token });
 }
 

@@ -165,6 +165,11 @@ export const MUTATIONS: readonly Mutation[] = [
     },
   },
   {
+    name: 'a limit of time that is too short',
+    parts: () => ({}),
+    options: { timeout: 1_000 },
+  },
+  {
     name: 'timers that end nothing are left',
     parts: ({ machine }) => {
       machine.clearTimer = () => undefined;

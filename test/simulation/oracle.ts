@@ -1,3 +1,4 @@
+import type { LostAnswer } from './exchange.js';
 import type { Machine } from './machine.js';
 import type { Family, Pair, Token } from './service.js';
 import { tokensIn } from './service.js';
@@ -6,24 +7,29 @@ import type { World } from './world.js';
 
 /** How a login came to its end though nobody had logged out, as far as nobody could have kept it. */
 export type Loss =
-  /** The service gave a new pair, and no process ever saw it. */
+  /** The service gave a new pair, and its answer was lost on the way, or had not arrived at the time limit. */
   | 'answer lost'
   /** The only process that had the pair died before the store had it. */
   | 'crash'
-  /** The store forgot the pair, and no process had it any more, or another one looked before the one that had it. */
+  /**
+   * The store forgot the login, and has not had it since. Or it forgot the pair, and no process had it any more, or another
+   * one looked before the one that had it.
+   */
   | 'failover'
-  /** The process that had the pair stood still until its lease was over. */
+  /** The process that had the unsaved pair stood still for so much of its lease that it could not try long enough to save it. */
   | 'holder frozen'
-  /** The process that had the pair could not reach the store until its lease was over. */
+  /** The process that had the unsaved pair tried to save it, and the store failed each time until the lease was over. */
   | 'holder cut off'
-  /** The process stood still between its last look at the lock and the request's first byte. */
+  /** The process stood still between its last look at the lock and the request's first byte, until its lease was over. */
   | 'frozen while sending'
-  /** Three saves were refused over some 15 s. */
+  /** Three saves were refused over some 15 s, and the lock was given back. */
   | 'saves refused'
   /** A request that its process had given up reached the service after another one. */
   | 'request came late'
   /** The store forgot a logout: the login goes on. */
-  | 'logout forgotten';
+  | 'logout forgotten'
+  /** The store took a login that it had reported as failed, after the logout from a later one: that login goes on. */
+  | 'login came late';
 
 /** Something that must not happen. */
 export interface Violation {
@@ -43,19 +49,24 @@ export interface Violation {
 /** How a rotation went on after the service had done it. */
 interface Rotation {
   readonly pair: Pair;
-  readonly machine: Machine;
+  readonly request: TokenRequest;
   readonly time: number;
-  /** When the process sent its request. */
-  readonly issuedAt: number;
-  readonly lease: Lease | undefined;
-  refusedSaves: number[];
+  /** When its process has had the pair; `undefined` before. */
+  learnedAt: number | undefined;
+  /** When the store first had the pair. */
+  savedAt: number;
+  readonly refusedSaves: number[];
 }
 
-/** Who has shown a refresh token, since when, and whether it still waits for the answer. */
+/** A request with a refresh token, as it reaches the service. */
 export interface TokenRequest {
   readonly machine: Machine;
+  /** When the process sent it. */
   readonly issuedAt: number;
+  /** Whether the process still waits for the answer. */
   readonly isAwaited: boolean;
+  /** The lock that the process had when the request left it. */
+  readonly lease: Lease | undefined;
 }
 
 /** What is known of a user's login. */
@@ -71,10 +82,10 @@ interface Login {
   readonly ids: Set<string>;
   /** How it ended by itself. */
   end: { readonly loss: Loss | undefined; readonly detail: string; readonly time: number } | undefined;
-  /** A login that the store reported as failed: it may come late. */
-  mayComeLate: boolean;
-  /** What a failover has made of the store's record: forgot it, or brought it back after a logout. */
-  failedOver: 'forgotten' | 'brought back' | undefined;
+  /** Families whose only record a failover has taken away, until the store has one again. */
+  readonly forgotten: Set<number>;
+  /** Whether something has undone a logout: a failover, or the late save of a try that had failed. */
+  undone: 'logout forgotten' | 'login came late' | undefined;
   /** Since when the store has had a good pair, with no other given by the service. */
   wholeSince: number;
 }
@@ -85,6 +96,11 @@ const STALE_MS = 60_000;
 const DOWN_MS = 1_000;
 /** Over how long three saves must have been refused before the lock may be given back. */
 const SAVES_MS = 12_000;
+/** How long a save takes at most until it has failed, and after how long it is tried again at the latest. */
+const SAVE_MS = 8_000;
+const SAVE_AGAIN_MS = 13_000;
+/** How long a process must wait for an answer of the token endpoint. */
+const TIMEOUT_MS = 10_000;
 
 /** Watches a world: who has which token, what the service honours, and what must never happen. */
 export class Oracle {
@@ -92,6 +108,8 @@ export class Oracle {
   readonly #storeFailedAt = new Map<Machine, number>();
   /** Commands that the store has not answered. */
   readonly #storeAsked = new Set<{ readonly machine: Machine; readonly since: number }>();
+  /** Logins that ended by themselves before the user logged in or out again. */
+  readonly losses: Loss[] = [];
   /** Used refresh tokens that were shown. */
   reuses = 0;
   /** Whether a user has logged out. */
@@ -102,9 +120,10 @@ export class Oracle {
   readonly #logins = new Map<string, Login>();
   readonly #knowers = new Map<number, Set<Machine>>();
   readonly #onTheirWay = new Map<number, Machine>();
-  /** Processes whose last refresh token was shown without the lock. */
-  readonly #unlocked = new Set<Machine>();
+  /** By the serial of the refresh token that was shown. */
   readonly #rotations = new Map<number, Rotation>();
+  /** Families of the records that hold no tokens any more. */
+  readonly #ended = new Map<string, readonly number[]>();
   readonly #tokens = new Map<string, readonly Token[]>();
 
   constructor(world: World) {
@@ -132,8 +151,8 @@ export class Oracle {
       givenUp,
       ids,
       end: undefined,
-      mayComeLate: false,
-      failedOver: undefined,
+      forgotten: new Set(),
+      undone: undefined,
       wholeSince,
     };
     this.#logins.set(user, login);
@@ -147,14 +166,14 @@ export class Oracle {
   /** A login or logout of the user begins, or has ended. */
   loginIs(user: string, state: Login['state']): void {
     const login = this.login(user);
+    if (login.state === 'in' && login.end) this.#count(login.end);
     login.state = state;
     login.since = this.#world.scheduler.now;
     // A login may be lost before its callback has ended.
     if (state !== 'in') login.end = undefined;
-    if (state === 'unsure') login.failedOver = undefined;
+    if (state === 'unsure') login.undone = undefined;
     this.#world.note(undefined, `login of ${user}`, state);
     if (state === 'in') {
-      login.mayComeLate = false;
       // What earlier tries were given is good at the service, but nobody's login.
       for (const id of [...login.families].slice(0, -1)) login.givenUp.add(id);
       login.families = new Set([...login.families].slice(-1));
@@ -164,20 +183,16 @@ export class Oracle {
     this.#checkLoggedOut(login);
   }
 
-  /** A login has failed: its save may still come. */
-  loginFailed(user: string): void {
-    this.login(user).mayComeLate = true;
-  }
-
   /** The token endpoint has given a pair. */
-  gave(pair: Pair, machine: Machine, issuedAt: number): void {
-    const { scheduler, store } = this.#world;
+  gave(pair: Pair, request: TokenRequest): void {
+    const { scheduler } = this.#world;
+    const { machine } = request;
     const login = this.login(pair.family.user);
     if (pair.shown === undefined) login.families.add(pair.family.id);
     this.#onTheirWay.set(pair.serial, machine);
     login.wholeSince = Number.POSITIVE_INFINITY;
-    const lease = [...login.ids].map((id) => store.lease(id)).find((found) => found?.machine === machine);
-    const rotation: Rotation = { pair, machine, time: scheduler.now, issuedAt, lease, refusedSaves: [] };
+    const savedAt = Number.POSITIVE_INFINITY;
+    const rotation: Rotation = { pair, request, time: scheduler.now, learnedAt: undefined, savedAt, refusedSaves: [] };
     if (pair.shown !== undefined) this.#rotations.set(pair.shown, rotation);
     if (pair.shown !== undefined && this.#isOut(login) && scheduler.now - login.since > STALE_MS)
       this.violate('logged out', `${machine.name} refreshes the grant of ${login.user}, who has logged out`);
@@ -187,26 +202,28 @@ export class Oracle {
   learned(pair: Pair, machine: Machine): void {
     this.#onTheirWay.delete(pair.serial);
     this.#know(pair.serial, machine);
+    const rotation = pair.shown === undefined ? undefined : this.#rotations.get(pair.shown);
+    if (rotation?.pair === pair) rotation.learnedAt = this.#world.scheduler.now;
   }
 
-  /** No process will ever have the pair. @param hasArrived Whether its process has thrown it away */
-  lost(pair: Pair, hasArrived: boolean): void {
+  /** No process will ever have the pair. @param waitedMs How long after its process has sent the request */
+  lost(pair: Pair, how: LostAnswer, waitedMs: number): void {
     this.#onTheirWay.delete(pair.serial);
-    if (hasArrived) this.#checkLife(pair.family, () => [undefined, `the answer with ${pair.serial} was not read`]);
-    else this.#checkLife(pair.family, () => ['answer lost', `the answer with ${pair.serial} was lost`]);
+    const isKept = how === 'on its way' || (how === 'given up' && waitedMs >= TIMEOUT_MS);
+    const detail = `the answer with ${pair.serial} was ${how === 'on its way' ? 'lost' : how}`;
+    this.#checkLife(pair.family, () => [isKept ? 'answer lost' : undefined, detail]);
   }
 
-  /** A refresh token leaves its process for the service. */
-  shows(token: Token, machine: Machine, issuedAt: number): void {
+  /** A refresh token leaves its process for the service. Returns the lock that the process has. */
+  shows(token: Token, machine: Machine, issuedAt: number): Lease | undefined {
     const { service, store, scheduler } = this.#world;
     const family = service.family(token.family);
-    if (!family) return;
+    if (!family) return undefined;
     const { ids, user } = this.login(family.user);
-    const hasLease = [...ids].some((id) => store.lease(id)?.machine === machine);
-    if (hasLease) this.#unlocked.delete(machine);
-    else this.#unlocked.add(machine);
-    if (hasLease || issuedAt < scheduler.now || this.#hasFailedOver(scheduler.now - 2 * LEASE_MS)) return;
-    this.violate('one request', `${machine.name} shows a refresh token of ${user} without the lock`);
+    const lease = [...ids].map((id) => store.lease(id)).find((found) => found?.machine === machine);
+    if (!lease && issuedAt === scheduler.now && !this.#hasFailedOver(ids, scheduler.now - 2 * LEASE_MS))
+      this.violate('one request', `${machine.name} shows a refresh token of ${user} without the lock`);
+    return lease;
   }
 
   /** A used refresh token was shown. */
@@ -219,14 +236,22 @@ export class Oracle {
 
   /** The store has a record in place of another. */
   stored({ id, before, after, op, machine }: StoreWrite): void {
+    const { scheduler, service } = this.#world;
     const tokens = this.#tokensOf(after);
-    const families = [...new Set([...tokens, ...this.#tokensOf(before)].map(({ family }) => family))];
     this.#world.note(machine, `the store has`, `${id} ${op} ${tokens.map(({ serial }) => serial).join()}`);
-    for (const familyId of families) {
-      const family = this.#world.service.family(familyId);
+    // What is left of a grant that was refused has the place of the grant.
+    if (op === 'update' && after !== undefined && tokens.length === 0) this.#ended.set(after, this.#familiesOf(before));
+    const present = this.#familiesOf(after);
+    for (const rotation of this.#rotations.values())
+      if (tokens.some(({ kind, serial }) => kind === 'refresh' && serial === rotation.pair.serial))
+        rotation.savedAt = Math.min(rotation.savedAt, scheduler.now);
+    for (const familyId of new Set([...present, ...this.#familiesOf(before)])) {
+      const family = service.family(familyId);
       if (!family) continue;
       const login = this.login(family.user);
       login.ids.add(id);
+      if (present.includes(familyId)) login.forgotten.delete(familyId);
+      else if (op === 'failover') login.forgotten.add(familyId);
       if (op === 'set' && tokens.some((token) => token.family === familyId)) {
         // The late save of a try that was given up has replaced the login: the store decides which one goes on.
         if (login.givenUp.has(familyId)) login.families.clear();
@@ -234,8 +259,9 @@ export class Oracle {
       }
       if (op === 'failover') this.#checkLife(family, () => ['failover', 'the store forgot the pair']);
       else this.#checkLife(family, () => [undefined, `${machine?.name}'s ${op} removed the last trace of the pair`]);
-      if (op === 'failover' && after === undefined) login.failedOver = 'forgotten';
-      else if (op === 'failover' && login.state !== 'in') login.failedOver = 'brought back';
+      if (tokens.length > 0 && login.state !== 'in' && op === 'failover') login.undone = 'logout forgotten';
+      if (tokens.length > 0 && login.state === 'out' && op === 'set' && login.givenUp.has(familyId))
+        login.undone = 'login came late';
       if (!this.isSaved(login)) login.wholeSince = Number.POSITIVE_INFINITY;
       else login.wholeSince = Math.min(login.wholeSince, this.#world.scheduler.now);
       if (tokens.length > 0 && this.#isOut(login))
@@ -256,11 +282,12 @@ export class Oracle {
   }
 
   /** The store has failed a process. */
-  storeFailed(machine: Machine, op: string): void {
+  storeFailed(machine: Machine, op: string, id: string): void {
     this.#storeFailedAt.set(machine, this.#world.scheduler.now);
-    if (op !== 'update' && op !== 'set') return;
-    for (const rotation of this.#rotations.values())
-      if (rotation.machine === machine) rotation.refusedSaves.push(this.#world.scheduler.now);
+    if (op !== 'update') return;
+    for (const { pair, request, refusedSaves } of this.#rotations.values())
+      if (request.machine === machine && this.login(pair.family.user).ids.has(id))
+        refusedSaves.push(this.#world.scheduler.now);
   }
 
   failedOver(): void {
@@ -269,7 +296,7 @@ export class Oracle {
 
   crashed(machine: Machine): void {
     for (const [serial, receiver] of this.#onTheirWay) if (receiver === machine) this.#onTheirWay.delete(serial);
-    for (const login of this.#logins.values()) this.#checkLogin(login, () => ['crash', `${machine.name} died`]);
+    for (const login of this.#logins.values()) this.#checkLogin(login, () => this.#whyUnsaved(login, machine));
   }
 
   /** A request of `user`, begun at `begun`, was answered by the API. */
@@ -318,8 +345,22 @@ export class Oracle {
   }
 
   /** Whether the user has logged out, and neither the store nor a late write can have undone it. */
-  #isOut({ state, mayComeLate, failedOver }: Login): boolean {
-    return state === 'out' && !mayComeLate && failedOver === undefined;
+  #isOut({ state, undone }: Login): boolean {
+    return state === 'out' && undone === undefined;
+  }
+
+  /** Counts a login that has ended by itself: as a loss, or as a violation if it could have been kept. */
+  #count({ loss, detail }: { readonly loss: Loss | undefined; readonly detail: string }): void {
+    if (loss) this.losses.push(loss);
+    else this.violate('kept', detail);
+  }
+
+  /** A login was found to have ended: every process says so. */
+  isOff(login: Login): void {
+    const { end, user, families, forgotten } = login;
+    if (end) this.#count(end);
+    else if ([...families].every((id) => forgotten.has(id))) this.losses.push('failover');
+    else this.violate('kept', `the grant of ${user} was given up while it was good`);
   }
 
   #know(serial: number, machine: Machine): void {
@@ -341,37 +382,66 @@ export class Oracle {
     this.#world.note(undefined, `the login of ${login.user} has ended`, `${loss ?? 'WITHOUT NEED'}: ${detail}`);
   }
 
-  /** Names the reason why a process has shown a refresh token that was used already. */
-  #whyReused(token: Token, { machine, issuedAt, isAwaited }: TokenRequest): [Loss | undefined, string] {
-    const rotation = this.#rotations.get(token.serial);
-    const what = `${machine.name} showed the used refresh token ${token.serial}`;
-    if (isFrozenSending(machine, issuedAt) || (rotation && isFrozenSending(rotation.machine, rotation.issuedAt)))
-      return ['frozen while sending', what];
-    if (!isAwaited) return ['request came late', what];
-    if (!rotation) return [undefined, `${what}, which nobody has rotated`];
-    const { lease, machine: holder, time, refusedSaves } = rotation;
-    const whose = `${what} of ${holder.name}`;
-    if (this.#hasFailedOver(time - LEASE_MS)) return ['failover', whose];
-    if (this.#unlocked.has(machine)) return [undefined, `${whose}, without the lock`];
-    if (lease === undefined) return [undefined, `${whose}, which had no lock`];
-    const released = this.#world.store.releases.get(lease.owner);
-    if (released === undefined) {
-      if (holder.freezes.some(({ until }) => until > time)) return ['holder frozen', whose];
-      if (refusedSaves.length > 0) return ['holder cut off', whose];
-      return [undefined, `${whose}, whose lease was over`];
-    }
-    const refused = refusedSaves.filter((at) => at <= released);
-    if (refused.length >= 3 && released - time >= SAVES_MS) return ['saves refused', whose];
-    return [undefined, `${whose}, which gave its lock back with the pair unsaved`];
+  /** Names the reason why the store has no good pair of a login as the last process that had one dies. */
+  #whyUnsaved(login: Login, machine: Machine): [Loss | undefined, string] {
+    const { scheduler } = this.#world;
+    const died = `${machine.name} died`;
+    if ([...login.families].every((id) => login.forgotten.has(id))) return ['failover', died];
+    const isCurrent = ({ pair }: Rotation) => login.families.has(pair.family.id) && pair.serial === pair.family.current;
+    const rotation = [...this.#rotations.values()].find(isCurrent);
+    if (rotation?.learnedAt === undefined) return ['crash', died];
+    const { pair, learnedAt, savedAt, refusedSaves } = rotation;
+    if (savedAt <= scheduler.now) return [this.#hasFailedOver(login.ids, savedAt) ? 'failover' : undefined, died];
+    const ranFor = (since: number) => machine.runningBetween(since, scheduler.now);
+    if (ranFor(learnedAt) < SAVE_MS || ranFor(refusedSaves.at(-1) ?? learnedAt) < SAVE_AGAIN_MS) return ['crash', died];
+    return [undefined, `${died}, and had not tried to save ${pair.serial}`];
   }
 
-  #hasFailedOver(since: number): boolean {
-    return this.#world.store.failovers.some((time) => time >= since);
+  /**
+   * Names the reason why a process has shown a refresh token that was used already.
+   *
+   * The lock was given back with the pair unsaved, or its lease ended so, or a request was on its way outside of the lock.
+   * Each is a reason only as far as its process could do nothing about it.
+   */
+  #whyReused(token: Token, request: TokenRequest): [Loss | undefined, string] {
+    const rotation = this.#rotations.get(token.serial);
+    const what = `${request.machine.name} showed the used refresh token ${token.serial}`;
+    if (isFrozenSending(request) || (rotation && isFrozenSending(rotation.request)))
+      return ['frozen while sending', what];
+    if (!request.isAwaited) return ['request came late', what];
+    if (!rotation) return [undefined, `${what}, which nobody has rotated`];
+    const { pair, time, savedAt, refusedSaves } = rotation;
+    const { machine: holder, lease } = rotation.request;
+    const whose = `${what} of ${holder.name}`;
+    if (this.#hasFailedOver(this.login(pair.family.user).ids, time - LEASE_MS)) return ['failover', whose];
+    if (!request.lease) return [undefined, `${whose}, without the lock`];
+    if (!lease) return [undefined, `${whose}, which had no lock`];
+    if (savedAt < request.lease.until - LEASE_MS) return [undefined, `${whose}, though the pair was saved`];
+    const released = this.#world.store.releases.get(lease);
+    const refused = refusedSaves.filter((at) => at <= (released ?? lease.until));
+    if (released !== undefined) {
+      if (refused.length >= 3 && released - time >= SAVES_MS) return ['saves refused', whose];
+      return [undefined, `${whose}, which gave its lock back with the pair unsaved`];
+    }
+    if (holder.runningBetween(time, lease.until) < SAVES_MS) return ['holder frozen', whose];
+    if (refused.length > 0) return ['holder cut off', whose];
+    return [undefined, `${whose}, whose lease was over`];
+  }
+
+  /** Whether the store has forgotten something about a login since then: its record, or what became of its lease. */
+  #hasFailedOver(logins: ReadonlySet<string>, since: number): boolean {
+    return this.#world.store.failovers.some(({ time, ids }) => time >= since && [...logins].some((id) => ids.has(id)));
   }
 
   #checkLoggedOut(login: Login): void {
     if (this.#isOut(login) && this.isSaved(login))
       this.violate('logged out', `the store still has the grant of ${login.user}`);
+  }
+
+  /** Returns the families whose grant a record holds, or held before it was refused. */
+  #familiesOf(record: string | undefined): readonly number[] {
+    if (record === undefined) return [];
+    return this.#ended.get(record) ?? [...new Set(this.#tokensOf(record).map(({ family }) => family))];
   }
 
   #tokensOf(record: string | undefined): readonly Token[] {
@@ -386,6 +456,7 @@ export class Oracle {
   }
 }
 
-function isFrozenSending({ freezes }: Machine, issuedAt: number): boolean {
-  return freezes.some(({ way, until }) => way === 'leave' && until > issuedAt);
+/** Whether the process stood still as it was about to send the request, and had lost the lock when it went on. */
+function isFrozenSending({ machine, issuedAt, lease }: TokenRequest): boolean {
+  return !lease && machine.freezes.some(({ from, until }) => from <= issuedAt && until > issuedAt);
 }

@@ -23,13 +23,13 @@ export interface StoreWrite {
 export class StoreServer {
   readonly #records = new Map<string, string>();
   readonly #leases = new Map<string, Lease>();
-  readonly #journal: { readonly time: number; readonly undo: () => void }[] = [];
+  readonly #journal: { readonly time: number; readonly id: string; readonly undo: () => void }[] = [];
   readonly #now: () => number;
   readonly #onWrite: (write: StoreWrite) => void;
-  /** Moments at which a failover has forgotten something. */
-  readonly failovers: number[] = [];
-  /** When the owners of leases have given them back. */
-  readonly releases = new Map<string, number>();
+  /** When failovers have forgotten what of which grants: a record, or what became of a lease. */
+  readonly failovers: { readonly time: number; readonly ids: ReadonlySet<string> }[] = [];
+  /** When leases were given back. */
+  readonly releases = new Map<Lease, number>();
 
   constructor(now: () => number, onWrite: (write: StoreWrite) => void) {
     this.#now = now;
@@ -73,19 +73,22 @@ export class StoreServer {
   }
 
   release(id: string, owner: string): void {
-    if (this.#leases.get(id)?.owner !== owner) return;
+    const lease = this.#leases.get(id);
+    if (lease?.owner !== owner) return;
     this.#setLease(id, undefined);
-    this.releases.set(owner, this.#now());
+    this.releases.set(lease, this.#now());
   }
 
   /** Forgets what was written in the last `ms`, as a replica does that has not seen it. */
   failover(ms: number): void {
     const since = this.#now() - ms;
+    const ids = new Set<string>();
     for (let last = this.#journal.at(-1); last && last.time >= since; last = this.#journal.at(-1)) {
       this.#journal.pop();
+      ids.add(last.id);
       last.undo();
     }
-    this.failovers.push(this.#now());
+    this.failovers.push({ time: this.#now(), ids });
   }
 
   #stored(id: string): Stored | undefined {
@@ -96,7 +99,7 @@ export class StoreServer {
   #write(id: string, after: string | undefined, op: StoreWrite['op'], machine: Machine | undefined): void {
     const before = this.#records.get(id);
     put(this.#records, id, after);
-    this.#journal.push({ time: this.#now(), undo: () => this.#undo(id, before) });
+    this.#journal.push({ time: this.#now(), id, undo: () => this.#undo(id, before) });
     this.#onWrite({ id, before, after, op, machine });
   }
 
@@ -109,7 +112,7 @@ export class StoreServer {
   #setLease(id: string, lease: Lease | undefined): void {
     const before = this.#leases.get(id);
     put(this.#leases, id, lease);
-    this.#journal.push({ time: this.#now(), undo: () => put(this.#leases, id, before) });
+    this.#journal.push({ time: this.#now(), id, undo: () => put(this.#leases, id, before) });
   }
 }
 
@@ -122,7 +125,7 @@ function put<T>(map: Map<string, T>, key: string, value: T | undefined): void {
 export interface StoreConnection {
   command<T>(op: string, id: string, effect: () => T): Promise<T>;
   /** A command has taken too long. */
-  late(op: string): void;
+  late(op: string, id: string): void;
 }
 
 /** Milliseconds. A command that takes longer counts as failed, though it may still take effect. */
@@ -147,7 +150,7 @@ export function storeClient(
       promise.finally(() => machine.clearTimer(timer)).then(resolve, reject);
     });
   const command = <T>(op: string, id: string, effect: () => T) =>
-    within(connection.command(op, id, effect), COMMAND_MS, () => connection.late(op));
+    within(connection.command(op, id, effect), COMMAND_MS, () => connection.late(op, id));
   const lines = new Map<string, Promise<unknown>>();
 
   const giveBack = async (id: string, owner: string): Promise<void> => {

@@ -129,28 +129,30 @@ class Trial implements Stage {
     await scheduler.run(scheduler.now + REST_MS / 2);
     for (const user of scenario.users) this.#everywhere((name) => this.request(name, user));
     await scheduler.run(scheduler.now + REST_MS / 2);
-    const losses = await this.#lookAtLogins();
+    await this.#lookAtLogins();
     await this.#close();
     // Node tells of unhandled rejections when the event loop turns.
     await new Promise((resolve) => setImmediate(resolve));
     for (const reason of rejections) oracle.violate('no rejection', String(reason));
-    return this.#result(losses, faultySteps);
+    return this.#result(faultySteps);
   }
 
   /** A trial that could not be brought to its end. */
   fail(error: unknown): TrialResult {
     this.world.oracle.violate('settles', String(error));
-    return this.#result([], 0);
+    return this.#result(0);
   }
 
-  #result(losses: readonly Loss[], faultySteps: number): TrialResult {
+  #result(faultySteps: number): TrialResult {
     const { scheduler, oracle } = this.world;
     return {
       violations: oracle.violations,
-      losses,
+      losses: oracle.losses,
       reuses: oracle.reuses,
       isSameInAllModes:
-        oracle.reuses + oracle.violations.length + losses.length === 0 && !oracle.hasLogouts && !oracle.hasRefusals,
+        oracle.reuses + oracle.violations.length + oracle.losses.length === 0 &&
+        !oracle.hasLogouts &&
+        !oracle.hasRefusals,
       events: scheduler.count,
       steps: this.#steps,
       faultySteps,
@@ -194,7 +196,6 @@ class Trial implements Stage {
       const again = (): void => {
         if (isOver) return;
         isOver = true;
-        if (state === 'in') oracle.loginFailed(user);
         this.at(this.world.scheduler.now + 5 * SECOND, attempt);
       };
       // A browser gives up in the end, and its user tries again.
@@ -242,7 +243,7 @@ class Trial implements Stage {
   }
 
   /** Has every user's token expire, and asks every process for every user, until it is clear who is logged in. */
-  async #lookAtLogins(): Promise<Loss[]> {
+  async #lookAtLogins(): Promise<void> {
     const { scheduler, oracle } = this.world;
     const { users, machines, lifetimeS } = this.#options.scenario;
     await scheduler.run(scheduler.now + lifetimeS * SECOND);
@@ -261,7 +262,6 @@ class Trial implements Stage {
       }
       await scheduler.run(scheduler.now + ROUND_MS);
     }
-    const losses: Loss[] = [];
     for (const login of oracle.logins()) {
       const found = endings.get(login.user) ?? [];
       const isOn = found.length === machines.length && found.every((ending) => ending === 'authorized');
@@ -269,20 +269,12 @@ class Trial implements Stage {
       const what = `${login.user} is ${JSON.stringify(found)}`;
       if (login.state === 'unsure') oracle.violate('settles', `the login or logout of ${login.user} has not ended`);
       else if (!isOn && !isOff) oracle.violate('kept', `unknown: ${what}`);
-      else if (login.state === 'in' && isOff) {
-        if (login.end?.loss) losses.push(login.end.loss);
-        else if (login.failedOver === 'forgotten') losses.push('failover');
-        else
-          oracle.violate(
-            'kept',
-            login.end ? login.end.detail : `the grant of ${login.user} was given up while it was good`,
-          );
-      } else if (login.state === 'out' && isOn && login.failedOver) losses.push('logout forgotten');
-      else if (login.state === 'out' && isOn && !login.mayComeLate) oracle.violate('logged out', what);
+      else if (login.state === 'in' && isOff) oracle.isOff(login);
+      else if (login.state === 'out' && isOn && login.undone) oracle.losses.push(login.undone);
+      else if (login.state === 'out' && isOn) oracle.violate('logged out', what);
       else if (login.state === 'in' && isOn && !oracle.isSaved(login))
         oracle.violate('saved', `the store has no good pair of ${login.user}`);
     }
-    return losses;
   }
 
   async #close(): Promise<void> {
