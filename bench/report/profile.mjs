@@ -26,7 +26,7 @@ const PARTS = {
   Passport: ['passport', 'passport-strategy', 'passport-oauth2', 'oauth', 'pause', 'utils-merge', 'base64url'],
   undici: ['undici'],
   'Redis client': ['redis', '@redis', 'connect-redis'],
-  'passport-oauth-app': ['jose', 'cookie'],
+  'passport-oauth-app': ['jose'],
 };
 const PART_OF = new Map(Object.entries(PARTS).flatMap(([part, names]) => names.map((name) => [name, part])));
 
