@@ -42,12 +42,12 @@ export class GrantCache {
     return this.#entries.get(id)?.grant;
   }
 
-  /** Caches what was seen: a grant, or that there is none. */
-  set(id: string, grant: Grant | undefined, now: number): void {
+  /** Caches what was seen: a grant, or that there is none. @param seenAt Epoch milliseconds at which the store was asked. */
+  set(id: string, grant: Grant | undefined, seenAt: number): void {
     // Deleted first, so that the order of the map is the order of age.
     this.#entries.delete(id);
     if (grant === undefined || this.#limits.ttlMs === 0) return;
-    this.#entries.set(id, { grant, since: now });
+    this.#entries.set(id, { grant, since: seenAt });
     if (this.#entries.size <= this.#limits.max) return;
     const [oldest = id] = this.#entries.keys();
     this.#entries.delete(oldest);

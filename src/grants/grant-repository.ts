@@ -89,10 +89,15 @@ export class GrantRepository {
   /** Returns the stored grant, or the one last seen if the store fails. Concurrent callers share one read. */
   async read(id: string): Promise<Grant | undefined> {
     const last = this.#cache.last(id);
-    const newest = this.#reads.get(id);
-    const joined = newest && performance.now() - newest.since < JOIN_MS ? newest.result : undefined;
+    const askedAt = performance.now();
+    const running = this.#reads.get(id);
     try {
-      return await (joined ?? this.readAnew(id, last ? READ_AGAIN_MS : READ_MS));
+      const joined = running && askedAt - running.since < JOIN_MS ? await running.result : undefined;
+      if (joined) return joined;
+      // A login may have been saved since the joined read began: only a read that began after the call shows that there is none.
+      const newest = this.#reads.get(id);
+      if (newest && newest.since >= askedAt) return await newest.result;
+      return await this.readAnew(id, last ? READ_AGAIN_MS : READ_MS);
     } catch (error) {
       // Looked up again: a logout may have removed it meanwhile.
       const stillLast = last && this.#cache.last(id);
@@ -112,13 +117,14 @@ export class GrantRepository {
   /** Saves the grant of a login in place of any other. @param whenSaved Called before this process can see the grant. */
   create(id: string, grant: Grant, whenSaved: () => void): Promise<void> {
     return this.writes.run(id, SAVE, async (store, signal) => {
+      const askedAt = this.#options.clock();
       const storeId = this.storeId(id);
       const record = await this.#options.codec.encode(storeId, grant);
       signal.throwIfAborted();
       await store.set(storeId, record);
       signal.throwIfAborted();
       whenSaved();
-      this.#remember(id, grant);
+      this.#remember(id, grant, askedAt);
     });
   }
 
@@ -129,6 +135,7 @@ export class GrantRepository {
   replace(id: string, grant: Grant, version: number): Promise<boolean> {
     const limits = this.#options.store.update ? UPDATE : SAVE;
     return this.writes.run(id, limits, async (store, signal) => {
+      const askedAt = this.#options.clock();
       const storeId = this.storeId(id);
       const record = await this.#options.codec.encode(storeId, grant);
       signal.throwIfAborted();
@@ -150,7 +157,7 @@ export class GrantRepository {
         }
       }
       signal.throwIfAborted();
-      this.#remember(id, saved ? grant : undefined);
+      this.#remember(id, saved ? grant : undefined, askedAt);
       return saved;
     });
   }
@@ -224,6 +231,8 @@ export class GrantRepository {
    */
   async #readAndCache(id: string, read: RunningRead, limitMs: number): Promise<Grant | undefined> {
     const { clock, store, onUnlockedRefresh } = this.#options;
+    // A process may stand still until the answer is old: it counts as seen when it was asked for.
+    const askedAt = clock();
     let stored: Grant | EndedGrant | undefined;
     try {
       stored = await this.store.use((access) => this.#load(access, id, this.storeId(id)), 'get', limitMs);
@@ -242,7 +251,7 @@ export class GrantRepository {
       }
       if (found && isOlder(last, found) && !store.lock && !this.store.hasFailedRecently) onUnlockedRefresh();
     }
-    this.#cache.set(id, found, clock());
+    this.#cache.set(id, found, askedAt);
     return found;
   }
 
@@ -254,12 +263,12 @@ export class GrantRepository {
     return stored;
   }
 
-  /** Caches the result of a write. Running reads may have seen an older grant, so their results are ignored. */
-  #remember(id: string, grant: Grant | undefined): void {
+  /** Caches the result of a write that began at `askedAt`. Running reads may have seen an older grant, so their results are ignored. */
+  #remember(id: string, grant: Grant | undefined, askedAt = 0): void {
     const newest = this.#reads.get(id);
     if (newest) overtake(newest);
     this.#reads.delete(id);
-    this.#cache.set(id, grant, this.#options.clock());
+    this.#cache.set(id, grant, askedAt);
   }
 }
 

@@ -7,6 +7,9 @@ const RESOLUTION_MS = 20;
 /** A scan that is later than this, in milliseconds, follows a suspension or a busy event loop: responses may wait to be read. */
 const LATE_MS = 500;
 
+/** Largest number of such scans in a row that expire nothing: however busy the event loop is, a request expires in the end. */
+const MAX_POSTPONEMENTS = 5;
+
 /** Something that ends at a deadline. */
 export interface Expiring {
   /** The deadline, on the clock of {@link Deadlines}; `Infinity` for none. Set by `Deadlines`. */
@@ -32,7 +35,7 @@ export class Deadlines {
   #size = 0;
   #timer: NodeJS.Timeout | undefined;
   #nextScan = Infinity;
-  #isPostponed = false;
+  #postponements = 0;
 
   /** Number of entries that have not expired. */
   get size(): number {
@@ -105,12 +108,14 @@ export class Deadlines {
     const lateMs = now - this.#nextScan;
     this.#timer = undefined;
     this.#nextScan = Infinity;
-    // Timers run before sockets are read: whatever has arrived meanwhile gets one turn of the event loop.
-    this.#isPostponed = lateMs > LATE_MS && !this.#isPostponed;
-    if (this.#isPostponed) {
+    // Timers run before sockets are read: whatever has arrived meanwhile gets a turn of the event loop. A process that is
+    // suspended again before that turn ends gets another one.
+    if (lateMs > LATE_MS && this.#postponements < MAX_POSTPONEMENTS) {
+      this.#postponements++;
       this.#scheduleScan(now, now);
       return;
     }
+    this.#postponements = 0;
     const earliest = this.expireUntil(now);
     if (earliest < this.#nextScan) this.#scheduleScan(earliest, now);
   }

@@ -93,8 +93,9 @@ export class LockedRefreshes {
    */
   async refresh(refresh: RefreshInFlight, lock: HeldLock, maxAge: LockAge): Promise<Refreshed | undefined> {
     const { id, seen } = refresh;
-    const { repository, unsaved, backoff, clock, isUsable, signal } = this.#options;
-    let pair = unsaved.get(id) ?? (await repository.readAnew(id));
+    const { unsaved, backoff, clock, isUsable, signal } = this.#options;
+    // While the lock is still held for the save of a pair, no other process has refreshed that.
+    let pair = unsaved.heldLock(id) === lock ? unsaved.get(id) : await this.#newest(id);
     if (!pair) throw new NotAuthorizedError(NO_GRANT);
     for (let tries = 0; tries < MAX_PAIRS; tries++) {
       if (pair.accessToken !== seen.accessToken && isUsable(pair)) break;
@@ -108,6 +109,18 @@ export class LockedRefreshes {
       pair = (await this.#pairAfterRefusal(refresh, pair)) ?? (await this.#giveUp(refresh, pair, 'refused'));
     }
     return { outcome: 'adopted', grant: pair };
+  }
+
+  /**
+   * Returns the pair to refresh under a lock that was just taken: the stored one, or one that this process has still to
+   * save. The store may have taken that with only the answer lost, and another process may have refreshed it since.
+   */
+  async #newest(id: string): Promise<Grant | undefined> {
+    const { repository, unsaved } = this.#options;
+    const stored = await repository.readAnew(id);
+    const kept = unsaved.get(id);
+    if (!kept || (stored && !isOlder(stored, kept) && stored.version !== kept.version)) return stored;
+    return kept;
   }
 
   /** Refreshes the grant and saves the new pair. Returns `undefined` if the service refuses its refresh tokens. */

@@ -101,6 +101,41 @@ describe('a read', () => {
     }
   });
 
+  test('that finds no grant is not shared by those who ask later: a login may have been saved since', async ({
+    grants,
+  }) => {
+    const { store } = grants;
+    const { opened, open } = gate();
+    store.get = async (id) => {
+      store.get = store.inner.get;
+      const found = await store.inner.get(id);
+      await opened;
+      return found;
+    };
+    const before = grants.use();
+    await grants.another().put('id', tokens('a'));
+    const after = grants.use();
+    open();
+    expect([await before, await after]).toEqual([401, 'access-a']);
+  });
+
+  test('whose answer comes after a suspension is cached from the moment at which it was asked for', async ({
+    grants,
+  }) => {
+    const { store, clock } = grants;
+    const manager = grants.another();
+    await grants.manager.put('id', tokens('a'));
+    store.get = async (id) => {
+      store.get = store.inner.get;
+      const found = await store.inner.get(id);
+      clock.advance(40);
+      return found;
+    };
+    expect(await grants.use(manager)).toBe('access-a');
+    await grants.manager.remove('id');
+    expect(await grants.use(manager)).toBe(401);
+  });
+
   test('that a logout has overtaken does not fill the cache', async ({ grants }) => {
     const { manager, store } = grants;
     await manager.put('id', tokens('a'));

@@ -94,9 +94,29 @@ test('after a suspension, a response that has arrived meanwhile is read before i
   vi.advanceTimersByTime(10_000);
   expect([answered.expired, silent.expired]).toEqual([0, 0]);
   deadlines.remove(answered);
-  // However busy the event loop is, the others are postponed once only.
+  suspended.mockReturnValue(now + 40_020);
+  vi.advanceTimersByTime(20);
+  expect([answered.expired, silent.expired]).toEqual([0, 1]);
+  suspended.mockRestore();
+});
+
+test('a process that is suspended again before it has read a response reads it then, but not without end', () => {
+  const deadlines = new Deadlines();
+  const [answered, silent] = [probe(), probe()];
+  deadlines.add(answered, 10_000);
+  deadlines.add(silent, 10_000);
+  const now = performance.now();
+  const suspended = vi.spyOn(performance, 'now').mockReturnValue(now + 40_000);
+  vi.advanceTimersByTime(10_000);
   suspended.mockReturnValue(now + 80_000);
   vi.advanceTimersByTime(20);
+  expect([answered.expired, silent.expired]).toEqual([0, 0]);
+  deadlines.remove(answered);
+  // However busy the event loop is, the others expire in the end.
+  for (let times = 3; times <= 6; times++) {
+    suspended.mockReturnValue(now + times * 40_000);
+    vi.advanceTimersByTime(20);
+  }
   expect([answered.expired, silent.expired]).toEqual([0, 1]);
   suspended.mockRestore();
 });

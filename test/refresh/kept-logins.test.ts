@@ -203,6 +203,29 @@ describe.each(stores)(
       },
     );
 
+    check(
+      'keep the login when the answer to a save was lost, and another process has refreshed since',
+      async ({ cluster, shared }) => {
+        const { a, b, clock, tokenRequests } = await cluster(shared);
+        clock.advance(2 * HOURS);
+        let hasAnswers = false;
+        a.store.update = async (...args) => {
+          const saved = await shared.update(...args);
+          if (hasAnswers) return saved;
+          throw new Error('The answer was lost');
+        };
+        expect(await a.token()).toBeTypeOf('string');
+        clock.advance(2 * HOURS);
+        // The lease of the first process has ended.
+        b.store.lock = (_id, work) => work();
+        const used = await b.token();
+        expect(await a.token()).toBe(used);
+        expect(tokenRequests()).toBe(2);
+        hasAnswers = true;
+        await a.world.strategy.close();
+      },
+    );
+
     check('keep the login when a failover of the store has lost the last save', async ({ cluster, shared }) => {
       const { a, b, clock, id, tokenRequests } = await cluster(shared);
       clock.advance(2 * HOURS);
