@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { NotAuthorizedError, ServiceUnavailableError, TokenError } from '../errors.js';
 import type { RefreshEvent } from '../events.js';
 import {
@@ -193,7 +192,10 @@ export class LockedRefreshes {
     const { seen } = refresh;
     const pausesMs = repository.store.hasFailedRecently ? PAUSES_AFTER_FAILURE_MS : PAUSES_MS;
     for (const pauseMs of refused.refreshToken === undefined ? [] : [0, ...pausesMs]) {
-      if (pauseMs > 0) await pause(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+      if (pauseMs > 0) {
+        const { setTimeout: pause } = await import('node:timers/promises');
+        await pause(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+      }
       const stored = await repository.readAnew(refresh.id);
       if (!stored || refresh.isOvertaken) break;
       if (hasSameTokens(stored, refused) || isOlder(stored, refused)) continue;

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { RefreshEvent } from '../events.js';
 import type { Grant } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
@@ -104,6 +103,7 @@ export class UnsavedGrants {
 
   /** Tries until all grants are saved, for some seconds. Then releases all locks. */
   async saveAll(): Promise<void> {
+    const { setTimeout: pause } = await import('node:timers/promises');
     const until = performance.now() + SAVE_ALL_MS;
     await this.flush();
     if (this.#unsaved.size > 0) this.#repository.store.abandonWrites();
