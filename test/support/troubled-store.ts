@@ -21,9 +21,9 @@ export class TroubledStore implements Required<TokenStore> {
     await this.inner.set(id, grant);
   }
 
-  async delete(id: string): Promise<void> {
+  async delete(id: string, version?: number): Promise<void> {
     await this.#enter('delete', id);
-    await this.inner.delete(id);
+    await this.inner.delete(id, version);
   }
 
   async update(id: string, grant: StoredGrant, version: number): Promise<boolean> {
