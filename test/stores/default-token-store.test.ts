@@ -1,0 +1,187 @@
+import connectPgSimple from 'connect-pg-simple';
+import { RedisStore } from 'connect-redis';
+import session from 'express-session';
+import { createPool, type Pool, type RowDataPacket } from 'mysql2/promise';
+import { type EmulatorUser, startEmulator } from 'passport-oauth-app/emulator';
+import pg from 'pg';
+import { createClient } from 'redis';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { Browser, type Page } from '../support/browser.js';
+import { hasMariadb, startMariadb } from '../support/mariadb-server.js';
+import { hasPostgres, startPostgres } from '../support/postgres-server.js';
+import { hasRedis, startRedis } from '../support/redis-server.js';
+import { TestClock } from '../support/test-clock.js';
+import { startWorld, type World } from '../support/world.js';
+
+const HOURS = 3600;
+
+/** A server with the sessions of an application. Each process opens its own store over it. */
+interface SessionServer {
+  readonly open: () => session.Store;
+  stop(): Promise<void>;
+}
+
+async function startRedisSessions(): Promise<SessionServer> {
+  const server = await startRedis();
+  const client = await createClient({ url: server.url }).connect();
+  return {
+    open: () => new RedisStore({ client }),
+    stop: async () => {
+      client.destroy();
+      await server.stop();
+    },
+  };
+}
+
+async function startPostgresSessions(): Promise<SessionServer> {
+  const server = await startPostgres();
+  const pool = new pg.Pool({ connectionString: server.connectionString });
+  const PgStore = connectPgSimple(session);
+  return {
+    open: () => new PgStore({ pool, createTableIfMissing: true, pruneSessionInterval: false }),
+    stop: async () => {
+      await pool.end();
+      await server.stop();
+    },
+  };
+}
+
+async function startMariadbSessions(): Promise<SessionServer> {
+  const server = await startMariadb();
+  const pool = createPool(server.uri);
+  await pool.query('CREATE TABLE sessions (sid VARCHAR(36) PRIMARY KEY, data MEDIUMTEXT NOT NULL)');
+  return {
+    open: () => new SessionTable(pool),
+    stop: async () => {
+      await pool.end();
+      await server.stop();
+    },
+  };
+}
+
+/** Sessions in a table of MariaDB, with keys of at most 36 characters, in the default collation, which ignores case. */
+class SessionTable extends session.Store {
+  readonly #pool: Pool;
+
+  constructor(pool: Pool) {
+    super();
+    this.#pool = pool;
+  }
+
+  override get(sid: string, callback: (error: unknown, found?: session.SessionData | null) => void): void {
+    this.#pool.query<RowDataPacket[]>('SELECT data FROM sessions WHERE sid = ?', [sid]).then(
+      ([[row]]) => callback(null, row ? JSON.parse(row.data) : null),
+      (error: unknown) => callback(error),
+    );
+  }
+
+  override set(sid: string, data: session.SessionData, callback?: (error?: unknown) => void): void {
+    this.#run('REPLACE INTO sessions VALUES (?, ?)', [sid, JSON.stringify(data)], callback);
+  }
+
+  override destroy(sid: string, callback?: (error?: unknown) => void): void {
+    this.#run('DELETE FROM sessions WHERE sid = ?', [sid], callback);
+  }
+
+  #run(sql: string, values: string[], callback?: (error?: unknown) => void): void {
+    this.#pool.query(sql, values).then(
+      () => callback?.(),
+      (error: unknown) => callback?.(error),
+    );
+  }
+}
+
+/** Two processes of an application that sets no token store, and a service that revokes on reuse. */
+async function startProcesses(open: () => session.Store, users?: readonly EmulatorUser[]) {
+  const clock = new TestClock();
+  const service = await startEmulator({ clock: clock.now, refreshTokenReuse: 'revoke', ...(users && { users }) });
+  onTestFinished(() => service.close());
+  const start = async (): Promise<World> => {
+    const world = await startWorld({
+      running: service,
+      session: { store: open() },
+      strategy: { clock: clock.now, ...(users && { grantId: (_req: unknown, user: { id: string }) => user.id }) },
+    });
+    onTestFinished(() => world.close());
+    return world;
+  };
+  const worlds = [await start(), await start()] as const;
+  const logIn = async (user?: string): Promise<Browser> => {
+    const browser = new Browser();
+    await worlds[0].logIn(browser, user);
+    for (const [name, value] of browser.cookies(worlds[0].url)) browser.cookies(worlds[1].url).set(name, value);
+    return browser;
+  };
+  const projects = (browser: Browser, world: World): Promise<Page> => browser.visit(`${world.url}/projects`);
+  return { service, clock, worlds, logIn, projects };
+}
+
+const locking: readonly (readonly [string, boolean, () => Promise<SessionServer>])[] = [
+  ['connect-redis', hasRedis(), startRedisSessions],
+  ['connect-pg-simple', hasPostgres(), startPostgresSessions],
+];
+
+describe.each(locking)('two processes with their sessions in %s, and no token store', (_name, isInstalled, start) => {
+  let server: SessionServer;
+  beforeAll(async () => {
+    if (isInstalled) server = await start();
+  });
+  afterAll(() => server?.stop());
+
+  test.skipIf(!isInstalled)(
+    'refresh a grant once between them, so that a service that revokes on reuse ends no login',
+    { meta: { threats: [43] } },
+    async () => {
+      const { service, clock, worlds, logIn, projects } = await startProcesses(server.open);
+      const browser = await logIn();
+      service.requests.length = 0;
+      for (let round = 1; round <= 3; round++) {
+        clock.advance(2 * HOURS);
+        service.fail('token', { delay: 100 });
+        const pages = await Promise.all(worlds.map((world) => projects(browser, world)));
+        expect(pages.map(({ status }) => status)).toEqual([200, 200]);
+        expect(worlds[0].tokenRequests()).toHaveLength(round);
+      }
+    },
+  );
+});
+
+describe.skipIf(!hasMariadb())('two processes with their sessions in a table of MariaDB, and no token store', () => {
+  let server: SessionServer;
+  beforeAll(async () => {
+    server = await startMariadbSessions();
+  });
+  afterAll(() => server?.stop());
+
+  test('give no user the grant of another whose id differs by case only', { meta: { threats: [65] } }, async () => {
+    const users = ['Ada', 'ada'].map((id, index) => ({ id, name: id, projects: [{ id: index, name: `of ${id}` }] }));
+    const { clock, worlds, logIn, projects } = await startProcesses(server.open, users);
+    const [upper, lower] = [await logIn('Ada'), await logIn('ada')];
+    clock.advance(31);
+    for (const world of worlds) {
+      expect((await projects(upper, world)).text).toContain('of Ada');
+      expect((await projects(lower, world)).text).toContain('of ada');
+    }
+  });
+
+  test('keep grants under keys that the table has room for', async () => {
+    const { clock, worlds, logIn, projects } = await startProcesses(server.open);
+    const browser = await logIn();
+    clock.advance(2 * HOURS);
+    for (const world of worlds) expect((await projects(browser, world)).status).toBe(200);
+    expect(worlds[0].errors).toEqual([]);
+  });
+
+  test('warn once, in the first process that sees a refresh of the other, since the table has no lock', async () => {
+    const { clock, worlds, logIn, projects } = await startProcesses(server.open, [{ id: 'Eve', name: 'Eve' }]);
+    const browser = await logIn('Eve');
+    for (const world of worlds) expect((await projects(browser, world)).status).toBe(200);
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    onTestFinished(() => warn.mockRestore());
+    for (let round = 0; round < 3; round++) {
+      clock.advance(2 * HOURS);
+      for (const world of worlds) expect((await projects(browser, world)).status).toBe(200);
+    }
+    expect(warn.mock.calls.map(([message]) => message)).toEqual([expect.stringContaining('has no lock')]);
+  });
+});
