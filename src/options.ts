@@ -4,9 +4,9 @@ import type { ApiClient } from './api/api-client.js';
 import { type RequestHeaders, strategyHeaders } from './api/request-headers.js';
 import * as check from './checks.js';
 import type { RefreshWindow } from './grants/grant.js';
-import type { CacheLimits } from './grants/grant-cache.js';
+import type { GrantRepositoryOptions } from './grants/grant-repository.js';
 import { apiPathBelow, endpointAddress, enterpriseAddress, serviceAddress } from './oauth/addresses.js';
-import type { Claims, OrganizationDomainReader, TokenResponseFields } from './oauth/claims.js';
+import { type Claims, claimedDomain, type OrganizationDomainReader, type TokenResponseFields } from './oauth/claims.js';
 import { Secret } from './redaction.js';
 import type { TokenStore } from './stores/token-store.js';
 
@@ -119,7 +119,7 @@ export interface Settings {
   readonly grantId: ((req: IncomingMessage, user: unknown) => unknown) | undefined;
   readonly encryptionKeys: readonly Secret[];
   readonly refresh: RefreshWindow;
-  readonly cache: CacheLimits | undefined;
+  readonly cache: GrantRepositoryOptions['cache'];
   readonly concurrency: number | undefined;
   readonly headers: RequestHeaders | undefined;
   readonly maxResponseBytes: number | undefined;
@@ -168,7 +168,7 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache'> &
   callbackURL: check.callbackUrl,
   scope: check.scope,
   name: check.withDefault('oauth-app', check.strategyName),
-  organizationDomain: check.withDefault((claims: Claims) => claims.domain, check.fn<OrganizationDomainReader>),
+  organizationDomain: check.withDefault(claimedDomain, check.fn<OrganizationDomainReader>),
   pkce: check.withDefault(false, check.boolean),
   userProfile: optionalFunction(),
   passReqToCallback: check.withDefault(false, check.boolean),

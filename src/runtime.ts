@@ -2,14 +2,13 @@ import { createHash } from 'node:crypto';
 import { type ApiClient, createApiClient } from './api/api-client.js';
 import type { CredentialSource } from './api/api-context.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
-import { ConfigurationError } from './errors.js';
 import { grantLostChannel, refreshChannel, warnOfUnlockedRefresh } from './events.js';
-import { GrantCodec } from './grants/grant-codec.js';
+import { GrantCodec } from './grants/grant.js';
 import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/authenticate.js';
 import { authorizationRequest, HostMismatches } from './login/begin-login.js';
-import { LoginRounds } from './login/dropped-session.js';
 import type { CallbackOutcome } from './login/finish-login.js';
+import { LoginRounds } from './login/login-rounds.js';
 import { PendingLogins } from './login/pending-logins.js';
 import { UsedLogins } from './login/used-logins.js';
 import type { AnyVerify } from './login/verify.js';
@@ -20,32 +19,12 @@ import { GrantCredentials } from './refresh/grant-credentials.js';
 import { GrantManager, GrantManagers } from './refresh/grant-manager.js';
 import { CookieSeal, cookieToken, ReturnCookie } from './request/browser-cookie.js';
 import { RequestGrants, StrategyName } from './request/grant-reference.js';
-import { asRouted, isAbsolute } from './request/incoming-request.js';
+import { ABSOLUTE_URL, asRouted } from './request/incoming-request.js';
 import { RequestClients } from './request/request-clients.js';
 import type { TokenStore } from './stores/token-store.js';
 
-/**
- * Key of a strategy's runtime. Inherited by the per-request objects that Passport derives from the strategy;
- * non-enumerable, so that logging a strategy never prints the runtime.
- */
-export const RUNTIME: unique symbol = Symbol('runtime');
-
 /** Grants that are deleted at a time: a long list must not flood the token store. */
 const DELETIONS_AT_ONCE = 50;
-
-/**
- * Returns the runtime of a strategy, or of an object that Passport derived from one.
- *
- * @throws ConfigurationError unless `strategy` is a Strategy of this package
- */
-export function runtimeOf(strategy: object): Runtime {
-  const runtime: unknown =
-    typeof strategy === 'object' && strategy !== null ? Reflect.get(strategy, RUNTIME) : undefined;
-  if (runtime instanceof Runtime) return runtime;
-  throw new ConfigurationError('strategy: expected an instance of the Strategy of passport-oauth-app', {
-    option: 'strategy',
-  });
-}
 
 /**
  * Holds everything that one strategy owns: its settings, pending logins, grants, API clients and connections.
@@ -82,7 +61,7 @@ export class Runtime implements LoginContext {
     this.api = createApiContext({ ...settings, http, strategyName, now: clock });
     this.usualRequest = authorizationRequest(settings, callbackURL, settings.scope);
     // A path such as `callback` without a slash is resolved against that of each request.
-    const isFixed = isAbsolute(callbackURL) || callbackURL.startsWith('/');
+    const isFixed = ABSOLUTE_URL.test(callbackURL) || callbackURL.startsWith('/');
     this.callbackPath = isFixed ? asRouted(new URL(callbackURL, 'http://relative.invalid').pathname) : undefined;
     this.pendingLogins = new PendingLogins({ strategyName, service, callbackURL, clientSecret, clock });
     const namespace = encodeURIComponent(`${strategyName}.${service}`);

@@ -7,7 +7,7 @@ import { type AuthenticateOptions, authenticate, type PassportActions } from './
 import type { AnyVerify, VerifyOfEitherArity, VerifyWithRequestOfEitherArity } from './login/verify.js';
 import type { ImportedTokens } from './oauth/token-response.js';
 import { checkVerify, resolveOptions, type StrategyOptions } from './options.js';
-import { RUNTIME, Runtime, runtimeOf } from './runtime.js';
+import { Runtime } from './runtime.js';
 
 /** The base class, without the types of Express that its own declarations bring along. */
 interface PassportStrategy extends PassportActions {
@@ -19,6 +19,26 @@ const Base: new (options: object, verify: unknown) => PassportStrategy = OAuth2S
   options: object,
   verify: unknown,
 ) => PassportStrategy;
+
+/**
+ * Key of a strategy's runtime. Inherited by the per-request objects that Passport derives from the strategy;
+ * non-enumerable, so that logging a strategy never prints the runtime.
+ */
+const RUNTIME: unique symbol = Symbol('runtime');
+
+/**
+ * Returns the runtime of a strategy, or of an object that Passport derived from one.
+ *
+ * @throws ConfigurationError unless `strategy` is a Strategy of this package
+ */
+export function runtimeOf(strategy: object): Runtime {
+  const runtime: unknown =
+    typeof strategy === 'object' && strategy !== null ? Reflect.get(strategy, RUNTIME) : undefined;
+  if (runtime instanceof Runtime) return runtime;
+  throw new ConfigurationError('strategy: expected an instance of the Strategy of passport-oauth-app', {
+    option: 'strategy',
+  });
+}
 
 /**
  * A Passport strategy for services with rotating refresh tokens.

@@ -22,11 +22,19 @@ const PARTS = {
     ...['proxy-addr', 'forwarded', 'ipaddr.js', 'path-to-regexp', 'merge-descriptors', 'on-finished', 'ee-first'],
     ...['encodeurl', 'escape-html', 'statuses', 'http-errors', 'is-promise', 'once', 'side-channel', 'bytes'],
   ],
-  'express-session': ['express-session', 'on-headers', 'uid-safe', 'random-bytes', 'cookie-signature', 'safe-buffer'],
+  'express-session': [
+    'express-session',
+    'cookie',
+    'on-headers',
+    'uid-safe',
+    'random-bytes',
+    'cookie-signature',
+    'safe-buffer',
+  ],
   Passport: ['passport', 'passport-strategy', 'passport-oauth2', 'oauth', 'pause', 'utils-merge', 'base64url'],
   undici: ['undici'],
   'Redis client': ['redis', '@redis', 'connect-redis'],
-  'passport-oauth-app': ['jose', 'cookie'],
+  'passport-oauth-app': ['jose'],
 };
 const PART_OF = new Map(Object.entries(PARTS).flatMap(([part, names]) => names.map((name) => [name, part])));
 

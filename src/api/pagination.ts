@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { ApiContext } from './api-context.js';
 import { field, unusableResponse } from './api-error.js';
 import { CallLimit } from './call-limits.js';
@@ -91,9 +90,9 @@ export function paginate<T>(
   }
 
   /** Returns how a page leads to the next one by its offset. A list that ignores the offset must not go on for ever. */
-  function byOffset(full: number): (page: FoundPage<T>) => Page<T> {
-    return ({ response: { data, headers }, list, offset: at, former }) => {
-      if (former !== undefined && list.length > 0 && isSamePage(former, list)) {
+  function byOffset(full: number): (page: FoundPage<T>) => Promise<Page<T>> {
+    return async ({ response: { data, headers }, list, offset: at, former }) => {
+      if (former !== undefined && list.length > 0 && (await isSamePage(former, list))) {
         // It ignores the limit too: the first page was the whole list.
         if (list.length > full) return { items: [], next: undefined };
         const reason =
@@ -189,7 +188,8 @@ function merged(query: RequestOptions['query'], more: Query | URLSearchParams): 
 }
 
 /** Returns true if two pages hold the same items, by their `id` if they have one. */
-function isSamePage(one: readonly unknown[], other: readonly unknown[]): boolean {
+async function isSamePage(one: readonly unknown[], other: readonly unknown[]): Promise<boolean> {
+  const { isDeepStrictEqual } = await import('node:util');
   const keyOf = (item: unknown) => field(item, 'id') ?? item;
   return one.length === other.length && one.every((item, index) => isDeepStrictEqual(keyOf(item), keyOf(other[index])));
 }

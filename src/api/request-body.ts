@@ -93,12 +93,16 @@ function blobBody(blob: Blob, contentType: string | undefined): RequestBody {
   };
 }
 
+/** Names and texts of a form have CRLF line breaks, as in browsers. */
+const LINE_BREAK = /\r\n|\r|\n/g;
+const CRLF = '\r\n';
+
 /** Encodes a form as one Blob, which refers to its files and does not read them. @see RFC 7578 */
 function formBody(form: FormDataLike): RequestBody {
   const boundary = `form-${crypto.randomUUID()}`;
   const parts = [...form.entries()].flatMap(([name, value]): (string | Blob)[] => {
-    const disposition = `--${boundary}\r\nContent-Disposition: form-data; name="${quoted(withCrlf(name))}"`;
-    if (typeof value === 'string') return [`${disposition}\r\n\r\n${withCrlf(value)}\r\n`];
+    const disposition = `--${boundary}\r\nContent-Disposition: form-data; name="${quoted(name.replace(LINE_BREAK, CRLF))}"`;
+    if (typeof value === 'string') return [`${disposition}\r\n\r\n${value.replace(LINE_BREAK, CRLF)}\r\n`];
     if (!(value instanceof Blob))
       throw new TypeError('body: expected each file of the form to be a Blob or File of Node');
     const fileName = value instanceof File ? value.name : 'blob';
@@ -106,11 +110,6 @@ function formBody(form: FormDataLike): RequestBody {
     return [`${disposition}; filename="${quoted(fileName)}"\r\nContent-Type: ${type}\r\n\r\n`, value, '\r\n'];
   });
   return blobBody(new Blob([...parts, `--${boundary}--\r\n`]), `multipart/form-data; boundary=${boundary}`);
-}
-
-/** Names and texts of a form have CRLF line breaks, as in browsers. */
-function withCrlf(text: string): string {
-  return text.replace(/\r\n|\r|\n/g, '\r\n');
 }
 
 /** Escapes a name as browsers do: it can end neither its line nor its quotes. */

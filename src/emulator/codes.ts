@@ -58,13 +58,10 @@ export class Codes {
     return [...this.#codes];
   }
 
+  /** Replaces all codes. */
   restore(codes: readonly (readonly [code: string, issued: IssuedCode])[]): void {
-    for (const [code, issued] of codes) this.#codes.set(code, issued);
-  }
-
-  /** Ends all codes. */
-  clear(): void {
     this.#codes.clear();
+    for (const [code, issued] of codes) this.#codes.set(code, issued);
   }
 
   issue(approval: Approval): string {

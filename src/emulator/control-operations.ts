@@ -103,7 +103,7 @@ export const operations: readonly ControlOperation[] = [
     summary: 'Lists the queued faults, in order',
     status: 200,
     answer: listOf(ref('QueuedFault')),
-    handle: ({ state }) => state.faults.list().map(shownFault),
+    handle: ({ state }) => state.faults.queue.map(shownFault),
   },
   {
     method: 'POST',
@@ -115,10 +115,7 @@ export const operations: readonly ControlOperation[] = [
     handle: (controls, { endpoint, times, ...fault }) => {
       const repeat = times === null ? { times: Number.POSITIVE_INFINITY } : times === undefined ? {} : { times };
       const added = controls.fail(endpoint, { ...fault, ...repeat });
-      return controls.state.faults
-        .list()
-        .filter(({ id }) => id === added)
-        .map(shownFault)[0];
+      return controls.state.faults.queue.filter(({ id }) => id === added).map(shownFault)[0];
     },
   },
   {
@@ -212,7 +209,7 @@ export const operations: readonly ControlOperation[] = [
 ];
 
 function shownRequest(request: ServiceRequest, log: Controls['state']['requests']): unknown {
-  const outcome = log.recordOf(request)?.result?.outcome;
+  const outcome = log.records.get(request)?.result?.outcome;
   const { body } = request;
   if (!(body instanceof Uint8Array)) return { ...request, outcome };
   return { ...request, body: Buffer.from(body).toString('base64'), bodyEncoding: 'base64', outcome };

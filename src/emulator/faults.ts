@@ -53,7 +53,8 @@ export class Faults {
   readonly #random: () => number;
   readonly #latency: Delay | undefined;
   readonly #delays = new Map<NodeJS.Timeout, () => void>();
-  #queue: readonly QueuedFault[] = [];
+  /** The faults that still affect requests, in order. A change replaces the list. */
+  queue: readonly QueuedFault[] = [];
   #count = 0;
 
   /**
@@ -75,24 +76,19 @@ export class Faults {
     this.#count += 1;
     const { times = checked.rate === undefined ? 1 : Number.POSITIVE_INFINITY } = checked;
     const queued = { endpoint: choice('fail(): the endpoint', endpoint, endpoints), fault: checked, left: times };
-    this.#queue = [...this.#queue, { id: this.#count, ...queued }];
+    this.queue = [...this.queue, { id: this.#count, ...queued }];
     return this.#count;
-  }
-
-  /** Returns the faults that still affect requests, in order. */
-  list(): readonly QueuedFault[] {
-    return this.#queue;
   }
 
   /** Removes a fault, as far as it has not been applied yet. Returns false if there is no such fault. */
   remove(id: number): boolean {
-    const before = this.#queue.length;
-    this.#queue = this.#queue.filter((queued) => queued.id !== id);
-    return this.#queue.length < before;
+    const before = this.queue.length;
+    this.queue = this.queue.filter((queued) => queued.id !== id);
+    return this.queue.length < before;
   }
 
   clear(): void {
-    this.#queue = [];
+    this.queue = [];
   }
 
   /**
@@ -124,15 +120,15 @@ export class Faults {
   }
 
   #take(endpoint: Endpoint): Fault | undefined {
-    const taken = this.#queue.find(
+    const taken = this.queue.find(
       ({ endpoint: its, fault: { rate = 1 } }) => its === endpoint && (rate >= 1 || this.#random() < rate),
     );
     if (taken === undefined) return undefined;
     const left = taken.left - 1;
-    this.#queue =
+    this.queue =
       left > 0
-        ? this.#queue.map((queued) => (queued === taken ? { ...taken, left } : queued))
-        : this.#queue.filter((queued) => queued !== taken);
+        ? this.queue.map((queued) => (queued === taken ? { ...taken, left } : queued))
+        : this.queue.filter((queued) => queued !== taken);
     return taken.fault;
   }
 

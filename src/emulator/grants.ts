@@ -148,16 +148,11 @@ export class Grants {
     this.#grants.delete(id);
   }
 
-  /** Ends all grants of a user. Returns their number. */
-  endAllOf(userId: string): number {
-    const ended = [...this.#grants.values()].filter((grant) => grant.userId === userId);
+  /** Ends all grants, or those of one user. Returns their number. */
+  endAll(userId?: string): number {
+    const ended = [...this.#grants.values()].filter((grant) => userId === undefined || grant.userId === userId);
     for (const { id } of ended) this.#grants.delete(id);
     return ended.length;
-  }
-
-  /** Ends all grants. */
-  clear(): void {
-    this.#grants.clear();
   }
 
   /** Returns all grants and counters, to be restored in another process. */

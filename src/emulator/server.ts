@@ -49,7 +49,8 @@ interface KeptBody {
 export class RequestLog {
   /** Never replaced, so a test can hold on to it or empty it with `requests.length = 0`. */
   readonly requests: ServiceRequest[] = [];
-  readonly #records = new WeakMap<ServiceRequest, RequestRecord>();
+  /** What is known of a request beside the request itself. */
+  readonly records: WeakMap<ServiceRequest, RequestRecord> = new WeakMap();
   #count = 0;
   readonly #maxRequests: number;
   readonly #maxBodyBytes: number;
@@ -81,15 +82,10 @@ export class RequestLog {
     if (request.body !== undefined) this.#keepBody(request, incoming.bytes?.length ?? 0);
     this.#count += 1;
     const record: RequestRecord = { id: this.#count, host: incoming.host, result: undefined };
-    this.#records.set(request, record);
+    this.records.set(request, record);
     return (result) => {
       record.result = result;
     };
-  }
-
-  /** Returns what is known of a request beside the request itself. */
-  recordOf(request: ServiceRequest): Readonly<RequestRecord> | undefined {
-    return this.#records.get(request);
   }
 
   /** True if requests are recorded at all. */

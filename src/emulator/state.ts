@@ -51,7 +51,7 @@ export class Controls {
 
   /** Removes all faults and returns their number. */
   removeFaults(): number {
-    const { length } = this.state.faults.list();
+    const { length } = this.state.faults.queue;
     this.#change(() => this.state.faults.clear());
     return length;
   }
@@ -64,7 +64,7 @@ export class Controls {
   /** Ends all grants of a user and returns their number. */
   revoke(userId: unknown): number {
     const { id } = this.state.users.require(typeof userId === 'string' ? userId : undefined);
-    return this.#change(() => this.state.grants.endAllOf(id));
+    return this.#change(() => this.state.grants.endAll(id));
   }
 
   /** Moves the time of the service forward. */
@@ -88,8 +88,8 @@ export class Controls {
       faults.clear();
       faults.endDelays();
       requests.clear();
-      codes.clear();
-      grants.clear();
+      codes.restore([]);
+      grants.endAll();
       users.replaceAll(this.#firstUsers);
       clock.offsetMs = 0;
     });

@@ -41,7 +41,7 @@ export function statusPage({ state }: Controls, origin: string): Reply {
 <p role="status" id="problem"></p>
 <main>
 <div class="column">
-${card('faults', 'Faults', faultForm(), html`<div id="queue" data-live>${faultQueue(faults.list())}</div>`)}
+${card('faults', 'Faults', faultForm(), html`<div id="queue" data-live>${faultQueue(faults.queue)}</div>`)}
 ${card('time', 'Time and tokens', timeForms())}
 ${card('users', 'Users', html`<ul id="user-list" data-live>${[...users.byId.values()].slice(0, maxShown).map((user) => userItem(user, counts.get(user.id) ?? 0))}</ul>`)}
 ${card('applications', 'Applications', html`<div id="application-list" data-live>${[...applications.byId.values()].slice(0, maxShown).map(applicationItem)}</div>`)}
@@ -142,7 +142,7 @@ function requestList(requests: readonly ServiceRequest[], log: Controls['state']
   if (!log.isOn) return html`<p class="empty">keepRequests is 0, so no request is recorded.</p>`;
   if (requests.length === 0) return html`<p class="empty">No request yet. They appear here as they arrive.</p>`;
   const items = requests.map((request) => {
-    const { id = 0, host = '', result } = log.recordOf(request) ?? {};
+    const { id = 0, host = '', result } = log.records.get(request) ?? {};
     const { method, path, query, body } = request;
     const place = shortened(/\.api\./.test(host) ? `${host}${path}` : path);
     const { outcome, at = 0, durationMs = 0 } = result ?? {};

@@ -1,9 +1,14 @@
 import type { TokenStore } from '../stores/token-store.js';
-import { type EndedGrant, endedGrant, type Grant, hasSameTokens, isLaterSibling, isOlder } from './grant.js';
-import { type CacheLimits, GrantCache } from './grant-cache.js';
-import type { GrantCodec } from './grant-codec.js';
-import { StoreAccess } from './store-access.js';
-import { type WriteLimits, WriteQueue } from './write-queue.js';
+import {
+  type EndedGrant,
+  endedGrant,
+  type Grant,
+  type GrantCodec,
+  hasSameTokens,
+  isLaterSibling,
+  isOlder,
+} from './grant.js';
+import { StoreAccess, type WriteLimits } from './store-access.js';
 
 /** Parts of a {@link GrantRepository}. */
 export interface GrantRepositoryOptions {
@@ -11,7 +16,8 @@ export interface GrantRepositoryOptions {
   readonly strategyName: string;
   readonly store: TokenStore;
   readonly codec: GrantCodec;
-  readonly cache: CacheLimits | undefined;
+  /** How many grants are cached, and for how long one is used without reading the store. `undefined` or a `ttlMs` of 0 turns the cache off. */
+  readonly cache: { readonly max: number; readonly ttlMs: number } | undefined;
   /** Epoch milliseconds. */
   readonly clock: () => number;
   /** Called for a record that cannot be decoded. The record is kept. */
@@ -60,10 +66,10 @@ interface RunningRead {
 export class GrantRepository {
   readonly #options: GrantRepositoryOptions;
   readonly #idPrefix: string;
-  /** The store itself: its locks, and whether it works. */
+  /** The store itself: its writes and locks, and whether it works. */
   readonly store: StoreAccess;
-  readonly writes: WriteQueue;
-  readonly #cache: GrantCache;
+  /** Grants as they were last seen, and when, in epoch milliseconds. The oldest is dropped first: with a time to live of seconds, tracking use would cost more than it saves. */
+  readonly #cache = new Map<string, { readonly grant: Grant; readonly since: number }>();
   /** The newest read of each grant that runs. */
   readonly #reads = new Map<string, RunningRead>();
 
@@ -71,9 +77,7 @@ export class GrantRepository {
     this.#options = options;
     // Ids of different strategies never collide, because `encodeURIComponent` leaves no `+` in either part.
     this.#idPrefix = `${encodeURIComponent(options.strategyName)}+`;
-    this.#cache = new GrantCache(options.cache);
     this.store = new StoreAccess(options.store, options.onRecovery, options.clock);
-    this.writes = new WriteQueue(this.store);
   }
 
   /** Returns the id under which the store keeps the grant: printable ASCII. */
@@ -83,12 +87,18 @@ export class GrantRepository {
 
   /** Returns the grant without I/O: seen within the cache's time to live, or at any time while the store is down. */
   cached(id: string): Grant | undefined {
-    return this.#cache.get(id, this.#options.clock()) ?? (this.store.isDown ? this.#cache.last(id) : undefined);
+    const seen = this.#cache.get(id);
+    if (seen === undefined) return undefined;
+    const { cache, clock } = this.#options;
+    const ageMs = clock() - seen.since;
+    // A negative age means that the clock was set back.
+    const isRecent = cache !== undefined && ageMs >= 0 && ageMs < cache.ttlMs;
+    return isRecent || this.store.isDown ? seen.grant : undefined;
   }
 
   /** Returns the stored grant, or the one last seen if the store fails. Concurrent callers share one read. */
   async read(id: string): Promise<Grant | undefined> {
-    const last = this.#cache.last(id);
+    const last = this.#cache.get(id)?.grant;
     const askedAt = performance.now();
     const running = this.#reads.get(id);
     try {
@@ -100,7 +110,7 @@ export class GrantRepository {
       return await this.readAnew(id, last ? READ_AGAIN_MS : READ_MS);
     } catch (error) {
       // Looked up again: a logout may have removed it meanwhile.
-      const stillLast = last && this.#cache.last(id);
+      const stillLast = last && this.#cache.get(id)?.grant;
       if (stillLast) return stillLast;
       throw error;
     }
@@ -115,15 +125,15 @@ export class GrantRepository {
   }
 
   /** Saves the grant of a login in place of any other. @param whenSaved Called before this process can see the grant. */
-  create(id: string, grant: Grant, whenSaved: () => void): Promise<void> {
-    return this.writes.run(id, SAVE, async (store, signal) => {
+  create(id: string, grant: Grant, whenSaved: (() => void) | undefined): Promise<void> {
+    return this.store.write(id, SAVE, async (store, signal) => {
       const askedAt = this.#options.clock();
       const storeId = this.storeId(id);
       const record = await this.#options.codec.encode(storeId, grant);
       signal.throwIfAborted();
       await store.set(storeId, record);
       signal.throwIfAborted();
-      whenSaved();
+      whenSaved?.();
       this.#remember(id, grant, askedAt);
     });
   }
@@ -134,7 +144,7 @@ export class GrantRepository {
    */
   replace(id: string, grant: Grant, version: number): Promise<boolean> {
     const limits = this.#options.store.update ? UPDATE : SAVE;
-    return this.writes.run(id, limits, async (store, signal) => {
+    return this.store.write(id, limits, async (store, signal) => {
       const askedAt = this.#options.clock();
       const storeId = this.storeId(id);
       const record = await this.#options.codec.encode(storeId, grant);
@@ -167,9 +177,9 @@ export class GrantRepository {
    * whenRemoved Called before any other write of the grant starts.
    */
   remove(id: string, whenRemoved: () => void): Promise<void> {
-    const last = this.#cache.last(id);
+    const last = this.#cache.get(id)?.grant;
     this.#remember(id, undefined);
-    return this.writes.run(id, REMOVAL, async (store, signal) => {
+    return this.store.write(id, REMOVAL, async (store, signal) => {
       const storeId = this.storeId(id);
       // Most likely the store has what was seen last. At once, so that no later read finds it.
       if (last) await store.delete(storeId, last.version);
@@ -198,7 +208,7 @@ export class GrantRepository {
    * mark that this process can replace, until a login replaces it or its time to live ends.
    */
   end(id: string, refused: Grant): Promise<boolean> {
-    return this.writes.run(id, REMOVAL, async (store, signal) => {
+    return this.store.write(id, REMOVAL, async (store, signal) => {
       const storeId = this.storeId(id);
       this.#remember(id, undefined);
       for (let tries = 0; tries < MAX_TRIES; tries++) {
@@ -219,12 +229,6 @@ export class GrantRepository {
     });
   }
 
-  /** Resolves when all running writes have settled and all locks are released, or have exceeded their time limits. */
-  async drain(): Promise<void> {
-    await this.writes.drain(SAVE.waitMs);
-    await this.store.drain();
-  }
-
   /**
    * Reads the grant, and caches it unless a write has overtaken the read. If this process has seen a newer grant of the
    * same login, the store has lost a write in a failover: writes the newer one over it.
@@ -237,13 +241,13 @@ export class GrantRepository {
     try {
       stored = await this.store.use((access) => this.#load(access, id, this.storeId(id)), 'get', limitMs);
     } finally {
-      if (read.earlier) overtake(read.earlier);
+      overtake(read.earlier);
       read.earlier = undefined;
       if (this.#reads.get(id) === read) this.#reads.delete(id);
     }
     const found = stored && 'ended' in stored ? undefined : stored;
     if (read.isOvertaken) return found;
-    const last = this.#cache.last(id);
+    const last = this.#cache.get(id)?.grant;
     if (stored && last && stored.version !== last.version) {
       if (isOlder(stored, last)) {
         const isSaved = await this.replace(id, last, stored.version).catch(() => true);
@@ -251,7 +255,7 @@ export class GrantRepository {
       }
       if (found && isOlder(last, found) && !store.lock && !this.store.hasFailedRecently) onUnlockedRefresh();
     }
-    this.#cache.set(id, found, askedAt);
+    this.#keep(id, found, askedAt);
     return found;
   }
 
@@ -265,14 +269,24 @@ export class GrantRepository {
 
   /** Caches the result of a write that began at `askedAt`. Running reads may have seen an older grant, so their results are ignored. */
   #remember(id: string, grant: Grant | undefined, askedAt = 0): void {
-    const newest = this.#reads.get(id);
-    if (newest) overtake(newest);
+    overtake(this.#reads.get(id));
     this.#reads.delete(id);
-    this.#cache.set(id, grant, askedAt);
+    this.#keep(id, grant, askedAt);
+  }
+
+  /** Caches what was seen: a grant, or that there is none. @param seenAt Epoch milliseconds at which the store was asked. */
+  #keep(id: string, grant: Grant | undefined, seenAt: number): void {
+    const { cache } = this.#options;
+    // Deleted first, so that the order of the map is the order of age.
+    this.#cache.delete(id);
+    if (grant === undefined || !cache?.ttlMs) return;
+    this.#cache.set(id, { grant, since: seenAt });
+    const [oldest = id] = this.#cache.keys();
+    if (this.#cache.size > cache.max) this.#cache.delete(oldest);
   }
 }
 
 /** Marks a read, and those that began before it. */
-function overtake(newest: RunningRead): void {
-  for (let read: RunningRead | undefined = newest; read; read = read.earlier) read.isOvertaken = true;
+function overtake(newest: RunningRead | undefined): void {
+  for (let read = newest; read; read = read.earlier) read.isOvertaken = true;
 }

@@ -1,7 +1,7 @@
 import { OAuthAppError, TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import { withTimeout } from '../stores/time-limit.js';
 import type { TokenStore } from '../stores/token-store.js';
+import { KeyedQueue, withTimeout } from '../stores/waiting.js';
 
 /** How old a lock may be, on each clock, in milliseconds. */
 export interface LockAge {
@@ -19,10 +19,28 @@ export interface HeldLock {
   holdUntil(promise: Promise<unknown>): void;
 }
 
+/** Time limits of a write, in milliseconds. */
+export interface WriteLimits {
+  /** How long its caller waits. */
+  readonly waitMs: number;
+  /** When it is abandoned, so that the next write of the grant starts. */
+  readonly abandonMs: number;
+}
+
+/**
+ * A write to the token store.
+ *
+ * Its signal aborts when the write is abandoned: anything it has read may be stale by then, so it must start no further
+ * operation and leave the cache alone. Call `signal.throwIfAborted()` after each `await`.
+ */
+export type WriteTask<T> = (store: TokenStore, signal: AbortSignal) => Promise<T>;
+
 /** How long to wait for a store's lock; longer than the lease of this package's stores. */
 const LOCK_WAIT_MS = 45_000;
 /** How long to wait for the release of a lock. */
 const RELEASE_WAIT_MS = 2_000;
+/** How long to wait for writes before the process ends. */
+const DRAIN_MS = 2_000;
 /** How long after a failure the store counts as down, if nothing has succeeded since. */
 const DOWN_MS = 1_000;
 /** How long after a failure other processes may still hold tokens that they have to save. */
@@ -30,12 +48,14 @@ const RECENTLY_MS = 60_000;
 
 /**
  * Calls the application's token store, which may throw, hang or misbehave: every failure becomes a TokenStoreError.
- * Tracks whether the store works.
+ * Tracks whether the store works. Runs writes of one grant one after the other, in the order in which they were requested.
  */
 export class StoreAccess {
   readonly #store: TokenStore;
   readonly #clock: () => number;
   readonly #onRecovery: () => void;
+  readonly #writes = new KeyedQueue();
+  readonly #runningWrites = new Set<AbortController>();
   /** Settle when locks that are held are released. */
   readonly #releases = new Set<Promise<void>>();
   #isFailing = false;
@@ -82,9 +102,26 @@ export class StoreAccess {
     }
   }
 
-  /** Returns the error for an operation that has exceeded its time limit. */
-  timedOut(operation: string): OAuthAppError {
-    return this.#failed(timeoutError(operation));
+  /** Settles as `task` does. @throws TokenStoreError if the store fails or exceeds the limits; the task then goes on by itself */
+  write<T>(id: string, { waitMs, abandonMs }: WriteLimits, task: WriteTask<T>): Promise<T> {
+    const written = this.#writes.run(id, async () => {
+      const write = new AbortController();
+      this.#runningWrites.add(write);
+      try {
+        return await this.use((store) => task(store, write.signal), 'write', abandonMs, write.signal);
+      } catch (error) {
+        write.abort(error);
+        throw error;
+      } finally {
+        this.#runningWrites.delete(write);
+      }
+    });
+    return withTimeout(written, waitMs, () => this.#failed(timeoutError('write')));
+  }
+
+  /** Abandons the writes that run, so that those that wait behind them get a chance before the process ends. */
+  abandonWrites(): void {
+    for (const write of this.#runningWrites) write.abort(this.#failed(timeoutError('write')));
   }
 
   /**
@@ -110,8 +147,9 @@ export class StoreAccess {
     return await turn.result;
   }
 
-  /** Waits until the locks that are held are released, for a while. */
+  /** Waits until all writes that were requested have settled, and all locks that are held are released, each for a while. */
   async drain(): Promise<void> {
+    await withTimeout(this.#writes.drain(), DRAIN_MS, () => this.#failed(timeoutError('write'))).catch(ignore);
     await waitForRelease(Promise.all(this.#releases));
   }
 

@@ -1,5 +1,5 @@
 /// <reference path="./undici-agent.d.ts" />
-import { type LookupAddress, type LookupOptions, lookup } from 'node:dns';
+import type { LookupAddress, LookupOptions } from 'node:dns';
 import type { Dispatcher } from 'undici';
 import { Deadlines } from './deadlines.js';
 import { BufferedExchange, type ExchangeKind } from './exchange.js';
@@ -118,7 +118,7 @@ type LookupCallback = (fault: NodeJS.ErrnoException | null, address: string | Lo
  */
 export function lookupHost(hostname: string, options: LookupOptions, callback: LookupCallback): void {
   if (!/^(?:.+\.)?localhost\.?$/i.test(hostname)) {
-    lookup(hostname, options, callback);
+    void import('node:dns').then(({ lookup }) => lookup(hostname, options, callback));
     return;
   }
   const { family: wanted, all } = options;

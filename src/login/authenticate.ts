@@ -10,11 +10,12 @@ import {
   routedPathOf,
   userOf,
 } from '../request/incoming-request.js';
+import { refuseStrictSession, refuseUnsetSession } from '../request/session.js';
 import { type BeginLoginContext, beginLogin, type LoginOptions } from './begin-login.js';
-import { type LoginRounds, type RedirectOptions, refuseStrictSession, refuseUnsetSession } from './dropped-session.js';
 import { type EstablishSessionContext, establishSession, type SessionOptions } from './establish-session.js';
 import { type CallbackOutcome, type FinishLoginContext, finishLogin, hasCallbackParameters } from './finish-login.js';
 import { type GrantHandoff, LoginReport } from './grant-handoff.js';
+import type { LoginRounds } from './login-rounds.js';
 
 /** What Passport lets a strategy do with a request: exactly one of them. */
 export interface PassportActions {
@@ -27,7 +28,11 @@ export interface PassportActions {
 }
 
 /** Options of `passport.authenticate` and `passport.authorize` that the strategy uses. */
-export interface AuthenticateOptions extends LoginOptions, SessionOptions, RedirectOptions {}
+export interface AuthenticateOptions extends LoginOptions, SessionOptions {
+  readonly successRedirect?: unknown;
+  readonly successReturnToOrRedirect?: unknown;
+  readonly failureRedirect?: unknown;
+}
 
 /** What logins need of their strategy. */
 export interface LoginContext extends BeginLoginContext, FinishLoginContext, EstablishSessionContext {
@@ -117,7 +122,8 @@ async function handleCallback(
   const { grants, rounds } = context;
   const establishesSession = options.session !== false && !options.assignProperty;
   const manager = grants.requireSessionAndStore(req, establishesSession);
-  if (establishesSession) refuseStrictSession(req, options);
+  const redirects = Boolean(options.successRedirect ?? options.successReturnToOrRedirect);
+  if (establishesSession && redirects) refuseStrictSession(req);
   const wasKnown = grants.isKnown(req);
   const report = new LoginReport(context.settings.name);
   let outcome: CallbackOutcome;

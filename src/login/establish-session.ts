@@ -63,7 +63,7 @@ export async function establishSession(
   if (isConnection && idIsInSession) await refuseOtherAccount(key, manager, req, tokens);
   const handoff = new GrantHandoff({ key, grantId, idIsInSession, isConnection, manager, report });
   try {
-    await manager.put(grantId, tokens);
+    await manager.put(grantId, tokens, idIsInSession);
     const sent = sentResponseError(res);
     if (sent) throw sent;
   } catch (error) {

@@ -7,8 +7,8 @@ import type { TokenSet } from '../oauth/token-response.js';
 import { fixedSource } from '../refresh/grant-credentials.js';
 import type { ReturnCookie } from '../request/browser-cookie.js';
 import {
+  ABSOLUTE_URL,
   asRouted,
-  isAbsolute,
   isPrefetch,
   originalPath,
   originalUrl,
@@ -166,7 +166,7 @@ async function exchangeCode(
  */
 function leadsHere(redirectUri: string, req: IncomingMessage, own: string | undefined, usual: string): boolean {
   if (own === undefined && usual === redirectUri) return true;
-  if (own !== undefined && isAbsolute(own)) return own === redirectUri;
+  if (own !== undefined && ABSOLUTE_URL.test(own)) return own === redirectUri;
   const expected = routedPathOf(redirectUri, req);
   if (own !== undefined) return routedPathOf(own, req) === expected;
   const here = asRouted(originalPath(req));

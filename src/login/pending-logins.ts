@@ -1,8 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { parse } from 'cookie';
 import type { Secret } from '../redaction.js';
-import { CookieSeal, cookieToken, MAX_COOKIE_HEADER } from '../request/browser-cookie.js';
+import { CookieSeal, cookieToken, MAX_COOKIE_HEADER, parseCookies } from '../request/browser-cookie.js';
 
 /** A login between its authorization request and its callback. */
 export interface PendingLogin {
@@ -164,7 +163,7 @@ export class PendingLogins {
     const { cookie: header = '' } = req.headers;
     const bareName = /^[\w-]{43}$/.test(state) ? this.#cookieName(state) : undefined;
     if (bareName === undefined || !header.includes(bareName)) return undefined;
-    const cookies = parse(header);
+    const cookies = parseCookies(header);
     for (const scheme of ['https:', 'http:']) {
       const name = scheme === 'https:' ? `${HOST_PREFIX}${bareName}` : bareName;
       const [issued = '', sealed] = cookies[name]?.split('.', 2) ?? [];
@@ -206,7 +205,7 @@ export class PendingLogins {
 /** Returns name and value of the pending logins in a `Cookie` header, of any strategy, the oldest first. */
 function pendingIn(header: string, hasHostPrefix: boolean): (readonly [name: string, value: string])[] {
   const pending: (readonly [string, string])[] = [];
-  for (const [name, value = ''] of Object.entries(parse(header))) {
+  for (const [name, value = ''] of Object.entries(parseCookies(header))) {
     // Any sibling host can plant a cookie without the prefix: with https such cookies are not ours.
     if (LOGIN_COOKIE.test(name) && name.startsWith(HOST_PREFIX) === hasHostPrefix) pending.push([name, value]);
   }

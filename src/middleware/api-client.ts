@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Optional, readOptions, withDefault, wrong } from '../checks.js';
 import { refuseFramework } from '../request/incoming-request.js';
-import { runtimeOf } from '../runtime.js';
-import type { Strategy } from '../strategy.js';
+import { runtimeOf, type Strategy } from '../strategy.js';
 
 /** A handler that Express 4, Express 5 and Connect all accept. */
 export type Handler = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;

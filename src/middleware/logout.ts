@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { readOptions } from '../checks.js';
 import { refuseFramework, settle } from '../request/incoming-request.js';
 import { polyfillSessionMethods, sessionOf, sessionStoreFailed } from '../request/session.js';
-import { type Runtime, runtimeOf } from '../runtime.js';
-import type { Strategy } from '../strategy.js';
+import type { Runtime } from '../runtime.js';
+import { runtimeOf, type Strategy } from '../strategy.js';
 import type { Handler } from './api-client.js';
 
 /**

@@ -3,6 +3,9 @@ import { ConfigurationError } from '../errors.js';
 /** Placeholder in the template of the enterprise address. */
 const DOMAIN = '{domain}';
 
+/** A loopback host in the form of `URL.hostname` (RFC 6761, 6.3; RFC 1122, 3.2.1.3; RFC 4291, 2.5.3). */
+export const LOOPBACK_HOST: RegExp = /(^|\.)localhost$|^127(\.\d{1,3}){3}$|^\[::1\]$/;
+
 /** A DNS label that replaces the placeholder while the template is checked. */
 const SAMPLE_LABEL = 'organization-domain';
 
@@ -14,7 +17,7 @@ const SAMPLE_LABEL = 'organization-domain';
  */
 export function serviceAddress(option: string, value: unknown): string {
   const url = parseAddress(option, value);
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname))) {
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && LOOPBACK_HOST.test(url.hostname))) {
     throw invalid(option, `expected an https URL (http is for loopback hosts only), got ${url.protocol}//${url.host}`);
   }
   // An empty query or fragment is in `href` alone, and would swallow the paths that are appended.
@@ -72,11 +75,6 @@ function pathBelow(option: string, value: unknown, expected: string): string {
   const isPath = typeof value === 'string' && /^(?:\/[\w.~!$&'()*+,;=:@-]+)+$/.test(value);
   if (isPath && !value.split('/').some((segment) => /^\.\.?$/.test(segment))) return value;
   throw invalid(option, expected);
-}
-
-/** Returns true for a loopback host in the form of `URL.hostname` (RFC 6761, 6.3; RFC 1122, 3.2.1.3; RFC 4291, 2.5.3). */
-export function isLoopback(hostname: string): boolean {
-  return /(^|\.)localhost$|^127(\.\d{1,3}){3}$|^\[::1\]$/.test(hostname);
 }
 
 function parseAddress(option: string, value: unknown): URL {

@@ -10,6 +10,9 @@ export type TokenResponseFields = Readonly<Record<string, unknown>>;
 /** Reads the organization domain from claims and token response. `undefined`, `null` or `''` means no organization. */
 export type OrganizationDomainReader = (claims: Claims, tokenResponse: TokenResponseFields) => unknown;
 
+/** Reads the claim `domain`, by default. */
+export const claimedDomain: OrganizationDomainReader = ({ domain }) => domain;
+
 const NO_CLAIMS: Claims = Object.freeze({});
 
 /** Maximum length of a token in characters. Most servers refuse the header that carries a longer one. */

@@ -74,13 +74,15 @@ export class TokenEndpoint {
   }
 
   /**
-   * Exchanges a refresh token for a new pair. A service that rotates them invalidates the old one.
+   * Exchanges a refresh token for a new pair. A service that rotates them invalidates the old one. If the response has
+   * none, the one that was sent stays valid, and is that of the pair.
    *
    * @param mayRepeat Asked before a request that could not be sent is made once more: the first try may have taken long.
    * @see RFC 6749, 6
    */
-  refresh(refreshToken: string, mayRepeat?: () => boolean): Promise<TokenSet> {
-    return this.#send('refresh_token', { refresh_token: refreshToken }, [refreshToken], mayRepeat);
+  async refresh(refreshToken: string, mayRepeat?: () => boolean): Promise<TokenSet> {
+    const tokens = await this.#send('refresh_token', { refresh_token: refreshToken }, [refreshToken], mayRepeat);
+    return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
   }
 
   async #send(

@@ -10,7 +10,7 @@ const MAX_WAITING = 100_000;
 const SPACING_MS = 100;
 const MAX_WAIT_MS = 60_000;
 
-/** Starts the refresh of a grant. Returns `undefined` if it is no longer due. */
+/** Starts the refresh of a grant. Returns `undefined` if it is no longer due, or none may start any more. */
 type Start = (id: string) => Promise<unknown> | undefined;
 
 /**
@@ -44,11 +44,6 @@ export class BackgroundRefreshes {
   forget(id: string): void {
     this.#waiting.delete(id);
     this.#backoffs.delete(id);
-  }
-
-  /** Drops all that wait. */
-  close(): void {
-    this.#waiting.clear();
   }
 
   #run(id: string): void {

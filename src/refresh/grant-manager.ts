@@ -35,7 +35,7 @@ export class GrantManager {
   readonly #background: BackgroundRefreshes;
   /** Grants whose new access token the API refused as well. */
   readonly #refusals = new Backoffs();
-  /** Number of logins and logouts in this process: each may have replaced a grant that was loaded before. */
+  /** Number of logins and logouts in this process that may have replaced or deleted a grant that was loaded before. */
   changes = 0;
   #hasWarned = false;
   #closing: Promise<void> | undefined;
@@ -70,7 +70,7 @@ export class GrantManager {
    *   ServiceUnavailableError if it cannot be loaded or refreshed now
    */
   current(grantId: string, loaded?: Grant): Grant | Promise<Grant> {
-    const known = this.#unsaved.get(grantId) ?? this.#repository.cached(grantId) ?? loaded;
+    const known = this.#unsaved.byId.get(grantId)?.grant ?? this.#repository.cached(grantId) ?? loaded;
     if (known === undefined) return this.#load(grantId);
     const { clock, window } = this.#options;
     return freshness(known, clock(), window) === 'fresh' ? known : this.#freshen(grantId, known);
@@ -84,7 +84,9 @@ export class GrantManager {
    */
   async renew(grantId: string, refused: string): Promise<Grant> {
     const known =
-      this.#unsaved.get(grantId) ?? this.#repository.cached(grantId) ?? (await this.#repository.read(grantId));
+      this.#unsaved.byId.get(grantId)?.grant ??
+      this.#repository.cached(grantId) ??
+      (await this.#repository.read(grantId));
     if (!known) throw new NotAuthorizedError(NO_GRANT);
     if (known.accessToken !== refused) return await this.#freshen(grantId, known);
     // Nothing can replace it, and the API may have refused it for one request only.
@@ -100,10 +102,15 @@ export class GrantManager {
     else if (this.#refusals.remainingMs(grantId, now) === 0) this.#refusals.fail(grantId, now);
   }
 
-  /** Saves the grant of a login in place of any other. @throws TokenStoreError if it was not saved in time; it may be saved later */
-  async put(grantId: string, tokens: TokenSet): Promise<void> {
+  /**
+   * Saves the grant of a login in place of any other.
+   *
+   * @param isNewId True for an id that no grant has had: there is nothing to forget.
+   * @throws TokenStoreError if it was not saved in time; it may be saved later
+   */
+  async put(grantId: string, tokens: TokenSet, isNewId = false): Promise<void> {
     const grant = newGrant(tokens, this.#options.clock());
-    await this.#repository.create(grantId, grant, () => this.#forget(grantId, grant));
+    await this.#repository.create(grantId, grant, isNewId ? undefined : () => this.#forget(grantId, grant));
   }
 
   /** Deletes the grant. A refresh that runs does not bring it back. @throws TokenStoreError if it could not be deleted */
@@ -114,14 +121,13 @@ export class GrantManager {
 
   /** Resolves when all running refreshes and saves have ended, or exceeded their time limit. Later calls join the first. */
   close(): Promise<void> {
-    this.#background.close();
-    this.#closing ??= this.#refresher.close().then(() => this.#repository.drain());
+    this.#closing ??= this.#refresher.close().then(() => this.#repository.store.drain());
     return this.#closing;
   }
 
   async #load(grantId: string): Promise<Grant> {
     const stored = await this.#repository.read(grantId);
-    const grant = this.#unsaved.get(grantId) ?? stored;
+    const grant = this.#unsaved.byId.get(grantId)?.grant ?? stored;
     if (!grant) throw new NotAuthorizedError(NO_GRANT);
     return await this.#freshen(grantId, grant);
   }
@@ -138,7 +144,7 @@ export class GrantManager {
   /** Starts the background refresh whose turn has come, unless a request has waited for a refresh meanwhile. */
   #startIfDue(grantId: string): Promise<unknown> | undefined {
     if (!this.#refresher.isIdle(grantId)) return undefined;
-    const known = this.#unsaved.get(grantId) ?? this.#repository.cached(grantId);
+    const known = this.#unsaved.byId.get(grantId)?.grant ?? this.#repository.cached(grantId);
     if (known) return this.#freshness(known) === 'fresh' ? undefined : this.#refresher.refresh(grantId, known, 'ahead');
     return this.#repository.read(grantId).then(async (stored) => {
       if (stored && this.#freshness(stored) !== 'fresh') await this.#refresher.refresh(grantId, stored, 'ahead');

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { NotAuthorizedError, ServiceUnavailableError, TokenError } from '../errors.js';
 import type { RefreshEvent } from '../events.js';
 import {
@@ -96,7 +95,7 @@ export class LockedRefreshes {
     const { id, seen } = refresh;
     const { unsaved, backoff, clock, isUsable, signal } = this.#options;
     // While the lock is still held for the save of a pair, no other process has refreshed that.
-    let pair = unsaved.heldLock(id) === lock ? unsaved.get(id) : await this.#newest(id);
+    let pair = unsaved.heldLock(id) === lock ? unsaved.byId.get(id)?.grant : await this.#newest(id);
     if (!pair) throw new NotAuthorizedError(NO_GRANT);
     for (let tries = 0; tries < MAX_PAIRS; tries++) {
       if (pair.accessToken !== seen.accessToken && isUsable(pair)) break;
@@ -119,7 +118,7 @@ export class LockedRefreshes {
   async #newest(id: string): Promise<Grant | undefined> {
     const { repository, unsaved } = this.#options;
     const stored = await repository.readAnew(id);
-    const kept = unsaved.get(id);
+    const kept = unsaved.byId.get(id)?.grant;
     if (!kept || (stored && !isOlder(stored, kept) && stored.version !== kept.version)) return stored;
     return kept;
   }
@@ -146,7 +145,7 @@ export class LockedRefreshes {
       return await this.#save(refresh, lock, grant, refreshedGrant(grant, tokens, clock()));
     } catch (error) {
       const isSlowFailure = error instanceof ServiceUnavailableError && performance.now() - sentAt >= SLOW_FAILURE_MS;
-      if (isSlowFailure && !refresh.isOvertaken && !unsaved.get(id)) {
+      if (isSlowFailure && !refresh.isOvertaken && !unsaved.byId.has(id)) {
         // Saved with the grant, so that the processes that wait for the lock do not wait for a time-out too.
         const retryAt = clock() + backoff.remainingMs(id, clock());
         lock.holdUntil(repository.replace(id, { ...grant, retryAt }, grant.version).catch(() => undefined));
@@ -167,8 +166,7 @@ export class LockedRefreshes {
     try {
       const tokens = await endpoint.refresh(sent, isHeld);
       backoff.succeed(refresh.id);
-      // If the response brings no refresh token, the one that has just worked stays valid.
-      return { ...tokens, refreshToken: tokens.refreshToken ?? sent };
+      return tokens;
     } catch (error) {
       if (error instanceof ServiceUnavailableError) {
         // Nothing is remembered of a grant that has been replaced or deleted.
@@ -194,7 +192,10 @@ export class LockedRefreshes {
     const { seen } = refresh;
     const pausesMs = repository.store.hasFailedRecently ? PAUSES_AFTER_FAILURE_MS : PAUSES_MS;
     for (const pauseMs of refused.refreshToken === undefined ? [] : [0, ...pausesMs]) {
-      if (pauseMs > 0) await pause(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+      if (pauseMs > 0) {
+        const { setTimeout: pause } = await import('node:timers/promises');
+        await pause(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+      }
       const stored = await repository.readAnew(refresh.id);
       if (!stored || refresh.isOvertaken) break;
       if (hasSameTokens(stored, refused) || isOlder(stored, refused)) continue;

@@ -57,9 +57,10 @@ export class Refresher {
     this.#locked = new LockedRefreshes({ ...options, backoff: this.#backoff, signal });
   }
 
-  /** Returns true if a background refresh makes sense now: none runs, and the endpoint is not in backoff. */
+  /** Returns true if a background refresh makes sense now: none runs, the endpoint is not in backoff, and the strategy is not closed. */
   isIdle(id: string): boolean {
-    return !this.#inFlight.has(id) && this.#backoff.remainingMs(id, this.#options.clock()) === 0;
+    if (this.#inFlight.has(id) || this.#closing.signal.aborted) return false;
+    return this.#backoff.remainingMs(id, this.#options.clock()) === 0;
   }
 
   /**

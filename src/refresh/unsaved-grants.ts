@@ -1,11 +1,10 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { RefreshEvent } from '../events.js';
 import type { Grant } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
 import type { HeldLock } from '../grants/store-access.js';
 
 /** A refreshed grant that is not in the store yet. */
-interface UnsavedGrant {
+export interface UnsavedGrant {
   readonly grant: Grant;
   /** The version that the store had before the first save that failed. */
   readonly storedVersion: number;
@@ -40,16 +39,13 @@ export class UnsavedGrants {
   readonly #repository: GrantRepository;
   readonly #onSettled: OnSettled;
   readonly #unsaved = new Map<string, UnsavedGrant>();
+  /** The grants that are still to be saved. */
+  readonly byId: ReadonlyMap<string, UnsavedGrant> = this.#unsaved;
   #flushing: Promise<void> | undefined;
 
   constructor(repository: GrantRepository, onSettled: OnSettled) {
     this.#repository = repository;
     this.#onSettled = onSettled;
-  }
-
-  /** Returns the grant that is still to be saved. */
-  get(id: string): Grant | undefined {
-    return this.#unsaved.get(id)?.grant;
   }
 
   /** Returns the version that the store most likely has where `grant` is to be replaced. */
@@ -107,9 +103,10 @@ export class UnsavedGrants {
 
   /** Tries until all grants are saved, for some seconds. Then releases all locks. */
   async saveAll(): Promise<void> {
+    const { setTimeout: pause } = await import('node:timers/promises');
     const until = performance.now() + SAVE_ALL_MS;
     await this.flush();
-    if (this.#unsaved.size > 0) this.#repository.writes.abandonAll();
+    if (this.#unsaved.size > 0) this.#repository.store.abandonWrites();
     while (this.#unsaved.size > 0 && performance.now() < until) {
       await pause(SAVE_ALL_PAUSE_MS);
       await this.flush();
@@ -133,7 +130,7 @@ export class UnsavedGrants {
     if (!unsaved) return;
     const { grant, storedVersion, trigger, since } = unsaved;
     const saved = await this.#repository.replace(id, grant, storedVersion).catch(() => undefined);
-    if (saved === undefined || this.get(id) !== grant) return;
+    if (saved === undefined || this.#unsaved.get(id)?.grant !== grant) return;
     this.drop(id);
     this.#onSettled(id, { outcome: saved ? 'saved' : 'discarded', trigger, durationMs: performance.now() - since });
   }

@@ -1,6 +1,5 @@
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { parse } from 'cookie';
 import type { Secret } from '../redaction.js';
 import { isSecure } from './incoming-request.js';
 
@@ -32,7 +31,45 @@ export function cookieToken(strategyName: string): string {
 /** Returns the value of a cookie, decoded. */
 export function readCookie({ headers }: IncomingMessage, name: string): string | undefined {
   const { cookie = '' } = headers;
-  return cookie.includes(name) ? parse(cookie)[name] : undefined;
+  return cookie.includes(name) ? parseCookies(cookie)[name] : undefined;
+}
+
+/**
+ * Returns the cookies of a `Cookie` header by name, as the package `cookie` parses them for Express: of several with one
+ * name the first, and a value that cannot be decoded as it was sent.
+ */
+export function parseCookies(header: string): Readonly<Record<string, string | undefined>> {
+  const cookies: Record<string, string | undefined> = Object.create(null);
+  for (const pair of header.split(';')) {
+    const equals = pair.indexOf('=');
+    if (equals === -1) continue;
+    const value = withoutBlanks(pair.slice(equals + 1));
+    cookies[withoutBlanks(pair.slice(0, equals))] ??= decoded(value);
+  }
+  return cookies;
+}
+
+/**
+ * Returns a text without the spaces and tabs around it. `trim` drops more: with U+00A0 before its name a cookie of a
+ * sibling host would pass for one with the prefix `__Host-`. A regular expression takes quadratic time for many spaces.
+ */
+function withoutBlanks(text: string): string {
+  let [start, end] = [0, text.length];
+  while (start < end && isBlank(text[start])) start += 1;
+  while (end > start && isBlank(text[end - 1])) end -= 1;
+  return text.slice(start, end);
+}
+
+function isBlank(character: string | undefined): boolean {
+  return character === ' ' || character === '\t';
+}
+
+function decoded(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return value;
+  }
 }
 
 /** Sets a cookie of visible ASCII. Ends it if the browser would not keep the value, or has no room for it. */

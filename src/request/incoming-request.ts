@@ -77,23 +77,21 @@ export function hostOf(req: IncomingMessage): string | undefined {
   return URL.canParse(`http://${host}`) ? host : undefined;
 }
 
+/** A `callbackURL` that is the same for all requests. */
+export const ABSOLUTE_URL: RegExp = /^https?:/i;
+
 /**
  * Returns the redirect URL of a login: `callbackURL` unchanged if it is absolute, else resolved against the request.
  * Returns `undefined` if the request names no host to resolve it against.
  */
 export function redirectUriFor(req: IncomingMessage & ExpressLike, callbackURL: string): string | undefined {
-  if (isAbsolute(callbackURL)) return callbackURL;
+  if (ABSOLUTE_URL.test(callbackURL)) return callbackURL;
   const host = hostOf(req);
   if (host === undefined) return undefined;
   const base = `${isSecure(req) ? 'https' : 'http'}://${host}`;
   const path = originalUrl(req);
   // A request line may hold a whole URL, or a path that a URL parser takes for a host.
   return new URL(callbackURL, path.startsWith('/') ? `${base}${path}` : base).href;
-}
-
-/** Returns true if a `callbackURL` is the same for all requests. */
-export function isAbsolute(callbackURL: string): boolean {
-  return /^https?:/i.test(callbackURL);
 }
 
 /** Returns the first value of a header that a trusted proxy has set. */
@@ -130,8 +128,6 @@ export function redirect(res: ServerResponse, url: string): void {
  * @param response As the framework has given it
  */
 export function frameworkError(req: IncomingMessage, response: unknown): ConfigurationError | undefined {
-  // Node's own, with whatever prototype Express has put in front: no more to look at in nearly all requests.
-  if (response instanceof ServerResponse) return undefined;
   const isNodes =
     typeof response === 'object' &&
     response !== null &&
@@ -148,6 +144,8 @@ export function frameworkError(req: IncomingMessage, response: unknown): Configu
 
 /** Reports to a framework that this package cannot work in it: by `next`, or by throwing if the framework has none. */
 export function refuseFramework(req: IncomingMessage, response: unknown, next: unknown): boolean {
+  // Node's own, with whatever prototype Express has put in front: no more to look at in nearly all requests.
+  if (response instanceof ServerResponse) return false;
   const error = frameworkError(req, response);
   if (!error) return false;
   if (typeof next !== 'function') throw error;

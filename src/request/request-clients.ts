@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, createApiClient, sourceOf } from '../api/api-client.js';
 import type { ApiContext, CredentialSource } from '../api/api-context.js';
 import { ConfigurationError, OAuthAppError } from '../errors.js';
@@ -71,7 +71,8 @@ export class RequestClients {
     try {
       const grantId = grants.idOf(req);
       if (grantId !== undefined) {
-        source = this.#sourceFor(req, grants.managerFor(req), grantId);
+        const manager = grants.managerFor(req);
+        source = this.#sourceOf(req, manager, grantId) ?? new GrantCredentials(manager, grantId);
       }
     } catch (error) {
       source = failedSource(error);
@@ -144,7 +145,7 @@ export class RequestClients {
 
   /** Replaces the clients attached to this request with clients of the new grant, for the handlers that run after login. Never rejects. */
   async switchTo(req: IncomingMessage, manager: GrantManager, grantId: string): Promise<GrantCredentials> {
-    const source = this.#sourceFor(req, manager, grantId);
+    const source = this.#sourceOf(req, manager, grantId) ?? new GrantCredentials(manager, grantId);
     await source.prepare();
     for (const property of this.#properties) {
       if ((req as WithClients)[property] instanceof ApiClient)
@@ -156,7 +157,7 @@ export class RequestClients {
   /** Ends the clients of this request: the user logs out. @returns the id of the grant that they had */
   end(req: IncomingMessage): string | undefined {
     const manager = this.#options.managers.for(req);
-    const source = manager && this.#attachedSource(req, manager);
+    const source = manager && this.#sourceOf(req, manager);
     source?.end();
     return source?.grantId;
   }
@@ -165,6 +166,7 @@ export class RequestClients {
   responseOf(req: IncomingMessage): ServerResponse {
     const linked = 'res' in req ? (req.res as ServerResponse | undefined) : undefined;
     const res = linked ?? this.#responses.get(req);
+    if (res instanceof ServerResponse) return res;
     const error = res || 'raw' in req ? frameworkError(req, res) : undefined;
     if (error) throw error;
     if (res) return res;
@@ -174,21 +176,18 @@ export class RequestClients {
     );
   }
 
-  /** Returns the source that the request's clients of this grant share, or a new one. */
-  #sourceFor(req: IncomingMessage, manager: GrantManager, grantId: string): GrantCredentials {
-    const attached = this.#attachedSource(req, manager);
-    return attached?.grantId === grantId ? attached : new GrantCredentials(manager, grantId);
-  }
-
   /**
    * Returns the source of this strategy's clients, which all clients of a request share: each learns what the others
    * learn, such as a logout. Another strategy may have put its own client under the same property.
+   *
+   * @param grantId Left out for a source of any grant.
    */
-  #attachedSource(req: IncomingMessage, manager: GrantManager): GrantCredentials | undefined {
+  #sourceOf(req: IncomingMessage, manager: GrantManager, grantId?: string): GrantCredentials | undefined {
     for (const property of this.#properties) {
       const client = (req as WithClients)[property];
       const source = client instanceof ApiClient ? sourceOf(client) : undefined;
-      if (source instanceof GrantCredentials && source.isAliveIn(manager)) return source;
+      const isOurs = source instanceof GrantCredentials && source.isAliveIn(manager);
+      if (isOurs && (grantId === undefined || source.grantId === grantId)) return source;
     }
     return undefined;
   }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { TokenStoreError } from '../errors.js';
+import { ConfigurationError, TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { settle, userOf, whenSettled } from './incoming-request.js';
 
@@ -110,5 +110,44 @@ export function sessionStoreFailed(error: unknown): TokenStoreError {
   return new TokenStoreError('The session store failed. Nobody was logged in or out; try again.', {
     code: 'ERR_SESSION_STORE',
     cause: safeCause(error),
+  });
+}
+
+/** Throws if express-session will not set its cookie on this connection: the login would be lost. @throws ConfigurationError */
+export function refuseUnsetSession(req: IncomingMessage & { readonly secure?: unknown }): void {
+  if (cookieSettingsOf(req).secure !== true) return;
+  const isEncrypted = 'encrypted' in req.socket && req.socket.encrypted === true;
+  // express-session's option `proxy` trusts the header without Express' setting.
+  const mayBeTrusted = /^\s*https\b/i.test(String(req.headers['x-forwarded-proto'] ?? ''));
+  if (isEncrypted || req.secure === true || mayBeTrusted) return;
+  throw dropped(
+    "is secure, and this request came over plain http, so that express-session does not set it. Behind a proxy with https, set Express' trust proxy; without https, set cookie.secure to 'auto'.",
+  );
+}
+
+/**
+ * Throws if the browser will leave the session cookie out of the page that a callback redirects to: it does so for
+ * SameSite=Strict where another site has sent it to the callback. A callback that answers with a page of its own works.
+ *
+ * @throws ConfigurationError
+ */
+export function refuseStrictSession(req: IncomingMessage): void {
+  if (req.headers['sec-fetch-site'] !== 'cross-site') return;
+  const { sameSite } = cookieSettingsOf(req);
+  if (sameSite !== 'strict' && sameSite !== true) return;
+  throw dropped(
+    'is SameSite=Strict, and browsers leave it out of a redirect that follows a callback from another site. Set cookie.sameSite to lax.',
+  );
+}
+
+/** Returns the settings of express-session's cookie. */
+export function cookieSettingsOf(req: IncomingMessage): { readonly secure?: unknown; readonly sameSite?: unknown } {
+  const cookie: unknown = sessionOf(req)?.cookie;
+  return typeof cookie === 'object' && cookie !== null ? cookie : {};
+}
+
+function dropped(reason: string): ConfigurationError {
+  return new ConfigurationError(`The login would be lost: the session cookie ${reason}`, {
+    code: 'ERR_SESSION_COOKIE',
   });
 }

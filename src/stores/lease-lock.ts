@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { number, type Optional, withDefault } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
-import { KeyedQueue } from './keyed-queue.js';
-import { withTimeout } from './time-limit.js';
+import { KeyedQueue, withTimeout } from './waiting.js';
 
 /** A lease that a shared store grants to one owner at a time, and that ends by itself. */
 export interface Lease {

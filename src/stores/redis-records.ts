@@ -2,8 +2,8 @@ import { withMethods, wrong } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { DEFAULT_LEASE_SECONDS, leaseLock } from './lease-lock.js';
-import { withTimeout } from './time-limit.js';
 import { parseGrant, type TokenStore } from './token-store.js';
+import { withTimeout } from './waiting.js';
 
 /** A client of node-redis 4 or later: single, pool, Sentinel or Cluster. */
 export interface NodeRedisLike {

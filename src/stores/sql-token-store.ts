@@ -2,8 +2,8 @@ import { type Reader, wrong } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { leaseLock } from './lease-lock.js';
-import { withTimeout } from './time-limit.js';
 import { parseGrant, type TokenStore } from './token-store.js';
+import { withTimeout } from './waiting.js';
 
 /** Result of one statement. */
 export interface SqlResult {

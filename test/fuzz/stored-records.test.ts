@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { GrantCodec } from '../../src/grants/grant-codec.js';
+import { GrantCodec } from '../../src/grants/grant.js';
 import { TokenResponseError } from '../../src/index.js';
 import { Secret } from '../../src/redaction.js';
 import { grantOf } from '../refresh/fixture.js';

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { SourceMap } from 'node:module';
 import { dirname, join } from 'node:path';
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
 import { publint } from 'publint';
@@ -19,7 +20,7 @@ const ending = (pattern: RegExp) => packed.files.filter((file) => pattern.test(f
 describe('the tarball', () => {
   test('holds bundles, declarations, source maps and documents, in fewer than 80 files', () => {
     const wanted =
-      /^(?:package\.json|README\.md|LICENSE|CHANGELOG\.md|SECURITY\.md|docs\/[a-z-]+\.md|dist\/[a-z0-9/-]+\.(?:js|js\.map|d\.ts))$/;
+      /^(?:package\.json|README\.md|LICENSE|CHANGELOG\.md|SECURITY\.md|docs\/[a-z-]+\.md|dist\/[a-z0-9/-]+\.(?:js|js\.map|d\.ts)|dist\/chunks\/required\.cjs)$/;
     expect(packed.files.filter((file) => !wanted.test(file))).toEqual([]);
     expect(packed.files).toEqual(expect.arrayContaining(['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md']));
     expect(packed.files.length).toBeLessThan(80);
@@ -38,7 +39,7 @@ describe('the tarball', () => {
 
   test('has source maps that name files of src and hold their text', () => {
     for (const map of ending(/\.map$/)) {
-      const { sources, sourcesContent } = JSON.parse(text(map)) as SourceMap;
+      const { sources, sourcesContent } = JSON.parse(text(map)) as SourceMapFile;
       for (const [index, source] of sources.entries()) {
         const file = join(dirname(map), source);
         expect(file).toMatch(/^src\//);
@@ -91,7 +92,7 @@ describe('the tarball', () => {
 });
 
 describe('the main entry point', () => {
-  const namesOf = (map: string) => (JSON.parse(text(map)) as SourceMap).sources.join('\n');
+  const namesOf = (map: string) => (JSON.parse(text(map)) as SourceMapFile).sources.join('\n');
 
   test('loads no file of the emulator, of stores that session stores do not need, or of the checks for stores', () => {
     const loaded = new Set<string>();
@@ -102,7 +103,8 @@ describe('the main entry point', () => {
       const imports = [...text(file).matchAll(/^(?:import|export)\b[^'"]*['"](\.[^'"]+)['"]/gm)];
       queue.push(...imports.map(([, target = '']) => join(dirname(file), target)));
     }
-    const sources = [...loaded].map((file) => namesOf(`${file}.map`)).join('\n');
+    const maps = [...loaded].map((file) => `${file}.map`).filter((map) => packed.files.includes(map));
+    const sources = maps.map(namesOf).join('\n');
     expect(sources).toMatch(/src\/strategy\.ts/);
     // Redis and PostgreSQL are there for the session stores over them.
     expect(sources).not.toMatch(/emulator|mysql|sqlite|conformance/);
@@ -114,7 +116,35 @@ describe('the main entry point', () => {
 
   test('imports undici, jose and node:zlib at the place that uses them, when it first does', () => {
     const heavy = /^(?:import|export)\b[^'"]*['"](?:undici|jose|node:zlib)\b/m;
-    expect(ending(/^dist\/index\.js$/).filter((file) => heavy.test(text(file)))).toEqual([]);
+    expect(ending(/^dist\/(?:index|chunks\/main)\.js$/).filter((file) => heavy.test(text(file)))).toEqual([]);
+    expect(text('dist/chunks/required.cjs')).not.toMatch(/undici|jose|zlib/);
+  });
+
+  test('loads no ES module of Node or of a package: all of them come with one CommonJS file', () => {
+    const imports = text('dist/chunks/main.js').match(/^(?:import|export)\b.*\bfrom\b.*$/gm);
+    expect(imports).toEqual(['import required from "./required.cjs";']);
+  });
+
+  test('is ASCII, which V8 holds and parses as one byte for each character', () => {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII
+    expect(text('dist/chunks/main.js')).toMatch(/^[\x00-\x7f]*$/);
+  });
+
+  test('keeps the names of its functions, and has a source map that leads to their lines', () => {
+    const map = new SourceMap(JSON.parse(text('dist/chunks/main.js.map')));
+    const functions = [...text('dist/chunks/main.js').matchAll(/^(?:async )?function\*? (\w+)/gm)];
+    expect(functions.length).toBeGreaterThan(100);
+    const lost = functions.filter(({ index, input, 1: name = '' }) => {
+      const entry = map.findEntry(input.slice(0, index).split('\n').length - 1, 0);
+      if (!('originalSource' in entry)) return true;
+      const source = readFileSync(join(repository, 'dist/chunks', entry.originalSource), 'utf8').split('\n');
+      // The bundler numbers functions of one name.
+      return (
+        !source[entry.originalLine]?.includes(`function ${name.replace(/\$\d+$/, '')}`) &&
+        !source[entry.originalLine]?.includes(`function* ${name}`)
+      );
+    });
+    expect(lost.map(([declaration]) => declaration)).toEqual([]);
   });
 });
 
@@ -127,9 +157,9 @@ describe('package.json', () => {
   });
 
   test('names as dependencies the very packages that the sources import', () => {
-    const code = ending(/^dist\/.*\.js$/).map((file) => text(file).replaceAll(/^ *\*.*$/gm, ''));
+    const code = ending(/^dist\/.*\.c?js$/).map((file) => text(file).replaceAll(/^ *\*.*$/gm, ''));
     const imported = code.flatMap((bundle) =>
-      [...bundle.matchAll(/(?:\bfrom |\bimport\()["']((?:@[\w-]+\/)?[\w-]+)(?:\/[^"']*)?["']/g)].map(
+      [...bundle.matchAll(/(?:\bfrom |\bimport\(|\brequire\()["']((?:@[\w-]+\/)?[\w-]+)(?:\/[^"']*)?["']/g)].map(
         ([, name]) => name,
       ),
     );
@@ -163,7 +193,7 @@ describe('package.json', () => {
   });
 });
 
-interface SourceMap {
+interface SourceMapFile {
   readonly sources: readonly string[];
   readonly sourcesContent: readonly string[];
 }

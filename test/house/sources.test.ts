@@ -13,8 +13,8 @@ describe('the files of src', () => {
   const text = (file: string) => readFileSync(join(source, file), 'utf8');
   const code = (file: string) => text(file).replaceAll(/^\s*(?:\/\*\*|\*|\/\/).*$/gm, '');
 
-  test('are at most 280 lines long', () => {
-    expect(files.filter((file) => text(file).split('\n').length > 281)).toEqual([]);
+  test('are at most 300 lines long', () => {
+    expect(files.filter((file) => text(file).split('\n').length > 301)).toEqual([]);
   });
 
   test('document every export', () => {

@@ -1,9 +1,8 @@
 import { randomInt } from 'node:crypto';
 import { test as base } from 'vitest';
 import type { GrantLostEvent, RefreshEvent } from '../../src/events.js';
-import type { Grant, RefreshWindow } from '../../src/grants/grant.js';
-import type { CacheLimits } from '../../src/grants/grant-cache.js';
-import { GrantCodec } from '../../src/grants/grant-codec.js';
+import { type Grant, GrantCodec, type RefreshWindow } from '../../src/grants/grant.js';
+import type { GrantRepositoryOptions } from '../../src/grants/grant-repository.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import type { TokenStore } from '../../src/index.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
@@ -18,7 +17,7 @@ import { TroubledStore } from '../support/troubled-store.js';
 /** What a test sets otherwise for one manager. */
 export interface ManagerOptions {
   readonly store?: TokenStore;
-  readonly cache?: CacheLimits | false;
+  readonly cache?: NonNullable<GrantRepositoryOptions['cache']> | false;
   readonly window?: RefreshWindow;
   readonly encryptionKeys?: readonly string[];
   readonly strategyName?: string;

@@ -1,4 +1,4 @@
-import { withTimeout } from '../time-limit.js';
+import { withTimeout } from '../waiting.js';
 import { BASIC_CHECKS } from './basic-checks.js';
 import { LOCK_CHECKS, UPDATE_CHECKS } from './optional-checks.js';
 import { type Check, type CreateStore, startTrial } from './trial.js';

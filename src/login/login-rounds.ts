@@ -2,14 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ConfigurationError } from '../errors.js';
 import { type CookieSeal, endCookie, readCookie, setCookie } from '../request/browser-cookie.js';
 import { asRouted, browserUrl, pathOf } from '../request/incoming-request.js';
-import { sessionOf } from '../request/session.js';
-
-/** Options of `passport.authenticate` that redirect after a login. */
-export interface RedirectOptions {
-  readonly successRedirect?: unknown;
-  readonly successReturnToOrRedirect?: unknown;
-  readonly failureRedirect?: unknown;
-}
+import { cookieSettingsOf } from '../request/session.js';
 
 /** Logins in a row, none of which the browser came back from with a session, after which it is told to the developer. */
 const MAX_ROUNDS = 3;
@@ -19,46 +12,6 @@ const MAX_LOGIN_PATHS = 50;
 
 /** Rounds that a person does not make: each follows the one before at once. */
 const MAX_AGE_S = 60;
-
-/** Throws if express-session will not set its cookie on this connection: the login would be lost. @throws ConfigurationError */
-export function refuseUnsetSession(req: IncomingMessage & { readonly secure?: unknown }): void {
-  if (cookieSettingsOf(req).secure !== true) return;
-  const isEncrypted = 'encrypted' in req.socket && req.socket.encrypted === true;
-  // express-session's option `proxy` trusts the header without Express' setting.
-  const mayBeTrusted = /^\s*https\b/i.test(String(req.headers['x-forwarded-proto'] ?? ''));
-  if (isEncrypted || req.secure === true || mayBeTrusted) return;
-  throw dropped(
-    "is secure, and this request came over plain http, so that express-session does not set it. Behind a proxy with https, set Express' trust proxy; without https, set cookie.secure to 'auto'.",
-  );
-}
-
-/**
- * Throws if the browser will leave the session cookie out of the page that a callback redirects to: it does so for
- * SameSite=Strict where another site has sent it to the callback. A callback that answers with a page of its own works.
- *
- * @throws ConfigurationError
- */
-export function refuseStrictSession(req: IncomingMessage, options: RedirectOptions): void {
-  const redirects = Boolean(options.successRedirect ?? options.successReturnToOrRedirect);
-  if (!redirects || req.headers['sec-fetch-site'] !== 'cross-site') return;
-  const { sameSite } = cookieSettingsOf(req);
-  if (sameSite !== 'strict' && sameSite !== true) return;
-  throw dropped(
-    'is SameSite=Strict, and browsers leave it out of a redirect that follows a callback from another site. Set cookie.sameSite to lax.',
-  );
-}
-
-/** Returns the settings of express-session's cookie. */
-function cookieSettingsOf(req: IncomingMessage): { readonly secure?: unknown; readonly sameSite?: unknown } {
-  const cookie: unknown = sessionOf(req)?.cookie;
-  return typeof cookie === 'object' && cookie !== null ? cookie : {};
-}
-
-function dropped(reason: string): ConfigurationError {
-  return new ConfigurationError(`The login would be lost: the session cookie ${reason}`, {
-    code: 'ERR_SESSION_COOKIE',
-  });
-}
 
 /**
  * Counts logins of a browser that succeed, or fail, and are begun again at once: in a short-lived cookie.
