@@ -13,7 +13,7 @@ import { interval, mean, median, ratio } from './statistics.mjs';
  */
 
 /** A comparison takes no longer, so that the whole command keeps its time on a slow machine; but a few starts there must be. */
-const MOST_SECONDS = 180;
+const MOST_SECONDS = 165;
 const FEWEST_STARTS = 4;
 
 /**
