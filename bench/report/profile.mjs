@@ -105,6 +105,11 @@ function joined(one, other) {
   };
 }
 
+/** Profiles of several processes of one program, as one. @param {readonly Frame[]} frames */
+export function mergedProfiles([first, ...others]) {
+  return others.reduce(joined, first);
+}
+
 /** How much of the time each part takes by itself. @returns {Record<string, number>} shares that add up to 1 */
 export function sharesOf(frame) {
   const us = Object.fromEntries(PART_NAMES.map((part) => [part, 0]));
@@ -122,15 +127,55 @@ export function sharesOf(frame) {
  * @returns {{ name: string, file: string, share: number }[]}
  */
 export function ownFunctions(frame, most = 8) {
+  return [...functionsOf(frame).values()]
+    .filter(({ part }) => part === 'passport-oauth-app')
+    .map(({ name, file, share }) => ({ name, file, share }))
+    .sort((a, b) => b.share - a.share)
+    .slice(0, most);
+}
+
+/**
+ * The functions that take more time by themselves in one program than in another, and those that take less.
+ *
+ * @param {{ profile: Frame, cpuUs: number }} one `cpuUs`: of one request
+ * @param {{ profile: Frame, cpuUs: number }} other
+ * @returns {{ name: string, file: string, part: string, us: number }[]} the largest differences first
+ */
+export function differingFunctions(one, other, most = 16) {
+  const own = functionsOf(one.profile);
+  const others = functionsOf(other.profile);
+  return [...new Set([...own.keys(), ...others.keys()])]
+    .map((key) => {
+      const { name, file, part } = own.get(key) ?? others.get(key);
+      const us = (own.get(key)?.share ?? 0) * one.cpuUs - (others.get(key)?.share ?? 0) * other.cpuUs;
+      return { name, file, part, us };
+    })
+    .sort((a, b) => Math.abs(b.us) - Math.abs(a.us))
+    .slice(0, most);
+}
+
+/**
+ * How much of the time goes to the functions of some files and to all that these call.
+ *
+ * @param {Frame} frame
+ * @param {RegExp} files
+ */
+export function shareWithin(frame, files) {
+  const within = (one) =>
+    files.test(one.file) ? one.total : one.children.reduce((sum, child) => sum + within(child), 0);
+  return within(frame) / frame.total;
+}
+
+/** All functions by name and file, with the share of the time that each takes by itself. */
+function functionsOf(frame) {
   const functions = new Map();
   const add = ({ name, file, part, self, children }) => {
     const key = `${name} ${file}`;
-    if (part === 'passport-oauth-app')
-      functions.set(key, { name, file, share: (functions.get(key)?.share ?? 0) + self / frame.total });
+    functions.set(key, { name, file, part, share: (functions.get(key)?.share ?? 0) + self / frame.total });
     for (const child of children) add(child);
   };
   add(frame);
-  return [...functions.values()].sort((a, b) => b.share - a.share).slice(0, most);
+  return functions;
 }
 
 function placeOf({ functionName, url, lineNumber, columnNumber }) {
@@ -138,6 +183,8 @@ function placeOf({ functionName, url, lineNumber, columnNumber }) {
   if (url === '')
     return { name, file: '', part: name === '(garbage collector)' ? 'garbage collection' : 'native code' };
   if (url.startsWith('node:internal/deps/undici')) return { name, file: url, part: 'undici' };
+  // Its parser of HTTP.
+  if (url.startsWith('wasm:')) return { name, file: 'undici/llhttp.wasm', part: 'undici' };
   if (url.startsWith('node:')) return { name, file: url, part: 'Node' };
   const path = (url.startsWith('file:') ? fileURLToPath(url) : url).replace(root, '');
   const [, scope] = /^(?:bench\/)?node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path) ?? [];

@@ -1,4 +1,4 @@
-import { partsTable } from './explanations.mjs';
+import { callsTable, partsTable } from './explanations.mjs';
 import { count, figure, mebibytes, spread } from './format.mjs';
 
 /** @typedef {import('./format.mjs').Table} Table */
@@ -14,12 +14,18 @@ const TABLES = {
     'first-request': firstRequestTable(result),
   }),
   logins: (result) => ({ logins: loginTable(result) }),
-  imports: (result) => ({ imports: importTable(result) }),
+  imports: (result) => ({ imports: importTable(result), 'import-parts': importPartsTable(result) }),
   stampede: (result) => ({ stampede: stampedeTable(result), 'stampede-together': togetherTable(result) }),
   'late-save': (result) => ({ 'late-save': lateSaveTable(result) }),
-  heap: (result) => ({ heap: heapTable(result) }),
+  heap: (result) => ({ heap: heapTable(result), 'heap-holders': holdersTable(result) }),
   grants: (result) => ({ grants: grantsTable(result) }),
-  profiles: ({ rows }) => Object.fromEntries(rows.map((row) => [`profile-${row.name}`, partsTable(row)])),
+  profiles: ({ rows }) =>
+    Object.fromEntries(
+      rows.flatMap((row) => [
+        [`profile-${row.name}`, partsTable(row)],
+        ...(row.calls ? [[`calls-${row.name}`, callsTable(row)]] : []),
+      ]),
+    ),
   'growth-grants': (result) => ({ 'growth-grants': growthGrantsTable(result) }),
   'growth-processes': (result) => ({
     'growth-processes': growthProcessesTable(result),
@@ -144,17 +150,49 @@ function heapTable({ rows }) {
   return [['', 'bytes for a session'], ...rows.map(({ name, bytes }) => [name, spread(bytes)])];
 }
 
-function grantsTable({ rows }) {
-  const head = ['grants', 'requests', 'CPU µs each', 'CPU ratio', 'p50 ms', 'p99 ms'];
+/** Which object holds it; what is left is spread over many. */
+function holdersTable({ rows }) {
+  const holders = [...new Set(rows.flatMap((row) => row.holders.map(({ holder }) => holder)))];
+  const cell = (row, wanted) => {
+    const found = row.holders.find(({ holder }) => holder === wanted);
+    return found === undefined ? '' : `${figure(found.bytes)} (${figure(found.stringBytes)})`;
+  };
+  const rest = ({ bytes, holders: own }) => own.reduce((left, holder) => left - holder.bytes, bytes.value);
   return [
-    head,
+    ['bytes (in strings)', ...rows.map(({ name }) => name)],
+    ...holders.map((holder) => [`\`${holder}\``, ...rows.map((row) => cell(row, holder))]),
+    ['elsewhere', ...rows.map((row) => Math.round(rest(row)).toLocaleString('en'))],
+  ];
+}
+
+function importPartsTable({ parts: { steps, compile } }) {
+  const names = Object.keys(steps);
+  const all = [...new Set(names.toReversed().flatMap((name) => Object.keys(steps[name])))];
+  const ownCode = (ms) => names.map((name) => (steps[name]['own code'] === undefined ? '' : figure(ms)));
+  return [
+    ['CPU ms', ...names],
+    ...all.map((step) => [step, ...names.map((name) => figure(steps[name][step]))]),
+    ['of own code: read', ...ownCode(compile.reading)],
+    ['of own code: compile', ...ownCode(compile.compiling)],
+    ['all', ...names.map((name) => figure(Object.values(steps[name]).reduce((sum, ms) => sum + ms, 0)))],
+  ];
+}
+
+function grantsTable({ rows }) {
+  const head = ['', 'grants', 'requests', 'CPU µs each', 'CPU ratio', 'p50 ms', 'p99 ms'];
+  return [
+    [...head, 'GC pauses µs each', 'a young GC, ms', 'heap'],
     ...rows.map((row) => [
+      row.program,
       count(row.grants),
       row.requests,
       spread(row.cpuUs),
       spread(row.cpuRatio),
       figure(row.p50Ms),
       figure(row.p99Ms),
+      spread(row.pausesUs),
+      figure(row.youngMs),
+      mebibytes(row.heapBytes),
     ]),
   ];
 }

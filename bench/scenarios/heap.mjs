@@ -1,3 +1,7 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { heldBy } from '../lib/heap-snapshot.mjs';
 import { onStage } from '../lib/stage.mjs';
 import { interval } from '../lib/statistics.mjs';
 
@@ -17,31 +21,68 @@ const CONNECTIONS = 8;
 const TOKEN_CHARS = 1_600;
 const TIMES = 2;
 
-/** What each of ten thousand sessions with a grant holds in memory, after a collection. */
+/** The package keeps grants beside the sessions, in the same store, under keys of its own. */
+const SESSIONS_HELD = 'MemoryStore.sessions';
+const RECORDS_HELD = 'MemoryStore.sessions, records';
+
+/** What each of ten thousand sessions with a grant holds in memory, after a collection; and which object holds it. */
 export async function heap({ quick }) {
   const sessions = quick ? SESSIONS / 10 : SESSIONS;
   const rows = [];
   for (const { name, ...options } of CONTESTANTS) {
-    const bytes = [];
-    // Memory is no matter of time: they may run at once.
-    const growing = Array.from({ length: TIMES }, () => growthOf(options, sessions));
-    for (const growth of await Promise.all(growing)) bytes.push(growth / sessions);
-    rows.push({ name, bytes: interval(bytes) });
+    // Memory is no matter of time: they may run at once. One of them says where it lies.
+    const growing = Array.from({ length: TIMES }, (_none, time) => growthOf(options, sessions, time === 0));
+    const grown = await Promise.all(growing);
+    const bytes = grown.map((one) => one.bytes / sessions);
+    rows.push({ name, bytes: interval(bytes), holders: grown[0].holders });
   }
   return { title: `Heap of each of ${sessions.toLocaleString('en')} sessions`, tokenChars: TOKEN_CHARS, rows };
 }
 
-function growthOf(options, sessions) {
+function growthOf(options, sessions, isTakenApart) {
   return onStage(async (stage) => {
     const service = await stage.service({ tokenChars: TOKEN_CHARS });
     const load = await stage.load();
     const server = await stage.appWithGc({ service: service.ready, ...options });
     const logIn = (requests) =>
       load.ask('runLogIns', { port: server.ready.port, requests, connections: CONNECTIONS, users: requests });
+    const look = async () => ({
+      ...(await server.ask('memory')),
+      holders: isTakenApart ? await holdersOf(server, sessions) : new Map(),
+    });
     await logIn(Math.min(WARM_UPS, sessions / 4));
-    const before = await server.ask('memory');
+    const before = await look();
     await logIn(sessions);
-    const after = await server.ask('memory');
-    return after.heapBytes - before.heapBytes;
+    const after = await look();
+    return {
+      bytes: after.heapBytes - before.heapBytes,
+      holders: growthOfHolders(before.holders, after.holders, sessions),
+    };
   });
+}
+
+async function holdersOf(server, sessions) {
+  const folder = mkdtempSync(join(tmpdir(), 'bench-heap-'));
+  try {
+    const file = join(folder, 'one.heapsnapshot');
+    await server.ask('snapshot', { file });
+    return heldBy(file, {
+      few: sessions / 20,
+      entryOf: (holder, key) => (holder === SESSIONS_HELD && key.startsWith('oauth-app') ? RECORDS_HELD : holder),
+    });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** @returns {{ holder: string, bytes: number, stringBytes: number }[]} for a session, those that matter */
+function growthOfHolders(before, after, sessions) {
+  return [...after]
+    .map(([holder, { bytes, stringBytes }]) => ({
+      holder,
+      bytes: (bytes - (before.get(holder)?.bytes ?? 0)) / sessions,
+      stringBytes: (stringBytes - (before.get(holder)?.stringBytes ?? 0)) / sessions,
+    }))
+    .filter(({ holder, bytes }) => holder !== '' && bytes >= 24)
+    .sort((a, b) => b.bytes - a.bytes);
 }
