@@ -10,7 +10,7 @@ import {
 } from './grant.js';
 import { StoreAccess, type WriteLimits } from './store-access.js';
 
-/** Parts of a {@link GrantRepository}. */
+/** Options of a {@link GrantRepository}. */
 export interface GrantRepositoryOptions {
   /** Passport's name for the strategy. Keeps the ids of several strategies apart. */
   readonly strategyName: string;
@@ -32,9 +32,9 @@ export interface GrantRepositoryOptions {
 const READ_MS = 5_000;
 /** Time limit of a read while the cache still has the grant as it was last seen. */
 const READ_AGAIN_MS = 1_000;
-/** Age up to which a read is joined, in milliseconds: later callers need not wait as long as one that may hang. */
+/** Maximum age of a running read that a caller joins, in milliseconds: an older one may hang. */
 const JOIN_MS = 500;
-/** A late save may replace newer tokens, and a late removal may remove a newer login: both delay the writes behind them. */
+/** A late save may replace newer tokens, and where versions are not compared a late removal may remove a newer login: both delay the writes behind them. */
 const SAVE: WriteLimits = { waitMs: 2_000, abandonMs: 15_000 };
 const REMOVAL: WriteLimits = { waitMs: 5_000, abandonMs: 15_000 };
 /** A save that compares versions is refused if it arrives late. Callers wait less than for a read: they have the grant in memory. */
@@ -58,7 +58,7 @@ interface RunningRead {
  * Reads and writes the grants of one token store, decoded and cached.
  *
  * Writes of one grant run one after the other in this process, and the cache follows them within the same task: a slow
- * save never overtakes the logout that cancels it.
+ * save cannot undo a later logout.
  *
  * All methods take grant ids as the session and the application know them, and reject with TokenStoreError if the store
  * fails.
@@ -173,8 +173,9 @@ export class GrantRepository {
   }
 
   /**
-   * Deletes the grant, by its version: a delete that takes effect late never removes the grant of a later login. @param
-   * whenRemoved Called before any other write of the grant starts.
+   * Deletes the grant by its version. In a store that compares versions, a late delete cannot remove a later login.
+   *
+   * @param whenRemoved Called before any other write of the grant starts.
    */
   remove(id: string, whenRemoved: () => void): Promise<void> {
     const last = this.#cache.get(id)?.grant;
@@ -205,7 +206,7 @@ export class GrantRepository {
    * Ends a grant that the service has refused, with all older grants of its login. Returns false if the store has another one.
    *
    * Another process may hold the grant after it and be unable to save it. So a store that can compare versions keeps a
-   * mark that this process can replace, until a login replaces it or its time to live ends.
+   * tombstone that the other process can replace, until a login replaces it or its time to live ends.
    */
   end(id: string, refused: Grant): Promise<boolean> {
     return this.store.write(id, REMOVAL, async (store, signal) => {
@@ -215,10 +216,10 @@ export class GrantRepository {
         const stored = await this.#load(store, id, storeId);
         if (!stored || 'ended' in stored) return true;
         if (!hasSameTokens(stored, refused) && !isOlder(stored, refused)) return false;
-        const mark = await this.#options.codec.encode(storeId, endedGrant(stored));
+        const tombstone = await this.#options.codec.encode(storeId, endedGrant(stored));
         signal.throwIfAborted();
         if (store.update) {
-          if (await store.update(storeId, mark, stored.version)) return true;
+          if (await store.update(storeId, tombstone, stored.version)) return true;
         } else {
           await store.delete(storeId, stored.version);
           return true;
@@ -234,12 +235,12 @@ export class GrantRepository {
    * same login, the store has lost a write in a failover: writes the newer one over it.
    */
   async #readAndCache(id: string, read: RunningRead, limitMs: number): Promise<Grant | undefined> {
-    const { clock, store, onUnlockedRefresh } = this.#options;
+    const { clock, store: tokenStore, onUnlockedRefresh } = this.#options;
     // A process may stand still until the answer is old: it counts as seen when it was asked for.
     const askedAt = clock();
     let stored: Grant | EndedGrant | undefined;
     try {
-      stored = await this.store.use((access) => this.#load(access, id, this.storeId(id)), 'get', limitMs);
+      stored = await this.store.use((store) => this.#load(store, id, this.storeId(id)), 'get', limitMs);
     } finally {
       overtake(read.earlier);
       read.earlier = undefined;
@@ -253,7 +254,7 @@ export class GrantRepository {
         const isSaved = await this.replace(id, last, stored.version).catch(() => true);
         return isSaved ? last : this.readAnew(id);
       }
-      if (found && isOlder(last, found) && !store.lock && !this.store.hasFailedRecently) onUnlockedRefresh();
+      if (found && isOlder(last, found) && !tokenStore.lock && !this.store.hasFailedRecently) onUnlockedRefresh();
     }
     this.#keep(id, found, askedAt);
     return found;

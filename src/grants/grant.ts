@@ -24,17 +24,17 @@ export interface Grant {
   readonly subject: string | undefined;
   /** Random text of the login. All grants that refreshes derive from one login share it. */
   readonly lineage: string;
-  /** Number of refresh tokens since the login. Of one lineage, the highest generation is the one that the service accepts. */
+  /** Number of token responses since that of the login, which is 0. Of one lineage, the highest generation is the one that the service accepts. */
   readonly generation: number;
-  /** Until when no process sends the refresh token again, in epoch milliseconds: the token endpoint has timed out. */
+  /** Until when no process sends the refresh token again, in epoch milliseconds: the token endpoint has failed slowly. */
   readonly retryAt?: number | undefined;
   /** Differs after every write that changes the tokens. */
   readonly version: number;
 }
 
 /**
- * What the store keeps of a grant that the service has refused. It has the refused grant's version, so that a process
- * that holds the grant after it, still unsaved, can replace it.
+ * Tombstone: what the store keeps of a grant that the service has refused. It has the refused grant's version, so that a
+ * process that holds its successor, still unsaved, can replace it.
  */
 export interface EndedGrant extends Pick<Grant, 'lineage' | 'generation' | 'expiresAt' | 'version'> {
   readonly ended: true;
@@ -61,7 +61,7 @@ const MAX_ESCAPED_LENGTH = 800;
 const FULL_WINDOW_LIFETIME_MS = 20 * 60 * 1000;
 
 /** Fraction of the lifetime after a refresh in which `ahead` is ignored. Prevents refresh loops with short-lived tokens. */
-const REST = 0.1;
+const RESTING_SHARE = 0.1;
 
 /** Largest fraction of the lifetime that `leeway` may take. Leaves time to use the token that a request waited for. */
 const MAX_LEEWAY = 0.5;
@@ -106,7 +106,7 @@ export function withRotatedRefreshToken(grant: Grant, refreshToken: string, prev
   return { ...grant, refreshToken, previousRefreshToken, generation: grant.generation + 1, version };
 }
 
-/** Returns what the store keeps of the grant after the service has refused it. */
+/** Returns the tombstone of a grant that the service has refused. */
 export function endedGrant({ lineage, generation, expiresAt, version }: Grant): EndedGrant {
   return { ended: true, lineage, generation, expiresAt, version };
 }
@@ -131,7 +131,7 @@ export function freshness(grant: Grant, now: number, { leewayMs, aheadMs }: Refr
   const share = Math.min(1, lifetimeMs / FULL_WINDOW_LIFETIME_MS);
   const leftMs = expiresAt - now;
   if (leftMs <= Math.min(leewayMs * share, lifetimeMs * MAX_LEEWAY)) return 'expired';
-  const isResting = generation > 0 && leftMs > lifetimeMs * (1 - REST);
+  const isResting = generation > 0 && leftMs > lifetimeMs * (1 - RESTING_SHARE);
   return leftMs <= aheadMs * share && !isResting ? 'due' : 'fresh';
 }
 
@@ -244,16 +244,16 @@ function keyIdOf(secret: Secret): string {
 type Content = Partial<Omit<Grant, 'version'>> & { readonly id?: unknown; readonly ended?: unknown };
 
 const TEXTS = ['lineage', 'accessToken', 'refreshToken', 'previousRefreshToken', 'subject'] as const;
-const COUNTS = ['generation', 'expiresAt', 'lifetimeMs', 'retryAt'] as const;
+const NUMBERS = ['generation', 'expiresAt', 'lifetimeMs', 'retryAt'] as const;
 
 function parseGrant(id: string, text: string, version: number): Grant | EndedGrant | undefined {
   try {
     const content = Object(JSON.parse(text)) as Content;
     if (content.id !== id) return undefined;
     for (const name of TEXTS) if (content[name] !== undefined && typeof content[name] !== 'string') return undefined;
-    for (const name of COUNTS) {
-      const count = content[name];
-      if (count !== undefined && !(typeof count === 'number' && count >= 0 && count < Number.POSITIVE_INFINITY))
+    for (const name of NUMBERS) {
+      const value = content[name];
+      if (value !== undefined && !(typeof value === 'number' && value >= 0 && value < Number.POSITIVE_INFINITY))
         return undefined;
     }
     const { lineage, generation, expiresAt, accessToken, lifetimeMs, organizationDomain } = content;

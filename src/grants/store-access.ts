@@ -82,7 +82,7 @@ export class StoreAccess {
   /**
    * Calls the store. `task` goes on by itself after its time limit, and when the signal aborts.
    *
-   * @throws TokenStoreError for whatever `task` throws, and if it exceeds `limitMs`; the reason of the signal
+   * @throws TokenStoreError for any failure or time-out; an OAuthAppError, thrown or as the signal's reason, is passed on
    */
   async use<T>(
     task: (store: TokenStore) => Promise<T>,
@@ -102,7 +102,11 @@ export class StoreAccess {
     }
   }
 
-  /** Settles as `task` does. @throws TokenStoreError if the store fails or exceeds the limits; the task then goes on by itself */
+  /**
+   * Settles as `task` does.
+   *
+   * @throws TokenStoreError if the store fails or `waitMs` ends; the write goes on until `abandonMs`, when its signal aborts
+   */
   write<T>(id: string, { waitMs, abandonMs }: WriteLimits, task: WriteTask<T>): Promise<T> {
     const written = this.#writes.run(id, async () => {
       const write = new AbortController();
@@ -129,7 +133,7 @@ export class StoreAccess {
    * if the lock hands the result on wrongly, runs `work` twice, or is never released.
    *
    * @param signal Ends the wait for the lock with its reason.
-   * @throws TokenStoreError if the lock cannot be had
+   * @throws TokenStoreError if the lock cannot be had; the signal's reason, as it is
    */
   async locked<T>(id: string, work: (lock: HeldLock) => Promise<T>, signal?: AbortSignal): Promise<T> {
     if (!this.#store.lock) return await work(NO_LOCK);

@@ -17,7 +17,7 @@ const NO_RAW_HEADERS: RawHeaders = [];
 
 const NO_HEADERS: HttpHeaders = {};
 
-/** Lengths of the names `content-type`, `content-length` and `content-encoding`. */
+/** Lengths of the names `content-type`, `content-length` and `content-encoding`. Headers of other lengths are not decoded; comparing lengths is cheaper than names. */
 const BODY_HEADER_LENGTHS: ReadonlySet<number> = new Set([12, 14, 16]);
 
 /**
@@ -41,13 +41,13 @@ export abstract class Exchange<R> implements Expiring {
   protected bodyHeaders: HttpHeaders = NO_HEADERS;
   /** An encoding that cannot be decoded counts as `identity`. */
   protected encoding: ContentEncoding | 'identity' = 'identity';
-  /** Has the dispatcher read on, after {@link receive} returned false. */
+  /** Makes the dispatcher read on after {@link receive} returned false. */
   protected resume: (() => void) | undefined;
   readonly #reject: (error: unknown) => void;
   /** Set once there is a connection: from then on, something may have been sent. */
   #abort: ((reason: Error) => void) | undefined;
   #received = 0;
-  #over = false;
+  #isOver = false;
 
   constructor(
     request: HttpRequest,
@@ -67,7 +67,7 @@ export abstract class Exchange<R> implements Expiring {
   protected abstract receive(chunk: Buffer): boolean;
   /** Called when the body is complete. */
   protected abstract complete(): void;
-  /** Called, after the promise was rejected, if there will be no response, or no more of it. */
+  /** Called when the exchange fails, after the headers too. */
   protected failed?(error: unknown): void;
 
   /** Sends the request. To be called once. @param isOwnPool False for a dispatcher of the user */
@@ -100,13 +100,13 @@ export abstract class Exchange<R> implements Expiring {
   /** Called once there is a connection, before anything is sent. */
   onConnect(abort: (reason: Error) => void): void {
     // It ended while it waited for a connection: nothing may be sent any more.
-    if (this.#over) abort(new TransportError('aborted', false));
+    if (this.#isOver) abort(new TransportError('aborted', false));
     else this.#abort = abort;
   }
 
   /** Called for each informational response, and for the final one. */
   onHeaders(status: number, headers: RawHeaders, resume: () => void): boolean {
-    if (this.#over || status < 200) return true;
+    if (this.#isOver || status < 200) return true;
     const { maxBytes = Infinity, method } = this.request;
     const bodyHeaders = decodeHeaders(headers, BODY_HEADER_LENGTHS);
     this.status = status;
@@ -124,7 +124,7 @@ export abstract class Exchange<R> implements Expiring {
   }
 
   onData(chunk: Buffer): boolean {
-    if (this.#over) return true;
+    if (this.#isOver) return true;
     this.#received += chunk.length;
     if (this.#received <= (this.request.maxBytes ?? Infinity)) return this.receive(chunk);
     this.fail('too-large');
@@ -132,13 +132,13 @@ export abstract class Exchange<R> implements Expiring {
   }
 
   onComplete(): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     this.#end();
     this.complete();
   }
 
   onError(fault: unknown): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     // The Content-Length of a 304 is that of the representation (RFC 9110, 8.6); undici expects a body of that length.
     if (this.status === 304 && faultCode(fault) === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') {
       this.onComplete();
@@ -149,14 +149,14 @@ export abstract class Exchange<R> implements Expiring {
 
   /** Ends the exchange from this side. */
   protected fail(kind: TransportFault): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     const error = new TransportError(kind, this.#abort !== undefined);
     this.#end(error);
     this.#abort?.(error);
   }
 
   #end(error?: unknown): void {
-    this.#over = true;
+    this.#isOver = true;
     this.deadlines.remove(this);
     this.request.signal?.removeEventListener('abort', this);
     this.request.onEnd?.();
@@ -228,7 +228,7 @@ export class BufferedExchange extends Exchange<HttpResponse> {
   }
 }
 
-/** A complete response whose headers are decoded once they are read: most callers want the data alone. */
+/** A complete response whose headers are decoded only when first read: most callers want the data alone. */
 class BufferedResponse implements HttpResponse {
   readonly status: number;
   readonly body: Buffer;
@@ -249,7 +249,7 @@ class BufferedResponse implements HttpResponse {
   }
 }
 
-/** Returns the error for a fault of the stream that the caller gave as a body: the caller's to see, not the service's. */
+/** Returns the error for a fault of the stream that the caller gave as a body, which the caller gets unchanged. */
 function ownFault(body: HttpRequest['body'], fault: unknown): unknown {
   if (typeof body !== 'object' || body === null || !('errored' in body) || !body.destroyed) return undefined;
   if (body.errored !== null) return body.errored === fault ? fault : undefined;

@@ -29,7 +29,7 @@ export interface SessionOptions {
 
 /** What a session is established with. */
 export interface EstablishSessionContext {
-  /** `name`: the key of the reference under the session. */
+  /** `name`: the key of the reference in the session. */
   readonly settings: { readonly name: string };
   readonly grants: RequestGrants;
   readonly clients: RequestClients;
@@ -39,7 +39,7 @@ export interface EstablishSessionContext {
  * Stores the grant of a login, and makes the session refer to it: at once for `passport.authorize`, else when somebody
  * calls `req.logIn`.
  *
- * @throws ConfigurationError if somebody else has sent the response; nothing of the login is left then
+ * @throws ConfigurationError if somebody else has sent the response; the grant is removed unless its id is the application's own
  * @throws TokenStoreError if the grant, or the session of `passport.authorize`, cannot be saved
  */
 export async function establishSession(
@@ -125,6 +125,7 @@ async function handOffNow(
   returnTo: string | undefined,
 ): Promise<void> {
   const before = sessionOf(req);
+  // Without a session there is nothing to write.
   if (!before) return;
   const former = handoff.begin(before);
   try {
@@ -182,7 +183,7 @@ function handOffAtLogIn(
       // in a user who was told otherwise.
       if (session && session !== before) {
         emptySession(session);
-        // It has been saved, and is not saved again after the response.
+        // The response was sent, so express-session will not overwrite the saved session: destroy it.
         if (res.headersSent && typeof session.destroy === 'function') session.destroy(() => {});
       } else if (session) {
         handoff.restore(session, former);
@@ -225,6 +226,7 @@ function writeAtRegeneration(session: SessionLike, req: IncomingMessage, handoff
     const next = sessionOf(req);
     if (!next) return;
     handoff.write(next);
+    // Only to turn the store's error into ours.
     intercept(next, 'save');
   });
   // With keepSessionInfo Passport copies the old session over the new one.

@@ -30,9 +30,9 @@ export class LoginReport {
   }
 }
 
-/** What a handoff consists of. */
+/** Options of a {@link GrantHandoff}. */
 export interface GrantHandoffOptions {
-  /** Key of the reference under the session. */
+  /** Key of the reference in the session. */
   readonly key: string;
   readonly grantId: string;
   /** False if the application finds the grant by an id of its own: the session then holds no reference. */

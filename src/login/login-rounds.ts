@@ -7,7 +7,7 @@ import { cookieSettingsOf } from '../request/session.js';
 /** Logins in a row, none of which the browser came back from with a session, after which it is told to the developer. */
 const MAX_ROUNDS = 3;
 
-/** Most login routes that are remembered. An application has one or a few. */
+/** Maximum number of login routes that are remembered. An application has one or a few. */
 const MAX_LOGIN_PATHS = 50;
 
 /** Rounds that a person does not make: each follows the one before at once. */

@@ -64,7 +64,7 @@ const HOST_PREFIX = '__Host-';
 /** The name of a pending login's cookie, of any strategy. */
 const LOGIN_COOKIE = /^(?:__Host-)?[\w%-]+\.login\.[\w-]{16}$/;
 
-/** Most logins that one browser can have pending. Beyond it the oldest ends. */
+/** Maximum number of logins that one browser can have pending. Beyond it the oldest ends. */
 const MAX_PENDING = 12;
 
 /** Logins that may begin at once, each with a page of up to 500 characters. */
@@ -79,7 +79,7 @@ const MAX_FREE_COOKIE = 1_000;
 /** Characters of a cookie that holds no page. */
 const BARE_COOKIE = 220;
 
-/** Most cookies that one response ends. A sibling host can plant hundreds; many proxies would not pass their ends on. */
+/** Maximum number of cookies that one response ends. A sibling host can plant hundreds; many proxies would not pass their ends on. */
 const MAX_ENDED = 32;
 
 /** Characters around name and value of a cookie in the `Cookie` header. */

@@ -2,7 +2,7 @@ import { createHash, randomInt } from 'node:crypto';
 import { StoreAccess } from '../grants/store-access.js';
 import type { TokenStore } from '../stores/token-store.js';
 
-/** Most used logins that are remembered at once; beyond it the oldest is forgotten. About 300 bytes each. */
+/** Maximum number of used logins that are remembered at once; beyond it the oldest is forgotten. About 300 bytes each. */
 const MAX_USED = 50_000;
 
 /** How long the token store may take for one operation, in milliseconds. */

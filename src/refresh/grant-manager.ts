@@ -12,7 +12,7 @@ import { NO_GRANT } from './locked-refreshes.js';
 import { Refresher, type RefresherOptions } from './refresher.js';
 import { UnsavedGrants } from './unsaved-grants.js';
 
-/** Parts of a {@link GrantManager}. */
+/** Options of a {@link GrantManager}. */
 export interface GrantManagerOptions
   extends Pick<RefresherOptions, 'endpoint' | 'onRefresh'>,
     Pick<GrantRepositoryOptions, 'strategyName' | 'store' | 'codec' | 'cache' | 'clock'> {

@@ -37,7 +37,7 @@ export interface RefreshInFlight {
   reused: boolean;
 }
 
-/** Parts of {@link LockedRefreshes}. */
+/** Options of {@link LockedRefreshes}. */
 export interface LockedRefreshesOptions {
   readonly repository: GrantRepository;
   readonly endpoint: TokenEndpoint;
@@ -74,7 +74,7 @@ const PAUSES_AFTER_FAILURE_MS = [...PAUSES_MS, 500, 1_000];
 /** Largest number of pairs that one refresh tries: that of the store, one of another process, and that of the caller. */
 const MAX_PAIRS = 3;
 
-/** How long the token endpoint must take to fail for other processes to be told, in milliseconds. */
+/** A failure that took at least this long, in milliseconds, is recorded with the grant, so that other processes do not repeat it. */
 const SLOW_FAILURE_MS = 1_000;
 
 /** The part of a refresh that runs under the lock: read again, refresh, save. */
@@ -94,7 +94,7 @@ export class LockedRefreshes {
   async refresh(refresh: RefreshInFlight, lock: HeldLock, maxAge: LockAge): Promise<Refreshed | undefined> {
     const { id, seen } = refresh;
     const { unsaved, backoff, clock, isUsable, signal } = this.#options;
-    // While the lock is still held for the save of a pair, no other process has refreshed that.
+    // While this process still holds the lock for the save, no other has refreshed the pair.
     let pair = unsaved.heldLock(id) === lock ? unsaved.byId.get(id)?.grant : await this.#newest(id);
     if (!pair) throw new NotAuthorizedError(NO_GRANT);
     for (let tries = 0; tries < MAX_PAIRS; tries++) {
@@ -113,7 +113,7 @@ export class LockedRefreshes {
 
   /**
    * Returns the pair to refresh under a lock that was just taken: the stored one, or one that this process has still to
-   * save. The store may have taken that with only the answer lost, and another process may have refreshed it since.
+   * save. A save whose answer was lost may have reached the store; another process may have refreshed that pair since.
    */
   async #newest(id: string): Promise<Grant | undefined> {
     const { repository, unsaved } = this.#options;
@@ -206,6 +206,12 @@ export class LockedRefreshes {
     return isUntried && seen.refreshToken !== refused.refreshToken ? seen : undefined;
   }
 
+  /**
+   * Saves the new pair. Keeps it in memory if the store fails. Discards it if the store has another grant, or none, and
+   * returns the stored one.
+   *
+   * @throws NotAuthorizedError if there is none
+   */
   async #save(refresh: RefreshInFlight, lock: HeldLock, before: Grant, next: Grant): Promise<Refreshed> {
     const { id, trigger } = refresh;
     const { repository, unsaved } = this.#options;
@@ -220,6 +226,7 @@ export class LockedRefreshes {
         unsaved.keep(id, next, storedVersion, trigger, lock);
         return { outcome: 'unsaved', grant: next };
       }
+      // A login or a logout has come in between: the pair is of no use, saved or not.
     }
     refresh.isDiscarded = true;
     return { outcome: 'discarded', grant: await this.#adopt(id) };

@@ -9,7 +9,7 @@ import { EndpointBackoff } from './backoff.js';
 import { LockedRefreshes, type Refreshed, type RefreshInFlight } from './locked-refreshes.js';
 import type { UnsavedGrants } from './unsaved-grants.js';
 
-/** Parts of a {@link Refresher}. */
+/** Options of a {@link Refresher}. */
 export interface RefresherOptions {
   readonly repository: GrantRepository;
   readonly unsaved: UnsavedGrants;

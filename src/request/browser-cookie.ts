@@ -3,16 +3,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Secret } from '../redaction.js';
 import { isSecure } from './incoming-request.js';
 
-/** Most characters of a browser's `Cookie` header: many proxies refuse a header above 8 KB. A session cookie still has to fit in. */
+/** Maximum number of characters of a browser's `Cookie` header: many proxies refuse a header above 8 KB. A session cookie still has to fit in. */
 export const MAX_COOKIE_HEADER = 7_800;
 
-/** Most bytes of a cookie that browsers keep (RFC 6265bis, 5.7). They ignore a longer one, and keep the former value. */
+/** Maximum number of bytes of a cookie that browsers keep (RFC 6265bis, 5.7). They ignore a longer one, and keep the former value. */
 const MAX_COOKIE = 4_096;
 
-/** Long enough for a page that links to the login route. */
+/** Lifetime of the return cookie, in seconds: long enough for a page that links to the login route. */
 const RETURN_MAX_AGE_S = 10 * 60;
 
-/** Longest page to return to, in characters. */
+/** Maximum length of a path to return to, in characters. */
 const MAX_RETURN_TO = 2048;
 
 /** Control characters and white space, which browsers drop or read as an end, and the backslash, which they read as a slash. */
@@ -35,8 +35,8 @@ export function readCookie({ headers }: IncomingMessage, name: string): string |
 }
 
 /**
- * Returns the cookies of a `Cookie` header by name, as the package `cookie` parses them for Express: of several with one
- * name the first, and a value that cannot be decoded as it was sent.
+ * Returns the cookies of a `Cookie` header by name, like the package `cookie` 1.x: of several with one name the first, and a
+ * value that cannot be decoded as it was sent.
  */
 export function parseCookies(header: string): Readonly<Record<string, string | undefined>> {
   const cookies: Record<string, string | undefined> = Object.create(null);
@@ -149,11 +149,10 @@ function keyOf(purpose: string, secret: Secret): KeyObject {
 }
 
 /**
- * The cookie that holds the path of a page for the login route, of one strategy: it stands in for the parameter `returnTo`
- * where a page links to the login route.
+ * Remembers, in a cookie of one strategy, the path to return to after the login, for links without `returnTo`.
  *
- * A cookie, so that visitors who are sent to log in leave nothing in the session store. It holds a path and nothing
- * else, and is checked when it is read.
+ * Visitors who are sent to log in thus leave nothing in the session store. The cookie holds a path and nothing else, and
+ * is checked when it is read.
  */
 export class ReturnCookie {
   readonly #name: string;
@@ -163,7 +162,7 @@ export class ReturnCookie {
     this.#name = name;
   }
 
-  /** Stores a page's path. Ends the cookie if the path is too long for it, so that no older one is followed. */
+  /** Stores a page's path, or `/` for an unsafe or overlong one. Ends the cookie if it does not fit, so that no older path is followed. */
   remember(req: IncomingMessage, res: ServerResponse, path: string): void {
     setCookie(req, res, this.#name, safeReturnTo(path), RETURN_MAX_AGE_S);
   }
@@ -178,7 +177,7 @@ export class ReturnCookie {
 }
 
 /**
- * Returns `value` if it is a path of this origin that a browser can return to after the login, else `/`.
+ * Returns the normalized path if `value` is one of this origin that a browser can return to after the login, else `/`.
  *
  * Refuses what a browser could take for another origin, also after it has resolved dot segments.
  */

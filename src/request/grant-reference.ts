@@ -5,7 +5,7 @@ import type { GrantManager, GrantManagers } from '../refresh/grant-manager.js';
 import { userOf } from './incoming-request.js';
 import { sessionOf } from './session.js';
 
-/** Most sessions that are remembered while two strategies share a name. */
+/** Maximum number of sessions that are remembered while two strategies share a name. */
 const MAX_SESSIONS = 1_000;
 
 /** The living strategies of this process, by their name. */
@@ -15,7 +15,7 @@ const strategiesOfName = new Map<string, readonly StrategyName[]>();
 const serviceOfSession = new Map<string, string>();
 
 /**
- * A strategy's name, as the key of its reference under the session.
+ * A strategy's name, as the key of its reference in the session.
  *
  * Two strategies of one name for two services would overwrite each other's reference. Nothing is done, and nothing is
  * remembered, while the names of this process differ.
@@ -75,7 +75,7 @@ export class StrategyName {
 
 /** How a strategy finds the grant of a request. */
 export interface RequestGrantsOptions {
-  /** Passport's name for the strategy: the key of the reference under the session. */
+  /** Passport's name for the strategy: the key of the reference in the session. */
   readonly name: string;
   /** The option `grantId`. Without it, the session holds a random id. */
   readonly grantId: ((req: IncomingMessage, user: unknown) => unknown) | undefined;

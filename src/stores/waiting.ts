@@ -41,20 +41,20 @@ const LATE_MS = 500;
 const GRACE_MS = 20;
 
 /**
- * Settles as `promise` does, rejects with `late()` after `ms` milliseconds, or with the reason of `signal` when that
+ * Settles as `promise` does, rejects with `timeoutError()` after `ms` milliseconds, or with the reason of `signal` when that
  * aborts. The promise goes on by itself then; its rejection is handled.
  */
 export async function withTimeout<T>(
   promise: Promise<T>,
   ms: number,
-  late: () => Error,
+  timeoutError: () => Error,
   signal?: AbortSignal,
 ): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   let abort = (): void => undefined;
   const limit = new Promise<never>((_resolve, reject) => {
     const dueAt = performance.now() + ms;
-    const expire = (): void => reject(late());
+    const expire = (): void => reject(timeoutError());
     timer = setTimeout(() => {
       // Timers run before sockets are read.
       if (performance.now() - dueAt > LATE_MS) timer = setTimeout(expire, GRACE_MS);
