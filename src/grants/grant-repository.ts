@@ -154,11 +154,15 @@ export class GrantRepository {
         signal.throwIfAborted();
         const stored = await this.#load(store, id, storeId);
         signal.throwIfAborted();
-        // An abandoned write that took effect after all was this one.
-        saved = stored?.version === grant.version;
-        if (saved || !stored) break;
+        if (!stored) break;
+        // An abandoned write that took effect after all was this one. A new `retryAt` leaves the version as it is.
+        const isSameVersion = stored.version === grant.version;
+        saved = isSameVersion && ('ended' in stored || stored.retryAt === grant.retryAt);
+        if (saved) break;
         const isReplaceable =
-          isOlder(stored, grant) || (!store.lock && !('ended' in stored) && isLaterSibling(grant, stored));
+          isSameVersion ||
+          isOlder(stored, grant) ||
+          (!store.lock && !('ended' in stored) && isLaterSibling(grant, stored));
         if (!isReplaceable) break;
         if (store.update) saved = await store.update(storeId, record, stored.version);
         else {

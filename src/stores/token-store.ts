@@ -7,7 +7,7 @@ import { KeyedQueue } from './waiting.js';
  * A store must return exactly what it was given, including fields that it does not know.
  */
 export interface StoredGrant {
-  /** A safe integer that differs after every write of the grant. {@link TokenStore.update} compares it. */
+  /** A safe integer that is new whenever the tokens change. {@link TokenStore.update} compares it. */
   readonly version: number;
   /** When the access token expires, in epoch milliseconds. For display and housekeeping only. */
   readonly expiresAt: number;

@@ -190,6 +190,22 @@ describe.each(stores)(
       },
     );
 
+    check(
+      'wait for such an endpoint once with a store that has a lock and no update, too',
+      async ({ cluster, connect }) => {
+        const { start, clock, service, tokenRequests } = await cluster(connect, {}, { timeout: 1_100 });
+        const lockOnly = (): TokenStore => {
+          const store = connect();
+          return { ...withoutLock(store), lock: (id, work) => store.lock(id, work) };
+        };
+        const processes = [await start({ tokenStore: lockOnly() }), await start({ tokenStore: lockOnly() })];
+        clock.advance(2 * HOURS);
+        service.fail('token', { hang: true, times: Number.POSITIVE_INFINITY });
+        expect(await Promise.all(processes.map(({ token }) => token()))).toEqual([503, 503]);
+        expect(tokenRequests()).toBe(1);
+      },
+    );
+
     check('send no token after close(), which ends the wait for the lock', async ({ cluster, connect }) => {
       const { a, clock, id, tokenRequests } = await cluster(connect);
       clock.advance(2 * HOURS);
