@@ -140,7 +140,8 @@ export class GrantRepository {
 
   /**
    * Saves a refreshed grant if the store has the given version, or any older grant of the same login: that one is
-   * invalid at the service. Returns false if the store has another grant, or none.
+   * invalid at the service. In a store without a lock, also replaces a sibling that was issued earlier. Returns false if
+   * the store has another grant, or none.
    */
   replace(id: string, grant: Grant, version: number): Promise<boolean> {
     const limits = this.#options.store.update ? UPDATE : SAVE;
