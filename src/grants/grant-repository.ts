@@ -67,7 +67,7 @@ export class GrantRepository {
   readonly #options: GrantRepositoryOptions;
   readonly #idPrefix: string;
   /** The store itself: its writes and locks, and whether it works. */
-  readonly store: StoreAccess;
+  readonly access: StoreAccess;
   /** Grants as they were last seen, and when, in epoch milliseconds. The oldest is dropped first: with a time to live of seconds, tracking use would cost more than it saves. */
   readonly #cache = new Map<string, { readonly grant: Grant; readonly since: number }>();
   /** The newest read of each grant that runs. */
@@ -77,7 +77,7 @@ export class GrantRepository {
     this.#options = options;
     // Ids of different strategies never collide, because `encodeURIComponent` leaves no `+` in either part.
     this.#idPrefix = `${encodeURIComponent(options.strategyName)}+`;
-    this.store = new StoreAccess(options.store, options.onRecovery, options.clock);
+    this.access = new StoreAccess(options.store, options.onRecovery, options.clock);
   }
 
   /** Returns the id under which the store keeps the grant: printable ASCII. */
@@ -93,7 +93,7 @@ export class GrantRepository {
     const ageMs = clock() - seen.since;
     // A negative age means that the clock was set back.
     const isRecent = cache !== undefined && ageMs >= 0 && ageMs < cache.ttlMs;
-    return isRecent || this.store.isDown ? seen.grant : undefined;
+    return isRecent || this.access.isDown ? seen.grant : undefined;
   }
 
   /** Returns the stored grant, or the one last seen if the store fails. Concurrent callers share one read. */
@@ -126,7 +126,7 @@ export class GrantRepository {
 
   /** Saves the grant of a login in place of any other. @param whenSaved Called before this process can see the grant. */
   create(id: string, grant: Grant, whenSaved: (() => void) | undefined): Promise<void> {
-    return this.store.write(id, SAVE, async (store, signal) => {
+    return this.access.write(id, SAVE, async (store, signal) => {
       const askedAt = this.#options.clock();
       const storeId = this.storeId(id);
       const record = await this.#options.codec.encode(storeId, grant);
@@ -145,7 +145,7 @@ export class GrantRepository {
    */
   replace(id: string, grant: Grant, version: number): Promise<boolean> {
     const limits = this.#options.store.update ? UPDATE : SAVE;
-    return this.store.write(id, limits, async (store, signal) => {
+    return this.access.write(id, limits, async (store, signal) => {
       const askedAt = this.#options.clock();
       const storeId = this.storeId(id);
       const record = await this.#options.codec.encode(storeId, grant);
@@ -185,7 +185,7 @@ export class GrantRepository {
   remove(id: string, whenRemoved: () => void): Promise<void> {
     const last = this.#cache.get(id)?.grant;
     this.#remember(id, undefined);
-    return this.store.write(id, REMOVAL, async (store, signal) => {
+    return this.access.write(id, REMOVAL, async (store, signal) => {
       const storeId = this.storeId(id);
       // Most likely the store has what was seen last. At once, so that no later read finds it.
       if (last) await store.delete(storeId, last.version);
@@ -214,7 +214,7 @@ export class GrantRepository {
    * tombstone that the other process can replace, until a login replaces it or its time to live ends.
    */
   end(id: string, refused: Grant): Promise<boolean> {
-    return this.store.write(id, REMOVAL, async (store, signal) => {
+    return this.access.write(id, REMOVAL, async (store, signal) => {
       const storeId = this.storeId(id);
       this.#remember(id, undefined);
       for (let tries = 0; tries < MAX_TRIES; tries++) {
@@ -245,7 +245,7 @@ export class GrantRepository {
     const askedAt = clock();
     let stored: Grant | EndedGrant | undefined;
     try {
-      stored = await this.store.use((store) => this.#load(store, id, this.storeId(id)), 'get', limitMs);
+      stored = await this.access.use((store) => this.#load(store, id, this.storeId(id)), 'get', limitMs);
     } finally {
       overtake(read.earlier);
       read.earlier = undefined;
@@ -259,7 +259,7 @@ export class GrantRepository {
         const isSaved = await this.replace(id, last, stored.version).catch(() => true);
         return isSaved ? last : this.readAnew(id);
       }
-      if (found && isOlder(last, found) && !tokenStore.lock && !this.store.hasFailedRecently) onUnlockedRefresh();
+      if (found && isOlder(last, found) && !tokenStore.lock && !this.access.hasFailedRecently) onUnlockedRefresh();
     }
     this.#keep(id, found, askedAt);
     return found;

@@ -121,7 +121,7 @@ export class GrantManager {
 
   /** Resolves when all running refreshes and saves have ended, or exceeded their time limit. Later calls join the first. */
   close(): Promise<void> {
-    this.#closing ??= this.#refresher.close().then(() => this.#repository.store.drain());
+    this.#closing ??= this.#refresher.close().then(() => this.#repository.access.drain());
     return this.#closing;
   }
 

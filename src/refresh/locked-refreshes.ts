@@ -190,7 +190,7 @@ export class LockedRefreshes {
   async #pairAfterRefusal(refresh: RefreshInFlight, refused: Grant): Promise<Grant | undefined> {
     const { repository, signal } = this.#options;
     const { seen } = refresh;
-    const pausesMs = repository.store.hasFailedRecently ? PAUSES_AFTER_FAILURE_MS : PAUSES_MS;
+    const pausesMs = repository.access.hasFailedRecently ? PAUSES_AFTER_FAILURE_MS : PAUSES_MS;
     for (const pauseMs of refused.refreshToken === undefined ? [] : [0, ...pausesMs]) {
       if (pauseMs > 0) {
         const { setTimeout: pause } = await import('node:timers/promises');
@@ -199,7 +199,7 @@ export class LockedRefreshes {
       const stored = await repository.readAnew(refresh.id);
       if (!stored || refresh.isOvertaken) break;
       if (hasSameTokens(stored, refused) || isOlder(stored, refused)) continue;
-      refresh.reused = isOlder(refused, stored);
+      refresh.reused ||= isOlder(refused, stored);
       return stored;
     }
     const isUntried = seen.lineage === refused.lineage && seen.generation >= refused.generation;

@@ -163,7 +163,7 @@ export class Refresher {
         refresh.lockWaitMs += performance.now() - askedAt;
         return this.#locked.refresh(refresh, lock, maxAge);
       };
-      const refreshed = await repository.store.locked(storeId, work, this.#closing.signal);
+      const refreshed = await repository.access.locked(storeId, work, this.#closing.signal);
       if (refreshed) return refreshed;
       refresh.lostLease = true;
     }

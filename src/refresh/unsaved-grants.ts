@@ -106,7 +106,7 @@ export class UnsavedGrants {
     const { setTimeout: pause } = await import('node:timers/promises');
     const until = performance.now() + SAVE_ALL_MS;
     await this.flush();
-    if (this.#unsaved.size > 0) this.#repository.store.abandonWrites();
+    if (this.#unsaved.size > 0) this.#repository.access.abandonWrites();
     while (this.#unsaved.size > 0 && performance.now() < until) {
       await pause(SAVE_ALL_PAUSE_MS);
       await this.flush();
