@@ -5,7 +5,7 @@ const MAX_WAIT_MS = 2 ** 30;
 const RESOLUTION_MS = 20;
 
 /** A scan that is later than this, in milliseconds, follows a suspension or a busy event loop: responses may wait to be read. */
-const LATE_MS = 500;
+const LATE_MS = 100;
 
 /** Largest number of such scans in a row that expire nothing: however busy the event loop is, a request expires in the end. */
 const MAX_POSTPONEMENTS = 5;

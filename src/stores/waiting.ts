@@ -35,7 +35,7 @@ export class KeyedQueue {
 }
 
 /** A timer that is later than this, in milliseconds, follows a suspension or a busy event loop: an answer may wait to be read. */
-const LATE_MS = 500;
+const LATE_MS = 100;
 
 /** How long such an answer is waited for, in milliseconds. */
 const GRACE_MS = 20;

@@ -390,11 +390,13 @@ export class Oracle {
     const isCurrent = ({ pair }: Rotation) => login.families.has(pair.family.id) && pair.serial === pair.family.current;
     const rotation = [...this.#rotations.values()].find(isCurrent);
     if (rotation?.learnedAt === undefined) return ['crash', died];
-    const { pair, learnedAt, savedAt, refusedSaves } = rotation;
+    const { pair, request, learnedAt, savedAt, refusedSaves } = rotation;
+    // It may have died before: while a login is tried again, the pair of the earlier try counts as one of its.
+    const { machine: holder } = request;
     if (savedAt <= scheduler.now) return [this.#hasFailedOver(login.ids, savedAt) ? 'failover' : undefined, died];
-    const ranFor = (since: number) => machine.runningBetween(since, scheduler.now);
+    const ranFor = (since: number) => holder.runningBetween(since, Math.min(holder.diedAt, scheduler.now));
     if (ranFor(learnedAt) < SAVE_MS || ranFor(refusedSaves.at(-1) ?? learnedAt) < SAVE_AGAIN_MS) return ['crash', died];
-    return [undefined, `${died}, and had not tried to save ${pair.serial}`];
+    return [undefined, `${died}, and ${holder.name} had not tried to save ${pair.serial}`];
   }
 
   /**
