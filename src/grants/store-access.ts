@@ -159,7 +159,8 @@ export class StoreAccess {
 
   /** Resolves when the lock was released, and rejects if it could not be had. A failed release or a failed work is no failure of the lock. */
   async #takeLock(id: string, turn: LockTurn<unknown>): Promise<void> {
-    const locking = Promise.resolve(this.#store.lock?.(id, () => turn.take()));
+    // Async, so that a store that throws counts as one that rejects.
+    const locking = (async () => this.#store.lock?.(id, () => turn.take()))();
     const released = locking.then(ignore, ignore);
     this.#releases.add(released);
     try {

@@ -79,7 +79,8 @@ export async function createDecoder(
   const decoder = create();
   const { _destroy: destroy, _flush: flush } = decoder;
   decoder._destroy = (fault, callback) => {
-    const isOfZlib = fault !== null && 'code' in fault && String(fault.code).startsWith('Z_');
+    // Brotli has codes of its own. Errors of the system have a number too, and a `syscall`.
+    const isOfZlib = fault !== null && 'errno' in fault && !('syscall' in fault);
     const seen = isOfZlib ? bodyError(decodingError(fault)) : fault;
     destroy.call(decoder, seen instanceof Error ? seen : null, callback);
   };

@@ -106,7 +106,7 @@ export abstract class Exchange<R> implements Expiring {
 
   /** Called for each informational response, and for the final one. */
   onHeaders(status: number, headers: RawHeaders, resume: () => void): boolean {
-    if (this.#isOver || status < 200) return true;
+    if (this.#isOver || status < 200 || this.status !== 0) return true;
     const { maxBytes = Infinity, method } = this.request;
     const bodyHeaders = decodeHeaders(headers, BODY_HEADER_LENGTHS);
     this.status = status;
@@ -133,6 +133,10 @@ export abstract class Exchange<R> implements Expiring {
 
   onComplete(): void {
     if (this.#isOver) return;
+    if (this.status === 0) {
+      this.onError(new Error('The dispatcher ended the request without a response'));
+      return;
+    }
     this.#end();
     this.complete();
   }
@@ -182,7 +186,7 @@ function withBothInterfaces<R>(exchange: Exchange<R>): Dispatcher.DispatchHandle
       exchange.onHeaders(status, raw, () => controller.resume());
     },
     onResponseData(controller, chunk) {
-      if (!exchange.onData(chunk)) controller.pause();
+      if (!exchange.onData(Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk))) controller.pause();
     },
     onResponseEnd() {
       exchange.onComplete();

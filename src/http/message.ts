@@ -75,7 +75,8 @@ export function decodeHeaders(raw: RawHeaders, lengths?: ReadonlySet<number>): H
     const key = (typeof name === 'string' ? name : name.toString('latin1')).toLowerCase();
     const value = typeof content === 'string' ? content : content.toString('latin1');
     const before = Object.hasOwn(headers, key) ? headers[key] : undefined;
-    if (before !== undefined) headers[key] = [before, value].flat();
+    if (typeof before === 'object') before.push(value);
+    else if (before !== undefined) headers[key] = [before, value];
     else if (key !== '__proto__') headers[key] = value;
     else Object.defineProperty(headers, key, { value, enumerable: true, configurable: true, writable: true });
   }

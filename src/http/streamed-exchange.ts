@@ -3,7 +3,6 @@ import type { Deadlines } from './deadlines.js';
 import { createDecoder, decodedHeaders } from './decoding.js';
 import { Exchange } from './exchange.js';
 import { decodeHeaders, type HttpResponse, type HttpStream, type HttpStreamRequest } from './message.js';
-import { TransportError } from './transport-error.js';
 
 /** Receives a response as soon as its headers are there, and passes the body on as fast as it is read and no faster. */
 export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
@@ -61,7 +60,8 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
 
   protected override failed(error: unknown): void {
     const seen = this.#bodyError(error);
-    this.#body?.destroy(seen instanceof Error ? seen : new TransportError('aborted', true));
+    // A stream fails with an Error only; the reason of the caller's signal may be anything.
+    this.#body?.destroy(seen instanceof Error ? seen : new DOMException('This operation was aborted', 'AbortError'));
   }
 
   #resume(): void {

@@ -273,17 +273,19 @@ describe('fetch obeys', () => {
   test('`signal`, before the response and while its body is read', async () => {
     const reason = new Error('enough');
     await expect(api.fixture.client.fetch('/projects', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
-    const controller = new AbortController();
-    api.server.next(faulty.drip(5));
-    const response = await api.fixture.client.fetch('/projects', { signal: controller.signal });
-    const reading = expect(response.text()).rejects.toMatchObject({ name: 'AbortError' });
-    controller.abort();
-    await reading;
+    for (const why of [undefined, 'not an error']) {
+      const controller = new AbortController();
+      api.server.next(faulty.drip(5));
+      const response = await api.fixture.client.fetch('/projects', { signal: controller.signal });
+      const reading = expect(response.text()).rejects.toMatchObject({ name: 'AbortError' });
+      controller.abort(why);
+      await reading;
+    }
     api.server.next(faulty.hang());
     const late = new AbortController();
     const request = new Request(`${api.server.origin}/x`, { signal: late.signal });
     const waiting = expect(api.fixture.client.fetch(request)).rejects.toMatchObject({ name: 'AbortError' });
-    await api.server.received(2);
+    await api.server.received(3);
     late.abort();
     await waiting;
   });

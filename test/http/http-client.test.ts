@@ -85,6 +85,13 @@ describe('a request', () => {
     expect((await http.send(request())).body.toString()).toBe('{}');
   });
 
+  test('keeps a header that came 32,000 times as a list, in time that grows with its length alone', async () => {
+    server.next(faulty.raw(`HTTP/1.1 200 OK\r\n${'a: b\r\n'.repeat(32_000)}content-length: 0\r\n\r\n`));
+    const dispatcher = new Agent({ maxHeaderSize: 1e6 });
+    expect((await new HttpClient({ dispatcher }).send(request())).headers.a).toHaveLength(32_000);
+    await dispatcher.close();
+  });
+
   test('keeps a header that came twice as a list', async () => {
     server.next(faulty.raw('HTTP/1.1 200 OK\r\ncontent-type: a\r\ncontent-type: b\r\ncontent-length: 0\r\n\r\n'));
     expect((await http.send(request())).headers['content-type']).toEqual(['a', 'b']);
@@ -337,10 +344,34 @@ describe('a dispatcher of the user', () => {
         return true;
       },
     ],
+    [
+      'ends without a response',
+      (_options, handler) => {
+        handler.onRequestStart?.(controller, {});
+        handler.onResponseEnd?.(controller, {});
+        return true;
+      },
+    ],
   ])('that %s makes one rejection and nothing else', async (_name, dispatch) => {
     const own = new HttpClient({ dispatcher: { dispatch } as unknown as Dispatcher });
     await expect(own.send(request())).rejects.toMatchObject({ name: 'TransportError' });
+    const streamed = { ...request(), timeoutCovers: 'silence' as const };
+    await expect(own.send(streamed, StreamedExchange<never>)).rejects.toMatchObject({ name: 'TransportError' });
     expect(own.pending).toBe(0);
+  });
+
+  test('that reports two responses and bytes of any kind gives the first response', async () => {
+    const dispatch: Dispatcher.Dispatch = (_options, handler) => {
+      handler.onRequestStart?.(controller, {});
+      handler.onResponseStart?.(controller, 200, {}, 'OK');
+      handler.onResponseStart?.(controller, 500, {}, 'Once more');
+      handler.onResponseData?.(controller, new TextEncoder().encode('text') as Buffer);
+      handler.onResponseEnd?.(controller, {});
+      return true;
+    };
+    const own = new HttpClient({ dispatcher: { dispatch } as unknown as Dispatcher });
+    const { status, body } = await own.send(request());
+    expect([status, body.toString()]).toEqual([200, 'text']);
   });
 });
 
@@ -388,6 +419,7 @@ describe('a stream', () => {
   test.each([
     ['cut short', faulty.truncated(), 'reset'],
     ['damaged', faulty.answer(200, { 'content-encoding': 'gzip' }, 'not gzip at all'), 'encoding'],
+    ['damaged, with brotli,', faulty.answer(200, { 'content-encoding': 'br' }, 'not brotli at all'), 'encoding'],
   ])('that is %s fails', async (_name, behaviour, kind) => {
     server.next(behaviour);
     const { body } = await http.send(streamed(), StreamedExchange<never>);

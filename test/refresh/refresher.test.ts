@@ -33,6 +33,15 @@ describe('a refresh', () => {
     expect(grants.events.map(({ outcome }) => outcome)).toEqual(['refreshed', 'adopted']);
   });
 
+  test('fails as a failure of the store if the lock throws instead of rejecting', async ({ grants }) => {
+    await expired(grants);
+    grants.store.lock = () => {
+      throw new Error('with a secret of the store');
+    };
+    await expect(grants.manager.current('id')).rejects.toMatchObject({ name: 'TokenStoreError' });
+    expect(grants.sent()).toEqual([]);
+  });
+
   test('is one for a thousand callers at once', async ({ grants }) => {
     await expired(grants);
     const used = await Promise.all(Array.from({ length: 1_000 }, () => grants.manager.current('id')));
