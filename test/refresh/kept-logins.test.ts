@@ -210,7 +210,12 @@ describe.each(stores)(
       const { a, clock, id, tokenRequests } = await cluster(connect);
       clock.advance(2 * HOURS);
       const { opened, open: release } = gate();
-      const held = connect().lock(id, () => opened);
+      const taken = gate();
+      const held = connect().lock(id, () => {
+        taken.open();
+        return opened;
+      });
+      await taken.opened;
       const waiting = a.token();
       await vi.waitFor(() => expect(a.store.calls).toContain('lock'));
       await a.world.strategy.close();
