@@ -120,6 +120,8 @@ export class Oracle {
   readonly #logins = new Map<string, Login>();
   readonly #knowers = new Map<number, Set<Machine>>();
   readonly #onTheirWay = new Map<number, Machine>();
+  /** Why families have no good pair any more. */
+  readonly #lostEarlier = new Map<number, [Loss | undefined, string]>();
   /** By the serial of the refresh token that was shown. */
   readonly #rotations = new Map<number, Rotation>();
   /** Families of the records that hold no tokens any more. */
@@ -177,6 +179,11 @@ export class Oracle {
       // What earlier tries were given is good at the service, but nobody's login.
       for (const id of [...login.families].slice(0, -1)) login.givenUp.add(id);
       login.families = new Set([...login.families].slice(-1));
+      // What this login was given may have been lost before its callback has ended.
+      for (const id of login.families) {
+        const lost = this.#lostEarlier.get(id);
+        if (lost) this.#checkLogin(login, () => lost);
+      }
     }
     if (state !== 'out') return;
     this.hasLogouts = true;
@@ -369,8 +376,12 @@ export class Oracle {
     else this.#knowers.set(serial, new Set([machine]));
   }
 
+  /** Names why a family of a login may have lost its last good pair, also while the login still has another family. */
   #checkLife(family: Family, why: () => [Loss | undefined, string]): void {
-    this.#checkLogin(this.login(family.user), why);
+    const login = this.login(family.user);
+    if (this.#isHeld(login, family)) this.#lostEarlier.delete(family.id);
+    else if (!this.#lostEarlier.has(family.id)) this.#lostEarlier.set(family.id, why());
+    this.#checkLogin(login, why);
   }
 
   #checkLogin(login: Login, why: () => [Loss | undefined, string]): void {

@@ -173,9 +173,12 @@ export function storeClient(
     return false;
   };
 
-  const take = async (id: string, owner: string, deadline: number): Promise<void> => {
+  /** Returns the owner of the lease: a new one for each try, so that a late release of an earlier try ends nothing. */
+  const take = async (id: string, caller: string, deadline: number): Promise<string> => {
     let pauseMs = 20;
-    while (!(await takeOnce(id, owner))) {
+    for (let tries = 1; ; tries += 1) {
+      const owner = `${caller}.${tries}`;
+      if (await takeOnce(id, owner)) return owner;
       if (machine.monotonic() >= deadline) throw lateFor(passportOAuthApp);
       const ms = pauseMs * (1 + machine.random.next());
       await new Promise<void>((resolve) => machine.setTimer(resolve, ms));
@@ -200,14 +203,14 @@ export function storeClient(
       return command('update', id, () => server.update(machine, id, record, version));
     },
     async lock<T>(id: string, work: () => Promise<T>): Promise<T> {
-      const owner = machine.random.bytes(8).toString('hex');
+      const caller = machine.random.bytes(8).toString('hex');
       const deadline = machine.monotonic() + LEASE_MS + LOCK_MARGIN_MS;
       // One of each process tries at a time.
       const before = lines.get(id) ?? Promise.resolve();
-      const taken = before.then(() => take(id, owner, deadline));
+      const taken = before.then(() => take(id, caller, deadline));
       const turn = taken.catch(() => undefined);
       lines.set(id, turn);
-      await taken.finally(() => {
+      const owner = await taken.finally(() => {
         if (lines.get(id) === turn) lines.delete(id);
       });
       try {
