@@ -97,8 +97,9 @@ function burst(worker: Worker, grantId: string, order: BurstOrder): Promise<void
   });
 }
 
+/** Sends a message. A worker that is about to end may have closed its channel already: it misses the message. */
 function tell(worker: Worker, message: ToWorker): void {
-  if (worker.isConnected()) worker.send(message);
+  if (worker.isConnected()) worker.send(message, () => {});
 }
 
 async function end(worker: Worker): Promise<void> {
