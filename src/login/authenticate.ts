@@ -13,7 +13,13 @@ import {
 import { refuseStrictSession, refuseUnsetSession } from '../request/session.js';
 import { type BeginLoginContext, beginLogin, type LoginOptions } from './begin-login.js';
 import { type EstablishSessionContext, establishSession, type SessionOptions } from './establish-session.js';
-import { type CallbackOutcome, type FinishLoginContext, finishLogin, hasCallbackParameters } from './finish-login.js';
+import {
+  type CallbackOutcome,
+  type FinishLoginContext,
+  finishLogin,
+  hasCallbackParameters,
+  refuseOwnerless,
+} from './finish-login.js';
 import { type GrantHandoff, LoginReport } from './grant-handoff.js';
 import type { LoginRounds } from './login-rounds.js';
 
@@ -94,6 +100,11 @@ async function handleLogin(
   if (grants.idIsInSession) refuseUnsetSession(req);
   if (isPrefetch(req)) {
     throw new AuthorizationError('A login must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
+  }
+  const ownerless = options.assignProperty ? refuseOwnerless(grants, req) : undefined;
+  if (ownerless) {
+    actions.fail(ownerless.info, ownerless.status);
+    return;
   }
   const loop = grants.isKnown(req) ? undefined : rounds.loopOf(req, res);
   if (loop) {

@@ -56,7 +56,7 @@ export async function establishSession(
   const isConnection = Boolean(options.assignProperty);
   // With passport.authorize the grant belongs to the user who is logged in. `verify` returns the connected account, whose
   // id may be another user's here.
-  const owner = (isConnection ? userOf(req) : undefined) ?? verdict.user;
+  const owner = isConnection ? userOf(req) : verdict.user;
   const grantId = grants.newId(req, owner);
   const { name: key } = settings;
   const { idIsInSession } = grants;

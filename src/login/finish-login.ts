@@ -6,6 +6,7 @@ import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import { fixedSource } from '../refresh/grant-credentials.js';
 import type { ReturnCookie } from '../request/browser-cookie.js';
+import type { RequestGrants } from '../request/grant-reference.js';
 import {
   ABSOLUTE_URL,
   asRouted,
@@ -14,6 +15,7 @@ import {
   originalUrl,
   queryOf,
   routedPathOf,
+  userOf,
 } from '../request/incoming-request.js';
 import { userMarkOf } from '../request/session.js';
 import type { HostMismatches } from './begin-login.js';
@@ -47,6 +49,7 @@ export interface FinishLoginContext {
     readonly passReqToCallback: boolean;
   };
   readonly verify: AnyVerify | undefined;
+  readonly grants: RequestGrants;
   readonly pendingLogins: PendingLogins;
   readonly usedLogins: UsedLogins<CallbackOutcome>;
   readonly endpoint: TokenEndpoint;
@@ -76,6 +79,9 @@ const CONNECTION_AS_LOGIN = 'This account was to be connected, which logs nobody
 
 const OTHER_USER =
   'Another user is logged in now than when the connection of this account was begun. Please connect it again.';
+
+const NOBODY_TO_CONNECT =
+  'Nobody is logged in, so this account cannot be connected: its grant would belong to nobody. Please log in first.';
 
 /** Error codes that messages may name; any other is the sender's own text (RFC 6749, 4.1.2.1; OpenID Connect Core, 3.1.2.6). */
 const REGISTERED_ERRORS = new Set([
@@ -122,6 +128,9 @@ export async function finishLogin(
   }
   if (login.isConnection && !route.isConnection) return refused(CONNECTION_AS_LOGIN, 403);
   if (route.isConnection && login.userMark !== userMarkOf(req)) return refused(OTHER_USER, 403);
+  // The login may have begun at a route of passport.authenticate.
+  const ownerless = route.isConnection ? refuseOwnerless(context.grants, req) : undefined;
+  if (ownerless) return ownerless;
   const { callback, isFirst } = await usedLogins.use(state, login.expiresAt);
   // A reload of the page: the browser has dropped its first request, and with it the session that this would have got.
   const takenOver = isFirst ? undefined : await callback.takeOver();
@@ -142,6 +151,17 @@ export async function finishLogin(
     if (isLost) context.returnCookie.remember(req, res, login.returnTo);
   }
   return isGone ? abandoned : outcome;
+}
+
+/**
+ * Returns the refusal of a connection that nobody is logged in for, where the option `grantId` keys grants by the user: the
+ * connected account's id may be the id of another user here.
+ */
+export function refuseOwnerless(
+  grants: RequestGrants,
+  req: IncomingMessage,
+): Extract<CallbackOutcome, { readonly kind: 'fail' }> | undefined {
+  return grants.idIsInSession || userOf(req) ? undefined : refused(NOBODY_TO_CONNECT, 403);
 }
 
 async function exchangeCode(
@@ -240,6 +260,6 @@ function declined(error: string): CallbackOutcome {
   );
 }
 
-function refused(message: string, status: number): CallbackOutcome {
+function refused(message: string, status: number): Extract<CallbackOutcome, { readonly kind: 'fail' }> {
   return { kind: 'fail', reason: 'refused', info: { message }, status };
 }

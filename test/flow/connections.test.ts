@@ -1,3 +1,4 @@
+import { memoryTokenStore } from 'passport-oauth-app';
 import { describe, expect } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { test } from '../support/fixture.js';
@@ -103,5 +104,41 @@ describe('passport.authorize', { meta: { threats: [57] } }, () => {
     expect(page.status).toBe(200);
     expect(world.references()).not.toEqual(before);
     expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+  });
+});
+
+describe('passport.authorize with grantId', { meta: { threats: [69] } }, () => {
+  /** Local users have the ids that users of the service have. */
+  const keyed: WorldOptions = {
+    ...connecting,
+    callback: ({ passport }) => passport.authorize('oauth-app', {}) as Handler,
+    strategy: { grantId: (_req, user) => Reflect.get(user, 'id'), tokenStore: memoryTokenStore() },
+  };
+
+  test('is refused at its start when nobody is logged in, and the service is not asked', async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld(keyed);
+    const page = await browser.visit(`${world.url}/connect`);
+    expect([page.status, page.headers.get('location')]).toEqual([403, null]);
+    expect([...browser.cookies(world.url).keys()]).toEqual([]);
+    expect(world.service.requests).toEqual([]);
+  });
+
+  test('overwrites no grant of another user with a login that passport.authenticate has begun', async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld(keyed);
+    const victim = new Browser();
+    await victim.visit(`${world.url}/local-login/2`);
+    await victim.visit(await world.begin(victim, { user: '1' }, '/connect'));
+    const before = await world.strategy.client('2').accessToken();
+    const callback = await world.begin(browser, { user: '2' });
+    world.service.requests.length = 0;
+    expect((await browser.visit(callback)).status).toBe(403);
+    expect(world.tokenRequests()).toEqual([]);
+    expect(await world.strategy.client('2').accessToken()).toBe(before);
   });
 });

@@ -3,7 +3,7 @@ import { readMarked, writeMarked } from './marked-part.js';
 import { NUMBERS, testsOfThreats, threatsTable } from './threats.js';
 
 test('every line of the threat model has a test', () => {
-  expect(NUMBERS).toHaveLength(68);
+  expect(NUMBERS.slice(0, 68)).toEqual(Array.from({ length: 68 }, (_, index) => index + 1));
   const without = [...testsOfThreats()].filter(([, files]) => files.length === 0).map(([number]) => number);
   expect(without).toEqual([]);
 });
