@@ -44,31 +44,40 @@ export function postgresStoreOfSessions(
   return sqlTokenStore(database, { ttl, lease: DEFAULT_LEASE_SECONDS });
 }
 
-/** Returns the database with the statements for a table of sessions. Its rows look like sessions, and expire as they do. */
+/**
+ * Returns the database with the statements for a table of sessions. Its rows look like sessions, and expire as they do.
+ *
+ * The column `expire` has no time zone: it depends on the setting `TimeZone` of a connection, and is ambiguous for an hour
+ * a year where that has daylight saving time. So each record has its own end (`endsAt`, epoch milliseconds), and the column
+ * serves the session store's clean-up, and records of version 0.1, which have no `endsAt`.
+ */
 function sessionTable(database: SqlDatabase, table: string, prefix: string): SqlDatabase {
+  const now = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
   const sid = (parameter: string): string => `'${prefix.replaceAll("'", "''")}' || ${parameter}`;
   const expire = (parameter: string): string => `clock_timestamp() + ${parameter} * interval '1 millisecond'`;
-  const grant = (version: string, record: string): string =>
-    `json_build_object('cookie', json_build_object('path', '/'), 'version', ${version}::bigint, 'grant', ${record}::json)`;
-  const lease = (ms: string, owner: string): string =>
-    `json_build_object('cookie', json_build_object('path', '/'), 'lease', ${ms}::bigint, 'owner', ${owner}::text)`;
+  const record = (endsIn: string, fields: string): string =>
+    `json_build_object('cookie', json_build_object('path', '/'), 'endsAt', ${now} + ${endsIn}::bigint, ${fields})`;
+  const grant = (version: string, stored: string, ttl: string): string =>
+    record(ttl, `'version', ${version}::bigint, 'grant', ${stored}::json`);
+  const lease = (ms: string, owner: string): string => record(ms, `'lease', ${ms}::bigint, 'owner', ${owner}::text`);
   const version = `(sess->>'version')::bigint`;
+  const endsAt = `(sess->>'endsAt')::bigint`;
+  const isAlive = `coalesce(${endsAt} > ${now}, expire > clock_timestamp())`;
   return {
     ...database,
     createTable: [],
     statements: {
-      get: `SELECT (sess->'grant')::text AS record FROM ${table} WHERE sid = ${sid('$1')} AND expire > clock_timestamp()`,
-      set: `INSERT INTO ${table} (sid, sess, expire) VALUES (${sid('$1')}, ${grant('$2', '$3')}, ${expire('$4')})
+      get: `SELECT (sess->'grant')::text AS record FROM ${table} WHERE sid = ${sid('$1')} AND ${isAlive}`,
+      set: `INSERT INTO ${table} (sid, sess, expire) VALUES (${sid('$1')}, ${grant('$2', '$3', '$4')}, ${expire('$4')})
         ON CONFLICT (sid) DO UPDATE SET sess = excluded.sess, expire = excluded.expire`,
-      update: `UPDATE ${table} SET sess = ${grant('$1', '$2')}, expire = ${expire('$3')}
-        WHERE sid = ${sid('$4')} AND ${version} = $5 AND expire > clock_timestamp() RETURNING sid`,
+      update: `UPDATE ${table} SET sess = ${grant('$1', '$2', '$3')}, expire = ${expire('$3')}
+        WHERE sid = ${sid('$4')} AND ${version} = $5 AND ${isAlive} RETURNING sid`,
       delete: `DELETE FROM ${table} WHERE sid = ${sid('$1')}`,
       deleteVersion: `DELETE FROM ${table} WHERE sid = ${sid('$1')} AND ${version} = $2`,
       insertLease: `INSERT INTO ${table} (sid, sess, expire) VALUES (${sid('$1')}, ${lease('$2', '$3')}, ${expire('$4')})
         ON CONFLICT (sid) DO NOTHING RETURNING sid`,
       replaceLease: `UPDATE ${table} SET sess = ${lease('$1', '$2')}, expire = ${expire('$3')}
-        WHERE sid = ${sid('$4')} AND (expire <= clock_timestamp()
-          OR expire > clock_timestamp() + 2 * (sess->>'lease')::bigint * interval '1 millisecond') RETURNING sid`,
+        WHERE sid = ${sid('$4')} AND (NOT ${isAlive} OR ${endsAt} > ${now} + 2 * (sess->>'lease')::bigint) RETURNING sid`,
       release: `DELETE FROM ${table} WHERE sid = ${sid('$1')} AND sess->>'owner' = $2`,
       // The session store itself deletes expired rows.
       sweep: `SELECT 1`,

@@ -11,7 +11,7 @@ import { tokenStoreChecks } from 'passport-oauth-app/conformance';
 import pg from 'pg';
 import { createClient } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.js';
+import { hasFaketime, hasPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.js';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text', future: { field: [1, 'two'] } };
@@ -284,11 +284,58 @@ describe.skipIf(!hasPostgres())('over connect-pg-simple', () => {
     for (const { run } of tokenStoreChecks(() => created)) await run();
   });
 
+  test('locks and compares versions where connections have other time zones', async () => {
+    const [east, west] = ['Asia/Tokyo', 'America/New_York'].map(
+      (zone) => new pg.Pool({ connectionString: postgres.connectionString, options: `-c TimeZone=${zone}` }),
+    );
+    const options = { createTableIfMissing: true, pruneSessionInterval: false } as const;
+    const open = (zone: pg.Pool | undefined): TokenStore =>
+      sessionTokenStore(new (connectPgSimple(session))({ ...options, pool: zone }));
+    await locksAndCompares(open(east), open(west));
+    await locksAndCompares(open(west), open(east));
+    await Promise.all([east?.end(), west?.end()]);
+  });
+
   test('lets the table end the grant after its time to live', async () => {
     await sessionTokenStore(store, { ttl: 100 }).set('ttl', grant);
     const { rows } = await pool.query(
       "SELECT expire > now() + interval '90 s' AND expire < now() + interval '110 s' AS good FROM session WHERE sid = 'oauth-app-grant.ttl'",
     );
     expect(rows).toEqual([{ good: true }]);
+  });
+});
+
+describe.skipIf(!hasPostgres() || !hasFaketime())('over connect-pg-simple, in the hour that comes twice', () => {
+  // 02:30 in Berlin, first summer time, then winter time.
+  const passes = [new Date('2026-10-25T00:30:00Z'), new Date('2026-10-25T01:30:00Z')];
+  test.each(passes)('locks, compares versions, and ends grants and leases in time (%o)', async (startsAt) => {
+    const postgres = await startPostgres({ timeZone: 'Europe/Berlin', startsAt });
+    const pool = new pg.Pool({ connectionString: postgres.connectionString });
+    try {
+      const Store = connectPgSimple(session);
+      const options = { pool, createTableIfMissing: true, pruneSessionInterval: false } as const;
+      const open = (): TokenStore => sessionTokenStore(new Store(options), { ttl: 100 });
+      const { rows } = await pool.query('SELECT localtime(0)::text AS at');
+      expect(rows[0].at).toMatch(/^02:3/);
+      await locksAndCompares(open(), open());
+      const later = (seconds: number): Promise<unknown> =>
+        pool.query(
+          `UPDATE session SET sess = jsonb_set(sess::jsonb, '{endsAt}', to_jsonb((sess->>'endsAt')::bigint - $1 * 1000)),
+            expire = expire - $1 * interval '1 s'`,
+          [seconds],
+        );
+      await open().lock?.('left', async () => {
+        await later(29);
+        const waiting = open().lock?.('left', async () => 'taken');
+        expect((await open().get('shared'))?.version).toBe(2);
+        await later(2);
+        expect(await waiting).toBe('taken');
+      });
+      await later(100);
+      expect(await open().get('shared')).toBeUndefined();
+    } finally {
+      await pool.end();
+      await postgres.stop();
+    }
   });
 });

@@ -25,8 +25,29 @@ export function hasPostgres(): boolean {
   return isInstalled('postgres', executable);
 }
 
+/** Debian's libfaketime, in the folder of the machine's architecture. */
+const faketime = ['x86_64', 'aarch64']
+  .map((machine) => `/usr/lib/${machine}-linux-gnu/faketime/libfaketime.so.1`)
+  .find((path) => existsSync(path));
+
+/** Whether a server's clock can be set. For `test.skipIf(!hasFaketime())`. */
+export function hasFaketime(): boolean {
+  return isInstalled('libfaketime', faketime);
+}
+
+/** Settings of a server of the tests. */
+export interface PostgresSettings {
+  /** Time zone of the server, from the `tz` database. Default: that of the machine. */
+  readonly timeZone?: string;
+  /** What the server's clock shows when it starts; see {@link hasFaketime}. Default: the machine's clock. */
+  readonly startsAt?: Date;
+}
+
 /** Starts PostgreSQL on a free port, with its data in a folder of its own. Takes a few seconds. */
-export async function startPostgres(): Promise<PostgresServer> {
+export async function startPostgres({ timeZone, startsAt }: PostgresSettings = {}): Promise<PostgresServer> {
+  // An offset, not a time: each connection has a process of its own, and all have to show the same.
+  const offset = startsAt && Math.round((startsAt.getTime() - Date.now()) / 1000);
+  const clock = { LD_PRELOAD: faketime, FAKETIME: `${offset}`, FAKETIME_DONT_FAKE_MONOTONIC: '1' };
   const server = await startDataServer({
     name: 'postgres',
     user: 'postgres',
@@ -48,11 +69,15 @@ export async function startPostgres(): Promise<PostgresServer> {
     command: (folder, port, owner) => {
       // Only a crash of the whole machine can lose data without fsync; a killed server loses none.
       const settings = ['fsync=off', 'full_page_writes=off', 'listen_addresses=127.0.0.1'];
-      const all = [...settings, `unix_socket_directories=${folder}`].flatMap((setting) => ['-c', setting]);
+      const all = [
+        ...settings,
+        `unix_socket_directories=${folder}`,
+        ...(timeZone ? [`timezone=${timeZone}`] : []),
+      ].flatMap((setting) => ['-c', setting]);
       return {
         file: executable ?? 'postgres',
         args: ['-D', join(folder, 'data'), '-p', `${port}`, ...all],
-        options: { ...owner, cwd: folder },
+        options: { ...owner, cwd: folder, env: { ...process.env, ...(offset === undefined ? {} : clock) } },
         ready: /database system is ready to accept connections/,
       };
     },
