@@ -1,3 +1,4 @@
+import { NotAuthorizedError } from '../errors.js';
 import { Backoffs } from './backoff.js';
 
 /** Largest number of background refreshes that run at once. */
@@ -54,7 +55,9 @@ export class BackgroundRefreshes {
       .then(
         () => void this.#backoffs.delete(id),
         // The failure is published as an event, and the token is still valid: only the next try has to wait.
-        () => void this.#backoffs.fail(id, this.#clock()),
+        (error: unknown) => {
+          if (!(error instanceof NotAuthorizedError)) this.#backoffs.fail(id, this.#clock());
+        },
       )
       .then(() => {
         if (this.#waiting.size === 0) this.#running -= 1;

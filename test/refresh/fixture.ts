@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { setImmediate as turn } from 'node:timers/promises';
 import { test as base } from 'vitest';
 import type { GrantLostEvent, RefreshEvent } from '../../src/events.js';
 import { type Grant, GrantCodec, type RefreshWindow } from '../../src/grants/grant.js';
@@ -10,7 +11,6 @@ import type { TokenSet } from '../../src/oauth/token-response.js';
 import { Secret } from '../../src/redaction.js';
 import { GrantManager } from '../../src/refresh/grant-manager.js';
 import { type Behaviour, type FaultyServer, json, startFaultyServer } from '../support/faulty-server.js';
-import { heldEntries } from '../support/private-state.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
 
@@ -37,12 +37,10 @@ export interface Grants {
   another(options?: ManagerOptions): GrantManager;
   /** The refresh tokens that the service was sent, in order. */
   sent(): string[];
+  /** Resolves when every refresh that has asked for its lock has ended: each has had its event. */
+  idle(): Promise<void>;
   /** Returns the access token in use, or the status of the error. */
   use(manager?: GrantManager): Promise<string | number>;
-  /** Sizes of everything that a manager holds by id, the cache and the store left out, without what is empty. */
-  held(manager?: GrantManager): Promise<Readonly<Record<string, number>>>;
-  /** Resolves when no refresh runs. */
-  idle(manager?: GrantManager): Promise<void>;
 }
 
 export const WINDOW: RefreshWindow = { leewayMs: 30_000, aheadMs: 300_000 };
@@ -102,18 +100,21 @@ export function grantOf(name: string, changes: Partial<Grant> = {}): Grant {
 }
 
 /** `test` of Vitest, with the grants of a process that close themselves. */
-export const test = base.extend<{ readonly grants: Grants }>({
+export const test = base.extend<{ readonly startGrants: () => Promise<Grants>; readonly grants: Grants }>({
   // biome-ignore lint/correctness/noEmptyPattern: Vitest reads from the pattern which fixtures this one uses
-  grants: async ({}, use) => {
-    const service = await startFaultyServer();
-    const http = new HttpClient();
-    await use(startGrants(service, http));
-    await service.close();
-    await http.close();
+  startGrants: async ({}, use) => {
+    const opened: { close(): Promise<void> }[] = [];
+    await use(async () => {
+      const [service, http] = [await startFaultyServer(), new HttpClient()];
+      opened.push(service, http);
+      return grantsOf(service, http);
+    });
+    for (const each of opened) await each.close();
   },
+  grants: async ({ startGrants }, use) => use(await startGrants()),
 });
 
-function startGrants(service: FaultyServer, http: HttpClient): Grants {
+function grantsOf(service: FaultyServer, http: HttpClient): Grants {
   const [store, clock] = [new TroubledStore(), new TestClock()];
   const events: Grants['events'] = [];
   const lost: Grants['lost'] = [];
@@ -148,7 +149,6 @@ function startGrants(service: FaultyServer, http: HttpClient): Grants {
       }),
     });
   const manager = another();
-  const held = (user = manager) => heldEntries(user, ['#cache', 'cache', 'store', 'endpoint', 'codec']);
   return {
     manager,
     service,
@@ -159,16 +159,16 @@ function startGrants(service: FaultyServer, http: HttpClient): Grants {
     warnings,
     another,
     sent: () => service.requests.map(({ body }) => JSON.parse(body.toString()).refresh_token),
+    idle: async () => {
+      do await turn();
+      while (store.calls.filter((call) => call === 'lock').length > events.length);
+    },
     use: async (user = manager) => {
       try {
         return (await user.current('id')).accessToken;
       } catch (error) {
         return (error as { status: number }).status;
       }
-    },
-    held,
-    idle: async (user) => {
-      while ('#refresher.#inFlight' in (await held(user))) await new Promise((resolve) => setImmediate(resolve));
     },
   };
 }
