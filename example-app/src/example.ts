@@ -78,6 +78,8 @@ async function serve(server: Server, port: number, options: ExampleOptions): Pro
       },
       breakService: serviceBreaker(service),
       burst: (grantId, order) => runBurst(strategy.client(grantId), order),
+      journal,
+      clock,
     });
   const panel = new Panel({ journal, incidents, clock });
   const secure = realService?.callbackURL?.startsWith('https:') === true;

@@ -124,7 +124,7 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
   it('shows a refused token and its refresh in the log, which stays open while the page goes on', async () => {
     await logIn('Ada Ferrant');
     await page.getByRole('button', { name: 'Refuse my token' }).click();
-    await page.getByText('one API call succeeded').waitFor();
+    await page.getByText('The service refused the token: 1 refresh').waitFor();
     const log = page.getByRole('region', { name: 'Log, newest first' });
     expect(await log.isVisible()).toBe(false);
     await page.getByText('Log: every event').click();
@@ -138,6 +138,7 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
   it('draws twelve calls that one refresh serves', async () => {
     await logIn('Ada Ferrant');
     await page.getByRole('button', { name: '12 calls at once' }).click();
+    await page.getByText('12 calls met a refused token').waitFor();
     await page.getByText('12 waited, 1 refresh, 12 × 200, 0 lost logins').waitFor();
     await page.getByRole('img', { name: '12 waited' }).waitFor();
     await page.getByText('Refreshed once since').waitFor();
@@ -147,7 +148,7 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
     await logIn('Ada Ferrant');
     const service = page.getByRole('button', { name: 'Service down for 30 s' });
     await service.click();
-    await page.getByText('Waiting for a new one').waitFor();
+    await page.getByText('No usable token').waitFor();
     await page.getByRole('img', { name: /1 outages?/ }).waitFor();
     await page.getByRole('button', { name: 'Mend everything' }).click();
     await page.getByText('left of 45 s').waitFor();
@@ -248,7 +249,7 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
     it('in an outage', async () => {
       await logIn('Ada Ferrant');
       await press('Service down for 30 s');
-      await page.getByText('Waiting for a new one').waitFor();
+      await page.getByText('No usable token').waitFor();
       expect(await findings(page)).toEqual([]);
       await open('/projects');
       await page.getByRole('heading', { name: 'The service does not answer' }).waitFor();
@@ -314,7 +315,7 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
     await page.getByText(/^As of \d\d:\d\d:\d\d$/).waitFor();
     await page.getByRole('button', { name: '12 calls at once' }).click();
     await page.getByText('12 waited, 1 refresh, 12 × 200, 0 lost logins').waitFor();
-    await page.getByRole('img', { name: 'The last 100 seconds: 2 tokens' }).waitFor();
+    await page.getByRole('img', { name: 'The last 20 seconds: 2 tokens' }).waitFor();
     await page.getByRole('button', { name: 'Log out', exact: true }).click();
     await page.getByRole('heading', { name: 'Log in once' }).waitFor();
   });

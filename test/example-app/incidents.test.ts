@@ -51,13 +51,16 @@ describe('the incidents of the example', () => {
 
   it('say what came of them, once', async () => {
     const page = await press('refuse');
-    expect(page.url).toBe(`${application.url}/`);
-    expect(page.text).toMatch(/class="notice" role="status">Refuse my token: one API call succeeded after \d+ ms/);
+    expect(page.url).toBe(`${application.url}/#panel`);
+    expect(page.text).toMatch(
+      /data-tone="good">The service refused the token: 1 refresh, the call succeeded after \d+ ms, nobody logged out\.</,
+    );
     expect((await open('/')).text).not.toContain('class="notice"');
   });
 
   it('serve twelve calls that all meet the refused token by one refresh', async () => {
     const { text } = await press('burst');
+    expect(text).toContain('12 calls met a refused token: 1 refresh, 12 × 200, nobody logged out.');
     expect(text).toContain('12 waited, 1 refresh, 12 × 200, 0 lost logins');
     expect(text.match(/<title>Call \d+: 401<\/title>/g)).toHaveLength(12);
     expect(text.match(/<title>Call \d+: 200<\/title>/g)).toHaveLength(12);
@@ -67,18 +70,20 @@ describe('the incidents of the example', () => {
   });
 
   it('let a call wait for a slow token endpoint', async () => {
-    expect((await press('slow')).text).toContain('Slow token endpoint: one API call succeeded');
+    expect((await press('slow')).text).toContain('The token endpoint was slow: 1 refresh, the call succeeded');
   });
 
   it('let a call go on with the tokens that another process has got', async () => {
     const { text } = await press('other-process');
-    expect(text).toContain('one API call succeeded');
+    expect(text).toContain('Another process refreshed first: its tokens are used, no refresh, the call succeeded');
     expect(text).toContain('Token of another process used');
     expect(application.tokenRequests()).toBe(2);
   });
 
   it('keep a pair that could not be saved in memory, and save it later', async () => {
-    expect((await press('unsaved')).text).toContain('Token refreshed, not saved yet');
+    const { text } = await press('unsaved');
+    expect(text).toContain('1 refresh, its tokens are kept in memory, the call succeeded');
+    expect(text).toContain('Token refreshed, not saved yet');
     await press('mend');
     await expect.poll(async () => (await open('/')).text, { timeout: 15_000 }).toContain('Token saved at last');
     expect(application.tokenRequests()).toBe(2);
@@ -86,9 +91,11 @@ describe('the incidents of the example', () => {
 
   it('keep the login through an outage, which is drawn, and finish the first minute', async () => {
     const { text } = await press('outage');
-    expect(text).toContain('one API call failed with ServiceUnavailableError (status 503, try again in 2 s)');
+    expect(text).toContain(
+      'data-tone="kept">The service is down: the refresh failed, the call failed with 503 (try again in 2 s), nobody logged out.',
+    );
     expect(text).toContain('<title>Outage</title>');
-    expect(text).toContain('Waiting for a new one');
+    expect(text).toContain('No usable token');
     expect(await statuses()).toBe(503);
     await mend();
     expect(await statuses()).toBe(200);
@@ -98,20 +105,26 @@ describe('the incidents of the example', () => {
   });
 
   it('keep the login while the token store is down', async () => {
-    expect((await press('store-down')).text).toContain('failed with TokenStoreError (status 503)');
+    expect((await press('store-down')).text).toMatch(
+      /data-tone="kept">The token store is down: .*the call failed with 503, nobody logged out\./,
+    );
     await mend();
     expect(await statuses()).toBe(200);
   });
 
   it('keep the login while the client secret is refused', async () => {
-    expect((await press('bad-secret')).text).toContain('failed with TokenError (status 502)');
+    expect((await press('bad-secret')).text).toContain(
+      'data-tone="kept">The service refuses the client secret: the refresh failed, the call failed with 502, nobody logged out.',
+    );
     await mend();
     expect(await statuses()).toBe(200);
   });
 
   it('show what has happened to a permission that was revoked', async () => {
     const { text } = await press('revoke');
-    expect(text).toContain('failed with NotAuthorizedError');
+    expect(text).toMatch(
+      /data-tone="ended">The service ended the permission: .*the call failed with 401, log in to go on\./,
+    );
     expect(text).toContain('Your permission has ended. Log in to go on.');
     expect(text).toContain('Permission ended');
     await application.logIn(browser);
@@ -119,7 +132,9 @@ describe('the incidents of the example', () => {
   });
 
   it('end in a new login, not in a loop, where the answer to a refresh is lost', async () => {
-    expect((await press('lost-answer')).text).toContain('failed with ServiceUnavailableError');
+    expect((await press('lost-answer')).text).toContain(
+      'data-tone="kept">The answer to the refresh was lost: the refresh failed, the call failed with 503',
+    );
     movedMs += 60_000;
     expect((await open('/projects')).headers.get('location')).toBe('/login?returnTo=%2Fprojects');
     expect((await open('/')).text).toContain('Your permission has ended');
@@ -130,7 +145,9 @@ describe('the incidents of the example', () => {
   it('bring nothing back after a logout during a refresh, and still show what happened', async () => {
     const { text } = await press('log-out');
     expect(text).toContain('href="/login"');
-    expect(text).toContain('Log out during a refresh: one API call failed with NotAuthorizedError');
+    expect(text).toMatch(
+      /data-tone="good">You logged out during a refresh: .*the call failed with 401, nothing logs you in again\./,
+    );
     expect(text).toContain('None: the login has ended');
     expect((await open('/projects')).headers.get('location')).toBe('/login?returnTo=%2Fprojects');
   });

@@ -32,7 +32,7 @@ describe('the pages of the example', () => {
     expect(text).toContain('Hello, Ben Okafor');
     expect(text).toContain('acme.api.localhost');
     expect(text).toContain('left of 45 s');
-    expect(text).toContain('Refreshed <b>never</b>');
+    expect(text).toContain('Not refreshed yet.');
   });
 
   it('count refreshes', async () => {
@@ -177,7 +177,7 @@ describe('the pages of the example', () => {
     application.service.fail('token', { status: 503, times: Infinity });
     movedMs = 50_000;
     const { text } = await open('/');
-    expect(text).toContain('Waiting for a new one');
+    expect(text).toContain('No usable token');
     expect(text).not.toContain('left of');
   });
 

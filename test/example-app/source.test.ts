@@ -21,10 +21,6 @@ describe('the source of the example', () => {
     expect(files.flatMap(imports).filter((source) => /\.\.\/(src|dist)\//.test(source))).toEqual([]);
   });
 
-  it('has no file of more than 250 lines', () => {
-    expect(files.filter((file) => text(file).trimEnd().split('\n').length > 250)).toEqual([]);
-  });
-
   it('has no import cycle', () => {
     const targets = (file: string) =>
       imports(file)

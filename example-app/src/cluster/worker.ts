@@ -35,14 +35,17 @@ async function serve({ port, redisUrl, sessionSecret, strategyOptions }: Setup):
   // Without a cache, the panel shows the token that the other process has got at once.
   const options = { ...strategyOptions, tokenStore: store, cache: false as const, encryptionKeys: sessionSecret };
   const strategy = createStrategy(options);
+  const journal = sharedJournal(strategy, store);
   const incidents = new Incidents({
     strategy,
     otherProcess: createStrategy(options),
     breakStore: (broken) => ask({ kind: 'store', broken }),
     breakService: (fault, userId) => ask({ kind: 'fault', fault, userId }),
     burst: (grantId, order) => ask({ kind: 'burst', grantId, order }),
+    journal,
+    clock: Date.now,
   });
-  const panel = new Panel({ journal: sharedJournal(strategy, store), incidents, clock: Date.now });
+  const panel = new Panel({ journal, incidents, clock: Date.now });
   const sessionStore = new RedisStore({ client: redis });
   const server = createServer(createApp({ strategy, sessionSecret, sessionStore, secure: false, panel }));
   // A new connection for each request, so that a browser meets both processes.

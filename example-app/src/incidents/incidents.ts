@@ -1,23 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
 import { type Request, type Response, Router } from 'express';
-import {
-  type ApiClient,
-  ApiError,
-  logout,
-  OAuthAppError,
-  ServiceUnavailableError,
-  type Strategy,
-} from 'passport-oauth-app';
-import type { BurstOrder } from '../panel/burst.js';
+import { type ApiClient, logout, OAuthAppError, type RefreshEvent, type Strategy } from 'passport-oauth-app';
+import { type BurstOrder, latestBurst } from '../panel/burst.js';
+import { hear } from '../panel/happening.js';
+import type { Journal } from '../panel/journal.js';
 import type { Breakage } from './breakable-store.js';
 import { findIncident, type IncidentName } from './catalogue.js';
 import type { BreakService, ServiceFault } from './service-faults.js';
+import { burstVerdict, type Verdict, verdictOf } from './verdict.js';
 
 declare module 'express-session' {
   interface SessionData {
     /** Shown by the next page, once. */
-    notice?: string;
+    verdict?: Verdict;
+    /** When the latest incident began, in epoch milliseconds. */
+    incidentAt?: number;
     /** The grant that an incident has ended: its last events are still shown. */
     endedGrant?: string;
   }
@@ -31,8 +29,11 @@ export interface IncidentOptions {
   /** Breaks the token store in all processes. */
   readonly breakStore: (broken: Breakage) => void | Promise<void>;
   readonly breakService: BreakService;
-  /** Makes calls at once, in one process or in several. */
+  /** Makes calls at once, in one process or in several. Resolves when the journal has them. */
   readonly burst: (grantId: string, order: BurstOrder) => Promise<void>;
+  readonly journal: Journal;
+  /** Epoch milliseconds. */
+  readonly clock: () => number;
 }
 
 const callsOfBurst = 12;
@@ -65,12 +66,14 @@ export class Incidents {
       if (!incident) return next();
       const { grantId } = req.apiClient;
       if (!req.apiClient.authorized || grantId === undefined) return res.redirect(303, '/');
-      const outcome = await this.#cause(incident.name, grantId, req, res);
+      const incidentAt = this.#options.clock();
+      const verdict = await this.#cause(incident.name, grantId, req, res);
+      // Written last: a logout has replaced the session.
+      Object.assign(req.session, { verdict, incidentAt });
       // What came of it is still shown when the login has ended with it.
       if (!req.apiClient.authorized) req.session.endedGrant = grantId;
-      req.session.notice = `${incident.title}: ${outcome}.`;
       await promisify(req.session.save.bind(req.session))();
-      res.redirect(303, '/');
+      res.redirect(303, '/#panel');
     });
   }
 
@@ -81,9 +84,8 @@ export class Incidents {
     await this.#options.otherProcess.close();
   }
 
-  /** @returns The outcome in words. */
-  async #cause(name: IncidentName, grantId: string, req: Request, res: Response): Promise<string> {
-    const { strategy, otherProcess, breakService, burst } = this.#options;
+  async #cause(name: IncidentName, grantId: string, req: Request, res: Response): Promise<Verdict> {
+    const { strategy, otherProcess, breakService, burst, journal, clock } = this.#options;
     const userId = req.user?.id;
     const refreshing = name === 'log-out' ? breakService('await-refresh', userId) : undefined;
     for (const fault of faults[name] ?? []) await breakService(fault, userId);
@@ -92,18 +94,22 @@ export class Incidents {
     if (name === 'mend') await this.#breakStore('none', 0);
     if (name === 'burst') {
       await burst(grantId, { burst: randomUUID(), userId, from: 1, count: callsOfBurst });
-      return `${callsOfBurst} API calls made`;
+      return burstVerdict(latestBurst(journal.of(grantId).entries));
     }
     if (name === 'other-process') await otherProcess.client(grantId).projects();
+    const refreshes: RefreshEvent[] = [];
+    const stopHearing = hear(clock, ({ kind, event }) => {
+      if (kind === 'refresh' && event.grantId === grantId) refreshes.push(event);
+    });
     // The client of this request may have met what is mended now.
-    const call = outcomeOf(name === 'mend' ? strategy.client(grantId) : req.apiClient);
+    const call = callApi(name === 'mend' ? strategy.client(grantId) : req.apiClient);
     if (name === 'log-out') {
       await refreshing;
       await promisify(logout(strategy))(req, res);
     }
-    // The answer to the first try is lost; the next try finds that the refresh token is used up.
-    if (name === 'lost-answer') return `${await call}. The next try shows whether the login can go on`;
-    return call;
+    const outcome = await call;
+    stopHearing();
+    return verdictOf(name, { ...outcome, refreshes, isLoggedIn: req.apiClient.authorized });
   }
 
   async #breakStore(broken: Breakage, seconds: number): Promise<void> {
@@ -114,16 +120,15 @@ export class Incidents {
   }
 }
 
-/** Makes one API call and returns its outcome in words. */
-async function outcomeOf(client: ApiClient): Promise<string> {
+/** Makes one API call. Resolves to how long it took, and to its error. */
+async function callApi(client: ApiClient): Promise<{ readonly durationMs: number; readonly error?: OAuthAppError }> {
   const startedAt = performance.now();
+  const durationMs = () => performance.now() - startedAt;
   try {
     await client.projects();
-    return `one API call succeeded after ${Math.ceil(performance.now() - startedAt)} ms`;
+    return { durationMs: durationMs() };
   } catch (error) {
     if (!(error instanceof OAuthAppError)) throw error;
-    const hasHint = error instanceof ServiceUnavailableError || error instanceof ApiError;
-    const hint = hasHint && error.retryAfter !== undefined ? `, try again in ${Math.ceil(error.retryAfter)} s` : '';
-    return `one API call failed with ${error.name} (status ${error.status}${hint})`;
+    return { durationMs: durationMs(), error };
   }
 }

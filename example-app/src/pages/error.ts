@@ -38,8 +38,7 @@ export async function errorPage(error: unknown, req: Request, res: Response, nex
 <h1>${title}</h1>
 <p class="lead">${text}</p>
 ${wait}
-<div class="actions"><a class="button" href="${way[0]}"${seconds ? html` data-wait="${seconds}"` : undefined}>${way[1]}</a></div>
-${error instanceof OAuthAppError ? html`<p class="soft">Code <code>${error.code}</code></p>` : undefined}`;
+<div class="actions"><a class="button" href="${way[0]}"${seconds ? html` data-wait="${seconds}"` : undefined}>${way[1]}</a></div>`;
   res.status(status).send(await layout(req, res, { title, intro }));
 }
 

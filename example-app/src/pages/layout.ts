@@ -37,8 +37,8 @@ ${account(req)}
 </div>
 </header>
 <main id="main" tabindex="-1">
-<div class="intro">${views?.notice}${intro}</div>
-${views?.panel}
+<div class="intro">${intro}</div>
+<div class="beside" id="panel">${views?.verdict}${views?.panel}</div>
 <div class="content">${main}</div>
 </main>
 </body>

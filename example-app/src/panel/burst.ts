@@ -2,13 +2,14 @@ import type { ApiClient } from 'passport-oauth-app';
 import { because } from './happening.js';
 import { type Entry, startOf } from './journal.js';
 import type { Span } from './timeline.js';
+import { reasonWords } from './words.js';
 
 /** One call of a burst: the stretches in which it waited for the API, and in between for the refresh. */
 export interface BurstRow extends Span {
   readonly number: number;
   /** The time on the way to the API, one for each attempt. */
   readonly attempts: readonly (Span & { readonly outcome: string })[];
-  /** The final status, or the code of the error. */
+  /** The final status, or why there was none. */
   readonly outcome: string;
   readonly pid: number;
 }
@@ -75,7 +76,7 @@ function burstRow(number: number, entries: readonly Entry[]): BurstRow {
   const from = Math.min(...entries.map(startOf));
   const to = Math.max(...entries.map(({ at }) => at));
   const requests = entries.flatMap((entry) => entry.requests);
-  const outcome = last?.kind === 'api' ? String(last.event.reason ?? last.event.status) : '';
+  const outcome = last?.kind === 'api' ? String(last.event.status ?? reasonWords(last.event.reason)) : '';
   const attempts = requests.map((request, index) => ({
     from: index === 0 ? from : request.at - request.durationMs,
     to: index === requests.length - 1 ? to : request.at,
@@ -90,4 +91,10 @@ function burstRow(number: number, entries: readonly Entry[]): BurstRow {
     pid: last?.pid ?? 0,
     attempts: attempts.length > 0 ? attempts : [{ from, to, outcome }],
   };
+}
+
+/** Returns how often each outcome occurred, such as `12 × 200`. */
+export function countedOutcomes(rows: readonly BurstRow[]): readonly string[] {
+  const outcomes = [...new Set(rows.map(({ outcome }) => outcome))];
+  return outcomes.map((one) => `${rows.filter(({ outcome }) => outcome === one).length} × ${one}`);
 }

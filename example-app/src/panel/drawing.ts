@@ -1,18 +1,20 @@
 import { type Html, html } from '../pages/html.js';
-import type { Burst, BurstRow } from './burst.js';
-import { type RequestSpan, type Span, type Timeline, type TokenSpan, timelineMs } from './timeline.js';
+import { type Burst, type BurstRow, countedOutcomes } from './burst.js';
+import type { RequestSpan, Span, Timeline, TokenSpan } from './timeline.js';
 
 /** How many colours the style sheet has for tokens. */
 const colours = 6;
-/** Spans shorter than this are drawn as thin lines of a fixed width. */
-const thinMs = timelineMs / 150;
+/** Spans that take less than this share of the timeline are drawn as thin lines of a fixed width. */
+const thinShare = 1 / 150;
 
-/** Draws the last 100 seconds: the tokens, the requests to the token endpoint, the API calls. Works at any width. */
+/** Draws a timeline: the tokens, the requests to the token endpoint, the API calls. Works at any width. */
 export function timelineDrawing(timeline: Timeline): Html {
   const x = scale(timeline, 100);
+  const seconds = Math.round((timeline.to - timeline.from) / 1000);
+  const thinMs = (timeline.to - timeline.from) * thinShare;
   const { tokens, outages, tokenRequests, apiCalls } = timeline;
   const failed = apiCalls.filter(({ good }) => !good).length;
-  return html`<svg class="drawing" width="100%" height="182" role="img" aria-label="The last 100 seconds: ${tokens.length} tokens,
+  return html`<svg class="drawing" width="100%" height="182" role="img" aria-label="The last ${seconds} seconds: ${tokens.length} tokens,
 ${tokenRequests.length} token requests, ${apiCalls.length} API calls of which ${failed} failed, ${outages.length} outages">
 <defs><pattern id="hatch" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line class="hatch" y2="7"/></pattern></defs>
 ${[0, 25, 50, 75, 100].map((at) => html`<line class="grid" x1="${at}%" x2="${at}%" y1="20" y2="156"/>`)}
@@ -20,11 +22,11 @@ ${outages.map((span) => html`<rect class="outage" fill="url(#hatch)" ${place(x, 
 <text x="0" y="13">Access token</text>
 ${tokens.map((token) => tokenBar(x, token))}
 <text x="0" y="70">Token endpoint</text>
-${tokenRequests.map((span) => mark(x, span, 76))}
+${tokenRequests.map((span) => mark(x, span, 76, thinMs))}
 <text x="0" y="117">API calls</text>
-${apiCalls.map((span) => mark(x, span, 123))}
-<text class="axis" x="0" y="176">100 s ago</text>
-<text class="axis" x="50%" y="176" text-anchor="middle">50 s</text>
+${apiCalls.map((span) => mark(x, span, 123, thinMs))}
+<text class="axis" x="0" y="176">${seconds} s ago</text>
+<text class="axis" x="50%" y="176" text-anchor="middle">${seconds / 2} s</text>
 <text class="axis" x="100%" y="176" text-anchor="end">now</text>
 </svg>`;
 }
@@ -36,7 +38,7 @@ function tokenBar(x: (at: number) => number, token: TokenSpan): Html {
 }
 
 /** A request: a line, or a bar where it took long; a cross where it failed. */
-function mark(x: (at: number) => number, span: RequestSpan, y: number): Html {
+function mark(x: (at: number) => number, span: RequestSpan, y: number, thinMs: number): Html {
   const { good, token, title, from, to } = span;
   const place = html`x="${x(from)}%"`;
   if (!good && to - from < thinMs)
@@ -67,18 +69,16 @@ function burstRow(x: (at: number) => number, row: BurstRow, y: number): Html {
     ({ from, to, outcome }) =>
       html`<rect class="mark ${/^2/.test(outcome) ? 'call' : 'failed'}" ${place(x, { from, to })} y="${y}" height="11" rx="1.5"><title>Call ${row.number}: ${outcome}</title></rect>`,
   );
-  return html`${whole}${attempts}<text class="status" x="100%" y="${y + 10}" text-anchor="end">${row.outcome.replace('ERR_', '')}</text>`;
+  return html`${whole}${attempts}<text class="status" x="100%" y="${y + 10}" text-anchor="end">${/^\d+$/.test(row.outcome) ? row.outcome : '×'}</text>`;
 }
 
 /** Returns a burst in words, such as `12 waited, 1 refresh, 12 × 200, 0 lost logins`. */
 export function burstSentence({ rows, refreshes, waited, lostLogins }: Burst): string {
-  const outcomes = [...new Set(rows.map(({ outcome }) => outcome))];
-  const counted = outcomes.map((one) => `${rows.filter(({ outcome }) => outcome === one).length} × ${one}`);
   const processes = new Set(rows.map(({ pid }) => pid)).size;
   return [
     `${waited} waited`,
     `${refreshes.length} ${refreshes.length === 1 ? 'refresh' : 'refreshes'}`,
-    ...counted,
+    ...countedOutcomes(rows),
     `${lostLogins} lost ${lostLogins === 1 ? 'login' : 'logins'}`,
     ...(processes > 1 ? [`${processes} processes`] : []),
   ].join(', ');

@@ -116,7 +116,9 @@ class PanelStream {
       this.#send('end', endedPanel.source);
       this.close();
     } else {
-      const parts = panelParts({ story: journal.of(this.#grantId), token: this.#token, authorized, now: clock() });
+      const { incidentAt } = this.#req.session;
+      const story = journal.of(this.#grantId);
+      const parts = panelParts({ story, token: this.#token, authorized, incidentAt, now: clock() });
       this.#send('parts', this.#changed(parts));
     }
   }

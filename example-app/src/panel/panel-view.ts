@@ -15,6 +15,8 @@ export interface PanelContent {
   readonly token: TokenState | undefined;
   /** False once the grant has ended. */
   readonly authorized: boolean;
+  /** When the visitor's latest incident began, in epoch milliseconds. */
+  readonly incidentAt: number | undefined;
   /** Epoch milliseconds, by the clock of the server. */
   readonly now: number;
 }
@@ -22,12 +24,14 @@ export interface PanelContent {
 /** The pieces of a page that change while it is open. */
 export type PanelParts = Readonly<Record<'guide' | 'token' | 'timeline' | 'burst' | 'latest' | 'log', Html>>;
 
-const timelineLegend = html`<p class="legend"><span class="key-outage">No usable token to be had</span><span class="key-failed">Failed</span></p>`;
+const timelineLegend = html`<p class="legend"><span class="key-outage">Outage</span><span class="key-failed">Failed</span></p>`;
 
 /** Returns the pieces of the panel as they are now. A page contains them, and the stream sends those that have changed. */
-export function panelParts({ story, token, authorized, now }: PanelContent): PanelParts {
-  const timeline = timelineOf(story, now);
-  const burst = latestBurst(story.entries);
+export function panelParts({ story, token, authorized, incidentAt, now }: PanelContent): PanelParts {
+  const timeline = timelineOf(story, now, incidentAt);
+  const latestOfAll = latestBurst(story.entries);
+  // One that ended before the latest incident would be taken for what came of it.
+  const burst = latestOfAll && latestOfAll.to >= (incidentAt ?? 0) ? latestOfAll : undefined;
   const latest = story.entries.findLast(({ kind }) => kind !== 'api');
   const words = latest && wordsFor(latest);
   return {
@@ -84,12 +88,19 @@ ${timelineLegend}
 export const endedPanel: Html = html`<div class="panel-head"><h2 id="panel-title">What happened to your token</h2></div>
 <p role="status">You are logged out, or your permission has ended. <a href="/login">Log in to go on.</a></p>`;
 
-function tokenView(story: Story, timeline: Timeline, { token, authorized, now }: Omit<PanelContent, 'story'>): Html {
+function tokenView(
+  story: Story,
+  timeline: Timeline,
+  { token, authorized, now }: Pick<PanelContent, 'token' | 'authorized' | 'now'>,
+): Html {
   if (!authorized) return html`<p class="token-line"><span>Access token</span><b>None: the login has ended</b></p>`;
-  const refreshed = html`<p class="soft">Refreshed <b>${times(story.refreshes)}</b> since you logged in.</p>`;
+  const refreshed =
+    story.refreshes === 0
+      ? html`<p class="soft">Not refreshed yet.</p>`
+      : html`<p class="soft">Refreshed <b>${times(story.refreshes)}</b> since you logged in.</p>`;
   if (!token || !timeline.hasToken) {
     const reason = reasonWords(story.entries.findLast(({ kind }) => kind === 'refresh')?.event.reason);
-    return html`<p class="token-line"><span>Access token</span><b>Waiting for a new one</b></p>
+    return html`<p class="token-line"><span>Access token</span><b>No usable token</b></p>
 <p class="soft">The login is kept: ${reason ?? 'there is no valid token at this moment'}.</p>${refreshed}`;
   }
   const seconds = Math.max(0, Math.round((token.expiresAt - now) / 1000));
@@ -98,8 +109,7 @@ function tokenView(story: Story, timeline: Timeline, { token, authorized, now }:
 <progress max="${lifetime}" value="${seconds}" aria-label="Lifetime left of the access token"></progress>${refreshed}`;
 }
 
-/** Returns `never`, `once` or `5 times`. */
+/** Returns `once` or `5 times`. */
 function times(count: number): string {
-  if (count === 0) return 'never';
   return count === 1 ? 'once' : `${count} times`;
 }

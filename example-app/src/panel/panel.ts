@@ -12,7 +12,7 @@ export interface PanelViews {
   /** The first minute; `undefined` with a real service, as are the buttons. */
   readonly guide: Html | undefined;
   readonly incidents: Html | undefined;
-  readonly notice: Html | undefined;
+  readonly verdict: Html | undefined;
 }
 
 /** Shows what happens to the tokens beside each page: a router to be used after `apiClient(strategy)`. */
@@ -31,7 +31,7 @@ export class Panel {
     this.router.get('/panel/events', (req, res) => this.#streams.open(req, res));
     if (options.incidents) this.router.use('/incidents', options.incidents.router);
     this.router.use((req, res, next) => {
-      // Made when the page is, so that it shows what the page itself has led to; and once, as a notice is shown once.
+      // Made when the page is, so that it shows what the page itself has led to; and once, as a verdict is shown once.
       let views: Promise<PanelViews> | undefined;
       res.locals.panel = () => {
         views ??= this.#views(req);
@@ -53,13 +53,13 @@ export class Panel {
     const { authorized } = req.apiClient;
     const grantId = shownGrant(req);
     const story = grantId === undefined ? undefined : journal.of(grantId);
-    const { notice } = req.session;
-    if (notice !== undefined) delete req.session.notice;
+    const { verdict, incidentAt } = req.session;
+    if (verdict !== undefined) delete req.session.verdict;
     return {
-      panel: story ? panelView({ story, token, authorized, now: clock() }) : idlePanel,
+      panel: story ? panelView({ story, token, authorized, incidentAt, now: clock() }) : idlePanel,
       guide: incidents && html`<ol class="steps" data-part="guide">${guide(authorized ? story : undefined)}</ol>`,
       incidents: incidents && authorized ? incidentsView : undefined,
-      notice: notice === undefined ? undefined : html`<p class="notice" role="status">${notice}</p>`,
+      verdict: verdict && html`<p class="notice" role="status" data-tone="${verdict.tone}">${verdict.text}</p>`,
     };
   }
 }

@@ -1,5 +1,6 @@
 import type { RefreshEvent } from 'passport-oauth-app';
 import { bringsToken, type Entry, type Story, startOf } from './journal.js';
+import { reasonWords } from './words.js';
 
 /** A stretch of time, in epoch milliseconds. */
 export interface Span {
@@ -21,7 +22,7 @@ export interface RequestSpan extends Span {
   readonly title: string;
 }
 
-/** The last 100 seconds of a grant. */
+/** The last seconds of a grant. */
 export interface Timeline extends Span {
   readonly tokens: readonly TokenSpan[];
   /** From a failed refresh to the next good one. */
@@ -32,12 +33,22 @@ export interface Timeline extends Span {
   readonly hasToken: boolean;
 }
 
-/** The length of a timeline, in milliseconds. */
-export const timelineMs = 100_000;
+/** The usual length of a timeline, and that of one right after an incident, in milliseconds. */
+const usualMs = 100_000;
+const zoomedMs = 20_000;
 
-/** Returns what happened to a grant in the 100 seconds before `now`. */
-export function timelineOf({ entries, refreshes }: Story, now: number): Timeline {
-  const window = { from: now - timelineMs, to: now };
+/**
+ * Returns what happened to a grant in the 100 seconds before `now`, or in the 20 seconds before it if they show the
+ * latest incident.
+ *
+ * @param incidentAt Epoch milliseconds.
+ */
+export function timelineOf(
+  { entries, refreshes }: Story,
+  now: number,
+  incidentAt = Number.NEGATIVE_INFINITY,
+): Timeline {
+  const window = { from: now - (now - incidentAt < zoomedMs ? zoomedMs : usualMs), to: now };
   const inWindow = <T extends Span>(spans: readonly T[]) =>
     spans
       .filter(({ from, to }) => to > window.from && from <= window.to)
@@ -101,7 +112,7 @@ function tokenRequest(entry: Entry, numberOf: (entry: Entry) => number): Request
   // None of these took a request.
   if (event.outcome === 'adopted' || event.outcome === 'saved' || event.reason === 'ERR_TOKEN_STORE') return [];
   const span = { from: startOf(entry), to: at };
-  if (!bringsToken(entry)) return [{ ...span, good: false, title: event.reason ?? event.outcome }];
+  if (!bringsToken(entry)) return [{ ...span, good: false, title: reasonWords(event.reason) ?? event.outcome }];
   return [{ ...span, good: true, token: numberOf(entry), title: 'Refresh' }];
 }
 
@@ -109,6 +120,11 @@ function apiCall(entry: Entry): RequestSpan[] {
   if (entry.kind !== 'api') return [];
   const { method, path, status, reason } = entry.event;
   return [
-    { from: startOf(entry), to: entry.at, good: reason === undefined, title: `${method} ${path}: ${reason ?? status}` },
+    {
+      from: startOf(entry),
+      to: entry.at,
+      good: reason === undefined,
+      title: `${method} ${path}: ${status ?? reasonWords(reason)}`,
+    },
   ];
 }

@@ -1,4 +1,4 @@
-import type { ApiEvent, RefreshEvent } from 'passport-oauth-app';
+import type { ApiEvent, GrantLostEvent, RefreshEvent } from 'passport-oauth-app';
 import type { Entry } from './journal.js';
 
 /** An entry in words. */
@@ -35,12 +35,21 @@ const reasons: Readonly<Record<string, string>> = {
   ERR_SERVICE_TIMEOUT: 'the service does not answer in time',
   ERR_TOKEN_STORE: 'the token store does not answer',
   ERR_TOKEN: 'the service refuses the client secret',
+  ERR_TOKEN_STORE_TIMEOUT: 'the token store does not answer in time',
+  ERR_TOKEN_STORE_LOCKED: 'another process holds the lock of the grant',
+  ERR_TOKEN_RESPONSE: 'the response of the token endpoint is unusable',
   ERR_NOT_AUTHORIZED: 'the login has ended',
+};
+
+const lossReasons: Readonly<Record<GrantLostEvent['reason'], string>> = {
+  refused: 'the service refused the refresh token',
+  'other-subject': 'the service returned tokens of another user',
+  unreadable: 'the stored record could not be read',
 };
 
 /** Returns the code of an error in words. */
 export function reasonWords(code: string | undefined): string | undefined {
-  return code === undefined ? undefined : (reasons[code] ?? code);
+  return code === undefined ? undefined : (reasons[code] ?? 'the service refuses it');
 }
 
 /** Returns an entry in words. */
@@ -60,12 +69,12 @@ export function wordsFor({ kind, event }: Entry): Words {
     case 'api':
       return apiWords(event);
     case 'grant-lost':
-      return { title: 'Permission ended', note: `reason: ${event.reason}`, good: false };
+      return { title: 'Permission ended', note: lossReasons[event.reason], good: false };
   }
 }
 
 function apiWords({ method, path, status, reason, attempts, durationMs }: ApiEvent): Words {
-  const outcome = [status, reason].filter((part) => part !== undefined).join(' ') || 'no answer';
+  const outcome = status ?? reasonWords(reason) ?? 'no answer';
   const tries = attempts > 1 ? `, ${attempts} attempts` : '';
   return { title: `${method} ${path}`, note: `${outcome}${tries}, ${ms({ durationMs })}`, good: reason === undefined };
 }
