@@ -65,7 +65,7 @@ export class Runtime implements LoginContext {
     this.callbackPath = isFixed ? asRouted(new URL(callbackURL, 'http://relative.invalid').pathname) : undefined;
     this.pendingLogins = new PendingLogins({ strategyName, service, callbackURL, clientSecret, clock });
     const namespace = encodeURIComponent(`${strategyName}.${service}`);
-    this.usedLogins = new UsedLogins({ namespace, tokenStore: settings.tokenStore, clock });
+    this.usedLogins = new UsedLogins({ namespace, clock });
     // Several applications of a host may be clients of one service: their callback URLs differ.
     const application = shortHash(service, callbackURL);
     const cookieName = (purpose: string) => `${cookieToken(strategyName)}.${purpose}.${application}`;
@@ -115,7 +115,7 @@ export class Runtime implements LoginContext {
   /** Waits for running refreshes and saves, then frees the connections. */
   async close(): Promise<void> {
     this.#name.release();
-    await this.managers.close();
+    await Promise.all([this.managers.close(), this.usedLogins.close()]);
     await this.#http.close();
   }
 }

@@ -141,7 +141,7 @@ async function handleCallback(
   let handoff: GrantHandoff | undefined;
   try {
     const isConnection = Boolean(options.assignProperty);
-    outcome = await finishLogin(context, req, res, { callbackURL, isConnection });
+    outcome = await finishLogin(context, manager, req, res, { callbackURL, isConnection });
     if (outcome.kind === 'success')
       handoff = await establishSession(context, manager, req, res, options, outcome, report);
   } catch (error) {

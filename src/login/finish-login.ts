@@ -5,6 +5,7 @@ import { AuthorizationError } from '../errors.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import { fixedSource } from '../refresh/grant-credentials.js';
+import type { GrantManager } from '../refresh/grant-manager.js';
 import type { ReturnCookie } from '../request/browser-cookie.js';
 import type { RequestGrants } from '../request/grant-reference.js';
 import {
@@ -105,6 +106,7 @@ export interface CallbackRoute {
  */
 export async function finishLogin(
   context: FinishLoginContext,
+  { store }: GrantManager,
   req: IncomingMessage,
   res: ServerResponse,
   route: CallbackRoute,
@@ -131,7 +133,7 @@ export async function finishLogin(
   // The login may have begun at a route of passport.authenticate.
   const ownerless = route.isConnection ? refuseOwnerless(context.grants, req) : undefined;
   if (ownerless) return ownerless;
-  const { callback, isFirst } = await usedLogins.use(state, login.expiresAt);
+  const { callback, isFirst } = await usedLogins.use(state, login.expiresAt, store);
   // A reload of the page: the browser has dropped its first request, and with it the session that this would have got.
   const takenOver = isFirst ? undefined : await callback.takeOver();
   if (!isFirst && !takenOver) return replayed;

@@ -1,12 +1,15 @@
 import { createHash, randomInt } from 'node:crypto';
 import { StoreAccess } from '../grants/store-access.js';
-import type { TokenStore } from '../stores/token-store.js';
+import { MARK_PREFIX, type TokenStore } from '../stores/token-store.js';
 
 /** Maximum number of used logins that are remembered at once; beyond it the oldest is forgotten. About 300 bytes each. */
 const MAX_USED = 50_000;
 
 /** How long the token store may take for one operation, in milliseconds. */
 const STORE_LIMIT_MS = 5_000;
+
+/** Shortest time between two looks for expired logins, in milliseconds. */
+const MIN_WAIT_MS = 1_000;
 
 /** How long a mark outlives its login: clocks of several hosts differ a little. */
 const CLOCK_SKEW_MS = 60_000;
@@ -15,8 +18,6 @@ const CLOCK_SKEW_MS = 60_000;
 export interface UsedLoginsOptions {
   /** Passport's name for the strategy and its service, escaped: stands in the ids of the token store. */
   readonly namespace: string;
-  /** With `lock`, it tells the other processes of a used login. */
-  readonly tokenStore: TokenStore | undefined;
   /** Epoch milliseconds. */
   readonly clock: () => number;
 }
@@ -25,6 +26,8 @@ export interface UsedLoginsOptions {
 export class RunningCallback<T> {
   /** Epoch milliseconds at which its login expires. */
   readonly expiresAt: number;
+  /** Deletes the mark of the login from the token store, if this callback has left one. Never rejects. */
+  deleteMark: (() => Promise<void>) | undefined;
   #hasEnded = false;
   #abandoned: T | undefined;
   #waiting: (() => void)[] = [];
@@ -56,37 +59,38 @@ export class RunningCallback<T> {
  */
 export class UsedLogins<T> {
   readonly #options: UsedLoginsOptions;
-  readonly #store: StoreAccess | undefined;
+  readonly #accesses = new WeakMap<TokenStore, StoreAccess>();
   /** By state, in the order of use: nearly that of expiry. */
   readonly #used = new Map<string, RunningCallback<T>>();
+  /** Runs while there are used logins: forgets the expired ones. */
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
   constructor(options: UsedLoginsOptions) {
     this.#options = options;
-    this.#store = options.tokenStore?.lock && new StoreAccess(options.tokenStore, () => {}, options.clock);
   }
 
   /**
    * Uses a login up.
    *
+   * @param store The token store of the login's grant. With `lock`, it tells the other processes of a used login.
    * @returns the callback that has used it: to be ended if it is the first one, else to be taken over
    * @throws TokenStoreError if the token store fails: the login can be used again
    */
   async use(
     state: string,
     expiresAt: number,
+    store: TokenStore,
   ): Promise<{ readonly isFirst: boolean; readonly callback: RunningCallback<T> }> {
-    const now = this.#options.clock();
-    for (const [used, { expiresAt }] of this.#used) {
-      if (expiresAt > now && this.#used.size < MAX_USED) break;
-      this.#used.delete(used);
-    }
+    this.#forgetExpired();
     const before = this.#used.get(state);
     if (before) return { isFirst: false, callback: before };
     const callback = new RunningCallback<T>(expiresAt);
     this.#used.set(state, callback);
+    this.#schedule();
     let isFirst = true;
     try {
-      if (this.#store) isFirst = await this.#mark(this.#store, state, expiresAt);
+      if (store.lock) isFirst = await this.#mark(this.#accessTo(store), state, callback);
     } catch (error) {
       this.#used.delete(state);
       callback.end(undefined);
@@ -96,20 +100,56 @@ export class UsedLogins<T> {
     return { isFirst, callback };
   }
 
+  /** Deletes the marks of expired logins. Those of other logins stay until the store drops them: they are still needed. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await Promise.all(this.#forgetExpired());
+  }
+
+  #accessTo(store: TokenStore): StoreAccess {
+    const known = this.#accesses.get(store);
+    if (known) return known;
+    const access = new StoreAccess(store, () => {}, this.#options.clock);
+    this.#accesses.set(store, access);
+    return access;
+  }
+
+  #forgetExpired(): Promise<void>[] {
+    const now = this.#options.clock();
+    const deletions: Promise<void>[] = [];
+    for (const [used, { expiresAt, deleteMark }] of this.#used) {
+      const hasExpired = expiresAt + CLOCK_SKEW_MS <= now;
+      if (!hasExpired && this.#used.size < MAX_USED) break;
+      this.#used.delete(used);
+      if (hasExpired && deleteMark) deletions.push(deleteMark());
+    }
+    return deletions;
+  }
+
+  /** One timer for all: it waits for the oldest used login. */
+  #schedule(): void {
+    const [oldest] = this.#used.values();
+    if (!oldest || this.#timer || this.#isClosed) return;
+    const waitMs = Math.max(oldest.expiresAt + CLOCK_SKEW_MS - this.#options.clock(), MIN_WAIT_MS);
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#forgetExpired();
+      this.#schedule();
+    }, waitMs).unref();
+  }
+
   /** Leaves a mark in the token store. Returns false if another process has left one before. */
-  async #mark(access: StoreAccess, state: string, expiresAt: number): Promise<boolean> {
-    const id = `login:${this.#options.namespace}+${createHash('sha256').update(state).digest('base64url')}`;
+  async #mark(access: StoreAccess, state: string, callback: RunningCallback<T>): Promise<boolean> {
+    const { expiresAt } = callback;
+    const id = `${MARK_PREFIX}${this.#options.namespace}+${createHash('sha256').update(state).digest('base64url')}`;
     const call = <R>(task: (store: TokenStore) => Promise<R>) => access.use(task, 'login', STORE_LIMIT_MS);
-    const work = async () => {
+    const isFirst = await access.locked(id, async () => {
       if (await call((store) => store.get(id))) return false;
       await call((store) => store.set(id, { version: randomInt(1, 2 ** 47), expiresAt, sealed: 'used' }));
       return true;
-    };
-    const isFirst = await access.locked(id, work);
-    if (isFirst) {
-      const keptMs = expiresAt - this.#options.clock() + CLOCK_SKEW_MS;
-      setTimeout(() => call((store) => store.delete(id)).catch(() => {}), keptMs).unref();
-    }
+    });
+    if (isFirst) callback.deleteMark = () => call((store) => store.delete(id)).catch(() => {});
     return isFirst;
   }
 }

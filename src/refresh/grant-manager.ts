@@ -28,6 +28,8 @@ export interface GrantManagerOptions
  * Concurrent callers may share an error object: copy it before handing it on.
  */
 export class GrantManager {
+  /** Where its grants are kept. */
+  readonly store: TokenStore;
   readonly #options: GrantManagerOptions;
   readonly #repository: GrantRepository;
   readonly #unsaved: UnsavedGrants;
@@ -43,6 +45,7 @@ export class GrantManager {
   constructor(options: GrantManagerOptions) {
     const { clock, onRefresh } = options;
     this.#options = options;
+    this.store = options.store;
     this.#background = new BackgroundRefreshes((id) => this.#startIfDue(id), clock);
     this.#repository = new GrantRepository({
       ...options,

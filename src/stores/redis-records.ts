@@ -2,7 +2,7 @@ import { withMethods, wrong } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { DEFAULT_LEASE_SECONDS, leaseLock } from './lease-lock.js';
-import { parseGrant, type TokenStore } from './token-store.js';
+import { parseGrant, type TokenStore, ttlMsOf } from './token-store.js';
 import { withTimeout } from './waiting.js';
 
 /** A client of node-redis 4 or later: single, pool, Sentinel or Cluster. */
@@ -183,7 +183,7 @@ export function redisRecords(
   connection: RedisConnection,
   { prefix, ttl, lease, replicas }: RedisRecordsSettings,
 ): Required<TokenStore> {
-  const [ttlMs, leaseMs] = [Math.ceil(ttl * 1000), Math.ceil(lease * 1000)];
+  const [ttlMs, leaseMs] = [ttlMsOf('', ttl), Math.ceil(lease * 1000)];
   // A grant id holds no white space, so no grant ever has the key of a lock.
   const lockKey = (id: string): string => `lock ${id}`;
   const wait = replicas > 0 ? [['WAIT', String(replicas), String(REPLICA_MS)]] : [];
@@ -212,7 +212,7 @@ export function redisRecords(
       const [record] = await replies(connection, 'read', key, [read]);
       return parseGrant(record ?? '');
     },
-    set: async (id, grant) => void (await run('save', SET, id, JSON.stringify(grant), ttlMs)),
+    set: async (id, grant) => void (await run('save', SET, id, JSON.stringify(grant), ttlMsOf(id, ttl))),
     delete: async (id, version) => {
       if (version === undefined) await run('delete', DELETE, id);
       else await run('delete', DELETE_VERSION, id, version);

@@ -2,7 +2,7 @@ import { type Reader, wrong } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { leaseLock } from './lease-lock.js';
-import { parseGrant, type TokenStore } from './token-store.js';
+import { parseGrant, type TokenStore, ttlMsOf } from './token-store.js';
 import { withTimeout } from './waiting.js';
 
 /** Result of one statement. */
@@ -97,7 +97,7 @@ export function sqlTokenStore(
     runStatement(database, verb, statement, values);
   // A grant id holds no white space, so it never equals the id of a lease.
   const leaseId = (id: string): string => `lock ${id}`;
-  const ttlMs = Math.ceil(ttl * 1000);
+  const ttlMs = ttlMsOf('', ttl);
   const leaseMs = Math.ceil(lease * 1000);
   let sweptAt = Number.NEGATIVE_INFINITY;
   const sweep = (): void => {
@@ -121,7 +121,7 @@ export function sqlTokenStore(
       return isRow ? parseGrant(String(row.record)) : undefined;
     },
     set: async (id, grant) => {
-      await run('save', statements.set, [id, grant.version, JSON.stringify(grant), ttlMs]);
+      await run('save', statements.set, [id, grant.version, JSON.stringify(grant), ttlMsOf(id, ttl)]);
       sweep();
     },
     delete: async (id, version) => {

@@ -33,6 +33,9 @@ export interface StoredGrant {
  * Return copies, so that a caller's later change of an object changes nothing in the store. If the store has a time
  * to live, it must exceed the lifetime of a refresh token, not of an access token: never derive it from `expiresAt`.
  *
+ * Ids that begin with `login:` are marks of used logins. The package deletes them after some minutes; a process that ends
+ * before leaves them to the time to live, which may be 12 minutes for such an id.
+ *
  * `tokenStoreChecks` of `passport-oauth-app/conformance` checks all of this.
  */
 export interface TokenStore {
@@ -67,6 +70,17 @@ const MAX_TTL_SECONDS = 10 * 365 * 24 * 60 * 60;
 
 /** Reads the option `ttl` of a store: seconds that a grant is kept after its last write. Default: 30 days. */
 export const ttlSeconds: Optional<number> = withDefault(30 * 24 * 60 * 60, number(1, MAX_TTL_SECONDS, 'seconds'));
+
+/** What ids of marks begin with. A mark tells other processes that a login has been used up. */
+export const MARK_PREFIX = 'login:';
+
+/** How long a mark is kept: its login expires after ten minutes, and clocks of several hosts differ a little. */
+const MARK_TTL_SECONDS = 12 * 60;
+
+/** Returns how long a store keeps what it has under an id, in milliseconds: marks of used logins for minutes, grants for `ttl` seconds. */
+export function ttlMsOf(id: string, ttl: number): number {
+  return Math.ceil((id.startsWith(MARK_PREFIX) ? Math.min(ttl, MARK_TTL_SECONDS) : ttl) * 1000);
+}
 
 /**
  * Returns the grant in `json`, or `undefined` for anything else. A damaged record counts as no grant: the next login

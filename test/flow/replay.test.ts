@@ -131,6 +131,18 @@ describe('a token store with locks', () => {
     expect(await tokenStore.inner.get(mark)).toMatchObject({ expiresAt: expect.any(Number), sealed: 'used' });
   });
 
+  test('keeps no mark of an expired login once the strategy is closed', async ({ logInto }) => {
+    const tokenStore = new TroubledStore();
+    const ids: string[] = [];
+    tokenStore.before = (method, id) => void (method === 'set' && ids.push(id));
+    const { world, clock } = await logInto({ strategy: { tokenStore } });
+    const [mark = ''] = marksIn(ids);
+    clock.advance(12 * 60);
+    expect(await tokenStore.inner.get(mark)).toBeDefined();
+    await world.strategy.close();
+    expect(await tokenStore.inner.get(mark)).toBeUndefined();
+  });
+
   test('that is down ends the callback in 503 and sends no code; the login is still good', async ({
     startWorld,
     browser,

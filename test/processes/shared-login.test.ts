@@ -1,23 +1,69 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { startEmulator } from 'passport-oauth-app/emulator';
+import pg from 'pg';
 import { createClient } from 'redis';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { rawRequest } from '../support/raw-request.js';
+import { hasPostgres, startPostgres } from '../support/postgres-server.js';
+import { type RawAnswer, rawRequest } from '../support/raw-request.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
 
 const SCRIPT = fileURLToPath(new URL('../support/login-worker.mjs', import.meta.url));
 const CALLBACK = 'http://127.0.0.1/callback';
+const MARK = /login:oauth-app\.[\w-]{11}\+[\w-]{43}$/;
 
-/** Starts a service, Redis, and so many processes of one application. */
-async function startProcesses(count: number) {
-  const [service, redis] = [await startEmulator({ refreshTokenReuse: 'revoke' }), await startRedis()];
+/** A server that the processes share, and seconds until its marks of used logins end by themselves. */
+interface SharedServer {
+  readonly address: object;
+  marks(): Promise<number[]>;
+  stop(): Promise<void>;
+}
+
+async function startSharedRedis(): Promise<SharedServer> {
+  const redis = await startRedis();
+  const client = await createClient({ url: redis.url }).connect();
+  return {
+    address: { redis: redis.url },
+    marks: async () => {
+      const keys = (await client.keys('*')).filter((key) => MARK.test(key));
+      return Promise.all(keys.map((key) => client.ttl(key)));
+    },
+    stop: async () => {
+      client.destroy();
+      await redis.stop();
+    },
+  };
+}
+
+async function startSharedPostgres(): Promise<SharedServer> {
+  const postgres = await startPostgres();
+  const pool = new pg.Pool({ connectionString: postgres.connectionString });
+  // Two processes that create it at once are refused by PostgreSQL.
+  await pool.query(readFileSync('node_modules/connect-pg-simple/table.sql', 'utf8'));
+  return {
+    address: { postgres: postgres.connectionString },
+    marks: async () => {
+      const { rows } = await pool.query('SELECT sid, extract(epoch FROM expire - now()) AS ttl FROM session');
+      return rows.filter(({ sid }) => MARK.test(sid)).map(({ ttl }) => Number(ttl));
+    },
+    stop: async () => {
+      await pool.end();
+      await postgres.stop();
+    },
+  };
+}
+
+/** Starts a service, and one process of an application for each object of options. */
+async function startProcesses(start: () => Promise<SharedServer>, grants: string, ...processes: object[]) {
+  const [service, shared] = [await startEmulator({ refreshTokenReuse: 'revoke' }), await start()];
   service.register({ clientID: service.options.clientID, redirectUrls: [CALLBACK] });
   const children: ChildProcess[] = [];
   const origins = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const child = fork(SCRIPT, [JSON.stringify({ redis: redis.url, options: service.options })]);
+    processes.map(async (options) => {
+      const config = { server: shared.address, grants, options: { ...service.options, ...options } };
+      const child = fork(SCRIPT, [JSON.stringify(config)]);
       children.push(child);
       const [{ port }] = (await once(child, 'message')) as [{ port: number }];
       return `http://127.0.0.1:${port}`;
@@ -25,36 +71,50 @@ async function startProcesses(count: number) {
   );
   onTestFinished(async () => {
     for (const child of children) child.kill('SIGKILL');
-    await redis.stop();
+    await shared.stop();
     await service.close();
   });
-  return { service, redis, origins };
+  const close = () => Promise.all(children.map((child) => [child.send('close'), once(child, 'exit')][1]));
+  return { service, shared, origins, close };
 }
 
-describe.skipIf(!hasRedis())('several processes over Redis', () => {
-  test('make one token request for a callback that comes to each of them at once', {
-    meta: { threats: [5, 59] },
-  }, async () => {
-    const { service, redis, origins } = await startProcesses(2);
-    const [first = ''] = origins;
-    for (let round = 0; round < 3; round++) {
-      service.requests.length = 0;
-      const begun = await rawRequest(first, '/login');
-      const [cookie = ''] = begun.headers['set-cookie']?.[0]?.split(';') ?? [];
-      const { search } = new URL(await service.approve(String(begun.headers.location)));
-      const answers = await Promise.all(
-        Array.from({ length: 20 }, (_, index) =>
-          rawRequest(origins[index % origins.length] ?? first, `/callback${search}`, { headers: { cookie } }),
-        ),
-      );
-      expect(answers.map(({ status }) => status).sort()).toEqual([302, ...Array.from({ length: 19 }, () => 403)]);
-      expect(service.requests.filter(({ path }) => path === '/oauth/token')).toHaveLength(1);
-    }
-    const client = createClient({ url: redis.url });
-    await client.connect();
-    const keys = await client.keys('*');
-    await client.close();
-    expect(keys.filter((key) => /login:oauth-app\.[\w-]{11}\+[\w-]{43}$/.test(key))).toHaveLength(3);
-    expect(keys.filter((key) => key.includes('login:') && key.endsWith('lock'))).toEqual([]);
-  });
+/** The name and value of each cookie that an answer sets. */
+const cookiesOf = (answer: RawAnswer) =>
+  (answer.headers['set-cookie'] ?? []).map((line) => String(line.split(';', 1)[0]));
+
+const servers = [
+  ['Redis', hasRedis(), startSharedRedis, 'store'],
+  ['connect-redis, with no token store', hasRedis(), startSharedRedis, 'sessions'],
+  ['connect-pg-simple, with no token store', hasPostgres(), startSharedPostgres, 'sessions'],
+] as const;
+
+describe.each(servers)('two processes over %s', (_name, isInstalled, start, grants) => {
+  test.skipIf(!isInstalled)(
+    'make one token request for a callback that comes to each of them at once',
+    {
+      meta: { threats: [5, 59, 70] },
+    },
+    async () => {
+      const { service, shared, origins, close } = await startProcesses(start, grants, {}, {});
+      const [first = ''] = origins;
+      for (let round = 0; round < 3; round++) {
+        service.requests.length = 0;
+        const begun = await rawRequest(first, '/login');
+        const cookie = cookiesOf(begun).join('; ');
+        const { search } = new URL(await service.approve(String(begun.headers.location)));
+        const answers = await Promise.all(
+          Array.from({ length: 20 }, (_, index) =>
+            rawRequest(origins[index % origins.length] ?? first, `/callback${search}`, { headers: { cookie } }),
+          ),
+        );
+        expect(answers.map(({ status }) => status).sort()).toEqual([302, ...Array.from({ length: 19 }, () => 403)]);
+        expect(service.requests.filter(({ path }) => path === '/oauth/token')).toHaveLength(1);
+      }
+      await close();
+      const left = await shared.marks();
+      expect(left).toHaveLength(3);
+      // The processes have ended, and with them whoever would delete the marks.
+      for (const seconds of left) expect(seconds).toBeLessThan(15 * 60);
+    },
+  );
 });

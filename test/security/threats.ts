@@ -87,6 +87,7 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
     '`passport.authorize` with `grantId`, and nobody logged in',
     'refused before the service is asked; no grant is overwritten',
   ],
+  70: ['One callback at two processes over the default store', 'one token request, if the session store offers a lock'],
 };
 
 /** The numbers of all lines. */
