@@ -6,7 +6,8 @@ import type { Machine } from './machine.js';
 import type { Mutation } from './mutations.js';
 import type { TokenRequest } from './oracle.js';
 import { type Family, type TokenAnswer, tokensIn } from './service.js';
-import { type Lease, type StoreClient, storeClient } from './store.js';
+import type { Lease } from './store.js';
+import { type StoreClient, storeClient } from './store-client.js';
 import type { World } from './world.js';
 
 /** How a request of a user ended. */
@@ -44,15 +45,7 @@ export class Application {
     this.#world = world;
     this.machine = machine;
     this.#package = passportOAuthApp;
-    const store = storeClient(
-      machine,
-      world.store,
-      {
-        command: (...command) => this.#command(...command),
-        late: (op, id) => world.oracle.storeFailed(machine, op, id),
-      },
-      passportOAuthApp,
-    );
+    const store = storeClient(passportOAuthApp, world, machine);
     const plain: Parts = { world, machine, store, dispatch: (options, handler) => this.#dispatch(options, handler) };
     const parts = { ...plain, ...mutation?.parts(plain) };
     this.#strategy = new passportOAuthApp.Strategy({
@@ -143,25 +136,6 @@ export class Application {
       strategy.error = reject;
       strategy.fail = (info) => reject(new Error(`refused: ${JSON.stringify(info)}`));
       strategy.authenticate(req, { session: false });
-    });
-  }
-
-  #command<T>(op: string, id: string, effect: () => T): Promise<T> {
-    const { oracle } = this.#world;
-    const settled = oracle.storeAsked(this.machine);
-    return new Promise((resolve, reject) => {
-      this.#world.call(this.machine, 'store', op, effect, {
-        answer: (value) => {
-          settled();
-          if (op === 'get' && typeof value === 'string') oracle.read(value, this.machine);
-          resolve(value);
-        },
-        fail: (code) => {
-          settled();
-          oracle.storeFailed(this.machine, op, id);
-          reject(Object.assign(new Error(`the store's connection failed: ${code}`), { code }));
-        },
-      });
     });
   }
 

@@ -1,11 +1,21 @@
 // Bundles the package, and the simulation, into one file each in a temporary folder.
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
 
+/** How `package.ts` names the source of the package. */
+const SOURCE = '../../src/';
+
 const path = (relative) => fileURLToPath(new URL(relative, import.meta.url));
+
+/** Installs the packages that the simulation alone needs, once: a Lua interpreter. */
+export function installSimulation() {
+  if (existsSync(path('node_modules'))) return;
+  execFileSync('npm', ['ci', '--no-fund', '--no-audit'], { cwd: path('.'), stdio: ['ignore', 'ignore', 'inherit'] });
+}
 
 /**
  * Returns the package as the body of a CommonJS function. All that is not the package's own code comes from the
@@ -13,7 +23,15 @@ const path = (relative) => fileURLToPath(new URL(relative, import.meta.url));
  */
 async function packageCode(source) {
   const bundle = await rolldown({
-    input: resolve(source, 'index.ts'),
+    input: path('package.ts'),
+    // The version of the package that `package.ts` stands for.
+    plugins: [
+      {
+        name: 'source',
+        resolveId: (id) =>
+          id.startsWith(SOURCE) ? resolve(source, id.slice(SOURCE.length).replace(/\.js$/, '.ts')) : null,
+      },
+    ],
     platform: 'node',
     external: /^(?!\.|\/)/,
     logLevel: 'silent',
@@ -26,13 +44,13 @@ async function packageCode(source) {
 
 /** Bundles both, and returns the URL of the module that runs simulations and the file with the package's code. */
 export async function bundleSimulation(source = path('../../src')) {
+  installSimulation();
   const directory = mkdtempSync(join(tmpdir(), 'simulation-'));
   const packageFile = join(directory, 'package.cjs');
   writeFileSync(packageFile, await packageCode(source));
   const bundle = await rolldown({
     input: path('simulation.ts'),
     platform: 'node',
-    external: /^(?!\.|\/)/,
     logLevel: 'silent',
   });
   const moduleFile = join(directory, 'simulation.mjs');

@@ -3,8 +3,8 @@ import { createRequire } from 'node:module';
 import { compileFunction } from 'node:vm';
 import type { Machine } from './machine.js';
 
-/** The package, as an application imports it. */
-export type Package = typeof import('../../src/index.js');
+/** The package, as an application imports it: the main entry point and those of its stores. */
+export type Package = typeof import('./package.js');
 
 const PARAMETERS = [
   'module',

@@ -178,10 +178,15 @@ function playOf(exploration: Exploration, name: string, mode: Mode, placed: read
   return { example: exampleOf(name, mode, placed), run };
 }
 
-/** Reads places as {@link exampleOf} writes them: `12:crash-leave-2000`. */
+/** Reads places as {@link exampleOf} writes them: `12:crash-leave-2000`. Its number may be any other one. */
 export function parsePlaced(text: string): Placed {
-  const [index, name] = text.split(':');
-  const fault = [...faultsOf('store'), ...faultsOf('service')].find((known) => describeFault(known) === name);
+  const [index, name = ''] = text.split(':');
+  const ms = Number(/-(-?\d+)$/.exec(name)?.[1]);
+  const faults = ['store', 'service'] as const;
+  const fault = faults
+    .flatMap((target) => faultsOf(target))
+    .map((known) => ('ms' in known && known.kind !== 'jump' && ms > 0 ? { ...known, ms } : known))
+    .find((known) => describeFault(known) === name);
   if (!fault) throw new Error(`--fault: expected CALL:FAULT, such as 12:crash-leave-2000, got ${text}`);
   return { index: Number(index), fault };
 }

@@ -1,7 +1,7 @@
 import type { Parts } from './application.js';
 import type { Package } from './environment.js';
 import { tokensIn } from './service.js';
-import type { StoreClient } from './store.js';
+import type { StoreClient } from './store-client.js';
 
 type Options = ConstructorParameters<Package['Strategy']>[0];
 type Handler = Parameters<Parts['dispatch']>[1];

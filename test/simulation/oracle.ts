@@ -2,7 +2,7 @@ import type { LostAnswer } from './exchange.js';
 import type { Machine } from './machine.js';
 import type { Family, Pair, Token } from './service.js';
 import { tokensIn } from './service.js';
-import { LEASE_MS, type Lease, type StoreWrite } from './store.js';
+import type { Lease, StoreWrite } from './store.js';
 import type { World } from './world.js';
 
 /** How a login came to its end though nobody had logged out, as far as nobody could have kept it. */
@@ -101,6 +101,8 @@ const SAVE_MS = 8_000;
 const SAVE_AGAIN_MS = 13_000;
 /** How long a process must wait for an answer of the token endpoint. */
 const TIMEOUT_MS = 10_000;
+/** How long a lease lasts. */
+const LEASE_MS = 30_000;
 
 /** Watches a world: who has which token, what the service honours, and what must never happen. */
 export class Oracle {
@@ -289,9 +291,13 @@ export class Oracle {
   }
 
   /** The store has failed a process. */
-  storeFailed(machine: Machine, op: string, id: string): void {
+  storeFailed(machine: Machine): void {
     this.#storeFailedAt.set(machine, this.#world.scheduler.now);
-    if (op !== 'update') return;
+  }
+
+  /** The store has refused a save, or not answered in time. */
+  saveFailed(machine: Machine, id: string): void {
+    this.storeFailed(machine);
     for (const { pair, request, refusedSaves } of this.#rotations.values())
       if (request.machine === machine && this.login(pair.family.user).ids.has(id))
         refusedSaves.push(this.#world.scheduler.now);
@@ -429,7 +435,7 @@ export class Oracle {
     if (this.#hasFailedOver(this.login(pair.family.user).ids, time - LEASE_MS)) return ['failover', whose];
     if (!request.lease) return [undefined, `${whose}, without the lock`];
     if (!lease) return [undefined, `${whose}, which had no lock`];
-    if (savedAt < request.lease.until - LEASE_MS) return [undefined, `${whose}, though the pair was saved`];
+    if (savedAt < request.lease.since) return [undefined, `${whose}, though the pair was saved`];
     const released = this.#world.store.releases.get(lease);
     const refused = refusedSaves.filter((at) => at <= (released ?? lease.until));
     if (released !== undefined) {

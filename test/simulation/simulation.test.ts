@@ -1,6 +1,11 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { createClient } from 'redis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { redisTokenStore } from '../../src/stores/redis-token-store.js';
+import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
+import { installSimulation } from './bundle.mjs';
+import { Random } from './random.js';
 import type { Tally } from './tally.js';
 
 const COMMAND = fileURLToPath(new URL('run.mjs', import.meta.url));
@@ -91,4 +96,58 @@ describe('several processes in simulated time', () => {
     },
     TIMEOUT_MS,
   );
+});
+
+describe.skipIf(!hasRedis())('the simulated Redis', () => {
+  let server: RedisServer;
+  let client: ReturnType<typeof createClient>;
+  beforeAll(async () => {
+    server = await startRedis();
+    client = createClient({ url: server.url });
+    await client.connect();
+  });
+  afterAll(async () => {
+    client?.destroy();
+    await server?.stop();
+  });
+
+  it('answers every command of the token store, in 500 random calls, as a real one does', async () => {
+    installSimulation();
+    const simulated = new (await import('./redis-server.js')).RedisServer(() => 0);
+    const differences: unknown[] = [];
+    const replies = new Set<string>();
+    const store = redisTokenStore({
+      isOpen: true,
+      sendCommand: async (command: readonly string[]) => {
+        const real: unknown = await client.sendCommand([...command]);
+        const other: unknown = simulated.execute(command);
+        replies.add(`${command[0]} ${typeof real} ${typeof real === 'number' ? real : ''}`);
+        if (real !== other) differences.push({ command, real, other });
+        return real;
+      },
+    });
+    const random = new Random(1);
+    const versions = [1, 2 ** 47 - 1, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER - 1];
+    const calls = [
+      (id: string) => store.get(id),
+      (id: string, version: number) => store.set(id, { version, expiresAt: 1, sealed: `é "${version}" \u{1f511}` }),
+      (id: string, version: number) =>
+        store.update(id, { version: random.pick(versions), expiresAt: 2, sealed: '\\u0000' }, version),
+      (id: string, version: number) => store.delete(id, random.chance(0.3) ? undefined : version),
+      (id: string) => store.lock(id, async () => undefined),
+    ];
+    for (let call = 0; call < 500; call += 1) {
+      await random.pick(calls)(random.pick(['one', 'other']), random.pick(versions));
+      if (random.chance(0.02)) for (const each of ['no JSON', '[1]', '{"version":"1"}']) await damage(each);
+    }
+    expect(differences).toEqual([]);
+    expect([...replies].sort()).toEqual(['EVAL number 0', 'EVAL number 1', 'GET object ', 'GET string ']);
+
+    async function damage(record: string): Promise<void> {
+      const command = ['SET', 'oauth-app-grant:one', record, 'PX', '1000000'];
+      await client.sendCommand(command);
+      simulated.execute(command);
+      await store.update('one', { version: 2, expiresAt: 2, sealed: '' }, 1);
+    }
+  });
 });

@@ -1,12 +1,22 @@
-import type { Package } from './environment.js';
 import type { Machine } from './machine.js';
 
-type Stored = { readonly version: number; readonly expiresAt: number; readonly sealed: string };
+/** What a store's server has under a key, and until when, in milliseconds of simulated time. */
+export interface Row {
+  readonly value: string;
+  readonly until: number;
+}
+
+/** The keys of a store's server. Rows that have expired count as absent. */
+export interface Keyspace {
+  read(key: string): Row | undefined;
+  write(key: string, row: Row | undefined): void;
+}
 
 /** Who has the lock of a grant. */
 export interface Lease {
-  readonly owner: string;
   readonly machine: Machine;
+  /** When it began, and when it ends by itself. */
+  readonly since: number;
   readonly until: number;
 }
 
@@ -15,15 +25,32 @@ export interface StoreWrite {
   readonly id: string;
   readonly before: string | undefined;
   readonly after: string | undefined;
-  readonly op: 'set' | 'delete' | 'update' | 'failover';
+  readonly op: string;
   readonly machine: Machine | undefined;
 }
 
-/** The store's server: records and leases, each command atomic. */
+/** A change of one key, and what it has replaced. */
+interface Change {
+  readonly time: number;
+  readonly key: string;
+  readonly before: Row | undefined;
+  readonly lease: Lease | undefined;
+}
+
+/** Before the keys of the package's stores. */
+export const KEY_PREFIX = 'oauth-app-grant:';
+/** After that, before the keys of locks. */
+const LOCK_PREFIX = 'lock ';
+
+/**
+ * Watches a store's server from the outside: what each command has changed, who has which lease, and what failovers undo. It
+ * takes no part in what the commands do.
+ */
 export class StoreServer {
-  readonly #records = new Map<string, string>();
+  readonly #keyspace: Keyspace;
+  readonly #rows = new Map<string, Row>();
   readonly #leases = new Map<string, Lease>();
-  readonly #journal: { readonly time: number; readonly id: string; readonly undo: () => void }[] = [];
+  readonly #journal: Change[] = [];
   readonly #now: () => number;
   readonly #onWrite: (write: StoreWrite) => void;
   /** When failovers have forgotten what of which grants: a record, or what became of a lease. */
@@ -31,17 +58,16 @@ export class StoreServer {
   /** When leases were given back. */
   readonly releases = new Map<Lease, number>();
 
-  constructor(now: () => number, onWrite: (write: StoreWrite) => void) {
+  constructor(keyspace: Keyspace, now: () => number, onWrite: (write: StoreWrite) => void) {
+    this.#keyspace = keyspace;
     this.#now = now;
     this.#onWrite = onWrite;
   }
 
-  ids(): Iterable<string> {
-    return this.#records.keys();
-  }
-
+  /** Returns the text of a grant's record. */
   record(id: string): string | undefined {
-    return this.#records.get(id);
+    const row = this.#rows.get(KEY_PREFIX + id);
+    return row && row.until > this.#now() ? row.value : undefined;
   }
 
   /** Returns the lease that runs now. */
@@ -50,33 +76,12 @@ export class StoreServer {
     return lease && lease.until > this.#now() ? lease : undefined;
   }
 
-  set(machine: Machine, id: string, record: string): void {
-    this.#write(id, record, 'set', machine);
-  }
-
-  delete(machine: Machine, id: string, version: number | undefined): void {
-    const stored = this.#stored(id);
-    if (!stored || (version !== undefined && stored.version !== version)) return;
-    this.#write(id, undefined, 'delete', machine);
-  }
-
-  update(machine: Machine, id: string, record: string, version: number): boolean {
-    if (this.#stored(id)?.version !== version) return false;
-    this.#write(id, record, 'update', machine);
-    return true;
-  }
-
-  take(machine: Machine, id: string, owner: string, leaseMs: number): boolean {
-    if (this.lease(id)) return false;
-    this.#setLease(id, { owner, machine, until: this.#now() + leaseMs });
-    return true;
-  }
-
-  release(id: string, owner: string): void {
-    const lease = this.#leases.get(id);
-    if (lease?.owner !== owner) return;
-    this.#setLease(id, undefined);
-    this.releases.set(lease, this.#now());
+  /** Performs a command of a process, which may change what is under `key`. */
+  perform<T>(machine: Machine, op: string, key: string, command: () => T): T {
+    const answer = command();
+    const row = this.#keyspace.read(key);
+    if (!isSame(row, this.#rows.get(key))) this.#changed(key, row, op, machine);
+    return answer;
   }
 
   /** Forgets what was written in the last `ms`, as a replica does that has not seen it. */
@@ -85,34 +90,33 @@ export class StoreServer {
     const ids = new Set<string>();
     for (let last = this.#journal.at(-1); last && last.time >= since; last = this.#journal.at(-1)) {
       this.#journal.pop();
-      ids.add(last.id);
-      last.undo();
+      ids.add(idOf(last.key));
+      this.#undo(last);
     }
     this.failovers.push({ time: this.#now(), ids });
   }
 
-  #stored(id: string): Stored | undefined {
-    const text = this.#records.get(id);
-    return text === undefined ? undefined : (JSON.parse(text) as Stored);
+  #changed(key: string, row: Row | undefined, op: string, machine: Machine): void {
+    const before = this.#rows.get(key);
+    const id = idOf(key);
+    const lease = this.#leases.get(id);
+    put(this.#rows, key, row);
+    this.#journal.push({ time: this.#now(), key, before, lease });
+    if (!isLock(key)) this.#onWrite({ id, before: before?.value, after: row?.value, op, machine });
+    else if (row) this.#leases.set(id, { machine, since: this.#now(), until: row.until });
+    else {
+      this.#leases.delete(id);
+      if (lease) this.releases.set(lease, this.#now());
+    }
   }
 
-  #write(id: string, after: string | undefined, op: StoreWrite['op'], machine: Machine | undefined): void {
-    const before = this.#records.get(id);
-    put(this.#records, id, after);
-    this.#journal.push({ time: this.#now(), id, undo: () => this.#undo(id, before) });
-    this.#onWrite({ id, before, after, op, machine });
-  }
-
-  #undo(id: string, to: string | undefined): void {
-    const before = this.#records.get(id);
-    put(this.#records, id, to);
-    this.#onWrite({ id, before, after: to, op: 'failover', machine: undefined });
-  }
-
-  #setLease(id: string, lease: Lease | undefined): void {
-    const before = this.#leases.get(id);
-    put(this.#leases, id, lease);
-    this.#journal.push({ time: this.#now(), id, undo: () => put(this.#leases, id, before) });
+  #undo({ key, before, lease }: Change): void {
+    const id = idOf(key);
+    const after = this.#rows.get(key);
+    this.#keyspace.write(key, before);
+    put(this.#rows, key, before);
+    if (isLock(key)) put(this.#leases, id, lease);
+    else this.#onWrite({ id, before: after?.value, after: before?.value, op: 'failover', machine: undefined });
   }
 }
 
@@ -121,111 +125,14 @@ function put<T>(map: Map<string, T>, key: string, value: T | undefined): void {
   else map.set(key, value);
 }
 
-/** The commands of the store's server, as a client of one process sends them. */
-export interface StoreConnection {
-  command<T>(op: string, id: string, effect: () => T): Promise<T>;
-  /** A command has taken too long. */
-  late(op: string, id: string): void;
+function isLock(key: string): boolean {
+  return key.startsWith(KEY_PREFIX + LOCK_PREFIX);
 }
 
-/** Milliseconds. A command that takes longer counts as failed, though it may still take effect. */
-const COMMAND_MS = 5_000;
-export const LEASE_MS = 30_000;
-const LOCK_MARGIN_MS = 5_000;
-const RELEASE_MS = 1_000;
-
-/** The option `tokenStore` of one process: all five methods, over the store's server, as stores of this kind are written. */
-export function storeClient(
-  machine: Machine,
-  server: StoreServer,
-  connection: StoreConnection,
-  passportOAuthApp: Package,
-) {
-  const within = <T>(promise: Promise<T>, ms: number, onLate?: () => void): Promise<T> =>
-    new Promise((resolve, reject) => {
-      const timer = machine.setTimer(() => {
-        onLate?.();
-        reject(new Error('the store took too long'));
-      }, ms);
-      promise.finally(() => machine.clearTimer(timer)).then(resolve, reject);
-    });
-  const command = <T>(op: string, id: string, effect: () => T) =>
-    within(connection.command(op, id, effect), COMMAND_MS, () => connection.late(op, id));
-  const lines = new Map<string, Promise<unknown>>();
-
-  const giveBack = async (id: string, owner: string): Promise<void> => {
-    const release = () => command('release', id, () => server.release(id, owner));
-    // Once more where the connection broke: a lease that is not given back keeps others waiting.
-    await within(release().catch(release), RELEASE_MS).catch(() => undefined);
-  };
-
-  const takeOnce = async (id: string, owner: string): Promise<boolean> => {
-    const [monotonic, wall] = [machine.monotonic(), machine.wall()];
-    try {
-      if (!(await command('take', id, () => server.take(machine, id, owner, LEASE_MS)))) return false;
-    } catch (error) {
-      void giveBack(id, owner);
-      throw error;
-    }
-    const askedMs = Math.max(machine.monotonic() - monotonic, Math.abs(machine.wall() - wall));
-    if (askedMs < LEASE_MS / 2) return true;
-    await giveBack(id, owner);
-    return false;
-  };
-
-  /** Returns the owner of the lease: a new one for each try, so that a late release of an earlier try ends nothing. */
-  const take = async (id: string, caller: string, deadline: number): Promise<string> => {
-    let pauseMs = 20;
-    for (let tries = 1; ; tries += 1) {
-      const owner = `${caller}.${tries}`;
-      if (await takeOnce(id, owner)) return owner;
-      if (machine.monotonic() >= deadline) throw lateFor(passportOAuthApp);
-      const ms = pauseMs * (1 + machine.random.next());
-      await new Promise<void>((resolve) => machine.setTimer(resolve, ms));
-      pauseMs = Math.min(pauseMs * 1.5, 200);
-    }
-  };
-
-  return {
-    async get(id: string): Promise<Stored | undefined> {
-      const text = await command('get', id, () => server.record(id));
-      return text === undefined ? undefined : (JSON.parse(text) as Stored);
-    },
-    set(id: string, grant: Stored): Promise<void> {
-      const record = JSON.stringify(grant);
-      return command('set', id, () => server.set(machine, id, record));
-    },
-    delete(id: string, version?: number): Promise<void> {
-      return command('delete', id, () => server.delete(machine, id, version));
-    },
-    update(id: string, grant: Stored, version: number): Promise<boolean> {
-      const record = JSON.stringify(grant);
-      return command('update', id, () => server.update(machine, id, record, version));
-    },
-    async lock<T>(id: string, work: () => Promise<T>): Promise<T> {
-      const caller = machine.random.bytes(8).toString('hex');
-      const deadline = machine.monotonic() + LEASE_MS + LOCK_MARGIN_MS;
-      // One of each process tries at a time.
-      const before = lines.get(id) ?? Promise.resolve();
-      const taken = before.then(() => take(id, caller, deadline));
-      const turn = taken.catch(() => undefined);
-      lines.set(id, turn);
-      const owner = await taken.finally(() => {
-        if (lines.get(id) === turn) lines.delete(id);
-      });
-      try {
-        return await work();
-      } finally {
-        await giveBack(id, owner);
-      }
-    },
-  };
+function idOf(key: string): string {
+  return key.slice(isLock(key) ? KEY_PREFIX.length + LOCK_PREFIX.length : KEY_PREFIX.length);
 }
 
-export type StoreClient = ReturnType<typeof storeClient>;
-
-function lateFor({ TokenStoreError }: Package): Error {
-  return new TokenStoreError('The lock of a grant could not be had in time: somebody else keeps it.', {
-    code: 'ERR_TOKEN_STORE_LOCKED',
-  });
+function isSame(one: Row | undefined, other: Row | undefined): boolean {
+  return one?.value === other?.value && one?.until === other?.until;
 }

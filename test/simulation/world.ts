@@ -4,6 +4,7 @@ import { describeFault } from './faults.js';
 import { Machine } from './machine.js';
 import { Oracle } from './oracle.js';
 import { Random } from './random.js';
+import { RedisServer } from './redis-server.js';
 import { Scheduler } from './scheduler.js';
 import { type Mode, Service } from './service.js';
 import { StoreServer } from './store.js';
@@ -30,6 +31,8 @@ export class World {
   readonly scheduler = new Scheduler();
   readonly options: WorldOptions;
   readonly service: Service;
+  readonly redis: RedisServer;
+  /** What an observer sees of the store's server. */
   readonly store: StoreServer;
   readonly oracle: Oracle;
   readonly machines: Machine[] = [];
@@ -52,7 +55,8 @@ export class World {
     this.#random = new Random(options.seed, 'network');
     const now = () => this.scheduler.now;
     this.service = new Service(options.mode, options.lifetimeS, now);
-    this.store = new StoreServer(now, (write) => this.oracle.stored(write));
+    this.redis = new RedisServer(now);
+    this.store = new StoreServer(this.redis, now, (write) => this.oracle.stored(write));
     this.oracle = new Oracle(this);
   }
 

@@ -1,0 +1,52 @@
+import type { Package } from './environment.js';
+import type { Machine } from './machine.js';
+import { operationOf, type Reply } from './redis-server.js';
+import type { World } from './world.js';
+
+/** A token store of the package: all five methods. */
+export type StoreClient = ReturnType<Package['redisTokenStore']>;
+
+/**
+ * Returns the option `tokenStore` of one process: the package's own store, over a client that sends its commands through the
+ * simulated network.
+ */
+export function storeClient({ redisTokenStore }: Package, world: World, machine: Machine): StoreClient {
+  const store = redisTokenStore({
+    isOpen: true,
+    sendCommand: (command: readonly string[]) => send(world, machine, command),
+  });
+  return {
+    ...store,
+    // What comes of a save is known to the observer as the package's own store tells it: a time-out is a refusal, too.
+    update: async (...save) => {
+      try {
+        return await store.update(...save);
+      } catch (error) {
+        world.oracle.saveFailed(machine, save[0]);
+        throw error;
+      }
+    },
+  };
+}
+
+/** Sends a command to the server, as a connected client does. */
+function send(world: World, machine: Machine, command: readonly string[]): Promise<Reply> {
+  const { oracle, redis, store } = world;
+  const op = operationOf(command);
+  const key = (command[0] === 'EVAL' ? command[3] : command[1]) ?? '';
+  const settled = oracle.storeAsked(machine);
+  return new Promise((resolve, reject) => {
+    world.call(machine, 'store', op, () => store.perform(machine, op, key, () => redis.execute(command)), {
+      answer: (reply) => {
+        settled();
+        if (op === 'get' && typeof reply === 'string') oracle.read(reply, machine);
+        resolve(reply);
+      },
+      fail: (code) => {
+        settled();
+        oracle.storeFailed(machine);
+        reject(Object.assign(new Error(`the store's connection failed: ${code}`), { code }));
+      },
+    });
+  });
+}
