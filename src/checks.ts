@@ -196,6 +196,15 @@ export function authorizationParams(option: string, value: unknown): Readonly<Re
   return Object.freeze(params);
 }
 
+/** Returns the result of an application's function, which must not be a promise: nobody would wait for it. */
+export function result(option: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || !('then' in value) || typeof value.then !== 'function')
+    return value;
+  // It may reject, and would end the process.
+  Promise.resolve(value).catch(() => {});
+  throw wrong(option, 'expected a function that returns its result, got a promise: the function must not be async');
+}
+
 /** Reads one of several words. */
 export function oneOf<T extends string>(...words: readonly T[]): Reader<T> {
   return (option, value) => {

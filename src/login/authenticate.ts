@@ -10,7 +10,7 @@ import {
   routedPathOf,
   userOf,
 } from '../request/incoming-request.js';
-import { refuseStrictSession, refuseUnsetSession } from '../request/session.js';
+import { refuseStrictSession, refuseUnsetSession, sessionContent } from '../request/session.js';
 import { type BeginLoginContext, beginLogin, type LoginOptions } from './begin-login.js';
 import { type EstablishSessionContext, establishSession, type SessionOptions } from './establish-session.js';
 import {
@@ -20,7 +20,7 @@ import {
   hasCallbackParameters,
   refuseOwnerless,
 } from './finish-login.js';
-import { type GrantHandoff, LoginReport } from './grant-handoff.js';
+import { GrantHandoff, LoginReport } from './grant-handoff.js';
 import type { LoginRounds } from './login-rounds.js';
 
 /** What Passport lets a strategy do with a request: exactly one of them. */
@@ -136,14 +136,18 @@ async function handleCallback(
   const redirects = Boolean(options.successRedirect ?? options.successReturnToOrRedirect);
   if (establishesSession && redirects) refuseStrictSession(req);
   const wasKnown = grants.isKnown(req);
+  const isConnection = Boolean(options.assignProperty);
+  const start = isConnection ? sessionContent(req) : new Map<string, string>();
   const report = new LoginReport(context.settings.name);
   let outcome: CallbackOutcome;
   let handoff: GrantHandoff | undefined;
   try {
-    const isConnection = Boolean(options.assignProperty);
     outcome = await finishLogin(context, manager, req, res, { callbackURL, isConnection });
-    if (outcome.kind === 'success')
-      handoff = await establishSession(context, manager, req, res, options, outcome, report);
+    if (outcome.kind === 'success') {
+      const established = await establishSession(context, manager, req, res, options, outcome, start, report);
+      if (established instanceof GrantHandoff) handoff = established;
+      else outcome = established;
+    }
   } catch (error) {
     report.publishError(error);
     throw error;

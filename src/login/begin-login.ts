@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
 import { endpointUrl } from '../oauth/addresses.js';
 import { type ReturnCookie, safeReturnTo } from '../request/browser-cookie.js';
+import type { RequestGrants } from '../request/grant-reference.js';
 import { hostOf, originalUrl, queryOf, redirectUriFor } from '../request/incoming-request.js';
-import { userMarkOf } from '../request/session.js';
 import type { PendingLogins } from './pending-logins.js';
 
 /** Options of `passport.authenticate` that an application may set for one route. */
@@ -33,6 +33,7 @@ export interface BeginLoginContext {
   };
   /** For the strategy's own `callbackURL` and `scope`: see {@link authorizationRequest}. */
   readonly usualRequest: string;
+  readonly grants: RequestGrants;
   readonly pendingLogins: PendingLogins;
   readonly returnCookie: ReturnCookie;
   readonly hostMismatches: HostMismatches;
@@ -47,7 +48,7 @@ export interface BeginLoginContext {
  * @see service.md, 4.1; RFC 6749, 4.1.1; RFC 7636, 4.3
  */
 export function beginLogin(
-  { settings, usualRequest, pendingLogins, returnCookie, hostMismatches }: BeginLoginContext,
+  { settings, usualRequest, grants, pendingLogins, returnCookie, hostMismatches }: BeginLoginContext,
   req: IncomingMessage,
   res: ServerResponse,
   callbackURL: string,
@@ -59,7 +60,8 @@ export function beginLogin(
   const remembered = returnCookie.take(req, res);
   const [requested, ...others] = queryOf(originalUrl(req)).getAll('returnTo');
   const returnTo = requested === undefined ? remembered : safeReturnTo(others.length === 0 ? requested : undefined);
-  const login = { redirectUri, returnTo, isConnection: Boolean(options.assignProperty), userMark: userMarkOf(req) };
+  const isConnection = Boolean(options.assignProperty);
+  const login = { redirectUri, returnTo, isConnection, userMark: grants.userMarkOf(req, isConnection) };
   const { state, codeChallenge, cookies } = pendingLogins.begin(req, login, settings.pkce);
   hostMismatches.note(req, redirectUri, state);
   for (const cookie of cookies) res.appendHeader('Set-Cookie', cookie);
@@ -67,7 +69,10 @@ export function beginLogin(
   const isUsual = redirectUri === settings.callbackURL && scope === settings.scope;
   const request = isUsual ? usualRequest : authorizationRequest(settings, redirectUri, scope);
   const { authorizationParams: given } = settings;
-  const params = typeof given === 'function' ? check.authorizationParams('authorizationParams', given(req)) : given;
+  const params =
+    typeof given === 'function'
+      ? check.authorizationParams('authorizationParams', check.result('authorizationParams', given(req)))
+      : given;
   const rest = new URLSearchParams({ state, ...params });
   if (codeChallenge !== undefined) {
     rest.set('code_challenge', codeChallenge);

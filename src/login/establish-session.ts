@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ConfigurationError, NotAuthorizedError } from '../errors.js';
-import { isRandomGrantId } from '../grants/grant.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import { safeReturnTo } from '../request/browser-cookie.js';
-import type { RequestGrants } from '../request/grant-reference.js';
+import { ANONYMOUS, connectionKey, type RequestGrants } from '../request/grant-reference.js';
 import { userOf, whenSettled } from '../request/incoming-request.js';
 import type { RequestClients } from '../request/request-clients.js';
 import {
@@ -13,12 +12,15 @@ import {
   intercept,
   polyfillSessionMethods,
   regenerateSession,
+  reloadSession,
+  type SessionContent,
   type SessionLike,
   saveSession,
   sessionOf,
 } from '../request/session.js';
+import { KeyedQueue } from '../stores/waiting.js';
 import type { CallbackOutcome } from './finish-login.js';
-import { connectionKey, GrantHandoff, type LoginReport } from './grant-handoff.js';
+import { GrantHandoff, type LoginReport } from './grant-handoff.js';
 
 /** Options of `passport.authenticate` and `passport.authorize` that decide about the session. */
 export interface SessionOptions {
@@ -35,10 +37,26 @@ export interface EstablishSessionContext {
   readonly clients: RequestClients;
 }
 
+/** The session was lost, or got another user, while the account was being connected. */
+const OTHER_SESSION: Extract<CallbackOutcome, { readonly kind: 'fail' }> = {
+  kind: 'fail',
+  reason: 'refused',
+  info: {
+    message:
+      'The user has logged out, or logged in again, while this account was being connected. Please connect it again.',
+  },
+  status: 403,
+};
+
+/** Connections of one session write it one after the other: each saves the whole session. By the session's id. */
+const connectionsOfSession = new KeyedQueue();
+
 /**
  * Stores the grant of a login, and makes the session refer to it: at once for `passport.authorize`, else when somebody
  * calls `req.logIn`.
  *
+ * @param start The content of the session when the callback began.
+ * @returns the handoff, or the failure of a connection whose user has left meanwhile
  * @throws ConfigurationError if somebody else has sent the response; the grant is removed unless its id is the application's own
  * @throws TokenStoreError if the grant, or the session of `passport.authorize`, cannot be saved
  */
@@ -49,8 +67,9 @@ export async function establishSession(
   res: ServerResponse,
   options: SessionOptions,
   { tokens, verdict, returnTo }: Extract<CallbackOutcome, { readonly kind: 'success' }>,
+  start: SessionContent,
   report: LoginReport,
-): Promise<GrantHandoff> {
+): Promise<GrantHandoff | Extract<CallbackOutcome, { readonly kind: 'fail' }>> {
   const sent = sentResponseError(res);
   if (sent) throw sent;
   const isConnection = Boolean(options.assignProperty);
@@ -60,19 +79,30 @@ export async function establishSession(
   const grantId = grants.newId(req, owner);
   const { name: key } = settings;
   const { idIsInSession } = grants;
-  if (isConnection && idIsInSession) await refuseOtherAccount(key, manager, req, tokens);
+  if (isConnection) await refuseOtherAccount(grants, key, manager, req, tokens);
   const handoff = new GrantHandoff({ key, grantId, idIsInSession, isConnection, manager, report });
-  try {
-    await manager.put(grantId, tokens, idIsInSession);
-    const sent = sentResponseError(res);
-    if (sent) throw sent;
-  } catch (error) {
-    // A slow store may save the grant after all.
-    handoff.discard();
-    throw error;
+  const store = async () => {
+    try {
+      await manager.put(grantId, tokens, idIsInSession);
+      const sent = sentResponseError(res);
+      if (sent) throw sent;
+    } catch (error) {
+      // A slow store may save the grant after all.
+      handoff.discard();
+      throw error;
+    }
+  };
+  if (isConnection) {
+    // A grant under the user's own id replaces another one: not before it is known that the user is still there.
+    if (idIsInSession) await store();
+    const connect = () => handOffNow(req, res, handoff, returnTo, start, idIsInSession ? undefined : store);
+    const sessionId = 'sessionID' in req ? String(req.sessionID) : '';
+    const isConnected = await connectionsOfSession.run(sessionId, connect);
+    if (!isConnected) return OTHER_SESSION;
+  } else {
+    await store();
+    handOffAtLogIn(req, res, handoff, returnTo);
   }
-  if (isConnection) await handOffNow(req, res, handoff, returnTo);
-  else handOffAtLogIn(req, res, handoff, returnTo);
   handoff.source = await clients.switchTo(req, manager, grantId);
   const sentMeanwhile = isConnection ? undefined : sentResponseError(res);
   if (!sentMeanwhile) return handoff;
@@ -94,14 +124,16 @@ function sentResponseError(res: ServerResponse): ConfigurationError | undefined 
  * of the login.
  */
 async function refuseOtherAccount(
+  grants: RequestGrants,
   key: string,
   manager: GrantManager,
   req: IncomingMessage,
   { subject }: TokenSet,
 ): Promise<void> {
-  const session = sessionOf(req);
-  const reference = session?.[key];
-  if (!userOf(req) || !isRandomGrantId(reference) || session?.[connectionKey(key)]) return;
+  const connected = sessionOf(req)?.[connectionKey(key)];
+  const isOfLogin = grants.idIsInSession ? !connected : connected === false;
+  const reference = userOf(req) && isOfLogin ? grants.idOf(req) : undefined;
+  if (reference === undefined) return;
   const current = await Promise.resolve(manager.current(reference)).catch((error: unknown) => {
     if (error instanceof NotAuthorizedError) return undefined;
     throw error;
@@ -114,23 +146,34 @@ async function refuseOtherAccount(
 }
 
 /**
- * Writes the reference into the session and saves it.
+ * Writes the reference into the session, as it is now, and saves it.
  *
  * A session of a user who is not logged in gets a new id: somebody else may have planted it in this browser.
+ *
+ * @param store Stores the grant, if that was not done before.
+ * @returns false if the session is gone, or belongs to another user now
  */
 async function handOffNow(
   req: IncomingMessage,
   res: ServerResponse,
   handoff: GrantHandoff,
   returnTo: string | undefined,
-): Promise<void> {
+  start: SessionContent,
+  store: (() => Promise<void>) | undefined,
+): Promise<boolean> {
+  if (sessionOf(req) && !(await reloadSession(req, start))) {
+    handoff.discard();
+    return false;
+  }
+  await store?.();
   const before = sessionOf(req);
   // Without a session there is nothing to write.
-  if (!before) return;
+  if (!before) return true;
   const former = handoff.begin(before);
   try {
-    const session = userOf(req) ? before : await regenerateSession(req, before);
-    handoff.write(session);
+    const isAnonymous = !userOf(req);
+    const session = isAnonymous ? await regenerateSession(req, before) : before;
+    handoff.write(session, isAnonymous ? ANONYMOUS : true);
     const target = returnTo ?? session.returnTo;
     if (target !== undefined) session.returnTo = safeReturnTo(target);
     await saveSession(session);
@@ -145,6 +188,7 @@ async function handOffNow(
     throw error;
   }
   handoff.saved(former);
+  return true;
 }
 
 type LogIn = (this: IncomingMessage, user: unknown, options: unknown, done?: Done) => unknown;

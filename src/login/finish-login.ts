@@ -18,7 +18,6 @@ import {
   routedPathOf,
   userOf,
 } from '../request/incoming-request.js';
-import { userMarkOf } from '../request/session.js';
 import type { HostMismatches } from './begin-login.js';
 import type { PendingLogin, PendingLogins } from './pending-logins.js';
 import type { UsedLogins } from './used-logins.js';
@@ -129,7 +128,7 @@ export async function finishLogin(
     return message === undefined ? replayed : { ...replayed, info: { message } };
   }
   if (login.isConnection && !route.isConnection) return refused(CONNECTION_AS_LOGIN, 403);
-  if (route.isConnection && login.userMark !== userMarkOf(req)) return refused(OTHER_USER, 403);
+  if (route.isConnection && login.userMark !== context.grants.userMarkOf(req, true)) return refused(OTHER_USER, 403);
   // The login may have begun at a route of passport.authenticate.
   const ownerless = route.isConnection ? refuseOwnerless(context.grants, req) : undefined;
   if (ownerless) return ownerless;

@@ -3,6 +3,7 @@ import { type LoginEvent, loginChannel } from '../events.js';
 import { isRandomGrantId } from '../grants/grant.js';
 import type { GrantCredentials } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
+import { type ANONYMOUS, connectionKey } from '../request/grant-reference.js';
 import type { SessionLike } from '../request/session.js';
 
 /** Reports how a login ended, once. */
@@ -65,13 +66,18 @@ export class GrantHandoff {
     return session?.[this.#options.key];
   }
 
-  /** Writes the reference into a session. */
-  write(session: SessionLike): void {
+  /**
+   * Writes the reference into a session, and whether the account is connected. Where the application finds the grant by an
+   * id of its own, the session learns alone that its user has logged in with this strategy.
+   *
+   * @param owner Who the session of a connection belongs to.
+   */
+  write(session: SessionLike, owner: typeof ANONYMOUS | true = true): void {
     const { key, grantId, idIsInSession, isConnection } = this.#options;
-    if (!idIsInSession) return;
-    session[key] = grantId;
-    if (isConnection) session[this.#connectionKey] = true;
-    else delete session[this.#connectionKey];
+    if (idIsInSession) session[key] = grantId;
+    if (idIsInSession && isConnection) session[this.#connectionKey] = owner;
+    else if (idIsInSession) delete session[this.#connectionKey];
+    else if (!isConnection) session[this.#connectionKey] = false;
   }
 
   /** The session refers to the grant: the login has succeeded, and the grant that the session had before can go. */
@@ -101,9 +107,4 @@ export class GrantHandoff {
     const { manager, grantId, idIsInSession } = this.#options;
     if (idIsInSession) manager.remove(grantId).catch(() => {});
   }
-}
-
-/** Returns the session's key that tells a connected account's grant from the grant that its user has logged in with. */
-export function connectionKey(key: string): string {
-  return `${key}.connected`;
 }

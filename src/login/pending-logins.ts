@@ -11,7 +11,7 @@ export interface PendingLogin {
   readonly returnTo: string | undefined;
   /** True for `passport.authorize`, which connects an account to the user who is logged in. */
   readonly isConnection: boolean;
-  /** Identifies the user who was logged in when the login began: see `userMarkOf`. */
+  /** Identifies the user who was logged in when the login began: see `RequestGrants.userMarkOf`. */
   readonly userMark: string;
   /** Code verifier (RFC 7636, 4.1), with PKCE. */
   readonly codeVerifier: string | undefined;

@@ -32,7 +32,7 @@ async function endLogin(runtime: Runtime, req: IncomingMessage): Promise<void> {
 }
 
 async function removeGrant({ settings, managers, grants, clients }: Runtime, req: IncomingMessage): Promise<void> {
-  const current = grants.idOf(req);
+  const current = grants.referenceOf(req) ?? grants.idOf(req);
   const session = sessionOf(req);
   if (session) delete session[settings.name];
   // The logout of another strategy may have emptied the session: the client still knows the grant.

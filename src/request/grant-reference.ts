@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import * as check from '../checks.js';
 import { ConfigurationError, TokenStoreError } from '../errors.js';
 import { checkedGrantId, isRandomGrantId, randomGrantId } from '../grants/grant.js';
 import type { GrantManager, GrantManagers } from '../refresh/grant-manager.js';
-import { userOf } from './incoming-request.js';
-import { sessionOf } from './session.js';
+import { userIdOf, userOf } from './incoming-request.js';
+import { isRefusedUser, passportRecordOf, sessionOf } from './session.js';
 
 /** Maximum number of sessions that are remembered while two strategies share a name. */
 const MAX_SESSIONS = 1_000;
@@ -73,6 +75,14 @@ export class StrategyName {
   }
 }
 
+/** Value under {@link connectionKey} of an account that was connected while nobody was logged in. */
+export const ANONYMOUS = 'anonymous';
+
+/** Returns the session's key that tells a connected account's grant from the grant that its user has logged in with. */
+export function connectionKey(name: string): string {
+  return `${name}.connected`;
+}
+
 /** How a strategy finds the grant of a request. */
 export interface RequestGrantsOptions {
   /** Passport's name for the strategy: the key of the reference in the session. */
@@ -113,21 +123,50 @@ export class RequestGrants {
     if (session) this.#sessionSeen = true;
     if (!grantId) {
       if (strategyName.mayBeShared) strategyName.warnIfShared(req);
-      return isRandomGrantId(session?.[name]) ? session[name] : undefined;
+      const reference = this.referenceOf(req);
+      // A connection that was made before any login belongs to the session, not to a user.
+      const belongsToUser = session?.[connectionKey(name)] !== ANONYMOUS;
+      return belongsToUser && isRefusedUser(req) ? undefined : reference;
     }
     const user = userOf(req);
-    if (user === undefined || user === null) return undefined;
-    const id = grantId(req, user);
+    if (user === undefined || user === null || user === false) return undefined;
+    const id = check.result('grantId', grantId(req, user));
     return id === undefined || id === null || id === '' ? undefined : checkedGrantId(id);
+  }
+
+  /** Returns the id that the session refers to, whoever is logged in. */
+  referenceOf(req: IncomingMessage): string | undefined {
+    const reference = this.idIsInSession ? sessionOf(req)?.[this.#options.name] : undefined;
+    return isRandomGrantId(reference) ? reference : undefined;
   }
 
   /** Takes the reference out of the session. @returns the id, if there was one */
   takeReference(req: IncomingMessage): string | undefined {
-    const { name } = this.#options;
-    const grantId = this.idIsInSession ? this.idOf(req) : undefined;
+    const grantId = this.referenceOf(req);
     const session = sessionOf(req);
-    if (session && grantId !== undefined) delete session[name];
+    if (session && grantId !== undefined) delete session[this.#options.name];
     return grantId;
+  }
+
+  /**
+   * Returns a short text that differs for each logged-in user, and is empty if nobody is logged in: the id of the user's
+   * grant if the application sets it, else that of the user.
+   *
+   * @param isRequired False if a user without an id may have the empty text.
+   * @throws ConfigurationError if nothing identifies the user
+   */
+  userMarkOf(req: IncomingMessage, isRequired: boolean): string {
+    const user = userOf(req);
+    // Without passport.session() nobody has read the user of the session.
+    const record = user ? undefined : passportRecordOf(req);
+    if (!user && record === undefined) return '';
+    const id = user ? (this.idIsInSession ? userIdOf(user) : this.idOf(req)) : JSON.stringify(record);
+    if (id !== undefined) return createHash('sha256').update(id).digest('base64url').slice(0, 11);
+    if (!isRequired) return '';
+    throw new ConfigurationError(
+      'passport.authorize: nothing tells who is logged in, so another user could finish the connection. Set the option grantId, or give req.user one of the properties id, _id, sub and username.',
+      { code: 'ERR_NO_USER_ID' },
+    );
   }
 
   /** Puts a reference back that {@link takeReference} took. */
@@ -139,7 +178,7 @@ export class RequestGrants {
   /** Returns the id for the grant of a user who has just logged in. @throws ConfigurationError if the option `grantId` returns no valid id */
   newId(req: IncomingMessage, user: unknown): string {
     const { grantId } = this.#options;
-    return grantId ? checkedGrantId(grantId(req, user)) : randomGrantId();
+    return grantId ? checkedGrantId(check.result('grantId', grantId(req, user))) : randomGrantId();
   }
 
   /**

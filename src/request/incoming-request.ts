@@ -58,6 +58,23 @@ export function userOf(req: IncomingMessage & ExpressLike): unknown {
   return Reflect.get(req, typeof req._userProperty === 'string' ? req._userProperty : 'user');
 }
 
+/** Properties that identify a user, the first that is set: of records, of lean documents (MongoDB), of JWT claims. */
+const ID_KEYS = ['id', '_id', 'sub', 'username'] as const;
+
+/**
+ * Returns a text that identifies a user, or `undefined` if the user has none of the properties `id`, `_id`, `sub` and
+ * `username`. A user that is no object is its own id.
+ */
+export function userIdOf(user: unknown): string | undefined {
+  const ids: unknown[] =
+    typeof user === 'object' && user !== null ? ID_KEYS.map((key) => Reflect.get(user, key)) : [user];
+  const id = ids.find((value) => value !== undefined && value !== null && value !== '');
+  if (typeof id !== 'object' || id === null) return id === undefined ? undefined : String(id);
+  const text = JSON.stringify(id);
+  // An object that shows nothing of itself would be the same for all users.
+  return text === undefined || text === '{}' || text === '[]' ? undefined : text;
+}
+
 /** Returns true if the browser's connection is encrypted, as far as Express' `trust proxy` setting allows to know. */
 export function isSecure(req: IncomingMessage & ExpressLike): boolean {
   return typeof req.protocol === 'string'

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { ConfigurationError, TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
@@ -18,21 +17,77 @@ export function sessionOf(req: IncomingMessage): SessionLike | undefined {
   return typeof session === 'object' && session !== null ? (session as SessionLike) : undefined;
 }
 
-/**
- * Returns a short text that differs for each logged-in user, and is empty if nobody is logged in.
- *
- * Passport's record in the session identifies the user: other properties of `req.user` may change between requests.
- */
-export function userMarkOf(req: IncomingMessage): string {
-  const user = userOf(req);
+/** Returns what Passport keeps in the session of the user who is logged in; `undefined` if nobody is. */
+export function passportRecordOf(req: IncomingMessage): unknown {
   const { passport } = sessionOf(req) ?? {};
-  const record: unknown = typeof passport === 'object' && passport !== null ? Reflect.get(passport, 'user') : undefined;
-  if ((user === undefined || user === null) && record === undefined) return '';
-  const id: unknown = record ?? (typeof user === 'object' && user !== null ? Reflect.get(user, 'id') : user);
-  return createHash('sha256')
-    .update(JSON.stringify(id) ?? '')
-    .digest('base64url')
-    .slice(0, 11);
+  return typeof passport === 'object' && passport !== null ? Reflect.get(passport, 'user') : undefined;
+}
+
+/**
+ * Returns true if Passport has removed the user from the session: `deserializeUser` has answered `false`, in this request or
+ * in an earlier one.
+ */
+export function isRefusedUser(req: IncomingMessage): boolean {
+  const { passport } = sessionOf(req) ?? {};
+  return typeof passport === 'object' && passport !== null && !('user' in passport) && !userOf(req);
+}
+
+/** The content of a session at one moment: JSON by property, without the cookie's settings. */
+export type SessionContent = ReadonlyMap<string, string | undefined>;
+
+/** Returns the content of the request's session. */
+export function sessionContent(req: IncomingMessage): SessionContent {
+  const { cookie: _settings, ...content } = sessionOf(req) ?? {};
+  return new Map(Object.entries(content).map(([name, value]) => [name, JSON.stringify(value)]));
+}
+
+/**
+ * Loads the request's session again, since other requests of the browser may have changed it or logged the user out, and
+ * repeats what this request has changed. A session that the browser has not brought along, or that has no store, stays.
+ *
+ * @param start The content when this request began.
+ * @returns the session; `undefined` if it is gone, or belongs to another user now
+ * @throws TokenStoreError if the store of the sessions fails
+ */
+export async function reloadSession(req: IncomingMessage, start: SessionContent): Promise<SessionLike | undefined> {
+  const before = sessionOf(req);
+  const id: unknown = before && 'sessionID' in req ? req.sessionID : undefined;
+  if (!before || typeof before.reload !== 'function' || !isBroughtAlong(req, id)) return before;
+  const { reload } = before;
+  const owner = JSON.stringify(passportRecordOf(req));
+  const isThere = await settle((done) => reload.call(before, done)).then(
+    () => true,
+    (error: unknown) => {
+      const isMissing =
+        error instanceof Error && (Reflect.get(error, 'code') === 'ENOENT' || MISSING.test(error.message));
+      if (isMissing) return false;
+      throw sessionStoreFailed(error);
+    },
+  );
+  const session = sessionOf(req);
+  if (!isThere || !session || JSON.stringify(passportRecordOf(req)) !== owner) return undefined;
+  for (const name of new Set([...start.keys(), ...Object.keys(before)])) {
+    if (name === 'cookie' || JSON.stringify(before[name]) === start.get(name)) continue;
+    if (name in before) session[name] = before[name];
+    else delete session[name];
+  }
+  return session;
+}
+
+/** The message of express-session's `reload` for a session that its store no longer has. */
+const MISSING = /failed to load session/i;
+
+/** Returns true if the request's cookie names the session: a new one is in no store yet. */
+function isBroughtAlong({ headers }: IncomingMessage, id: unknown): boolean {
+  return typeof id === 'string' && decodedCookies(headers.cookie ?? '').includes(id);
+}
+
+function decodedCookies(header: string): string {
+  try {
+    return decodeURIComponent(header);
+  } catch {
+    return header;
+  }
 }
 
 /** Saves the session now, if it has a method for that. @throws TokenStoreError if its store fails */

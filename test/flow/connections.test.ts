@@ -1,8 +1,8 @@
-import { memoryTokenStore } from 'passport-oauth-app';
-import { describe, expect } from 'vitest';
-import { Browser } from '../support/browser.js';
+import { memoryTokenStore, type Profile, Strategy } from 'passport-oauth-app';
+import { describe, expect, onTestFinished, vi } from 'vitest';
+import { Browser, type Page } from '../support/browser.js';
 import { test } from '../support/fixture.js';
-import { type Handler, sendJson, type WorldOptions } from '../support/world.js';
+import { type Handler, type Req, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 /** An application in which users log in locally, and connect accounts of the service. */
 const connecting: WorldOptions = {
@@ -140,5 +140,161 @@ describe('passport.authorize with grantId', { meta: { threats: [69] } }, () => {
     expect((await browser.visit(callback)).status).toBe(403);
     expect(world.tokenRequests()).toEqual([]);
     expect(await world.strategy.client('2').accessToken()).toBe(before);
+  });
+
+  test('with another account than that of the login is refused', async ({ startWorld, browser }) => {
+    const world = await startWorld({ ...connecting, strategy: keyed.strategy ?? {} });
+    await world.logIn(browser, '1');
+    const before = await world.strategy.client('1').accessToken();
+    const page = await browser.visit(await world.begin(browser, { user: '2' }, '/connect'));
+    expect([page.status, page.json().code]).toEqual([500, 'ERR_OTHER_ACCOUNT']);
+    expect(await world.strategy.client('1').accessToken()).toBe(before);
+  });
+});
+
+describe('who has begun a connection', { meta: { threats: [57, 69] } }, () => {
+  /** Users as a JWT, a lean document, or whatever else says who they are: with each request anew, in no session. */
+  const users = (make: (name: string) => object, options: WorldOptions = {}): WorldOptions => ({
+    ...connecting,
+    ...options,
+    before: (app) =>
+      app.use((req, _res, next) => {
+        const name = req.headers['x-user'];
+        if (name) Object.assign(req, { user: make(String(name)) });
+        next();
+      }),
+  });
+  class ObjectId {
+    readonly #hex: string;
+    constructor(hex: string) {
+      this.#hex = hex;
+    }
+    toJSON() {
+      return this.#hex;
+    }
+  }
+  const by = (name: string) => ({ headers: { 'x-user': name } });
+
+  test.for<[string, WorldOptions]>([
+    ['id, which may be a BigInt', users((name) => Object.defineProperty({}, 'id', { value: BigInt(name.length) }))],
+    ['_id, as in lean documents of MongoDB', users((name) => ({ _id: new ObjectId(name), seenAt: Math.random() }))],
+    ['sub, as in a JWT', users((name) => ({ sub: name, iat: Math.random() }))],
+    ['username', users((name) => ({ username: name }))],
+    [
+      'what the option grantId returns',
+      users((name) => ({ tenant: name }), { strategy: { grantId: (_req, user) => Reflect.get(user, 'tenant') } }),
+    ],
+  ])('is known by %s', async ([, options], { startWorld, browser }) => {
+    const world = await startWorld(options);
+    const begin = async () => {
+      const { headers } = await browser.visit(`${world.url}/connect`, by('ada'));
+      return world.service.approve(String(headers.get('location')));
+    };
+    expect((await browser.visit(await begin(), by('benjamin'))).status).toBe(403);
+    expect(world.tokenRequests()).toEqual([]);
+    expect((await browser.visit(await begin(), by('ada'))).status).toBe(200);
+  });
+
+  test('cannot be told without any of these: refused at its start, with what to do', async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld(users((name) => ({ email: name })));
+    const page = await browser.visit(`${world.url}/connect`, by('ada'));
+    expect([page.status, page.json().code]).toEqual([500, 'ERR_NO_USER_ID']);
+    expect(page.json().message).toContain('id, _id, sub and username');
+    expect(world.service.requests).toEqual([]);
+  });
+});
+
+describe('a connection whose code exchange is slow', { meta: { threats: [75] } }, () => {
+  /** Sends a callback; resolves when the token endpoint is being asked. */
+  async function slow(world: World, browser: Browser, callback: string): Promise<{ readonly page: Promise<Page> }> {
+    const { length } = world.tokenRequests();
+    world.service.fail('token', { delay: 400 });
+    const page = browser.visit(callback);
+    await vi.waitFor(() => expect(world.tokenRequests()).toHaveLength(length + 1));
+    return { page };
+  }
+
+  test.for<[string, WorldOptions]>([
+    ['a random id', connecting],
+    ['an id of the application', { ...connecting, strategy: { grantId: (_req, user) => Reflect.get(user, 'id') } }],
+  ])('undoes no logout, and stores nothing, with %s', async ([, options], { startWorld, browser }) => {
+    const world = await startWorld(options);
+    await browser.visit(`${world.url}/local-login/ada`);
+    const callback = await world.begin(browser, {}, '/connect');
+    const sid = String(browser.cookies(world.url).get('connect.sid'));
+    const { page } = await slow(world, browser, callback);
+    await browser.visit(`${world.url}/logout`, { method: 'POST' });
+    expect((await page).status).toBe(403);
+    browser.cookies(world.url).set('connect.sid', sid);
+    expect((await browser.visit(`${world.url}/whoami`)).json().user).toBeUndefined();
+    await vi.waitFor(() => expect([world.grantKeys(), world.references()]).toEqual([[], []]));
+  });
+
+  test('keeps what other requests of the browser, and its own handlers, have written meanwhile', async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld({
+      ...connecting,
+      strategy: { passReqToCallback: true },
+      verify: (req: Req, _a: string, _r: string, profile: object, done: (error: null, user: object) => void) => {
+        Object.assign(req.session, { linked: 'tracker' });
+        done(null, profile);
+      },
+    });
+    await browser.visit(`${world.url}/local-login/ada`);
+    const callback = await world.begin(browser, {}, '/connect');
+    const { page } = await slow(world, browser, callback);
+    await browser.visit(`${world.url}/cart`);
+    expect((await page).status).toBe(200);
+    const { session, authorized } = (await browser.visit(`${world.url}/whoami`)).json();
+    expect(session).toMatchObject({ cart: ['book'], linked: 'tracker', passport: { user: { id: 'ada' } } });
+    expect(authorized).toBe(true);
+  });
+
+  test('loses none of three services that are connected at once', async ({ startWorld, browser }) => {
+    const names = ['one', 'two', 'three'];
+    const world = await startWorld({
+      routes: (app, world) => {
+        connecting.routes?.(app, world);
+        const { passport, service, url } = world;
+        for (const name of names) {
+          const callbackURL = `${url}/${name}/callback`;
+          service.register({ clientID: service.options.clientID, redirectUrls: [callbackURL] });
+          const strategy = new Strategy({ ...service.options, name, callbackURL, scope: 'tm' });
+          onTestFinished(() => strategy.close());
+          passport.use(strategy as never);
+          app.get(`/${name}`, passport.authorize(name) as Handler);
+          app.get(`/${name}/callback`, passport.authorize(name) as Handler, (_req, res) => sendJson(res, {}));
+        }
+      },
+    });
+    await browser.visit(`${world.url}/local-login/ada`);
+    const callbacks: string[] = [];
+    for (const name of names) callbacks.push(await world.begin(browser, {}, `/${name}`));
+    const answers = await Promise.all(callbacks.map((callback) => browser.visit(callback)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    const { session } = (await browser.visit(`${world.url}/whoami`)).json();
+    expect(Object.keys(session)).toEqual(expect.arrayContaining(names));
+  });
+});
+
+describe('a link that the application refuses', { meta: { threats: [97] } }, () => {
+  test('stores nothing, and overwrites nothing', async ({ startWorld, browser }) => {
+    const world = await startWorld({
+      ...connecting,
+      verify: (_a: string, _r: string, profile: Profile, done: (error: null, user: unknown) => void) =>
+        done(null, profile.id === '1' && { id: profile.id }),
+    });
+    await browser.visit(`${world.url}/local-login/ada`);
+    await browser.visit(await world.begin(browser, { user: '1' }, '/connect'));
+    const before = [world.grantKeys(), world.references()];
+    const page = await browser.visit(await world.begin(browser, { user: '2' }, '/connect'));
+    expect(page.status).toBe(401);
+    expect([world.grantKeys(), world.references()]).toEqual(before);
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
   });
 });

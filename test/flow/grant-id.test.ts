@@ -1,11 +1,12 @@
 import passportModule from 'passport';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
 import { storeId } from '../support/store-id.js';
+import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
-import { type Handler, startWorld } from '../support/world.js';
+import { type Handler, startWorld, type World } from '../support/world.js';
 
 const HOURS = 3600;
 const byUser = (_req: unknown, user: { id: string }) => user.id;
@@ -21,6 +22,80 @@ describe('a random grant id', { meta: { threats: [20] } }, () => {
     await flow.world.logIn(flow.browser);
     expect((await flow.whoami()).grantId).not.toBe(first.grantId);
     expect(flow.world.grantKeys()).toHaveLength(1);
+  });
+});
+
+/** Promises that were rejected and nobody handled. */
+function unhandledRejections(): unknown[] {
+  const seen: unknown[] = [];
+  const listen = (reason: unknown) => void seen.push(reason);
+  process.on('unhandledRejection', listen);
+  onTestFinished(() => void process.off('unhandledRejection', listen));
+  return seen;
+}
+
+describe('a function of the application that is async', () => {
+  test.each([
+    ['grantId', { grantId: (async () => '1') as never }],
+    ['grantId', { grantId: (() => Promise.reject(new Error('the directory is down'))) as never }],
+    ['authorizationParams', { authorizationParams: (async () => ({ prompt: 'consent' })) as never }],
+    ['authorizationParams', { authorizationParams: (() => Promise.reject(new Error('down'))) as never }],
+  ])('in the option %s ends the login in an error that says so, and not the process', async (option, strategy) => {
+    const seen = unhandledRejections();
+    const world = await startWorld({ strategy });
+    flow = { world } as LoggedIn;
+    const browser = new Browser();
+    const begun = await browser.visit(`${world.url}/login`);
+    const location = begun.headers.get('location');
+    const page = location ? await browser.visit(await world.service.approve(location)) : begun;
+    expect([page.status, page.json().message]).toEqual([500, expect.stringMatching(`^${option}: .*must not be async`)]);
+    expect(world.errors[0]).toMatchObject({ name: 'ConfigurationError', option });
+    await new Promise(setImmediate);
+    expect(seen).toEqual([]);
+  });
+});
+
+describe('a user whom deserializeUser refuses', { meta: { threats: [73] } }, () => {
+  test.each([
+    ['logged in', (world: World, browser: Browser) => world.logIn(browser)],
+    [
+      'connected an account',
+      async (world: World, browser: Browser) => {
+        await browser.visit(`${world.url}/local-login`);
+        await browser.visit(await world.begin(browser, {}, '/connect'));
+      },
+    ],
+  ])('after they have %s has no grant: nothing passes, and nothing is refreshed', async (_how, prepare) => {
+    let isBlocked = false;
+    const clock = new TestClock();
+    const world = await startWorld({
+      service: { clock: clock.now },
+      strategy: { clock: clock.now },
+      routes: (app, { passport, service, url }) => {
+        Reflect.set(passport, '_deserializers', []);
+        passport.deserializeUser((user: Express.User, done) => done(null, isBlocked ? false : user));
+        const options = { callbackURL: `${url}/connected` } as object;
+        service.register({ clientID: service.options.clientID, redirectUrls: [`${url}/connected`] });
+        app.get('/connect', passport.authorize('oauth-app', options) as Handler);
+        app.get('/connected', passport.authorize('oauth-app', options) as Handler);
+        app.get('/local-login', (req, res, next) =>
+          req.logIn({ id: 'local' } as Express.User, (error) => (error ? next(error) : res.end())),
+        );
+      },
+    });
+    flow = { world } as LoggedIn;
+    const browser = new Browser();
+    await prepare(world, browser);
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    isBlocked = true;
+    clock.advance(2 * HOURS);
+    world.service.requests.length = 0;
+    for (let time = 0; time < 2; time++) {
+      const headers = { accept: 'application/json' };
+      expect((await browser.visit(`${world.url}/projects`, { headers })).status).toBe(401);
+      expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({ authorized: false });
+    }
+    expect(world.service.requests).toEqual([]);
   });
 });
 

@@ -88,6 +88,9 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
     'refused before the service is asked; no grant is overwritten',
   ],
   70: ['One callback at two processes over the default store', 'one token request, if the session store offers a lock'],
+  73: ['A user whom `deserializeUser` refuses', 'not authorized; nothing is refreshed for the request'],
+  75: ['A logout, or another connection, during a slow code exchange', 'the logout stands; no connection is lost'],
+  97: ['A link that the application refuses', 'nothing stored, nothing overwritten'],
 };
 
 /** The numbers of all lines. */
