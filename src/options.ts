@@ -56,8 +56,11 @@ export interface StrategyOptions<UserProfile extends object = object> {
   readonly organizationDomain?: ((claims: Claims, tokenResponse: TokenResponseFields) => unknown) | undefined;
   /** Sends an S256 code challenge (RFC 7636), for services that support PKCE. Default: `false`. */
   readonly pkce?: boolean | undefined;
-  /** Loads more of the user's profile after the code exchange. The result is merged into `profile`. */
-  readonly userProfile?: ((client: ApiClient) => Promise<UserProfile>) | undefined;
+  /**
+   * Loads more of the user's profile after the code exchange; its second argument is the token response. The result is
+   * merged into `profile`. For services with opaque access tokens it returns the `id`: the token does not say whose it is.
+   */
+  readonly userProfile?: ((client: ApiClient, tokenResponse: TokenResponseFields) => Promise<UserProfile>) | undefined;
   /** Passes the request to `verify` as its first argument. Default: `false`. */
   readonly passReqToCallback?: boolean | undefined;
   /** Stores grants. Default: the application's session store, under keys beside the sessions. */

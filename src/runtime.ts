@@ -40,7 +40,7 @@ export class Runtime implements LoginContext {
   readonly returnCookie: ReturnCookie;
   readonly rounds: LoginRounds;
   readonly hostMismatches: HostMismatches = new HostMismatches();
-  readonly warnedOptions: Set<string> = new Set();
+  readonly warnings: Set<string> = new Set();
   readonly usualRequest: string;
   readonly callbackPath: string | undefined;
   readonly endpoint: TokenEndpoint;

@@ -44,6 +44,7 @@ export function runtimeOf(strategy: object): Runtime {
  * A Passport strategy for services with rotating refresh tokens.
  *
  * It logs users in. `apiClient(strategy)` then attaches an API client to every request, whose token never goes stale.
+ * `profile.id` is the claim `sub` of the access token; for services with opaque tokens, set the option `userProfile`.
  *
  * @typeParam UserProfile The properties that the option `userProfile` adds to the profile; inferred from it.
  * @example

@@ -6,6 +6,7 @@ import { type Application, Applications, type EmulatorUser, type Registration, U
 import { type Endpoint, type Fault, Faults } from './faults.js';
 import { Grants } from './grants.js';
 import { addressedOrganization, isOwnHost, type Listener, listen } from './hosts.js';
+import { type Identity, identityOf } from './identities.js';
 import { createVisits, type Visits } from './log-in.js';
 import { openApiRoutes } from './openapi-routes.js';
 import { type EmulatorOptions, type ResolvedOptions, resolveOptions } from './options.js';
@@ -96,7 +97,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const resolved = resolveOptions(options, process.env.NODE_ENV);
   const { routes: given, profile } = resolved;
   const routes = typeof given === 'string' ? openApiRoutes(given, profile.apiPath) : given;
-  const service = createService(resolved, routes);
+  const service = createService(resolved, routes, identityOf(options.profile));
   const listener = await listen(requestListener(service.server), resolved);
   return createEmulator(service, resolved, listener);
 }
@@ -108,7 +109,7 @@ interface Service {
   readonly first: Application | undefined;
 }
 
-function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[]): Service {
+function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[], identity: Identity): Service {
   const { profile, allowRemote, concurrency, codeReuse, refreshTokenReuse, scopes } = options;
   const { accessTokenLifetime = profile.accessTokenLifetime } = options;
   const { plainHostForOrganizations = profile.plainHostForOrganizations } = options;
@@ -119,13 +120,21 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
   const users = new Users();
   for (const [index, user] of options.users.entries()) users.put(user, `users[${index}]`);
   const codes = new Codes(secrets, clock, options.codeLifetime);
-  const grants = new Grants({ secrets, clock, users, accessTokenLifetime, refreshTokenReuse, profile });
+  const grants = new Grants({
+    secrets,
+    clock,
+    users,
+    accessTokenLifetime,
+    refreshTokenReuse,
+    profile,
+    tokenFields: identity.tokenFields,
+  });
   const faults = new Faults(() => secrets.random(), options.latency);
   const requests = new RequestLog(options.keepRequests, options.keepBodyBytes);
   const controls = new Controls({ applications, users, codes, grants, faults, clock, requests });
   const api = new Api({
     grants,
-    routes: new ApiRoutes(routes),
+    routes: new ApiRoutes([...routes, ...(identity.routes ?? [])]),
     concurrency,
     allowRemote,
     profile: { apiPath: profile.apiPath, plainHostForOrganizations },

@@ -26,6 +26,8 @@ export interface GrantsSetting {
   readonly accessTokenLifetime: number;
   readonly refreshTokenReuse: RefreshTokenReuse;
   readonly profile: Pick<Profile, 'rotation' | 'accessToken' | 'expiresIn'>;
+  /** Fields of the token response that the service's form adds. */
+  readonly tokenFields: ((user: EmulatorUser) => Readonly<Record<string, unknown>>) | undefined;
 }
 
 /** A live grant. */
@@ -189,7 +191,8 @@ export class Grants {
   }
 
   #issue(grant: Grant, refreshToken: string | undefined): TokenResponse {
-    const { accessTokenLifetime, profile } = this.#setting;
+    const { accessTokenLifetime, profile, tokenFields, users } = this.#setting;
+    const user = users.byId.get(grant.userId);
     // Deleted first, so that the map stays in the order of the last refresh.
     this.#grants.delete(grant.id);
     this.#grants.set(grant.id, grant);
@@ -198,7 +201,8 @@ export class Grants {
       token_type: 'bearer',
       ...(profile.expiresIn ? { expires_in: accessTokenLifetime } : {}),
       ...(refreshToken === undefined ? {} : { refresh_token: refreshToken }),
-      ...this.#setting.users.byId.get(grant.userId)?.tokenFields,
+      ...(user && tokenFields?.(user)),
+      ...user?.tokenFields,
     };
   }
 

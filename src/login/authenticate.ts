@@ -46,8 +46,6 @@ export interface LoginContext extends BeginLoginContext, FinishLoginContext, Est
   /** Routed path of the strategy's `callbackURL`; `undefined` if it depends on the request. */
   readonly callbackPath: string | undefined;
   readonly rounds: LoginRounds;
-  /** Names of the ignored options that have been warned of. */
-  readonly warnedOptions: Set<string>;
 }
 
 /**
@@ -68,7 +66,7 @@ export async function authenticate(
     res.setHeader('Cache-Control', 'no-store');
     res.setHeader('Referrer-Policy', 'no-referrer');
     for (const name of Object.keys(options)) {
-      if (!READ_OPTIONS.has(name)) warnOfIgnored(name, options, context.warnedOptions);
+      if (!READ_OPTIONS.has(name)) warnOfIgnored(name, options, context.warnings);
     }
     const own = options.callbackURL === undefined ? undefined : check.callbackUrl('callbackURL', options.callbackURL);
     const usual = context.settings.callbackURL;

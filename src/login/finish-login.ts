@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ApiClient } from '../api/api-client.js';
 import type { CredentialSource } from '../api/api-context.js';
 import { AuthorizationError } from '../errors.js';
+import type { TokenResponseFields } from '../oauth/claims.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import { fixedSource } from '../refresh/grant-credentials.js';
@@ -21,7 +22,14 @@ import {
 import type { HostMismatches } from './begin-login.js';
 import type { PendingLogin, PendingLogins } from './pending-logins.js';
 import type { UsedLogins } from './used-logins.js';
-import { type AnyVerify, callVerify, loadProfile, type Verdict } from './verify.js';
+import {
+  type AnyVerify,
+  callVerify,
+  loadProfile,
+  refuseUserWithoutId,
+  type Verdict,
+  warnOfMissingId,
+} from './verify.js';
 
 /** How a callback ends, unless it throws. */
 export type CallbackOutcome =
@@ -45,7 +53,7 @@ export interface FinishLoginContext {
     /** Passport's name for the strategy. */
     readonly name: string;
     readonly callbackURL: string;
-    readonly userProfile: ((client: ApiClient) => Promise<object>) | undefined;
+    readonly userProfile: ((client: ApiClient, tokenResponse: TokenResponseFields) => Promise<object>) | undefined;
     readonly passReqToCallback: boolean;
   };
   readonly verify: AnyVerify | undefined;
@@ -56,6 +64,8 @@ export interface FinishLoginContext {
   readonly returnCookie: ReturnCookie;
   readonly hostMismatches: HostMismatches;
   readonly clientOf: (source: CredentialSource) => ApiClient;
+  /** What has been warned of, and is not again. */
+  readonly warnings: Set<string>;
 }
 
 const replayed = {
@@ -166,16 +176,19 @@ export function refuseOwnerless(
 }
 
 async function exchangeCode(
-  { settings, endpoint, verify, clientOf }: FinishLoginContext,
+  { settings, endpoint, verify, clientOf, warnings }: FinishLoginContext,
   req: IncomingMessage,
   code: string,
   { redirectUri, codeVerifier, returnTo }: PendingLogin,
 ): Promise<CallbackOutcome> {
   const { name, userProfile, passReqToCallback } = settings;
   const tokens = await endpoint.exchangeCode({ code, redirectUri, codeVerifier });
-  const profile = await loadProfile(name, tokens, userProfile && (() => userProfile(clientOf(fixedSource(tokens)))));
+  const loadMore = userProfile && (() => userProfile(clientOf(fixedSource(tokens)), tokens.params));
+  const profile = await loadProfile(name, tokens, loadMore);
+  if (verify && !userProfile && profile.id === undefined) warnOfMissingId(warnings);
   const verdict = await callVerify(verify, passReqToCallback ? req : undefined, tokens, profile);
   if (!verdict.user) return { kind: 'fail', reason: 'denied', info: verdict.info };
+  refuseUserWithoutId(verdict.user);
   return { kind: 'success', tokens, verdict, returnTo };
 }
 

@@ -7,10 +7,13 @@ import type { TokenSet } from '../oauth/token-response.js';
 export interface Profile {
   /** The strategy's name. */
   readonly provider: string;
-  /** The `sub` claim, if the token has one. */
-  readonly id: string | undefined;
-  /** The enterprise organization, if the token names one. */
-  readonly organizationDomain: string | undefined;
+  /**
+   * The `sub` claim of the access token. Without one (opaque tokens have no claims) it is what `userProfile` returns as
+   * `id`; if that returns none, the profile has no such property.
+   */
+  readonly id?: string;
+  /** The enterprise organization, if the token or `userProfile` names one. */
+  readonly organizationDomain?: string | undefined;
   /** All claims of the access token; empty if it is not a JWT. */
   readonly claims: Claims;
   /** Properties that `userProfile` returned. */
@@ -118,13 +121,52 @@ export function callVerify(
   });
 }
 
+/**
+ * Throws if `verify` has answered with a user whose `id` is set to `undefined` or `null`, most often by
+ * `{ id: profile.id }`: all users would share one identity. Users without the property, or with another key, pass.
+ *
+ * @throws ConfigurationError that says where an `id` comes from
+ */
+export function refuseUserWithoutId(user: unknown): void {
+  if (typeof user !== 'object' || user === null || !('id' in user) || (user.id !== undefined && user.id !== null))
+    return;
+  if (OTHER_KEYS.some((key) => Reflect.get(user, key))) return;
+  throw new ConfigurationError(
+    `verify: expected a user with an id, got one whose id is ${user.id}: all users would share one identity. ${WHERE_IDS_COME_FROM}`,
+    { option: 'verify' },
+  );
+}
+
+/** Warns, once, that `verify` gets a profile without an `id`, which must not be looked up. */
+export function warnOfMissingId(warnings: Set<string>): void {
+  if (warnings.has('ERR_NO_PROFILE_ID')) return;
+  warnings.add('ERR_NO_PROFILE_ID');
+  process.emitWarning(
+    `verify got a profile without an id: a user looked up by it would be anybody. ${WHERE_IDS_COME_FROM}`,
+    { code: 'ERR_NO_PROFILE_ID' },
+  );
+}
+
+/** Properties that identify users in place of `id`. */
+const OTHER_KEYS = ['_id', 'sub', 'username'] as const;
+
+const WHERE_IDS_COME_FROM =
+  'profile.id is the claim sub of the access token; opaque tokens have none. Set the option userProfile to a function that reads the user from the service and returns { id }.';
+
 /** Returns the profile of a token set, with the properties that the application's `userProfile` adds. */
 export async function loadProfile(
   provider: string,
-  { subject: id, organizationDomain, claims }: TokenSet,
+  { subject, organizationDomain, claims }: TokenSet,
   userProfile: (() => Promise<object>) | undefined,
 ): Promise<Profile> {
-  const known: Profile = { provider, id, organizationDomain, claims: withoutProto(claims) };
+  // What the token does not say is no property, so that userProfile can give it. Claims without a domain say that there is no organization.
+  const namesOrganization = organizationDomain !== undefined || Object.keys(claims).length > 0;
+  const known: Profile = {
+    provider,
+    ...(subject === undefined ? {} : { id: subject }),
+    ...(namesOrganization ? { organizationDomain } : {}),
+    claims: withoutProto(claims),
+  };
   if (!userProfile) return known;
   const more: unknown = await userProfile();
   // What the token says is not for userProfile to change: verify may go by it.

@@ -1,7 +1,21 @@
 import type { ApiClient } from '../api/api-client.js';
+import { fieldsOf, textOf } from './service-profile.js';
 
 export { type CrowdinHttpClient, crowdinHttpClient } from './crowdin-http-client.js';
-export { atlassian, box, calendly, github, gitlab, hubspot, linear, miro, type Provider, zoom } from './services.js';
+export type { ServiceProfile } from './service-profile.js';
+export {
+  atlassian,
+  box,
+  calendly,
+  github,
+  gitlab,
+  hubspot,
+  type IdentifyingProvider,
+  linear,
+  miro,
+  type Provider,
+  zoom,
+} from './services.js';
 
 /** A page of a list of Crowdin's API. @see https://support.crowdin.com/developer/api/v2/ */
 export interface CrowdinList<T> {
@@ -69,6 +83,12 @@ export const crowdin: {
   userProfile: crowdinProfile,
 } as const);
 
+/** The part of a profile that {@link emulator} adds. */
+export interface EmulatorProfile {
+  readonly id?: string;
+  readonly displayName?: string;
+}
+
 /**
  * The emulator of this package on its default port, as `passport-oauth-app emulator` starts it.
  */
@@ -77,7 +97,7 @@ export const emulator: {
   readonly baseUrl: string;
   readonly enterpriseBaseUrl: string;
   readonly pkce: true;
-  readonly userProfile: (client: ApiClient) => Promise<{ readonly displayName?: string }>;
+  readonly userProfile: (client: ApiClient) => Promise<EmulatorProfile>;
 } = Object.freeze({
   authUrl: 'http://127.0.0.1:4000',
   baseUrl: 'http://127.0.0.1:4000',
@@ -93,7 +113,7 @@ function crowdinOrganization(claims: Readonly<Record<string, unknown>>): unknown
 
 /** Reads the profile. Crowdin has one `fullName`, Crowdin Enterprise `firstName` and `lastName`. */
 async function crowdinProfile(client: ApiClient): Promise<CrowdinProfile> {
-  const user = dataOf(await client.get('/user'));
+  const user = fieldsOf(await client.get('/user'), 'data');
   const { id, username, email, avatarUrl } = user;
   const names = [textOf(user.firstName), textOf(user.lastName)].filter((name) => name !== undefined);
   const displayName = textOf(user.fullName) ?? textOf(names.join(' ')) ?? textOf(username);
@@ -106,17 +126,12 @@ async function crowdinProfile(client: ApiClient): Promise<CrowdinProfile> {
   };
 }
 
-async function emulatorProfile(client: ApiClient): Promise<{ readonly displayName?: string }> {
-  const displayName = textOf(dataOf(await client.get('/user')).fullName);
-  return displayName === undefined ? {} : { displayName };
-}
-
-/** Returns the fields of `{ data: { … } }`; an empty object for any other shape. */
-function dataOf(body: unknown): Readonly<Record<string, unknown>> {
-  const data: unknown = typeof body === 'object' && body !== null && 'data' in body ? body.data : undefined;
-  return typeof data === 'object' && data !== null ? { ...data } : {};
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
+/** Gives the `id` for profiles of the emulator with opaque tokens. */
+async function emulatorProfile(client: ApiClient): Promise<EmulatorProfile> {
+  const { id, fullName } = fieldsOf(await client.get('/user'), 'data');
+  const displayName = textOf(fullName);
+  return {
+    ...(typeof id === 'string' ? { id } : {}),
+    ...(displayName === undefined ? {} : { displayName }),
+  };
 }

@@ -175,10 +175,22 @@ export class RequestGrants {
     if (session) session[this.#options.name] = grantId;
   }
 
-  /** Returns the id for the grant of a user who has just logged in. @throws ConfigurationError if the option `grantId` returns no valid id */
+  /**
+   * Returns the id for the grant of a user who has just logged in.
+   *
+   * @throws ConfigurationError if the option `grantId` returns no valid id, or one that ends in the text of a missing
+   *   `user.id`, such as `String(user.id)`: all users would share a grant
+   */
   newId(req: IncomingMessage, user: unknown): string {
     const { grantId } = this.#options;
-    return grantId ? checkedGrantId(check.result('grantId', grantId(req, user))) : randomGrantId();
+    if (!grantId) return randomGrantId();
+    const id = checkedGrantId(check.result('grantId', grantId(req, user)));
+    const hasId = typeof user !== 'object' || user === null || (Reflect.get(user, 'id') ?? undefined) !== undefined;
+    if (hasId || !/(?:^|\W)(?:undefined|null)$/.test(id)) return id;
+    throw new ConfigurationError(
+      'grantId: expected an id that differs for each user, got one made of a missing user.id. profile.id is the claim sub of the access token; opaque tokens have none: set the option userProfile to a function that returns { id }.',
+      { option: 'grantId' },
+    );
   }
 
   /**

@@ -64,7 +64,7 @@ describe('against the emulator, an independent witness of service.md', () => {
     const { client } = await clientOf('1');
     const { data } = await client.projects<{ data: unknown[] }>({ limit: 2 });
     expect(data).toEqual([{ data: { id: 0, name: 'Project 0' } }, { data: { id: 1, name: 'Project 1' } }]);
-    expect(await provider.userProfile(client)).toEqual({ displayName: 'Ada' });
+    expect(await provider.userProfile(client)).toEqual({ id: '1', displayName: 'Ada' });
   });
 
   test("a member of an organization is served by the organization's host", async () => {

@@ -3,7 +3,9 @@ import type { StrategyOptions } from 'passport-oauth-app';
 import type { EmulatorOptions } from 'passport-oauth-app/emulator';
 import * as providers from 'passport-oauth-app/providers';
 import { describe, expect } from 'vitest';
+import { Browser } from '../support/browser.js';
 import { test } from '../support/fixture.js';
+import { idFromApi } from '../support/world.js';
 import { acme } from './provider-guide/acme.js';
 
 /** Characters that a naive encoding gets wrong. */
@@ -23,6 +25,7 @@ const WIRE = [
   'scopeSeparator',
   'headers',
   'pkce',
+  'userProfile',
 ] as const;
 
 /** Returns a provider's options for the emulator: its endpoints are all on one host. */
@@ -47,6 +50,8 @@ interface Service {
   readonly tokenPath?: string;
   readonly api: string;
   readonly lifetimeS: number;
+  /** `profile.id` of the users 1 and 2. Default: these. */
+  readonly ids?: readonly string[];
 }
 
 const opaqueForm = { tokenRequest: 'form', accessToken: 'opaque', scopeRequired: false, apiPath: '' } as const;
@@ -63,7 +68,7 @@ const SERVICES: Record<string, Service> = {
   },
   linear: { profile: 'linear', scope: 'project,tm', api: '/projects', lifetimeS: 86_400 },
   hubspot: {
-    profile: { ...opaqueForm, tokenPath: '/oauth/v3/token', rotation: 'same', accessTokenLifetime: 1800 },
+    profile: 'hubspot',
     scope: 'project tm',
     tokenPath: '/oauth/v3/token',
     api: '/projects',
@@ -72,7 +77,12 @@ const SERVICES: Record<string, Service> = {
   zoom: { profile: 'zoom', api: '/v2/projects', lifetimeS: 3600 },
   box: { profile: 'box', tokenPath: '/oauth2/token', api: '/2.0/projects', lifetimeS: 3600 },
   miro: { profile: 'miro', tokenPath: '/v1/oauth/token', api: '/v2/projects', lifetimeS: 3600 },
-  calendly: { profile: opaqueForm, api: '/projects', lifetimeS: 7200 },
+  calendly: {
+    profile: 'calendly',
+    api: '/projects',
+    lifetimeS: 7200,
+    ids: ['https://api.calendly.com/users/1', 'https://api.calendly.com/users/2'],
+  },
   github: { profile: 'github', tokenPath: '/login/oauth/access_token', api: '/projects', lifetimeS: 28_800 },
 };
 
@@ -81,8 +91,17 @@ const providerOf = (name: string) => all.get(name) as providers.Provider;
 
 describe.each(Object.entries(SERVICES))(
   '%s',
-  (name, { profile, params = {}, scope, tokenPath = '/oauth/token', api, lifetimeS }) => {
+  (name, { profile, params = {}, scope, tokenPath = '/oauth/token', api, lifetimeS, ids = ['1', '2'] }) => {
     const provider = providerOf(name);
+
+    test('gives each user an identity of its own', { meta: { threats: [89] } }, async ({ startWorld }) => {
+      const world = await startWorld({ service: { applications, profile }, strategy: localOptions(provider) });
+      for (const user of ['1', '2']) expect((await world.logIn(new Browser(), user)).status).toBe(302);
+      const users = world
+        .stored()
+        .flatMap(([, { passport }]) => (passport as { user?: object } | undefined)?.user ?? []);
+      expect(users).toEqual(ids.map((id) => ({ id })));
+    });
 
     test('logs in, calls, expires and refreshes in its own format, byte for byte, and ends with its grant', async ({
       logInto,
@@ -146,7 +165,10 @@ describe('a day of a service', () => {
     ['that leaves its refresh token out', { rotation: 'omit', accessTokenLifetime: 1800 }],
     ['whose answers have no expires_in and no JWT', { expiresIn: false, accessToken: 'opaque' }],
   ])('%s: every request succeeds, and no refresh follows another', async ([, profile], { logInto }) => {
-    const { world, clock, projects } = await logInto({ service: { profile } });
+    const { world, clock, projects } = await logInto({
+      service: { profile },
+      strategy: { userProfile: idFromApi },
+    });
     for (let minute = 0; minute < 24 * 60; minute += 10) {
       clock.advance(600);
       expect((await projects()).status).toBe(200);
@@ -170,6 +192,7 @@ test('a provider of one’s own is an object, which may read the organization fr
     // The emulator's answers have no team.
     strategy: {
       ...localOptions(acme),
+      userProfile: async () => ({ id: '1' }),
       organizationDomain: (claims, answer) => acme.organizationDomain(claims, { ...answer, team: 'Acme' }),
     },
   });

@@ -24,7 +24,7 @@ const good = { access_token: jwt({ sub: '1' }), token_type: 'bearer', expires_in
 
 /** Logs in while the token endpoint gives this answer. */
 async function logInWith(fault: Parameters<World['service']['fail']>[1]) {
-  await open();
+  await open({ strategy: { userProfile: async () => ({ id: '1' }) } });
   const browser = new Browser();
   const callback = await world.begin(browser);
   world.service.fail('token', fault);

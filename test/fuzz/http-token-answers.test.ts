@@ -29,7 +29,10 @@ test('for any response of the token endpoint to a login and an API call, the app
   const enterprise = `http://{domain}.api.localhost:${port}`;
   const dispatcher = new RecordingDispatcher([origin]);
   world = await startWorld({
-    strategy: { authUrl: origin, baseUrl: origin, enterpriseBaseUrl: enterprise, dispatcher },
+    strategy: {
+      ...{ authUrl: origin, baseUrl: origin, enterpriseBaseUrl: enterprise, dispatcher },
+      userProfile: async () => ({ id: '1' }),
+    },
   });
   await holds(
     'logins with odd token answers, over HTTP',

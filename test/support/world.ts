@@ -95,6 +95,12 @@ export interface World {
 
 const verifyById: Verify = (_accessToken, _refreshToken, profile, done) => done(null, { id: profile.id });
 
+/** The option `userProfile` for a service with opaque tokens. */
+export const idFromApi: StrategyOptions['userProfile'] = async (client) => {
+  const { data } = await client.get<{ data: { id: string } }>('/user');
+  return { id: data.id };
+};
+
 /** Starts a service and an application that uses it, both on free ports. */
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const service = options.running ?? (await startEmulator(options.service));

@@ -1,0 +1,34 @@
+import type { EmulatorRoute } from './api.js';
+import type { EmulatorUser } from './directory.js';
+import type { ProfileName } from './profiles.js';
+
+/** How a service with opaque access tokens says whose a token is. */
+export interface Identity {
+  /** The resource of the user, below the path of the API. */
+  readonly routes?: readonly EmulatorRoute[];
+  /** Further fields of the token response. */
+  readonly tokenFields?: (user: EmulatorUser) => Readonly<Record<string, unknown>>;
+}
+
+/** Returns the resource of the user. */
+function resource(path: string, body: (user: EmulatorUser) => unknown, method = 'GET'): Identity {
+  return { routes: [{ method, path, handler: ({ user }) => body(user) }] };
+}
+
+/** The services' own forms, by their public documentation of November 2026. */
+const identities: Readonly<Partial<Record<ProfileName, Identity>>> = {
+  gitlab: resource('/user', ({ id, name }) => ({ id, username: name, name })),
+  atlassian: resource('/me', ({ id, name }) => ({ account_id: id, name, nickname: name })),
+  linear: resource('/graphql', ({ id, name }) => ({ data: { viewer: { id, name, displayName: name } } }), 'POST'),
+  hubspot: { tokenFields: ({ id }) => ({ user_id: id, hub_id: 1 }) },
+  zoom: resource('/users/me', ({ id, name }) => ({ id, display_name: name })),
+  box: resource('/users/me', ({ id, name }) => ({ type: 'user', id, name })),
+  miro: { tokenFields: ({ id }) => ({ user_id: id, team_id: '1' }) },
+  calendly: { tokenFields: ({ id }) => ({ owner: `https://api.calendly.com/users/${id}` }) },
+  github: resource('/user', ({ id, name }) => ({ id, login: name, name })),
+};
+
+/** Returns how the service of a profile says whose a token is; nothing for profiles of one's own. */
+export function identityOf(profile: unknown): Identity {
+  return (typeof profile === 'string' && new Map(Object.entries(identities)).get(profile)) || {};
+}

@@ -1,0 +1,102 @@
+import { memoryTokenStore, type Profile, type StrategyOptions } from 'passport-oauth-app';
+import { describe, expect, onTestFinished } from 'vitest';
+import { Browser } from '../support/browser.js';
+import { test } from '../support/fixture.js';
+import { idFromApi, type WorldOptions } from '../support/world.js';
+
+type Done = (error: unknown, user?: unknown) => void;
+
+const service = { profile: { accessToken: 'opaque' } } as const;
+
+/** An application that keeps its users in a table, by the id of their profile. */
+function withTable(): { readonly rows: Map<unknown, number>; readonly verify: WorldOptions['verify'] } {
+  const rows = new Map<unknown, number>();
+  const verify = (_accessToken: string, _refreshToken: string, profile: Profile, done: Done) => {
+    const row = rows.get(profile.id) ?? rows.size + 100;
+    rows.set(profile.id, row);
+    done(null, { id: row });
+  };
+  return { rows, verify };
+}
+
+describe('access tokens that do not say whose they are', { meta: { threats: [89] } }, () => {
+  test('userProfile gives the id: two users have two identities, and each its own grant', async ({ startWorld }) => {
+    const { rows, verify } = withTable();
+    const world = await startWorld({ service, strategy: { userProfile: idFromApi }, verify });
+    for (const user of ['1', '2']) {
+      const browser = new Browser();
+      expect((await world.logIn(browser, user)).status).toBe(302);
+      expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    }
+    expect([...rows]).toEqual([
+      ['1', 100],
+      ['2', 101],
+    ]);
+    const grants = new Set(world.references());
+    expect(grants.size).toBe(2);
+  });
+
+  test('without an id from anywhere, profile has no such property, and a warning says so once', async ({
+    startWorld,
+    browser,
+  }) => {
+    const seen: Profile[] = [];
+    const verify = (_accessToken: string, _refreshToken: string, profile: Profile, done: Done) => {
+      seen.push(profile);
+      done(null, { name: 'somebody' });
+    };
+    const warnings: (Error & { code?: string })[] = [];
+    const listen = (warning: Error) => void warnings.push(warning);
+    process.on('warning', listen);
+    onTestFinished(() => void process.off('warning', listen));
+    const world = await startWorld({ service, verify });
+    for (let time = 0; time < 2; time++) expect((await world.logIn(browser)).status).toBe(302);
+    expect(warnings.filter(({ code }) => code === 'ERR_NO_PROFILE_ID')).toMatchObject([
+      { message: expect.stringContaining('Set the option userProfile') },
+    ]);
+    expect(seen.splice(1)).toHaveLength(1);
+    expect(seen).toEqual([{ provider: 'oauth-app', claims: {} }]);
+    expect(Object.keys(seen[0] ?? {})).toEqual(['provider', 'claims']);
+  });
+
+  test.for<[string, Partial<StrategyOptions>, unknown, string]>([
+    ['id: undefined', {}, { id: undefined }, 'verify'],
+    ['id: null', {}, { id: null, name: 'Ada' }, 'verify'],
+    ['an undefined id for grantId', { grantId: (_req, user) => Reflect.get(user, 'id') }, { name: 'Ada' }, 'grantId'],
+    ['its text', { grantId: (_req, user) => String(Reflect.get(user, 'id')) }, { name: 'Ada' }, 'grantId'],
+    ['it as a part', { grantId: (_req, user) => `user:${Reflect.get(user, 'id')}` }, { name: 'Ada' }, 'grantId'],
+  ])(
+    'a user with %s ends the login with an error that says where an id comes from',
+    async ([, strategy, user, option], { startWorld, browser }) => {
+      const world = await startWorld({
+        service,
+        strategy: { tokenStore: memoryTokenStore(), ...strategy },
+        verify: (_accessToken: string, _refreshToken: string, _profile: Profile, done: Done) => done(null, user),
+      });
+      expect((await world.logIn(browser)).status).toBe(500);
+      expect(world.errors).toMatchObject([{ name: 'ConfigurationError', option }]);
+      expect((await (await browser.visit(`${world.url}/whoami`)).json()).authorized).toBe(false);
+      expect(world.stored().filter(([, entry]) => 'passport' in entry)).toEqual([]);
+    },
+  );
+
+  test.for<[string, object | string]>([
+    ['_id', { id: undefined, _id: 7 }],
+    ['username', { id: undefined, username: 'ada' }],
+    ['no id at all', { email: 'ada@example.com' }],
+    ['the user as a text', 'ada'],
+  ])('users with %s are fine', async ([, user], { startWorld, browser }) => {
+    const world = await startWorld({
+      service,
+      verify: (_accessToken: string, _refreshToken: string, _profile: Profile, done: Done) => done(null, user),
+    });
+    expect((await world.logIn(browser)).status).toBe(302);
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+  });
+
+  test('without verify the profile is the user, with an id or without', async ({ startWorld, browser }) => {
+    const world = await startWorld({ service, verify: undefined });
+    expect((await world.logIn(browser)).status).toBe(302);
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+  });
+});
