@@ -50,7 +50,7 @@ function requireFromOneFile(): Plugin {
         fileName: 'chunks/required.cjs',
         source: `module.exports = {\n${entries.join('')}};\n`,
       });
-      return { code: `import required from "./required.cjs"; ${body}` };
+      return { code: `import required from "./required.cjs"; ${body}`, map: null };
     },
   };
 }

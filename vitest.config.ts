@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 import { entryPoints } from './rolldown.config.js';
 
 /** Tests import the package by its name, and get the files of src/. */
-const alias = Object.entries(entryPoints).map(([name, file]) => ({
+export const alias = Object.entries(entryPoints).map(([name, file]) => ({
   find: new RegExp(name === 'index' ? '^passport-oauth-app$' : `^passport-oauth-app/${name}$`),
   replacement: fileURLToPath(new URL(file, import.meta.url)),
 }));

@@ -23,24 +23,6 @@ export const MANNERS = {
 /** Types beside ours for each framework. */
 export const EXPRESS_5 = ['@types/express', '@types/express-session', '@types/passport'];
 export const CONNECT = ['@types/connect', '@types/passport'];
-/** With all that these types import, each of the major version that Express 4 goes with. */
-export const EXPRESS_4 = [
-  '@types/express=@types/express4',
-  ...['express-serve-static-core', 'send', 'serve-static'].map(ofExpress4),
-  ...['body-parser', 'connect', 'express-session', 'http-errors', 'mime', 'passport', 'qs', 'range-parser'].map(
-    ofTypes,
-  ),
-  'undici-types',
-];
-
-function ofExpress4(name: string): string {
-  return `@types/${name}=@types/express4/node_modules/@types/${name}`;
-}
-
-function ofTypes(name: string): string {
-  return `@types/${name}`;
-}
-
 /** What to compile, and how. */
 export interface Compilation {
   /** Files of `sources`. */

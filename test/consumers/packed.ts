@@ -26,6 +26,7 @@ export interface Packed {
 const INGREDIENTS = [
   'package.json',
   'tsconfig.json',
+  'build.mjs',
   'rolldown.config.ts',
   'README.md',
   'LICENSE',

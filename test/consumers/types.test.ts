@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CONNECT, compile, EXPRESS_4, EXPRESS_5, MANNERS } from './compilation.js';
+import { CONNECT, compile, EXPRESS_5, MANNERS } from './compilation.js';
 import { type Packed, pack } from './packed.js';
 
 let packed: Packed;
@@ -21,11 +21,5 @@ describe.each(manners)('a strict TypeScript project with %s', (manner) => {
     const names = ['application.ts', 'connect-application.ts'];
     const packages = [...new Set([...EXPRESS_5, ...CONNECT])];
     expect(await compile(packed, { names, manner, packages })).toEqual(CLEAN);
-  });
-
-  test('builds an Express 4 application with no cast', async () => {
-    // Linked packages shall find their neighbours in the project, not in the repository, where Express 5 is.
-    const options = { preserveSymlinks: true };
-    expect(await compile(packed, { names: ['application.ts'], manner, packages: EXPRESS_4, options })).toEqual(CLEAN);
   });
 });

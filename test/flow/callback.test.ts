@@ -6,7 +6,7 @@ import { Browser } from '../support/browser.js';
 import { rawRequest } from '../support/raw-request.js';
 import { type Framework, type Handler, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
 
-const frameworks: readonly Framework[] = ['express5', 'express4', 'connect'];
+const frameworks: readonly Framework[] = ['express', 'connect'];
 
 let world: World;
 const open = async (options?: WorldOptions) => {

@@ -1,11 +1,10 @@
-import express5 from 'express';
-import express4 from 'express4';
+import express from 'express';
 import { afterEach, describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { rawRequest } from '../support/raw-request.js';
 import { type App, type Framework, type Handler, startWorld, type World, type WorldOptions } from '../support/world.js';
 
-const frameworks: readonly Framework[] = ['express5', 'express4', 'connect'];
+const frameworks: readonly Framework[] = ['express', 'connect'];
 
 let world: World;
 const open = async (options?: WorldOptions) => {
@@ -101,9 +100,8 @@ describe.each(frameworks)('under %s', (framework) => {
   });
 });
 
-describe.each(['express5', 'express4'] as const)('behind a trusted proxy under %s', (framework) => {
+describe('behind a trusted proxy under Express', () => {
   const behind = (trust: unknown): WorldOptions => ({
-    framework,
     strategy: { callbackURL: '/callback' },
     before: (app) => app.set('trust proxy', trust),
   });
@@ -170,16 +168,12 @@ test('the token request has exactly the five fields of service.md', async () => 
   });
 });
 
-describe.each([
-  ['express5', express5],
-  ['express4', express4],
-] as const)('in an application that is mounted under %s', (framework, create) => {
+describe('in an application that is mounted under Express', () => {
   const mounted = (trust: boolean): WorldOptions => ({
-    framework,
     strategy: { callbackURL: '/auth/callback' },
     before: (app) => app.set('trust proxy', trust),
     routes: (app, { passport, service, url }) => {
-      const inner = create() as unknown as App;
+      const inner = express() as unknown as App;
       const handler = passport.authenticate('oauth-app', { successReturnToOrRedirect: '/' }) as Handler;
       inner.get('/login', handler);
       inner.get('/callback', handler);

@@ -56,7 +56,7 @@ const atOnce = (value: unknown): WorldOptions => ({
     }),
 });
 
-describe.each(['express5', 'express4'] as const)('under %s', (framework) => {
+describe('under Express', () => {
   const target = async (browser: Browser, login?: string) => {
     const page = await browser.visit(await world.begin(browser, {}, login));
     expect(page.status).toBe(302);
@@ -67,7 +67,7 @@ describe.each(['express5', 'express4'] as const)('under %s', (framework) => {
     'a returnTo in the session of %s leads to /',
     { meta: { threats: [17] } },
     async (_what, value) => {
-      await open({ framework, ...atOnce(value), authenticate: { successReturnToOrRedirect: '/' } });
+      await open({ ...atOnce(value), authenticate: { successReturnToOrRedirect: '/' } });
       const browser = new Browser();
       await browser.visit(`${world.url}/remember`);
       expect(await target(browser)).toBe('/');
@@ -75,7 +75,7 @@ describe.each(['express5', 'express4'] as const)('under %s', (framework) => {
   );
 
   test.each(fine)('a returnTo of %s in the session survives, and leads there', async (value, expected) => {
-    await open({ framework, ...atOnce(value), authenticate: { successReturnToOrRedirect: '/home' } });
+    await open({ ...atOnce(value), authenticate: { successReturnToOrRedirect: '/home' } });
     const browser = new Browser();
     await browser.visit(`${world.url}/remember`);
     expect(await target(browser)).toBe(expected);
@@ -86,7 +86,7 @@ describe.each(['express5', 'express4'] as const)('under %s', (framework) => {
     'a returnTo in the query of the login route of %s leads to /',
     { meta: { threats: [17] } },
     async (_what, value) => {
-      await open({ framework });
+      await open();
       expect(await target(new Browser(), `/login?returnTo=${encodeURIComponent(String(value))}`)).toBe('/');
     },
   );
@@ -100,18 +100,18 @@ describe.each(['express5', 'express4'] as const)('under %s', (framework) => {
     'a returnTo in the query of the login route that comes %s leads to /',
     { meta: { threats: [17] } },
     async (_what, query) => {
-      await open({ framework });
+      await open();
       expect(await target(new Browser(), `/login?${query}`)).toBe('/');
     },
   );
 
   test.each(fine)('a returnTo of %s in the query of the login route leads there', async (value, expected) => {
-    await open({ framework });
+    await open();
     expect(await target(new Browser(), `/login?returnTo=${encodeURIComponent(value)}`)).toBe(expected);
   });
 
   test('each tab goes back to its own page', async () => {
-    await open({ framework });
+    await open();
     const browser = new Browser();
     const first = await world.begin(browser, {}, '/login?returnTo=/a');
     const second = await world.begin(browser, {}, '/login?returnTo=/b');
@@ -127,7 +127,7 @@ const everywhere = (app: App) => {
   );
 };
 
-describe.each<Framework>(['express5', 'express4', 'connect'])('requireAuthorization under %s', (framework) => {
+describe.each<Framework>(['express', 'connect'])('requireAuthorization under %s', (framework) => {
   /** Asks for a page byte for byte as written, is sent to log in, and logs in; where the login leads to. */
   const pageAfterLogin = async (path: string, follows: boolean) => {
     const answer = await rawRequest(world.url, path);

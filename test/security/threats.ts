@@ -116,7 +116,8 @@ export function threatsTable(): string {
 
 function testFiles(): string[] {
   return readdirSync(join(ROOT, 'test'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => /\.(?:test|perf)\.ts$/.test(name) && !name.endsWith('threats-table.test.ts'))
+    .filter((name) => /^(?!.*node_modules).*\.(?:test|perf|interop)\.ts$/.test(name))
+    .filter((name) => !name.endsWith('threats-table.test.ts'))
     .map((name) => `test/${name.split(sep).join('/')}`)
     .sort();
 }

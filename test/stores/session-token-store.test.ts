@@ -1,7 +1,3 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { inspect } from 'node:util';
 import connectPgSimple from 'connect-pg-simple';
 import { RedisStore } from 'connect-redis';
@@ -15,11 +11,6 @@ import { hasFaketime, hasPostgres, type PostgresServer, startPostgres } from '..
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text', future: { field: [1, 'two'] } };
-
-// It has no types of its own.
-const sessionFileStore: (express: typeof session) => new (options: object) => SessionStoreLike = createRequire(
-  import.meta.url,
-)('session-file-store');
 
 afterEach(() => vi.useRealTimers());
 
@@ -158,17 +149,6 @@ test('throws at creation for an argument that is wrong, and names it', () => {
   }
 });
 
-const folders: string[] = [];
-
-async function fileStore(options: object = {}): Promise<{ store: SessionStoreLike; folder: string }> {
-  const folder = await mkdtemp(join(tmpdir(), 'grants-'));
-  folders.push(folder);
-  const FileStore = sessionFileStore(session);
-  return { store: new FileStore({ path: folder, reapInterval: -1, logFn: () => undefined, ...options }), folder };
-}
-
-afterAll(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true }))));
-
 function checkAll(createStore: () => SessionStoreLike | Promise<SessionStoreLike>): void {
   for (const { name, run } of tokenStoreChecks(async () => sessionTokenStore(await createStore()))) test(name, run);
 }
@@ -188,19 +168,6 @@ async function locksAndCompares(one: TokenStore, other: TokenStore): Promise<voi
 }
 
 describe('over the MemoryStore of express-session', () => checkAll(() => new session.MemoryStore()));
-
-describe('over session-file-store', () => {
-  checkAll(async () => (await fileStore({ retries: 0 })).store);
-
-  test('creates a file for each grant, and deletes it', async () => {
-    const { store, folder } = await fileStore();
-    const tokens = sessionTokenStore(store);
-    await tokens.set('id', grant);
-    expect(await readdir(folder)).toEqual([expect.stringMatching(/^oauth-app-grant\.[a-z0-9]{20}\.json$/)]);
-    await tokens.delete('id');
-    expect(await tokens.get('id')).toBeUndefined();
-  });
-});
 
 describe.skipIf(!hasRedis())('over connect-redis', () => {
   let redis: RedisServer;

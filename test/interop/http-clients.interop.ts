@@ -1,15 +1,12 @@
-import crowdinSdk from '@crowdin/crowdin-api-client';
-import { GraphQLClient } from 'graphql-request';
-import ky, { HTTPError } from 'ky';
-import createClient from 'openapi-fetch';
+import { readFileSync } from 'node:fs';
+import { Client as Crowdin } from '@crowdin/crowdin-api-client';
+import { HTTPError } from 'ky';
 import { crowdinHttpClient } from 'passport-oauth-app/providers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import * as faulty from '../../support/faulty-server.js';
-import { createFixture, credentialOf, type Fixture, MemorySource, tokenOf } from '../fixture.js';
+import { createFixture, credentialOf, type Fixture, MemorySource, tokenOf } from '../api/fixture.js';
+import * as faulty from '../support/faulty-server.js';
+import { withGraphQL, withKy, withOpenApi, withTheSdk } from './another-client.js';
 import type { paths } from './projects.openapi.js';
-
-/** The module is CommonJS: its class is a property of the default export as Node sees it. */
-const Crowdin = 'default' in crowdinSdk ? (crowdinSdk.default as typeof crowdinSdk) : crowdinSdk;
 
 let server: faulty.FaultyServer;
 let fixture: Fixture;
@@ -33,9 +30,15 @@ const sent = () =>
 
 const page = { data: [{ data: { id: 7, name: 'Site' } }] };
 
+test('docs/api-client.md shows another-client.ts', () => {
+  const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8');
+  const shown = /```typescript\n\/\/ another-client\.ts\n([\s\S]*?)```/.exec(read('../../docs/api-client.md'))?.[1];
+  expect(shown).toBe(read('another-client.ts'));
+});
+
 describe('openapi-fetch with types of openapi-typescript', () => {
   test('gets, posts again after a 401, and returns a refusal as its error', async () => {
-    const api = createClient<paths>({ baseUrl: fixture.client.baseUrl, fetch: fixture.client.fetch });
+    const api = withOpenApi<paths>(fixture.client);
     server.next(faulty.json(page));
     const { data } = await api.GET('/projects', { params: { query: { limit: 5 } } });
     const name: string | undefined = data?.data[0]?.data.name;
@@ -59,7 +62,7 @@ describe('openapi-fetch with types of openapi-typescript', () => {
 
 describe('ky', () => {
   test('gets and posts, and throws its own error for a status', async () => {
-    const api = ky.create({ prefixUrl: fixture.client.baseUrl, fetch: fixture.client.fetch, retry: 0 });
+    const api = withKy(fixture.client);
     server.next(faulty.json(page));
     expect(await api.get('projects', { searchParams: { limit: 1 } }).json()).toEqual(page);
     server.next(faulty.json({}, 401));
@@ -78,15 +81,13 @@ describe('ky', () => {
 
 describe('graphql-request', () => {
   test('queries the API outside of its versioned path', async () => {
-    const endpoint = String(new URL('/api/graphql', fixture.client.baseUrl));
-    const graphql = new GraphQLClient(endpoint, { fetch: fixture.client.fetch });
-    server.next(faulty.json({ data: { viewer: { id: 1 } } }));
-    expect(await graphql.request('query { viewer { id } }')).toEqual({ viewer: { id: 1 } });
+    server.next(faulty.json({ data: { viewer: { name: 'Ada' } } }));
+    expect(await withGraphQL(fixture.client)).toEqual({ viewer: { name: 'Ada' } });
     expect(sent()).toEqual([
       {
         line: 'POST /api/graphql',
         authorization: tokenOf('first'),
-        body: expect.stringContaining('query { viewer { id } }'),
+        body: expect.stringContaining('query { viewer { name } }'),
       },
     ]);
   });
@@ -94,6 +95,11 @@ describe('graphql-request', () => {
 
 describe('the official SDK over crowdinHttpClient', () => {
   const ok = faulty.json({ data: [{ data: { id: 7, name: 'Site' } }], pagination: { offset: 0, limit: 25 } });
+
+  test('counts projects as docs/api-client.md shows', async () => {
+    server.next(ok);
+    expect(await withTheSdk(fixture.client)).toBe(1);
+  });
 
   test('is one instance across a refusal and a rotation, with a token that is always the current one', async () => {
     const sdk = new Crowdin({ token: 'unused' }, { httpClient: crowdinHttpClient(fixture.client) });

@@ -13,14 +13,13 @@ import { test } from '../support/fixture.js';
 import { TroubledStore } from '../support/troubled-store.js';
 
 const HOURS = 3600;
-const repository = new URL('../../', import.meta.url);
 
 /** Runs the example of the document as the module that it is. */
 async function importExample(): Promise<void> {
-  const text = await readFile(new URL('docs/observability.md', repository), 'utf8');
+  const text = await readFile(new URL('../../docs/observability.md', import.meta.url), 'utf8');
   const code = /^```javascript\n([\s\S]*?)^```$/m.exec(text)?.[1] ?? '';
   // Below node_modules, Node runs it as it is and finds the packages that it imports.
-  const folder = fileURLToPath(new URL('node_modules/.cache/observability/', repository));
+  const folder = fileURLToPath(new URL('node_modules/.cache/observability/', import.meta.url));
   await mkdir(folder, { recursive: true });
   await writeFile(`${folder}telemetry.mjs`, code);
   await import(pathToFileURL(`${folder}telemetry.mjs`).href);

@@ -1,10 +1,7 @@
-import crowdinSdk from '@crowdin/crowdin-api-client';
+import { Client as Crowdin } from '@crowdin/crowdin-api-client';
 import { afterEach, describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { startWorld, type World } from '../support/world.js';
-
-/** The module is CommonJS: its class hangs on the default export as seen by Node. */
-const Crowdin = 'default' in crowdinSdk ? (crowdinSdk.default as typeof crowdinSdk) : crowdinSdk;
 
 let world: World;
 afterEach(() => world.close());

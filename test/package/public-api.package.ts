@@ -59,7 +59,7 @@ function reportOf(name: string, types: string): string {
 }
 
 test.for(Object.entries(entryPoints))(
-  'the API of the entry point %s changes only with its report in test/house/api (vitest --update)',
+  'the API of the entry point %s changes only with its report in test/package/api (npm run package-check -- --update)',
   async ([entryPoint, { types }]) => {
     const name = entryPoint === '.' ? 'index' : entryPoint.slice(2).replaceAll('/', '-');
     await expect(reportOf(name, types)).toMatchFileSnapshot(`api/${name}.api.md`);

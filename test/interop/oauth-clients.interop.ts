@@ -3,7 +3,7 @@ import * as client from 'openid-client';
 import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
 import { AuthorizationCode } from 'simple-oauth2';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { callback, projects } from './plain-client.js';
+import { callback, projects } from '../emulator/plain-client.js';
 
 // Clients that others wrote, and that know nothing of this package. The service wants JSON where RFC 6749 has forms, so the two that
 // cannot send JSON have their bodies turned into it on the way, and nothing else.

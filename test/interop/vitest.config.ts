@@ -1,0 +1,26 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+import { alias } from '../../vitest.config.js';
+
+const express4 = fileURLToPath(new URL('node_modules/express', import.meta.url));
+
+/** Files whose behaviour the framework has a part in. */
+const FRAMEWORK = '{callback,login,logout,redirect-uri,require-authorization,return-to,session}';
+
+// Needs the packages of package.json beside this file: npm run test:interop installs them.
+export default defineConfig({
+  resolve: { alias },
+  test: {
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    maxWorkers: 2,
+    projects: [
+      { extends: true, test: { name: 'interop', include: ['test/interop/*.interop.ts'] } },
+      {
+        extends: true,
+        resolve: { alias: [{ find: /^express$/, replacement: express4 }] },
+        test: { name: 'Express 4', include: [`test/flow/${FRAMEWORK}.test.ts`] },
+      },
+    ],
+  },
+});
