@@ -5,7 +5,13 @@ import { type RequestHeaders, strategyHeaders } from './api/request-headers.js';
 import * as check from './checks.js';
 import type { RefreshWindow } from './grants/grant.js';
 import type { GrantRepositoryOptions } from './grants/grant-repository.js';
-import { apiPathBelow, endpointAddress, enterpriseAddress, serviceAddress } from './oauth/addresses.js';
+import {
+  apiPathBelow,
+  authorizationAddress,
+  endpointAddress,
+  enterpriseAddress,
+  serviceAddress,
+} from './oauth/addresses.js';
 import { type Claims, claimedDomain, type OrganizationDomainReader, type TokenResponseFields } from './oauth/claims.js';
 import { Secret } from './redaction.js';
 import type { TokenStore } from './stores/token-store.js';
@@ -79,9 +85,9 @@ export interface StrategyOptions<UserProfile extends object = object> {
   readonly headers?: RequestHeaders | undefined;
   /** Maximum size in bytes of a parsed API response, decoded. `stream` and `fetch` have no limit. Default: 64 MiB. */
   readonly maxResponseBytes?: number | undefined;
-  /** Authorization endpoint: a path below `authUrl`, or a whole URL. Default: `/oauth/authorize`. */
+  /** Authorization endpoint: a path below `authUrl`, or a whole URL. A trailing slash and a query are kept. Default: `/oauth/authorize`. */
   readonly authorizationPath?: string | undefined;
-  /** Token endpoint: a path below `authUrl`, or a whole URL. Default: `/oauth/token`. */
+  /** Token endpoint: a path below `authUrl`, or a whole URL. A trailing slash and a query are kept. Default: `/oauth/token`. */
   readonly tokenPath?: string | undefined;
   /** Path of the API below `baseUrl`; `''` for none. Default: `/api/v2`. */
   readonly apiPath?: string | undefined;
@@ -193,7 +199,7 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache'> &
   concurrency: check.withDefault(undefined, check.integer(1, 1_000_000, 'requests')),
   headers: check.withDefault(undefined, strategyHeaders),
   maxResponseBytes: check.withDefault(undefined, check.integer(1, 2 ** 32, 'bytes')),
-  authorizationPath: check.withDefault('/oauth/authorize', endpointAddress),
+  authorizationPath: check.withDefault('/oauth/authorize', authorizationAddress),
   tokenPath: check.withDefault('/oauth/token', endpointAddress),
   apiPath: check.withDefault('/api/v2', apiPathBelow),
   tokenRequest: check.withDefault('json', check.oneOf('json', 'form')),

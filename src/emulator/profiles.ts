@@ -152,8 +152,9 @@ function checkMember(name: string, value: unknown): void {
     if (!isRecord(value)) refuse(option, 'an object of parameters and their values', value);
     for (const [parameter, its] of Object.entries(value)) text(`${option}.${parameter}`, its);
   } else if (name.endsWith('Path')) {
-    const isPath = typeof value === 'string' && /^(\/[^\s?#]*[^\s?#/])?$/.test(value);
-    if (!isPath || (value === '' && name !== 'apiPath')) refuse(option, 'a path such as /oauth/token', value);
+    const isPath = typeof value === 'string' && /^(\/[^\s?#]*[^\s?#/])?$/.test(value.replace(/(?<=.)\/$/, ''));
+    if (!isPath || (name === 'apiPath' && value.endsWith('/')) || (value === '' && name !== 'apiPath'))
+      refuse(option, 'a path such as /oauth/token', value);
   } else if (typeof value !== typeof usual) refuse(option, `a ${typeof usual}`, value);
 }
 

@@ -90,7 +90,8 @@ export function authorizationRequest(
   const query = new URLSearchParams({ client_id: clientID, redirect_uri: redirectUri, response_type: 'code' });
   // Services without scopes get none.
   if (scope !== '') query.set('scope', scope.replaceAll(' ', scopeSeparator));
-  return `${endpointUrl(authUrl, authorizationPath)}?${query}`;
+  const endpoint = endpointUrl(authUrl, authorizationPath);
+  return `${endpoint}${endpoint.search === '' ? '?' : '&'}${query}`;
 }
 
 /** Most logins whose host names are remembered. */

@@ -1,7 +1,9 @@
 import type { IncomingMessage } from 'node:http';
+import { kindOf } from '../checks.js';
 import { ConfigurationError } from '../errors.js';
 import type { Claims } from '../oauth/claims.js';
 import type { TokenSet } from '../oauth/token-response.js';
+import { userIdOf } from '../request/incoming-request.js';
 
 /** The user who logged in, as described by the access token and `userProfile`. */
 export interface Profile {
@@ -128,11 +130,9 @@ export function callVerify(
  * @throws ConfigurationError that says where an `id` comes from
  */
 export function refuseUserWithoutId(user: unknown): void {
-  if (typeof user !== 'object' || user === null || !('id' in user) || (user.id !== undefined && user.id !== null))
-    return;
-  if (OTHER_KEYS.some((key) => Reflect.get(user, key))) return;
+  if (typeof user !== 'object' || user === null || !('id' in user) || userIdOf(user) !== undefined) return;
   throw new ConfigurationError(
-    `verify: expected a user with an id, got one whose id is ${user.id}: all users would share one identity. ${WHERE_IDS_COME_FROM}`,
+    `verify: expected a user with an id, got one whose id is ${kindOf(user.id)}: all users would share one identity. ${WHERE_IDS_COME_FROM}`,
     { option: 'verify' },
   );
 }
@@ -146,9 +146,6 @@ export function warnOfMissingId(warnings: Set<string>): void {
     { code: 'ERR_NO_PROFILE_ID' },
   );
 }
-
-/** Properties that identify users in place of `id`. */
-const OTHER_KEYS = ['_id', 'sub', 'username'] as const;
 
 const WHERE_IDS_COME_FROM =
   'profile.id is the claim sub of the access token; opaque tokens have none. Set the option userProfile to a function that reads the user from the service and returns { id }.';

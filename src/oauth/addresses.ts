@@ -1,3 +1,4 @@
+import * as check from '../checks.js';
 import { ConfigurationError } from '../errors.js';
 
 /** Placeholder in the template of the enterprise address. */
@@ -16,15 +17,22 @@ const SAMPLE_LABEL = 'organization-domain';
  * @throws ConfigurationError unless it is an https URL, or an http URL of a loopback host, without credentials, query or fragment.
  */
 export function serviceAddress(option: string, value: unknown): string {
+  const { href } = secureUrl(option, value);
+  // An empty query is in `href` alone, and would swallow the paths that are appended.
+  if (href.includes('?')) throw invalid(option, 'expected a URL without credentials, query or fragment');
+  return href.replace(/\/+$/, '');
+}
+
+/** Parses an https URL, or an http URL of a loopback host, without credentials and fragment. @throws ConfigurationError */
+function secureUrl(option: string, value: unknown): URL {
   const url = parseAddress(option, value);
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && LOOPBACK_HOST.test(url.hostname))) {
     throw invalid(option, `expected an https URL (http is for loopback hosts only), got ${url.protocol}//${url.host}`);
   }
-  // An empty query or fragment is in `href` alone, and would swallow the paths that are appended.
-  if (url.username || url.password || /[?#]/.test(url.href)) {
+  if (url.username || url.password || url.href.includes('#')) {
     throw invalid(option, 'expected a URL without credentials, query or fragment');
   }
-  return url.href.replace(/\/+$/, '');
+  return url;
 }
 
 /**
@@ -52,13 +60,26 @@ export function enterpriseAddress(option: string, value: unknown): string {
 }
 
 /**
- * Checks the address of an endpoint: a path below the address of the authorization server, or a whole URL.
+ * Checks the address of an endpoint: a path below the address of the authorization server, or a whole URL. A trailing
+ * slash and a query are kept.
  *
- * @throws ConfigurationError unless it is one of them, without query and fragment
+ * @throws ConfigurationError unless it is one of them, without a fragment
+ * @see RFC 6749, 3.1 and 3.2
  */
 export function endpointAddress(option: string, value: unknown): string {
-  if (typeof value === 'string' && /^https?:/i.test(value)) return serviceAddress(option, value);
-  return pathBelow(option, value, 'expected a path such as /oauth/token, or a whole URL');
+  if (typeof value === 'string' && /^https?:/i.test(value)) return secureUrl(option, value).href.replace(/\?$/, '');
+  const [, path, slash, query] =
+    /^(.*?)(\/?)(\?[\w.~!$&'()*+,;=:@%/?-]+)?$/.exec(typeof value === 'string' ? value : '') ?? [];
+  const expected = 'expected a path such as /oauth/token (a trailing slash and a query are kept), or a whole URL';
+  if (path === undefined || (path === '' && slash === '')) throw invalid(option, expected);
+  return `${path === '' ? '' : pathBelow(option, path, expected)}${slash}${query ?? ''}`;
+}
+
+/** Checks the address of the authorization endpoint. @throws ConfigurationError also if its query has a parameter of the package's own */
+export function authorizationAddress(option: string, value: unknown): string {
+  const address = endpointAddress(option, value);
+  check.authorizationParams(option, Object.fromEntries(new URL(address, 'https://relative.invalid').searchParams));
+  return address;
 }
 
 /** Returns the URL of an endpoint. @param address As {@link endpointAddress} returns it */

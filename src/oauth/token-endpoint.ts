@@ -54,7 +54,7 @@ export class TokenEndpoint {
     const { authUrl, tokenPath, tokenRequest, clientAuthentication, clientID, clientSecret, timeoutMs } = options;
     this.#options = options;
     this.#clientSecret = clientSecret.reveal();
-    const { origin, pathname: path } = endpointUrl(authUrl, tokenPath);
+    const { origin, pathname, search } = endpointUrl(authUrl, tokenPath);
     const headers = ['content-type', CONTENT_TYPES[tokenRequest], 'accept', 'application/json'];
     if (clientAuthentication === 'basic') {
       // Each part form-encoded (RFC 6749, 2.3.1).
@@ -63,7 +63,14 @@ export class TokenEndpoint {
       );
       headers.push('authorization', `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`);
     }
-    this.#request = { origin, path, method: 'POST', headers, timeoutMs, maxBytes: MAX_RESPONSE_BYTES };
+    this.#request = {
+      origin,
+      path: `${pathname}${search}`,
+      method: 'POST',
+      headers,
+      timeoutMs,
+      maxBytes: MAX_RESPONSE_BYTES,
+    };
   }
 
   /** Exchanges an authorization code for tokens. @see RFC 6749, 4.1.3 */

@@ -1,0 +1,82 @@
+import { describe, expect } from 'vitest';
+import { authorizationAddress, endpointAddress } from '../../src/oauth/addresses.js';
+import { test } from '../support/fixture.js';
+
+/** The endpoints of django-oauth-toolkit. */
+const profile = { authorizationPath: '/o/authorize/', tokenPath: '/o/token/', tokenRequest: 'form' } as const;
+
+describe('an endpoint is used as it was given, with a trailing slash and a query', () => {
+  test.for<[string, (authUrl: string) => { authorizationPath: string; tokenPath: string }, Record<string, string>]>([
+    ['paths', () => ({ authorizationPath: '/o/authorize/', tokenPath: '/o/token/' }), {}],
+    [
+      'paths with a query',
+      () => ({ authorizationPath: '/o/authorize/?tenant=a%20b', tokenPath: '/o/token/?tenant=a%20b' }),
+      { tenant: 'a b' },
+    ],
+    [
+      'whole URLs',
+      (authUrl) => ({ authorizationPath: `${authUrl}/o/authorize/`, tokenPath: `${authUrl}/o/token/` }),
+      {},
+    ],
+    [
+      'whole URLs with a query',
+      (authUrl) => ({
+        authorizationPath: `${authUrl}/o/authorize/?tenant=a%20b`,
+        tokenPath: `${authUrl}/o/token/?tenant=a%20b`,
+      }),
+      { tenant: 'a b' },
+    ],
+  ])('%s', async ([, paths, query], { logInto, startWorld }) => {
+    const running = (await startWorld({ service: { profile } })).service;
+    const { world, projects } = await logInto({ running, strategy: paths(running.authUrl), verify: undefined });
+    expect((await projects()).status).toBe(200);
+    running.expireAccessTokens();
+    expect((await projects()).status).toBe(200);
+    const location = (await fetch(`${world.url}/login`, { redirect: 'manual' })).headers.get('location') ?? '';
+    const asked = new URL(location);
+    expect(asked.pathname).toBe('/o/authorize/');
+    expect(Object.fromEntries(asked.searchParams)).toMatchObject({ ...query, response_type: 'code' });
+    const sent = running.requests.filter(({ method }) => method === 'POST').map((one) => [one.path, one.query]);
+    expect(sent).toEqual([['/o/token/', query]]);
+  });
+
+  test.each([
+    '/',
+    '/token/',
+    '/token?a=b&c',
+    '/token/?a=b/c?d',
+    'https://auth.example.com/',
+    'https://auth.example.com/token/?a=b',
+    'http://127.0.0.1:4000/token/',
+  ])('%s', (address) => expect(endpointAddress('tokenPath', address)).toBe(address));
+
+  test.each([
+    ...[
+      undefined,
+      7,
+      ['/token'],
+      '',
+      'token',
+      '//evil.example',
+      '/a//b',
+      '/../token',
+      '/token#part',
+      '/a b',
+      '/token?a b',
+    ],
+    ...[
+      'http://auth.example.com/token',
+      'https://user:SECRET@auth.example.com/token',
+      'https://auth.example.com/#part',
+    ],
+  ])('not %j', (address) => {
+    expect(() => endpointAddress('tokenPath', address)).toThrow(/^tokenPath: (?!.*SECRET)/);
+  });
+
+  test('the authorization endpoint, but for parameters of the package’s own, which may stand there once (RFC 6749, 3.1)', () => {
+    expect(authorizationAddress('authorizationPath', '/authorize/?tenant=a')).toBe('/authorize/?tenant=a');
+    for (const own of ['/authorize?state=x', 'https://auth.example.com/authorize?client_id=x']) {
+      expect(() => authorizationAddress('authorizationPath', own)).toThrow(/^authorizationPath: .*own/);
+    }
+  });
+});
