@@ -93,10 +93,13 @@ export class Runtime implements LoginContext {
   }
 
   /** Stores tokens that were obtained elsewhere. @throws ConfigurationError for invalid tokens, or if no token store is known yet */
-  async importGrant(grantId: string, tokens: ImportedTokens): Promise<void> {
+  async importGrant(grantId: string, tokens: ImportedTokens, replace: boolean): Promise<boolean> {
     const manager = this.managers.only();
     const { clock, organizationDomain } = this.settings;
-    await manager.put(grantId, readImportedTokens(tokens, clock(), organizationDomain));
+    const tokenSet = readImportedTokens(tokens, clock(), organizationDomain);
+    if (!replace) return await manager.add(grantId, tokenSet);
+    await manager.put(grantId, tokenSet);
+    return true;
   }
 
   /** Deletes grants. Tries all of them before it throws. @throws ConfigurationError if no token store is known yet; TokenStoreError */

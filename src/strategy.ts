@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import OAuth2Strategy from 'passport-oauth2';
 import type { ApiClient } from './api/api-client.js';
+import { boolean, readOptions, withDefault } from './checks.js';
 import { ConfigurationError } from './errors.js';
 import { checkedGrantId } from './grants/grant.js';
 import { type AuthenticateOptions, authenticate, type PassportActions } from './login/authenticate.js';
@@ -112,14 +113,21 @@ export class Strategy<UserProfile extends object = object> extends Base {
 
   /**
    * Stores tokens that were obtained elsewhere as a grant: from another library (its users need not log in again), or from
-   * an installation event. A grant that the id has already is replaced.
+   * an installation event. Resolves to `true` if it stored them.
    *
    * @param grantId The id that the option `grantId` returns for the user, or any id for `strategy.client(grantId)`.
+   * @param options With `replace: false`, a grant that the id has, or had until the service ended it, stays as it is, and
+   *   the result is `false`: for imports while requests run, in any number of processes. Default: `true`.
    * @throws ConfigurationError for an invalid id or token, or if no token store is known: see {@link client}
    * @throws TokenStoreError if the grant could not be saved
    */
-  async importGrant(grantId: string, tokens: ImportedTokens): Promise<void> {
-    await runtimeOf(this).importGrant(checkedGrantId(grantId), tokens);
+  async importGrant(
+    grantId: string,
+    tokens: ImportedTokens,
+    options: { readonly replace?: boolean | undefined } = {},
+  ): Promise<boolean> {
+    const { replace } = readOptions('importGrant', options, { replace: withDefault(true, boolean) });
+    return await runtimeOf(this).importGrant(checkedGrantId(grantId), tokens, replace);
   }
 
   /**

@@ -139,6 +139,31 @@ export class GrantRepository {
   }
 
   /**
+   * Saves a grant unless the store has one for the id, or keeps the end of one. Returns whether it did.
+   *
+   * @param whenSaved Called before this process can see the grant.
+   */
+  add(id: string, grant: Grant, whenSaved: () => void): Promise<boolean> {
+    return this.access.write(id, SAVE, async (store, signal) => {
+      const askedAt = this.#options.clock();
+      const storeId = this.storeId(id);
+      const record = await this.#options.codec.encode(storeId, grant);
+      signal.throwIfAborted();
+      if (store.add) {
+        if (!(await store.add(storeId, record))) return false;
+      } else {
+        if (await store.get(storeId)) return false;
+        signal.throwIfAborted();
+        await store.set(storeId, record);
+      }
+      signal.throwIfAborted();
+      whenSaved();
+      this.#remember(id, grant, askedAt);
+      return true;
+    });
+  }
+
+  /**
    * Saves a refreshed grant if the store has the given version, or any older grant of the same login: that one is
    * invalid at the service. In a store without a lock, also replaces a sibling that was issued earlier. Returns false if
    * the store has another grant, or none.

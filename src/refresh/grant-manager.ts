@@ -116,6 +116,19 @@ export class GrantManager {
     await this.#repository.create(grantId, grant, isNewId ? undefined : () => this.#forget(grantId, grant));
   }
 
+  /**
+   * Saves a grant of tokens that were obtained elsewhere, unless the id has a grant, or had one that has ended. Returns whether it did.
+   *
+   * @throws TokenStoreError if it was not saved in time; it may be saved later
+   */
+  async add(grantId: string, tokens: TokenSet): Promise<boolean> {
+    const repository = this.#repository;
+    const grant = newGrant(tokens, this.#options.clock());
+    const save = () => repository.add(grantId, grant, () => this.#forget(grantId, grant));
+    // A store that cannot tell by itself whether it has a grant is asked under its lock: of several imports one wins.
+    return this.#options.store.add ? await save() : await repository.access.locked(repository.storeId(grantId), save);
+  }
+
   /** Deletes the grant. A refresh that runs does not bring it back. @throws TokenStoreError if it could not be deleted */
   async remove(grantId: string): Promise<void> {
     this.#forget(grantId);

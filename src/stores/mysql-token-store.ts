@@ -78,6 +78,7 @@ export function mysqlTokenStore(pool: MysqlPoolLike, options: MysqlTokenStoreOpt
 function mysqlDatabase(pool: MysqlPromisePoolLike, table: string): SqlDatabase {
   // UTC_TIMESTAMP depends on no time zone, and so on no daylight saving time.
   const after = 'DATE_ADD(UTC_TIMESTAMP(3), INTERVAL ? * 1000 MICROSECOND)';
+  const insert = `INSERT IGNORE INTO ${table} (id, version, record, expires_at) VALUES (?, ?, ?, ${after})`;
   const query = pool.query.bind(pool) as (options: object, values: readonly unknown[]) => Promise<unknown>;
   return {
     product: 'MySQL',
@@ -85,11 +86,13 @@ function mysqlDatabase(pool: MysqlPromisePoolLike, table: string): SqlDatabase {
     statements: {
       get: `SELECT record FROM ${table} WHERE id = ? AND expires_at > UTC_TIMESTAMP(3)`,
       set: `REPLACE INTO ${table} (id, version, record, expires_at) VALUES (?, ?, ?, ${after})`,
+      add: insert,
+      deleteExpired: `DELETE FROM ${table} WHERE id = ? AND expires_at <= UTC_TIMESTAMP(3)`,
       update: `UPDATE ${table} SET version = ?, record = ?, expires_at = ${after}
         WHERE id = ? AND version = ? AND expires_at > UTC_TIMESTAMP(3)`,
       delete: `DELETE FROM ${table} WHERE id = ?`,
       deleteVersion: `DELETE FROM ${table} WHERE id = ? AND version = ?`,
-      insertLease: `INSERT IGNORE INTO ${table} (id, version, record, expires_at) VALUES (?, ?, ?, ${after})`,
+      insertLease: insert,
       replaceLease: `UPDATE ${table} SET version = ?, record = ?, expires_at = ${after} WHERE id = ? AND
         (expires_at <= UTC_TIMESTAMP(3)
           OR expires_at > DATE_ADD(UTC_TIMESTAMP(3), INTERVAL 2 * version * 1000 MICROSECOND))`,

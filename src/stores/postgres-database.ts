@@ -70,6 +70,9 @@ function sessionTable(database: SqlDatabase, table: string, prefix: string): Sql
       get: `SELECT (sess->'grant')::text AS record FROM ${table} WHERE sid = ${sid('$1')} AND ${isAlive}`,
       set: `INSERT INTO ${table} (sid, sess, expire) VALUES (${sid('$1')}, ${grant('$2', '$3', '$4')}, ${expire('$4')})
         ON CONFLICT (sid) DO UPDATE SET sess = excluded.sess, expire = excluded.expire`,
+      add: `INSERT INTO ${table} (sid, sess, expire) VALUES (${sid('$1')}, ${grant('$2', '$3', '$4')}, ${expire('$4')})
+        ON CONFLICT (sid) DO NOTHING RETURNING sid`,
+      deleteExpired: `DELETE FROM ${table} WHERE sid = ${sid('$1')} AND NOT ${isAlive}`,
       update: `UPDATE ${table} SET sess = ${grant('$1', '$2', '$3')}, expire = ${expire('$3')}
         WHERE sid = ${sid('$4')} AND ${version} = $5 AND ${isAlive} RETURNING sid`,
       delete: `DELETE FROM ${table} WHERE sid = ${sid('$1')}`,
@@ -89,6 +92,8 @@ function sessionTable(database: SqlDatabase, table: string, prefix: string): Sql
 export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]): SqlDatabase {
   const table = quoted(name);
   const ms = `interval '1 millisecond'`;
+  const insert = `INSERT INTO ${table} (id, version, record, expires_at)
+    VALUES ($1, $2, $3, clock_timestamp() + $4 * ${ms}) ON CONFLICT (id) DO NOTHING RETURNING id`;
   return {
     product: 'PostgreSQL',
     createTable: createTable(name),
@@ -97,12 +102,13 @@ export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]
       set: `INSERT INTO ${table} (id, version, record, expires_at) VALUES ($1, $2, $3, now() + $4 * ${ms})
         ON CONFLICT (id) DO UPDATE
         SET version = excluded.version, record = excluded.record, expires_at = excluded.expires_at`,
+      add: insert,
+      deleteExpired: `DELETE FROM ${table} WHERE id = $1 AND expires_at <= now()`,
       update: `UPDATE ${table} SET version = $1, record = $2, expires_at = now() + $3 * ${ms}
         WHERE id = $4 AND version = $5 AND expires_at > now() RETURNING id`,
       delete: `DELETE FROM ${table} WHERE id = $1`,
       deleteVersion: `DELETE FROM ${table} WHERE id = $1 AND version = $2`,
-      insertLease: `INSERT INTO ${table} (id, version, record, expires_at)
-        VALUES ($1, $2, $3, clock_timestamp() + $4 * ${ms}) ON CONFLICT (id) DO NOTHING RETURNING id`,
+      insertLease: insert,
       // The statement may wait for another one on the same row, and now() is the time when it began to wait.
       replaceLease: `UPDATE ${table} SET version = $1, record = $2, expires_at = clock_timestamp() + $3 * ${ms}
         WHERE id = $4 AND (expires_at <= clock_timestamp() OR expires_at > clock_timestamp() + 2 * version * ${ms})

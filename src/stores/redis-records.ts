@@ -130,6 +130,7 @@ async function replies(
 /** Reads on the primary, as all scripts do, also where the client reads from replicas. */
 const GET = `return redis.call('get', KEYS[1])`;
 const SET = `redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1`;
+const ADD = `return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0`;
 
 /** Compares versions as doubles, which represent all safe integers exactly. */
 const HAS_VERSION = `
@@ -144,7 +145,6 @@ const DELETE = `return redis.call('del', KEYS[1])`;
 const DELETE_VERSION = `${HAS_VERSION}
 return redis.call('del', KEYS[1])`;
 
-const TAKE = `return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0`;
 const RELEASE = `
 if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('del', KEYS[1])`;
@@ -202,7 +202,7 @@ export function redisRecords(
   // JSON, as all records: a session store that lists its keys finds nothing that it cannot parse.
   const leaseOf = (owner: string): string => JSON.stringify({ owner });
   const leases = {
-    take: async (id: string, owner: string) => (await run('lock', TAKE, lockKey(id), leaseOf(owner), leaseMs)).isDone,
+    take: async (id: string, owner: string) => (await run('lock', ADD, lockKey(id), leaseOf(owner), leaseMs)).isDone,
     release: async (id: string, owner: string) => void (await run('unlock', RELEASE, lockKey(id), leaseOf(owner))),
   };
   return {
@@ -228,6 +228,7 @@ export function redisRecords(
         );
       return saved.isDone;
     },
+    add: async (id, grant) => (await run('save', ADD, id, JSON.stringify(grant), ttlMs)).isDone,
     lock: leaseLock(leases, leaseMs),
   };
 }

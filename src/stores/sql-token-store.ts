@@ -24,6 +24,10 @@ export interface SqlDatabase {
     readonly get: string;
     /** Inserts or replaces a row: [id, version, record, ttl]. */
     readonly set: string;
+    /** Inserts a row if there is none: [id, version, record, ttl]. */
+    readonly add: string;
+    /** Deletes a row that has expired: [id]. */
+    readonly deleteExpired: string;
     /** Updates a row of this version that has not expired: [version, record, ttl, id, version now]. */
     readonly update: string;
     /** Deletes a row: [id]. */
@@ -133,6 +137,12 @@ export function sqlTokenStore(
       const { changed } = await run('update', statements.update, values);
       sweep();
       return changed > 0;
+    },
+    add: async (id, grant) => {
+      const add = () => run('save', statements.add, [id, grant.version, JSON.stringify(grant), ttlMs]);
+      if ((await add()).changed > 0) return true;
+      await run('delete', statements.deleteExpired, [id]);
+      return (await add()).changed > 0;
     },
     lock: leaseLock(leases, leaseMs),
   };

@@ -71,6 +71,8 @@ function sqliteDatabase(database: SqliteDatabaseLike, name: readonly string[]): 
   // Epoch milliseconds, in every version of SQLite.
   const now = `CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)`;
   const statements = new Map<string, SqliteStatementLike>();
+  const insert = `INSERT INTO ${table} (id, version, record, expires_at) VALUES (?, ?, ?, ${now} + ?)
+    ON CONFLICT (id) DO NOTHING`;
   return {
     product: 'SQLite',
     createTable: [
@@ -82,12 +84,13 @@ function sqliteDatabase(database: SqliteDatabaseLike, name: readonly string[]): 
       get: `SELECT record FROM ${table} WHERE id = ? AND expires_at > ${now}`,
       set: `INSERT INTO ${table} (id, version, record, expires_at) VALUES (?, ?, ?, ${now} + ?) ON CONFLICT (id)
         DO UPDATE SET version = excluded.version, record = excluded.record, expires_at = excluded.expires_at`,
+      add: insert,
+      deleteExpired: `DELETE FROM ${table} WHERE id = ? AND expires_at <= ${now}`,
       update: `UPDATE ${table} SET version = ?, record = ?, expires_at = ${now} + ?
         WHERE id = ? AND version = ? AND expires_at > ${now}`,
       delete: `DELETE FROM ${table} WHERE id = ?`,
       deleteVersion: `DELETE FROM ${table} WHERE id = ? AND version = ?`,
-      insertLease: `INSERT INTO ${table} (id, version, record, expires_at) VALUES (?, ?, ?, ${now} + ?)
-        ON CONFLICT (id) DO NOTHING`,
+      insertLease: insert,
       replaceLease: `UPDATE ${table} SET version = ?, record = ?, expires_at = ${now} + ?
         WHERE id = ? AND (expires_at <= ${now} OR expires_at > ${now} + 2 * version)`,
       release: `DELETE FROM ${table} WHERE id = ? AND record = ?`,

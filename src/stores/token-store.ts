@@ -21,8 +21,8 @@ export interface StoredGrant {
  * whose keys cannot hold them (file names, columns that ignore case) must escape or hash ids, never truncate them.
  *
  * Order of calls: a login calls `set`. A request calls `get`, unless the grant is cached. A refresh calls `lock`, then
- * `get` again inside the lock, then `update`. A logout calls `delete`. Without `update` the package calls `get` and
- * `set` instead. Without `lock` it joins refreshes within one process only. Calls may overlap, also for one id. No
+ * `get` again inside the lock, then `update`. A logout calls `delete`, an import that replaces nothing `add`. Without
+ * `update` or `add` the package calls `get` and `set` instead. Without `lock` it joins refreshes within one process only. Calls may overlap, also for one id. No
  * method may wait for a lock that is held: the work inside a lock calls the store.
  *
  * On failure, reject. A rejection means "unknown": the grant is kept. `undefined` means that the user is logged out,
@@ -53,6 +53,12 @@ export interface TokenStore {
    * 2^53 - 1, and for equality only: versions have no order.
    */
   update?(id: string, grant: StoredGrant, version: number): Promise<boolean>;
+  /**
+   * Creates the grant only if the id has none, or one whose time to live has ended. Resolves to `false` if there is one.
+   *
+   * Atomic: of several calls for an id, in any process, one resolves to `true`, and none replaces what a `set` stored.
+   */
+  add?(id: string, grant: StoredGrant): Promise<boolean>;
   /**
    * Runs `work` while no other caller, in any process, runs work for the same id. Settles as `work` does, with its very
    * result or error. Locks of other ids are independent. `set`, `update` and `delete` of the id remain possible for
@@ -123,6 +129,11 @@ export function memoryTokenStore(): Required<TokenStore> {
     },
     update: async (id, grant, version) => {
       if (read(id)?.version !== version) return false;
+      grants.set(id, JSON.stringify(grant));
+      return true;
+    },
+    add: async (id, grant) => {
+      if (grants.has(id)) return false;
       grants.set(id, JSON.stringify(grant));
       return true;
     },

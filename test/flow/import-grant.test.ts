@@ -1,6 +1,7 @@
 import { memoryTokenStore } from 'passport-oauth-app';
 import { describe, expect } from 'vitest';
 import { test } from '../support/fixture.js';
+import { TroubledStore } from '../support/troubled-store.js';
 import type { World } from '../support/world.js';
 
 const byUser = (_req: unknown, user: { id: string }) => user.id;
@@ -87,6 +88,72 @@ describe('importGrant', () => {
     await world.strategy.importGrant('job', await tokensFromElsewhere(world, '2'));
     await client.projects();
     expect(client.organizationDomain).toBe('acme');
+  });
+
+  describe('with replace: false', () => {
+    const withoutAdd = () => Object.assign({}, memoryTokenStore(), { add: undefined });
+    const withoutLock = () => Object.assign({}, withoutAdd(), { lock: undefined, update: undefined });
+
+    test.for([
+      ['can add', memoryTokenStore],
+      ['has a lock', withoutAdd],
+      ['has neither', withoutLock],
+    ] as const)(
+      'stores one of several imports at once, in a store that %s',
+      async ([, createStore], { startWorld }) => {
+        const world = await startWorld({ strategy: { tokenStore: createStore() } });
+        const tokens = await tokensFromElsewhere(world);
+        const expired = { ...tokens, expiresAt: Date.now() - 1_000 };
+        const use = async () => {
+          const isImported = await world.strategy.importGrant('job', expired, { replace: false });
+          await world.strategy.client('job').projects();
+          return isImported;
+        };
+        const first = await Promise.all([use(), use(), use()]);
+        expect([...first, await use()].filter(Boolean)).toHaveLength(1);
+        // A second one would have shown a refresh token that was used already.
+        expect(world.tokenRequests()).toHaveLength(1);
+      },
+    );
+
+    test('leaves the grant of a login that another process stores at the same moment', {
+      meta: { threats: [87] },
+    }, async ({ startWorld }) => {
+      const tokenStore = new TroubledStore();
+      const world = await startWorld({ strategy: { tokenStore } });
+      const older = await tokensFromElsewhere(world, '1');
+      const newer = await tokensFromElsewhere(world, '2');
+      const other = await startWorld({ running: world.service, strategy: { tokenStore: tokenStore.inner } });
+      // What the import has read before is out of date when it writes.
+      tokenStore.before = async (method) => {
+        if (method === 'add' || method === 'set') await other.strategy.importGrant('job', newer);
+      };
+      expect(await world.strategy.importGrant('job', older, { replace: false })).toBe(false);
+      const client = world.strategy.client('job');
+      await client.projects();
+      expect(client.organizationDomain).toBe('acme');
+    });
+
+    test('does not bring back a grant that the service has ended', async ({ startWorld }) => {
+      const world = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+      const tokens = await tokensFromElsewhere(world);
+      expect(await world.strategy.importGrant('job', tokens, { replace: false })).toBe(true);
+      world.service.revoke('1');
+      await expect(world.strategy.client('job').projects()).rejects.toMatchObject({ status: 401 });
+      world.service.requests.length = 0;
+      expect(await world.strategy.importGrant('job', tokens, { replace: false })).toBe(false);
+      await expect(world.strategy.client('job').projects()).rejects.toMatchObject({ status: 401 });
+      expect(world.tokenRequests()).toEqual([]);
+    });
+
+    test('refuses other options', async ({ startWorld }) => {
+      const { strategy } = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+      const wrong = { replaces: false } as object;
+      await expect(strategy.importGrant('job', { refreshToken: 'r' }, wrong)).rejects.toMatchObject({
+        code: 'ERR_CONFIGURATION',
+        option: 'replaces',
+      });
+    });
   });
 
   test.for<[string, unknown, string]>([

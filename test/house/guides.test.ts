@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Packed, pack } from '../consumers/packed.js';
 import { createProject, type Outcome, type Project } from '../consumers/project.js';
 import { snippetsOf } from '../consumers/snippets.js';
+import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
 
 let packed: Packed;
 const projects: Project[] = [];
@@ -14,8 +15,13 @@ const packages = ['express', 'express-session', 'passport'];
 const types = ['@types/express', '@types/express-session', '@types/node', '@types/passport', '@types/passport-oauth2'];
 
 /** Compiles files of a page, and runs a visitor of the application that they are. */
-async function visit(document: string, files: readonly string[], visitor: string): Promise<Outcome> {
-  const project = await createProject(packed, [...packages, ...types]);
+async function visit(
+  document: string,
+  files: readonly string[],
+  visitor: string,
+  { install = [], args = [] }: { readonly install?: readonly string[]; readonly args?: readonly string[] } = {},
+): Promise<Outcome> {
+  const project = await createProject(packed, [...packages, ...types, ...install]);
   projects.push(project);
   const snippets = snippetsOf(document).filter(({ file }) => files.includes(file));
   expect(snippets.map(({ file }) => file)).toEqual(files);
@@ -24,9 +30,14 @@ async function visit(document: string, files: readonly string[], visitor: string
     'visitor.mjs': `${SERVING}\n${visitor}`,
     'package.json': '{ "type": "module" }',
   });
-  const compiled = await project.tsc({ noEmit: false, module: 'nodenext', skipLibCheck: true, types: ['node'] });
+  const compiled = await project.tsc({
+    noEmit: false,
+    module: 'nodenext',
+    skipLibCheck: true,
+    types: ['node', 'passport'],
+  });
   expect(compiled.stdout).toBe('');
-  return project.node('visitor.mjs');
+  return project.node('visitor.mjs', ...args);
 }
 
 /** Serves an application on a free port, and logs in to it. */
@@ -139,3 +150,113 @@ process.exit();
     expect(outcome).toEqual(CLEAN);
   });
 });
+
+describe.skipIf(!hasRedis())('docs/migration.md', () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.stop());
+
+  test.each(['session', 'user table'])(
+    'takes over the tokens of 20 users out of the %s, in two processes',
+    async (place) => {
+      const outcome = await visit('docs/migration.md', ['take-over.ts'], TAKE_OVER, {
+        install: ['redis', 'connect-redis'],
+        args: [redis.url, place],
+      });
+      expect(outcome).toEqual(CLEAN);
+    },
+  );
+});
+
+/** An application whose former code kept expired tokens, in two processes; each user sends three requests to each at once. */
+const TAKE_OVER = `
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { RedisStore } from 'connect-redis';
+import express from 'express';
+import session from 'express-session';
+import passport from 'passport';
+import { apiClient, Strategy } from 'passport-oauth-app';
+import { redisTokenStore } from 'passport-oauth-app/redis';
+import { createClient } from 'redis';
+import { takeOver } from './take-over.js';
+
+const [redisUrl, place, given] = process.argv.slice(2);
+if (given) await serve(JSON.parse(given));
+else await visitAll();
+
+async function serve(options) {
+  const redis = await createClient({ url: redisUrl }).on('error', console.error).connect();
+  const table = place + ' users';
+  const find = async (id) => JSON.parse((await redis.hGet(table, id)) ?? 'null') ?? undefined;
+  const former =
+    place === 'session'
+      ? { find: (req) => req.session.tokens, forget: (req) => void delete req.session.tokens }
+      : { find: (req) => find(req.user.id), forget: (req) => redis.hDel(table, req.user.id) };
+  const strategy = new Strategy({ ...options, tokenStore: redisTokenStore(redis), grantId: (_req, user) => user.id });
+  passport.serializeUser((user, done) => done(null, user));
+  passport.deserializeUser((user, done) => done(null, user));
+  const app = express();
+  const store = new RedisStore({ client: redis, prefix: place });
+  app.use(session({ secret: 'tests', resave: false, saveUninitialized: false, store }), passport.session());
+  // What the former code has left: a session, and tokens that have expired.
+  app.post('/former/:id', express.json(), async (req, res) => {
+    await new Promise((resolve) => req.logIn({ id: req.params.id }, resolve));
+    if (place === 'session') req.session.tokens = req.body;
+    else await redis.hSet(table, req.params.id, JSON.stringify(req.body));
+    res.end();
+  });
+  app.use(takeOver(strategy, former), apiClient(strategy));
+  app.get('/projects', (req, res, next) => {
+    req.apiClient.projects().then((projects) => res.json(projects)).catch(next);
+  });
+  app.use((error, _req, res, _next) => res.status(error.status ?? 500).send(error.code));
+  server.on('request', app);
+  process.on('disconnect', () => process.exit());
+  process.send(origin);
+}
+
+async function visitAll() {
+  const { service, options } = await start('/callback');
+  const users = Array.from({ length: 20 }, (_, index) => 'u' + index);
+  for (const id of users) service.addUser({ id, name: id, projects: [{ id: 1, name: 'of ' + id }] });
+  const workers = [1, 2].map(() => fork(process.argv[1], [redisUrl, place, JSON.stringify(options)]));
+  const origins = (await Promise.all(workers.map((worker) => once(worker, 'message')))).map(([url]) => url);
+  const cookies = await Promise.all(
+    users.map(async (id) => {
+      const tokens = { ...(await formerTokens(service, options, id)), expiresAt: Date.now() - 1000 };
+      const headers = { 'content-type': 'application/json' };
+      const response = await fetch(origins[0] + '/former/' + id, { method: 'POST', headers, body: JSON.stringify(tokens) });
+      return response.headers.getSetCookie()[0].split(';')[0];
+    }),
+  );
+  service.requests.length = 0;
+  const answers = await Promise.all(
+    users.flatMap((id, user) =>
+      [...origins, ...origins, ...origins].map(async (url) => {
+        const response = await fetch(url + '/projects', { headers: { cookie: cookies[user] } });
+        return response.status + ' ' + ((await response.json()).data?.[0].data.name === 'of ' + id);
+      }),
+    ),
+  );
+  assert.deepEqual([...new Set(answers)], ['200 true']);
+  // A former refresh token that is put back would be sent a second time.
+  assert.equal(service.requests.filter(({ path }) => path === '/oauth/token').length, users.length);
+  for (const worker of workers) worker.disconnect();
+  process.exit();
+}
+
+async function formerTokens(service, { authUrl, clientID, clientSecret, callbackURL }, user) {
+  const query = new URLSearchParams({ client_id: clientID, redirect_uri: callbackURL, response_type: 'code', scope: 'project' });
+  const callback = await service.approve(authUrl + '/oauth/authorize?' + query + '&state=' + 's'.repeat(43), { user });
+  const body = JSON.stringify({
+    grant_type: 'authorization_code', client_id: clientID, client_secret: clientSecret,
+    redirect_uri: callbackURL, code: new URL(callback).searchParams.get('code'),
+  });
+  const response = await fetch(authUrl + '/oauth/token', { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+  const { access_token: accessToken, refresh_token: refreshToken } = await response.json();
+  return { accessToken, refreshToken };
+}
+`;

@@ -431,6 +431,7 @@ test('a store that ignores case gives no user the grant of another', { meta: { t
     set: (id, grant) => inner.set(id.toLowerCase(), grant),
     delete: (id, version) => inner.delete(id.toLowerCase(), version),
     update: (id, grant, version) => inner.update(id.toLowerCase(), grant, version),
+    add: (id, grant) => inner.add(id.toLowerCase(), grant),
     lock: (id, work) => inner.lock(id.toLowerCase(), work),
   };
   const users = ['1', 'Ada', 'ada'].map((id) => ({ id, name: id, projects: [] }));

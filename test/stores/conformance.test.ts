@@ -256,6 +256,36 @@ const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }>
     })),
     caughtBy: ['update compares versions exactly, up to the largest safe integer'],
   },
+  'adds over what is there': {
+    create: broken(({ set }) => ({ add: async (id, grant) => set(id, grant).then(() => true) })),
+    caughtBy: [
+      'add leaves a grant as it is, and resolves to false',
+      'of 50 additions for one id at the same time, one resolves to true, and its grant is stored',
+    ],
+  },
+  'adds without atomicity': {
+    create: broken(({ get, set }) => ({
+      add: async (id, grant) => {
+        if ((await get(id)) !== undefined) return false;
+        await set(id, grant);
+        return true;
+      },
+    })),
+    caughtBy: ['of 50 additions for one id at the same time, one resolves to true, and its grant is stored'],
+  },
+  'never adds where there was a grant': {
+    create: broken(({ add }) => {
+      const known = new Set<string>();
+      return {
+        add: async (id, grant) => {
+          if (known.has(id)) return false;
+          known.add(id);
+          return add(id, grant);
+        },
+      };
+    }),
+    caughtBy: ['add creates a grant where there is none, also after a deletion, and resolves to true'],
+  },
   'merges in an update': {
     create: broken(({ get, update }) => ({
       update: async (id, grant, version) => update(id, { ...(await get(id)), ...grant }, version),

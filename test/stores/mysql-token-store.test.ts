@@ -95,7 +95,7 @@ describe.skipIf(!hasMariadb())('with MariaDB', () => {
     await pool.query(`UPDATE ${TABLE} SET expires_at = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE id = 'ttl'`);
     expect(await store.get('ttl')).toBeUndefined();
     expect(await store.update('ttl', grant, 1)).toBe(false);
-    await store.set('ttl', grant);
+    expect(await store.add('ttl', grant)).toBe(true);
     await pool.query(`UPDATE ${TABLE} SET expires_at = UTC_TIMESTAMP(3) + INTERVAL 9 SECOND WHERE id = 'ttl'`);
     expect(await store.update('ttl', grant, 1)).toBe(true);
     expect(await left()).toEqual([{ s: expect.toBeOneOf([99, 100]) }]);

@@ -90,7 +90,7 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     await expire();
     expect(await store.get('ttl')).toBeUndefined();
     expect(await store.update('ttl', grant, 1)).toBe(false);
-    await store.set('ttl', grant);
+    expect(await store.add('ttl', grant)).toBe(true);
     expect(await store.get('ttl')).toEqual(grant);
     await pool.query(`UPDATE ${TABLE} SET expires_at = now() + interval '1 s' WHERE id = 'ttl'`);
     expect(await store.update('ttl', grant, 1)).toBe(true);

@@ -89,7 +89,7 @@ describe.each(sqlitePackages)('with %s', (_name, openFile) => {
     database.exec(`UPDATE ${TABLE} SET expires_at = expires_at - 100000 WHERE id = 'ttl'`);
     expect(await store.get('ttl')).toBeUndefined();
     expect(await store.update('ttl', grant, 1)).toBe(false);
-    await store.set('ttl', grant);
+    expect(await store.add('ttl', grant)).toBe(true);
     expect(await store.get('ttl')).toEqual(grant);
   });
 

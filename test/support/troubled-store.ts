@@ -31,6 +31,11 @@ export class TroubledStore implements Required<TokenStore> {
     return await this.inner.update(id, grant, version);
   }
 
+  async add(id: string, grant: StoredGrant): Promise<boolean> {
+    await this.#enter('add', id);
+    return await this.inner.add(id, grant);
+  }
+
   async lock<T>(id: string, work: () => Promise<T>): Promise<T> {
     await this.#enter('lock', id);
     return await this.inner.lock(id, work);

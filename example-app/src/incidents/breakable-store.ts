@@ -32,6 +32,11 @@ export class BreakableStore implements Required<TokenStore> {
     return this.#store.update(id, grant, version);
   }
 
+  async add(id: string, grant: StoredGrant): Promise<boolean> {
+    this.#check('write');
+    return this.#store.add(id, grant);
+  }
+
   async lock<T>(id: string, work: () => Promise<T>): Promise<T> {
     this.#check('read');
     return this.#store.lock(id, work);

@@ -1,6 +1,6 @@
 import { withTimeout } from '../waiting.js';
 import { BASIC_CHECKS } from './basic-checks.js';
-import { LOCK_CHECKS, UPDATE_CHECKS } from './optional-checks.js';
+import { ADD_CHECKS, LOCK_CHECKS, UPDATE_CHECKS } from './optional-checks.js';
 import { type Check, type CreateStore, startTrial } from './trial.js';
 
 export type { CreateStore } from './trial.js';
@@ -20,7 +20,7 @@ const LIMIT_MS = 20_000;
  * Returns the checks that every store of this package passes, to run against a store of your own. They need nothing but
  * `node:assert`, leave nothing behind in the store, and may run in any order and concurrently.
  *
- * Checks of `update` and `lock` pass at once for a store without the method. If `createStore` returns stores over one
+ * Checks of `update`, `add` and `lock` pass at once for a store without the method. If `createStore` returns stores over one
  * storage, the lock is checked across them.
  *
  * @param createStore returns a store, or a promise of one; called at least once for each check. The stores may share
@@ -33,7 +33,7 @@ const LIMIT_MS = 20_000;
  * for (const { name, run } of tokenStoreChecks(() => myTokenStore())) test(name, run);
  */
 export function tokenStoreChecks(createStore: CreateStore): TokenStoreCheck[] {
-  return [...BASIC_CHECKS, ...UPDATE_CHECKS, ...LOCK_CHECKS].map((check) => ({
+  return [...BASIC_CHECKS, ...UPDATE_CHECKS, ...ADD_CHECKS, ...LOCK_CHECKS].map((check) => ({
     name: check.name,
     run: () => runCheck(check, createStore),
   }));

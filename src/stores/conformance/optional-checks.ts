@@ -97,6 +97,46 @@ export const UPDATE_CHECKS: readonly Check[] = [
   },
 ];
 
+/** Checks of `add`. */
+export const ADD_CHECKS: readonly Check[] = [
+  {
+    name: 'add creates a grant where there is none, also after a deletion, and resolves to true',
+    needs: 'add',
+    run: async ({ store, newId }) => {
+      const id = newId();
+      for (const version of [1, 2]) {
+        assert.equal(await store.add?.(id, sampleGrant(version, { field: [1] })), true);
+        assert.deepEqual(await store.get(id), sampleGrant(version, { field: [1] }));
+        await store.delete(id);
+      }
+    },
+  },
+  {
+    name: 'add leaves a grant as it is, and resolves to false',
+    needs: 'add',
+    run: async ({ store, newId }) => {
+      const id = newId();
+      await store.set(id, sampleGrant(1));
+      for (const version of [1, 2]) assert.equal(await store.add?.(id, sampleGrant(version, { other: true })), false);
+      assert.deepEqual(await store.get(id), sampleGrant(1));
+    },
+  },
+  {
+    name: 'of 50 additions for one id at the same time, one resolves to true, and its grant is stored',
+    needs: 'add',
+    run: async ({ store, newId, stores }) => {
+      const id = newId();
+      const all = await stores(5);
+      const additions = Array.from({ length: 50 }, (_, index) =>
+        (all[index % 5] ?? store).add?.(id, sampleGrant(index)),
+      );
+      const outcomes = await Promise.all(additions);
+      assert.equal(outcomes.filter((outcome) => outcome === true).length, 1, 'additions that resolved to true');
+      assert.deepEqual(await (all[0] ?? store).get(id), sampleGrant(outcomes.indexOf(true)));
+    },
+  },
+];
+
 /** Checks of `lock`. */
 export const LOCK_CHECKS: readonly Check[] = [
   {
