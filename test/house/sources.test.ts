@@ -13,10 +13,6 @@ describe('the files of src', () => {
   const text = (file: string) => readFileSync(join(source, file), 'utf8');
   const code = (file: string) => text(file).replaceAll(/^\s*(?:\/\*\*|\*|\/\/).*$/gm, '');
 
-  test('are at most 300 lines long', () => {
-    expect(files.filter((file) => text(file).split('\n').length > 301)).toEqual([]);
-  });
-
   test('document every export', () => {
     const bare = files.flatMap((file) => {
       const lines = text(file).split('\n');
