@@ -8,7 +8,6 @@ import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/authenticate.js';
 import { authorizationRequest, HostMismatches } from './login/begin-login.js';
 import type { CallbackOutcome } from './login/finish-login.js';
-import { LoginRounds } from './login/login-rounds.js';
 import { PendingLogins } from './login/pending-logins.js';
 import { UsedLogins } from './login/used-logins.js';
 import type { AnyVerify } from './login/verify.js';
@@ -20,6 +19,7 @@ import { GrantManager, GrantManagers } from './refresh/grant-manager.js';
 import { CookieSeal, cookieToken, ReturnCookie } from './request/browser-cookie.js';
 import { RequestGrants, StrategyName } from './request/grant-reference.js';
 import { ABSOLUTE_URL, asRouted } from './request/incoming-request.js';
+import { LoginRounds } from './request/login-rounds.js';
 import { RequestClients } from './request/request-clients.js';
 import type { TokenStore } from './stores/token-store.js';
 
@@ -70,14 +70,13 @@ export class Runtime implements LoginContext {
     const application = shortHash(service, callbackURL);
     const cookieName = (purpose: string) => `${cookieToken(strategyName)}.${purpose}.${application}`;
     this.returnCookie = new ReturnCookie(cookieName('return-to'));
-    this.rounds = new LoginRounds(cookieName('rounds'), new CookieSeal('login rounds', clientSecret));
+    this.rounds = new LoginRounds(cookieName('rounds'), new CookieSeal('login rounds', clientSecret), clock);
     this.endpoint = new TokenEndpoint({ ...settings, clientSecret: clientSecret[0], http });
     this.managers = new GrantManagers(settings.tokenStore, managerFactory(settings, service, this.endpoint));
     this.#name = new StrategyName(strategyName, service);
     this.grants = new RequestGrants({ ...settings, strategyName: this.#name }, this.managers);
-    const { api, grants, managers, returnCookie } = this;
-    const roundsCookie = this.rounds.cookieName;
-    this.clients = new RequestClients({ api, grants, managers, returnCookie, roundsCookie });
+    const { api, grants, managers, returnCookie, rounds } = this;
+    this.clients = new RequestClients({ api, grants, managers, returnCookie, rounds });
   }
 
   /** Creates an API client over any source of credentials. Bound, so that it can be passed on. */

@@ -3,6 +3,7 @@ import * as check from '../checks.js';
 import { AuthorizationError, NotAuthorizedError } from '../errors.js';
 import {
   asRouted,
+  isOfUser,
   isPrefetch,
   originalUrl,
   pathOf,
@@ -10,6 +11,7 @@ import {
   routedPathOf,
   userOf,
 } from '../request/incoming-request.js';
+import type { LoginRounds } from '../request/login-rounds.js';
 import { refuseStrictSession, refuseUnsetSession, sessionContent } from '../request/session.js';
 import { type BeginLoginContext, beginLogin, type LoginOptions } from './begin-login.js';
 import { type EstablishSessionContext, establishSession, type SessionOptions } from './establish-session.js';
@@ -21,7 +23,6 @@ import {
   refuseOwnerless,
 } from './finish-login.js';
 import { GrantHandoff, LoginReport } from './grant-handoff.js';
-import type { LoginRounds } from './login-rounds.js';
 
 /** What Passport lets a strategy do with a request: exactly one of them. */
 export interface PassportActions {
@@ -104,15 +105,21 @@ async function handleLogin(
     actions.fail(ownerless.info, ownerless.status);
     return;
   }
-  const loop = grants.isKnown(req) ? undefined : rounds.loopOf(req, res);
-  if (loop) {
-    if (loop.grantId !== undefined) await grants.managerFor(req).remove(loop.grantId);
-    throw loop.error;
-  }
+  if (isOfUser(req)) rounds.reset(req, res);
+  else await refuseLoop(context, req, res);
   rounds.rememberRoute(req);
   const location = beginLogin(context, req, res, callbackURL, options);
   if (location === undefined) actions.fail({ message: 'The request names no host to return to after the login.' }, 400);
   else actions.redirect(location);
+}
+
+/** Throws if the browser has made too many rounds: each ended with no session, or with one whose grant was not found. */
+async function refuseLoop({ grants, rounds }: LoginContext, req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const loop = rounds.loopOf(req);
+  if (!loop || (!rounds.hasLost(req) && (await grants.hasGrant(req)))) return;
+  rounds.reset(req, res);
+  if (loop.grantId !== undefined) await grants.managerFor(req).remove(loop.grantId);
+  throw loop.error;
 }
 
 async function handleCallback(
@@ -133,7 +140,7 @@ async function handleCallback(
   const manager = grants.requireSessionAndStore(req, establishesSession);
   const redirects = Boolean(options.successRedirect ?? options.successReturnToOrRedirect);
   if (establishesSession && redirects) refuseStrictSession(req);
-  const wasKnown = grants.isKnown(req);
+  const wasKnown = establishesSession && !rounds.hasLost(req) && (await grants.hasGrant(req));
   const isConnection = Boolean(options.assignProperty);
   const start = isConnection ? sessionContent(req) : new Map<string, string>();
   const report = new LoginReport(context.settings.name);

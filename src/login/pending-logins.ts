@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Secret } from '../redaction.js';
-import { CookieSeal, cookieToken, MAX_COOKIE_HEADER, parseCookies } from '../request/browser-cookie.js';
+import { CookieSeal, cookieToken, HOST_PREFIX, MAX_COOKIE_HEADER, parseCookies } from '../request/browser-cookie.js';
 
 /** A login between its authorization request and its callback. */
 export interface PendingLogin {
@@ -57,9 +57,6 @@ const LIFETIME_MS = 10 * 60 * 1000;
 
 /** How far the clock of the host that a login returns to may be behind the clock of the host where it began. */
 const CLOCK_SKEW_MS = 60 * 1000;
-
-/** Browsers accept a cookie of such a name from its own host alone, over TLS (RFC 6265bis, 4.1.3.2). */
-const HOST_PREFIX = '__Host-';
 
 /** The name of a pending login's cookie, of any strategy. */
 const LOGIN_COOKIE = /^(?:__Host-)?[\w%-]+\.login\.[\w-]{16}$/;

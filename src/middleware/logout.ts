@@ -20,6 +20,8 @@ export function logout(strategy: Strategy, options?: unknown): Handler {
   if (typeof options === 'object') readOptions('logout(strategy)', options, {});
   return function logOut(req, res, next) {
     if (refuseFramework(req, res, next)) return;
+    // Whoever logs out was logged in: no login was lost.
+    runtime.rounds.reset(req, res);
     endLogin(runtime, req).then(() => next(), next);
   };
 }

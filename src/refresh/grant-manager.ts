@@ -79,6 +79,12 @@ export class GrantManager {
     return freshness(known, clock(), window) === 'fresh' ? known : this.#freshen(grantId, known);
   }
 
+  /** Returns true if there is such a grant, whether or not it is due for a refresh. @throws TokenStoreError if it cannot be read */
+  async has(grantId: string): Promise<boolean> {
+    const known = this.#unsaved.byId.get(grantId)?.grant ?? this.#repository.cached(grantId);
+    return (known ?? (await this.#repository.read(grantId))) !== undefined;
+  }
+
   /**
    * Returns a grant with another access token than the one that the API refused, or with the same one if no other can
    * be had now.

@@ -19,6 +19,9 @@ const MAX_RETURN_TO = 2048;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is about
 const UNSAFE = /[\x00-\x20\x7f\\]/;
 
+/** Browsers accept a cookie of such a name from its own host alone, over TLS (RFC 6265bis, 4.1.3.2). */
+export const HOST_PREFIX = '__Host-';
+
 const ALGORITHM = 'aes-256-gcm';
 const IV_LENGTH = 12;
 const TAG_LENGTH = 16;

@@ -111,9 +111,13 @@ export class RequestGrants {
     return this.idIsInSession ? sessionOf(req) !== undefined : Boolean(userOf(req));
   }
 
-  /** Returns true if the request comes with what a login leaves: the reference in the session, or a user. */
-  isKnown(req: IncomingMessage): boolean {
-    return this.idIsInSession ? this.idOf(req) !== undefined : Boolean(userOf(req));
+  /** Returns true if the request comes with a grant that is there. A store that fails leaves that open: it counts as there. */
+  async hasGrant(req: IncomingMessage): Promise<boolean> {
+    const grantId = this.idOf(req);
+    if (grantId === undefined) return false;
+    return await this.managerFor(req)
+      .has(grantId)
+      .catch(() => true);
   }
 
   /** Returns the id of the request's grant, if it has one. @throws ConfigurationError if the option `grantId` returns no valid id */

@@ -131,6 +131,12 @@ export function isPrefetch({ headers }: IncomingMessage): boolean {
   return false;
 }
 
+/** Returns true if a browser says that a person has asked for the page here: it followed a link of this origin, or a bookmark. */
+export function isOfUser({ headers }: IncomingMessage): boolean {
+  const site = headers['sec-fetch-site'];
+  return headers['sec-fetch-user'] === '?1' && (site === 'same-origin' || site === 'none');
+}
+
 /** Redirects with 302. Connect's responses have no `redirect` of their own. */
 export function redirect(res: ServerResponse, url: string): void {
   res.statusCode = 302;

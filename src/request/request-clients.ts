@@ -5,9 +5,10 @@ import { ConfigurationError, OAuthAppError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { FailedSource, GrantCredentials, NoGrantSource } from '../refresh/grant-credentials.js';
 import type { GrantManager, GrantManagers } from '../refresh/grant-manager.js';
-import { endCookie, type ReturnCookie, readCookie } from './browser-cookie.js';
+import type { ReturnCookie } from './browser-cookie.js';
 import type { RequestGrants } from './grant-reference.js';
 import { frameworkError } from './incoming-request.js';
+import type { LoginRounds } from './login-rounds.js';
 import type { Done } from './session.js';
 
 /** What clients are created with. */
@@ -17,8 +18,7 @@ export interface RequestClientsOptions {
   readonly api: ApiContext;
   /** Holds the page to return to, for browsers that are sent to log in. */
   readonly returnCookie: ReturnCookie;
-  /** Name of the cookie that counts logins without a session: it ends when a session comes back. */
-  readonly roundsCookie: string;
+  readonly rounds: LoginRounds;
 }
 
 /** By the sources of clients that are not authorized. */
@@ -106,9 +106,9 @@ export class RequestClients {
   }
 
   #attached(req: IncomingMessage, res: ServerResponse, source: GrantCredentials): undefined {
-    const { returnCookie, roundsCookie } = this.#options;
+    const { returnCookie, rounds } = this.#options;
     if (!source.authorized) returnCookies.set(source, returnCookie);
-    else if (!res.headersSent && readCookie(req, roundsCookie) !== undefined) endCookie(req, res, roundsCookie);
+    rounds.noteReturn(req, res, source.authorized);
   }
 
   #wrapLogOut(logOut: LogOut): LogOut {

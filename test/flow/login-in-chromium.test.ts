@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, vi } from 'vitest';
 import { type Chromium, hasChromium, startChromium } from '../support/chromium.js';
 import { test } from '../support/fixture.js';
+import { threeRounds } from '../support/rounds.js';
 import { type App, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 /** Answers each page below /page with its path, to users who are logged in. */
@@ -147,5 +148,34 @@ describe.skipIf(!hasChromium())('a login in Chromium', () => {
     expect(page.url()).toBe(`${origin}/`);
     await page.goto(`${origin}/page/after`);
     expect(await textOf(page)).toContain('/page/after');
+  });
+
+  test('succeeds although a sibling host has planted the cookie that counts rounds, for good', {
+    meta: { threats: [71] },
+  }, async ({ logInto }) => {
+    let planted = '';
+    const { world, clock } = await logInto({
+      ...relative,
+      before: (app) =>
+        app.use('/plant', (_req, res) => {
+          res.setHeader('Content-Type', 'text/html');
+          res.end(`<script>document.cookie = ${JSON.stringify(planted)}</script>planted`);
+        }),
+    });
+    const { port } = new URL(world.url);
+    const origin = `http://app.example.test:${port}`;
+    world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${origin}/callback`] });
+    const { name, value } = await threeRounds(world);
+    planted = `${name}=${value}; Domain=example.test; Path=/; Max-Age=${10 * 365 * 24 * 3600}`;
+    clock.advance(61);
+    const { page } = await visit();
+    await page.goto(`http://evil.example.test:${port}/plant`);
+    for (let time = 0; time < 4; time++) {
+      await page.goto(`${origin}/page/${time}`);
+      await approve(page);
+      await page.waitForURL(`${origin}/page/${time}`);
+      expect((await page.context().cookies(origin)).some(({ domain }) => domain === '.example.test')).toBe(true);
+      await page.context().clearCookies({ name: 'connect.sid' });
+    }
   });
 });

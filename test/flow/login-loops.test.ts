@@ -1,20 +1,12 @@
 import session from 'express-session';
 import { apiClient, requireAuthorization } from 'passport-oauth-app';
 import { describe, expect } from 'vitest';
-import { Browser, type Page } from '../support/browser.js';
+import type { Browser, Page } from '../support/browser.js';
 import { test } from '../support/fixture.js';
+import { ForgetfulBrowser, threeRounds } from '../support/rounds.js';
 import { type Handler, sendJson, type World } from '../support/world.js';
 
 const html = { headers: { accept: 'text/html' } };
-
-/** A browser that keeps no cookie of express-session: it was not set, or is not sent. */
-class ForgetfulBrowser extends Browser {
-  override async visit(...args: Parameters<Browser['visit']>): Promise<Page> {
-    const page = await super.visit(...args);
-    this.cookies(args[0]).delete('connect.sid');
-    return page;
-  }
-}
 
 /** Follows redirects, and approves each authorization request, until an answer is no redirect. */
 async function goRound(world: World, browser: Browser, path: string): Promise<{ page: Page; rounds: number }> {
@@ -129,7 +121,103 @@ describe('a login that leads nowhere', { meta: { threats: [60] } }, () => {
   });
 });
 
+describe('a login whose session comes back, and whose grant is not found', { meta: { threats: [72] } }, () => {
+  test('because grantId gives another id for the user of deserializeUser ends in an error that names the cause', async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld({
+      strategy: { grantId: (_req, user) => String(Reflect.get(user, 'id') ?? Reflect.get(user, 'name')) },
+      routes: (_app, { passport }) => {
+        Reflect.set(passport, '_deserializers', []);
+        passport.deserializeUser((_user, done) => done(null, { name: 'Ada' } as never));
+      },
+    });
+    const { page, rounds } = await goRound(world, browser, '/projects');
+    expect([page.status, page.json().code]).toEqual([500, 'ERR_LOGIN_LOOP']);
+    expect(page.json().message).toMatch(/grantId returns another id for the user of deserializeUser/);
+    expect(rounds).toBeLessThanOrEqual(4);
+  });
+
+  test('because deserializeUser refuses the user ends in an error that names the cause', async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld({
+      routes: (_app, { passport }) => {
+        Reflect.set(passport, '_deserializers', []);
+        passport.deserializeUser((_user, done) => done(null, false));
+      },
+    });
+    const { page, rounds } = await goRound(world, browser, '/projects');
+    expect([page.status, page.json().code]).toEqual([500, 'ERR_LOGIN_LOOP']);
+    expect(page.json().message).toContain('deserializeUser refuses the user');
+    expect(rounds).toBeLessThanOrEqual(3);
+  });
+});
+
+describe('a cookie that counts rounds and that a sibling host has planted', { meta: { threats: [71] } }, () => {
+  test('counts nothing once it is old, and ends no login', async ({ logInto, browser }) => {
+    const { world, clock } = await logInto();
+    const { name, value } = await threeRounds(world);
+    browser.cookies(world.url).set(name, value);
+    expect((await browser.visit(`${world.url}/login`)).json().message).toContain('delete its cookies');
+    clock.advance(61);
+    for (let time = 0; time < 5; time++) {
+      // The end of the cookie that the application sends does not reach one of another domain.
+      browser.cookies(world.url).set(name, value);
+      expect((await browser.visit(await world.begin(browser, {}, '/login?returnTo=/page'))).status).toBe(302);
+      browser.cookies(world.url).delete('connect.sid');
+    }
+  });
+
+  test('is not read where the application has https', async ({ startWorld, browser }) => {
+    const world = await startWorld({ before: (app) => app.set('trust proxy', true) });
+    const { name, value } = await threeRounds(world);
+    browser.cookies(world.url).set(name, value);
+    const overTls = { headers: { 'x-forwarded-proto': 'https' } };
+    const begun = await browser.visit(`${world.url}/login?returnTo=/page`, overTls);
+    expect(begun.status).toBe(302);
+    const callback = await world.service.approve(String(begun.headers.get('location')));
+    const page = await browser.visit(callback, overTls);
+    const [line] = page.headers.getSetCookie().filter((each) => each.includes('rounds'));
+    expect(line).toMatch(/^__Host-oauth-app\.rounds\..*; Path=\/; .*; Secure$/);
+  });
+
+  test('does not stop a loop from being noticed', async ({ startWorld }) => {
+    const world = await startWorld();
+    const browser = new ForgetfulBrowser();
+    browser.cookies(world.url).set('oauth-app.rounds.aaaaaaaaaaa', 'rubbish');
+    expect((await goRound(world, browser, '/projects')).page.json().code).toBe('ERR_LOGIN_LOOP');
+  });
+});
+
 describe('logins that are no loop', () => {
+  test.for<[string, (world: World, browser: Browser) => Promise<unknown>, Record<string, string>]>([
+    ['logout(strategy)', (world, browser) => browser.visit(`${world.url}/logout`, { method: 'POST' }), {}],
+    [
+      "Passport's own logout, and browsers that say that a person has clicked",
+      (world, browser) => browser.visit(`${world.url}/leave`),
+      { 'sec-fetch-user': '?1', 'sec-fetch-site': 'same-origin' },
+    ],
+  ])(
+    'are not counted where apiClient stands at /api alone: five within a minute, with %s',
+    async ([, leave, headers], { startWorld, browser }) => {
+      const world: World = await startWorld({
+        withoutApiClient: true,
+        before: (app) => app.use('/api', (req, res, next) => apiClient(world.strategy)(req, res, next)),
+        routes: (app) =>
+          app.get('/leave', (req, res, next) => req.logout((error) => (error ? next(error) : res.end()))),
+      });
+      for (let time = 0; time < 5; time++) {
+        const begun = await browser.visit(`${world.url}/login?returnTo=/page`, { headers });
+        expect(begun.status).toBe(302);
+        await browser.visit(await world.service.approve(String(begun.headers.get('location'))));
+        await leave(world, browser);
+      }
+    },
+  );
+
   test('are not counted: a user who logs out and in again from the same page', async ({ startWorld, browser }) => {
     const world = await startWorld();
     for (let time = 0; time < 6; time++) {

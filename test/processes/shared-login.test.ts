@@ -118,3 +118,45 @@ describe.each(servers)('two processes over %s', (_name, isInstalled, start, gran
     },
   );
 });
+
+const sessions = [
+  ['Redis', hasRedis(), startSharedRedis],
+  ['PostgreSQL', hasPostgres(), startSharedPostgres],
+] as const;
+
+describe.each(sessions)('two processes with sessions in %s', (_name, isInstalled, start) => {
+  const withKey = (key: string) => ({ encryptionKeys: key.repeat(32) });
+
+  test.skipIf(!isInstalled).for([
+    ['encryptionKeys of their own', 'sessions', withKey('a'), withKey('b')],
+    ['a token store in the memory of each', 'memory', {}, {}],
+  ] as const)(
+    'and %s end a login that leads nowhere in an error that names the cause',
+    { meta: { threats: [72] } },
+    async ([, grants, one, other]) => {
+      const { service, origins } = await startProcesses(start, grants, one, other);
+      const [first = '', second = ''] = origins;
+      const jar = new Map<string, string>();
+      const visit = async (origin: string, path: string) => {
+        const cookie = [...jar].map((pair) => pair.join('=')).join('; ');
+        const answer = await rawRequest(origin, path, { headers: { cookie } });
+        for (const pair of cookiesOf(answer))
+          jar.set(pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1));
+        return answer;
+      };
+      let rounds = 0;
+      let begun = await visit(first, '/login?returnTo=/page');
+      while (begun.status === 302 && rounds < 10) {
+        rounds += 1;
+        const { search } = new URL(await service.approve(String(begun.headers.location)));
+        await visit(first, `/callback${search}`);
+        // The page is at a process that does not find the grant.
+        const page = await visit(second, '/page');
+        begun = await visit(first, String(page.headers.location));
+      }
+      expect([begun.status, JSON.parse(begun.text).code]).toEqual([500, 'ERR_LOGIN_LOOP']);
+      expect(begun.text).toMatch(/its grant was not found.*different encryptionKeys, or token stores of their own/);
+      expect(rounds).toBeLessThanOrEqual(4);
+    },
+  );
+});

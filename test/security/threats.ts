@@ -88,6 +88,8 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
     'refused before the service is asked; no grant is overwritten',
   ],
   70: ['One callback at two processes over the default store', 'one token request, if the session store offers a lock'],
+  71: ['A cookie of the package that a sibling host has planted', 'an old one counts nothing; with https none is read'],
+  72: ['A session that comes back, and whose grant is not found', 'an error that names the causes after a few rounds'],
   73: ['A user whom `deserializeUser` refuses', 'not authorized; nothing is refreshed for the request'],
   75: ['A logout, or another connection, during a slow code exchange', 'the logout stands; no connection is lost'],
   97: ['A link that the application refuses', 'nothing stored, nothing overwritten'],

@@ -13,6 +13,7 @@ const quiet = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
+  '--host-resolver-rules=MAP *.example.test 127.0.0.1',
 ];
 
 /** Whether there is a browser; its absence is an error where nothing may be skipped. For `describe.skipIf(!hasChromium())`. */
@@ -36,7 +37,7 @@ export interface Visit {
   close(): Promise<void>;
 }
 
-/** Starts the browser. */
+/** Starts the browser. Hosts below example.test are this machine. */
 export async function startChromium(): Promise<Chromium> {
   if (executable === undefined) throw new Error('chromium is not installed');
   const browser = await chromium.launch({ executablePath: executable, args: quiet });
