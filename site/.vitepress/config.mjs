@@ -33,6 +33,7 @@ const sidebar = [
     items: [
       page('Options', 'options'),
       page('Providers', 'providers'),
+      page('Authorization servers', 'servers'),
       page('Errors', 'errors'),
       page('Events', 'events'),
       page('Observability', 'observability'),

@@ -1,7 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import type { ServiceOptions } from '../../src/emulator/emulator.js';
 
 /** Where the processes keep their grants: a kind of store with its address, and seconds of its lease. */
 export type SharedStore = {
@@ -32,8 +31,8 @@ export class Worker {
   readonly #url: string;
   #messages = 0;
 
-  /** Starts a process; it is ready for requests. */
-  static async start(store: SharedStore, options: ServiceOptions): Promise<Worker> {
+  /** Starts a process; it is ready for requests. @param options Of the strategy, as JSON: addresses, credentials and the wire. */
+  static async start(store: SharedStore, options: object): Promise<Worker> {
     const child = fork(SCRIPT, [JSON.stringify({ store, options })]);
     const [{ port }] = (await once(child, 'message')) as [{ port: number }];
     return new Worker(child, `http://127.0.0.1:${port}/`);
