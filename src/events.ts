@@ -91,3 +91,13 @@ export function warnOfUnlockedRefresh(strategy: string): void {
     { type: 'PassportOAuthAppWarning', code: 'PASSPORT_OAUTH_APP_NO_LOCK' },
   );
 }
+
+/** Warns that a refresh may outlive the lock of its grant. @param leaseMs Of the token store. @param timeoutMs Of the strategy. */
+export function warnOfShortLease(strategy: string, leaseMs: number, timeoutMs: number, shortestMs: number): void {
+  process.emitWarning(
+    `The token store of the strategy "${strategy}" locks grants for ${leaseMs / 1000} s, too short for its timeout of ${timeoutMs} ms: ` +
+      'a slow refresh outlives its lock, and another process may send the same refresh token. ' +
+      `Set the option lease of the store to ${shortestMs / 1000} or more, or a shorter timeout.`,
+    { type: 'PassportOAuthAppWarning', code: 'PASSPORT_OAUTH_APP_SHORT_LEASE' },
+  );
+}

@@ -47,7 +47,7 @@ export {
   type SessionTokenStoreOptions,
   sessionTokenStore,
 } from './stores/session-token-store.js';
-export { memoryTokenStore, type StoredGrant, type TokenStore } from './stores/token-store.js';
+export { type HeldLease, memoryTokenStore, type StoredGrant, type TokenStore } from './stores/token-store.js';
 export { Strategy } from './strategy.js';
 
 declare global {

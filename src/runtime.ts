@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto';
 import { type ApiClient, createApiClient } from './api/api-client.js';
 import type { CredentialSource } from './api/api-context.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
-import { grantLostChannel, refreshChannel, warnOfUnlockedRefresh } from './events.js';
+import { grantLostChannel, refreshChannel, warnOfShortLease, warnOfUnlockedRefresh } from './events.js';
 import { GrantCodec } from './grants/grant.js';
+import { shortestLeaseMs } from './grants/held-lock.js';
 import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/authenticate.js';
 import { authorizationRequest, HostMismatches } from './login/begin-login.js';
@@ -21,6 +22,7 @@ import { RequestGrants, StrategyName } from './request/grant-reference.js';
 import { ABSOLUTE_URL, asRouted } from './request/incoming-request.js';
 import { LoginRounds } from './request/login-rounds.js';
 import { RequestClients } from './request/request-clients.js';
+import { leaseMsOf } from './stores/lease-lock.js';
 import type { TokenStore } from './stores/token-store.js';
 
 /** Grants that are deleted at a time: a long list must not flood the token store. */
@@ -133,8 +135,12 @@ function managerFactory(
 ): (store: TokenStore) => GrantManager {
   const { name: strategy, cache, refresh: window, clock } = settings;
   const codec = new GrantCodec(settings.encryptionKeys);
-  return (store) =>
-    new GrantManager({
+  const shortestMs = shortestLeaseMs(endpoint.timeoutMs);
+  return (store) => {
+    const leaseMs = leaseMsOf(store.lock);
+    if (leaseMs !== undefined && leaseMs < shortestMs)
+      warnOfShortLease(strategy, leaseMs, endpoint.timeoutMs, shortestMs);
+    return new GrantManager({
       strategyName: `${strategy}.${service}`,
       store,
       codec,
@@ -150,4 +156,5 @@ function managerFactory(
       },
       onUnlockedRefresh: () => warnOfUnlockedRefresh(strategy),
     });
+  };
 }

@@ -1,23 +1,8 @@
 import { OAuthAppError, TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import type { TokenStore } from '../stores/token-store.js';
+import type { HeldLease, TokenStore } from '../stores/token-store.js';
 import { KeyedQueue, withTimeout } from '../stores/waiting.js';
-
-/** How old a lock may be, on each clock, in milliseconds. */
-export interface LockAge {
-  /** On the monotonic clock, which stops while some machines are suspended. */
-  readonly ageMs: number;
-  /** On the wall clock, which may be set. */
-  readonly wallAgeMs: number;
-}
-
-/** A lock of the store, as the work under it sees it. */
-export interface HeldLock {
-  /** Returns true if the lock was taken longer ago, on any of the clocks. */
-  isOlderThan(limit: LockAge): boolean;
-  /** Holds the lock until the promise has settled too. The caller of `locked` does not wait for it. */
-  holdUntil(promise: Promise<unknown>): void;
-}
+import { HeldLock } from './held-lock.js';
 
 /** Time limits of a write, in milliseconds. */
 export interface WriteLimits {
@@ -129,48 +114,55 @@ export class StoreAccess {
   }
 
   /**
-   * Runs `work` under the store's lock for the id, or at once if the store has no locks. Settles as `work` does, also
-   * if the lock hands the result on wrongly, runs `work` twice, or is never released.
+   * Takes the store's lock for the id; at once if the store has no locks. Holds it until it is released, whatever the
+   * store's method does with the work under it, such as to run it twice.
    *
    * @param signal Ends the wait for the lock with its reason.
    * @throws TokenStoreError if the lock cannot be had; the signal's reason, as it is
    */
-  async locked<T>(id: string, work: (lock: HeldLock) => Promise<T>, signal?: AbortSignal): Promise<T> {
-    if (!this.#store.lock) return await work(NO_LOCK);
-    const turn = new LockTurn(work, this.#clock);
-    const released = this.#takeLock(id, turn);
+  async acquire(id: string, signal?: AbortSignal): Promise<HeldLock> {
+    const store = this.#store;
+    if (!store.lock) return new HeldLock('none', this.#clock, async () => {});
+    let [isTaken, isGivenUp] = [false, false];
+    let end = ignore;
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    let released = Promise.resolve();
+    const taking = new Promise<HeldLease | undefined>((resolve, reject) => {
+      const work = async (lease?: HeldLease): Promise<void> => {
+        if (isGivenUp) throw new Error('No caller waits for this lock any more');
+        isTaken = true;
+        resolve(lease);
+        await ended;
+      };
+      // Async, so that a store that throws counts as one that rejects.
+      const locking = (async () => store.lock?.(id, work))();
+      released = locking.then(
+        () => reject(new Error('The lock did not run its work')),
+        // A failed release is no failure of the lock.
+        (error) => reject(isTaken ? error : this.#failed(error)),
+      );
+    });
+    this.#releases.add(released);
+    void released.then(() => this.#releases.delete(released));
     try {
-      const taken = Promise.race([turn.taken, released]);
-      await withTimeout(taken, LOCK_WAIT_MS, () => timeoutError('lock'), signal);
+      const lease = await withTimeout(taking, LOCK_WAIT_MS, () => timeoutError('lock'), signal);
+      return new HeldLock(lease, this.#clock, () => {
+        end();
+        return waitForRelease(released);
+      });
     } catch (error) {
-      turn.giveUp();
-      throw error;
+      isGivenUp = true;
+      end();
+      throw error instanceof OAuthAppError ? error : this.#failed(error);
     }
-    await turn.result.catch(ignore);
-    if (!turn.isHeld) await waitForRelease(released);
-    return await turn.result;
   }
 
   /** Waits until all writes that were requested have settled, and all locks that are held are released, each for a while. */
   async drain(): Promise<void> {
     await withTimeout(this.#writes.drain(), DRAIN_MS, () => this.#failed(timeoutError('write'))).catch(ignore);
     await waitForRelease(Promise.all(this.#releases));
-  }
-
-  /** Resolves when the lock was released, and rejects if it could not be had. A failed release or a failed work is no failure of the lock. */
-  async #takeLock(id: string, turn: LockTurn<unknown>): Promise<void> {
-    // Async, so that a store that throws counts as one that rejects.
-    const locking = (async () => this.#store.lock?.(id, () => turn.take()))();
-    const released = locking.then(ignore, ignore);
-    this.#releases.add(released);
-    try {
-      await locking;
-      if (!turn.wasTaken) throw new Error('The lock did not run its work');
-    } catch (error) {
-      if (!turn.wasTaken) throw this.#failed(error);
-    } finally {
-      this.#releases.delete(released);
-    }
   }
 
   #failed(error: unknown): OAuthAppError {
@@ -195,63 +187,6 @@ function timeoutError(operation: string): TokenStoreError {
     `The token store did not answer in time (${operation}). All grants are kept; the next request calls it again.`,
     { code: 'ERR_TOKEN_STORE_TIMEOUT' },
   );
-}
-
-/** Stands for the lock of a store that has none. */
-const NO_LOCK: HeldLock = { isOlderThan: () => false, holdUntil: ignore };
-
-/** Work that waits for a lock. Runs once, however often the lock calls it. */
-class LockTurn<T> implements HeldLock {
-  /** Resolves when the lock was taken. */
-  readonly taken: Promise<void>;
-  /** Settles as the work does. */
-  readonly result: Promise<T>;
-  readonly #clock: () => number;
-  readonly #holds: Promise<unknown>[] = [];
-  #takenAt: { readonly monotonic: number; readonly wall: number } | undefined;
-  #isGivenUp = false;
-  #begin = ignore;
-
-  constructor(work: (lock: HeldLock) => Promise<T>, clock: () => number) {
-    this.#clock = clock;
-    this.taken = new Promise((resolve) => {
-      this.#begin = resolve;
-    });
-    this.result = this.taken.then(() => work(this));
-  }
-
-  get wasTaken(): boolean {
-    return this.#takenAt !== undefined;
-  }
-
-  /** True if the lock is to be held longer than the work runs. */
-  get isHeld(): boolean {
-    return this.#holds.length > 0;
-  }
-
-  isOlderThan({ ageMs, wallAgeMs }: LockAge): boolean {
-    const { monotonic, wall } = this.#takenAt ?? { monotonic: 0, wall: 0 };
-    return performance.now() - monotonic > ageMs || this.#clock() - wall > wallAgeMs;
-  }
-
-  holdUntil(promise: Promise<unknown>): void {
-    this.#holds.push(promise.catch(ignore));
-  }
-
-  /** Begins the work. Called by the lock, which is released when the promise settles. */
-  async take(): Promise<T> {
-    if (this.#isGivenUp) throw new Error('No caller waits for this lock any more');
-    this.#takenAt ??= { monotonic: performance.now(), wall: this.#clock() };
-    this.#begin();
-    await this.result.catch(ignore);
-    // Further ones may be added meanwhile.
-    for (const hold of this.#holds) await hold;
-    return await this.result;
-  }
-
-  giveUp(): void {
-    this.#isGivenUp = true;
-  }
 }
 
 function ignore(): void {}

@@ -144,12 +144,14 @@ export class UsedLogins<T> {
     const { expiresAt } = callback;
     const id = `${MARK_PREFIX}${this.#options.namespace}+${createHash('sha256').update(state).digest('base64url')}`;
     const call = <R>(task: (store: TokenStore) => Promise<R>) => access.use(task, 'login', STORE_LIMIT_MS);
-    const isFirst = await access.locked(id, async () => {
+    const lock = await access.acquire(id);
+    try {
       if (await call((store) => store.get(id))) return false;
       await call((store) => store.set(id, { version: randomInt(1, 2 ** 47), expiresAt, sealed: 'used' }));
-      return true;
-    });
-    if (isFirst) callback.deleteMark = () => call((store) => store.delete(id)).catch(() => {});
-    return isFirst;
+    } finally {
+      await lock.release();
+    }
+    callback.deleteMark = () => call((store) => store.delete(id)).catch(() => {});
+    return true;
   }
 }

@@ -73,6 +73,11 @@ export class TokenEndpoint {
     };
   }
 
+  /** Time limit of one request, in milliseconds. */
+  get timeoutMs(): number {
+    return this.#options.timeoutMs;
+  }
+
   /** Exchanges an authorization code for tokens. @see RFC 6749, 4.1.3 */
   exchangeCode({ code, redirectUri, codeVerifier }: AuthorizationCode): Promise<TokenSet> {
     const proof = codeVerifier === undefined ? {} : { code_verifier: codeVerifier };

@@ -132,7 +132,13 @@ export class GrantManager {
     const grant = newGrant(tokens, this.#options.clock());
     const save = () => repository.add(grantId, grant, () => this.#forget(grantId, grant));
     // A store that cannot tell by itself whether it has a grant is asked under its lock: of several imports one wins.
-    return this.#options.store.add ? await save() : await repository.access.locked(repository.storeId(grantId), save);
+    if (this.#options.store.add) return await save();
+    const lock = await repository.access.acquire(repository.storeId(grantId));
+    try {
+      return await save();
+    } finally {
+      await lock.release();
+    }
   }
 
   /** Deletes the grant. A refresh that runs does not bring it back. @throws TokenStoreError if it could not be deleted */
@@ -195,11 +201,11 @@ export class GrantManagers {
   constructor(tokenStore: TokenStore | undefined, createManager: (store: TokenStore) => GrantManager) {
     this.#tokenStore = tokenStore;
     this.#createManager = createManager;
+    if (tokenStore) this.#add(tokenStore, tokenStore);
   }
 
   /** Returns the manager outside of a request. @throws ConfigurationError if there is no store yet, or several session stores */
   only(): GrantManager {
-    if (this.#tokenStore) return this.#byStore.get(this.#tokenStore) ?? this.#add(this.#tokenStore, this.#tokenStore);
     const [manager, ...others] = this.#byStore.values();
     if (manager && others.length === 0) return manager;
     throw new ConfigurationError(

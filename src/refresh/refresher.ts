@@ -1,12 +1,18 @@
 import { setMaxListeners } from 'node:events';
-import { OAuthAppError, ServiceUnavailableError, TokenStoreError } from '../errors.js';
+import { NotAuthorizedError, OAuthAppError, ServiceUnavailableError, TokenStoreError } from '../errors.js';
 import type { RefreshEvent } from '../events.js';
 import type { Grant } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
-import type { HeldLock, LockAge } from '../grants/store-access.js';
+import type { LockAge } from '../grants/held-lock.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import { EndpointBackoff } from './backoff.js';
-import { LockedRefreshes, type Refreshed, type RefreshInFlight } from './locked-refreshes.js';
+import {
+  LockedRefresh,
+  type LockedRefreshOptions,
+  type LockedResult,
+  NO_GRANT,
+  type RefreshInFlight,
+} from './locked-refreshes.js';
 import type { UnsavedGrants } from './unsaved-grants.js';
 
 /** Options of a {@link Refresher}. */
@@ -23,16 +29,56 @@ export interface RefresherOptions {
 }
 
 /**
- * How old the lock may be when a refresh token is sent, in milliseconds; by try. Beyond it, its lease may have ended.
- * Usually it is a few milliseconds old; a read of a slow store takes up to 5 s.
+ * How old the lock may be when a refresh token is sent, in milliseconds; by try. Beyond it, too little of its lease is
+ * left for saves that fail. Usually it is a few milliseconds old; a read of a slow store takes up to 5 s.
  */
 const MAX_LOCK_AGES: readonly LockAge[] = [
   { ageMs: 1_000, wallAgeMs: 1_000 },
-  { ageMs: 6_000, wallAgeMs: 6_000 },
+  { ageMs: 5_000, wallAgeMs: 5_000 },
   // A wall clock that has jumped each time is being set; no machine is suspended that often.
-  { ageMs: 6_000, wallAgeMs: Number.POSITIVE_INFINITY },
+  { ageMs: 5_000, wallAgeMs: Number.POSITIVE_INFINITY },
 ];
-const ANY_AGE: LockAge = { ageMs: Number.POSITIVE_INFINITY, wallAgeMs: Number.POSITIVE_INFINITY };
+
+/** How a refresh has ended, and what it has met on the way. */
+type RefreshResult = Exclude<LockedResult, { outcome: 'lock-lost' }> & {
+  /** How long it has waited for the lock, in milliseconds. */
+  readonly lockWaitMs: number;
+  /** True if a lock was found to be too old, or lost. */
+  readonly lostLease: boolean;
+};
+
+/** A refresh that callers can join. */
+class SharedRefresh implements RefreshInFlight {
+  readonly id: string;
+  readonly seen: Grant;
+  readonly trigger: RefreshEvent['trigger'];
+  /** On the monotonic clock. */
+  readonly since: number = performance.now();
+  readonly result: Promise<Grant>;
+  current?: Grant;
+  readonly #overtaken = new AbortController();
+
+  constructor(
+    id: string,
+    seen: Grant,
+    trigger: RefreshEvent['trigger'],
+    run: (refresh: SharedRefresh) => Promise<Grant>,
+  ) {
+    this.id = id;
+    this.seen = seen;
+    this.trigger = trigger;
+    this.result = run(this);
+  }
+
+  get overtaken(): AbortSignal {
+    return this.#overtaken.signal;
+  }
+
+  /** A login or a logout has come in between. */
+  overtake(): void {
+    this.#overtaken.abort();
+  }
+}
 
 /** Shortest wait for the lock that an event mentions, in milliseconds. */
 const MIN_LOCK_WAIT_MS = 100;
@@ -44,9 +90,9 @@ const MIN_LOCK_WAIT_MS = 100;
  */
 export class Refresher {
   readonly #options: RefresherOptions;
-  readonly #inFlight = new Map<string, RefreshInFlight & { readonly result: Promise<Grant> }>();
+  readonly #inFlight = new Map<string, SharedRefresh>();
   readonly #backoff = new EndpointBackoff();
-  readonly #locked: LockedRefreshes;
+  readonly #locked: LockedRefreshOptions;
   readonly #closing = new AbortController();
 
   constructor(options: RefresherOptions) {
@@ -54,7 +100,7 @@ export class Refresher {
     const { signal } = this.#closing;
     // Each refresh that waits for a lock listens to it.
     setMaxListeners(0, signal);
-    this.#locked = new LockedRefreshes({ ...options, backoff: this.#backoff, signal });
+    this.#locked = { ...options, backoff: this.#backoff, signal };
   }
 
   /** Returns true if a background refresh makes sense now: none runs, the endpoint is not in backoff, and the strategy is not closed. */
@@ -72,31 +118,22 @@ export class Refresher {
   async refresh(id: string, seen: Grant, trigger: RefreshEvent['trigger']): Promise<Grant> {
     // A refresh that a login or logout has overtaken may end with "no grant", which says nothing about the new grant.
     for (let other = this.#inFlight.get(id); other; other = this.#inFlight.get(id)) {
-      if (!other.isOvertaken) return await other.result;
+      if (!other.overtaken.aborted) return await other.result;
       await other.result.catch(() => undefined);
     }
     this.#closing.signal.throwIfAborted();
-    const refresh: RefreshInFlight = {
-      id,
-      seen,
-      trigger,
-      since: performance.now(),
-      isOvertaken: false,
-      isDiscarded: false,
-      lockWaitMs: 0,
-      lostLease: false,
-      reused: false,
-    };
-    const result = this.#run(refresh).finally(() => this.#inFlight.delete(id));
-    this.#inFlight.set(id, Object.assign(refresh, { result }));
-    return await result;
+    const refresh = new SharedRefresh(id, seen, trigger, (running) =>
+      this.#run(running).finally(() => this.#inFlight.delete(id)),
+    );
+    this.#inFlight.set(id, refresh);
+    return await refresh.result;
   }
 
   /** Forgets a grant that a login replaces or a logout deletes. @param successor Grant of the login. Its own refresh goes on. */
   forget(id: string, successor?: Grant): void {
     const refresh = this.#inFlight.get(id);
     const isOfSuccessor = successor !== undefined && refresh?.current?.version === successor.version;
-    if (refresh && !isOfSuccessor) refresh.isOvertaken = true;
+    if (refresh && !isOfSuccessor) refresh.overtake();
     this.#options.unsaved.drop(id);
     this.#backoff.forget(id);
   }
@@ -112,7 +149,7 @@ export class Refresher {
     await this.#options.unsaved.saveAll();
   }
 
-  async #run(refresh: RefreshInFlight): Promise<Grant> {
+  async #run(refresh: SharedRefresh): Promise<Grant> {
     const { id, seen } = refresh;
     const { clock, repository, isUsable } = this.#options;
     if (this.#backoff.error(id, clock())) {
@@ -122,53 +159,51 @@ export class Refresher {
       const error = this.#backoff.error(id, clock());
       if (error) throw error;
     }
-    try {
-      const { outcome, grant } = await this.#refreshUnderLock(refresh);
-      this.#publish(refresh, { outcome });
-      return grant;
-    } catch (error) {
-      const reason = error instanceof OAuthAppError ? error.code : 'ERR_UNKNOWN';
-      // After a logout nothing is left to go on with, but the refresh itself has worked.
-      this.#publish(refresh, refresh.isDiscarded ? { outcome: 'discarded' } : { outcome: 'failed', reason });
-      throw error;
-    }
-  }
-
-  #publish(refresh: RefreshInFlight, event: Pick<RefreshEvent, 'outcome' | 'reason'>): void {
-    const { id, trigger, since, lockWaitMs, lostLease, reused } = refresh;
+    const { lockWaitMs, lostLease, reused, ...result } = await this.#refreshUnderLock(refresh);
+    const hasFailed = result.outcome === 'failed';
     this.#options.onRefresh(id, {
-      ...event,
-      trigger,
-      durationMs: performance.now() - since,
+      outcome: result.outcome,
+      ...(hasFailed ? { reason: result.error instanceof OAuthAppError ? result.error.code : 'ERR_UNKNOWN' } : {}),
+      trigger: refresh.trigger,
+      durationMs: performance.now() - refresh.since,
       ...(lockWaitMs < MIN_LOCK_WAIT_MS ? {} : { lockWaitMs }),
       ...(lostLease ? { lostLease } : {}),
       ...(reused ? { reused } : {}),
     });
+    if (hasFailed) throw result.error;
+    // After a logout nothing is left to go on with.
+    if (!result.grant) throw new NotAuthorizedError(NO_GRANT);
+    return result.grant;
   }
 
-  /** Takes the lock and refreshes under it. Takes it again if it is too old once a refresh token is to be sent. */
-  async #refreshUnderLock(refresh: RefreshInFlight): Promise<Refreshed> {
-    const { repository, unsaved } = this.#options;
-    const held = unsaved.heldLock(refresh.id);
+  /** Refreshes under a lock. Takes another one if the first is too old, or lost, once a refresh token is to be sent. Never rejects. */
+  async #refreshUnderLock(refresh: SharedRefresh): Promise<RefreshResult> {
+    const { repository, unsaved, endpoint } = this.#options;
+    const { id } = refresh;
+    let lockWaitMs = 0;
+    let lostLease = false;
+    const held = unsaved.heldLock(id, endpoint.timeoutMs);
     if (held) {
-      const result = this.#locked.refresh(refresh, held, ANY_AGE);
-      held.holdUntil(result);
-      const refreshed = await result;
-      if (refreshed) return refreshed;
+      const running = new LockedRefresh(this.#locked, refresh, held).run(unsaved.byId.get(id)?.grant);
+      held.holdUntil(running);
+      const result = await running;
+      if (result.outcome !== 'lock-lost') return { ...result, lockWaitMs, lostLease };
     }
-    const storeId = repository.storeId(refresh.id);
     for (const maxAge of MAX_LOCK_AGES) {
       const askedAt = performance.now();
-      const work = (lock: HeldLock) => {
-        refresh.lockWaitMs += performance.now() - askedAt;
-        return this.#locked.refresh(refresh, lock, maxAge);
-      };
-      const refreshed = await repository.access.locked(storeId, work, this.#closing.signal);
-      if (refreshed) return refreshed;
-      refresh.lostLease = true;
+      try {
+        const lock = await repository.access.acquire(repository.storeId(id), this.#closing.signal);
+        lockWaitMs += performance.now() - askedAt;
+        const result = await new LockedRefresh(this.#locked, refresh, lock.limitTo(endpoint.timeoutMs, maxAge)).run();
+        await lock.release();
+        if (result.outcome !== 'lock-lost') return { ...result, lockWaitMs, lostLease };
+        lostLease = true;
+      } catch (error) {
+        return { outcome: 'failed', error, reused: false, lockWaitMs, lostLease };
+      }
     }
-    throw new TokenStoreError('The lock of the grant was too old each time before its refresh. The grant is kept.', {
-      code: 'ERR_TOKEN_STORE_LOCKED',
-    });
+    const message = 'The lock of the grant was too old each time before its refresh. The grant is kept.';
+    const error = new TokenStoreError(message, { code: 'ERR_TOKEN_STORE_LOCKED' });
+    return { outcome: 'failed', error, reused: false, lockWaitMs, lostLease };
   }
 }

@@ -1,7 +1,7 @@
 import type { RefreshEvent } from '../events.js';
 import type { Grant } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
-import type { HeldLock } from '../grants/store-access.js';
+import type { HeldLock } from '../grants/held-lock.js';
 
 /** A refreshed grant that is not in the store yet. */
 export interface UnsavedGrant {
@@ -24,8 +24,6 @@ type OnSettled = (id: string, event: Pick<RefreshEvent, 'outcome' | 'trigger' | 
 
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
-/** How long the lock of a grant is held for its save: several tries, and one more at the end. */
-const HOLD_MS = 15_000;
 /** How long `saveAll` tries, and the pause between its tries. */
 const SAVE_ALL_MS = 4_000;
 const SAVE_ALL_PAUSE_MS = 200;
@@ -53,11 +51,14 @@ export class UnsavedGrants {
     return this.#unsaved.get(id)?.storedVersion ?? grant.version;
   }
 
-  /** Returns the lock that this process still holds for the save of the grant. Releases one that is held for long. */
-  heldLock(id: string): HeldLock | undefined {
+  /**
+   * Returns the lock that this process still holds for the save of the grant. Releases one whose lease does not last for
+   * a token request of `requestMs` any more.
+   */
+  heldLock(id: string, requestMs: number): HeldLock | undefined {
     const unsaved = this.#unsaved.get(id);
     if (!unsaved) return undefined;
-    if (!unsaved.lock.isOlderThan({ ageMs: HOLD_MS, wallAgeMs: HOLD_MS })) return unsaved.lock;
+    if (unsaved.lock.limitTo(requestMs).maySend) return unsaved.lock;
     unsaved.release();
     return undefined;
   }
@@ -74,7 +75,7 @@ export class UnsavedGrants {
     lock.holdUntil(
       new Promise<void>((resolve) => {
         // A store that takes the release may take the save too: a single later fault must not end the login.
-        const timer = setTimeout(() => void this.#save(id).then(resolve, resolve), HOLD_MS).unref();
+        const timer = setTimeout(() => void this.#save(id).then(resolve, resolve), lock.holdMs()).unref();
         release = () => {
           clearTimeout(timer);
           resolve();

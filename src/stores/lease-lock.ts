@@ -1,15 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { number, type Optional, withDefault } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
+import type { HeldLease } from './token-store.js';
 import { KeyedQueue, withTimeout } from './waiting.js';
 
 /** A lease that a shared store grants to one owner at a time, and that ends by itself. */
 export interface Lease {
   /** Takes the lease if it is free or has ended; resolves to `false` if another owner has it. Atomic. */
   take(id: string, owner: string): Promise<boolean>;
-  /** Releases the lease if `owner` still has it. */
+  /** Releases the lease if `owner` still has it. Atomic. */
   release(id: string, owner: string): Promise<void>;
+  /** Resolves to true while `owner` has the lease, as the store sees it. Without this method it counts as held until its end. */
+  isHeld?(id: string, owner: string): Promise<boolean>;
 }
+
+/** Runs work under the lock of an id: the method `lock` of a token store. */
+export type LeaseLock = <T>(id: string, work: (lease: HeldLease) => Promise<T>) => Promise<T>;
 
 /** How long a caller tries beyond the longest time that another owner's lease can last, in milliseconds. */
 const MARGIN_MS = 5000;
@@ -41,17 +47,18 @@ export const leaseSeconds: Optional<number> = withDefault(
  * store of the lease fails.
  *
  * The lease is not renewed while the work runs. A holder that takes longer, or is frozen, loses the lock; the versioned
- * `update` then refuses its late write. One caller of a process at a time asks the store for an id.
+ * `update` then refuses its late write. The work learns how old its lease is: it counts from the moment at which it was
+ * asked for, on the clock that shows more. One caller of a process at a time asks the store for an id.
  */
-export function leaseLock(lease: Lease, leaseMs: number): <T>(id: string, work: () => Promise<T>) => Promise<T> {
+export function leaseLock(lease: Lease, leaseMs: number): LeaseLock {
   const line = new KeyedQueue();
-  return async function lock(id, work) {
+  const lock: LeaseLock = async (id, work) => {
     const deadline = performance.now() + leaseMs + MARGIN_MS;
     const endTurn = await ownTurn(line, id, leaseMs + MARGIN_MS);
     try {
-      const owner = await takeLease(lease, id, leaseMs, deadline);
+      const { owner, ageMs } = await takeLease(lease, id, leaseMs, deadline);
       try {
-        return await work();
+        return await work({ leaseMs, ageMs, isHeld: async () => (await lease.isHeld?.(id, owner)) ?? true });
       } finally {
         await releaseLease(lease, id, owner, leaseMs);
       }
@@ -59,6 +66,16 @@ export function leaseLock(lease: Lease, leaseMs: number): <T>(id: string, work: 
       endTurn();
     }
   };
+  lengths.set(lock, leaseMs);
+  return lock;
+}
+
+/** Lengths of the leases of locks, in milliseconds. */
+const lengths = new WeakMap<object, number>();
+
+/** Returns the length of the lease of a token store's lock, in milliseconds; `undefined` for a lock of other making. */
+export function leaseMsOf(lock: object | undefined): number | undefined {
+  return lock && lengths.get(lock);
 }
 
 /** Waits until the earlier callers of this process have finished. A caller that gives up lets the next one through in its turn. */
@@ -72,21 +89,28 @@ async function ownTurn(line: KeyedQueue, id: string, limitMs: number): Promise<(
   }
 }
 
-/** Resolves to the owner's name once the lease is taken; rejects at the deadline. */
-async function takeLease(lease: Lease, id: string, leaseMs: number, deadline: number): Promise<string> {
+/** Resolves to the owner's name, and the age of the lease, once that is taken; rejects at the deadline. */
+async function takeLease(
+  lease: Lease,
+  id: string,
+  leaseMs: number,
+  deadline: number,
+): Promise<{ readonly owner: string; readonly ageMs: number }> {
   for (
     let pauseMs: number = TAKE_PAUSE_MS.first;
     ;
     pauseMs = Math.min(pauseMs * TAKE_PAUSE_MS.growth, TAKE_PAUSE_MS.max)
   ) {
     const owner = randomUUID();
-    const askedAt = performance.now();
+    // The lease begins after this. The monotonic clock stops while some machines are suspended; the wall clock may be set.
+    const askedAt = [performance.now(), Date.now()] as const;
     const isTaken = await lease.take(id, owner).catch((error: unknown) => {
       // The lease may have been granted all the same, with only the answer lost.
       void releaseLease(lease, id, owner, leaseMs);
       throw error;
     });
-    if (isTaken && performance.now() - askedAt < leaseMs) return owner;
+    const ageMs = Math.max(performance.now() - askedAt[0], Date.now() - askedAt[1]);
+    if (isTaken && ageMs < leaseMs) return { owner, ageMs };
     // This process was frozen until now: the lease may have ended, and belong to another owner.
     if (isTaken) await releaseLease(lease, id, owner, leaseMs);
     const leftMs = deadline - performance.now();

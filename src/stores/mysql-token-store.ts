@@ -22,8 +22,8 @@ export interface MysqlTokenStoreOptions {
   /** Seconds that a grant is kept after its last write, 1 to ten years. Default: 2,592,000 (30 days). */
   readonly ttl?: number | undefined;
   /**
-   * Seconds after which the lock of a holder that died is free again, 1 to 600. Must exceed the longest refresh: twice
-   * the strategy's `timeout`, since a request that never left is sent once more. Default: 30.
+   * Seconds after which the lock of a holder that died is free again, 1 to 600. At least the strategy's `timeout` and 5 s
+   * more, or a slow refresh outlives its lock: the strategy warns of a shorter one. Default: 30.
    */
   readonly lease?: number | undefined;
 }
@@ -96,6 +96,7 @@ function mysqlDatabase(pool: MysqlPromisePoolLike, table: string): SqlDatabase {
       replaceLease: `UPDATE ${table} SET version = ?, record = ?, expires_at = ${after} WHERE id = ? AND
         (expires_at <= UTC_TIMESTAMP(3)
           OR expires_at > DATE_ADD(UTC_TIMESTAMP(3), INTERVAL 2 * version * 1000 MICROSECOND))`,
+      findLease: `SELECT 1 FROM ${table} WHERE id = ? AND record = ? AND expires_at > UTC_TIMESTAMP(3)`,
       release: `DELETE FROM ${table} WHERE id = ? AND record = ?`,
       sweep: `DELETE FROM ${table} WHERE expires_at < UTC_TIMESTAMP(3) LIMIT ${SWEEP_ROWS}`,
     },

@@ -81,6 +81,7 @@ function sessionTable(database: SqlDatabase, table: string, prefix: string): Sql
         ON CONFLICT (sid) DO NOTHING RETURNING sid`,
       replaceLease: `UPDATE ${table} SET sess = ${lease('$1', '$2')}, expire = ${expire('$3')}
         WHERE sid = ${sid('$4')} AND (NOT ${isAlive} OR ${endsAt} > ${now} + 2 * (sess->>'lease')::bigint) RETURNING sid`,
+      findLease: `SELECT 1 FROM ${table} WHERE sid = ${sid('$1')} AND sess->>'owner' = $2 AND ${isAlive}`,
       release: `DELETE FROM ${table} WHERE sid = ${sid('$1')} AND sess->>'owner' = $2`,
       // The session store itself deletes expired rows.
       sweep: `SELECT 1`,
@@ -113,6 +114,7 @@ export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]
       replaceLease: `UPDATE ${table} SET version = $1, record = $2, expires_at = clock_timestamp() + $3 * ${ms}
         WHERE id = $4 AND (expires_at <= clock_timestamp() OR expires_at > clock_timestamp() + 2 * version * ${ms})
         RETURNING id`,
+      findLease: `SELECT 1 FROM ${table} WHERE id = $1 AND record = $2 AND expires_at > clock_timestamp()`,
       release: `DELETE FROM ${table} WHERE id = $1 AND record = $2`,
       sweep: `DELETE FROM ${table} WHERE id IN
         (SELECT id FROM ${table} WHERE expires_at < now() LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED)`,

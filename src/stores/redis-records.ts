@@ -1,7 +1,7 @@
 import { withMethods, wrong } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import { DEFAULT_LEASE_SECONDS, leaseLock } from './lease-lock.js';
+import { DEFAULT_LEASE_SECONDS, type Lease, leaseLock } from './lease-lock.js';
 import { parseGrant, type TokenStore, ttlMsOf } from './token-store.js';
 import { withTimeout } from './waiting.js';
 
@@ -145,8 +145,27 @@ const DELETE = `return redis.call('del', KEYS[1])`;
 const DELETE_VERSION = `${HAS_VERSION}
 return redis.call('del', KEYS[1])`;
 
-const RELEASE = `
-if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+/**
+ * The end of a lease is part of its record, by the clock of Redis. The key expires much later, as the grants do: a Redis
+ * that evicts under `volatile-ttl` takes first what expires first. Version 0.1 wrote no end, and a key that expires in time.
+ */
+const LEASE = `
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local stored = redis.call('get', KEYS[1])
+local isJson, lease = pcall(cjson.decode, stored or '')
+if not isJson or type(lease) ~= 'table' then lease = nil end`;
+/** A lease that seems to last more than twice its length shows that the clock was set back: it counts as ended. */
+const TAKE = `${LEASE}
+local length = tonumber(ARGV[2])
+if lease and not (lease.endsAt and (lease.endsAt <= now or lease.endsAt > now + 2 * length)) then return 0 end
+local record = '{"owner":"' .. ARGV[1] .. '","endsAt":' .. string.format('%.0f', now + length) .. '}'
+redis.call('set', KEYS[1], record, 'PX', ARGV[3])
+return 1`;
+const IS_HELD = `${LEASE}
+return lease and lease.owner == ARGV[1] and lease.endsAt > now and 1 or 0`;
+const RELEASE = `${LEASE}
+if not lease or lease.owner ~= ARGV[1] then return 0 end
 return redis.call('del', KEYS[1])`;
 
 /**
@@ -195,15 +214,14 @@ export function redisRecords(
     ...args.map(String),
   ];
   const run = async (verb: string, text: string, id: string, ...args: (string | number)[]) => {
-    const commands = [script(text, prefix + id, args), ...(text === RELEASE ? [] : wait)];
+    const commands = [script(text, prefix + id, args), ...(text === RELEASE || text === IS_HELD ? [] : wait)];
     const [answer, copies] = await replies(connection, verb, prefix + id, commands);
     return { isDone: answer === '1', isConfirmed: Number(copies ?? 0) >= replicas };
   };
-  // JSON, as all records: a session store that lists its keys finds nothing that it cannot parse.
-  const leaseOf = (owner: string): string => JSON.stringify({ owner });
-  const leases = {
-    take: async (id: string, owner: string) => (await run('lock', ADD, lockKey(id), leaseOf(owner), leaseMs)).isDone,
-    release: async (id: string, owner: string) => void (await run('unlock', RELEASE, lockKey(id), leaseOf(owner))),
+  const leases: Required<Lease> = {
+    take: async (id, owner) => (await run('lock', TAKE, lockKey(id), owner, leaseMs, Math.max(ttlMs, leaseMs))).isDone,
+    isHeld: async (id, owner) => (await run('check', IS_HELD, lockKey(id), owner)).isDone,
+    release: async (id, owner) => void (await run('unlock', RELEASE, lockKey(id), owner)),
   };
   return {
     get: async (id) => {

@@ -14,8 +14,8 @@ export interface RedisTokenStoreOptions {
   /** Seconds that a grant is kept after its last write, 1 to ten years. Default: 2,592,000 (30 days). */
   readonly ttl?: number | undefined;
   /**
-   * Seconds after which the lock of a holder that died is free again, 1 to 600. Must exceed the longest refresh: twice
-   * the strategy's `timeout`, since a request that never left is sent once more. Default: 30.
+   * Seconds after which the lock of a holder that died is free again, 1 to 600. At least the strategy's `timeout` and 5 s
+   * more, or a slow refresh outlives its lock: the strategy warns of a shorter one. Default: 30.
    */
   readonly lease?: number | undefined;
   /**

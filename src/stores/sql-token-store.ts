@@ -1,7 +1,7 @@
 import { type Reader, wrong } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import { leaseLock } from './lease-lock.js';
+import { type Lease, leaseLock } from './lease-lock.js';
 import { parseGrant, type TokenStore, ttlMsOf } from './token-store.js';
 import { withTimeout } from './waiting.js';
 
@@ -38,6 +38,8 @@ export interface SqlDatabase {
     readonly insertLease: string;
     /** Replaces a lease that has ended: [lease, owner, lease, id]. */
     readonly replaceLease: string;
+    /** Selects the lease of this owner if it has not ended: [id, owner]. */
+    readonly findLease: string;
     /** Deletes the lease of this owner: [id, owner]. */
     readonly release: string;
     /** Deletes some of the rows that have expired: []. */
@@ -110,13 +112,14 @@ export function sqlTokenStore(
     // Expired rows are absent to readers, so a failure can wait for the next time.
     run('sweep', statements.sweep, []).catch(() => undefined);
   };
-  const leases = {
-    take: async (id: string, owner: string) => {
+  const leases: Required<Lease> = {
+    take: async (id, owner) => {
       const values = [leaseMs, owner, leaseMs];
       const { changed } = await run('lock', statements.insertLease, [leaseId(id), ...values]);
       return changed > 0 || (await run('lock', statements.replaceLease, [...values, leaseId(id)])).changed > 0;
     },
-    release: async (id: string, owner: string) => void (await run('unlock', statements.release, [leaseId(id), owner])),
+    isHeld: async (id, owner) => (await run('check', statements.findLease, [leaseId(id), owner])).rows.length > 0,
+    release: async (id, owner) => void (await run('unlock', statements.release, [leaseId(id), owner])),
   };
   return {
     get: async (id) => {

@@ -22,8 +22,8 @@ export interface SqliteTokenStoreOptions {
   /** Seconds that a grant is kept after its last write, 1 to ten years. Default: 2,592,000 (30 days). */
   readonly ttl?: number | undefined;
   /**
-   * Seconds after which the lock of a holder that died is free again, 1 to 600. Must exceed the longest refresh: twice
-   * the strategy's `timeout`, since a request that never left is sent once more. Default: 30.
+   * Seconds after which the lock of a holder that died is free again, 1 to 600. At least the strategy's `timeout` and 5 s
+   * more, or a slow refresh outlives its lock: the strategy warns of a shorter one. Default: 30.
    */
   readonly lease?: number | undefined;
 }
@@ -93,6 +93,7 @@ function sqliteDatabase(database: SqliteDatabaseLike, name: readonly string[]): 
       insertLease: insert,
       replaceLease: `UPDATE ${table} SET version = ?, record = ?, expires_at = ${now} + ?
         WHERE id = ? AND (expires_at <= ${now} OR expires_at > ${now} + 2 * version)`,
+      findLease: `SELECT 1 FROM ${table} WHERE id = ? AND record = ? AND expires_at > ${now}`,
       release: `DELETE FROM ${table} WHERE id = ? AND record = ?`,
       sweep: `DELETE FROM ${table} WHERE rowid IN
         (SELECT rowid FROM ${table} WHERE expires_at < ${now} LIMIT ${SWEEP_ROWS})`,

@@ -15,6 +15,19 @@ export interface StoredGrant {
   readonly sealed: string;
 }
 
+/** What a lock tells the work under it, in stores whose locks are leases. */
+export interface HeldLease {
+  /** Length of the lease, in milliseconds. It ends by itself. */
+  readonly leaseMs: number;
+  /**
+   * Time from the moment at which the store was asked for the lock until the work began, in milliseconds, by the
+   * monotonic or the wall clock, whichever shows more: the lease may have begun then.
+   */
+  readonly ageMs: number;
+  /** Resolves to false if the lease has ended, was lost by the store, or has another owner. Rejects if the store fails. */
+  isHeld(): Promise<boolean>;
+}
+
 /**
  * Stores grants. Ids are printable ASCII without white space, at most 1,024 characters. They are already escaped, and
  * ids of different strategies never collide. Ids are case-sensitive and may contain `%`, `+`, `*` and dots: a store
@@ -39,7 +52,12 @@ export interface StoredGrant {
  * `tokenStoreChecks` of `passport-oauth-app/conformance` checks all of this.
  */
 export interface TokenStore {
-  /** Resolves to the grant, or to `undefined` if it was never set, was deleted, or its time to live has ended. */
+  /**
+   * Resolves to the grant, or to `undefined` if it was never set, was deleted, or its time to live has ended.
+   *
+   * Reads what was written last, by any process: from the primary, not from a replica that may lag behind, nor through a
+   * proxy or a cache that reads elsewhere. A process that reads an old grant under the lock sends a used refresh token.
+   */
   get(id: string): Promise<StoredGrant | undefined>;
   /** Creates or replaces the grant, and restarts its time to live. */
   set(id: string, grant: StoredGrant): Promise<void>;
@@ -67,8 +85,11 @@ export interface TokenStore {
    * Rejects without running `work` if the lock cannot be acquired in time. The lock of a holder that died must become
    * free after a lease of about half a minute, longer than any refresh. A holder that was frozen for longer may run
    * beside the next one; `update` then refuses its write. A failure to release the lock is not an error.
+   *
+   * A lock that hands its lease to `work` has it counted from the moment at which it was asked for. Otherwise it is
+   * taken for one of 30 s that begins with `work`.
    */
-  lock?<T>(id: string, work: () => Promise<T>): Promise<T>;
+  lock?<T>(id: string, work: (lease?: HeldLease) => Promise<T>): Promise<T>;
 }
 
 /** Ten years: beyond any use, and within the range of every store. */

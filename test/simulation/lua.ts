@@ -1,7 +1,7 @@
 import { lauxlib, lua, lualib, to_luastring } from 'fengari';
 
 /** Runs a command of the server for a script. */
-export type RedisCall = (name: string, args: readonly string[]) => string | number | null;
+export type RedisCall = (name: string, args: readonly string[]) => string | number | null | readonly string[];
 
 /** Runs Lua scripts as Redis does: `KEYS`, `ARGV`, `redis.call` and `cjson.decode`. Each text is compiled once. */
 export class LuaScripts {

@@ -96,6 +96,8 @@ const STALE_MS = 60_000;
 const DOWN_MS = 1_000;
 /** Over how long three saves must have been refused before the lock may be given back. */
 const SAVES_MS = 12_000;
+/** How long before its end a lease may be given back: the last save had to end before. */
+const LAST_SAVE_MS = 3_500;
 /** How long a save takes at most until it has failed, and after how long it is tried again at the latest. */
 const SAVE_MS = 8_000;
 const SAVE_AGAIN_MS = 13_000;
@@ -439,7 +441,8 @@ export class Oracle {
     const released = this.#world.store.releases.get(lease);
     const refused = refusedSaves.filter((at) => at <= (released ?? lease.until));
     if (released !== undefined) {
-      if (refused.length >= 3 && released - time >= SAVES_MS) return ['saves refused', whose];
+      const isAtLast = released - time >= SAVES_MS || released >= lease.until - LAST_SAVE_MS;
+      if (refused.length >= 3 && isAtLast) return ['saves refused', whose];
       return [undefined, `${whose}, which gave its lock back with the pair unsaved`];
     }
     if (holder.runningBetween(time, lease.until) < SAVES_MS) return ['holder frozen', whose];

@@ -32,15 +32,17 @@ export class RedisServer implements Keyspace {
 
   /** Performs one command. */
   execute([name = '', ...args]: readonly string[]): Reply {
-    if (name.toUpperCase() !== 'EVAL') return this.#call(name, args);
+    if (name.toUpperCase() !== 'EVAL') return this.#call(name, args) as Reply;
     const [script = '', count = '0', ...rest] = args;
     const keys = rest.slice(0, Number(count));
     return SCRIPTS.run(script, keys, rest.slice(keys.length), (command, parameters) => this.#call(command, parameters));
   }
 
-  #call(name: string, args: readonly string[]): Reply {
+  #call(name: string, args: readonly string[]): Reply | readonly string[] {
     const [key = '', value = '', ...options] = args;
     switch (name.toUpperCase()) {
+      case 'TIME':
+        return [`${Math.floor(this.#now() / 1000)}`, `${(this.#now() % 1000) * 1000}`];
       case 'GET':
         return this.read(key)?.value ?? null;
       case 'SET':
@@ -71,10 +73,10 @@ export class RedisServer implements Keyspace {
   }
 }
 
-/** Returns what a command does, as the observer calls it. `take` and `release` are those of a lease. */
+/** Returns what a command does, as the observer calls it. `take`, `check` and `release` are those of a lease. */
 export function operationOf([name = '', script = '', , key = '']: readonly string[]): string {
   if (name.toUpperCase() !== 'EVAL') return name.toLowerCase();
-  if (/(^|:)lock /.test(key)) return /'NX'/i.test(script) ? 'take' : 'release';
+  if (/(^|:)lock /.test(key)) return /'set'/i.test(script) ? 'take' : /'del'/i.test(script) ? 'release' : 'check';
   if (/'del'/i.test(script)) return 'delete';
   if (!/'set'/i.test(script)) return 'get';
   return /cjson/.test(script) ? 'update' : 'set';

@@ -103,7 +103,7 @@ export class StoreServer {
     put(this.#rows, key, row);
     this.#journal.push({ time: this.#now(), key, before, lease });
     if (!isLock(key)) this.#onWrite({ id, before: before?.value, after: row?.value, op, machine });
-    else if (row) this.#leases.set(id, { machine, since: this.#now(), until: row.until });
+    else if (row) this.#leases.set(id, { machine, since: this.#now(), until: endOf(row) });
     else {
       this.#leases.delete(id);
       if (lease) this.releases.set(lease, this.#now());
@@ -123,6 +123,11 @@ export class StoreServer {
 function put<T>(map: Map<string, T>, key: string, value: T | undefined): void {
   if (value === undefined) map.delete(key);
   else map.set(key, value);
+}
+
+/** Returns when the lease of a record ends, by the record: its key expires much later. */
+function endOf({ value, until }: Row): number {
+  return Math.min(until, Number(JSON.parse(value).endsAt));
 }
 
 function isLock(key: string): boolean {

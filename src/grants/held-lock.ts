@@ -1,0 +1,108 @@
+import type { HeldLease } from '../stores/token-store.js';
+
+/** How old a lock may be when a refresh token is sent, on each clock, in milliseconds. */
+export interface LockAge {
+  /** On the monotonic clock, which stops while some machines are suspended. */
+  readonly ageMs: number;
+  /** On the wall clock, which may be set. */
+  readonly wallAgeMs: number;
+}
+
+/** How long a save takes at the most, and some time to spare, in milliseconds. */
+const SAVE_MS = 3_000;
+/** What a lease must last beyond one token request: time to send it, to save the new pair, and to try that again. */
+const SPARE_MS = 5_000;
+/** Longest time for which a lock is held for saves that fail, in milliseconds. */
+const MAX_HOLD_MS = 15_000;
+/** Lease of a store that does not tell its length, in milliseconds. */
+const USUAL_LEASE_MS = 30_000;
+
+/** Returns the shortest lease that keeps every login, in milliseconds. @param requestMs Time limit of a token request. */
+export function shortestLeaseMs(requestMs: number): number {
+  return requestMs + SPARE_MS;
+}
+
+/**
+ * A lock of the token store that this process has, until it is released.
+ *
+ * Its age counts from the moment at which the store was asked for it: the lease may have begun then. All limits derive
+ * from the length of the lease, so that a request, the save after it and further saves end before the lease does.
+ */
+export class HeldLock {
+  readonly #lease: HeldLease | undefined;
+  readonly #leaseMs: number;
+  readonly #clock: () => number;
+  readonly #end: () => Promise<void>;
+  readonly #askedAt: { readonly monotonic: number; readonly wall: number };
+  readonly #holds: Promise<unknown>[] = [];
+  #maxAge: LockAge = { ageMs: 0, wallAgeMs: 0 };
+
+  /**
+   * @param lease What the store tells of the lock; `undefined` if it tells nothing, `none` if it has no locks.
+   * @param clock Epoch milliseconds.
+   * @param end Releases the lock; resolves when it was released, or after a while.
+   */
+  constructor(lease: HeldLease | undefined | 'none', clock: () => number, end: () => Promise<void>) {
+    this.#lease = lease === 'none' ? undefined : lease;
+    this.#leaseMs = lease === 'none' ? Number.POSITIVE_INFINITY : (lease?.leaseMs ?? USUAL_LEASE_MS);
+    this.#clock = clock;
+    this.#end = end;
+    const ageMs = this.#lease?.ageMs ?? 0;
+    this.#askedAt = { monotonic: performance.now() - ageMs, wall: clock() - ageMs };
+  }
+
+  /**
+   * Limits the age up to which {@link maySend} is true: to `limit`, and to what a request of `requestMs` and the save
+   * after it leave of the lease.
+   *
+   * @param limit Default: none but the lease.
+   */
+  limitTo(requestMs: number, limit: LockAge = { ageMs: Number.POSITIVE_INFINITY, wallAgeMs: 0 }): this {
+    const isEnough = this.#leaseMs >= shortestLeaseMs(requestMs);
+    // Under a lease that is too short, each request may outlive it: most do not.
+    const ageMs = Math.min(limit.ageMs, isEnough ? this.#leaseMs - requestMs - SAVE_MS : this.#leaseMs / 2);
+    const wallAgeMs = limit.wallAgeMs === Number.POSITIVE_INFINITY ? limit.wallAgeMs : ageMs;
+    this.#maxAge = { ageMs, wallAgeMs };
+    return this;
+  }
+
+  /** True while a refresh token may be sent under the lock. */
+  get maySend(): boolean {
+    const { ageMs, wallAgeMs } = this.#age();
+    return ageMs <= this.#maxAge.ageMs && wallAgeMs <= this.#maxAge.wallAgeMs;
+  }
+
+  /** Returns false if the store has lost the lock, or given it to another owner. @throws if it cannot tell */
+  async isHeld(): Promise<boolean> {
+    return (await this.#lease?.isHeld()) ?? true;
+  }
+
+  /** Returns how long the lock is held for a pair that is not saved, so that its last save ends before the lease. In milliseconds. */
+  holdMs(): number {
+    const { ageMs, wallAgeMs } = this.#age();
+    const leftMs = this.#leaseMs - Math.max(ageMs, wallAgeMs) - Math.min(SAVE_MS, this.#leaseMs / 2);
+    return Math.max(0, Math.min(MAX_HOLD_MS, leftMs));
+  }
+
+  /** Holds the lock until the promise has settled too. {@link release} does not wait for it. */
+  holdUntil(promise: Promise<unknown>): void {
+    this.#holds.push(promise.catch(() => undefined));
+  }
+
+  /** Releases the lock, and waits for that for a while; or has it released once all that it is held for has settled. */
+  async release(): Promise<void> {
+    if (this.#holds.length === 0) await this.#end();
+    else void this.#endAfterHolds();
+  }
+
+  async #endAfterHolds(): Promise<void> {
+    // Further ones may be added meanwhile.
+    for (const hold of this.#holds) await hold;
+    await this.#end();
+  }
+
+  #age(): LockAge {
+    const { monotonic, wall } = this.#askedAt;
+    return { ageMs: performance.now() - monotonic, wallAgeMs: this.#clock() - wall };
+  }
+}

@@ -1,0 +1,179 @@
+import { Strategy } from 'passport-oauth-app';
+import { redisTokenStore } from 'passport-oauth-app/redis';
+import { createClient } from 'redis';
+import { afterAll, afterEach, beforeAll, describe, expect, vi } from 'vitest';
+import { HeldLock, shortestLeaseMs } from '../../src/grants/held-lock.js';
+import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
+import { gate, LIFETIME_S, pair, test, tokens } from './fixture.js';
+
+afterEach(() => void vi.restoreAllMocks());
+
+describe.skipIf(!hasRedis())('over Redis, a process', { meta: { threats: [47, 78] } }, () => {
+  let redis: RedisServer;
+  let client: ReturnType<typeof createClient>;
+  let prefixes = 0;
+
+  beforeAll(async () => {
+    redis = await startRedis();
+    client = createClient({ url: redis.url });
+    await client.connect();
+  });
+  afterAll(async () => {
+    client.destroy();
+    await redis.stop();
+  });
+
+  /** A store, with what happens once Redis has answered the request for a lock, its check and its release. */
+  function open(prefix: string, answered: (what: 'taken' | 'refused' | 'other', key: string) => unknown, lease = 30) {
+    const sendCommand = async (args: readonly string[]): Promise<unknown> => {
+      const answer: unknown = await client.sendCommand(args);
+      const isTake = args[0] === 'EVAL' && args[1]?.includes("'set'") && args[3]?.includes('lock ');
+      await answered(isTake ? (answer === 1 ? 'taken' : 'refused') : 'other', `${args[3]}`);
+      return answer;
+    };
+    return redisTokenStore({ isOpen: true, sendCommand } as never, { prefix, lease });
+  }
+
+  const clocks: readonly (readonly [string, (ms: number) => unknown])[] = [
+    [
+      'was stopped',
+      (ms) => {
+        const now = performance.now.bind(performance);
+        vi.spyOn(performance, 'now').mockImplementation(() => now() + ms);
+      },
+    ],
+    [
+      'and its monotonic clock were suspended',
+      (ms) => {
+        const now = Date.now;
+        vi.spyOn(Date, 'now').mockImplementation(() => now() + ms);
+      },
+    ],
+  ];
+  test.for(clocks)('that %s while its lock was answered takes the lock again', async ([, passes], { grants }) => {
+    const prefix = `${prefixes++}:`;
+    let hasStopped = false;
+    const store = open(prefix, async (what, key) => {
+      if (what !== 'taken' || hasStopped) return;
+      hasStopped = true;
+      passes(29_500);
+      await client.pExpire(key, 1);
+      await vi.waitFor(async () => expect(await client.exists(key)).toBe(0));
+    });
+    const asked = gate();
+    const [manager, rival] = [
+      grants.another({ store }),
+      grants.another({
+        store: open(prefix, (what) => {
+          if (what === 'refused') asked.open();
+        }),
+      }),
+    ];
+    await manager.put('id', tokens('old'));
+    grants.clock.advance(LIFETIME_S);
+    let other: Promise<string | number> | undefined;
+    grants.service.next(async (socket, request) => {
+      other = grants.use(rival);
+      await Promise.race([asked.opened, grants.service.received(2)]);
+      pair('new')(socket, request);
+    });
+    expect(await grants.use(manager)).toBe('access-new');
+    expect(await other).toBe('access-new');
+    expect(grants.sent()).toEqual(['refresh-old']);
+    expect(grants.events[0]).toMatchObject({ outcome: 'refreshed', lostLease: true });
+  });
+
+  test('whose lease was lost while it read the grant takes the lock again', async ({ grants }) => {
+    const prefix = `${prefixes++}:`;
+    let taken = '';
+    const store = open(prefix, async (what, key) => {
+      if (what === 'taken') taken ||= key;
+    });
+    const manager = grants.another({ store });
+    await manager.put('id', tokens('old'));
+    grants.clock.advance(LIFETIME_S);
+    const get = store.get.bind(store);
+    let hasLost = false;
+    store.get = async (id) => {
+      if (taken && !hasLost) {
+        hasLost = true;
+        await client.del(taken);
+      }
+      return await get(id);
+    };
+    expect(await grants.use(manager)).toBe('access-1');
+    expect(grants.events).toMatchObject([{ outcome: 'refreshed', lostLease: true }]);
+  });
+
+  test('warns of a lease that a token request can outlive, when the strategy is created', async () => {
+    const warn = vi.spyOn(process, 'emitWarning').mockReturnValue();
+    const strategyOf = (lease: number) =>
+      new Strategy({
+        ...{ authUrl: 'https://auth.example.com', baseUrl: 'https://api.example.com', callbackURL: '/callback' },
+        ...{ clientID: 'id', clientSecret: 'secret', scope: 'project', timeout: 10_000 },
+        tokenStore: redisTokenStore(client, { lease }),
+      });
+    await strategyOf(15).close();
+    expect(warn).not.toHaveBeenCalled();
+    await strategyOf(14).close();
+    expect(warn).toHaveBeenCalledWith(
+      expect.stringMatching(
+        /locks grants for 14 s, too short for its timeout of 10000 ms: .* lease of the store to 15 or more/,
+      ),
+      expect.objectContaining({ code: 'PASSPORT_OAUTH_APP_SHORT_LEASE' }),
+    );
+  });
+
+  test('that cannot save its pair releases its lock before the lease ends, however short that is', async ({
+    grants,
+  }) => {
+    const prefix = `${prefixes++}:`;
+    const order: string[] = [];
+    const store = open(prefix, () => undefined, 2);
+    const { lock } = store;
+    store.lock = (id, work) => lock(id, work).finally(() => order.push('released by the holder'));
+    store.update = () => Promise.reject(new Error('The store is down'));
+    const manager = grants.another({ store });
+    await manager.put('id', tokens('old'));
+    grants.clock.advance(LIFETIME_S);
+    expect(await grants.use(manager)).toBe('access-1');
+    await open(prefix, () => undefined, 2).lock(`oauth-app+id`, async () => order.push('taken by another process'));
+    expect(order).toEqual(['released by the holder', 'taken by another process']);
+    await manager.remove('id');
+  });
+});
+
+describe('a lock', () => {
+  const held = (leaseMs: number, ageMs = 0) => {
+    vi.spyOn(performance, 'now').mockReturnValue(0);
+    const lock = new HeldLock(
+      { leaseMs, ageMs, isHeld: async () => true },
+      () => 0,
+      async () => {},
+    );
+    return lock;
+  };
+
+  test.for([
+    [30_000, 10_000],
+    [30_000, 25_000],
+    [6_000, 1_000],
+    [600_000, 60_000],
+  ] as const)('of %i ms with requests of %i ms outlasts a request, its save and all later ones', ([lease, request]) => {
+    expect(lease).toBeGreaterThanOrEqual(shortestLeaseMs(request));
+    const last = Array.from({ length: 601 }, (_, step) => (step * lease) / 600).findLast(
+      (ageMs) => held(lease, ageMs).limitTo(request).maySend,
+    );
+    expect(last).toBeDefined();
+    const answered = (last ?? 0) + request;
+    // A save takes two seconds at the most.
+    expect(answered + held(lease, answered).holdMs() + 2_000).toBeLessThan(lease);
+  });
+
+  test('of the default length is held for twelve seconds or more where its first request has met every delay', () => {
+    expect(held(30_000, 5_000).limitTo(10_000, { ageMs: 5_000, wallAgeMs: 5_000 }).maySend).toBe(true);
+    expect(held(30_000, 5_001).limitTo(10_000, { ageMs: 5_000, wallAgeMs: 5_000 }).maySend).toBe(false);
+    expect(held(30_000, 15_000).holdMs()).toBe(12_000);
+    expect(held(30_000).holdMs()).toBe(15_000);
+  });
+});
