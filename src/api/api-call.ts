@@ -73,7 +73,11 @@ export class ApiCall<A extends ResponseHead> {
         const { answer } = attempt;
         if (progress.renewed !== undefined && answer !== undefined) this.#source.reportOutcome?.(answer.status !== 401);
         if (answer !== undefined && ((answer.status >= 200 && answer.status < 300) || answer.status === 304)) {
-          return finish(answer, this.#request, attempt);
+          const result = finish(answer, this.#request, attempt);
+          if (!(result instanceof Promise)) return result;
+          // A schema may take its time too.
+          progress = { ...progress, sent: true };
+          return await abortable(result, this.#signal);
         }
         attempt.fault = fault;
         progress = afterAttempt(progress, attempt);
@@ -93,7 +97,7 @@ export class ApiCall<A extends ResponseHead> {
   /** Returns the next attempt, not sent yet. @throws TypeError for a URL of another origin */
   #attempt(credential: Credential, { redirectedTo }: Progress, onEnd?: Release): Attempt<A> {
     const { bases, timeoutMs, maxResponseBytes } = this.#context;
-    const { method, headers, body, signal } = this.#request;
+    const { method, headers, body, signal, silenceMs } = this.#request;
     const { isBuffered } = this.#mode;
     const base = bases.of(credential.organizationDomain);
     const path = redirectedTo ?? pathOn(bases, base, this.#request);
@@ -108,11 +112,11 @@ export class ApiCall<A extends ResponseHead> {
       method,
       headers: authorized.headers,
       body: body?.create() ?? null,
-      timeoutMs: this.#limit?.remainingMs ?? timeoutMs,
+      timeoutMs: this.#limit?.remainingMs ?? silenceMs ?? timeoutMs,
       signal,
       maxBytes: isBuffered ? maxResponseBytes : Infinity,
       onEnd,
-      timeoutCovers: this.#limit === undefined ? 'silence' : 'total',
+      timeoutCovers: this.#limit !== undefined ? 'total' : silenceMs === undefined ? 'silence' : 'any-silence',
       bodyError: isBuffered ? undefined : (error: unknown) => this.#seen(error, true),
     };
     return { credential, base, path, request, answer: undefined, fault: undefined };

@@ -1,5 +1,5 @@
 import { ApiCall, type Finish } from './api-call.js';
-import type { ApiContext, CredentialSource } from './api-context.js';
+import type { ApiBase, ApiContext, CredentialSource } from './api-context.js';
 import { type ApiFetch, fetchFrom } from './api-fetch.js';
 import type { SchemaOutput, StandardSchema } from './call-options.js';
 import { type CallRequest, type RequestOptions, requestTo } from './call-options.js';
@@ -36,11 +36,14 @@ export class ApiClient {
   readonly #source: CredentialSource;
   readonly #context: ApiContext;
   #fetch: ApiFetch | undefined;
+  /** The base addresses that it has told. Outside a request the first may be told before the organization is known. */
+  #told: Set<ApiBase> | undefined;
 
   /**
    * The WHATWG `fetch` of this grant, for ky, openapi-fetch, graphql-request and generated SDKs. It is bound: hand it on
-   * as it is. A relative path lies below `baseUrl`; a URL goes as it is if it is on the origin of the API, and is a
-   * `TypeError` otherwise. Never rejects for a status; a redirect to another origin is a response like any other.
+   * as it is. A relative path lies below `baseUrl`, and so does the path of a URL below any `baseUrl` that this client has
+   * returned; another URL goes as it is if it is on the origin of the API, and is a `TypeError` otherwise. Never rejects
+   * for a status; a redirect to another origin is a response like any other.
    */
   declare readonly fetch: ApiFetch;
 
@@ -50,7 +53,7 @@ export class ApiClient {
     // Bound when it is first read: most clients never need it.
     Object.defineProperty(ApiClient.prototype, 'fetch', {
       get(this: ApiClient): ApiFetch {
-        this.#fetch ??= (input, init) => fetchFrom(this.#source, this.#context, input, init);
+        this.#fetch ??= (input, init) => fetchFrom(this.#source, this.#context, input, init, this.#told);
         return this.#fetch;
       },
     });
@@ -84,7 +87,7 @@ export class ApiClient {
    * Outside a request the organization is known after the first call: `credentials()` returns the address at any time.
    */
   get baseUrl(): string {
-    return this.#context.bases.of(this.#source.organizationDomain).url;
+    return this.#tell(this.#source.organizationDomain);
   }
 
   /** Calls `GET /projects` and returns the parsed body as sent. */
@@ -205,7 +208,7 @@ export class ApiClient {
    */
   async credentials(): Promise<{ accessToken: string; baseUrl: string; organizationDomain: string | undefined }> {
     const { accessToken, organizationDomain } = await this.#source.credential();
-    return { accessToken, baseUrl: this.#context.bases.of(organizationDomain).url, organizationDomain };
+    return { accessToken, baseUrl: this.#tell(organizationDomain), organizationDomain };
   }
 
   /** Returns what may be logged of it. */
@@ -217,6 +220,14 @@ export class ApiClient {
   } {
     const { authorized, grantId, organizationDomain, baseUrl } = this;
     return { authorized, grantId, organizationDomain, baseUrl };
+  }
+
+  /** Returns the base address of an organization. */
+  #tell(organizationDomain: string | undefined): string {
+    const base = this.#context.bases.of(organizationDomain);
+    this.#told ??= new Set();
+    this.#told.add(base);
+    return base.url;
   }
 
   // Not async: each promise on the way costs a share of the throughput.

@@ -1,6 +1,6 @@
 import { OAuthAppError, ServiceUnavailableError } from '../errors.js';
 import type { HttpHeaders } from '../http/message.js';
-import type { TransportError } from '../http/transport-error.js';
+import type { TransportError, TransportFault } from '../http/transport-error.js';
 import { withoutSecrets } from '../redaction.js';
 import type { SchemaIssue } from './call-options.js';
 
@@ -124,6 +124,13 @@ export function mismatch(
   return unusableResponse(reason, { ...details, issues });
 }
 
+/** Codes of the faults that the service is not to blame for, or not alone. */
+const CODES: Readonly<Partial<Record<TransportFault, string>>> = {
+  timeout: 'ERR_SERVICE_TIMEOUT',
+  pool: 'ERR_CONCURRENCY',
+  unread: 'ERR_UNREAD_BODY',
+};
+
 /**
  * Creates the error for a call without a usable response.
  *
@@ -138,7 +145,7 @@ export function callError(
   if (fault.kind === 'too-large' || fault.kind === 'encoding' || fault.kind === 'protocol') {
     return unusableResponse(`${fault.message}.`, { data: undefined, headers: {}, method, path, cause: fault });
   }
-  const code = fault.kind === 'timeout' ? 'ERR_SERVICE_TIMEOUT' : 'ERR_SERVICE_UNAVAILABLE';
+  const code = CODES[fault.kind] ?? 'ERR_SERVICE_UNAVAILABLE';
   return new ServiceUnavailableError(`${method} ${shown(path)}: ${fault.message}.`, { code, cause: fault, sent });
 }
 

@@ -1,13 +1,15 @@
 import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
-import type { HttpHeaders, HttpResponse, HttpStream } from '../http/message.js';
+import type { HttpResponse, HttpStream } from '../http/message.js';
 import { FetchedExchange } from '../http/streamed-exchange.js';
 import { safeCause } from '../redaction.js';
 import { ApiCall } from './api-call.js';
-import type { ApiContext, CredentialSource } from './api-context.js';
+import type { ApiBase, ApiContext, CredentialSource } from './api-context.js';
 import { unusableResponse } from './api-error.js';
+import { abortable } from './call-limits.js';
 import { type CallRequest, requestTo } from './call-options.js';
-import type { RequestBodyInit } from './request-body.js';
+import { fetchedResponse, headerPairs } from './fetched-response.js';
+import { type RequestBodyInit, readableOf } from './request-body.js';
 import { type RequestTarget, targetOf } from './request-target.js';
 import type { ResponseMode } from './response.js';
 import type { Attempt } from './retry-policy.js';
@@ -15,8 +17,15 @@ import type { Attempt } from './retry-policy.js';
 /** The `fetch` of an API client. Its bodies may also be those of a call: Node streams and async iterables. */
 export type ApiFetch = (input: string | URL | Request, init?: FetchInit) => Promise<Response>;
 
-/** Options of {@link ApiFetch}: those of the WHATWG `fetch`. */
-export type FetchInit = RequestInit | (Omit<RequestInit, 'body'> & { body?: RequestBodyInit | null | undefined });
+/** Options of {@link ApiFetch}: those of the WHATWG `fetch`, and `timeout`. */
+export type FetchInit = (RequestInit | (Omit<RequestInit, 'body'> & { body?: RequestBodyInit | null | undefined })) & {
+  /**
+   * Milliseconds of silence that end a request: no connection, no byte of a streamed body taken, no headers, no more of
+   * the response while it is read. `0` for no limit. Default: the `timeout` of the strategy, and no limit for the body of
+   * a `text/event-stream`.
+   */
+  timeout?: number | undefined;
+};
 
 type FetchedResponse = HttpResponse | HttpStream;
 
@@ -44,12 +53,16 @@ const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
 /** Maximum size of the body of a `Request` that is held in memory, so that it can be sent again. */
 const MAX_REPLAYABLE_BYTES = 1024 * 1024;
 
+/** How long the body of a `Request` may take to be at hand, in milliseconds. One that takes longer is sent as it comes. */
+const MAX_READ_AHEAD_MS = 100;
+
 /**
  * Makes a request as the WHATWG `fetch` does, with the access token of the grant, and returns the response whatever its
  * status, once no other try follows.
  *
- * @throws TypeError for a URL of another origin than the API's, for `Authorization` and `Host`, and for a redirect if
- *   `redirect` is `error`
+ * @param told Base addresses that the client has told: what lies below one of them lies below the one in use
+ * @throws TypeError for a URL of another origin than the API's, for `Authorization` and `Host`, for a wrong `timeout`, and
+ *   for a redirect if `redirect` is `error`
  * @throws like any other call if there is no response
  * @see https://fetch.spec.whatwg.org/
  */
@@ -58,8 +71,14 @@ export async function fetchFrom(
   context: ApiContext,
   input: string | URL | Request,
   init: FetchInit = {},
+  told: ReadonlySet<ApiBase> = new Set(),
 ): Promise<Response> {
-  const request = await fetchRequest(context, input, init);
+  const { timeout } = init;
+  if (timeout !== undefined && !(typeof timeout === 'number' && timeout >= 0)) {
+    throw new TypeError('timeout: expected milliseconds of silence, 0 for no limit');
+  }
+  const silenceMs = timeout === 0 ? Infinity : timeout;
+  const request = { ...(await fetchRequest(context, input, init, told)), silenceMs };
   const redirect = init.redirect ?? (input instanceof Request ? input.redirect : 'follow');
   const { status, response } = await new ApiCall(
     source,
@@ -74,12 +93,17 @@ export async function fetchFrom(
   return response;
 }
 
-async function fetchRequest(context: ApiContext, input: string | URL | Request, init: FetchInit): Promise<CallRequest> {
+async function fetchRequest(
+  context: ApiContext,
+  input: string | URL | Request,
+  init: FetchInit,
+  told: ReadonlySet<ApiBase>,
+): Promise<CallRequest> {
   const isRequest = typeof input === 'object' && !(input instanceof URL);
-  const target: RequestTarget = { ...targetOf(isRequest ? input.url : input), isWholeOrigin: true };
+  const target: RequestTarget = { ...targetBelow(told, targetOf(isRequest ? input.url : input)), isWholeOrigin: true };
   const given = isRequest ? input : undefined;
   const { method = given?.method ?? 'GET', signal = given?.signal } = init;
-  const body = init.body ?? (given?.body ? await bodyOf(given) : undefined);
+  const body = init.body ?? (given?.body ? await bodyOf(given, signal ?? undefined) : undefined);
   const givenHeaders = init.headers ?? given?.headers;
   const headers =
     givenHeaders === undefined ? [] : [...new Headers(givenHeaders)].filter(([name]) => !CONNECTION_HEADERS.has(name));
@@ -92,21 +116,43 @@ async function fetchRequest(context: ApiContext, input: string | URL | Request, 
   return requestTo(target, method, options, context.headers.fetched);
 }
 
-/** Returns the body of a Request: its bytes if they are few, so that it can be sent again, otherwise a stream. */
-async function bodyOf(request: Request): Promise<Uint8Array | AsyncIterable<Uint8Array>> {
+/**
+ * Returns the body of a Request: its bytes if they are few and at hand, so that their length is sent and they can be sent
+ * again, otherwise a stream.
+ */
+async function bodyOf(request: Request, signal: AbortSignal | undefined): Promise<Uint8Array | Readable> {
   if (request.bodyUsed || request.body === null) throw new TypeError('body: the body of the Request was read already');
-  const iterator = request.body[Symbol.asyncIterator]();
+  const reader = request.body.getReader();
   const chunks: Uint8Array[] = [];
-  for (let length = 0; length <= MAX_REPLAYABLE_BYTES; ) {
-    const { done, value } = await iterator.next();
-    if (done) return Buffer.concat(chunks);
-    chunks.push(value);
-    length += value.length;
+  let pending = reader.read();
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), MAX_READ_AHEAD_MS);
+  const limit = signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]);
+  try {
+    for (let length = 0; length <= MAX_REPLAYABLE_BYTES; ) {
+      const { done, value } = await abortable(pending, limit);
+      if (done) return Buffer.concat(chunks);
+      chunks.push(value);
+      length += value.length;
+      pending = reader.read();
+    }
+  } catch (error) {
+    if (!limit.aborted) throw error;
+  } finally {
+    clearTimeout(timer);
   }
-  return (async function* () {
-    yield* chunks;
-    yield* { [Symbol.asyncIterator]: () => iterator };
-  })();
+  // What it fails with is reported when it is sent.
+  pending.catch(() => {});
+  return readableOf(reader, [...chunks.map((value) => Promise.resolve({ done: false, value })), pending]);
+}
+
+/** Returns the target of a URL below a base address that the client has told: below the base address that is in use. */
+function targetBelow(told: ReadonlySet<ApiBase>, target: RequestTarget): RequestTarget {
+  const { origin, path, query } = target;
+  for (const { origin: toldOrigin, prefix } of told) {
+    if (origin === toldOrigin && path.startsWith(`${prefix}/`)) return { path: path.slice(prefix.length), query };
+  }
+  return target;
 }
 
 /** RFC 9110: responses with these statuses have no body, and `Response` refuses one. */
@@ -138,7 +184,8 @@ function responseOf(
 }
 
 /**
- * Returns a web stream that reads the body as fast as it is read itself, and destroys the body when it is cancelled.
+ * Returns a web stream that reads the body as fast as it is read itself, and destroys the body when it is cancelled. It
+ * reads nothing ahead, so that it can be collected whenever nobody reads it.
  *
  * `Readable.toWeb` of Node 20 throws an uncaught exception if its stream is cancelled while a chunk arrives.
  */
@@ -146,133 +193,18 @@ function webStreamOf(body: Readable): ReadableStream<Uint8Array> {
   // An error reaches the reader through the iterator. Without a listener it would end the process before the first read.
   body.on('error', () => {});
   const chunks: AsyncIterator<Buffer> = body[Symbol.asyncIterator]();
-  return new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await chunks.next();
-      if (done) controller.close();
-      // A copy: the chunk may share its memory with others, which a reader that transfers it would take along.
-      else controller.enqueue(new Uint8Array(value));
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await chunks.next();
+        if (done) controller.close();
+        // A copy: the chunk may share its memory with others, which a reader that transfers it would take along.
+        else controller.enqueue(new Uint8Array(value));
+      },
+      cancel() {
+        body.destroy();
+      },
     },
-    cancel() {
-      body.destroy();
-    },
-  });
-}
-
-/** A response whose body is complete. */
-interface FetchedBody {
-  readonly status: number;
-  readonly headers: HttpHeaders;
-  readonly bytes: Buffer;
-  readonly url: string;
-}
-
-type FetchedResponseClass = new (fetched: FetchedBody) => Response;
-
-let Class: FetchedResponseClass | undefined;
-
-/**
- * Creates a `Response` over a body that is complete. Its text, JSON and bytes are read without a stream, which is most of
- * the cost of a small response; whatever else is asked for comes from an ordinary `Response`, created then.
- */
-function fetchedResponse(fetched: FetchedBody): Response {
-  // Defined on first use: Node loads its fetch when the global Response is touched.
-  Class ??= defineClass();
-  return new Class(fetched);
-}
-
-function defineClass(): FetchedResponseClass {
-  // Its types declare the accessors as properties, which a class cannot override.
-  const Base: new (body: null, init: ResponseInit) => object = Response;
-  return class FetchedResponse extends Base implements Response {
-    declare readonly ok: boolean;
-    declare readonly redirected: boolean;
-    declare readonly status: number;
-    declare readonly statusText: string;
-    declare readonly type: Response['type'];
-    readonly #fetched: FetchedBody;
-    #headers: Headers | undefined;
-    #isRead = false;
-    /** Owns the body once its stream was asked for. */
-    #streamed: Response | undefined;
-
-    constructor(fetched: FetchedBody) {
-      const { status } = fetched;
-      super(null, { status, statusText: STATUS_CODES[status] ?? '' });
-      this.#fetched = fetched;
-    }
-
-    get url(): string {
-      return this.#fetched.url;
-    }
-
-    get headers(): Headers {
-      this.#headers ??= new Headers(headerPairs(this.#fetched.headers));
-      return this.#headers;
-    }
-
-    get body(): Response['body'] {
-      return this.#asStreamed().body;
-    }
-
-    get bodyUsed(): boolean {
-      return this.#streamed === undefined ? this.#isRead : this.#streamed.bodyUsed;
-    }
-
-    async text(): Promise<string> {
-      if (this.#streamed !== undefined) return this.#streamed.text();
-      const text = this.#read().toString('utf8');
-      return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
-    }
-
-    async json(): Promise<unknown> {
-      return JSON.parse(await this.text());
-    }
-
-    async arrayBuffer(): Promise<ArrayBuffer> {
-      if (this.#streamed !== undefined) return this.#streamed.arrayBuffer();
-      return new Uint8Array(this.#read()).buffer;
-    }
-
-    async bytes(): Promise<Uint8Array> {
-      return new Uint8Array(await this.arrayBuffer());
-    }
-
-    async blob(): Promise<Blob> {
-      const type = this.headers.get('content-type') ?? '';
-      return new Blob([await this.arrayBuffer()], { type });
-    }
-
-    formData(): ReturnType<Response['formData']> {
-      return this.#asStreamed().formData();
-    }
-
-    clone(): Response {
-      if (this.bodyUsed) throw new TypeError('Response.clone: Body has already been consumed.');
-      return this.#streamed === undefined ? new FetchedResponse(this.#fetched) : this.#streamed.clone();
-    }
-
-    #read(): Buffer {
-      if (this.#isRead) throw new TypeError('Body is unusable: Body has already been read');
-      this.#isRead = true;
-      return this.#fetched.bytes;
-    }
-
-    #asStreamed(): Response {
-      if (this.#streamed === undefined) {
-        const { status, bytes } = this.#fetched;
-        this.#streamed = new Response(new Uint8Array(bytes), { status, headers: this.headers });
-        // A body that was read stays read.
-        if (this.#isRead) void this.#streamed.arrayBuffer();
-      }
-      return this.#streamed;
-    }
-  };
-}
-
-/** Returns headers in the form that `Headers` takes. */
-function headerPairs(headers: HttpHeaders): [string, string][] {
-  return Object.entries(headers).flatMap(([name, value = []]) =>
-    [value].flat().map((one): [string, string] => [name, one]),
+    { highWaterMark: 0 },
   );
 }

@@ -65,7 +65,7 @@ export class ConcurrencyLimiter {
 
   /**
    * @param max Maximum of requests at once for each account; a positive integer
-   * @param patienceMs How long calls wait without any place becoming free
+   * @param patienceMs How long each call waits without any place becoming free
    */
   constructor(max: number, deadlines: Deadlines, patienceMs: number) {
     this.max = max;
@@ -76,7 +76,7 @@ export class ConcurrencyLimiter {
   /**
    * Takes a place: at once if there is one, otherwise as soon as one becomes free.
    *
-   * @throws the signal's reason if that is aborted before; NoPlace if the queue does not move for too long
+   * @throws the signal's reason if that is aborted before; NoPlace if no place becomes free while it waits for too long
    */
   acquire(account: string, signal: AbortSignal | undefined): Release | Promise<Release> {
     let queue = this.#queues.get(account);
@@ -99,16 +99,25 @@ export class ConcurrencyLimiter {
   }
 }
 
+/** A call that waits for a place. */
+interface Waiting {
+  /** On the monotonic clock. */
+  readonly since: number;
+  proceed(error?: NoPlace): void;
+}
+
 /** The requests of one account: how many run, and which wait. */
 class AccountQueue implements Expiring {
   running = 0;
+  /** When a place became free last, on the monotonic clock. */
+  #movedAt = -Infinity;
   expiresAt = 0;
   earlier: Expiring | undefined = undefined;
   later: Expiring | undefined = undefined;
   readonly #deadlines: Deadlines;
   readonly #patienceMs: number;
   /** A Set keeps the order of arrival, and one that gives up leaves it at once. */
-  readonly #waiting = new Set<(error?: NoPlace) => void>();
+  readonly #waiting = new Set<Waiting>();
 
   constructor(deadlines: Deadlines, patienceMs: number) {
     this.#deadlines = deadlines;
@@ -118,14 +127,17 @@ class AccountQueue implements Expiring {
   wait(signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       const leave = () => {
-        this.#waiting.delete(proceed);
+        this.#waiting.delete(waiting);
         if (this.#waiting.size === 0) this.#deadlines.remove(this);
         signal?.removeEventListener('abort', giveUp);
       };
-      const proceed = (error?: NoPlace) => {
-        leave();
-        if (error === undefined) resolve();
-        else reject(error);
+      const waiting: Waiting = {
+        since: performance.now(),
+        proceed: (error) => {
+          leave();
+          if (error === undefined) resolve();
+          else reject(error);
+        },
       };
       const giveUp = () => {
         leave();
@@ -133,7 +145,7 @@ class AccountQueue implements Expiring {
       };
       if (signal?.aborted) return giveUp();
       if (this.#waiting.size === 0) this.#deadlines.add(this, this.#patienceMs);
-      this.#waiting.add(proceed);
+      this.#waiting.add(waiting);
       signal?.addEventListener('abort', giveUp);
     });
   }
@@ -142,13 +154,22 @@ class AccountQueue implements Expiring {
   release(): boolean {
     const [next] = this.#waiting;
     if (next === undefined) return --this.running === 0;
+    this.#movedAt = performance.now();
     if (this.#waiting.size > 1) this.#deadlines.extend(this, this.#patienceMs);
-    next();
+    next.proceed();
     return false;
   }
 
-  expire(): void {
-    for (const proceed of this.#waiting) proceed(new NoPlace());
+  /** Ends the calls that have waited for too long. Those that came later have their own time. */
+  expire(now: number): void {
+    for (const waiting of this.#waiting) {
+      const leftMs = Math.max(waiting.since, this.#movedAt) + this.#patienceMs - now;
+      if (leftMs > 0) {
+        this.#deadlines.add(this, leftMs);
+        return;
+      }
+      waiting.proceed(new NoPlace());
+    }
   }
 }
 

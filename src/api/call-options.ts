@@ -70,6 +70,8 @@ export interface CallRequest extends RequestTarget {
   readonly signal: AbortSignal | undefined;
   /** Milliseconds for the whole call, if it has a limit. */
   readonly timeoutMs: number | undefined;
+  /** Milliseconds of silence in each HTTP request of `fetch`, if the caller has set them. */
+  readonly silenceMs?: number | undefined;
   readonly retry: RetryLimits;
   /** `manual`: a redirect is the response. */
   readonly redirect: 'follow' | 'manual';

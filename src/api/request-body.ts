@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import type { ReadableStream } from 'node:stream/web';
+import type { ReadableStream, ReadableStreamDefaultReader } from 'node:stream/web';
 import type { HttpRequest } from '../http/message.js';
 
 /** The global `FormData`, or that of any copy of undici. */
@@ -69,7 +69,7 @@ function givenBody(body: unknown): RequestBody {
   if (Object.prototype.toString.call(body) === '[object ReadableStream]') {
     const stream = body as ReadableStream;
     refuseUsed(stream.locked || isDisturbed(stream));
-    return streamBody(Readable.fromWeb(stream));
+    return streamBody(readableOf(stream.getReader()));
   }
   if (typeof body === 'object' && body !== null && Symbol.asyncIterator in body) {
     return streamBody(Readable.from(body as AsyncIterable<unknown>, { objectMode: false }));
@@ -79,14 +79,59 @@ function givenBody(body: unknown): RequestBody {
   );
 }
 
+/** Larger bodies are sent in pieces of this size, so that it shows whether they flow. */
+const PIECE_BYTES = 64 * 1024;
+
 function bytesBody(body: string | Uint8Array, contentType?: string): RequestBody {
-  return { create: () => body, isReplayable: true, contentType };
+  if (body.length <= PIECE_BYTES) return { create: () => body, isReplayable: true, contentType };
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+  const create = () => Readable.from(piecesOf(bytes), { objectMode: false });
+  return { create, isReplayable: true, contentType, contentLength: bytes.length };
+}
+
+function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {
+  for (let start = 0; start < bytes.length; start += PIECE_BYTES) yield bytes.subarray(start, start + PIECE_BYTES);
+}
+
+/** One read of a web stream. */
+type WebRead = Promise<{ readonly done: boolean; readonly value?: unknown }>;
+
+/**
+ * Returns what a web stream gives, in pieces: some give all of their bytes at once. Destroying it cancels the web stream
+ * at once, also while a chunk is waited for.
+ *
+ * @param begun Reads that were begun already, in their order
+ */
+export function readableOf(
+  reader: Pick<ReadableStreamDefaultReader, 'read' | 'cancel'>,
+  begun: WebRead[] = [],
+): Readable {
+  return new Readable({
+    read() {
+      const read: WebRead = begun.shift() ?? reader.read();
+      read.then(
+        ({ done, value }) => {
+          const bytes = typeof value === 'string' ? Buffer.from(value) : value;
+          if (done) this.push(null);
+          else if (!(bytes instanceof Uint8Array))
+            this.destroy(new TypeError('body: expected chunks of text or bytes'));
+          else if (bytes.length === 0) this._read(0);
+          else for (const piece of piecesOf(bytes)) this.push(piece);
+        },
+        (error: Error) => this.destroy(error),
+      );
+    },
+    destroy(error, callback) {
+      reader.cancel(error).catch(() => {});
+      callback(error);
+    },
+  });
 }
 
 /** A file of `fs.openAsBlob` is read while it is sent, anew for each try. */
 function blobBody(blob: Blob, contentType: string | undefined): RequestBody {
   return {
-    create: () => Readable.from(blob.stream(), { objectMode: false }),
+    create: () => readableOf(blob.stream().getReader()),
     isReplayable: true,
     contentType,
     contentLength: blob.size,

@@ -17,7 +17,8 @@ export interface Expiring {
   /** The entries before and after it, in the order of arrival. Set by `Deadlines`. */
   earlier?: Expiring | undefined;
   later?: Expiring | undefined;
-  expire(): void;
+  /** @param now On the clock of {@link Deadlines}; `Infinity` if nothing may go on. */
+  expire(now: number): void;
 }
 
 /**
@@ -90,7 +91,7 @@ export class Deadlines {
       const isWaiting = entry === this.#first || entry.earlier !== undefined;
       if (!isWaiting || entry.expiresAt > now) continue;
       this.remove(entry);
-      entry.expire();
+      entry.expire(now);
     }
     return earliest;
   }

@@ -1,4 +1,4 @@
-import type { Dispatcher } from 'undici';
+import type { Agent, Dispatcher } from 'undici';
 import type { Deadlines, Expiring } from './deadlines.js';
 import { type ContentEncoding, contentEncoding, decode, decodedHeaders } from './decoding.js';
 import {
@@ -10,6 +10,8 @@ import {
   type RawHeaders,
 } from './message.js';
 import { faultCode, TransportError, type TransportFault, transportError } from './transport-error.js';
+
+const nothing = () => {};
 
 const NO_BODY = Buffer.alloc(0);
 
@@ -33,7 +35,6 @@ export abstract class Exchange<R> implements Expiring {
   later: Expiring | undefined = undefined;
   protected readonly request: HttpRequest;
   protected readonly deadlines: Deadlines;
-  protected readonly resolve: (response: R | Promise<R>) => void;
   /** The final status; 0 before. */
   protected status = 0;
   protected headers: RawHeaders = NO_RAW_HEADERS;
@@ -43,9 +44,12 @@ export abstract class Exchange<R> implements Expiring {
   protected encoding: ContentEncoding | 'identity' = 'identity';
   /** Makes the dispatcher read on after {@link receive} returned false. */
   protected resume: (() => void) | undefined;
-  readonly #reject: (error: unknown) => void;
+  #resolve: (response: R | Promise<R>) => void;
+  #reject: (error: unknown) => void;
   /** Set once there is a connection: from then on, something may have been sent. */
   #abort: ((reason: Error) => void) | undefined;
+  /** Where the request waits for a connection. */
+  #pool: Agent | undefined;
   #received = 0;
   #isOver = false;
 
@@ -57,10 +61,12 @@ export abstract class Exchange<R> implements Expiring {
   ) {
     this.request = request;
     this.deadlines = deadlines;
-    this.resolve = resolve;
+    this.#resolve = resolve;
     this.#reject = reject;
   }
 
+  /** Called when there is a connection, before anything is sent. */
+  protected connected?(): void;
   /** Called when the final status and headers are there. */
   protected begin?(): void;
   /** Called for each part of the body, as received. Returns false to get no more until {@link resume} is called. */
@@ -70,19 +76,20 @@ export abstract class Exchange<R> implements Expiring {
   /** Called when the exchange fails, after the headers too. */
   protected failed?(error: unknown): void;
 
-  /** Sends the request. To be called once. @param isOwnPool False for a dispatcher of the user */
-  start(dispatcher: Dispatcher, isOwnPool: boolean): void {
+  /** Sends the request. To be called once. @param pool The dispatcher, unless it is one of the user */
+  start(dispatcher: Dispatcher, pool: Agent | undefined): void {
     const { origin, path, method, headers, body = null, signal, timeoutMs } = this.request;
     if (signal?.aborted) {
       this.fail('aborted');
       return;
     }
     signal?.addEventListener('abort', this);
+    this.#pool = pool;
     this.deadlines.add(this, timeoutMs);
     try {
       // The cast: undici only reads the list, but its types do not say so.
       const options = { origin, path, method, headers: headers as string[], body, headersTimeout: 0, bodyTimeout: 0 };
-      dispatcher.dispatch(options, isOwnPool ? this : withBothInterfaces(this));
+      dispatcher.dispatch(options, pool === undefined ? withBothInterfaces(this) : this);
     } catch (fault) {
       this.onError(fault);
     }
@@ -93,15 +100,20 @@ export abstract class Exchange<R> implements Expiring {
     this.fail('aborted');
   }
 
-  expire(): void {
-    this.fail('timeout');
+  expire(_now: number): void {
+    const waitsIn = this.#abort === undefined ? this.#pool?.stats[this.request.origin] : undefined;
+    const isFull = waitsIn !== undefined && 'queued' in waitsIn && waitsIn.queued > 0 && waitsIn.running > 0;
+    this.fail(isFull ? 'pool' : 'timeout');
   }
 
   /** Called once there is a connection, before anything is sent. */
   onConnect(abort: (reason: Error) => void): void {
     // It ended while it waited for a connection: nothing may be sent any more.
     if (this.#isOver) abort(new TransportError('aborted', false));
-    else this.#abort = abort;
+    else {
+      this.#abort = abort;
+      this.connected?.();
+    }
   }
 
   /** Called for each informational response, and for the final one. */
@@ -149,6 +161,13 @@ export abstract class Exchange<R> implements Expiring {
       return;
     }
     this.#end(ownFault(this.request.body, fault) ?? transportError(fault, this.#abort !== undefined));
+  }
+
+  /** Hands the response over. From then on the exchange refers to it no more, so that a response nobody has can be collected. */
+  protected handOver(response: R | Promise<R>): void {
+    this.#resolve(response);
+    this.#resolve = nothing;
+    this.#reject = nothing;
   }
 
   /** Ends the exchange from this side. */
@@ -222,11 +241,11 @@ export class BufferedExchange extends Exchange<HttpResponse> {
     const { status, headers, encoding } = this;
     const body = this.#chunks === undefined ? (this.#first ?? NO_BODY) : Buffer.concat(this.#chunks);
     if (encoding === 'identity') {
-      this.resolve(new BufferedResponse(status, headers, this.bodyHeaders, body));
+      this.handOver(new BufferedResponse(status, headers, this.bodyHeaders, body));
       return;
     }
     const decoded = decode(body, encoding, this.request.maxBytes);
-    this.resolve(
+    this.handOver(
       decoded.then((decodedBody) => ({ status, headers: decodedHeaders(decodeHeaders(headers)), body: decodedBody })),
     );
   }

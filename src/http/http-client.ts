@@ -1,6 +1,6 @@
 /// <reference path="./undici-agent.d.ts" />
 import type { LookupAddress, LookupOptions } from 'node:dns';
-import type { Dispatcher } from 'undici';
+import type { Agent, Dispatcher } from 'undici';
 import { Deadlines } from './deadlines.js';
 import { BufferedExchange, type ExchangeKind } from './exchange.js';
 import type { HttpRequest, HttpResponse, HttpStreamRequest } from './message.js';
@@ -31,14 +31,13 @@ export class HttpClient {
   readonly #graceMs: number;
   /** Where requests go; `undefined` before the first one creates the own pool, and once the client is closed. */
   #dispatcher: Dispatcher | undefined;
-  readonly #usesPool: boolean;
-  #pool: Promise<Dispatcher> | undefined;
+  #ownPool: Agent | undefined;
+  #pool: Promise<Agent> | undefined;
   #closing: Promise<void> | undefined;
 
   constructor({ dispatcher, graceMs = GRACE_MS }: HttpClientOptions = {}) {
     this.#graceMs = graceMs;
     this.#dispatcher = dispatcher;
-    this.#usesPool = dispatcher === undefined;
   }
 
   /** Number of requests in flight. */
@@ -58,13 +57,13 @@ export class HttpClient {
     return new Promise((resolve, reject) => {
       const exchange = new Kind(request, this.#deadlines, resolve, reject);
       // At once if there is a dispatcher: a promise more would cost a share of the throughput.
-      if (this.#dispatcher !== undefined) exchange.start(this.#dispatcher, this.#usesPool);
+      if (this.#dispatcher !== undefined) exchange.start(this.#dispatcher, this.#ownPool);
       else if (this.#closing !== undefined) reject(new TransportError('closed', false));
       else {
         this.#pool ??= createPool();
         this.#pool.then((pool) => {
-          if (this.#closing === undefined) this.#dispatcher = pool;
-          exchange.start(pool, true);
+          if (this.#closing === undefined) this.#dispatcher = this.#ownPool = pool;
+          exchange.start(pool, pool);
         }, reject);
       }
     });
@@ -90,11 +89,11 @@ export class HttpClient {
   }
 }
 
-async function createPool(): Promise<Dispatcher> {
+async function createPool(): Promise<Agent> {
   // Loaded with the first request, and by its own path: all of undici takes twice the time to load, and Bun replaces
   // the package, but not the file, by a stub without an Agent.
-  const { default: Agent } = await import('undici/lib/dispatcher/agent.js');
-  return new Agent({
+  const { default: AgentClass } = await import('undici/lib/dispatcher/agent.js');
+  return new AgentClass({
     connections: CONNECTIONS_PER_ORIGIN,
     connect: { lookup: lookupHost, timeout: CONNECT_TIMEOUT_MS },
     // Each request has its own limit: see deadlines.ts.

@@ -23,18 +23,22 @@ export interface HttpRequest {
   readonly signal?: AbortSignal | undefined;
   /** Maximum bytes of the response body, counted as received and again after decoding. Default: no limit. */
   readonly maxBytes?: number;
-  /** Called once, when the exchange is over and needs its connection no more. Not called if the request is refused before. */
+  /**
+   * Called when the exchange is over and needs its connection no more, or when its reader has paused for too long; maybe
+   * more than once. Not called if the request is refused before.
+   */
   readonly onEnd?: (() => void) | undefined;
 }
 
 /** One HTTP request whose response body is read as it arrives. */
 export interface HttpStreamRequest extends HttpRequest {
   /**
-   * The part that `timeoutMs` limits. `total`: connect to the last byte. `silence`: connect to the headers, and from
-   * then on each wait for more of the body while the reader wants it, so that a long download may take its time. The
-   * body of an error (status 400 and above) counts as part of the headers.
+   * The part that `timeoutMs` limits. `total`: connect to the last byte. `any-silence`: each wait for the service, so
+   * that long uploads and downloads may take their time: for the connection, for more of a streamed body to be taken, for
+   * the headers, and for more of the response while its reader waits for it. `silence`: the same, except for the body of
+   * a `text/event-stream`. The body of an error (status 400 and above) counts as part of the headers.
    */
-  readonly timeoutCovers: 'total' | 'silence';
+  readonly timeoutCovers: 'total' | 'silence' | 'any-silence';
   /** Returns the error that the body fails with. Default: the `TransportError` itself. */
   readonly bodyError?: ((error: unknown) => unknown) | undefined;
 }

@@ -2,14 +2,34 @@ import { pipeline, Readable } from 'node:stream';
 import type { Deadlines } from './deadlines.js';
 import { createDecoder, decodedHeaders } from './decoding.js';
 import { Exchange } from './exchange.js';
-import { decodeHeaders, type HttpResponse, type HttpStream, type HttpStreamRequest } from './message.js';
+import { decodeHeaders, type HttpResponse, type HttpStream, type HttpStreamRequest, headerValue } from './message.js';
+
+/** Bytes that wait for their reader before the service has to pause. */
+const MAX_QUEUED_BYTES = 64 * 1024;
+
+/** How long a reader may pause. A response that nobody reads must not keep its connection for ever. */
+const MAX_PAUSE_MS = 5 * 60_000;
+
+/** Ends the requests whose bodies nobody can read any more, because they were collected. */
+const unreachable = new FinalizationRegistry<{ handleEvent(): void }>((exchange) => exchange.handleEvent());
 
 /** Receives a response as soon as its headers are there, and passes the body on as fast as it is read and no faster. */
 export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
   readonly #bodyError: (error: unknown) => unknown;
-  #limitsSilence: boolean;
-  #body: Readable | undefined;
-  #paused = false;
+  /** Chunks that the reader has not asked for yet. */
+  readonly #queue: Buffer[] = [];
+  #queuedBytes = 0;
+  readonly #limitsEvents: boolean;
+  #isPaused = false;
+  #isComplete = false;
+  /** The body while its reader waits for a chunk. */
+  #waiting: Readable | undefined;
+  /** Weak, because the connection refers to this object: a body that its reader has dropped must be collected. */
+  #body: WeakRef<Readable> | undefined;
+  /** When the whole has to be received, on the clock of {@link Deadlines}; `Infinity` for no such limit. */
+  #endsAt: number;
+  /** When the pause of the reader has lasted too long, on the same clock. */
+  #pauseEndsAt = Infinity;
 
   constructor(
     request: HttpStreamRequest,
@@ -18,25 +38,43 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
     reject: (error: unknown) => void,
   ) {
     super(request, deadlines, resolve, reject);
-    this.#limitsSilence = request.timeoutCovers === 'silence';
+    this.#endsAt = request.timeoutCovers === 'total' ? performance.now() + request.timeoutMs : Infinity;
+    this.#limitsEvents = request.timeoutCovers !== 'silence';
     this.#bodyError = request.bodyError ?? ((error) => error);
+  }
+
+  protected override connected(): void {
+    const { body, timeoutMs } = this.request;
+    if (this.#endsAt !== Infinity || !(body instanceof Readable)) return;
+    // An upload takes as long as it needs while it flows. The dispatcher reads the body from this turn on too.
+    body.on('data', () => {
+      if (this.status === 0) this.deadlines.extend(this, timeoutMs);
+    });
   }
 
   protected override begin(): void {
     const { status, encoding } = this;
     const headers = decodeHeaders(this.headers);
-    if (status >= 400) this.#limitsSilence = false;
+    if (status >= 400) this.#endsAt = Math.min(this.#endsAt, this.expiresAt);
+    const wanted = (reader: Readable) => this.#wanted(reader);
     const body = new Readable({
-      read: () => this.#resume(),
+      // Reads nothing ahead: it asks for a chunk if, and only if, a reader waits for one.
+      highWaterMark: 0,
+      read(this: Readable) {
+        wanted(this);
+      },
       destroy: (error, callback) => {
         // Ends the request if it is still running: nobody reads any more.
         this.fail('aborted');
         callback(error);
       },
     });
-    this.#body = keepFailuresLocal(body);
+    this.#body = new WeakRef(keepFailuresLocal(body));
+    // A closure of this function as the held value would keep the body alive.
+    unreachable.register(body, this);
+    this.#readerPauses();
     if (encoding === 'identity') {
-      this.resolve({ status, headers, body });
+      this.handOver({ status, headers, body });
       return;
     }
     const decoded = createDecoder(encoding, this.#bodyError).then((decoder) => ({
@@ -44,31 +82,80 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
       headers: decodedHeaders(headers),
       body: keepFailuresLocal(pipeline(body, decoder, () => {})),
     }));
-    this.resolve(decoded);
+    this.handOver(decoded);
   }
 
   protected override receive(chunk: Buffer): boolean {
-    this.#paused = this.#body?.push(chunk) === false;
-    // While the reader takes its time, the silence is not the service's.
-    if (this.#limitsSilence) this.deadlines.extend(this, this.#paused ? Infinity : this.request.timeoutMs);
-    return !this.#paused;
+    const reader = this.#waiting;
+    if (reader === undefined) {
+      this.#queue.push(chunk);
+      this.#queuedBytes += chunk.length;
+      this.#isPaused = this.#queuedBytes >= MAX_QUEUED_BYTES;
+      return !this.#isPaused;
+    }
+    this.#waiting = undefined;
+    this.#readerPauses();
+    reader.push(chunk);
+    return true;
   }
 
   protected override complete(): void {
-    this.#body?.push(null);
+    this.#isComplete = true;
+    this.#waiting?.push(null);
+    this.#waiting = undefined;
   }
 
   protected override failed(error: unknown): void {
     const seen = this.#bodyError(error);
+    const body = this.#waiting ?? this.#body?.deref();
+    this.#waiting = undefined;
     // A stream fails with an Error only; the reason of the caller's signal may be anything.
-    this.#body?.destroy(seen instanceof Error ? seen : new DOMException('This operation was aborted', 'AbortError'));
+    body?.destroy(seen instanceof Error ? seen : new DOMException('This operation was aborted', 'AbortError'));
   }
 
-  #resume(): void {
-    if (!this.#paused) return;
-    this.#paused = false;
-    if (this.#limitsSilence) this.deadlines.extend(this, this.request.timeoutMs);
+  override expire(now: number): void {
+    if (this.status === 0 || this.#waiting !== undefined || now >= this.#endsAt) super.expire(now);
+    else if (now >= this.#pauseEndsAt) this.fail('unread');
+    else {
+      this.request.onEnd?.();
+      this.deadlines.add(this, this.#pauseEndsAt - now);
+    }
+  }
+
+  /** Gives the reader its next chunk, or begins to wait for it. */
+  #wanted(reader: Readable): void {
+    const chunk = this.#queue.shift();
+    if (chunk !== undefined) {
+      this.#queuedBytes -= chunk.length;
+      if (!this.#isComplete) this.#readerPauses();
+      reader.push(chunk);
+    } else if (this.#isComplete) reader.push(null);
+    else {
+      this.#waiting = reader;
+      this.#limit(this.#mayBeSilent ? Infinity : this.request.timeoutMs);
+    }
+    if (!this.#isPaused || this.#queue.length > 0) return;
+    this.#isPaused = false;
     this.resume?.();
+  }
+
+  /**
+   * The service has done its part, as far as is known. After the time that the service would have, the reader loses the
+   * place of the request among those of its account, and after some minutes the connection.
+   */
+  #readerPauses(): void {
+    this.#pauseEndsAt = performance.now() + MAX_PAUSE_MS;
+    this.#limit(Math.min(this.request.timeoutMs, MAX_PAUSE_MS));
+  }
+
+  /** Event streams may be silent for as long as they like, unless the caller has said otherwise. */
+  get #mayBeSilent(): boolean {
+    if (this.#limitsEvents) return false;
+    return /^text\/event-stream(?:;|$)/i.test(headerValue(this.bodyHeaders, 'content-type') ?? '');
+  }
+
+  #limit(ms: number): void {
+    this.deadlines.extend(this, this.#endsAt === Infinity ? ms : Math.min(ms, this.#endsAt - performance.now()));
   }
 }
 
@@ -111,7 +198,7 @@ export class FetchedExchange extends StreamedExchange<HttpResponse> {
     const { status } = this;
     const [first] = chunks;
     const body = first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks);
-    this.resolve({ status, headers: decodeHeaders(this.headers), body });
+    this.handOver({ status, headers: decodeHeaders(this.headers), body });
   }
 
   protected override failed(error: unknown): void {

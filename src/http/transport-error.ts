@@ -4,33 +4,41 @@ import { safeCause } from '../redaction.js';
  * Reasons for which a request has no usable response.
  *
  * - `connect`: no connection (refused, DNS, TLS, connect time-out); nothing was sent.
+ * - `pool`: the time limit was reached while all connections to the host were in use; nothing was sent.
  * - `timeout`: the time limit of the request was reached.
  * - `reset`: the connection broke, or the response was cut short.
  * - `protocol`: the response is not HTTP.
  * - `too-large`: the response body exceeds the limit.
  * - `encoding`: the response body is damaged in its content encoding.
+ * - `unread`: the body was not read to its end.
  * - `aborted`: the caller's signal.
  * - `closed`: the client was closed.
  * - `request`: the dispatcher does not accept such a request; nothing was sent.
  */
 export type TransportFault =
   | 'connect'
+  | 'pool'
   | 'timeout'
   | 'reset'
   | 'protocol'
   | 'too-large'
   | 'encoding'
+  | 'unread'
   | 'aborted'
   | 'closed'
   | 'request';
 
 const MESSAGES: Readonly<Record<TransportFault, string>> = {
   connect: 'could not connect',
+  pool:
+    'all connections to the host were in use for too long. Read the bodies of `fetch` and `stream` to their end, or ' +
+    'cancel them',
   timeout: 'no complete response in time',
   reset: 'the connection broke',
   protocol: 'the response is not valid HTTP',
   'too-large': 'the response is larger than allowed',
   encoding: 'the content encoding of the response is damaged',
+  unread: 'the body was not read for five minutes, so the request was ended',
   aborted: 'aborted by the caller',
   closed: 'the HTTP client is closed',
   request: 'the dispatcher does not accept such a request',

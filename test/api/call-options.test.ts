@@ -115,6 +115,16 @@ describe('the option schema', () => {
     expect([status, data.data.id]).toEqual([200, 7]);
   });
 
+  test.each([
+    ['timeout', { timeout: 50 }, { code: 'ERR_SERVICE_TIMEOUT', sent: true }],
+    ['signal', { signal: AbortSignal.timeout(50) }, { name: 'TimeoutError' }],
+  ])('does not outlast the %s of the call', async (_what, options, expected) => {
+    const schema = z.object({}).refine(() => new Promise<boolean>(() => {}));
+    api.server.always(faulty.json({}));
+    await expect(api.fixture.client.get('/projects/7', { ...options, schema })).rejects.toMatchObject(expected);
+    await expect(api.fixture.client.request('GET', '/x', { ...options, schema })).rejects.toMatchObject(expected);
+  });
+
   test('waits for a schema that validates asynchronously', async () => {
     api.server.always(faulty.json(answered));
     const schema = z.object({ data: z.object({ id: z.number().refine(async (id) => id === 7) }) });

@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { Agent, type Dispatcher } from 'undici';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import * as faulty from '../support/faulty-server.js';
@@ -182,15 +182,25 @@ describe('a place is given back', { meta: { threats: [66] } }, () => {
     await agent.close();
   });
 
-  test('an unread stream keeps its place; a call that waits for the place is rejected in time, with the remedy', async () => {
-    const { client, http } = createFixture(server.origin, { concurrency: 1, timeoutMs: 60 });
+  test('an unread stream keeps its place: a call that waits is rejected in time, with the remedy, and no other with it', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { client, http } = createFixture(server.origin, { concurrency: 1, timeoutMs: 5_000 });
     server.next(faulty.huge(50e6));
-    const { body } = await client.stream('GET', '/download');
-    const error = await client.get('/next').catch((reason: unknown) => reason);
+    // Its own limit keeps the place for longer than that of a call.
+    const { body } = await client.stream('GET', '/download', { timeout: 60_000 });
+    const first = client.get('/first').catch((reason: unknown) => reason);
+    await new Promise(setImmediate);
+    vi.advanceTimersByTime(4_900);
+    const second = client.get('/second');
+    await new Promise(setImmediate);
+    vi.advanceTimersByTime(120);
+    const error = await first;
     expect(error).toMatchObject({ name: 'ServiceUnavailableError', code: 'ERR_CONCURRENCY', status: 503, sent: false });
     expect(String(error)).toMatch(/Read the bodies of streams/);
+    vi.advanceTimersByTime(4_000);
     body.destroy();
-    expect(await client.get('/after')).toEqual({});
+    expect(await second).toEqual({});
     await http.close();
   });
 

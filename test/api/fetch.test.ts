@@ -1,10 +1,21 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import type { ApiClient } from '../../src/api/api-client.js';
 import { NotAuthorizedError } from '../../src/errors.js';
 import * as faulty from '../support/faulty-server.js';
 import { createFixture, credentialOf, MemorySource, startApiForEachTest, tokenOf } from './fixture.js';
 
 const api = startApiForEachTest();
+
+/** A grant of which nothing is known before the first call, as in a job. */
+class UnknownSource extends MemorySource {
+  override get organizationDomain(): undefined {
+    return undefined;
+  }
+}
 
 const targets = () => api.server.requests.map(({ method, target }) => `${method} ${target}`);
 
@@ -194,6 +205,63 @@ describe('fetch sends', () => {
       'x-own': '1',
       'content-length': '1',
     });
+  });
+
+  test('the body of a Request as it comes, if it is not at hand, within the limits of the call', async () => {
+    const server = createServer((_req, res) => void res.writeHead(200).flushHeaders()).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { client, http } = createFixture(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const writer = writable.getWriter();
+    const init = { method: 'POST', body: readable, duplex: 'half' as const };
+    const received = once(server, 'request');
+    const pending = client.fetch(new Request(`${client.baseUrl}/upload`, init));
+    await writer.write(Buffer.from('one'));
+    const [req] = await received;
+    expect(String((await once(req, 'data'))[0])).toBe('one');
+    await writer.write(Buffer.from('two'));
+    expect(String((await once(req, 'data'))[0])).toBe('two');
+    await writer.close();
+    await once(req, 'end');
+    await (await pending).body?.cancel();
+    await http.close();
+    server.closeAllConnections();
+    server.close();
+  });
+
+  test.each<[string, (client: ApiClient, request: Request) => Promise<Response>, object]>([
+    ['signal', (client, request) => client.fetch(request), { name: 'AbortError' }],
+    ['timeout', (client, request) => client.fetch(request, { timeout: 50 }), { code: 'ERR_SERVICE_TIMEOUT' }],
+  ])('nothing more of a Request whose body stands still once its %s says so', async (limit, send, expected) => {
+    const controller = new AbortController();
+    const cancel = vi.fn();
+    const body = new ReadableStream({ pull: () => new Promise(() => {}), cancel });
+    const { signal } = controller;
+    const init = { method: 'POST', body, signal, duplex: 'half' as const };
+    const pending = send(api.fixture.client, new Request(`${api.fixture.client.baseUrl}/upload`, init));
+    const failed = expect(pending).rejects.toMatchObject(expected);
+    if (limit === 'signal') controller.abort();
+    await failed;
+    await expect.poll(() => cancel).toHaveBeenCalled();
+    expect(api.fixture.http.pending).toBe(0);
+  });
+
+  test('a URL below a `baseUrl` that it has told to the address of the organization, and no other of the plain API', async () => {
+    const source = new UnknownSource(credentialOf('ben', 'acme'));
+    const enterpriseBaseUrl = `http://{domain}.api.localhost:${api.server.port}`;
+    const { client, http } = createFixture(api.server.origin, { source, enterpriseBaseUrl });
+    await expect(client.fetch(`${api.server.origin}/api/v2/projects`)).rejects.toThrow(/not on the origin of the API/);
+    const { baseUrl } = client;
+    expect(baseUrl).toBe(`${api.server.origin}/api/v2`);
+    for (const address of [`${baseUrl}/projects?limit=1`, new Request(`${baseUrl}/projects?limit=1`)]) {
+      const { url } = await client.fetch(address);
+      expect(url).toBe(`http://acme.api.localhost:${api.server.port}/api/v2/projects?limit=1`);
+    }
+    await expect(client.fetch(`${api.server.origin}/graphql`)).rejects.toThrow(/not on the origin of the API/);
+    expect(new Set(api.server.requests.map(({ headers }) => headers.host))).toEqual(
+      new Set([`acme.api.localhost:${api.server.port}`]),
+    );
+    await http.close();
   });
 
   test('a POST again after a 429, and never after another failure', async () => {

@@ -5,6 +5,8 @@ import { resolveOptions } from '../../src/options.js';
 import * as faulty from '../support/faulty-server.js';
 import { startApiForEachTest } from './fixture.js';
 
+const api = startApiForEachTest();
+
 const application = {
   clientID: 'id',
   clientSecret: 'secret',
@@ -36,8 +38,6 @@ describe("crowdin's organization", () => {
 });
 
 describe("crowdin's profile", () => {
-  const api = startApiForEachTest();
-
   test.each([
     [
       { data: { id: 7, username: 'ada', email: 'ada@example.com', fullName: 'Ada L.', avatarUrl: 'https://x/y.png' } },
@@ -74,3 +74,24 @@ test('a provider of one’s own is an object of this type', () => {
   } satisfies providers.Provider;
   expect(() => resolveOptions({ ...own, ...application })).not.toThrow();
 });
+
+test.each<[string, faulty.Behaviour, number, string]>([
+  ['HTML of a proxy', faulty.html(403), 403, 'GET /api/v2/projects: status 403'],
+  ['JSON in another shape', faulty.json({ message: 'Gateway' }, 403), 403, 'GET /api/v2/projects: status 403'],
+  [
+    'invalid JSON, with a success',
+    faulty.badJson('<Gateway>'),
+    502,
+    'GET /api/v2/projects: the body is not valid JSON',
+  ],
+])(
+  'crowdinHttpClient gives the SDK the status of %s, and nothing of its text',
+  async (_what, answer, code, message) => {
+    api.server.next(answer);
+    const error: unknown = await providers
+      .crowdinHttpClient(api.fixture.client)
+      .get('https://api.crowdin.com/api/v2/projects')
+      .catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ message, response: { data: { error: { code, message } } } });
+  },
+);

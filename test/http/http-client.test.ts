@@ -492,6 +492,13 @@ describe('look-up of names', () => {
   });
 });
 
+test('a 100 Continue that was not asked for is a broken connection: undici does not ignore it as RFC 9110, 15.2 wants', async () => {
+  server.next(faulty.raw(`HTTP/1.1 100 Continue\r\n\r\n${faulty.head(200, { 'content-length': '0' })}`));
+  await expect(http.send(request())).rejects.toMatchObject({ kind: 'reset', sent: true });
+  server.next(faulty.raw(`HTTP/1.1 103 Early Hints\r\n\r\n${faulty.head(200, { 'content-length': '0' })}`));
+  expect((await http.send(request())).status).toBe(200);
+});
+
 test('a closed client lets running requests end and refuses later ones', async () => {
   server.next((socket, received) => setImmediate(() => faulty.json({})(socket, received)));
   const running = http.send(request());

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { inspect } from 'node:util';
 import { Client as Crowdin } from '@crowdin/crowdin-api-client';
 import { HTTPError } from 'ky';
 import { crowdinHttpClient } from 'passport-oauth-app/providers';
@@ -144,6 +145,18 @@ describe('the official SDK over crowdinHttpClient', () => {
       new Set([`acme.api.localhost:${server.port}`]),
     );
     await http.close();
+  });
+
+  test.each<[string, faulty.Behaviour, number, RegExp]>([
+    ['HTML of a proxy', faulty.html(403), 403, /GET \/api\/v2\/projects\/9: status 403$/],
+    ['JSON in another shape', faulty.json({ message: 'Gateway' }, 403), 403, /: status 403$/],
+    ['invalid JSON, with a success', faulty.badJson('<Gateway>'), 502, /the body is not valid JSON$/],
+  ])('keeps the status of %s, and quotes nothing of it', async (_what, behaviour, code, message) => {
+    const sdk = new Crowdin({ token: 'unused' }, { httpClient: crowdinHttpClient(fixture.client) });
+    server.next(behaviour);
+    const error = await sdk.projectsGroupsApi.getProject(9).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code, message: expect.stringMatching(message) });
+    expect(inspect(error)).not.toContain('Gateway');
   });
 
   test('gets the refusals of the API as its own errors, and nothing else reaches another host', async () => {

@@ -92,6 +92,10 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
   72: ['A session that comes back, and whose grant is not found', 'an error that names the causes after a few rounds'],
   73: ['A user whom `deserializeUser` refuses', 'not authorized; nothing is refreshed for the request'],
   75: ['A logout, or another connection, during a slow code exchange', 'the logout stands; no connection is lost'],
+  80: [
+    'A body that nobody reads, or whose reader pauses for ever; an upload longer than `timeout` that flows',
+    'place and connection come back; the upload ends well',
+  ],
   97: ['A link that the application refuses', 'nothing stored, nothing overwritten'],
 };
 

@@ -1,0 +1,164 @@
+import { randomBytes } from 'node:crypto';
+import { PassThrough, Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { ApiClient } from '../../src/api/api-client.js';
+import * as faulty from '../support/faulty-server.js';
+import { createFixture, type Fixture } from './fixture.js';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+const MINUTE_MS = 60_000;
+const TIMEOUT_MS = 5_000;
+
+let server: faulty.FaultyServer;
+let fixture: Fixture;
+
+beforeEach(async () => {
+  // The clock of the time limits. Sockets and promises keep their own pace.
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  server = await faulty.startFaultyServer();
+  fixture = createFixture(server.origin, { concurrency: 2, timeoutMs: TIMEOUT_MS });
+});
+
+afterEach(async () => {
+  vi.useRealTimers();
+  await server.close();
+  await fixture.http.close();
+});
+
+/** Events that come in the first bytes of an answer which never ends. */
+function openEvents(headers: Record<string, string> = {}): faulty.Behaviour {
+  return faulty.raw(`${faulty.head(200, { 'content-type': 'text/event-stream', ...headers })}data: 1\n\n`);
+}
+
+/** More than all buffers on the way hold. */
+const large: faulty.Behaviour = (socket, received) => faulty.huge(50e6)(socket, received);
+const compressed = faulty.answer(200, { 'content-encoding': 'gzip' }, gzipSync(randomBytes(20e6)));
+
+/** Collects garbage until it has had this effect, within limits. */
+async function collected(isDone: () => boolean): Promise<void> {
+  for (let round = 0; round < 50 && !isDone(); round++) {
+    collectGarbage();
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+  }
+}
+
+/** Not async, as nothing of what is lost may stay on the stack of somebody who waits. */
+const lose = (taken: Promise<unknown>) => taken.then(() => {});
+
+const pause = async (body: Readable) => {
+  const target = new PassThrough();
+  body.pipe(target);
+  await new Promise((resolve) => target.once('readable', resolve));
+};
+
+type Take = (client: ApiClient) => Promise<unknown>;
+
+const TAKES: readonly [what: string, behaviour: faulty.Behaviour, take: Take][] = [
+  ['a Response', large, (client) => client.fetch('/export')],
+  ['a Response without an end', openEvents(), (client) => client.fetch('/events')],
+  ['a compressed Response', compressed, (client) => client.fetch('/export')],
+  ['a Response of which a part was read', large, async (client) => (await client.fetch('/a')).body?.getReader().read()],
+  ['a Response with a clone', large, async (client) => (await client.fetch('/export')).clone()],
+  [
+    'a Response in a pipe whose other end reads no more',
+    large,
+    async (client) => pause(Readable.fromWeb((await client.fetch('/export')).body as never)),
+  ],
+  ['a stream', large, (client) => client.stream('GET', '/export')],
+  ['a stream without an end', openEvents(), (client) => client.stream('GET', '/events')],
+  [
+    'a stream in a pipe whose other end reads no more',
+    large,
+    async (client) => pause((await client.stream('GET', '/export')).body),
+  ],
+];
+
+describe('nobody has the body any more', { meta: { threats: [80] } }, () => {
+  test.each(TAKES)('of %s: connection and place are given back once it is collected', async (_what, does, take) => {
+    server.next(does, 2);
+    for (let count = 0; count < 2; count++) await lose(take(fixture.client));
+    expect(server.open).toBe(2);
+    const next = fixture.client.get('/next');
+    await collected(() => fixture.http.pending === 0);
+    expect(fixture.http.pending).toBe(0);
+    expect(await next).toEqual({});
+  });
+
+  test('but a body that is being read is not taken for one, whoever else has it', async () => {
+    let end = () => {};
+    server.next((socket) => {
+      socket.write(`${faulty.head(200, { 'content-length': '6' })}one`);
+      end = () => void socket.write('two');
+    });
+    server.next((socket) => socket.write(`${faulty.head(200, { 'content-length': '6' })}one`));
+    const reading = fixture.client.stream('GET', '/export').then(({ body }) => text(body));
+    await server.received(1);
+    await lose(fixture.client.fetch('/lost'));
+    await collected(() => fixture.http.pending === 1);
+    expect(fixture.http.pending).toBe(1);
+    end();
+    expect(await reading).toBe('onetwo');
+  });
+});
+
+describe('the reader of a body that somebody still has pauses', { meta: { threats: [80] } }, () => {
+  test.each(TAKES.filter(([what]) => !/pipe|part|clone/.test(what)))(
+    'in front of %s: after the time limit another call gets its place, after minutes its connection ends',
+    async (_what, does, take) => {
+      server.next(does, 2);
+      const taken = [await take(fixture.client), await take(fixture.client)];
+      const ignored = expect(fixture.client.get('/early', { timeout: TIMEOUT_MS / 2 })).rejects.toMatchObject({
+        code: 'ERR_CONCURRENCY',
+        message: expect.stringContaining('Read the bodies'),
+      });
+      vi.advanceTimersByTime(TIMEOUT_MS / 2);
+      await ignored;
+      vi.advanceTimersByTime(TIMEOUT_MS / 2);
+      expect(await fixture.client.get('/next')).toEqual({});
+      expect(server.open).toBeGreaterThanOrEqual(2);
+      expect(fixture.http.pending).toBe(2);
+      vi.advanceTimersByTime(5 * MINUTE_MS);
+      expect(fixture.http.pending).toBe(0);
+      for (const one of taken) {
+        const { body } = one as { body: ReadableStream | Readable };
+        const read = body instanceof Readable ? text(body) : new Response(body).text();
+        await expect(read).rejects.toMatchObject({ code: 'ERR_UNREAD_BODY', status: 503 });
+      }
+    },
+  );
+
+  test('for some minutes and reads on: nothing is lost', async () => {
+    server.next(faulty.huge(3e6));
+    const { body } = await fixture.client.stream('GET', '/export');
+    let length = 0;
+    let pauses = 0;
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (++pauses < 5) vi.advanceTimersByTime(4 * MINUTE_MS);
+    }
+    expect(length).toBeGreaterThanOrEqual(3e6);
+  });
+
+  test('or is one of so many that no connection is free: the error says so, and does not blame the service', async () => {
+    const { client, http } = createFixture(server.origin, { timeoutMs: TIMEOUT_MS });
+    server.next(openEvents(), 256);
+    const taken = await Promise.all(Array.from({ length: 256 }, () => client.fetch('/events')));
+    const refused = expect(client.get('/next')).rejects.toMatchObject({
+      code: 'ERR_CONCURRENCY',
+      sent: false,
+      message: expect.stringMatching(/all connections .* in use.* Read the bodies/),
+    });
+    vi.advanceTimersByTime(TIMEOUT_MS + 50);
+    await refused;
+    await taken.pop()?.body?.cancel();
+    expect(await client.get('/next')).toEqual({});
+    await Promise.all(taken.map(({ body }) => body?.cancel()));
+    await http.close();
+  });
+});
