@@ -3,6 +3,7 @@ import * as check from '../checks.js';
 import { AuthorizationError, NotAuthorizedError } from '../errors.js';
 import {
   asRouted,
+  isOfScript,
   isOfUser,
   isPrefetch,
   originalUrl,
@@ -75,7 +76,9 @@ export async function authenticate(
     const url = originalUrl(req);
     const here = asRouted(pathOf(url));
     const expected = (own === undefined ? context.callbackPath : undefined) ?? routedPathOf(own ?? usual, req);
-    const isThere = here === expected || (here !== '' && expected.endsWith(here));
+    // A route that leads on after the login is no login route, whose path may end like that of the callback.
+    const leadsOn = Boolean(options.successRedirect ?? options.successReturnToOrRedirect ?? options.failureRedirect);
+    const isThere = here === expected || (leadsOn && here !== '' && expected.endsWith(here));
     const isCallback = isThere || (url.includes('?') && hasCallbackParameters(url));
     if (isCallback) await handleCallback(context, actions, req, res, own, options);
     else await handleLogin(context, actions, req, res, own ?? usual, options);
@@ -83,6 +86,9 @@ export async function authenticate(
     await passOn(error, actions, res);
   }
 }
+
+const BY_SCRIPT =
+  'A script cannot follow the redirect to the service. Begin the login with a link to this route, or with location.assign().';
 
 async function handleLogin(
   context: LoginContext,
@@ -97,8 +103,13 @@ async function handleLogin(
   grants.requireSessionAndStore(req, false);
   clients.requireOrder(req);
   if (grants.idIsInSession) refuseUnsetSession(req);
-  if (isPrefetch(req)) {
+  if (isPrefetch(req) && !isOfScript(req)) {
     throw new AuthorizationError('A login must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
+  }
+  // Not an error: Turbo shows the page of one, and loads the page anew after an answer without a type.
+  if (isOfScript(req)) {
+    actions.fail({ message: BY_SCRIPT }, 403);
+    return;
   }
   const ownerless = options.assignProperty ? refuseOwnerless(grants, req) : undefined;
   if (ownerless) {
@@ -225,7 +236,16 @@ async function passOn(error: unknown, actions: PassportActions, res: ServerRespo
 
 /** Options that Passport, its wrappers, or this strategy read. */
 const READ_OPTIONS = new Set([
-  ...['assignProperty', 'authInfo', 'callback', 'callbackURL', 'defaultStrategy', 'failWithError', 'failureFlash'],
+  ...[
+    'assignProperty',
+    'authInfo',
+    'authorizationParams',
+    'callback',
+    'callbackURL',
+    'defaultStrategy',
+    'failWithError',
+  ],
+  'failureFlash',
   ...['failureMessage', 'failureRedirect', 'keepSessionInfo', 'pauseStream', 'property', 'scope', 'session'],
   ...['successFlash', 'successMessage', 'successRedirect', 'successReturnToOrRedirect', 'userProperty'],
 ]);
@@ -237,7 +257,7 @@ function warnOfIgnored(name: string, options: object, warned: Set<string>): void
   const advice =
     name === 'state'
       ? 'The strategy always creates and checks the state itself. To return to a page, link to /login?returnTo=/page.'
-      : 'Parameters of the authorization request are set in new Strategy(options).';
+      : `A parameter of the authorization request is set as { authorizationParams: { ${name}: … } }.`;
   process.emitWarning(`passport.authenticate: this strategy ignores the option ${name}. ${advice}`, {
     code: 'ERR_IGNORED_OPTION',
   });

@@ -3,13 +3,15 @@ import * as check from '../checks.js';
 import { endpointUrl } from '../oauth/addresses.js';
 import { type ReturnCookie, safeReturnTo } from '../request/browser-cookie.js';
 import type { RequestGrants } from '../request/grant-reference.js';
-import { hostOf, originalUrl, queryOf, redirectUriFor } from '../request/incoming-request.js';
+import { hostOf, isSecure, originalUrl, queryOf, redirectUriFor } from '../request/incoming-request.js';
 import type { PendingLogins } from './pending-logins.js';
 
 /** Options of `passport.authenticate` that an application may set for one route. */
 export interface LoginOptions {
   readonly scope?: unknown;
   readonly callbackURL?: unknown;
+  /** Further parameters of the authorization request, for this route. They replace those of the strategy. */
+  readonly authorizationParams?: unknown;
   /** Set by `passport.authorize`, which connects an account and logs nobody in. */
   readonly assignProperty?: unknown;
 }
@@ -69,16 +71,20 @@ export function beginLogin(
   const isUsual = redirectUri === settings.callbackURL && scope === settings.scope;
   const request = isUsual ? usualRequest : authorizationRequest(settings, redirectUri, scope);
   const { authorizationParams: given } = settings;
-  const params =
-    typeof given === 'function'
-      ? check.authorizationParams('authorizationParams', check.result('authorizationParams', given(req)))
-      : given;
-  const rest = new URLSearchParams({ state, ...params });
+  const params = paramsFor(req, given);
+  const ofRoute = options.authorizationParams === undefined ? {} : paramsFor(req, options.authorizationParams);
+  const rest = new URLSearchParams({ state, ...params, ...ofRoute });
   if (codeChallenge !== undefined) {
     rest.set('code_challenge', codeChallenge);
     rest.set('code_challenge_method', 'S256');
   }
   return `${request}&${rest}`;
+}
+
+/** Reads the option `authorizationParams`, or its result for a request. @throws ConfigurationError */
+function paramsFor(req: IncomingMessage, given: unknown): Readonly<Record<string, string>> {
+  const value = typeof given === 'function' ? check.result('authorizationParams', given(req)) : given;
+  return check.authorizationParams('authorizationParams', value);
 }
 
 /** Returns the URL of an authorization request up to its `state`. */
@@ -94,12 +100,15 @@ export function authorizationRequest(
   return `${endpoint}${endpoint.search === '' ? '?' : '&'}${query}`;
 }
 
+const OVER_HTTP =
+  'This login was begun over http, as far as the application knows, and came back over https: browsers keep no cookie of a page over http for that. Open the application over https. Behind a proxy, have it set X-Forwarded-Proto.';
+
 /** Most logins whose host names are remembered. */
 const MAX_MISMATCHES = 1_000;
 
 /**
- * Logins that were begun under another host name than that of their callback, such as 127.0.0.1 and localhost: the
- * browser does not send their cookie to the callback.
+ * Logins that were begun under another host name than that of their callback, such as 127.0.0.1 and localhost, or over http
+ * where the callback has https: the browser does not send their cookie to the callback.
  */
 export class HostMismatches {
   /** What to say of a login, by its state. In the order of their start. */
@@ -108,7 +117,9 @@ export class HostMismatches {
 
   /** Remembers a login if its callback has another host name, and warns once. */
   note(req: IncomingMessage, redirectUri: string, state: string): void {
-    const { host: header, 'x-forwarded-host': forwardedHost } = req.headers;
+    const { host: header, 'x-forwarded-host': forwardedHost, 'x-forwarded-proto': forwardedProto } = req.headers;
+    const isTls = isSecure(req) || /^\s*https\b/i.test(String(forwardedProto ?? ''));
+    if (!isTls && /^https:/i.test(redirectUri)) this.#remember(state, OVER_HTTP);
     // Nearly every login: no URL has to be parsed to see that its host is the same.
     const isSame = redirectUri.startsWith(`//${header}/`, redirectUri.indexOf(':') + 1);
     if (isSame && forwardedHost === undefined) return;
@@ -118,11 +129,7 @@ export class HostMismatches {
     // Cookies do not tell ports apart.
     if (new URL(`http://${here}`).hostname === hostname) return;
     const message = `This login was begun at ${here} and came back to ${host}, where the browser does not send its cookie. Open the application at ${host}.`;
-    this.#messages.set(state, message);
-    for (const oldest of this.#messages.keys()) {
-      if (this.#messages.size <= MAX_MISMATCHES) break;
-      this.#messages.delete(oldest);
-    }
+    this.#remember(state, message);
     if (this.#hasWarned) return;
     this.#hasWarned = true;
     process.emitWarning(
@@ -131,8 +138,16 @@ export class HostMismatches {
     );
   }
 
-  /** Returns what to tell of a login that was begun under another host name. */
+  /** Returns what to tell of a login that was begun under another host name, or without TLS. */
   messageOf(state: string | undefined): string | undefined {
     return state === undefined ? undefined : this.#messages.get(state);
+  }
+
+  #remember(state: string, message: string): void {
+    this.#messages.set(state, message);
+    for (const oldest of this.#messages.keys()) {
+      if (this.#messages.size <= MAX_MISMATCHES) break;
+      this.#messages.delete(oldest);
+    }
   }
 }

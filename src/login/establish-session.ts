@@ -198,6 +198,7 @@ interface LogInOptions {
   readonly session?: unknown;
   readonly keepSessionInfo?: unknown;
   readonly successReturnToOrRedirect?: unknown;
+  readonly successRedirect?: unknown;
 }
 
 /**
@@ -214,7 +215,7 @@ function handOffAtLogIn(
   if (!logIn) return;
   const logInWithGrant: LogIn = function logInWithGrant(user, given, callback) {
     const [options, done] = typeof given === 'function' ? [undefined, given as Done] : [given, callback];
-    const { session: saves, keepSessionInfo, successReturnToOrRedirect }: LogInOptions = Object(options);
+    const { session: saves, keepSessionInfo, ...redirects }: LogInOptions = Object(options);
     const before = sessionOf(req);
     const target = returnTo ?? before?.returnTo;
     polyfillSessionMethods(before, keepSessionInfo === true);
@@ -242,8 +243,9 @@ function handOffAtLogIn(
       if (writesSession && error) undo(error);
       else if (writesSession) handoff.saved(former);
       // After the save: Passport reads and deletes it for its redirect, so the session need not be saved once more.
-      const isRead = target !== undefined && (writesSession || successReturnToOrRedirect);
-      const after = !error && isRead ? sessionOf(req) : undefined;
+      // Nobody reads it before a fixed successRedirect: the next login would lead there.
+      const isRead = redirects.successReturnToOrRedirect || (writesSession && !redirects.successRedirect);
+      const after = !error && isRead && target !== undefined ? sessionOf(req) : undefined;
       if (after) after.returnTo = safeReturnTo(target);
       done?.(error);
     };

@@ -134,6 +134,8 @@ export async function finishLogin(
   const { state } = query;
   const login = state === undefined ? undefined : pendingLogins.find(req, state);
   if (state === undefined || !login || !leadsHere(login.redirectUri, req, route.callbackURL, settings.callbackURL)) {
+    // passport.authenticate tries several strategies, one after the other: the next one has the login.
+    if (state !== undefined && pendingLogins.isOfAnother(req, state)) return { ...replayed, reason: 'refused' };
     const message = context.hostMismatches.messageOf(state);
     return message === undefined ? replayed : { ...replayed, info: { message } };
   }

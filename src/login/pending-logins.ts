@@ -85,7 +85,7 @@ const PAIR_LENGTH = '=; '.length;
 /**
  * Logins that have begun and not ended yet. Each is in a sealed cookie of its own; the server stores none.
  *
- * The cookie's name is a hash of service and state, and its seal opens for that state, strategy and service alone. So tabs do
+ * The cookie's name is a hash of the state, and its seal opens for that state, strategy and service alone. So tabs do
  * not disturb each other, a callback in another browser finds nothing, and logins that nobody finishes cost no memory.
  *
  * @see RFC 6749, 10.12; RFC 9700, 4.7; service.md, 5.7
@@ -187,6 +187,15 @@ export class PendingLogins {
     return undefined;
   }
 
+  /** Returns true if this browser has begun the login that a state belongs to with another strategy. */
+  isOfAnother({ headers: { cookie = '' } }: IncomingMessage, state: string): boolean {
+    const own = this.#cookieName(state);
+    const end = own.slice(this.#token.length);
+    return Object.keys(parseCookies(cookie)).some(
+      (name) => name.endsWith(end) && name !== own && name !== HOST_PREFIX + own,
+    );
+  }
+
   #context(state: string, issued: string): string {
     const { strategyName, service, callbackURL } = this.#options;
     return JSON.stringify([strategyName, service, callbackURL, state, issued]);
@@ -194,7 +203,7 @@ export class PendingLogins {
 
   /** Returns the name of a login's cookie, without the prefix for https, which keeps sibling hosts from planting one. */
   #cookieName(state: string): string {
-    const id = createHash('sha256').update(`${this.#options.service} ${state}`).digest('base64url').slice(0, 16);
+    const id = createHash('sha256').update(state).digest('base64url').slice(0, 16);
     return `${this.#token}.login.${id}`;
   }
 }

@@ -199,17 +199,20 @@ const NO_ACCESS_TOKEN = 'imported-without-access-token';
 const MIN_EXPIRES_AT = 1_000_000_000_000;
 
 const READERS: check.Readers<Required<ImportedTokens>> = {
-  accessToken: check.withDefault(undefined, (option, value) => {
-    const token = check.text(option, value);
-    if (VISIBLE_ASCII.test(token)) return token;
-    throw check.wrong(option, 'expected visible ASCII characters');
-  }),
-  refreshToken: check.text,
+  accessToken: check.withDefault(undefined, visibleText),
+  refreshToken: visibleText,
   expiresAt: check.withDefault(
     undefined,
     check.number(MIN_EXPIRES_AT, Number.MAX_SAFE_INTEGER, 'milliseconds since 1970'),
   ),
 };
+
+/** Reads a token. @see RFC 6749, appendix A */
+function visibleText(option: string, value: unknown): string {
+  const token = check.text(option, value);
+  if (VISIBLE_ASCII.test(token)) return token;
+  throw check.wrong(option, 'expected visible ASCII characters, without line breaks');
+}
 
 /**
  * Reads tokens that were obtained elsewhere.

@@ -5,7 +5,7 @@ import { ConfigurationError, TokenStoreError } from '../errors.js';
 import { checkedGrantId, isRandomGrantId, randomGrantId } from '../grants/grant.js';
 import type { GrantManager, GrantManagers } from '../refresh/grant-manager.js';
 import { userIdOf, userOf } from './incoming-request.js';
-import { isRefusedUser, passportRecordOf, sessionOf } from './session.js';
+import { isRefusedUser, passportRecordOf, refuseFixedSession, sessionOf } from './session.js';
 
 /** Maximum number of sessions that are remembered while two strategies share a name. */
 const MAX_SESSIONS = 1_000;
@@ -122,20 +122,22 @@ export class RequestGrants {
 
   /** Returns the id of the request's grant, if it has one. @throws ConfigurationError if the option `grantId` returns no valid id */
   idOf(req: IncomingMessage): string | undefined {
-    const { grantId, name, strategyName } = this.#options;
-    const session = sessionOf(req);
-    if (session) this.#sessionSeen = true;
+    const { grantId, strategyName } = this.#options;
+    if (sessionOf(req)) this.#sessionSeen = true;
     if (!grantId) {
       if (strategyName.mayBeShared) strategyName.warnIfShared(req);
       const reference = this.referenceOf(req);
-      // A connection that was made before any login belongs to the session, not to a user.
-      const belongsToUser = session?.[connectionKey(name)] !== ANONYMOUS;
-      return belongsToUser && isRefusedUser(req) ? undefined : reference;
+      return !this.isAnonymous(req) && isRefusedUser(req) ? undefined : reference;
     }
     const user = userOf(req);
     if (user === undefined || user === null || user === false) return undefined;
     const id = check.result('grantId', grantId(req, user));
     return id === undefined || id === null || id === '' ? undefined : checkedGrantId(id);
+  }
+
+  /** Returns true if the session's account was connected before any login: it belongs to the session, not to a user. */
+  isAnonymous(req: IncomingMessage): boolean {
+    return sessionOf(req)?.[connectionKey(this.#options.name)] === ANONYMOUS;
   }
 
   /** Returns the id that the session refers to, whoever is logged in. */
@@ -207,6 +209,7 @@ export class RequestGrants {
   requireSessionAndStore(req: IncomingMessage, needsSession: boolean): GrantManager {
     const { strategyName } = this.#options;
     if (this.idIsInSession && strategyName.mayBeShared) strategyName.warnIfShared(req);
+    if (this.idIsInSession || needsSession) refuseFixedSession(req);
     if (!sessionOf(req) && (this.idIsInSession || needsSession)) {
       if (!this.#sessionSeen) {
         throw new ConfigurationError(

@@ -1,4 +1,4 @@
-import { type IncomingMessage, ServerResponse } from 'node:http';
+import { IncomingMessage, ServerResponse } from 'node:http';
 import { ConfigurationError } from '../errors.js';
 
 /** Properties that Passport and Express add to a request. */
@@ -119,8 +119,8 @@ function forwarded(req: IncomingMessage & ExpressLike, header: string): string |
   return String(value).split(',')[0]?.trim();
 }
 
-/** In the order of their age: a standard, then what browsers sent before it. */
-const PURPOSE_HEADERS = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz'] as const;
+/** A standard, what scripts (Turbo) send in its place, and what browsers sent before it. */
+const PURPOSE_HEADERS = ['sec-purpose', 'x-sec-purpose', 'purpose', 'x-purpose', 'x-moz'] as const;
 
 /** Returns true if a browser requests the page ahead of time: nobody has asked for it yet. */
 export function isPrefetch({ headers }: IncomingMessage): boolean {
@@ -137,6 +137,11 @@ export function isOfUser({ headers }: IncomingMessage): boolean {
   return headers['sec-fetch-user'] === '?1' && (site === 'same-origin' || site === 'none');
 }
 
+/** Returns true if a script has sent the request: it cannot follow a redirect to the service. */
+export function isOfScript({ headers }: IncomingMessage): boolean {
+  return headers['sec-fetch-dest'] === 'empty';
+}
+
 /** Redirects with 302. Connect's responses have no `redirect` of their own. */
 export function redirect(res: ServerResponse, url: string): void {
   res.statusCode = 302;
@@ -146,17 +151,20 @@ export function redirect(res: ServerResponse, url: string): void {
 }
 
 /**
- * Returns the error for a request of a framework whose requests and responses are not Node's, or `undefined`.
+ * Returns the error for a framework whose requests or responses are not Node's, or `undefined`. Fastify's hooks may get the
+ * one without the other.
  *
+ * @param req As the framework has given it
  * @param response As the framework has given it
  */
 export function frameworkError(req: IncomingMessage, response: unknown): ConfigurationError | undefined {
+  const isFastify = typeof req === 'object' && req !== null && 'raw' in req && req.raw !== req;
   const isNodes =
+    !isFastify &&
     typeof response === 'object' &&
     response !== null &&
     ['appendHeader', 'setHeader', 'end'].every((method) => typeof Reflect.get(response, method) === 'function');
   if (isNodes) return undefined;
-  const isFastify = typeof req === 'object' && req !== null && 'raw' in req;
   return new ConfigurationError(
     isFastify
       ? 'Fastify: @fastify/passport hands over neither request nor response of Node. Use @fastify/express, and mount express-session, passport and this package there as in Express.'
@@ -168,7 +176,7 @@ export function frameworkError(req: IncomingMessage, response: unknown): Configu
 /** Reports to a framework that this package cannot work in it: by `next`, or by throwing if the framework has none. */
 export function refuseFramework(req: IncomingMessage, response: unknown, next: unknown): boolean {
   // Node's own, with whatever prototype Express has put in front: no more to look at in nearly all requests.
-  if (response instanceof ServerResponse) return false;
+  if (response instanceof ServerResponse && req instanceof IncomingMessage) return false;
   const error = frameworkError(req, response);
   if (!error) return false;
   if (typeof next !== 'function') throw error;

@@ -1,4 +1,4 @@
-import { type IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, createApiClient, sourceOf } from '../api/api-client.js';
 import type { ApiContext, CredentialSource } from '../api/api-context.js';
 import { ConfigurationError, OAuthAppError } from '../errors.js';
@@ -9,7 +9,7 @@ import type { ReturnCookie } from './browser-cookie.js';
 import type { RequestGrants } from './grant-reference.js';
 import { frameworkError } from './incoming-request.js';
 import type { LoginRounds } from './login-rounds.js';
-import type { Done } from './session.js';
+import { type Done, polyfillSessionMethods, sessionOf } from './session.js';
 
 /** What clients are created with. */
 export interface RequestClientsOptions {
@@ -29,12 +29,15 @@ export function returnCookieOf(client: ApiClient): ReturnCookie | undefined {
   return returnCookies.get(sourceOf(client));
 }
 
+type LogIn = (this: IncomingMessage, user: unknown, options: unknown, done?: Done) => unknown;
 type LogOut = (this: IncomingMessage, options: unknown, done?: Done) => unknown;
 
 /** What Passport adds to a request. */
 interface WithLogOut {
   logOut?: LogOut;
   logout?: LogOut;
+  logIn?: LogIn;
+  login?: LogIn;
 }
 
 /** A request, as an object with properties of any name. */
@@ -89,6 +92,7 @@ export class RequestClients {
       req.logOut = wrapped;
       req.logout = wrapped;
     }
+    if (grants.isAnonymous(req)) this.#wrapLogIn(req);
     // `prepare` never rejects: the client's calls report the error.
     const pending = source.prepare();
     // No closure here: it would cost memory in each request that needs none.
@@ -115,6 +119,8 @@ export class RequestClients {
     const { grants } = this.#options;
     const wrapped: LogOut = function logOutAndDeleteGrant(given, callback) {
       const [options, done] = typeof given === 'function' ? [{}, given as Done] : [given, callback];
+      // Sessions without a store (cookie-session) lack the methods that Passport calls.
+      polyfillSessionMethods(sessionOf(this), Object(options).keepSessionInfo === true);
       const grantId = typeof done === 'function' ? grants.takeReference(this) : undefined;
       if (grantId === undefined) return logOut.call(this, options, done);
       return logOut.call(this, options, (error) => {
@@ -132,6 +138,31 @@ export class RequestClients {
     // A second client of the request finds it wrapped already.
     this.#logOuts.set(wrapped, wrapped);
     return wrapped;
+  }
+
+  /**
+   * Has a login of the application delete the grant that was connected before it. Passport gives the user a new session,
+   * which does not refer to it: somebody else may have planted the old one in this browser.
+   */
+  #wrapLogIn(req: IncomingMessage & WithLogOut): void {
+    const { grants } = this.#options;
+    const { logIn } = req;
+    if (typeof logIn !== 'function') return;
+    const wrapped: LogIn = function logInAndDeleteGrant(user, given, callback) {
+      const [options, done] = typeof given === 'function' ? [{}, given as Done] : [given, callback];
+      const former = grants.referenceOf(req);
+      return logIn.call(this, user, options, (error) => {
+        const isLost = !error && former !== undefined && grants.referenceOf(req) !== former;
+        if (isLost)
+          void grants
+            .managerFor(req)
+            .remove(former)
+            .catch(() => {});
+        done?.(error);
+      });
+    };
+    req.logIn = wrapped;
+    req.login = wrapped;
   }
 
   /** Throws if {@link attach} ran too early to find a grant. @throws ConfigurationError */
@@ -166,7 +197,6 @@ export class RequestClients {
   responseOf(req: IncomingMessage): ServerResponse {
     const linked = 'res' in req ? (req.res as ServerResponse | undefined) : undefined;
     const res = linked ?? this.#responses.get(req);
-    if (res instanceof ServerResponse) return res;
     const error = res || 'raw' in req ? frameworkError(req, res) : undefined;
     if (error) throw error;
     if (res) return res;

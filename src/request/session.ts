@@ -100,7 +100,7 @@ export async function saveSession(session: SessionLike): Promise<void> {
 }
 
 /**
- * Adds the methods `regenerate` and `save` to a session that has no store (cookie-session). Passport calls them.
+ * Adds the methods `regenerate` and `save` to a session that lacks them (cookie-session has no store). Passport calls them.
  *
  * Such a session has no id that an attacker could plant, so emptying it is enough. It is saved with the response.
  *
@@ -112,7 +112,8 @@ export function polyfillSessionMethods(session: SessionLike | undefined, keepsIn
     if (!keepsInfo) emptySession(session);
     done();
   };
-  for (const [name, value] of Object.entries({ regenerate, save: (done?: Done) => done?.() })) {
+  const save = typeof session.save === 'function' ? session.save : (done?: Done) => done?.();
+  for (const [name, value] of Object.entries({ regenerate, save })) {
     // Not enumerable: cookie-session would write it into the cookie.
     Object.defineProperty(session, name, { value, configurable: true, writable: true });
   }
@@ -135,7 +136,7 @@ export function intercept(session: SessionLike, method: 'regenerate' | 'save', t
   const original = session[method];
   if (typeof original !== 'function') return;
   const own = Object.getOwnPropertyDescriptor(session, method);
-  const intercepted = function (this: unknown, done?: Done) {
+  const intercepted = function (this: unknown, done?: Done, ...others: unknown[]) {
     delete session[method];
     if (own) Object.defineProperty(session, method, own);
     let ended = false;
@@ -145,7 +146,7 @@ export function intercept(session: SessionLike, method: 'regenerate' | 'save', t
       if (!error) then?.();
       done?.(error ? sessionStoreFailed(error) : undefined);
     };
-    const returned: unknown = original.call(this, end);
+    const returned: unknown = original.call(this, end, ...others);
     whenSettled(returned, end);
     return returned;
   };
@@ -192,6 +193,23 @@ export function refuseStrictSession(req: IncomingMessage): void {
   if (sameSite !== 'strict' && sameSite !== true) return;
   throw dropped(
     'is SameSite=Strict, and browsers leave it out of a redirect that follows a callback from another site. Set cookie.sameSite to lax.',
+  );
+}
+
+/**
+ * Throws if Passport cannot log in with the request's session: it has no `regenerate`, and a `save` that cannot be replaced and
+ * does not call back (iron-session).
+ *
+ * @throws ConfigurationError
+ */
+export function refuseFixedSession(req: IncomingMessage): void {
+  const session = sessionOf(req);
+  if (!session || typeof session.regenerate === 'function') return;
+  const isFixed = Object.getOwnPropertyDescriptor(session, 'save')?.configurable === false;
+  if (!isFixed && Object.isExtensible(session)) return;
+  throw new ConfigurationError(
+    'Passport cannot log in with this session: it has no method regenerate, and its save cannot be replaced (iron-session). Use express-session, or cookie-session with the option tokenStore.',
+    { code: 'ERR_SESSION_TYPE' },
   );
 }
 

@@ -160,6 +160,7 @@ describe('importGrant', () => {
     ['no refresh token', { accessToken: 'a' }, 'refreshToken'],
     ['an empty refresh token', { refreshToken: '' }, 'refreshToken'],
     ['an access token that no header can carry', { refreshToken: 'r', accessToken: 'a b' }, 'accessToken'],
+    ['a refresh token with a line break at its end', { refreshToken: 'r\n' }, 'refreshToken'],
     ['an expiry in seconds', { refreshToken: 'r', accessToken: 'a', expiresAt: 1_900_000_000 }, 'expiresAt'],
     ['an expiry as text', { refreshToken: 'r', accessToken: 'a', expiresAt: '2030' }, 'expiresAt'],
     ['an unknown member', { refreshToken: 'r', refresh_token: 'r' }, 'refresh_token'],

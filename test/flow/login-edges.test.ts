@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import connect from 'connect';
 import session from 'express-session';
 import passportModule from 'passport';
-import { apiClient, type Profile, Strategy } from 'passport-oauth-app';
-import { describe, expect, onTestFinished } from 'vitest';
+import { apiClient, memoryTokenStore, type Profile, Strategy } from 'passport-oauth-app';
+import { describe, expect, onTestFinished, vi } from 'vitest';
 import { test } from '../support/fixture.js';
 import { rawRequest } from '../support/raw-request.js';
 import { type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
@@ -239,5 +239,223 @@ describe("the application's own req.logout()", () => {
     await world.logIn(browser);
     await browser.visit(`${world.url}/leave`);
     expect(world.grantKeys()).toHaveLength(1);
+  });
+});
+
+describe('the login route', { meta: { threats: [62, 76] } }, () => {
+  test.for([
+    ['a prefetch by Turbo', { 'x-sec-purpose': 'prefetch' }, 503],
+    [
+      "a prefetch by Turbo, as browsers send a script's requests",
+      { 'x-sec-purpose': 'prefetch', 'sec-fetch-dest': 'empty' },
+      403,
+    ],
+    ["a script's fetch", { 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' }, 403],
+  ] as const)('begins no login for %s', async ([, headers, status], { startWorld }) => {
+    const world = await startWorld();
+    const answer = await rawRequest(world.url, '/login', { headers });
+    expect([answer.status, answer.headers['set-cookie'], answer.headers.location]).toEqual([
+      status,
+      undefined,
+      undefined,
+    ]);
+  });
+
+  test('adds the authorizationParams of one route to those of the strategy', async ({ startWorld, browser }) => {
+    const consent = { authorizationParams: { prompt: 'consent', audience: 'b' } } as object;
+    const world = await startWorld({
+      strategy: { authorizationParams: { audience: 'a', display: 'page' } },
+      routes: (app, { passport }) => {
+        app.get('/again', passport.authenticate('oauth-app', consent) as Handler);
+        app.get(
+          '/wrong',
+          passport.authenticate('oauth-app', { authorizationParams: { state: 'mine' } } as object) as Handler,
+        );
+      },
+    });
+    const params = async (path: string) => {
+      const { headers } = await browser.visit(`${world.url}${path}`);
+      const { searchParams } = new URL(String(headers.get('location')));
+      return ['prompt', 'audience', 'display'].map((name) => searchParams.get(name));
+    };
+    expect(await params('/again')).toEqual(['consent', 'b', 'page']);
+    expect(await params('/login')).toEqual([null, 'a', 'page']);
+    const page = await browser.visit(`${world.url}/wrong`);
+    expect([page.status, page.json().message]).toEqual([500, expect.stringContaining('got state')]);
+  });
+
+  test('may have the end of the path of callbackURL', async ({ startWorld, browser }) => {
+    const callbackURL = 'http://app.example/auth/login';
+    const world = await startWorld({ strategy: { callbackURL } });
+    world.service.register({ clientID: world.service.options.clientID, redirectUrls: [callbackURL] });
+    const page = await browser.visit(`${world.url}/login`);
+    const { searchParams } = new URL(String(page.headers.get('location')));
+    expect([page.status, searchParams.get('redirect_uri')]).toEqual([302, callbackURL]);
+  });
+
+  test('over http tells the reason where the callback comes back over https', async ({ startWorld, browser }) => {
+    const callbackURL = 'https://app.example/callback';
+    const world = await startWorld({
+      strategy: { callbackURL },
+      callback:
+        ({ passport }: World): Handler =>
+        (req, res, next) =>
+          passport.authenticate('oauth-app', (_error: unknown, _user: unknown, info: unknown, status: unknown) =>
+            sendJson(res, { info, status }),
+          )(req, res, next),
+    });
+    world.service.register({ clientID: world.service.options.clientID, redirectUrls: [callbackURL] });
+    const comeBack = async (headers: Record<string, string>) => {
+      const begun = await rawRequest(world.url, '/login', { headers: { host: 'app.example', ...headers } });
+      const { search } = new URL(await world.service.approve(String(begun.headers.location)));
+      // Without cookies: a browser keeps none that is Secure and came over http.
+      return (await browser.visit(`${world.url}/callback${search}`)).json();
+    };
+    expect(await comeBack({})).toEqual({ status: 403, info: { message: expect.stringContaining('begun over http,') } });
+    const { info } = await comeBack({ 'x-forwarded-proto': 'https' });
+    expect(info.message).not.toContain('begun over http,');
+  });
+});
+
+describe('a callback that two strategies share', () => {
+  test('logs in with the one that has begun the login, also for a user of the other', async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld({
+      callback: ({ passport, service, url }) => {
+        const second = new Strategy({
+          ...service.options,
+          name: 'second',
+          callbackURL: `${url}/callback`,
+          scope: 'tm',
+        });
+        onTestFinished(() => second.close());
+        passport.use(second as passportModule.Strategy);
+        return passport.authenticate(['oauth-app', 'second'], { successRedirect: '/' }) as Handler;
+      },
+      routes: (app, { passport }) => app.get('/login-second', passport.authenticate('second') as Handler),
+    });
+    await world.logIn(browser, '1');
+    const callback = await world.begin(browser, { user: '2' }, '/login-second');
+    expect((await browser.visit(callback)).headers.get('location')).toBe('/');
+    const me = (await browser.visit(`${world.url}/whoami`)).json();
+    expect(me).toMatchObject({ user: { id: '2' }, session: { second: expect.any(String) } });
+  });
+});
+
+describe('a login of the application itself', () => {
+  test('deletes the grant that was connected before it: no session refers to it', async ({ startWorld, browser }) => {
+    const world = await startWorld({
+      callback: ({ passport }) => passport.authorize('oauth-app', {}) as Handler,
+      routes: (app) => {
+        app.use('/callback', (_req, res) => sendJson(res, {}));
+        app.get('/local-login', (req, res, next) =>
+          req.logIn({ id: 'local' } as Express.User, (error) => (error ? next(error) : sendJson(res, {}))),
+        );
+      },
+    });
+    await world.logIn(browser);
+    expect(world.grantKeys()).toHaveLength(1);
+    await browser.visit(`${world.url}/local-login`);
+    await vi.waitFor(() => expect(world.grantKeys()).toEqual([]));
+    expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({
+      user: { id: 'local' },
+      authorized: false,
+    });
+  });
+
+  test('leaves no session.returnTo behind where successRedirect leads elsewhere', async ({ startWorld, browser }) => {
+    const world = await startWorld({
+      authenticate: { successRedirect: '/fixed', successReturnToOrRedirect: undefined },
+    });
+    const page = await browser.visit(await world.begin(browser, {}, '/login?returnTo=/reports'));
+    expect(page.headers.get('location')).toBe('/fixed');
+    expect((await browser.visit(`${world.url}/whoami`)).json().session).not.toHaveProperty('returnTo');
+  });
+});
+
+describe('sessions of other kinds', () => {
+  /** Sessions of an application's own make. */
+  const own = (create: (saved: object) => object, saved: object): WorldOptions => ({
+    session: false,
+    strategy: { tokenStore: memoryTokenStore() },
+    before: (app) =>
+      app.use((req, _res, next) => {
+        Object.assign(req, { session: create(saved) });
+        next();
+      }),
+  });
+
+  test('keep their own save where they have no regenerate', async ({ startWorld, browser }) => {
+    const saved: Record<string, unknown> = {};
+    const create = () => {
+      const session: object = { ...saved };
+      const save = (done?: () => void) => {
+        for (const name of Object.keys(saved)) delete saved[name];
+        Object.assign(saved, session);
+        done?.();
+      };
+      return Object.defineProperty(session, 'save', { value: save, configurable: true, writable: true });
+    };
+    const world = await startWorld(own(create, saved));
+    expect((await world.logIn(browser)).status).toBe(302);
+    expect(saved).toMatchObject({ 'oauth-app': expect.any(String), passport: { user: { id: '1' } } });
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+  });
+
+  test('that Passport cannot log in with (iron-session) end in an error before the login begins', async ({
+    startWorld,
+    browser,
+  }) => {
+    const create = () => Object.defineProperties({}, { save: { value: async () => {} }, destroy: { value: () => {} } });
+    const world = await startWorld(own(create, {}));
+    for (const path of ['/login', `/callback?code=a&state=${'A'.repeat(43)}`]) {
+      const page = await browser.visit(`${world.url}${path}`);
+      expect([page.status, page.json().code]).toEqual([500, 'ERR_SESSION_TYPE']);
+    }
+    expect(world.service.requests).toEqual([]);
+  });
+
+  test("delete the grant with the application's own req.logout() where they have no methods at all (cookie-session)", async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld({
+      ...own((saved) => saved, {}),
+      routes: (app) =>
+        app.get('/leave', (req, res, next) => req.logout((error) => (error ? next(error) : sendJson(res, {})))),
+    });
+    await world.logIn(browser);
+    const { grantId } = (await browser.visit(`${world.url}/whoami`)).json();
+    expect((await browser.visit(`${world.url}/leave`)).status).toBe(200);
+    await expect(world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
+    expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({ authorized: false, session: {} });
+  });
+
+  test('whose regenerate takes other arguments get them', async ({ startWorld, browser }) => {
+    const seen: unknown[] = [];
+    const world = await startWorld({
+      callback:
+        ({ passport }: World): Handler =>
+        (req, res, next) => {
+          const { regenerate } = req.session;
+          const value = function (this: typeof req.session, done: Done, reason: string) {
+            seen.push(reason);
+            return regenerate.call(this, done);
+          };
+          Object.defineProperty(req.session, 'regenerate', { value, configurable: true });
+          const logIn = (user: object, _options: object, done: Done) =>
+            Reflect.apply(Reflect.get(req.session, 'regenerate'), req.session, [
+              () => Object.assign(req.session, { passport: { user } }).save(done),
+              'a login',
+            ]);
+          Object.assign(req, { logIn, login: logIn });
+          passport.authenticate('oauth-app', { successRedirect: '/' })(req, res, next);
+        },
+    });
+    await world.logIn(browser);
+    expect(seen).toEqual(['a login']);
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
   });
 });

@@ -82,6 +82,20 @@ describe.skipIf(!hasChromium())('a login in Chromium', () => {
     await page.waitForURL(`${origin}/page/wanted`);
   });
 
+  test('is not begun by scripts that fetch its route', { meta: { threats: [76] } }, async ({ startWorld }) => {
+    const origin = open(await startWorld(relative));
+    const { page } = await visit();
+    await page.goto(origin);
+    for (const headers of [{}, { 'X-Sec-Purpose': 'prefetch' }]) {
+      const fetched = page.evaluate(
+        (init) => fetch('/login', { ...init, redirect: 'manual' }).then(({ type, status }) => [type, status]),
+        { headers },
+      );
+      expect(await fetched).toEqual(['basic', 403]);
+    }
+    expect((await page.context().cookies()).filter(({ name }) => name.includes('.login.'))).toEqual([]);
+  });
+
   test('that SameSite=Strict would lose ends in an error that names the cause, with no grant', {
     meta: { threats: [60] },
   }, async ({ startWorld }) => {

@@ -16,6 +16,9 @@ const options = {
   ...{ callbackURL: 'http://localhost/callback', scope: 'tm' },
 };
 
+const mixedHook = (handler: ReturnType<typeof apiClient>) =>
+  ((request: never, reply: { raw: never }, done: () => void) => handler(request, reply.raw, done)) as never;
+
 describe("a framework's own Passport port gets an error that names what works", { meta: { threats: [63] } }, () => {
   test('Fastify: login, callback and each middleware', async () => {
     const app = fastify();
@@ -32,6 +35,10 @@ describe("a framework's own Passport port gets an error that names what works", 
     app.get('/client', { preHandler: apiClient(strategy) as never }, async () => 'never');
     app.get('/guarded', { preHandler: requireAuthorization() as never }, async () => 'never');
     app.get('/logout', { preHandler: logout(strategy) as never }, async () => 'never');
+    // A hook that hands over Fastify's request with Node's response.
+    const mixed = { preValidation: [mixedHook(apiClient(strategy)), authenticate] };
+    app.get('/mixed/login', mixed, async () => 'never');
+    app.get('/mixed/callback', mixed, async () => 'never');
     app.setErrorHandler((error, _request, reply) => {
       reply
         .status(500)
@@ -42,7 +49,9 @@ describe("a framework's own Passport port gets an error that names what works", 
       await strategy.close();
     });
     const origin = await app.listen({ port: 0, host: '127.0.0.1' });
-    for (const path of ['/login', `/callback?code=a&state=${'A'.repeat(43)}`, '/client', '/guarded', '/logout']) {
+    const callback = `/callback?code=a&state=${'A'.repeat(43)}`;
+    const mixedPaths = ['/mixed/login', `/mixed${callback}`];
+    for (const path of ['/login', callback, '/client', '/guarded', '/logout', ...mixedPaths]) {
       const answer = await rawRequest(origin, path);
       expect([path, answer.status, JSON.parse(answer.text).code]).toEqual([path, 500, 'ERR_FRAMEWORK']);
       expect(answer.text).toContain('@fastify/express');
