@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { gate } from '../refresh/fixture.js';
+import { fastForward } from '../support/fast-forward.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { startWorld } from '../support/world.js';
@@ -55,9 +56,9 @@ test.each([
   const { grantId } = await flow.whoami();
   flow.clock.advance(2 * HOURS);
   store.before = (method) => (method === 'update' || method === 'set' ? new Promise(() => {}) : undefined);
-  expect((await flow.projects()).status).toBe(200);
+  expect((await fastForward(flow.projects)).status).toBe(200);
   store.recover();
-  await flow.world.strategy.close();
+  await fastForward(() => flow.world.strategy.close());
   const next = await startWorld({
     running: flow.world.service,
     strategy: { tokenStore: store, clock: flow.clock.now },
@@ -72,8 +73,8 @@ test('close() ends also where the store never answers', async () => {
   flow = await logInto({ strategy: { tokenStore: store } });
   flow.clock.advance(2 * HOURS);
   store.before = (method) => (method === 'update' || method === 'set' ? new Promise(() => {}) : undefined);
-  expect((await flow.projects()).status).toBe(200);
-  await flow.world.strategy.close();
+  expect((await fastForward(flow.projects)).status).toBe(200);
+  await fastForward(() => flow.world.strategy.close());
 });
 
 test('close() may be called twice, and by a strategy that has done nothing', async () => {

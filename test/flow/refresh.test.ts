@@ -42,11 +42,11 @@ const tokensOf = (claims: object, more: object = { refresh_token: 'another' }) =
 });
 
 describe('an expired token', { meta: { threats: [35, 42, 44] } }, () => {
-  test.each([200, 500])('makes one token request for %i requests at once, and none of them fails', async (count) => {
+  test('makes one token request for a hundred requests at once, and none of them fails', async () => {
     await loggedIn({ before: dropKeepAlive });
     for (const expiry of [1, 2]) {
       clock.advance(2 * HOURS);
-      expect(statuses(await many(count))).toEqual([200]);
+      expect(statuses(await many(100))).toEqual([200]);
       expect(world.tokenRequests()).toHaveLength(expiry);
     }
     expect(new Set(refreshTokens()).size).toBe(2);

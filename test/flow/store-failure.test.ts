@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { TokenStoreError } from '../../src/index.js';
 import { EventLog } from '../support/event-log.js';
+import { fastForward } from '../support/fast-forward.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
 import { storeId } from '../support/store-id.js';
 import { TroubledStore } from '../support/troubled-store.js';
@@ -61,7 +62,7 @@ describe('a save that fails after a rotation', { meta: { threats: [45] } }, () =
       goOn = resolve;
     });
     store.before = (method) => (method === 'update' ? held : undefined);
-    expect((await flow.projects()).status).toBe(200);
+    expect((await fastForward(flow.projects)).status).toBe(200);
     expect((await flow.projects()).status).toBe(200);
     goOn();
     store.recover();
@@ -189,7 +190,7 @@ describe('a token store that fails', { meta: { threats: [48] } }, () => {
   test('hangs no request for good', async () => {
     await logIn({ cache: false });
     store.before = forever;
-    const page = await flow.projects();
+    const page = await fastForward(flow.projects);
     expect(page.json()).toMatchObject({ name: 'TokenStoreError', code: 'ERR_TOKEN_STORE_TIMEOUT' });
     store.recover();
     expect((await flow.projects()).status).toBe(200);
@@ -233,7 +234,7 @@ describe('a lock of a store', () => {
     await logIn();
     store.lock = <T>(_id: string, work: () => Promise<T>) => lock(work) as Promise<T>;
     flow.clock.advance(2 * HOURS);
-    expect((await flow.projects()).status).toBe(200);
+    expect((await fastForward(flow.projects)).status).toBe(200);
     expect(flow.world.tokenRequests()).toHaveLength(1);
   });
 

@@ -1,5 +1,6 @@
 import { describe, expect, vi } from 'vitest';
 import { gate, LIFETIME_S, pair, REFUSAL, test, tokens, withoutLock } from '../refresh/fixture.js';
+import { fastForward } from '../support/fast-forward.js';
 import type { TroubledStore } from '../support/troubled-store.js';
 
 const gets = (store: TroubledStore) => store.calls.filter((call) => call === 'get').length;
@@ -272,9 +273,7 @@ describe('writes of one grant', () => {
       arrived();
       return done;
     };
-    const refreshing = grants.use();
-    await vi.waitFor(async () => expect(grants.sent()).toHaveLength(1));
-    expect(await refreshing).toBe('access-1');
+    expect(await fastForward(() => grants.use())).toBe('access-1');
     await manager.remove('id');
     open();
     await vi.waitFor(() => expect(arrived).toHaveBeenCalled());
@@ -290,7 +289,7 @@ describe('writes of one grant', () => {
     const { opened, open } = gate();
     grants.store.before = (method) => (method === 'get' && grants.sent().length > 0 ? opened : undefined);
     // The save waits for its read, so the pair is unsaved; closing abandons the save that hangs.
-    expect(await grants.use(manager)).toBe('access-1');
+    expect(await fastForward(() => grants.use(manager))).toBe('access-1');
     const closing = manager.close();
     await grants.another().put('id', tokens('of-a-new-login'));
     grants.store.recover();

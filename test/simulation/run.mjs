@@ -1,11 +1,13 @@
 // The command `npm run simulate`: see docs/refresh-protocol.md.
+import { spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { bundleSimulation } from './bundle.mjs';
 
-const USAGE = `npm run simulate -- [options]
+const USAGE = `npm run simulate              checks the model and the package at full length, by the tests of this folder
+npm run simulate -- [options]
   --seeds N            plays N random seeds (default 2,000)
   --from N             the first of them (default 1)
   --seed N             plays one seed, and prints what happens
@@ -43,9 +45,19 @@ const { values } = parseArgs({
   },
 });
 
-if (!isMainThread) parentPort.postMessage(await (await import(workerData.module)).perform(workerData));
+if (isMainThread && process.argv.length === 2) process.exitCode = runTests();
+else if (!isMainThread) parentPort.postMessage(await (await import(workerData.module)).perform(workerData));
 else if (values.help) console.log(USAGE);
 else await main();
+
+/** Returns the exit code. SIMULATE_REPORT names a file for the results as JSON. */
+function runTests() {
+  const { SIMULATE_REPORT: report, ...env } = process.env;
+  const reporters = report ? ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`] : [];
+  const args = ['node_modules/vitest/vitest.mjs', 'run', 'test/simulation', ...reporters];
+  const { status } = spawnSync(process.execPath, args, { env: { ...env, SIMULATE: 'whole' }, stdio: 'inherit' });
+  return status ?? 1;
+}
 
 async function main() {
   const { directory, packageFile, module } = await bundleSimulation(values.source);

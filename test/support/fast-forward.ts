@@ -1,0 +1,24 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { vi } from 'vitest';
+
+/** Time that passes in each turn of the event loop, in milliseconds: an exchange over HTTP takes a fraction of a second. */
+const STEP_MS = 10;
+
+/** Settles as `work` does, which is given seconds of monotonic time in some turns of the event loop: time limits pass without a wait. */
+export async function fastForward<T>(work: () => Promise<T>): Promise<T> {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  try {
+    let isOver = false;
+    const result = work().finally(() => {
+      isOver = true;
+    });
+    result.catch(() => {});
+    while (!isOver) {
+      await turn();
+      vi.advanceTimersByTime(STEP_MS);
+    }
+    return await result;
+  } finally {
+    vi.useRealTimers();
+  }
+}
