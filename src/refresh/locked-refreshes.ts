@@ -43,8 +43,8 @@ export type LockedResult = {
 /** A result before its `reused` is known. */
 type Outcome<R = LockedResult> = R extends LockedResult ? Omit<R, 'reused'> : never;
 
-/** Options of {@link LockedRefresh}. */
-export interface LockedRefreshOptions {
+/** Options of {@link LockedRefreshes}. */
+export interface LockedRefreshesOptions {
   readonly repository: GrantRepository;
   readonly endpoint: TokenEndpoint;
   readonly backoff: EndpointBackoff;
@@ -80,17 +80,23 @@ const SLOW_FAILURE_MS = 1_000;
 /** How long the store may take to tell whether the lock is still held, in milliseconds: as long as for a read. */
 const CHECK_MS = 5_000;
 
-/** The part of one refresh that runs under one lock: read again, refresh, save. */
-export class LockedRefresh {
-  readonly #options: LockedRefreshOptions;
-  readonly #refresh: RefreshInFlight;
-  readonly #lock: HeldLock;
-  #reused = false;
+/** A refresh under one lock, as far as it has come. */
+interface LockedRun {
+  readonly refresh: RefreshInFlight;
+  readonly lock: HeldLock;
+  reused: boolean;
+}
 
-  constructor(options: LockedRefreshOptions, refresh: RefreshInFlight, lock: HeldLock) {
+/**
+ * The part of a refresh that runs under a lock: read again, refresh, save.
+ *
+ * Has no state of a refresh: an error that somebody keeps holds the objects whose methods are in its stack.
+ */
+export class LockedRefreshes {
+  readonly #options: LockedRefreshesOptions;
+
+  constructor(options: LockedRefreshesOptions) {
     this.#options = options;
-    this.#refresh = refresh;
-    this.#lock = lock;
   }
 
   /**
@@ -98,17 +104,18 @@ export class LockedRefresh {
    *
    * @param kept The pair that this process holds the lock for until it is saved: no other has refreshed it.
    */
-  async run(kept?: Grant): Promise<LockedResult> {
-    const outcome = await this.#run(kept).catch((error: unknown): Outcome => ({ outcome: 'failed', error }));
-    return { ...outcome, reused: this.#reused };
+  async refresh(refresh: RefreshInFlight, lock: HeldLock, kept?: Grant): Promise<LockedResult> {
+    const run: LockedRun = { refresh, lock, reused: false };
+    const outcome = await this.#run(run, kept).catch((error: unknown): Outcome => ({ outcome: 'failed', error }));
+    return { ...outcome, reused: run.reused };
   }
 
-  async #run(kept: Grant | undefined): Promise<Outcome> {
-    const { id, seen } = this.#refresh;
+  async #run(run: LockedRun, kept: Grant | undefined): Promise<Outcome> {
+    const { id, seen } = run.refresh;
     const { repository, backoff, clock, isUsable, signal } = this.#options;
-    const isHeld = () => repository.access.use(() => this.#lock.isHeld(), 'lock', CHECK_MS);
+    const isHeld = () => repository.access.use(() => run.lock.isHeld(), 'lock', CHECK_MS);
     // At once: whoever has taken a lost lock since may have read the same pair.
-    const [stored, held] = kept ? [kept, true] : await Promise.all([this.#newest(), isHeld()]);
+    const [stored, held] = kept ? [kept, true] : await Promise.all([this.#newest(id), isHeld()]);
     if (!stored) throw new NotAuthorizedError(NO_GRANT);
     let pair = stored;
     for (let tries = 0; tries < MAX_PAIRS; tries++) {
@@ -117,10 +124,10 @@ export class LockedRefresh {
       const error = backoff.error(id, clock());
       if (error) throw error;
       signal.throwIfAborted();
-      if (!held || !this.#lock.maySend) return { outcome: 'lock-lost' };
-      const refreshed = await this.#exchange(pair);
+      if (!held || !run.lock.maySend) return { outcome: 'lock-lost' };
+      const refreshed = await this.#exchange(run, pair);
       if (refreshed) return refreshed;
-      pair = (await this.#pairAfterRefusal(pair)) ?? (await this.#giveUp(pair, 'refused'));
+      pair = (await this.#pairAfterRefusal(run, pair)) ?? (await this.#giveUp(run, pair, 'refused'));
     }
     return { outcome: 'adopted', grant: pair };
   }
@@ -129,9 +136,8 @@ export class LockedRefresh {
    * Returns the pair to refresh under a lock that was just taken: the stored one, or one that this process has still to
    * save. A save whose answer was lost may have reached the store; another process may have refreshed that pair since.
    */
-  async #newest(): Promise<Grant | undefined> {
+  async #newest(id: string): Promise<Grant | undefined> {
     const { repository, unsaved } = this.#options;
-    const { id } = this.#refresh;
     const stored = await repository.readAnew(id);
     const kept = unsaved.byId.get(id)?.grant;
     if (!kept || (stored && !isOlder(stored, kept) && stored.version !== kept.version)) return stored;
@@ -139,39 +145,39 @@ export class LockedRefresh {
   }
 
   /** Refreshes the grant and saves the new pair. Returns `undefined` if the service refuses its refresh tokens. */
-  async #exchange(grant: Grant): Promise<Outcome | undefined> {
+  async #exchange(run: LockedRun, grant: Grant): Promise<Outcome | undefined> {
     const { repository, backoff, unsaved, clock } = this.#options;
-    const { id, overtaken } = this.#refresh;
-    this.#refresh.current = grant;
+    const { id, overtaken } = run.refresh;
+    run.refresh.current = grant;
     const sentAt = performance.now();
     try {
       const { refreshToken, previousRefreshToken } = grant;
-      let tokens = refreshToken && (await this.#send(grant, refreshToken));
+      let tokens = refreshToken && (await this.#send(run, grant, refreshToken));
       if (!tokens && previousRefreshToken) {
-        if (!this.#lock.maySend) return { outcome: 'lock-lost' };
-        tokens = await this.#send(grant, previousRefreshToken);
+        if (!run.lock.maySend) return { outcome: 'lock-lost' };
+        tokens = await this.#send(run, grant, previousRefreshToken);
       }
       if (!tokens) return undefined;
       if (isOtherSubject(grant, tokens))
-        return { outcome: 'adopted', grant: await this.#giveUp(grant, 'other-subject') };
-      return await this.#save(grant, refreshedGrant(grant, tokens, clock()));
+        return { outcome: 'adopted', grant: await this.#giveUp(run, grant, 'other-subject') };
+      return await this.#save(run, grant, refreshedGrant(grant, tokens, clock()));
     } catch (error) {
       const isSlowFailure = error instanceof ServiceUnavailableError && performance.now() - sentAt >= SLOW_FAILURE_MS;
       if (isSlowFailure && !overtaken.aborted && !unsaved.byId.has(id)) {
         // Saved with the grant, so that the processes that wait for the lock do not wait for a time-out too.
         const retryAt = clock() + backoff.remainingMs(id, clock());
-        this.#lock.holdUntil(repository.replace(id, { ...grant, retryAt }, grant.version));
+        run.lock.holdUntil(repository.replace(id, { ...grant, retryAt }, grant.version));
       }
       throw error;
     }
   }
 
   /** Sends a refresh token. Returns `undefined` if the service refuses it. @throws whatever may leave the grant valid */
-  async #send(grant: Grant, sent: string): Promise<TokenSet | undefined> {
+  async #send(run: LockedRun, grant: Grant, sent: string): Promise<TokenSet | undefined> {
     const { endpoint, backoff, clock } = this.#options;
-    const { id, overtaken } = this.#refresh;
+    const { id, overtaken } = run.refresh;
     try {
-      const tokens = await endpoint.refresh(sent, () => this.#lock.maySend);
+      const tokens = await endpoint.refresh(sent, () => run.lock.maySend);
       backoff.succeed(id);
       return tokens;
     } catch (error) {
@@ -183,7 +189,7 @@ export class LockedRefresh {
       if (error instanceof TokenError && error.error === 'invalid_grant') return undefined;
       const refreshToken = rotatedRefreshToken(error);
       if (refreshToken !== undefined && refreshToken !== sent)
-        await this.#save(grant, withRotatedRefreshToken(grant, refreshToken, sent)).catch(() => undefined);
+        await this.#save(run, grant, withRotatedRefreshToken(grant, refreshToken, sent)).catch(() => undefined);
       throw error;
     }
   }
@@ -192,9 +198,9 @@ export class LockedRefresh {
    * Returns the pair to try after a refused one: that of another process, which may save it any moment, or the caller's,
    * if the store has lost a write.
    */
-  async #pairAfterRefusal(refused: Grant): Promise<Grant | undefined> {
+  async #pairAfterRefusal(run: LockedRun, refused: Grant): Promise<Grant | undefined> {
     const { repository, signal } = this.#options;
-    const { id, seen, overtaken } = this.#refresh;
+    const { id, seen, overtaken } = run.refresh;
     const pausesMs = repository.access.hasFailedRecently ? PAUSES_AFTER_FAILURE_MS : PAUSES_MS;
     for (const pauseMs of refused.refreshToken === undefined ? [] : [0, ...pausesMs]) {
       if (pauseMs > 0) {
@@ -204,7 +210,7 @@ export class LockedRefresh {
       const stored = await repository.readAnew(id);
       if (!stored || overtaken.aborted) break;
       if (hasSameTokens(stored, refused) || isOlder(stored, refused)) continue;
-      this.#reused ||= isOlder(refused, stored);
+      run.reused ||= isOlder(refused, stored);
       return stored;
     }
     const isUntried = seen.lineage === refused.lineage && seen.generation >= refused.generation;
@@ -215,8 +221,8 @@ export class LockedRefresh {
    * Saves the new pair. Keeps it in memory, and the lock with it, if the store fails. Discards it if the store has
    * another grant, or none, and returns the stored one.
    */
-  async #save(before: Grant, next: Grant): Promise<Outcome> {
-    const { id, trigger, overtaken } = this.#refresh;
+  async #save(run: LockedRun, before: Grant, next: Grant): Promise<Outcome> {
+    const { id, trigger, overtaken } = run.refresh;
     const { repository, unsaved } = this.#options;
     const storedVersion = unsaved.storedVersion(id, before);
     try {
@@ -226,7 +232,7 @@ export class LockedRefresh {
       }
     } catch {
       if (!overtaken.aborted) {
-        unsaved.keep(id, next, storedVersion, trigger, this.#lock);
+        unsaved.keep(id, next, storedVersion, trigger, run.lock);
         return { outcome: 'unsaved', grant: next };
       }
       // A login or a logout has come in between: the pair is of no use, saved or not.
@@ -236,9 +242,9 @@ export class LockedRefresh {
   }
 
   /** Ends a grant that is of no use any more. Returns the one that the store has in its place. @throws NotAuthorizedError if there is none */
-  async #giveUp(grant: Grant, reason: LossReason): Promise<Grant> {
+  async #giveUp(run: LockedRun, grant: Grant, reason: LossReason): Promise<Grant> {
     const { repository, unsaved, backoff, onLost } = this.#options;
-    const { id, overtaken } = this.#refresh;
+    const { id, overtaken } = run.refresh;
     if (!(await repository.end(id, grant))) {
       unsaved.drop(id);
       const stored = await repository.readAnew(id);

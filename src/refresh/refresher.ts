@@ -6,13 +6,7 @@ import type { GrantRepository } from '../grants/grant-repository.js';
 import type { LockAge } from '../grants/held-lock.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import { EndpointBackoff } from './backoff.js';
-import {
-  LockedRefresh,
-  type LockedRefreshOptions,
-  type LockedResult,
-  NO_GRANT,
-  type RefreshInFlight,
-} from './locked-refreshes.js';
+import { LockedRefreshes, type LockedResult, NO_GRANT, type RefreshInFlight } from './locked-refreshes.js';
 import type { UnsavedGrants } from './unsaved-grants.js';
 
 /** Options of a {@link Refresher}. */
@@ -92,7 +86,7 @@ export class Refresher {
   readonly #options: RefresherOptions;
   readonly #inFlight = new Map<string, SharedRefresh>();
   readonly #backoff = new EndpointBackoff();
-  readonly #locked: LockedRefreshOptions;
+  readonly #locked: LockedRefreshes;
   readonly #closing = new AbortController();
 
   constructor(options: RefresherOptions) {
@@ -100,7 +94,7 @@ export class Refresher {
     const { signal } = this.#closing;
     // Each refresh that waits for a lock listens to it.
     setMaxListeners(0, signal);
-    this.#locked = { ...options, backoff: this.#backoff, signal };
+    this.#locked = new LockedRefreshes({ ...options, backoff: this.#backoff, signal });
   }
 
   /** Returns true if a background refresh makes sense now: none runs, the endpoint is not in backoff, and the strategy is not closed. */
@@ -184,7 +178,7 @@ export class Refresher {
     let lostLease = false;
     const held = unsaved.heldLock(id, endpoint.timeoutMs);
     if (held) {
-      const running = new LockedRefresh(this.#locked, refresh, held).run(unsaved.byId.get(id)?.grant);
+      const running = this.#locked.refresh(refresh, held, unsaved.byId.get(id)?.grant);
       held.holdUntil(running);
       const result = await running;
       if (result.outcome !== 'lock-lost') return { ...result, lockWaitMs, lostLease };
@@ -194,7 +188,7 @@ export class Refresher {
       try {
         const lock = await repository.access.acquire(repository.storeId(id), this.#closing.signal);
         lockWaitMs += performance.now() - askedAt;
-        const result = await new LockedRefresh(this.#locked, refresh, lock.limitTo(endpoint.timeoutMs, maxAge)).run();
+        const result = await this.#locked.refresh(refresh, lock.limitTo(endpoint.timeoutMs, maxAge));
         await lock.release();
         if (result.outcome !== 'lock-lost') return { ...result, lockWaitMs, lostLease };
         lostLease = true;
