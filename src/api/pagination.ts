@@ -1,5 +1,5 @@
 import type { ApiContext } from './api-context.js';
-import { field, unusableResponse } from './api-error.js';
+import { ApiError, field, unusableResponse } from './api-error.js';
 import { CallLimit } from './call-limits.js';
 import { type CallRequest, type RequestOptions, requestTo } from './call-options.js';
 import { apiPath, type Query, queryString, type RequestTarget, targetOf } from './request-target.js';
@@ -23,6 +23,8 @@ export interface PaginateOptions<T = unknown> extends Omit<RequestOptions, 'json
    * a path, parameters that replace those of the same name, or `undefined` after the last page.
    */
   readonly next?: ((page: unknown, response: ApiResponse) => NextPage) | undefined;
+  /** Pages after which a list that has not ended is an error. Default: no limit. */
+  readonly maxPages?: number | undefined;
 }
 
 /** One page of a list. */
@@ -36,14 +38,28 @@ interface Page<T> {
 interface Position {
   readonly target: RequestTarget;
   readonly offset: number;
-  /** Items of the page before. */
-  readonly former?: readonly unknown[] | undefined;
+  /** Number of the page, from 1 on. */
+  readonly number: number;
+  /** The page before, until it is proven that the list heeds `offset`. */
+  readonly former?: FormerPage | undefined;
+}
+
+/** A page as it was received, and its items. */
+interface FormerPage {
+  readonly data: unknown;
+  readonly list: readonly unknown[];
 }
 
 /** Makes one call, and returns its parsed response. */
 export type GetPage = (request: CallRequest) => Promise<ApiResponse>;
 
 const DEFAULT_LIMIT = 100;
+
+/** The page at which a list has to show that it heeds `offset`, if it has not before. */
+const PROOF_PAGE = 100;
+
+/** An offset beyond the end of any list, and within 32 bits. */
+const BEYOND_THE_END = 2 ** 31 - 1;
 
 /**
  * Returns the items of a list, page by page.
@@ -57,7 +73,8 @@ export function paginate<T>(
   path: string,
   options: PaginateOptions<T>,
 ): AsyncIterableIterator<T> {
-  const { readAhead = false, items = unwrapped<T>, next, query, limit: _limit, offset: _offset, ...others } = options;
+  const { limit: _limit, offset: _offset, maxPages, ...given } = options;
+  const { readAhead = false, items = unwrapped<T>, next, query, ...others } = given;
   const limit = options.limit ?? numberIn(query, 'limit');
   const offset = options.offset ?? numberIn(query, 'offset');
   if (limit !== undefined && (!Number.isSafeInteger(limit) || limit < 1)) {
@@ -65,6 +82,9 @@ export function paginate<T>(
   }
   if (offset !== undefined && (!Number.isSafeInteger(offset) || offset < 0)) {
     throw new TypeError('offset: expected an integer, 0 or more');
+  }
+  if (maxPages !== undefined && (!Number.isSafeInteger(maxPages) || maxPages < 1)) {
+    throw new TypeError('maxPages: expected a positive integer');
   }
   if (typeof items !== 'function') throw new TypeError('items: expected a function');
   if (next !== undefined && typeof next !== 'function') throw new TypeError('next: expected a function');
@@ -74,14 +94,26 @@ export function paginate<T>(
   const follow = next === undefined ? byOffset(limit ?? DEFAULT_LIMIT) : byNext(next);
   const size = next === undefined ? (limit ?? DEFAULT_LIMIT) : limit;
   const start = next === undefined ? { offset: offset ?? 0 } : { offset };
-  return iterate(getPage, context, { target: targetWith(start), offset: offset ?? 0 }, readAhead, options.signal);
+  return iterate(
+    getPage,
+    context,
+    { target: targetWith(start), offset: offset ?? 0, number: 1 },
+    readAhead,
+    options.signal,
+  );
 
-  async function getPage({ target, offset: at, former }: Position, signal: AbortSignal): Promise<Page<T>> {
-    const response = await get(requestTo(target, 'GET', { ...others, signal }, defaults));
+  async function getPage(position: Position, signal: AbortSignal): Promise<Page<T>> {
+    const response = await get(requestTo(position.target, 'GET', { ...others, signal }, defaults));
     const list: unknown = items(response.data);
     if (!Array.isArray(list))
       throw new TypeError('items: expected an array; return [...list] for a Set or an iterator');
-    return follow({ response, list, target, offset: at, former });
+    const page = await follow({ response, list, position, signal });
+    if (page.next === undefined || maxPages === undefined || position.number < maxPages) return page;
+    throw unusable(response, `the list has not ended after ${maxPages} pages, the option \`maxPages\`.`);
+  }
+
+  function unusable({ data, headers }: Pick<ApiResponse, 'data' | 'headers'>, reason: string): Error {
+    return unusableResponse(reason, { data, headers, method: 'GET', path });
   }
 
   function targetWith(parameters: Query | URLSearchParams): RequestTarget {
@@ -91,30 +123,49 @@ export function paginate<T>(
 
   /** Returns how a page leads to the next one by its offset. A list that ignores the offset must not go on for ever. */
   function byOffset(full: number): (page: FoundPage<T>) => Promise<Page<T>> {
-    return async ({ response: { data, headers }, list, offset: at, former }) => {
-      if (former !== undefined && list.length > 0 && (await isSamePage(former, list))) {
-        // It ignores the limit too: the first page was the whole list.
-        if (list.length > full) return { items: [], next: undefined };
-        const reason =
-          'the list ignores the parameter `offset`: a page is the same as the one before. Give the option `next`.';
-        throw unusableResponse(reason, { data, headers, method: 'GET', path });
-      }
+    return async ({ response, list, position, signal }) => {
+      const { offset: at, number, former } = position;
+      const { data } = response;
+      const pagination = field(data, 'pagination');
+      const own = { limit: field(pagination, 'limit'), offset: field(pagination, 'offset') };
       // The service may return fewer at once than requested, and say so.
-      const own = field(field(data, 'pagination'), 'limit');
-      const received = typeof own === 'number' && own >= 1 ? Math.min(own, full) : full;
-      if (list.length < received) return { items: list, next: undefined };
-      const nextOffset = at + list.length;
-      return {
-        items: list,
-        next: { target: targetWith({ offset: nextOffset }), offset: nextOffset, former: list },
-      };
+      const received = typeof own.limit === 'number' && own.limit >= 1 ? Math.min(own.limit, full) : full;
+      const isFull = list.length >= received;
+      // Without a former page it is the first one, or it is proven that the list heeds the offset.
+      const isUnproven = number === 1 || former !== undefined;
+      const isConfirmed = own.offset === at;
+      const isAgain = isFull && !isConfirmed && former !== undefined && (await isAlike(former, { data, list }));
+      const isTooLong = list.length > full && former !== undefined;
+      const isBehind = typeof own.offset === 'number' && own.offset < at;
+      const isSuspect = isBehind || isAgain || (isTooLong && !isConfirmed) || (isFull && number === PROOF_PAGE);
+      const isProven = isUnproven && isSuspect && !(isAgain && isTooLong) && !(await hasItems(BEYOND_THE_END, signal));
+      if (isUnproven && isSuspect && !isProven) {
+        // It ignores the limit too: the first page was the whole list.
+        if (isTooLong) return { items: [], next: undefined };
+        throw unusable(response, `the list ignores the parameter \`offset\` (${at}). Give the option \`next\`.`);
+      }
+      if (!isFull) return { items: list, next: undefined };
+      const offset = at + list.length;
+      const known = isUnproven && !isProven ? { former: { data, list } } : {};
+      return { items: list, next: { target: targetWith({ offset }), offset, number: number + 1, ...known } };
     };
+  }
+
+  /** Returns true if the list gives items for an offset. A refusal shows that it reads the offset. */
+  async function hasItems(offset: number, signal: AbortSignal): Promise<boolean> {
+    try {
+      const { data } = await get(requestTo(targetWith({ offset }), 'GET', { ...others, signal }, defaults));
+      return items(data).length > 0;
+    } catch (error) {
+      if (error instanceof ApiError && error.status >= 400 && error.status < 500) return false;
+      throw error;
+    }
   }
 
   /** Returns how a page leads to the next one by the caller's `next`. */
   function byNext(read: NonNullable<typeof next>): (page: FoundPage<T>) => Page<T> {
     const seen = new Set<string>();
-    return ({ response, list, target }) => {
+    return ({ response, list, position: { target, number } }) => {
       seen.add(JSON.stringify(target));
       const where = read(response.data, response);
       if (where === undefined || where === null || where === '') return { items: list, next: undefined };
@@ -123,10 +174,9 @@ export function paginate<T>(
         ? targetWith(where)
         : targetOf(String(where).startsWith('?') ? `${path}${where}` : where);
       if (seen.has(JSON.stringify(found))) {
-        const reason = 'the list leads back to a page that was read: `next` returned it again.';
-        throw unusableResponse(reason, { data: response.data, headers: response.headers, method: 'GET', path });
+        throw unusable(response, 'the list leads back to a page that was read: `next` returned it again.');
       }
-      return { items: list, next: { target: found, offset: 0 } };
+      return { items: list, next: { target: found, offset: 0, number: number + 1 } };
     };
   }
 
@@ -137,14 +187,16 @@ export function paginate<T>(
       return list.map((entry) => entry.data);
     }
     const reason = 'the body is not a page of the shape { data: [{ data }] }; give the option `items` for another one.';
-    throw unusableResponse(reason, { data: page, headers: {}, method: 'GET', path });
+    throw unusable({ data: page, headers: {} }, reason);
   }
 }
 
 /** A page as it was received. */
-interface FoundPage<T> extends Position {
+interface FoundPage<T> {
   readonly response: ApiResponse;
   readonly list: readonly T[];
+  readonly position: Position;
+  readonly signal: AbortSignal;
 }
 
 async function* iterate<T>(
@@ -187,9 +239,20 @@ function merged(query: RequestOptions['query'], more: Query | URLSearchParams): 
   return parameters;
 }
 
-/** Returns true if two pages hold the same items, by their `id` if they have one. */
-async function isSamePage(one: readonly unknown[], other: readonly unknown[]): Promise<boolean> {
+/**
+ * Returns true if two pages may be the same one: they are equal as a whole, or their items have the same ids, all of them
+ * distinct. Pages of an honest list may look like that too.
+ */
+async function isAlike(one: FormerPage, other: FormerPage): Promise<boolean> {
   const { isDeepStrictEqual } = await import('node:util');
-  const keyOf = (item: unknown) => field(item, 'id') ?? item;
-  return one.length === other.length && one.every((item, index) => isDeepStrictEqual(keyOf(item), keyOf(other[index])));
+  if (isDeepStrictEqual(one.data, other.data)) return true;
+  const ids = one.list.map((item) => field(item, 'id'));
+  const areKeys = new Set(ids).size === ids.length && !ids.includes(undefined);
+  return (
+    areKeys &&
+    isDeepStrictEqual(
+      ids,
+      other.list.map((item) => field(item, 'id')),
+    )
+  );
 }

@@ -135,6 +135,7 @@ describe('paginate', () => {
     { limit: 0 },
     { limit: 1.5 },
     { limit: '10' },
+    { maxPages: 0 },
     { offset: -1 },
     { items: 1 },
     { json: {} },
@@ -205,6 +206,117 @@ describe('a list that ignores `offset`', { meta: { threats: [66] } }, () => {
     });
     expect(await idsOf(api.fixture.client.paginate('/projects', { limit: 2 }))).toEqual(firstIds(5));
   });
+});
+
+/** Answers with the rows of an honest list, and with `more` in each page. */
+function rows(all: readonly unknown[], more: (query: URLSearchParams) => object = () => ({})): faulty.Behaviour {
+  return (socket, received) => {
+    const query = new URL(received.target, 'http://x').searchParams;
+    const offset = Number(query.get('offset'));
+    faulty.json({ data: all.slice(offset, offset + Number(query.get('limit'))), ...more(query) })(socket, received);
+  };
+}
+
+const read = async (list: AsyncIterable<unknown>) => {
+  const found: unknown[] = [];
+  for await (const item of list) found.push(item);
+  return found;
+};
+
+describe('an honest list is read to its end', { meta: { threats: [81] } }, () => {
+  const entries = (item: (index: number) => unknown) => Array.from({ length: 7 }, (_none, n) => ({ data: item(n) }));
+  const pagination = (query: URLSearchParams) => ({ pagination: { offset: Number(query.get('offset')), limit: 2 } });
+
+  test.each<[string, readonly { data: unknown }[], requests: number]>([
+    ['equal rows without `id`', entries(() => ({ language: 'de' })), 5],
+    ['rows that share an `id`', entries((value) => ({ id: 1, value })), 4],
+    ['pages whose rows have the same ids', entries((n) => ({ id: n % 2, value: n })), 5],
+    ['rows that are no objects', entries((n) => n % 2), 5],
+  ])('of %s', async (_what, all, requests) => {
+    const items = all.map(({ data }) => data);
+    api.server.always(rows(all));
+    expect(await read(api.fixture.client.paginate('/rows', { limit: 2 }))).toEqual(items);
+    expect(api.server.requests).toHaveLength(requests);
+    api.server.always(rows(all, pagination));
+    expect(await read(api.fixture.client.paginate('/rows', { limit: 2 }))).toEqual(items);
+    // It says which offset it is at: nothing needs a proof.
+    expect(api.server.requests).toHaveLength(requests + 4);
+  });
+
+  test('whose `items` picks one field', async () => {
+    api.server.always(rows(entries((n) => ({ status: 'done', n }))));
+    const items = (page: unknown) =>
+      (page as { data: { data: { status: string } }[] }).data.map(({ data }) => data.status);
+    expect(await read(api.fixture.client.paginate('/rows', { limit: 2, items }))).toEqual(Array(7).fill('done'));
+    expect(api.server.requests).toHaveLength(4);
+  });
+
+  test('whose service refuses an offset beyond the end', async () => {
+    const honest = rows(entries(() => 'equal'));
+    const refused = faulty.json({}, 400);
+    api.server.always((socket, received) =>
+      (received.target.includes('offset=2147483647') ? refused : honest)(socket, received),
+    );
+    expect(await read(api.fixture.client.paginate('/rows', { limit: 2 }))).toEqual(Array(7).fill('equal'));
+  });
+
+  test('whose service gives more at once than it is asked for', async () => {
+    const all = entries((id) => ({ id }));
+    api.server.always((socket, received) => {
+      const offset = Number(new URL(received.target, 'http://x').searchParams.get('offset'));
+      faulty.json({ data: all.slice(offset, offset + 3) })(socket, received);
+    });
+    expect(await idsOf(api.fixture.client.paginate('/rows', { limit: 2 }))).toEqual(firstIds(7));
+  });
+
+  test('of more pages than a list may have without a proof', async () => {
+    api.server.always(list(250));
+    expect(await idsOf(api.fixture.client.paginate('/rows', { limit: 2 }))).toEqual(firstIds(250));
+    expect(api.server.requests).toHaveLength(127);
+  });
+});
+
+describe('a list that ignores `offset` and changes between requests', { meta: { threats: [81] } }, () => {
+  let value = 0;
+  const fresh = (count: number, more: (at: number) => object = () => ({})): faulty.Behaviour => {
+    return (socket, received) => {
+      const at = Number(new URL(received.target, 'http://x').searchParams.get('offset'));
+      const data = Array.from({ length: count }, () => ({ data: { value: value++ } }));
+      faulty.json({ data, ...more(at) })(socket, received);
+    };
+  };
+
+  test('ends where a page has more rows than `limit`', async () => {
+    api.server.always(fresh(5));
+    expect(await read(api.fixture.client.paginate('/rows', { limit: 2 }))).toHaveLength(5);
+    expect(api.server.requests).toHaveLength(3);
+  });
+
+  test.each<[string, (at: number) => object, requests: number]>([
+    ['its own offset stays behind', () => ({ pagination: { offset: 0 } }), 3],
+    ['nothing tells, by a proof after some pages', () => ({}), 101],
+    ['it repeats the offset that it was given, by the same proof', (offset) => ({ pagination: { offset } }), 101],
+  ])('is an error where %s', async (_what, more, requests) => {
+    api.server.always(fresh(2, more));
+    await expect(read(api.fixture.client.paginate('/rows', { limit: 2 }))).rejects.toMatchObject({
+      code: 'ERR_API_RESPONSE',
+      message: expect.stringContaining('`offset`'),
+    });
+    expect(api.server.requests).toHaveLength(requests);
+  });
+
+  test.each([{}, { next: (_page: unknown) => ({ cursor: value }) }])(
+    'is an error after `maxPages`: %o',
+    async (options) => {
+      api.server.always(fresh(2));
+      const pages = api.fixture.client.paginate('/rows', { limit: 2, maxPages: 3, ...options });
+      await expect(read(pages)).rejects.toMatchObject({
+        code: 'ERR_API_RESPONSE',
+        message: expect.stringContaining('`maxPages`'),
+      });
+      expect(api.server.requests).toHaveLength(3);
+    },
+  );
 });
 
 test.each([

@@ -97,6 +97,7 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
     'A body that nobody reads, or whose reader pauses for ever; an upload longer than `timeout` that flows',
     'place and connection come back; the upload ends well',
   ],
+  81: ['Lists whose rows look alike; lists that ignore `offset` and change', 'read to their end; an end'],
   97: ['A link that the application refuses', 'nothing stored, nothing overwritten'],
 };
 
