@@ -59,27 +59,33 @@ export function beginLogin(
   const scope = options.scope === undefined ? settings.scope : check.scope('scope', options.scope);
   const redirectUri = redirectUriFor(req, callbackURL);
   if (redirectUri === undefined) return undefined;
+  const freed = returnCookie.lengthIn(req);
   const remembered = returnCookie.take(req, res);
   const [requested, ...others] = queryOf(originalUrl(req)).getAll('returnTo');
   const returnTo = requested === undefined ? remembered : safeReturnTo(others.length === 0 ? requested : undefined);
   const isConnection = Boolean(options.assignProperty);
   const login = { redirectUri, returnTo, isConnection, userMark: grants.userMarkOf(req, isConnection) };
-  const { state, codeChallenge, cookies } = pendingLogins.begin(req, login, settings.pkce);
-  hostMismatches.note(req, redirectUri, state);
-  for (const cookie of cookies) res.appendHeader('Set-Cookie', cookie);
 
   const isUsual = redirectUri === settings.callbackURL && scope === settings.scope;
   const request = isUsual ? usualRequest : authorizationRequest(settings, redirectUri, scope);
   const { authorizationParams: given } = settings;
   const params = paramsFor(req, given);
   const ofRoute = options.authorizationParams === undefined ? {} : paramsFor(req, options.authorizationParams);
-  const rest = new URLSearchParams({ state, ...params, ...ofRoute });
+  const further = new URLSearchParams({ ...params, ...ofRoute });
+  const used = request.length + `${further}`.length + STATE_LENGTH;
+  const { state, codeChallenge, cookies } = pendingLogins.begin(req, login, settings.pkce, { used, freed });
+  hostMismatches.note(req, redirectUri, state);
+  for (const cookie of cookies) res.appendHeader('Set-Cookie', cookie);
+  const rest = new URLSearchParams([['state', state], ...further]);
   if (codeChallenge !== undefined) {
     rest.set('code_challenge', codeChallenge);
     rest.set('code_challenge_method', 'S256');
   }
   return `${request}&${rest}`;
 }
+
+/** Characters of the parameters `state`, `code_challenge` and `code_challenge_method` in an authorization request. */
+const STATE_LENGTH = 150;
 
 /** Reads the option `authorizationParams`, or its result for a request. @throws ConfigurationError */
 function paramsFor(req: IncomingMessage, given: unknown): Readonly<Record<string, string>> {

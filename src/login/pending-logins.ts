@@ -1,7 +1,15 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Secret } from '../redaction.js';
-import { CookieSeal, cookieToken, HOST_PREFIX, MAX_COOKIE_HEADER, parseCookies } from '../request/browser-cookie.js';
+import {
+  CookieSeal,
+  cookieToken,
+  HOST_PREFIX,
+  MAX_COOKIE_HEADER,
+  MAX_RESPONSE_HEADERS,
+  parseCookies,
+  SET_COOKIE_LENGTH,
+} from '../request/browser-cookie.js';
 
 /** A login between its authorization request and its callback. */
 export interface PendingLogin {
@@ -76,9 +84,6 @@ const MAX_FREE_COOKIE = 1_000;
 /** Characters of a cookie that holds no page. */
 const BARE_COOKIE = 220;
 
-/** Maximum number of cookies that one response ends. A sibling host can plant hundreds; many proxies would not pass their ends on. */
-const MAX_ENDED = 32;
-
 /** Characters around name and value of a cookie in the `Cookie` header. */
 const PAIR_LENGTH = '=; '.length;
 
@@ -108,12 +113,17 @@ export class PendingLogins {
    * The whole `Cookie` header counts, since Node and proxies would refuse every request of the browser: cookies of other
    * strategies and of other software as well.
    *
+   * The response counts as well: proxies limit its headers. A sibling host can plant hundreds of cookies, whose ends a
+   * response has no room for.
+   *
    * @param req For the cookies that the browser has already.
+   * @param response Characters that its other headers take, and characters of cookies that it ends.
    */
   begin(
     req: IncomingMessage,
     login: Pick<PendingLogin, 'redirectUri' | 'returnTo' | 'isConnection' | 'userMark'>,
     pkce: boolean,
+    response: { readonly used: number; readonly freed: number } = { used: 0, freed: 0 },
   ): BegunLogin {
     const { redirectUri, returnTo, userMark, isConnection } = login;
     const state = randomBytes(32).toString('base64url');
@@ -124,7 +134,8 @@ export class PendingLogins {
     const issued = Math.trunc(this.#options.clock()).toString(36);
     const { cookie: header = '' } = req.headers;
     const pending = header.includes('.login.') ? pendingIn(header, hasHostPrefix) : [];
-    let room = MAX_COOKIE_HEADER - header.length;
+    let room = MAX_COOKIE_HEADER - header.length + response.freed;
+    let responseRoom = MAX_RESPONSE_HEADERS - response.used - SET_COOKIE_LENGTH;
 
     // Short, for the sake of many tabs: the usual redirect URL is a part of the context.
     const isUsual = redirectUri === this.#options.callbackURL;
@@ -135,7 +146,7 @@ export class PendingLogins {
     let length = bareLength + CookieSeal.lengthOf(content);
     const [typical, bare] = [TABS - pending.length - 1, MAX_PENDING - pending.length - 1];
     const reserved = Math.max(typical * TYPICAL_COOKIE, bare * BARE_COOKIE, 0);
-    if (length > room || (length > MAX_FREE_COOKIE && length > room - reserved)) {
+    if (length > responseRoom || length > room || (length > MAX_FREE_COOKIE && length > room - reserved)) {
       content = JSON.stringify([...start, 0, ...optional]);
       length = bareLength + CookieSeal.lengthOf(content);
     }
@@ -144,7 +155,8 @@ export class PendingLogins {
     const cookies = [loginCookie(name, value, LIFETIME_MS)];
     for (const [ended, [oldest, text]] of pending.entries()) {
       const isFull = pending.length - ended >= MAX_PENDING || length > room;
-      if (!isFull || ended === MAX_ENDED) break;
+      responseRoom -= oldest.length + SET_COOKIE_LENGTH;
+      if (!isFull || responseRoom < length) break;
       cookies.push(loginCookie(oldest, '', 0));
       room += oldest.length + text.length + PAIR_LENGTH;
     }

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { ApiClient } from '../api/api-client.js';
 import { type Readers, readOptions, withDefault, wrong } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError } from '../errors.js';
-import { safeReturnTo } from '../request/browser-cookie.js';
+import { MAX_RESPONSE_HEADERS, safeReturnTo } from '../request/browser-cookie.js';
 import {
   asRouted,
   browserUrl,
@@ -57,12 +57,18 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
       return next(new ConfigurationError(message, { code: 'ERR_LOGIN_LOOP' }));
     }
     const page = safeReturnTo(url);
-    // For a login page of the application that links to the login route. Nobody has asked for a prefetched page yet.
-    if (!isPrefetch(req)) returnCookieOf(client)?.remember(req, res, page);
+    const whole = withReturnTo(login, page);
+    const location = whole.length > MAX_LOCATION ? login : whole;
+    // For a login page of the application that links to the login route. Nobody has asked for a prefetched page yet. A long
+    // page stands in one place only.
+    if (!isPrefetch(req)) returnCookieOf(client)?.remember(req, res, page, location.length);
     res.setHeader('Cache-Control', 'no-store');
-    redirect(res, withReturnTo(login, page));
+    redirect(res, location);
   };
 }
+
+/** Longest address of a redirect, in characters. */
+const MAX_LOCATION = MAX_RESPONSE_HEADERS - 300;
 
 /** Adds the page to the address of the login route: each tab comes back to its own. Other origins have no use for it. */
 function withReturnTo(login: string, page: string): string {

@@ -6,8 +6,14 @@ import { isSecure } from './incoming-request.js';
 /** Maximum number of characters of a browser's `Cookie` header: many proxies refuse a header above 8 KB. A session cookie still has to fit in. */
 export const MAX_COOKIE_HEADER = 7_800;
 
-/** Maximum number of bytes of a cookie that browsers keep (RFC 6265bis, 5.7). They ignore a longer one, and keep the former value. */
-const MAX_COOKIE = 4_096;
+/**
+ * Maximum number of characters that this package adds to the headers of one response. nginx answers 502 where all headers
+ * are longer than its buffer, 4 KB by default; the application adds its own. Browsers keep cookies of up to 4,096 bytes.
+ */
+export const MAX_RESPONSE_HEADERS = 2_800;
+
+/** Characters of a line of `Set-Cookie` around name and value: its attributes, and the header's name. */
+export const SET_COOKIE_LENGTH = 90;
 
 /** Lifetime of the return cookie, in seconds: long enough for a page that links to the login route. */
 const RETURN_MAX_AGE_S = 10 * 60;
@@ -67,18 +73,24 @@ function decoded(value: string): string {
   }
 }
 
-/** Sets a cookie of visible ASCII. Ends it if the browser would not keep the value, or has no room for it. */
+/**
+ * Sets a cookie of visible ASCII. Ends it if the response, or the browser, has no room for the value.
+ *
+ * @param used Characters that other headers of this package take in the response.
+ */
 export function setCookie(
   req: IncomingMessage,
   res: ServerResponse,
   name: string,
   value: string,
   maxAgeS: number,
+  used = 0,
 ): void {
   const encoded = value.replace(/[%;,"=]/g, encodeURIComponent);
   const length = name.length + encoded.length + 1;
   const others = (req.headers.cookie ?? '').length - (readCookie(req, name)?.length ?? 0);
-  if (length > MAX_COOKIE || others + length > MAX_COOKIE_HEADER) endCookie(req, res, name);
+  if (length > MAX_RESPONSE_HEADERS - SET_COOKIE_LENGTH - used || others + length > MAX_COOKIE_HEADER)
+    endCookie(req, res, name);
   else appendCookie(req, res, `${name}=${encoded}; Max-Age=${maxAgeS}`);
 }
 
@@ -157,9 +169,22 @@ export class ReturnCookie {
     this.#name = name;
   }
 
-  /** Stores a page's path, or `/` for an unsafe or overlong one. Ends the cookie if it does not fit, so that no older path is followed. */
-  remember(req: IncomingMessage, res: ServerResponse, path: string): void {
-    setCookie(req, res, this.#name, safeReturnTo(path), RETURN_MAX_AGE_S);
+  /**
+   * Stores a page's path, or `/` for an unsafe or overlong one. Ends the cookie if it does not fit, so that no older path is
+   * followed.
+   *
+   * @param used Characters that other headers of this package take in the response.
+   */
+  remember(req: IncomingMessage, res: ServerResponse, path: string, used = 0): void {
+    setCookie(req, res, this.#name, safeReturnTo(path), RETURN_MAX_AGE_S, used);
+  }
+
+  /** Returns the number of characters that the cookie takes in the request. */
+  lengthIn({ headers: { cookie = '' } }: IncomingMessage): number {
+    const start = cookie.indexOf(`${this.#name}=`);
+    if (start === -1) return 0;
+    const end = cookie.indexOf(';', start);
+    return (end === -1 ? cookie.length : end) - start;
   }
 
   /** Returns the stored path, and ends the cookie, so that a later login does not lead there. */

@@ -1,7 +1,7 @@
 import type passportModule from 'passport';
 import { Strategy } from 'passport-oauth-app';
 import { describe, expect, onTestFinished } from 'vitest';
-import type { Browser } from '../support/browser.js';
+import type { Browser, Page } from '../support/browser.js';
 import { test } from '../support/fixture.js';
 import { rawRequest } from '../support/raw-request.js';
 import type { Handler, WorldOptions } from '../support/world.js';
@@ -90,5 +90,53 @@ describe('the Cookie header', { meta: { threats: [61] } }, () => {
     expect(headerOf(browser, world.url).length).toBeLessThan(8_000);
     const page = await browser.visit(await world.begin(browser));
     expect([page.status, page.headers.get('location')]).toEqual([302, '/']);
+  });
+});
+
+describe('the headers of one answer', { meta: { threats: [74] } }, () => {
+  const lengthOf = ({ headers }: Page) =>
+    [...headers].reduce((sum, [name, value]) => sum + name.length + value.length + '\r\n: '.length, 0);
+
+  test.for([
+    ['a plain page', (length: number) => `/projects?q=${'x'.repeat(length)}`],
+    ['a page of escaped characters', (length: number) => `/projects?q=${'%C3%A9'.repeat(length / 6)}`],
+  ] as const)(
+    'stay below 3.5 KB at each step of a login that comes from %s of 2,000 characters',
+    async ([, pageOf], { startWorld, browser }) => {
+      const world = await startWorld();
+      for (const length of [600, 1_200, 1_800, 2_000]) {
+        const guarded = await browser.visit(world.url + pageOf(length));
+        const begun = await browser.visit(new URL(String(guarded.headers.get('location')), world.url).href);
+        const ended = await browser.visit(await world.service.approve(String(begun.headers.get('location'))));
+        for (const page of [guarded, begun, ended]) {
+          expect(page.status).toBe(302);
+          expect(lengthOf(page)).toBeLessThan(3_500);
+        }
+        expect([pageOf(length), '/']).toContain(ended.headers.get('location'));
+        await browser.visit(`${world.url}/logout`, { method: 'POST' });
+      }
+    },
+  );
+
+  test('stay below 3.5 KB where a sibling host has planted hundreds of cookies', async ({ startWorld }) => {
+    const world = await startWorld();
+    const planted = Array.from({ length: 100 }, (_, index) => `oauth-app.login.${`${index}`.padStart(16, 'a')}=0.x`);
+    const answer = await rawRequest(world.url, `/login?returnTo=/${'p'.repeat(1_200)}`, {
+      headers: { cookie: planted.join('; ') },
+    });
+    expect(answer.status).toBe(302);
+    const lines = [answer.headers.location, ...(answer.headers['set-cookie'] ?? [])];
+    expect(lines.join('\r\n').length).toBeLessThan(3_000);
+  });
+
+  test('keep the page of one tab, of 1,300 characters, beside the cookie that this answer ends', async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld({ strategy: { pkce: true } });
+    const page = `/projects?q=${'x'.repeat(1_288)}`;
+    const guarded = await browser.visit(world.url + page);
+    const callback = await world.begin(browser, {}, String(guarded.headers.get('location')));
+    expect((await browser.visit(callback)).headers.get('location')).toBe(page);
   });
 });

@@ -377,12 +377,20 @@ describe('a login of the application itself', () => {
 
 describe('sessions of other kinds', () => {
   /** Sessions of an application's own make. */
-  const own = (create: (saved: object) => object, saved: object): WorldOptions => ({
+  const own = (create: (saved: object) => object, saved: Record<string, unknown>, isCookie = false): WorldOptions => ({
     session: false,
     strategy: { tokenStore: memoryTokenStore() },
     before: (app) =>
-      app.use((req, _res, next) => {
-        Object.assign(req, { session: create(saved) });
+      app.use((req, res, next) => {
+        const session = create(saved);
+        Object.assign(req, { session });
+        const { end } = res;
+        const endAndSave = (...args: unknown[]) => {
+          for (const name of Object.keys(saved)) delete saved[name];
+          Object.assign(saved, session);
+          return Reflect.apply(end, res, args);
+        };
+        if (isCookie) Object.assign(res, { end: endAndSave });
         next();
       }),
   });
@@ -422,7 +430,7 @@ describe('sessions of other kinds', () => {
     browser,
   }) => {
     const world = await startWorld({
-      ...own((saved) => saved, {}),
+      ...own((saved) => ({ ...saved }), {}, true),
       routes: (app) =>
         app.get('/leave', (req, res, next) => req.logout((error) => (error ? next(error) : sendJson(res, {})))),
     });

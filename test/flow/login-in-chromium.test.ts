@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, vi } from 'vitest';
 import { type Chromium, hasChromium, startChromium } from '../support/chromium.js';
 import { test } from '../support/fixture.js';
+import { hasNginx, startNginx } from '../support/nginx.js';
 import { threeRounds } from '../support/rounds.js';
 import { type App, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
 
@@ -192,4 +193,37 @@ describe.skipIf(!hasChromium())('a login in Chromium', () => {
       await page.context().clearCookies({ name: 'connect.sid' });
     }
   });
+
+  test.skipIf(!hasNginx())(
+    "whose page is long succeeds behind nginx' default buffers",
+    {
+      meta: { threats: [74] },
+    },
+    async ({ startWorld }) => {
+      const world = await startWorld(relative);
+      const nginx = await startNginx(world.url);
+      onTestFinished(() => nginx.stop());
+      const origin = `http://localhost:${nginx.port}`;
+      world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${origin}/callback`] });
+      const { page } = await visit();
+      for (const [length, isReached] of [
+        [500, true],
+        [900, true],
+        [1_300, true],
+        [1_500, false],
+        [2_000, false],
+      ] as const) {
+        for (const character of ['x', '%C3%A9']) {
+          await page.context().clearCookies();
+          const path = `/page/${character.repeat((length - 8) / character.length)}?a=1`;
+          const answer = await page.goto(origin + path);
+          expect([length, answer?.status()]).toEqual([length, 200]);
+          await approve(page);
+          await page.waitForURL((url) => url.origin === origin);
+          expect(await textOf(page)).not.toContain('502');
+          expect(isReached ? [path] : [path, '/']).toContain(new URL(page.url()).href.slice(origin.length));
+        }
+      }
+    },
+  );
 });

@@ -92,6 +92,7 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
   72: ['A session that comes back, and whose grant is not found', 'an error that names the causes after a few rounds'],
   73: ['A user whom `deserializeUser` refuses', 'not authorized; nothing is refreshed for the request'],
   76: ['A prefetch of the login route by a script', 'begins no login'],
+  74: ['Long pages behind default buffers of nginx', 'no 502; the page is reached, or `/`'],
   75: ['A logout, or another connection, during a slow code exchange', 'the logout stands; no connection is lost'],
   80: [
     'A body that nobody reads, or whose reader pauses for ever; an upload longer than `timeout` that flows',
