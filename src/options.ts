@@ -13,6 +13,7 @@ import {
   serviceAddress,
 } from './oauth/addresses.js';
 import { type Claims, claimedDomain, type OrganizationDomainReader, type TokenResponseFields } from './oauth/claims.js';
+import type { EndsGrant } from './oauth/token-response.js';
 import { Secret } from './redaction.js';
 import type { TokenStore } from './stores/token-store.js';
 
@@ -93,8 +94,16 @@ export interface StrategyOptions<UserProfile extends object = object> {
   readonly apiPath?: string | undefined;
   /** Format of token requests: `'form'` for `application/x-www-form-urlencoded` (RFC 6749, appendix B). Default: `'json'`. */
   readonly tokenRequest?: 'json' | 'form' | undefined;
-  /** Place of client ID and secret in token requests: `'basic'` for the `Authorization` header (RFC 6749, 2.3.1). Default: `'body'`. */
-  readonly clientAuthentication?: 'body' | 'basic' | undefined;
+  /**
+   * Place of client ID and secret in token requests. `'basic'`: the `Authorization` header, each part form-encoded (RFC
+   * 6749, 2.3.1); `'basic-raw'`: not encoded, for servers that do not decode. Default: `'body'`.
+   */
+  readonly clientAuthentication?: 'body' | 'basic' | 'basic-raw' | undefined;
+  /**
+   * Returns true if a refusal of a refresh means that the refresh token is dead, so that the user has to log in again.
+   * Default: `({ error }) => error === 'invalid_grant'`.
+   */
+  readonly endsGrant?: EndsGrant | undefined;
   /** More parameters of the authorization request, the same for all or by request. */
   readonly authorizationParams?: AuthorizationParams | undefined;
   /** Separator of scope names in the authorization request. Default: a space. */
@@ -136,7 +145,8 @@ export interface Settings {
   readonly tokenPath: string;
   readonly apiPath: string;
   readonly tokenRequest: 'json' | 'form';
-  readonly clientAuthentication: 'body' | 'basic';
+  readonly clientAuthentication: 'body' | 'basic' | 'basic-raw';
+  readonly endsGrant: EndsGrant | undefined;
   readonly authorizationParams: Readonly<Record<string, string>> | ((req: IncomingMessage) => unknown);
   readonly scopeSeparator: string;
   readonly timeoutMs: number;
@@ -203,7 +213,8 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache'> &
   tokenPath: check.withDefault('/oauth/token', endpointAddress),
   apiPath: check.withDefault('/api/v2', apiPathBelow),
   tokenRequest: check.withDefault('json', check.oneOf('json', 'form')),
-  clientAuthentication: check.withDefault('body', check.oneOf('body', 'basic')),
+  clientAuthentication: check.withDefault('body', check.oneOf('body', 'basic', 'basic-raw')),
+  endsGrant: optionalFunction(),
   // The result of a function is checked at each login.
   authorizationParams: check.withDefault({}, (option, value) =>
     typeof value === 'function'

@@ -10,8 +10,11 @@ export interface Profile {
   readonly apiPath: string;
   /** Format of the token request: `json` (the default), or `form` as in RFC 6749. */
   readonly tokenRequest: 'json' | 'form';
-  /** Place of the client's credentials in the token request: `body` (the default), or `basic` as in RFC 6749, 2.3.1. */
-  readonly clientAuthentication: 'body' | 'basic';
+  /**
+   * Place of the client's credentials in the token request: `body` (the default), `basic` as in RFC 6749, 2.3.1, or `basic-raw`:
+   * the header is not decoded as a form.
+   */
+  readonly clientAuthentication: 'body' | 'basic' | 'basic-raw';
   /** Default: a space. */
   readonly scopeSeparator: string;
   /** Refuses authorization requests without a scope. Default true. */
@@ -28,6 +31,8 @@ export interface Profile {
   readonly accessTokenLifetime: number;
   /** Status of token endpoint refusals; default 400 (401 for `invalid_client`). Some services answer with 200. */
   readonly refusalStatus: number;
+  /** Body of the refusal of a refresh token; default `{ error: 'invalid_grant', error_description }`. */
+  readonly refreshRefusal: Readonly<Record<string, unknown>> | undefined;
   /** Accepts tokens of organization members on the plain API host. Default true. */
   readonly plainHostForOrganizations: boolean;
 }
@@ -46,6 +51,7 @@ const standard: Profile = Object.freeze({
   expiresIn: true,
   accessTokenLifetime: 7200,
   refusalStatus: 400,
+  refreshRefusal: undefined,
   plainHostForOrganizations: true,
 });
 
@@ -83,6 +89,7 @@ const profiles = {
     tokenPath: '/oauth/v3/token',
     apiPath: '',
     scopeRequired: true,
+    refreshRefusal: { status: 'BAD_REFRESH_TOKEN', message: 'missing or invalid refresh token' },
     rotation: 'same',
     accessTokenLifetime: 1800,
   },
@@ -145,10 +152,12 @@ function checkMember(name: string, value: unknown): void {
   const option = `profile.${name}`;
   const usual: unknown = Reflect.get(standard, name);
   if (name === 'tokenRequest') choice(option, value, ['json', 'form']);
-  else if (name === 'clientAuthentication') choice(option, value, ['body', 'basic']);
+  else if (name === 'clientAuthentication') choice(option, value, ['body', 'basic', 'basic-raw']);
   else if (name === 'rotation') choice(option, value, ['rotate', 'same', 'omit']);
   else if (name === 'accessToken') choice(option, value, ['jwt', 'opaque']);
-  else if (name === 'authorizationParams') {
+  else if (name === 'refreshRefusal') {
+    if (!isRecord(value)) refuse(option, 'an object: the body of the refusal', value);
+  } else if (name === 'authorizationParams') {
     if (!isRecord(value)) refuse(option, 'an object of parameters and their values', value);
     for (const [parameter, its] of Object.entries(value)) text(`${option}.${parameter}`, its);
   } else if (name.endsWith('Path')) {

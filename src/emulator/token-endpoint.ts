@@ -22,7 +22,7 @@ export interface TokenSetting {
   readonly grants: Grants;
   /** `revoke`: a second use of a code also ends the grant that the first one gave (RFC 6749, 4.1.2). */
   readonly codeReuse: 'refuse' | 'revoke';
-  readonly profile: Pick<Profile, 'tokenRequest' | 'clientAuthentication' | 'refusalStatus'>;
+  readonly profile: Pick<Profile, 'tokenRequest' | 'clientAuthentication' | 'refusalStatus' | 'refreshRefusal'>;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -66,13 +66,14 @@ function answer(fields: Fields, incoming: IncomingRequest, setting: TokenSetting
     if (error !== undefined) return invalid(error);
     return refusal(400, 'unsupported_grant_type', 'grant_type must be authorization_code or refresh_token.');
   }
-  const isBasic = setting.profile.clientAuthentication === 'basic';
+  const { clientAuthentication, refreshRefusal } = setting.profile;
+  const isBasic = clientAuthentication !== 'body';
   const credentials = isBasic ? [] : ['client_id', 'client_secret'];
   const parameters = grantType === 'refresh_token' ? ['refresh_token'] : ['redirect_uri', 'code'];
   const error = fieldError(fields, [...credentials, ...parameters], ['code_verifier']);
   if (error !== undefined) return invalid(error);
   const application = isBasic
-    ? basicClient(fields, incoming, setting.applications)
+    ? basicClient(fields, incoming, setting.applications, clientAuthentication === 'basic')
     : knownClient(String(fields.client_id), String(fields.client_secret), setting.applications);
   if (application === undefined) {
     // Credentials in the body are not an HTTP authentication scheme, so only Basic has a WWW-Authenticate.
@@ -84,9 +85,8 @@ function answer(fields: Fields, incoming: IncomingRequest, setting: TokenSetting
   }
   if (grantType === 'authorization_code') return exchange(fields, application, setting);
   const response = setting.grants.refresh(String(fields.refresh_token), application.clientID);
-  return 'refusal' in response
-    ? refusal(400, 'invalid_grant', response.refusal)
-    : json(200, response, { pragma: 'no-cache' });
+  if (!('refusal' in response)) return json(200, response, { pragma: 'no-cache' });
+  return refreshRefusal === undefined ? refusal(400, 'invalid_grant', response.refusal) : json(400, refreshRefusal);
 }
 
 function exchange(fields: Fields, { clientID }: Application, { codes, grants, codeReuse }: TokenSetting): Reply {
@@ -117,15 +117,18 @@ function fieldError(fields: Fields, required: readonly string[], optional: reado
   return undefined;
 }
 
-/** Reads the Basic credentials, of which each part is form-encoded. A secret in the body is refused (RFC 6749, 2.3 and 2.3.1). */
+/** Reads the Basic credentials, of which each part may be form-encoded. A secret in the body is refused (RFC 6749, 2.3 and 2.3.1). */
 function basicClient(
   fields: Fields,
   { headers }: IncomingRequest,
   applications: Applications,
+  isFormEncoded: boolean,
 ): Application | undefined {
   const [, encoded] = /^basic +([\w+/-]+=*)$/i.exec(headers.authorization ?? '') ?? [];
   if (encoded === undefined || Object.hasOwn(fields, 'client_secret')) return undefined;
-  const [id = '', ...secret] = Buffer.from(encoded, 'base64').toString('latin1').split(':');
+  const credentials = Buffer.from(encoded, 'base64');
+  const [id = '', ...secret] = credentials.toString(isFormEncoded ? 'latin1' : 'utf8').split(':');
+  if (!isFormEncoded) return knownClient(id, secret.join(':'), applications);
   try {
     const [clientID = '', clientSecret = ''] = [id, secret.join(':')].map((part) =>
       decodeURIComponent(part.replaceAll('+', ' ')),

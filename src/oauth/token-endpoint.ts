@@ -1,11 +1,11 @@
-import { ServiceUnavailableError, TokenResponseError } from '../errors.js';
+import { ConfigurationError, ServiceUnavailableError, TokenResponseError } from '../errors.js';
 import type { HttpClient } from '../http/http-client.js';
 import type { HttpRequest, HttpResponse } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
-import type { Secret } from '../redaction.js';
+import { type Secret, safeCause } from '../redaction.js';
 import { endpointUrl } from './addresses.js';
 import type { OrganizationDomainReader } from './claims.js';
-import { readTokenResponse, type TokenSet } from './token-response.js';
+import { type EndsGrant, type Refusal, readTokenResponse, refusalOf, type TokenSet } from './token-response.js';
 
 /** Options of a {@link TokenEndpoint}. */
 export interface TokenEndpointOptions {
@@ -15,12 +15,14 @@ export interface TokenEndpointOptions {
   /** A path below `authUrl`, or a whole URL. */
   readonly tokenPath: string;
   readonly tokenRequest: 'json' | 'form';
-  readonly clientAuthentication: 'body' | 'basic';
+  readonly clientAuthentication: 'body' | 'basic' | 'basic-raw';
   readonly clientID: string;
   readonly clientSecret: Secret;
   /** Milliseconds for one HTTP request, connect to last byte. */
   readonly timeoutMs: number;
   readonly organizationDomain: OrganizationDomainReader;
+  /** Default: an `invalid_grant` ends a grant, and a refusal with another word that repeats is reported. */
+  readonly endsGrant?: EndsGrant | undefined;
   /** Epoch milliseconds. */
   readonly clock: () => number;
 }
@@ -37,6 +39,14 @@ export interface AuthorizationCode {
 /** Maximum size of a response body, after decoding. A token response has a few kilobytes. */
 const MAX_RESPONSE_BYTES = 64 * 1024;
 
+/** Refusals of a refresh that say nothing of the refresh token (RFC 6749, 5.2). */
+const ABOUT_THE_CLIENT: ReadonlySet<string | undefined> = new Set([
+  ...['invalid_client', 'unauthorized_client', 'unsupported_grant_type', 'invalid_scope'],
+]);
+
+/** Largest number of refused refresh tokens that are remembered. */
+const MAX_REFUSED = 100;
+
 const CONTENT_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' } as const;
 
 /**
@@ -49,6 +59,9 @@ export class TokenEndpoint {
   readonly #clientSecret: string;
   /** What all requests have in common. */
   readonly #request: HttpRequest;
+  readonly #clientAdvice: string;
+  /** Refresh tokens that were refused without ending their grant; `undefined` once that was reported. */
+  #refused: Set<string> | undefined = new Set();
 
   constructor(options: TokenEndpointOptions) {
     const { authUrl, tokenPath, tokenRequest, clientAuthentication, clientID, clientSecret, timeoutMs } = options;
@@ -56,13 +69,21 @@ export class TokenEndpoint {
     this.#clientSecret = clientSecret.reveal();
     const { origin, pathname, search } = endpointUrl(authUrl, tokenPath);
     const headers = ['content-type', CONTENT_TYPES[tokenRequest], 'accept', 'application/json'];
-    if (clientAuthentication === 'basic') {
-      // Each part form-encoded (RFC 6749, 2.3.1).
-      const [id, secret] = [clientID, this.#clientSecret].map((part) =>
-        `${new URLSearchParams([['', part]])}`.slice(1),
-      );
-      headers.push('authorization', `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`);
+    if (clientAuthentication === 'basic-raw' && clientID.includes(':')) {
+      throw new ConfigurationError("clientID: expected no colon with clientAuthentication 'basic-raw' (RFC 7617, 2)", {
+        option: 'clientID',
+      });
     }
+    const raw = `${clientID}:${this.#clientSecret}`;
+    // Each part form-encoded (RFC 6749, 2.3.1). Servers that do not decode them get them raw (RFC 7617).
+    const encoded = [clientID, this.#clientSecret].map((part) => `${new URLSearchParams([['', part]])}`.slice(1));
+    const credentials = clientAuthentication === 'basic' ? encoded.join(':') : raw;
+    const isBasic = clientAuthentication !== 'body';
+    if (isBasic) headers.push('authorization', `Basic ${Buffer.from(credentials).toString('base64')}`);
+    this.#clientAdvice =
+      isBasic && encoded.join(':') !== raw
+        ? " They have characters that servers read in two ways: clientAuthentication 'basic' form-encodes them (RFC 6749, 2.3.1), 'basic-raw' does not, for servers that do not decode."
+        : '';
     this.#request = {
       origin,
       path: `${pathname}${search}`,
@@ -87,14 +108,48 @@ export class TokenEndpoint {
 
   /**
    * Exchanges a refresh token for a new pair. A service that rotates them invalidates the old one. If the response has
-   * none, the one that was sent stays valid, and is that of the pair.
+   * none, the one that was sent stays valid, and is that of the pair. Resolves to `undefined` if the service says that the
+   * refresh token is dead: by `invalid_grant`, or as the option `endsGrant` knows it.
    *
    * @param mayRepeat Asked before a request that could not be sent is made once more: the first try may have taken long.
    * @see RFC 6749, 6
    */
-  async refresh(refreshToken: string, mayRepeat?: () => boolean): Promise<TokenSet> {
-    const tokens = await this.#send('refresh_token', { refresh_token: refreshToken }, [refreshToken], mayRepeat);
-    return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
+  async refresh(refreshToken: string, mayRepeat?: () => boolean): Promise<TokenSet | undefined> {
+    try {
+      const tokens = await this.#send('refresh_token', { refresh_token: refreshToken }, [refreshToken], mayRepeat);
+      return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
+    } catch (error) {
+      const refusal = refusalOf(error);
+      if (!refusal) throw error;
+      const { endsGrant } = this.#options;
+      if (endsGrant ? callEndsGrant(endsGrant, refusal) : refusal.error === 'invalid_grant') return undefined;
+      if (!endsGrant) this.#noteRefusal(refreshToken, refusal);
+      throw error;
+    }
+  }
+
+  #advice(grantType: string, error: string): string {
+    if (error === 'invalid_client') return this.#clientAdvice;
+    const mayEnd = grantType === 'refresh_token' && error !== 'invalid_grant' && !ABOUT_THE_CLIENT.has(error);
+    const advice = ' If that means that the refresh token is dead, set the option endsGrant.';
+    return mayEnd && !this.#options.endsGrant ? advice : '';
+  }
+
+  /** Warns, once, of a refresh token that is refused again: if it is dead, its user is stuck. */
+  #noteRefusal(refreshToken: string, { error, description, status }: Refusal): void {
+    if (!this.#refused || ABOUT_THE_CLIENT.has(error)) return;
+    if (!this.#refused.has(refreshToken)) {
+      this.#refused.add(refreshToken);
+      const [oldest = ''] = this.#refused;
+      if (this.#refused.size > MAX_REFUSED) this.#refused.delete(oldest);
+      return;
+    }
+    this.#refused = undefined;
+    const words = [error, description].filter((word) => word !== undefined).join(': ');
+    process.emitWarning(
+      `The token endpoint refuses the same refresh token again, with status ${status} and the words "${words}". The user stays logged in, and each request fails. If these words mean that the refresh token is dead, set the option endsGrant, such as ({ error }) => error === 'invalid_grant' || error === '${error}'.`,
+      { code: 'ERR_REFRESH_REFUSED' },
+    );
   }
 
   async #send(
@@ -125,10 +180,23 @@ export class TokenEndpoint {
         secrets: [...secrets, secret],
         // GitHub does. A service that takes JSON, as RFC 6749 does not know it, is not known to.
         refusesWithSuccess: tokenRequest === 'form',
+        advice: (error) => this.#advice(grantType, error),
       });
     } catch (error) {
       throw error instanceof TransportError ? failure(error) : error;
     }
+  }
+}
+
+/** @throws ConfigurationError if the application's function throws */
+function callEndsGrant(endsGrant: EndsGrant, refusal: Refusal): boolean {
+  try {
+    return endsGrant(refusal);
+  } catch (error) {
+    throw new ConfigurationError('endsGrant: the function threw instead of returning true or false', {
+      option: 'endsGrant',
+      cause: safeCause(error),
+    });
   }
 }
 

@@ -35,7 +35,22 @@ export interface TokenResponseContext {
   readonly secrets: readonly string[];
   /** True for services that refuse with status 200. */
   readonly refusesWithSuccess: boolean;
+  /** Returns what to do about a refusal: a sentence after a space, or nothing. */
+  readonly advice?: (error: string) => string;
 }
+
+/** The words of a refusal, without secrets. Services use other fields than RFC 6749, 5.2, too. */
+export interface Refusal {
+  /** The field `error`, else `code`, `status` or `category`: the first that is a text. */
+  readonly error: string | undefined;
+  /** The field `error_description`, else `message`. */
+  readonly description: string | undefined;
+  /** The status of the response. */
+  readonly status: number;
+}
+
+/** Returns true if a refusal of a refresh means that the refresh token is dead. */
+export type EndsGrant = (refusal: Refusal) => boolean;
 
 const MAX_DESCRIPTION_LENGTH = 200;
 
@@ -53,6 +68,7 @@ const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
 
 /** Keyed by the error, and no property of it: an error may be logged. */
 const rotatedTokens = new WeakMap<Error, string>();
+const refusals = new WeakMap<Error, Refusal>();
 
 /**
  * Parses a token response.
@@ -73,10 +89,19 @@ export function readTokenResponse(response: HttpResponse, context: TokenResponse
   }
   const body = parseJsonObject(response.body);
   const isRefusal = status >= 400 || (context.refusesWithSuccess && body?.access_token === undefined);
-  if (isRefusal && typeof body?.error === 'string') throw refusal(status, body, context.secrets);
+  if (isRefusal && body && (status >= 400 || typeof body.error === 'string')) {
+    const error =
+      typeof body.error === 'string'
+        ? refusal(status, body, context)
+        : unusable(`status ${status} without an OAuth error`);
+    refusals.set(error, wordsOf(status, body, context.secrets));
+    throw error;
+  }
   if (status < 200 || status > 299) {
-    const hint = status < 400 ? ' (a redirect, which is never followed: check the option authUrl)' : '';
-    throw unusable(`status ${status} without an OAuth error${hint}`);
+    const isRedirect = status >= 300 && status < 400;
+    const hint =
+      ' (a redirect, which is never followed: check the option tokenPath, its trailing slash too, and authUrl)';
+    throw unusable(`status ${status} without an OAuth error${isRedirect ? hint : ''}`);
   }
   if (!body) throw unusable('a body that is not a JSON object');
   try {
@@ -95,6 +120,11 @@ export function readTokenResponse(response: HttpResponse, context: TokenResponse
  */
 export function rotatedRefreshToken(error: unknown): string | undefined {
   return error instanceof Error ? rotatedTokens.get(error) : undefined;
+}
+
+/** Returns the words of the refusal that {@link readTokenResponse} threw this error for. */
+export function refusalOf(error: unknown): Refusal | undefined {
+  return error instanceof Error ? refusals.get(error) : undefined;
 }
 
 function readTokenSet(body: Readonly<Record<string, unknown>>, context: TokenResponseContext): TokenSet {
@@ -151,16 +181,30 @@ function secondsOf(value: unknown): number | undefined {
   return typeof seconds === 'number' && seconds >= 1 && seconds <= TEN_YEARS_S ? seconds : undefined;
 }
 
-function refusal(status: number, body: Readonly<Record<string, unknown>>, secrets: readonly string[]): TokenError {
+function wordsOf(status: number, body: Readonly<Record<string, unknown>>, secrets: readonly string[]): Refusal {
+  const word = [body.error, body.code, body.status, body.category].find((value) => typeof value === 'string');
+  const identifier = errorIdentifier(word, secrets);
+  const error = identifier === 'unrecognized_error' ? shownText(word, secrets) : identifier;
+  return { error, description: shownText(body.error_description ?? body.message, secrets), status };
+}
+
+/** Returns a text of the service that is fit to be shown; `undefined` for what is none. */
+function shownText(value: unknown, secrets: readonly string[]): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  const visible = withoutSecrets(value.replaceAll(/[^\x20-\x7e]+/g, ' '), secrets);
+  return visible.slice(0, MAX_DESCRIPTION_LENGTH).trim();
+}
+
+function refusal(
+  status: number,
+  body: Readonly<Record<string, unknown>>,
+  { secrets, advice }: TokenResponseContext,
+): TokenError {
   const error = errorIdentifier(body.error, secrets);
-  const description =
-    typeof body.error_description === 'string'
-      ? withoutSecrets(body.error_description.replaceAll(/[^\x20-\x7e]+/g, ' '), secrets)
-      : '';
-  const said = description.slice(0, MAX_DESCRIPTION_LENGTH).trim();
-  const advice = error === 'invalid_client' ? ' Check the options clientID and clientSecret.' : '';
+  const said = shownText(body.error_description, secrets);
+  const check = error === 'invalid_client' ? ' Check the options clientID and clientSecret.' : '';
   return new TokenError(
-    `The token endpoint refused the request with status ${status}: ${error}${said && ` (${said})`}.${advice}`,
+    `The token endpoint refused the request with status ${status}: ${error}${said ? ` (${said})` : ''}.${check}${advice?.(error) ?? ''}`,
     { error },
   );
 }

@@ -2,6 +2,9 @@ import type { ApiClient } from '../api/api-client.js';
 import type { StrategyOptions } from '../options.js';
 import { type Fields, fieldsOf, type ServiceProfile, serviceProfile } from './service-profile.js';
 
+/** The words of a refusal. */
+type Refusal = Parameters<NonNullable<StrategyOptions['endsGrant']>>[0];
+
 /** Options that are the same for every application of one service. To be spread into the options of a strategy. */
 export type Provider = Pick<StrategyOptions, 'authUrl' | 'baseUrl'> &
   Partial<
@@ -20,6 +23,7 @@ export type Provider = Pick<StrategyOptions, 'authUrl' | 'baseUrl'> &
       | 'apiPath'
       | 'tokenRequest'
       | 'clientAuthentication'
+      | 'endsGrant'
       | 'authorizationParams'
       | 'scopeSeparator'
     >
@@ -103,6 +107,8 @@ export const hubspot: IdentifyingProvider = Object.freeze({
   apiPath: '',
   tokenRequest: 'form',
   userProfile: async (_client: ApiClient, { user_id: id }: Fields): Promise<ServiceProfile> => serviceProfile({ id }),
+  // As its support and integrators report it: the reference shows no error of a refresh.
+  endsGrant: ({ error }: Refusal): boolean => error === 'invalid_grant' || error === 'BAD_REFRESH_TOKEN',
 });
 
 /**

@@ -1,4 +1,4 @@
-import { NotAuthorizedError, ServiceUnavailableError, TokenError } from '../errors.js';
+import { NotAuthorizedError, ServiceUnavailableError } from '../errors.js';
 import type { RefreshEvent } from '../events.js';
 import {
   type Grant,
@@ -186,7 +186,6 @@ export class LockedRefreshes {
         throw overtaken.aborted ? error : backoff.fail(id, error, clock());
       }
       backoff.succeed(id);
-      if (error instanceof TokenError && error.error === 'invalid_grant') return undefined;
       const refreshToken = rotatedRefreshToken(error);
       if (refreshToken !== undefined && refreshToken !== sent)
         await this.#save(run, grant, withRotatedRefreshToken(grant, refreshToken, sent)).catch(() => undefined);

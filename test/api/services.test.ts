@@ -26,6 +26,7 @@ const WIRE = [
   'headers',
   'pkce',
   'userProfile',
+  'endsGrant',
 ] as const;
 
 /** Returns a provider's options for the emulator: its endpoints are all on one host. */

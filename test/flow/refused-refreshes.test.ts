@@ -1,0 +1,145 @@
+import type { StrategyOptions } from 'passport-oauth-app';
+import { describe, expect, onTestFinished } from 'vitest';
+import { test } from '../support/fixture.js';
+
+const EXPIRED_S = 7201;
+
+type Refusal = Parameters<NonNullable<StrategyOptions['endsGrant']>>[0];
+
+/** Collects the process warnings with a code until the test ends. */
+function warnings(code: string): Error[] {
+  const found: Error[] = [];
+  const listen = (warning: Error & { code?: string }) => void (warning.code === code && found.push(warning));
+  process.on('warning', listen);
+  onTestFinished(() => void process.off('warning', listen));
+  return found;
+}
+
+describe('a dead refresh token that is refused by other words than invalid_grant', { meta: { threats: [88] } }, () => {
+  test.for<[string, Record<string, unknown>, Refusal]>([
+    [
+      'invalid_request',
+      { error: 'invalid_request', error_description: 'The refresh token is invalid.' },
+      { error: 'invalid_request', description: 'The refresh token is invalid.', status: 400 },
+    ],
+    ['expired_token', { error: 'expired_token' }, { error: 'expired_token', description: undefined, status: 400 }],
+    [
+      'words in other fields (Twitch)',
+      { error: 'Bad Request', status: 400, message: 'Invalid refresh token' },
+      { error: 'Bad Request', description: 'Invalid refresh token', status: 400 },
+    ],
+    [
+      'words with no error (HubSpot)',
+      { status: 'BAD_REFRESH_TOKEN', message: 'missing or invalid refresh token' },
+      { error: 'BAD_REFRESH_TOKEN', description: 'missing or invalid refresh token', status: 400 },
+    ],
+  ])('%s: endsGrant is asked, and the user has to log in again', async ([, refreshRefusal, words], { logInto }) => {
+    const asked: Refusal[] = [];
+    const endsGrant = (refusal: Refusal) => asked.push(refusal) > 0;
+    const { world, clock, projects, whoami } = await logInto({
+      service: { profile: { refreshRefusal } },
+      strategy: { endsGrant },
+    });
+    world.service.revoke('1');
+    clock.advance(EXPIRED_S);
+    expect((await projects()).status).toBe(302);
+    expect((await whoami()).authorized).toBe(false);
+    expect(world.grantKeys()).toEqual([]);
+    expect(asked).toEqual([words]);
+    await projects();
+    expect(world.tokenRequests()).toHaveLength(1);
+  });
+
+  test('without endsGrant the grant is kept; the error names the option, and a repeated refusal is reported once', async ({
+    logInto,
+  }) => {
+    const told = warnings('ERR_REFRESH_REFUSED');
+    const refreshRefusal = { error: 'invalid_request', error_description: 'No such token' };
+    const { world, clock, projects, whoami } = await logInto({ service: { profile: { refreshRefusal } } });
+    world.service.revoke('1');
+    clock.advance(EXPIRED_S);
+    expect((await projects()).status).toBe(502);
+    expect(world.errors.at(-1)).toMatchObject({
+      name: 'TokenError',
+      error: 'invalid_request',
+      message: expect.stringContaining('set the option endsGrant'),
+    });
+    expect(told).toEqual([]);
+    for (let time = 0; time < 3; time++) await projects();
+    expect(told.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/status 400 and the words "invalid_request: No such token".*endsGrant/),
+    ]);
+    expect((await whoami()).authorized).toBe(true);
+  });
+
+  test('a refusal of the client says nothing of the refresh token', async ({ logInto }) => {
+    const told = warnings('ERR_REFRESH_REFUSED');
+    const { world, clock, projects } = await logInto();
+    clock.advance(EXPIRED_S);
+    for (let time = 0; time < 3; time++) {
+      world.service.fail('token', { status: 400, body: { error: 'unauthorized_client' } });
+      expect((await projects()).status).toBe(502);
+    }
+    expect(told).toEqual([]);
+    expect(world.errors.at(-1)?.message).not.toContain('endsGrant');
+  });
+
+  test('endsGrant decides about invalid_grant too, and one that throws keeps the grant', async ({ logInto }) => {
+    let endsGrant: () => boolean = () => false;
+    const { world, clock, projects, whoami } = await logInto({ strategy: { endsGrant: () => endsGrant() } });
+    world.service.revoke('1');
+    clock.advance(EXPIRED_S);
+    expect((await projects()).status).toBe(502);
+    expect(world.errors.at(-1)).toMatchObject({ name: 'TokenError', error: 'invalid_grant' });
+    endsGrant = () => {
+      throw new Error('a mistake');
+    };
+    expect((await projects()).status).toBe(500);
+    expect(world.errors.at(-1)).toMatchObject({ name: 'ConfigurationError', option: 'endsGrant' });
+    expect((await whoami()).authorized).toBe(true);
+    endsGrant = () => true;
+    expect((await projects()).status).toBe(302);
+  });
+});
+
+describe('client credentials in the Authorization header', { meta: { threats: [88] } }, () => {
+  const clientSecret = 'a+b/c=d~e%f:g ü';
+  const applications = [{ clientID: 'id', clientSecret, redirectUrls: ['http://127.0.0.1/callback'] }];
+
+  test.for<['basic' | 'basic-raw', boolean]>([
+    ['basic', true],
+    ['basic-raw', true],
+    ['basic', false],
+    ['basic-raw', false],
+  ])(
+    '%s, where the service reads them in that way: %s',
+    async ([clientAuthentication, isSame], { startWorld, browser }) => {
+      const other = clientAuthentication === 'basic' ? 'basic-raw' : 'basic';
+      const world = await startWorld({
+        service: { applications, profile: { clientAuthentication: isSame ? clientAuthentication : other } },
+        strategy: { clientAuthentication },
+      });
+      expect((await world.logIn(browser)).status).toBe(isSame ? 302 : 502);
+      if (isSame) return;
+      expect(world.errors.at(-1)?.message).toMatch(/invalid_client.*'basic' form-encodes.*'basic-raw' does not/);
+    },
+  );
+
+  test('basic-raw refuses a client ID with a colon, which would end there', async ({ startWorld }) => {
+    const strategy = { clientAuthentication: 'basic-raw', clientID: 'a:b' } as const;
+    await expect(startWorld({ strategy })).rejects.toMatchObject({ name: 'ConfigurationError', option: 'clientID' });
+  });
+
+  test('a secret of letters and digits is the same in both: the message names neither', async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld({
+      service: { profile: { clientAuthentication: 'basic' } },
+      strategy: { clientSecret: 'wrong', clientID: 'sample' },
+    });
+    world.service.register({ clientID: 'sample', clientSecret: 'right', redirectUrls: [`${world.url}/callback`] });
+    expect((await world.logIn(browser)).status).toBe(502);
+    expect(world.errors.at(-1)?.message).toMatch(/invalid_client(?!.*basic-raw)/);
+  });
+});
