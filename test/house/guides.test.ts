@@ -154,7 +154,40 @@ process.exit();
   });
 });
 
-describe.skipIf(!hasRedis())('docs/migration.md', () => {
+describe('docs/migration.md', () => {
+  test('has an application that logs in at GitLab, one person beside another', async () => {
+    const outcome = await visit(
+      'docs/migration.md',
+      ['after.ts', 'take-over.ts'],
+      `
+import session from 'express-session';
+import { memoryTokenStore } from 'passport-oauth-app';
+import { createApp } from './after.js';
+const service = await startEmulator({ profile: 'gitlab' });
+const callbackURL = origin + '/callback';
+service.register({ clientID: service.options.clientID, redirectUrls: [callbackURL] });
+const known = new Map();
+const users = {
+  save: async (user) => known.set(user.id, user) && user,
+  find: async (id) => known.get(id),
+  findTokens: () => undefined,
+  removeTokens: () => {},
+};
+server.on('request', createApp(users, memoryTokenStore(), new session.MemoryStore(), { ...service.options, callbackURL }));
+for (const user of ['1', '2']) {
+  const { response } = await service.logIn(fetch, { login: origin + '/login', user });
+  assert.equal(response.status, 200);
+  assert.equal(new URL(response.url).pathname, '/projects');
+}
+assert.deepEqual([...known.keys()], ['1', '2']);
+process.exit();
+`,
+    );
+    expect(outcome).toEqual(CLEAN);
+  });
+});
+
+describe.skipIf(!hasRedis())('docs/migration.md, while requests run', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
