@@ -1,8 +1,9 @@
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { gate } from '../refresh/fixture.js';
 import { fastForward } from '../support/fast-forward.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
 import { TroubledStore } from '../support/troubled-store.js';
+import { until } from '../support/until.js';
 import { startWorld } from '../support/world.js';
 
 const HOURS = 3600;
@@ -19,7 +20,7 @@ describe('close()', { meta: { threats: [44] } }, () => {
     const { opened, open } = gate();
     store.before = (method) => (method === 'update' ? opened : undefined);
     const asked = flow.world.strategy.client(grantId).accessToken();
-    await vi.waitFor(() => expect(store.calls).toContain('update'));
+    await until(() => expect(store.calls).toContain('update'));
     const closing = flow.world.strategy.close();
     open();
     await closing;
@@ -38,7 +39,7 @@ describe('close()', { meta: { threats: [44] } }, () => {
     flow.clock.advance(2 * HOURS - 60);
     flow.world.service.fail('token', { delay: 100 });
     expect((await flow.projects()).status).toBe(200);
-    await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+    await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
     await flow.world.strategy.close();
     expect(store.calls).toContain('update');
   });

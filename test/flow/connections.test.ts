@@ -1,7 +1,8 @@
 import { memoryTokenStore, type Profile, Strategy } from 'passport-oauth-app';
-import { describe, expect, onTestFinished, vi } from 'vitest';
+import { describe, expect, onTestFinished } from 'vitest';
 import { Browser, type Page } from '../support/browser.js';
 import { test } from '../support/fixture.js';
+import { until } from '../support/until.js';
 import { type Handler, type Req, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 /** An application in which users log in locally, and connect accounts of the service. */
@@ -213,7 +214,7 @@ describe('a connection whose code exchange is slow', { meta: { threats: [75] } }
     const { length } = world.tokenRequests();
     world.service.fail('token', { delay: 400 });
     const page = browser.visit(callback);
-    await vi.waitFor(() => expect(world.tokenRequests()).toHaveLength(length + 1));
+    await until(() => expect(world.tokenRequests()).toHaveLength(length + 1));
     return { page };
   }
 
@@ -230,7 +231,7 @@ describe('a connection whose code exchange is slow', { meta: { threats: [75] } }
     expect((await page).status).toBe(403);
     browser.cookies(world.url).set('connect.sid', sid);
     expect((await browser.visit(`${world.url}/whoami`)).json().user).toBeUndefined();
-    await vi.waitFor(() => expect([world.grantKeys(), world.references()]).toEqual([[], []]));
+    await until(() => expect([world.grantKeys(), world.references()]).toEqual([[], []]));
   });
 
   test('keeps what other requests of the browser, and its own handlers, have written meanwhile', async ({

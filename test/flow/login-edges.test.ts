@@ -5,9 +5,10 @@ import connect from 'connect';
 import session from 'express-session';
 import passportModule from 'passport';
 import { apiClient, memoryTokenStore, type Profile, Strategy } from 'passport-oauth-app';
-import { describe, expect, onTestFinished, vi } from 'vitest';
+import { describe, expect, onTestFinished } from 'vitest';
 import { test } from '../support/fixture.js';
 import { rawRequest } from '../support/raw-request.js';
+import { until } from '../support/until.js';
 import { type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 type Done = (error: unknown, user?: unknown) => void;
@@ -358,7 +359,7 @@ describe('a login of the application itself', () => {
     await world.logIn(browser);
     expect(world.grantKeys()).toHaveLength(1);
     await browser.visit(`${world.url}/local-login`);
-    await vi.waitFor(() => expect(world.grantKeys()).toEqual([]));
+    await until(() => expect(world.grantKeys()).toEqual([]));
     expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({
       user: { id: 'local' },
       authorized: false,

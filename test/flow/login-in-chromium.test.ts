@@ -1,10 +1,11 @@
 import { requireAuthorization, Strategy } from 'passport-oauth-app';
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest';
 import { type Chromium, hasChromium, startChromium } from '../support/chromium.js';
 import { test } from '../support/fixture.js';
 import { hasNginx, startNginx } from '../support/nginx.js';
 import { threeRounds } from '../support/rounds.js';
+import { until } from '../support/until.js';
 import { type App, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 /** Answers each page below /page with its path, to users who are logged in. */
@@ -75,7 +76,7 @@ describe.skipIf(!hasChromium())('a login in Chromium', () => {
     const origin = open(world);
     const { page } = await visit();
     await page.goto(`${origin}/page/wanted`);
-    await vi.waitFor(() => expect(seen).toEqual([expect.stringContaining('prefetch')]), 10_000);
+    await until(() => expect(seen).toEqual([expect.stringContaining('prefetch')]));
     const cookies = await page.context().cookies();
     expect(cookies.filter(({ name }) => name.includes('.login.'))).toEqual([]);
     await page.getByRole('link', { name: 'Log in' }).click();
@@ -155,7 +156,7 @@ describe.skipIf(!hasChromium())('a login in Chromium', () => {
     world.service.fail('token', { delay: 1_000 });
     // The navigation does not end before the reload drops it.
     approve(page).catch(() => {});
-    await vi.waitFor(() => expect(world.tokenRequests()).toHaveLength(1), 10_000);
+    await until(() => expect(world.tokenRequests()).toHaveLength(1));
     await page.goto(callback);
     expect(page.url()).toBe(`${origin}/page/slow`);
     expect(world.tokenRequests()).toHaveLength(1);

@@ -1,9 +1,10 @@
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
 import { storeId } from '../support/store-id.js';
 import { TroubledStore } from '../support/troubled-store.js';
+import { until } from '../support/until.js';
 
 const HOURS = 3600;
 
@@ -20,7 +21,7 @@ describe('a logout during a refresh', () => {
     flow.clock.advance(2 * HOURS);
     flow.world.service.fail('token', { delay: 150 });
     const late = flow.projects();
-    await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+    await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
     expect((await logOut()).status).toBe(200);
     expect((await late).status).not.toBe(200);
     expect(await store.inner.get(storeId(flow.world.service.options, grantId))).toBeUndefined();
@@ -39,9 +40,9 @@ describe('a logout during a refresh', () => {
       });
       store.before = (method) => (method === 'update' ? held : undefined);
       const saving = flow.projects();
-      await vi.waitFor(() => expect(store.calls).toContain('update'));
+      await until(() => expect(store.calls).toContain('update'));
       const leaving = logOut();
-      await vi.waitFor(() => expect(flow.world.service.requests.length).toBeGreaterThan(0));
+      await until(() => expect(flow.world.service.requests.length).toBeGreaterThan(0));
       goOn();
       await Promise.all([saving, leaving]);
       store.recover();
@@ -86,7 +87,7 @@ describe('a logout during a refresh', () => {
     flow.clock.advance(2 * HOURS);
     flow.world.service.fail('token', { delay: 100 });
     const late = flow.projects();
-    await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+    await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
     await logOut();
     await late;
     events.stop();
@@ -102,7 +103,7 @@ describe('a grant that is deleted during a refresh', () => {
     flow.clock.advance(2 * HOURS);
     flow.world.service.fail('token', { delay: 100 });
     const late = flow.projects();
-    await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+    await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
     await flow.world.strategy.deleteGrant(grantId);
     expect((await late).status).not.toBe(200);
     events.stop();
@@ -119,7 +120,7 @@ describe('a login during a refresh', () => {
     flow.clock.advance(2 * HOURS);
     flow.world.service.fail('token', { delay: 200 });
     const late = flow.projects();
-    await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+    await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
     const again = new Browser();
     await flow.world.logIn(again);
     const token = await flow.world.strategy.client('1').accessToken();

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import type { Profile } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
+import { until } from '../support/until.js';
 import { type Handler, type Req, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
 
 type Done = (error?: unknown, user?: unknown, info?: unknown) => void;
@@ -208,7 +209,7 @@ describe('passport.authorize', () => {
     await browser.visit(`${world.url}/local-login`);
     await world.logIn(browser, '1');
     await world.logIn(browser, '2');
-    await vi.waitFor(() => expect(world.grantKeys()).toHaveLength(1));
+    await until(() => expect(world.grantKeys()).toHaveLength(1));
     expect((await whoami(browser)).organizationDomain).toBe('acme');
   });
 

@@ -1,6 +1,7 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { EventLog } from '../support/event-log.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
+import { until } from '../support/until.js';
 
 const HOURS = 3600;
 
@@ -42,7 +43,7 @@ test('does not delay requests while the token endpoint hangs', async () => {
   expect(used.size).toBe(1);
   expect(flow.world.tokenRequests()).toHaveLength(1);
   const before = [...used][0];
-  await vi.waitFor(async () => {
+  await until(async () => {
     await flow.projects();
     expect(service.requests.at(-1)?.headers.authorization).not.toBe(before);
   });
@@ -53,7 +54,7 @@ test('starts one refresh for all requests of that time', async () => {
   flow.clock.advance(2 * HOURS - 100);
   const pages = await Promise.all(Array.from({ length: 100 }, flow.projects));
   expect(pages.every(({ status }) => status === 200)).toBe(true);
-  await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+  await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
 });
 
 test('does not start for a token that lives long still', async () => {
@@ -71,7 +72,7 @@ test('starts with the first request within `ahead`, and not before', async () =>
   expect(flow.world.tokenRequests()).toEqual([]);
   flow.clock.advance(1);
   await flow.projects();
-  await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+  await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
 });
 
 test('that is refused is not repeated by each request, and requests still succeed', async () => {
@@ -80,10 +81,10 @@ test('that is refused is not repeated by each request, and requests still succee
   flow.world.service.fail('token', { status: 401, body: { error: 'invalid_client' }, times: 100 });
   const untilThen = async (count: number) => {
     for (let index = 0; index < 5; index++) expect((await flow.projects()).status).toBe(200);
-    await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(count));
+    await until(() => expect(flow.world.tokenRequests()).toHaveLength(count));
   };
   await flow.projects();
-  await vi.waitFor(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+  await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
   await untilThen(1);
   flow.clock.advance(2);
   await untilThen(2);

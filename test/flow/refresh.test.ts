@@ -1,11 +1,12 @@
 import { request } from 'node:http';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { ServiceUnavailableError } from '../../src/index.js';
 import { gate } from '../refresh/fixture.js';
 import { Browser, type Page } from '../support/browser.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
+import { until } from '../support/until.js';
 import { startWorld, type World, type WorldOptions } from '../support/world.js';
 
 const HOURS = 3600;
@@ -123,9 +124,9 @@ describe('an expired token', { meta: { threats: [35, 42, 44] } }, () => {
     const cookie = [...browser.cookies(world.url)].map((pair) => pair.join('=')).join('; ');
     const going = request(`${world.url}/projects`, { headers: { cookie } }).on('error', () => {});
     going.end();
-    await vi.waitFor(() => expect(world.tokenRequests()).toHaveLength(1));
+    await until(() => expect(world.tokenRequests()).toHaveLength(1));
     going.destroy();
-    await vi.waitFor(() => expect(store.calls).toContain('update'));
+    await until(() => expect(store.calls).toContain('update'));
     expect((await projects()).status).toBe(200);
     expect(world.tokenRequests()).toHaveLength(1);
   });
@@ -246,7 +247,7 @@ describe('a refusal by the token endpoint', { meta: { threats: [30, 40] } }, () 
       return method === 'set' ? opened : undefined;
     };
     const winner = world.strategy.client('shared').accessToken();
-    await vi.waitFor(() => expect(world.tokenRequests()).toHaveLength(1));
+    await until(() => expect(world.tokenRequests()).toHaveLength(1));
     expect(await other.strategy.client('shared').accessToken()).toBe(await winner);
     expect(world.tokenRequests()).toHaveLength(2);
     await other.close();

@@ -1,9 +1,10 @@
 import { request } from 'node:http';
 import { memoryTokenStore } from 'passport-oauth-app';
-import { describe, expect, vi } from 'vitest';
+import { describe, expect } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { test } from '../support/fixture.js';
 import { TroubledStore } from '../support/troubled-store.js';
+import { until } from '../support/until.js';
 import type { Handler, World } from '../support/world.js';
 
 const cookiesOf = (browser: Browser, url: string) =>
@@ -70,7 +71,7 @@ describe('a reload of a slow callback', () => {
     const headers = { cookie: cookiesOf(browser, world.url) };
     const first = request(callback, { headers }).on('error', () => {});
     first.end();
-    await vi.waitFor(() => expect(world.tokenRequests()).toHaveLength(1));
+    await until(() => expect(world.tokenRequests()).toHaveLength(1));
     first.destroy();
   }
 
@@ -94,7 +95,7 @@ describe('a reload of a slow callback', () => {
     world.service.requests.length = 0;
     answered = drop(world, browser, callback);
     await answered;
-    await vi.waitFor(() => expect(world.tokenRequests()).toHaveLength(1));
+    await until(() => expect(world.tokenRequests()).toHaveLength(1));
     expect((await browser.visit(callback)).status).toBe(302);
     expect((await browser.visit(callback)).headers.get('location')).toBe('/');
     expect(world.tokenRequests()).toHaveLength(1);

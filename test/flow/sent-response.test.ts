@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import session from 'express-session';
-import { describe, expect, vi } from 'vitest';
+import { describe, expect } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { test } from '../support/fixture.js';
+import { until } from '../support/until.js';
 import type { Handler, Req, World, WorldOptions } from '../support/world.js';
 
 /** Answers a request as a time-out middleware does. */
@@ -39,9 +40,9 @@ class SlowStore extends session.MemoryStore {
 }
 
 async function expectNothingLeft(world: World, browser: Browser): Promise<void> {
-  await vi.waitFor(() => expect(world.errors.map(({ code }) => code)).toEqual(['ERR_RESPONSE_SENT']));
-  await vi.waitFor(() => expect(world.grantKeys()).toEqual([]));
-  await vi.waitFor(() => expect(world.stored().filter(([, entry]) => 'passport' in entry)).toEqual([]));
+  await until(() => expect(world.errors.map(({ code }) => code)).toEqual(['ERR_RESPONSE_SENT']));
+  await until(() => expect(world.grantKeys()).toEqual([]));
+  await until(() => expect(world.stored().filter(([, entry]) => 'passport' in entry)).toEqual([]));
   expect(world.references()).toEqual([]);
   expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({ authorized: false });
 }
@@ -65,7 +66,7 @@ describe('a response that a time-out middleware has sent', { meta: { threats: [5
     const callback = await world.begin(browser);
     world.service.fail('token', { delay: 200 });
     const page = browser.visit(callback);
-    await vi.waitFor(() => expect(world.tokenRequests()).toHaveLength(1));
+    await until(() => expect(world.tokenRequests()).toHaveLength(1));
     if (exchanging) answer(exchanging);
     expect((await page).text).toBe('too slow');
     await expectNothingLeft(world, browser);
@@ -99,7 +100,7 @@ describe('a response that a time-out middleware has sent', { meta: { threats: [5
       authenticate: { session: false, successRedirect: '/' },
     });
     await browser.visit(await world.begin(browser));
-    await vi.waitFor(() => expect(world.errors.map(({ code }) => code)).toEqual(['ERR_RESPONSE_SENT']));
+    await until(() => expect(world.errors.map(({ code }) => code)).toEqual(['ERR_RESPONSE_SENT']));
     expect(world.grantKeys()).toEqual([]);
   });
 });

@@ -1,9 +1,10 @@
 import session from 'express-session';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { type StoredGrant, Strategy, type TokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
 import { rawRequest } from '../support/raw-request.js';
+import { until } from '../support/until.js';
 import { type Framework, type Handler, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
 
 const frameworks: readonly Framework[] = ['express', 'connect'];
@@ -19,7 +20,7 @@ const whoami = async (browser: Browser) => (await browser.visit(`${world.url}/wh
 const hasReference = (_key: string, entry: unknown) => JSON.stringify(entry).includes('"oauth-app"');
 
 /** Removals of grants that nobody refers to run in the background. */
-const noGrantIsLeft = () => vi.waitFor(() => expect(world.grantKeys()).toEqual([]));
+const noGrantIsLeft = () => until(() => expect(world.grantKeys()).toEqual([]));
 
 describe('without a session', () => {
   test.each(frameworks)(
@@ -158,7 +159,7 @@ describe('a session store that fails', () => {
     const callback = await world.begin(browser);
     store.fail('set');
     expect((await browser.visit(callback)).status).toBe(503);
-    await vi.waitFor(() => expect(kept.size).toBe(0));
+    await until(() => expect(kept.size).toBe(0));
   });
 });
 
@@ -214,7 +215,7 @@ describe('after a login', () => {
     const browser = new Browser();
     await world.logIn(browser, '1');
     await world.logIn(browser, '2');
-    await vi.waitFor(() => expect(world.grantKeys()).toHaveLength(1));
+    await until(() => expect(world.grantKeys()).toHaveLength(1));
     expect((await whoami(browser)).organizationDomain).toBe('acme');
   });
 

@@ -1,10 +1,11 @@
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { TokenStoreError } from '../../src/index.js';
 import { EventLog } from '../support/event-log.js';
 import { fastForward } from '../support/fast-forward.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
 import { storeId } from '../support/store-id.js';
 import { TroubledStore } from '../support/troubled-store.js';
+import { until } from '../support/until.js';
 import { startWorld } from '../support/world.js';
 
 const HOURS = 3600;
@@ -48,7 +49,7 @@ describe('a save that fails after a rotation', { meta: { threats: [45] } }, () =
       const pages = await Promise.all([flow.projects(), flow.projects(), flow.projects()]);
       expect(pages.every(({ status }) => status === 200)).toBe(true);
     }
-    await vi.waitFor(() => expect(events.values('refresh', 'outcome')).toEqual(['unsaved', 'saved']));
+    await until(() => expect(events.values('refresh', 'outcome')).toEqual(['unsaved', 'saved']));
     events.stop();
     expect(await tokenOfAnotherProcess()).toBe(await ownToken());
     expect(flow.world.tokenRequests()).toHaveLength(1);
@@ -66,7 +67,7 @@ describe('a save that fails after a rotation', { meta: { threats: [45] } }, () =
     expect((await flow.projects()).status).toBe(200);
     goOn();
     store.recover();
-    await vi.waitFor(async () => expect(await tokenOfAnotherProcess()).toBe(await ownToken()));
+    await until(async () => expect(await tokenOfAnotherProcess()).toBe(await ownToken()));
     expect(flow.world.tokenRequests()).toHaveLength(1);
   });
 
@@ -79,7 +80,7 @@ describe('a save that fails after a rotation', { meta: { threats: [45] } }, () =
     }
     store.recover();
     // It may show the dead refresh token first, and then waits for the pair that followed.
-    await vi.waitFor(async () => expect(await tokenOfAnotherProcess()).toBe(await ownToken()));
+    await until(async () => expect(await tokenOfAnotherProcess()).toBe(await ownToken()));
     expect(new Set(flow.refreshTokens()).size).toBe(3);
   });
 
@@ -88,7 +89,7 @@ describe('a save that fails after a rotation', { meta: { threats: [45] } }, () =
     flow.clock.advance(2 * HOURS);
     store.fail('update', 'set');
     expect((await flow.projects()).status).toBe(200);
-    await vi.waitFor(() => expect(tries()).toBeGreaterThan(4), 5_000);
+    await until(() => expect(tries()).toBeGreaterThan(4));
     const tried = tries();
     store.recover();
     await flow.world.strategy
@@ -96,7 +97,7 @@ describe('a save that fails after a rotation', { meta: { threats: [45] } }, () =
       .accessToken()
       .catch(() => {});
     // The next try by itself would come after more than a second.
-    await vi.waitFor(() => expect(tries()).toBe(tried + 1), 500);
+    await until(() => expect(tries()).toBe(tried + 1));
     expect(await tokenOfAnotherProcess()).toBe(await ownToken());
   });
 
@@ -107,7 +108,7 @@ describe('a save that fails after a rotation', { meta: { threats: [45] } }, () =
     const before = (await store.inner.get(storeId(flow.world.service.options, (await flow.whoami()).grantId)))?.version;
     const tried = tries();
     const closed = flow.world.strategy.close();
-    await vi.waitFor(() => expect(tries()).toBeGreaterThan(tried + 1), 5_000);
+    await until(() => expect(tries()).toBeGreaterThan(tried + 1));
     store.recover();
     await closed;
     const { grantId } = await flow.whoami();
@@ -137,7 +138,7 @@ describe('a save that fails after a rotation', { meta: { threats: [45] } }, () =
     theirs.calls.length = 0;
     const pending = other.strategy.client('shared').accessToken();
     // It waits for the lock, which is held until the pair is saved.
-    await vi.waitFor(() => expect(theirs.calls).toContain('lock'));
+    await until(() => expect(theirs.calls).toContain('lock'));
     failing = false;
     expect(await pending).toBe(token);
     expect(flow.world.tokenRequests()).toHaveLength(1);

@@ -2,6 +2,7 @@ import { describe, expect, vi } from 'vitest';
 import { gate, LIFETIME_S, pair, REFUSAL, test, tokens, withoutLock } from '../refresh/fixture.js';
 import { fastForward } from '../support/fast-forward.js';
 import type { TroubledStore } from '../support/troubled-store.js';
+import { until } from '../support/until.js';
 
 const gets = (store: TroubledStore) => store.calls.filter((call) => call === 'get').length;
 /** The end of what a resolved promise has set in motion. */
@@ -253,7 +254,7 @@ describe('writes of one grant', () => {
     const { opened, open } = gate();
     store.before = (method) => (method === 'set' ? opened : undefined);
     const writes = [manager.put('id', tokens('a')), manager.remove('id')];
-    await vi.waitFor(() => expect(store.calls).toEqual(['set']));
+    await until(() => expect(store.calls).toEqual(['set']));
     open();
     await Promise.all(writes);
     expect(store.calls).toContain('delete');
@@ -276,7 +277,7 @@ describe('writes of one grant', () => {
     expect(await fastForward(() => grants.use())).toBe('access-1');
     await manager.remove('id');
     open();
-    await vi.waitFor(() => expect(arrived).toHaveBeenCalled());
+    await until(() => expect(arrived).toHaveBeenCalled());
     await turn();
     expect(await grants.use()).toBe(401);
   });

@@ -1,6 +1,7 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Answer, Worker } from '../support/processes.js';
 import { storeId } from '../support/store-id.js';
+import { until } from '../support/until.js';
 import { type Fleet, type StoreServer, startFleet, stores } from './fleet.js';
 
 const HOURS = 3600;
@@ -60,7 +61,7 @@ describe.each(stores)(
         await fleet.advance(2 * HOURS);
         fleet.service.fail('token', { hang: true });
         const lost = holder.ask('1').catch(() => undefined);
-        await vi.waitFor(() => expect(fleet.tokenRequests()).toBe(1), 10_000);
+        await until(() => expect(fleet.tokenRequests()).toBe(1));
         const waiting = Promise.all(others.map((worker) => ask(worker, 20)));
         await holder.kill();
         await lost;
@@ -78,7 +79,7 @@ describe.each(stores)(
         await fleet.advance(2 * HOURS);
         fleet.service.fail('token', { afterEffect: true, hang: true });
         const lost = holder.ask('1').catch(() => undefined);
-        await vi.waitFor(() => expect(fleet.tokenRequests()).toBe(1), 10_000);
+        await until(() => expect(fleet.tokenRequests()).toBe(1));
         await holder.kill();
         await lost;
         const answers = (await Promise.all(others.map((worker) => ask(worker, 10)))).flat();
@@ -100,7 +101,7 @@ describe.each(stores)(
         await fleet.advance(2 * HOURS);
         fleet.service.fail('token', { delay: 2_500 });
         const late = holder.ask('1');
-        await vi.waitFor(() => expect(fleet.tokenRequests()).toBe(1), 10_000);
+        await until(() => expect(fleet.tokenRequests()).toBe(1));
         holder.signal('SIGSTOP');
         const answer = await other.ask('1');
         expect(answer.status).toBe(200);
@@ -129,10 +130,10 @@ describe.each(stores)(
         });
         await store.kill();
         const served = answers.length;
-        await vi.waitFor(() => expect(answers.length).toBeGreaterThan(served + 100), 10_000);
+        await until(() => expect(answers.length).toBeGreaterThan(served + 100));
         await store.restart();
         const again = answers.length;
-        await vi.waitFor(() => expect(answers.length).toBeGreaterThan(again + 100), 10_000);
+        await until(() => expect(answers.length).toBeGreaterThan(again + 100));
         isLoaded = false;
         await Promise.all(load);
         expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
@@ -140,15 +141,15 @@ describe.each(stores)(
         await fleet.advance(2 * HOURS);
         fleet.service.fail('token', { delay: 300 });
         const rotated = first.ask('1');
-        await vi.waitFor(() => expect(fleet.tokenRequests()).toBe(1), 10_000);
+        await until(() => expect(fleet.tokenRequests()).toBe(1));
         await store.kill();
         expect((await rotated).status).toBe(200);
         expect((await second.ask('1')).status).toBe(503);
         await store.restart();
         const { text } = await rotated;
-        await vi.waitFor(async () => expect(await second.ask('1')).toEqual({ status: 200, text }), 10_000);
+        await until(async () => expect(await second.ask('1')).toEqual({ status: 200, text }));
         for (const user of steady) {
-          await vi.waitFor(async () => expect((await second.ask(user)).status).toBe(200), 10_000);
+          await until(async () => expect((await second.ask(user)).status).toBe(200));
         }
         expect(fleet.tokenRequests()).toBeLessThanOrEqual(4);
       },
@@ -161,7 +162,7 @@ describe.each(stores)(
       await fleet.advance(2 * HOURS);
       fleet.service.fail('token', { delay: 300 });
       const last = leaving.ask('1').catch(() => undefined);
-      await vi.waitFor(() => expect(fleet.tokenRequests()).toBe(1), 10_000);
+      await until(() => expect(fleet.tokenRequests()).toBe(1));
       await leaving.close();
       await last;
       expect((await staying.ask('1')).status).toBe(200);

@@ -1,6 +1,7 @@
 import { describe, expect, vi } from 'vitest';
 import { GrantCredentials } from '../../src/refresh/grant-credentials.js';
 import { hang, json } from '../support/faulty-server.js';
+import { until } from '../support/until.js';
 import { type Grants, LIFETIME_S, type ManagerOptions, test, tokens } from './fixture.js';
 
 const FOREVER = { max: 1_000, ttlMs: Number.POSITIVE_INFINITY };
@@ -88,7 +89,7 @@ describe('a refresh in the background', () => {
     grants.clock.advance(LIFETIME_S - 60);
     await manager.current('id');
     expect(manager.current('id')).toMatchObject({ accessToken: 'access-first' });
-    await vi.waitFor(() => expect(manager.current('id')).toMatchObject({ accessToken: 'access-1' }));
+    await until(() => expect(manager.current('id')).toMatchObject({ accessToken: 'access-1' }));
     expect(service.requests).toHaveLength(1);
   });
 
@@ -212,7 +213,7 @@ describe('a logout or login during a refresh', { meta: { threats: [49] } }, () =
       };
       await grants.use();
       store.recover();
-      await vi.waitFor(async () => expect(await store.inner.get('oauth-app+id')).toBeUndefined());
+      await until(async () => expect(await store.inner.get('oauth-app+id')).toBeUndefined());
       expect(await grants.use()).toBe(401);
     },
   );

@@ -4,6 +4,7 @@ import { createClient } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, vi } from 'vitest';
 import { HeldLock, shortestLeaseMs } from '../../src/grants/held-lock.js';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
+import { until } from '../support/until.js';
 import { gate, LIFETIME_S, pair, test, tokens } from './fixture.js';
 
 afterEach(() => void vi.restoreAllMocks());
@@ -58,7 +59,7 @@ describe.skipIf(!hasRedis())('over Redis, a process', { meta: { threats: [47, 78
       hasStopped = true;
       passes(29_500);
       await client.pExpire(key, 1);
-      await vi.waitFor(async () => expect(await client.exists(key)).toBe(0));
+      await until(async () => expect(await client.exists(key)).toBe(0));
     });
     const asked = gate();
     const [manager, rival] = [

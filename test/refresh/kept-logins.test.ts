@@ -12,6 +12,7 @@ import { hasRedis, startRedis } from '../support/redis-server.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
+import { until } from '../support/until.js';
 import { startWorld, type World } from '../support/world.js';
 import { gate, withoutLock } from './fixture.js';
 
@@ -176,7 +177,7 @@ describe.each(stores)(
       }
       a.store.recover();
       const used = await a.token();
-      await vi.waitFor(async () => expect(await b.token()).toBe(used));
+      await until(async () => expect(await b.token()).toBe(used));
     });
 
     check(
@@ -217,7 +218,7 @@ describe.each(stores)(
       });
       await taken.opened;
       const waiting = a.token();
-      await vi.waitFor(() => expect(a.store.calls).toContain('lock'));
+      await until(() => expect(a.store.calls).toContain('lock'));
       await a.world.strategy.close();
       expect(await waiting).toBe(503);
       release();
@@ -312,7 +313,7 @@ describe.each(stores)(
         expect(await b.token()).toBe(401);
         heal();
         a.store.recover();
-        await vi.waitFor(async () => expect(await b.token()).toBe(used));
+        await until(async () => expect(await b.token()).toBe(used));
         clock.advance(2 * HOURS);
         expect(await b.token()).toBeTypeOf('string');
       },
@@ -385,7 +386,7 @@ describe.each(stores)('a service that refuses used refresh tokens, and grants in
       b.store.lock = (_id, work) => work();
       expect(await b.token()).toBe(401);
       a.store.recover();
-      await vi.waitFor(async () => expect(await b.token()).toBe(used));
+      await until(async () => expect(await b.token()).toBe(used));
     },
   );
 
@@ -416,7 +417,7 @@ describe.each(stores)('a service that refuses used refresh tokens, and grants in
       b.store.lock = (_id, work) => work();
       await browser.visit(`${b.world.url}/logout`, { method: 'POST' });
       a.store.recover();
-      await vi.waitFor(async () => expect(await a.token()).toBe(401), { timeout: 10_000 });
+      await until(async () => expect(await a.token()).toBe(401), { timeout: 10_000 });
       expect(await b.token()).toBe(401);
     },
   );
@@ -460,7 +461,7 @@ describe.each(stores)('processes that share a store without a lock, in %s', (_na
         await set(id, grant);
       };
       const older = first.token();
-      await vi.waitFor(() => expect(tokenRequests()).toBe(1));
+      await until(() => expect(tokenRequests()).toBe(1));
       clock.advance(1);
       const get = plain.get;
       plain.get = async (id) => {

@@ -1,4 +1,5 @@
 import { expect, vi } from 'vitest';
+import { until } from '../support/until.js';
 import { type Grants, LIFETIME_S, test, tokens } from './fixture.js';
 
 /** A grant that was refreshed while the store could not save it. */
@@ -15,9 +16,9 @@ const outcomes = ({ events }: Grants) => events.map(({ outcome }) => outcome);
 test('an unsaved grant is used from memory and saved by itself', async ({ grants }) => {
   await unsaved(grants);
   expect(grants.manager.current('id')).toMatchObject({ accessToken: 'access-1' });
-  await vi.waitFor(() => expect(updates(grants)).toBeGreaterThan(2));
+  await until(() => expect(updates(grants)).toBeGreaterThan(2));
   grants.store.recover();
-  await vi.waitFor(() => expect(outcomes(grants)).toEqual(['unsaved', 'saved']));
+  await until(() => expect(outcomes(grants)).toEqual(['unsaved', 'saved']));
   expect(await grants.use(grants.another())).toBe('access-1');
 });
 
@@ -25,14 +26,14 @@ test('an unsaved grant is saved with the first operation of the store that succe
   await unsaved(grants);
   grants.store.recover();
   await grants.manager.put('another', tokens('another'));
-  await vi.waitFor(() => expect(outcomes(grants)).toEqual(['unsaved', 'saved']));
+  await until(() => expect(outcomes(grants)).toEqual(['unsaved', 'saved']));
 });
 
 test('an unsaved grant is discarded if the store has another login by now', async ({ grants }) => {
   await unsaved(grants);
   grants.store.recover();
   await grants.another().put('id', tokens('of-a-new-login'));
-  await vi.waitFor(() => expect(outcomes(grants)).toEqual(['unsaved', 'discarded']));
+  await until(() => expect(outcomes(grants)).toEqual(['unsaved', 'discarded']));
   expect(await grants.use()).toBe('access-of-a-new-login');
 });
 
@@ -77,7 +78,7 @@ test('close() tries to save until the store works', async ({ grants }) => {
   await unsaved(grants);
   const closed = grants.manager.close();
   const before = updates(grants);
-  await vi.waitFor(() => expect(updates(grants)).toBeGreaterThan(before + 2));
+  await until(() => expect(updates(grants)).toBeGreaterThan(before + 2));
   grants.store.recover();
   await closed;
   expect(await grants.use(grants.another())).toBe('access-1');

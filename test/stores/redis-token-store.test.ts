@@ -11,6 +11,7 @@ import {
   startRedisCluster,
   startRedisSentinel,
 } from '../support/redis-topologies.js';
+import { until } from '../support/until.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
 const SECRET = 'eyJhbGciOiJkaXIifQ.secret-secret-secret';
@@ -267,7 +268,7 @@ describe.skipIf(!hasRedis())('with Sentinels of Redis', () => {
     await sentinel.command(sentinel.primary, 'WAIT', '1', '5000');
     await sentinel.kill(sentinel.primary);
     for (const store of stores) {
-      await vi.waitFor(async () => expect(await store.lock('id', () => store.get('id'))).toEqual(grant), 30_000);
+      await until(async () => expect(await store.lock('id', () => store.get('id'))).toEqual(grant));
     }
     client.destroy();
     ioredis.disconnect();
@@ -338,7 +339,7 @@ describe.skipIf(!hasRedis())('with replicas that confirm each write', () => {
     // Another process that was faster is told at once.
     expect(await store.update('id', { ...grant, version: 3 }, 1)).toBe(false);
     replica?.kill('SIGCONT');
-    await vi.waitFor(async () => expect(await store.update('id', next, 1)).toBe(true));
+    await until(async () => expect(await store.update('id', next, 1)).toBe(true));
     expect(await store.get('id')).toEqual(next);
   });
 });

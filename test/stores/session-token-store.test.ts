@@ -9,6 +9,7 @@ import { createClient } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { hasFaketime, hasPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.js';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
+import { until } from '../support/until.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text', future: { field: [1, 'two'] } };
 
@@ -164,7 +165,7 @@ async function locksAndCompares(one: TokenStore, other: TokenStore): Promise<voi
     order.push('one');
     void waiting?.then(() => order.push('end'));
   });
-  await vi.waitFor(() => expect(order).toEqual(['one', 'other', 'end']), { timeout: 10_000 });
+  await until(() => expect(order).toEqual(['one', 'other', 'end']));
 }
 
 describe('over the MemoryStore of express-session', () => checkAll(() => new session.MemoryStore()));
