@@ -22,7 +22,7 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
   11: ['No session middleware; session store down', 'an error that says so; 503, and nothing is half done'],
   12: ['Caches and referrers of login and callback', '`no-store` and `no-referrer` on every answer'],
   13: ['Floods of login starts and forged callbacks', 'memory bounded, session store empty'],
-  14: ['One strategy instance for hundreds of users at once', 'everybody gets their own tokens'],
+  14: ['One strategy instance for many users at once', 'everybody gets their own tokens'],
   15: [
     'Forged `Host` and `X-Forwarded-Host`',
     'an absolute `callbackURL` is unaffected; a relative one follows trust proxy',
