@@ -1,6 +1,6 @@
 import { mkdir, stat } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
+import type { BrowserContextOptions, Page } from 'playwright-core';
 import type { Chromium } from '../support/chromium.js';
 import { startApplication } from './application.js';
 
@@ -12,11 +12,7 @@ const phone: BrowserContextOptions = { ...wide, viewport: { width: 390, height: 
 /** Takes the pictures of the documents into docs/images, each of an application of its own. */
 export async function takePictures(chromium: Chromium): Promise<void> {
   await mkdir(folder, { recursive: true });
-  await take(chromium, 'consent', wide, async ({ page, url }) => {
-    await page.goto(`${url}/login`);
-    return undefined;
-  });
-  await take(chromium, 'burst', { ...wide, deviceScaleFactor: 2 }, burst);
+  await take(chromium, 'consent', wide, (stage) => stage.page.goto(`${stage.url}/login`));
   await take(chromium, 'home-light', wide, recover);
   await take(chromium, 'panel-dark', { ...wide, colorScheme: 'dark' }, recover);
   await take(chromium, 'outage-light', wide, breakService);
@@ -33,18 +29,7 @@ interface Stage {
   press(name: string): Promise<void>;
 }
 
-/** The drawing of twelve calls at once, and its verdict. */
-async function burst({ page, url, pass, press }: Stage): Promise<Locator> {
-  await page.goto(`${url}/login`);
-  await page.getByText('Ada Ferrant').check();
-  await page.getByRole('button', { name: 'Approve' }).click();
-  await page.waitForURL(`${url}/**`);
-  await pass(4);
-  await press('12 calls at once');
-  return page.locator('[data-part="burst"]');
-}
-
-async function breakService({ page, url, pass, press }: Stage): Promise<undefined> {
+async function breakService({ page, url, pass, press }: Stage): Promise<void> {
   await page.goto(`${url}/login`);
   await page.getByText('Ada Ferrant').check();
   await page.getByRole('button', { name: 'Approve' }).click();
@@ -54,7 +39,7 @@ async function breakService({ page, url, pass, press }: Stage): Promise<undefine
   await pass(20);
 }
 
-async function recover(stage: Stage): Promise<undefined> {
+async function recover(stage: Stage): Promise<void> {
   await breakService(stage);
   await stage.press('Mend everything');
   await stage.pass(12);
@@ -65,7 +50,7 @@ async function take(
   chromium: Chromium,
   name: string,
   options: BrowserContextOptions,
-  pose: (stage: Stage) => Promise<Locator | undefined>,
+  pose: (stage: Stage) => Promise<unknown>,
 ): Promise<void> {
   let movedMs = 0;
   const { url, close } = await startApplication({ clock: () => Date.now() + movedMs });
@@ -85,10 +70,10 @@ async function take(
     await page.locator('.notice').waitFor();
     await live();
   };
-  const part = (await pose({ page, url, pass, press })) ?? page;
+  await pose({ page, url, pass, press });
   await page.mouse.move(0, 0);
   const path = `${folder}${name}.png`;
-  await part.screenshot({ path });
+  await page.screenshot({ path });
   await visit.close();
   await close();
   const { size } = await stat(path);

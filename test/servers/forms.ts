@@ -5,6 +5,8 @@ export interface Visitor {
   readonly name: string;
   readonly password: string;
   readonly declines: boolean;
+  /** Does to a form's fields what a script of the page does before it is sent. */
+  readonly script?: (fields: Map<string, string>, pressed: string) => void;
 }
 
 interface Control {
@@ -50,8 +52,10 @@ function controlsOf(browser: Browser, page: Page, visitor: Visitor): Control[] {
     const action = new URL(attribute(tag, 'action') || page.url, page.url).href;
     const isPost = attribute(tag, 'method').toLowerCase() === 'post';
     const fields = fieldsOf(content, visitor);
-    const submit = (extra: readonly [string, string][]): Promise<Page> => {
-      const body = `${new URLSearchParams([...fields, ...extra])}`;
+    const submit = (label: string, extra: readonly [string, string][]): Promise<Page> => {
+      const sent = new Map([...fields, ...extra]);
+      visitor.script?.(sent, label);
+      const body = `${new URLSearchParams([...sent])}`;
       const headers = { 'content-type': 'application/x-www-form-urlencoded', referer: page.url };
       if (isPost) return browser.visit(action, { method: 'POST', headers, body });
       return browser.visit(`${action.split('?')[0]}?${body}`);
@@ -61,9 +65,9 @@ function controlsOf(browser: Browser, page: Page, visitor: Visitor): Control[] {
       const attributes = button ?? input ?? '';
       const [name, value] = [attribute(attributes, 'name'), attribute(attributes, 'value')];
       const label = text.replaceAll(/<[^>]*>/g, '').trim() || value;
-      return { label, visit: () => submit(name === '' ? [] : [[name, value]]) };
+      return { label, visit: () => submit(label, name === '' ? [] : [[name, value]]) };
     });
-    return controls.length > 0 ? controls : [{ label: '', visit: () => submit([]) }];
+    return controls.length > 0 ? controls : [{ label: '', visit: () => submit('', []) }];
   });
   const links = [...page.text.matchAll(/<a\b([^>]*)>(.*?)<\/a>/gis)].map(([, tag = '', text = '']): Control => {
     const address = new URL(attribute(tag, 'href'), page.url).href;
