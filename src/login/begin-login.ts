@@ -64,14 +64,15 @@ export function beginLogin(
   const [requested, ...others] = queryOf(originalUrl(req)).getAll('returnTo');
   const returnTo = requested === undefined ? remembered : safeReturnTo(others.length === 0 ? requested : undefined);
   const isConnection = Boolean(options.assignProperty);
-  const login = { redirectUri, returnTo, isConnection, userMark: grants.userMarkOf(req, isConnection) };
-
   const isUsual = redirectUri === settings.callbackURL && scope === settings.scope;
   const request = isUsual ? usualRequest : authorizationRequest(settings, redirectUri, scope);
   const { authorizationParams: given } = settings;
   const params = paramsFor(req, given);
   const ofRoute = options.authorizationParams === undefined ? {} : paramsFor(req, options.authorizationParams);
   const further = new URLSearchParams({ ...params, ...ofRoute });
+  const hasPrompt = further.has('prompt') || /[?&]prompt=/.test(request);
+  const userMark = grants.userMarkOf(req, isConnection);
+  const login = { redirectUri, returnTo, isConnection, hasPrompt, userMark };
   const used = request.length + `${further}`.length + STATE_LENGTH;
   const { state, codeChallenge, cookies } = pendingLogins.begin(req, login, settings.pkce, { used, freed });
   hostMismatches.note(req, redirectUri, state);

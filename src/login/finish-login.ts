@@ -153,7 +153,8 @@ export async function finishLogin(
   let outcome: CallbackOutcome | undefined;
   let isGone = false;
   try {
-    outcome = query.kind === 'error' ? declined(query.error) : await exchangeCode(context, req, query.code, login);
+    outcome =
+      query.kind === 'error' ? declined(query.error, login) : await exchangeCode(context, req, query.code, login);
     // A browser that has dropped its request never learns of its session.
     const hasLeft = !res.writableEnded && (res.destroyed || res.closed || req.socket.destroyed);
     isGone = hasLeft && outcome.kind === 'success';
@@ -263,8 +264,9 @@ export function readCallbackQuery(url: string): CallbackQuery {
   return MALFORMED;
 }
 
-function declined(error: string): CallbackOutcome {
-  if (error === 'access_denied') {
+/** Some services say `consent_required` of a user who declined. After a `prompt` it is an answer to that (OpenID Connect Core, 3.1.2.6). */
+function declined(error: string, { hasPrompt }: PendingLogin): CallbackOutcome {
+  if (error === 'access_denied' || (error === 'consent_required' && !hasPrompt)) {
     return { kind: 'fail', reason: 'declined', info: { message: 'The user declined authorization' } };
   }
   const known = REGISTERED_ERRORS.has(error) ? error : undefined;

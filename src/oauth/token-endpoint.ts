@@ -1,4 +1,4 @@
-import { ConfigurationError, ServiceUnavailableError, TokenResponseError } from '../errors.js';
+import { ConfigurationError, cloneError, ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
 import type { HttpClient } from '../http/http-client.js';
 import type { HttpRequest, HttpResponse } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
@@ -44,6 +44,18 @@ const ABOUT_THE_CLIENT: ReadonlySet<string | undefined> = new Set([
   ...['invalid_client', 'unauthorized_client', 'unsupported_grant_type', 'invalid_scope'],
 ]);
 
+/** Pause of all refreshes after an `invalid_client`, in milliseconds: doubled each time. A corrected secret is noticed within it. */
+const FIRST_PAUSE_MS = 250;
+const MAX_PAUSE_MS = 1_500;
+
+/** The service does not accept the client: services lock clients that go on trying. */
+interface ClientRefusal {
+  readonly error: TokenError;
+  readonly pauseMs: number;
+  /** Epoch milliseconds. */
+  readonly until: number;
+}
+
 /** Largest number of refused refresh tokens that are remembered. */
 const MAX_REFUSED = 100;
 
@@ -60,6 +72,7 @@ export class TokenEndpoint {
   /** What all requests have in common. */
   readonly #request: HttpRequest;
   readonly #clientAdvice: string;
+  #clientRefusal: ClientRefusal | undefined;
   /** Refresh tokens that were refused without ending their grant; `undefined` once that was reported. */
   #refused: Set<string> | undefined = new Set();
 
@@ -115,6 +128,7 @@ export class TokenEndpoint {
    * @see RFC 6749, 6
    */
   async refresh(refreshToken: string, mayRepeat?: () => boolean): Promise<TokenSet | undefined> {
+    this.#throwDuringPause();
     try {
       const tokens = await this.#send('refresh_token', { refresh_token: refreshToken }, [refreshToken], mayRepeat);
       return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
@@ -126,6 +140,28 @@ export class TokenEndpoint {
       if (!endsGrant) this.#noteRefusal(refreshToken, refusal);
       throw error;
     }
+  }
+
+  /** Throws the last `invalid_client` again during its pause. After it, one refresh asks the service, and the others wait for its answer as long. */
+  #throwDuringPause(): void {
+    const refusal = this.#clientRefusal;
+    if (!refusal) return;
+    const now = this.#options.clock();
+    const leftMs = refusal.until - now;
+    // More than any pause lasts: the clock was set back.
+    if (leftMs > 0 && leftMs <= MAX_PAUSE_MS) throw cloneError(refusal.error);
+    this.#clientRefusal = { ...refusal, until: now + refusal.pauseMs };
+  }
+
+  #noteClient(error?: unknown): void {
+    if (!(error instanceof TokenError && error.error === 'invalid_client')) {
+      // Any other answer says that the client is accepted; no answer says nothing.
+      if (error === undefined || error instanceof TokenError) this.#clientRefusal = undefined;
+      return;
+    }
+    const before = this.#clientRefusal;
+    const pauseMs = before ? Math.min(before.pauseMs * 2, MAX_PAUSE_MS) : FIRST_PAUSE_MS;
+    this.#clientRefusal = { error, pauseMs, until: this.#options.clock() + pauseMs };
   }
 
   #advice(grantType: string, error: string): string {
@@ -174,7 +210,7 @@ export class TokenEndpoint {
         if (mayRepeat?.() === false) throw error;
         response = await http.send(request);
       }
-      return readTokenResponse(response, {
+      const tokens = readTokenResponse(response, {
         organizationDomain,
         now: clock(),
         secrets: [...secrets, secret],
@@ -182,7 +218,10 @@ export class TokenEndpoint {
         refusesWithSuccess: tokenRequest === 'form',
         advice: (error) => this.#advice(grantType, error),
       });
+      this.#noteClient();
+      return tokens;
     } catch (error) {
+      this.#noteClient(error);
       throw error instanceof TransportError ? failure(error) : error;
     }
   }

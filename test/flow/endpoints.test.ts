@@ -1,3 +1,4 @@
+import type { StrategyOptions } from 'passport-oauth-app';
 import { describe, expect } from 'vitest';
 import { authorizationAddress, endpointAddress } from '../../src/oauth/addresses.js';
 import { test } from '../support/fixture.js';
@@ -78,5 +79,42 @@ describe('an endpoint is used as it was given, with a trailing slash and a query
     for (const own of ['/authorize?state=x', 'https://auth.example.com/authorize?client_id=x']) {
       expect(() => authorizationAddress('authorizationPath', own)).toThrow(/^authorizationPath: .*own/);
     }
+  });
+});
+
+describe('a redirect of the token endpoint is not followed', { meta: { threats: [26] } }, () => {
+  test.for([301, 302, 307, 308])(
+    '%s: the error names the option and the slash',
+    async (status, { startWorld, browser }) => {
+      const world = await startWorld();
+      world.service.fail('token', { status, headers: { location: `${world.service.authUrl}/oauth/token/` }, body: '' });
+      expect((await world.logIn(browser)).status).toBe(502);
+      expect(world.errors).toMatchObject([
+        { name: 'TokenResponseError', message: expect.stringMatching(/status 30\d .*tokenPath.*trailing slash/) },
+      ]);
+      expect(world.service.requests.filter(({ method }) => method === 'POST')).toMatchObject([
+        { path: '/oauth/token' },
+      ]);
+    },
+  );
+});
+
+describe('error=consent_required', { meta: { threats: [8] } }, () => {
+  test.for<[string, Partial<StrategyOptions>, number]>([
+    ['is a decline', {}, 401],
+    ['is an error after authorizationParams with a prompt', { authorizationParams: { prompt: 'none' } }, 502],
+    ['is an error after a prompt for this request', { authorizationParams: () => ({ prompt: 'none' }) }, 502],
+    ['is an error after a prompt of the endpoint', { authorizationPath: '/oauth/authorize?prompt=none' }, 502],
+  ])('%s', async ([, strategy, status], { startWorld, browser }) => {
+    const world = await startWorld({ strategy });
+    const location = new URL((await browser.visit(`${world.url}/login`)).headers.get('location') ?? '');
+    const query = new URLSearchParams({
+      error: 'consent_required',
+      state: location.searchParams.get('state') ?? '',
+    });
+    expect((await browser.visit(`${world.url}/callback?${query}`)).status).toBe(status);
+    if (status === 401) expect(world.errors).toEqual([]);
+    else expect(world.errors).toMatchObject([{ name: 'AuthorizationError', error: 'consent_required' }]);
+    expect(world.tokenRequests()).toEqual([]);
   });
 });

@@ -259,6 +259,7 @@ describe('a refusal by the token endpoint', { meta: { threats: [30, 40] } }, () 
     world.service.fail('token', { body: { error: 'invalid_client' } });
     expect((await projects()).json()).toMatchObject({ name: 'TokenError', code: 'ERR_TOKEN_REFUSED' });
     expect(world.errors[0]).toMatchObject({ error: 'invalid_client' });
+    clock.advance(2);
     expect((await projects()).status).toBe(200);
   });
 
