@@ -13,7 +13,7 @@ import {
   redirect,
   refuseFramework,
 } from '../request/incoming-request.js';
-import { returnCookieOf } from '../request/request-clients.js';
+import { returnCookieOf, unprepared } from '../request/request-clients.js';
 import { clientProperty, type Handler } from './api-client.js';
 
 /** Options of {@link requireAuthorization}. */
@@ -47,6 +47,8 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
       const message = `The request has no req.${property}: mount apiClient(strategy) before requireAuthorization().`;
       return next(new ConfigurationError(message, { code: 'ERR_NO_API_CLIENT' }));
     }
+    const pending = unprepared.get(client)?.prepareFully();
+    if (pending) return void pending.then(() => passIfAuthorized(req, res, next));
     if (client.authorized) return next();
     if (login === undefined || !isPageRequest(req))
       return next(new NotAuthorizedError('Log in first: this request is not authorized.'));

@@ -11,6 +11,8 @@ export class GrantCredentials implements CredentialSource {
   readonly grantId: string;
   readonly #manager: GrantManager;
   #hasEnded = false;
+  /** True if the first credential was not refreshed, though it may have expired. */
+  #mayBeExpired = false;
   #isAuthorized = true;
   #last: Credential | undefined;
   /** The error of {@link prepare}, and when it came on the monotonic clock. */
@@ -41,17 +43,27 @@ export class GrantCredentials implements CredentialSource {
     this.#hasEnded = true;
   }
 
-  /** Gets the first credential. Never rejects: calls of the client do. Returns `undefined` if it was cached. */
-  prepare(): Promise<void> | undefined {
+  /**
+   * Gets the first credential. Never rejects: calls of the client do. Returns `undefined` if it was cached.
+   *
+   * @param mayRefresh False: an expired credential will do, and none is refreshed before a call or {@link prepareFully}.
+   */
+  prepare(mayRefresh = true): Promise<void> | undefined {
+    this.#mayBeExpired = !mayRefresh;
     let grant: Grant | Promise<Grant>;
     try {
-      grant = this.#manager.current(this.grantId);
+      grant = mayRefresh ? this.#manager.current(this.grantId) : this.#manager.stored(this.grantId);
     } catch (error) {
       grant = Promise.reject(error);
     }
     if (grant instanceof Promise) return this.#prepareWith(grant);
     this.#received(grant);
     return undefined;
+  }
+
+  /** Prepares what {@link prepare} has put off: afterwards `authorized` tells whether the service still accepts the grant. */
+  prepareFully(): Promise<void> | undefined {
+    return this.#mayBeExpired && this.authorized ? this.prepare() : undefined;
   }
 
   credential(): Credential | Promise<Credential> {

@@ -85,6 +85,19 @@ export class GrantManager {
     return (known ?? (await this.#repository.read(grantId))) !== undefined;
   }
 
+  /** Returns the grant as it is, expired or not, and refreshes nothing. Synchronous, and without I/O, if it is cached. */
+  stored(grantId: string): Grant | Promise<Grant> {
+    return (
+      this.#unsaved.byId.get(grantId)?.grant ??
+      this.#repository.cached(grantId) ??
+      this.#repository.read(grantId).then((read) => {
+        const grant = this.#unsaved.byId.get(grantId)?.grant ?? read;
+        if (!grant) throw new NotAuthorizedError(NO_GRANT);
+        return grant;
+      })
+    );
+  }
+
   /**
    * Returns a grant with another access token than the one that the API refused, or with the same one if no other can
    * be had now.
@@ -154,10 +167,7 @@ export class GrantManager {
   }
 
   async #load(grantId: string): Promise<Grant> {
-    const stored = await this.#repository.read(grantId);
-    const grant = this.#unsaved.byId.get(grantId)?.grant ?? stored;
-    if (!grant) throw new NotAuthorizedError(NO_GRANT);
-    return await this.#freshen(grantId, grant);
+    return await this.#freshen(grantId, await this.stored(grantId));
   }
 
   #freshen(grantId: string, grant: Grant): Grant | Promise<Grant> {

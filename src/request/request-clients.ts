@@ -30,6 +30,12 @@ export function returnCookieOf(client: ApiClient): ReturnCookie | undefined {
 }
 
 type LogIn = (this: IncomingMessage, user: unknown, options: unknown, done?: Done) => unknown;
+/** Sources of clients that were attached with a credential that may have expired. */
+export const unprepared: WeakMap<ApiClient, GrantCredentials> = new WeakMap();
+
+/** The usual names of a page that logs out, for links: a form sends a POST request. */
+const LOGOUT_PATH = /\b(?:log|sign)[-_]?(?:out|off)\b/i;
+
 type LogOut = (this: IncomingMessage, options: unknown, done?: Done) => unknown;
 
 /** What Passport adds to a request. */
@@ -61,7 +67,8 @@ export class RequestClients {
   }
 
   /**
-   * Finds the request's grant and attaches a client for it.
+   * Finds the request's grant and attaches a client for it. For a page the grant is refreshed if it is due; for any other
+   * request, which may be a logout, not before the client is used.
    *
    * @returns `undefined` if the grant was cached; else a promise that never rejects
    */
@@ -80,7 +87,8 @@ export class RequestClients {
     } catch (error) {
       source = failedSource(error);
     }
-    (req as WithClients)[property] = createApiClient(source, api);
+    const client = createApiClient(source, api);
+    (req as WithClients)[property] = client;
     if (!(source instanceof GrantCredentials)) {
       if (!grants.canFindGrant(req)) this.#early.add(req);
       return undefined;
@@ -94,7 +102,10 @@ export class RequestClients {
     }
     if (grants.isAnonymous(req)) this.#wrapLogIn(req);
     // `prepare` never rejects: the client's calls report the error.
-    const pending = source.prepare();
+    // A logout must neither start a refresh nor wait for one, and what the request is for is known to its handler alone.
+    const isPage = (req.method === 'GET' || req.method === 'HEAD') && !LOGOUT_PATH.test(req.url ?? '');
+    if (!isPage) unprepared.set(client, source);
+    const pending = source.prepare(isPage);
     // No closure here: it would cost memory in each request that needs none.
     return pending ? this.#attachedAfter(pending, req, res, source) : this.#attached(req, res, source);
   }

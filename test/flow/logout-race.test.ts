@@ -1,4 +1,7 @@
+import { logout, requireAuthorization } from 'passport-oauth-app';
+import { Agent, type Dispatcher } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
+import { gate } from '../refresh/fixture.js';
 import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
@@ -13,85 +16,158 @@ afterEach(() => flow.world.close());
 
 const logOut = (browser = flow.browser) => browser.visit(`${flow.world.url}/logout`, { method: 'POST' });
 
+/** Holds token requests back once it is told to. For the option `dispatcher`. */
+class HoldingAgent extends Agent {
+  readonly asked = gate();
+  #held: Promise<void> | undefined;
+
+  hold(): () => void {
+    const { opened, open } = gate();
+    this.#held = opened;
+    return open;
+  }
+
+  override dispatch(options: Agent.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+    if (!this.#held || options.path !== '/oauth/token') return super.dispatch(options, handler);
+    this.asked.open();
+    void this.#held.then(() => super.dispatch(options, handler));
+    return true;
+  }
+}
+
+/** Logs in, and starts a refresh that ends once `end` is called, which returns what came of it. */
+async function startRefresh(options: Parameters<typeof logInto>[0] = {}) {
+  const dispatcher = new HoldingAgent();
+  flow = await logInto({ ...options, strategy: { dispatcher, ...options.strategy } });
+  const { grantId } = await flow.whoami();
+  const events = new EventLog('refresh', 'grant-lost');
+  flow.clock.advance(2 * HOURS);
+  const release = dispatcher.hold();
+  const late = flow.projects();
+  await dispatcher.asked.opened;
+  const end = async (): Promise<unknown[]> => {
+    release();
+    await late;
+    events.stop();
+    return events.events.map(({ name, event }) => [name, event.outcome ?? event.reason]);
+  };
+  return { grantId, late, end };
+}
+
+const DISCARDED = [['refresh', 'discarded']];
+
 describe('a logout during a refresh', () => {
-  test('ends the grant for good: the late result is discarded', { meta: { threats: [49] } }, async () => {
+  test('ends the grant for good, and is answered before the refresh: the late result is discarded', {
+    meta: { threats: [49, 77] },
+  }, async () => {
     const store = new TroubledStore();
-    flow = await logInto({ strategy: { tokenStore: store } });
-    const { grantId } = await flow.whoami();
-    flow.clock.advance(2 * HOURS);
-    flow.world.service.fail('token', { delay: 150 });
-    const late = flow.projects();
-    await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+    const { grantId, late, end } = await startRefresh({ strategy: { tokenStore: store } });
     expect((await logOut()).status).toBe(200);
+    expect(await end()).toEqual(DISCARDED);
     expect((await late).status).not.toBe(200);
     expect(await store.inner.get(storeId(flow.world.service.options, grantId))).toBeUndefined();
     await expect(flow.world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
   });
 
-  test('is not overtaken by a save that is slow, nor by one that fails', { meta: { threats: [49] } }, async () => {
-    for (const fails of [false, true]) {
+  test.for([false, true])(
+    'is not overtaken by a save that is slow (and fails: %s)',
+    {
+      meta: { threats: [49] },
+    },
+    async (fails) => {
       const store = new TroubledStore();
-      flow = await logInto({ strategy: { tokenStore: store } });
-      const { grantId } = await flow.whoami();
-      flow.clock.advance(2 * HOURS);
-      let goOn = () => {};
-      const held = new Promise<void>((resolve, reject) => {
-        goOn = () => (fails ? reject(new Error('The store is down')) : resolve());
-      });
-      store.before = (method) => (method === 'update' ? held : undefined);
-      const saving = flow.projects();
+      const { grantId, end } = await startRefresh({ strategy: { tokenStore: store } });
+      const saving = gate();
+      store.before = async (method) => {
+        if (method !== 'update') return;
+        await saving.opened;
+        if (fails) throw new Error('The store is down');
+      };
+      const ended = end();
       await until(() => expect(store.calls).toContain('update'));
-      const leaving = logOut();
-      await until(() => expect(flow.world.service.requests.length).toBeGreaterThan(0));
-      goOn();
-      await Promise.all([saving, leaving]);
+      const leaving = flow.world.strategy.deleteGrant(grantId);
+      saving.open();
+      await leaving;
+      // The save came first where it works, and the logout after it.
+      expect(await ended).toEqual(fails ? DISCARDED : [['refresh', 'refreshed']]);
       store.recover();
       await expect(flow.world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
       expect(await store.inner.get(storeId(flow.world.service.options, grantId))).toBeUndefined();
-      if (!fails) await flow.world.close();
-    }
-  });
+    },
+  );
 
   test('is not undone by a slow request of the same user that still uses its client', {
     meta: { threats: [21] },
   }, async () => {
-    let goOn = () => {};
-    const held = new Promise<void>((resolve) => {
-      goOn = resolve;
-    });
-    flow = await logInto({
+    const held = gate();
+    const { grantId, end } = await startRefresh({
       routes: (app) =>
-        app.get('/slow', async (req, res) => {
-          await held;
-          const outcome = await req.apiClient.accessToken().then(
+        app.post('/slow', async (req, res) => {
+          const token = req.apiClient.accessToken().then(
             () => 'a token',
             (error) => error.code,
           );
-          res.end(JSON.stringify(outcome));
+          held.open();
+          res.end(JSON.stringify(await token));
         }),
     });
-    const { grantId } = await flow.whoami();
-    const slow = flow.browser.visit(`${flow.world.url}/slow`);
-    await flow.projects();
-    flow.clock.advance(2 * HOURS);
+    const slow = flow.browser.visit(`${flow.world.url}/slow`, { method: 'POST' });
+    await held.opened;
     await logOut();
-    goOn();
+    expect(await end()).toEqual(DISCARDED);
     expect((await slow).json()).toBe('ERR_NOT_AUTHORIZED');
     expect(flow.world.grantKeys()).toEqual([]);
     await expect(flow.world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
   });
+});
 
-  test('publishes no lost grant: the user ended it', async () => {
-    flow = await logInto();
-    const events = new EventLog('grant-lost');
+describe('a logout with a token endpoint that hangs, and a client that is attached before it,', () => {
+  const ways: Readonly<Record<string, readonly [method: string, path: string, secondsLeft: number]>> = {
+    'by a form': ['POST', '/logout', 0],
+    'by a link': ['GET', '/leave/sign-out?now', 0],
+    "by Passport's own method": ['POST', '/leave/passport', 0],
+    'with a token that is due': ['POST', '/logout', 200],
+  };
+  test.for(Object.entries(ways))(
+    '%s: neither starts a refresh nor waits for one',
+    {
+      meta: { threats: [77] },
+    },
+    async ([, [method, path, secondsLeft]]) => {
+      flow = await logInto({
+        routes: (app, world) => {
+          app.get('/leave/sign-out', logout(world.strategy), (_req, res) => void res.end());
+          app.post('/leave/passport', (req, res) => req.logout(() => res.end()));
+        },
+      });
+      flow.clock.advance(2 * HOURS - secondsLeft);
+      flow.world.service.fail('token', { hang: true });
+      expect((await flow.browser.visit(`${flow.world.url}${path}`, { method })).status).toBe(200);
+      expect(flow.world.tokenRequests()).toEqual([]);
+      expect(flow.world.grantKeys()).toEqual([]);
+      expect((await flow.whoami()).authorized).toBe(false);
+    },
+  );
+});
+
+describe('a request that may be a logout', () => {
+  test('refreshes the token for the guard of its route, and for the first call of its client', async () => {
+    flow = await logInto({
+      routes: (app) => {
+        app.post('/guarded', requireAuthorization(), (_req, res) => void res.end('let in'));
+        app.post('/token', async (req, res) => void res.end(await req.apiClient.accessToken()));
+      },
+    });
+    const post = async (path: string) =>
+      (await flow.browser.visit(`${flow.world.url}${path}`, { method: 'POST' })).status;
     flow.clock.advance(2 * HOURS);
-    flow.world.service.fail('token', { delay: 100 });
-    const late = flow.projects();
-    await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
-    await logOut();
-    await late;
-    events.stop();
-    expect(events.events).toEqual([]);
+    expect(await post('/token')).toBe(200);
+    flow.clock.advance(2 * HOURS);
+    expect(await post('/guarded')).toBe(200);
+    expect(flow.world.tokenRequests()).toHaveLength(2);
+    flow.clock.advance(2 * HOURS);
+    flow.world.service.revoke('1');
+    expect(await post('/guarded')).toBe(401);
   });
 });
 
@@ -105,7 +181,7 @@ describe('a grant that is deleted during a refresh', () => {
     const late = flow.projects();
     await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
     await flow.world.strategy.deleteGrant(grantId);
-    expect((await late).status).not.toBe(200);
+    await late;
     events.stop();
     expect(events.events).toMatchObject([{ event: { outcome: 'discarded' } }]);
     expect(events.events[0]?.event).not.toHaveProperty('reason');
