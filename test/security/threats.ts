@@ -94,6 +94,11 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
   76: ['A prefetch of the login route by a script', 'begins no login'],
   74: ['Long pages behind default buffers of nginx', 'no 502; the page is reached, or `/`'],
   75: ['A logout, or another connection, during a slow code exchange', 'the logout stands; no connection is lost'],
+  77: ['A logout with an expired token, the token endpoint hanging', 'answered at once, no token request'],
+  78: [
+    'A store whose time zone has daylight saving time, a suspended clock, a lost lease, a clock that jumps',
+    'the lock excludes, or the loss has a name',
+  ],
   80: [
     'A body that nobody reads, or whose reader pauses for ever; an upload longer than `timeout` that flows',
     'place and connection come back; the upload ends well',

@@ -273,37 +273,43 @@ describe.skipIf(!hasPostgres())('over connect-pg-simple', () => {
   });
 });
 
-describe.skipIf(!hasPostgres() || !hasFaketime())('over connect-pg-simple, in the hour that comes twice', () => {
-  // 02:30 in Berlin, first summer time, then winter time.
-  const passes = [new Date('2026-10-25T00:30:00Z'), new Date('2026-10-25T01:30:00Z')];
-  test.each(passes)('locks, compares versions, and ends grants and leases in time (%o)', async (startsAt) => {
-    const postgres = await startPostgres({ timeZone: 'Europe/Berlin', startsAt });
-    const pool = new pg.Pool({ connectionString: postgres.connectionString });
-    try {
-      const Store = connectPgSimple(session);
-      const options = { pool, createTableIfMissing: true, pruneSessionInterval: false } as const;
-      const open = (): TokenStore => sessionTokenStore(new Store(options), { ttl: 100 });
-      const { rows } = await pool.query('SELECT localtime(0)::text AS at');
-      expect(rows[0].at).toMatch(/^02:3/);
-      await locksAndCompares(open(), open());
-      const later = (seconds: number): Promise<unknown> =>
-        pool.query(
-          `UPDATE session SET sess = jsonb_set(sess::jsonb, '{endsAt}', to_jsonb((sess->>'endsAt')::bigint - $1 * 1000)),
+describe.skipIf(!hasPostgres() || !hasFaketime())(
+  'over connect-pg-simple, in the hour that comes twice',
+  {
+    meta: { threats: [78] },
+  },
+  () => {
+    // 02:30 in Berlin, first summer time, then winter time.
+    const passes = [new Date('2026-10-25T00:30:00Z'), new Date('2026-10-25T01:30:00Z')];
+    test.each(passes)('locks, compares versions, and ends grants and leases in time (%o)', async (startsAt) => {
+      const postgres = await startPostgres({ timeZone: 'Europe/Berlin', startsAt });
+      const pool = new pg.Pool({ connectionString: postgres.connectionString });
+      try {
+        const Store = connectPgSimple(session);
+        const options = { pool, createTableIfMissing: true, pruneSessionInterval: false } as const;
+        const open = (): TokenStore => sessionTokenStore(new Store(options), { ttl: 100 });
+        const { rows } = await pool.query('SELECT localtime(0)::text AS at');
+        expect(rows[0].at).toMatch(/^02:3/);
+        await locksAndCompares(open(), open());
+        const later = (seconds: number): Promise<unknown> =>
+          pool.query(
+            `UPDATE session SET sess = jsonb_set(sess::jsonb, '{endsAt}', to_jsonb((sess->>'endsAt')::bigint - $1 * 1000)),
             expire = expire - $1 * interval '1 s'`,
-          [seconds],
-        );
-      await open().lock?.('left', async () => {
-        await later(29);
-        const waiting = open().lock?.('left', async () => 'taken');
-        expect((await open().get('shared'))?.version).toBe(2);
-        await later(2);
-        expect(await waiting).toBe('taken');
-      });
-      await later(100);
-      expect(await open().get('shared')).toBeUndefined();
-    } finally {
-      await pool.end();
-      await postgres.stop();
-    }
-  });
-});
+            [seconds],
+          );
+        await open().lock?.('left', async () => {
+          await later(29);
+          const waiting = open().lock?.('left', async () => 'taken');
+          expect((await open().get('shared'))?.version).toBe(2);
+          await later(2);
+          expect(await waiting).toBe('taken');
+        });
+        await later(100);
+        expect(await open().get('shared')).toBeUndefined();
+      } finally {
+        await pool.end();
+        await postgres.stop();
+      }
+    });
+  },
+);
