@@ -50,10 +50,10 @@ else if (!isMainThread) parentPort.postMessage(await (await import(workerData.mo
 else if (values.help) console.log(USAGE);
 else await main();
 
-/** Returns the exit code. SIMULATE_REPORT names a file for the results as JSON. */
+/** Returns the exit code. REPORT names a file for what .ci/reporter.mjs writes. */
 function runTests() {
-  const { SIMULATE_REPORT: report, ...env } = process.env;
-  const reporters = report ? ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`] : [];
+  const { env } = process;
+  const reporters = env.REPORT ? ['--reporter=default', '--reporter=./.ci/reporter.mjs'] : [];
   const args = ['node_modules/vitest/vitest.mjs', 'run', 'test/simulation', ...reporters];
   const { status } = spawnSync(process.execPath, args, { env: { ...env, SIMULATE: 'whole' }, stdio: 'inherit' });
   return status ?? 1;
