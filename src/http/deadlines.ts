@@ -4,10 +4,10 @@ const MAX_WAIT_MS = 2 ** 30;
 /** Least time between two scans: bounds the work, and with it how late an expiry may be. */
 const RESOLUTION_MS = 20;
 
-/** A scan that is later than this, in milliseconds, follows a suspension or a busy event loop: responses may wait to be read. */
+/** A second scan that is later than this, in milliseconds, follows a suspension or a busy event loop: responses may wait to be read. */
 const LATE_MS = 100;
 
-/** Largest number of such scans in a row that expire nothing: however busy the event loop is, a request expires in the end. */
+/** Largest number of scans in a row that expire nothing: however busy the event loop is, a request expires in the end. */
 const MAX_POSTPONEMENTS = 5;
 
 /** Something that ends at a deadline. */
@@ -43,7 +43,7 @@ export class Deadlines {
     return this.#size;
   }
 
-  /** Calls `entry.expire()` after `timeoutMs`, at most some 20 ms late, unless it is removed before. */
+  /** Calls `entry.expire()` after `timeoutMs`, some 20 to 40 ms late, unless it is removed before. */
   add(entry: Expiring, timeoutMs: number): void {
     if (entry !== this.#first && entry.earlier === undefined) {
       if (this.#size === 0) this.#timer?.ref();
@@ -110,8 +110,8 @@ export class Deadlines {
     this.#timer = undefined;
     this.#nextScan = Infinity;
     // Timers run before sockets are read: whatever has arrived meanwhile gets a turn of the event loop. A process that is
-    // suspended again before that turn ends gets another one.
-    if (lateMs > LATE_MS && this.#postponements < MAX_POSTPONEMENTS) {
+    // suspended before that turn ends gets another one.
+    if (this.#postponements === 0 || (lateMs > LATE_MS && this.#postponements < MAX_POSTPONEMENTS)) {
       this.#postponements++;
       this.#scheduleScan(now, now);
       return;

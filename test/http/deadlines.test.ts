@@ -84,6 +84,18 @@ test('an extended one ends later, and one that adds another while it ends does n
   expect([second.expired, third.expired]).toEqual([1, 1]);
 });
 
+test('a response that has arrived by the deadline, and was not read yet, is read before its request expires', () => {
+  const deadlines = new Deadlines();
+  const [answered, silent] = [probe(), probe()];
+  deadlines.add(answered, 10_000);
+  deadlines.add(silent, 10_000);
+  vi.advanceTimersByTime(10_000);
+  // The sockets are read after the timers of a turn.
+  deadlines.remove(answered);
+  vi.advanceTimersByTime(100);
+  expect([answered.expired, silent.expired]).toEqual([0, 1]);
+});
+
 test('after a suspension, a response that has arrived meanwhile is read before its request expires', () => {
   const deadlines = new Deadlines();
   const [answered, silent] = [probe(), probe()];

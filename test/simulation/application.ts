@@ -1,7 +1,8 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Package } from './environment.js';
-import type { Call, LostAnswer } from './exchange.js';
+import type { Call, Delivery, LostAnswer } from './exchange.js';
+import type { Damage } from './faults.js';
 import type { Machine } from './machine.js';
 import type { Mutation } from './mutations.js';
 import type { TokenRequest } from './oracle.js';
@@ -151,8 +152,8 @@ export class Application {
     const shown = tokensIn(body.refresh_token ?? '')[0];
     const issuedAt = scheduler.now;
     let lease: Lease | undefined;
-    const exchange = (isAwaited: boolean): TokenAnswer => {
-      const request: TokenRequest = { machine, issuedAt, isAwaited, lease };
+    const exchange = (delivery: Delivery): TokenAnswer => {
+      const request: TokenRequest = { machine, issuedAt, delivery, lease };
       const answer = shown ? service.refresh(body.refresh_token ?? '') : service.exchange(body.code ?? '');
       if ('pair' in answer) oracle.gave(answer.pair, request);
       else if (answer.refusal === 'reused' && shown) {
@@ -165,10 +166,15 @@ export class Application {
       left: () => {
         if (shown) lease = oracle.shows(shown, machine, issuedAt);
       },
-      read: (answer) => {
+      read: (answer, damage) => {
         if (!('pair' in answer)) return [400, { error: 'invalid_grant', error_description: answer.refusal }];
-        oracle.learned(answer.pair, machine);
-        return [200, service.body(answer.pair)];
+        const body = service.body(answer.pair);
+        if (damage === 'page' || damage === 'half' || damage === 'refresh_token')
+          oracle.lost(answer.pair, 'damaged', scheduler.now - issuedAt);
+        else oracle.learned(answer.pair, machine);
+        if (damage === 'page') return [200, '<p>Sorry</p>'];
+        if (damage === 'half') return [200, JSON.stringify(body).slice(0, 40)];
+        return [200, { ...body, ...(damage && { [damage]: undefined }) }];
       },
       lost: (answer, how) => 'pair' in answer && oracle.lost(answer.pair, how, scheduler.now - issuedAt),
     });
@@ -189,10 +195,10 @@ export class Application {
   #respond<T>(
     op: string,
     handler: DispatchHandler,
-    effect: (isAwaited: boolean) => T,
+    effect: (delivery: Delivery) => T,
     ends: {
       left: () => void;
-      read: (value: T) => readonly [number, object];
+      read: (value: T, damage: Damage | undefined) => readonly [number, object | string];
       lost: (value: T, how: LostAnswer) => void;
     },
   ): void {
@@ -220,9 +226,9 @@ export class Application {
         handler.onRequestStart?.(controller as never, null as never);
         ends.left();
       },
-      answer: (value) => {
-        const [status, json] = ends.read(value);
-        write(status, JSON.stringify(json), 'application/json');
+      answer: (value, damage) => {
+        const [status, body] = ends.read(value, damage);
+        write(status, typeof body === 'string' ? body : JSON.stringify(body), 'application/json');
       },
       status: (status) => write(status, '<p>Sorry</p>', 'text/html', status === 429 ? { 'retry-after': '2' } : {}),
       fail: (code) => handler.onResponseError?.(controller as never, Object.assign(new Error(code), { code })),

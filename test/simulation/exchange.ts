@@ -1,4 +1,4 @@
-import type { Cut, Fault, Target } from './faults.js';
+import type { Cut, Damage, Fault, Target } from './faults.js';
 import type { Machine } from './machine.js';
 import type { World } from './world.js';
 
@@ -18,7 +18,7 @@ export type LostAnswer = 'on its way' | 'not read' | 'given up';
 export interface CallEnds<T> {
   /** The request has left the process. */
   readonly left?: () => void;
-  readonly answer: (value: T) => void;
+  readonly answer: (value: T, damage: Damage | undefined) => void;
   readonly fail: (code: string) => void;
   /** The service answers with this status and no tokens. */
   readonly status?: (status: number) => void;
@@ -26,8 +26,11 @@ export interface CallEnds<T> {
   readonly lost?: (value: T, how: LostAnswer) => void;
 }
 
-/** What a call does at the other side. @param isAwaited Whether its process still waits for the answer */
-export type Effect<T> = (isAwaited: boolean) => T;
+/** How a request reaches the other side: while its process waits for the answer, after that, or once more. */
+export type Delivery = 'awaited' | 'late' | 'again';
+
+/** What a call does at the other side. */
+export type Effect<T> = (delivery: Delivery) => T;
 
 /** A call that is under way. */
 export interface Call {
@@ -81,7 +84,11 @@ export class Exchange<T> implements Call {
     this.#ends.left?.();
     this.#note('leaves');
     if (cut?.cut === 'lose') return;
-    const held = cut ? cut.until - scheduler.now : 0;
+    if (cut?.cut === 'read-only' && this.#step.op !== 'get') {
+      this.#fail('READONLY', 2 * this.#world.latency());
+      return;
+    }
+    const held = cut?.cut === 'hold' ? cut.until - scheduler.now : 0;
     const slow = fault?.kind === 'slow' && fault.way === 'leave' ? fault.ms : 0;
     scheduler.after(this.#world.latency() + held + slow, () => this.#arrive());
   }
@@ -101,9 +108,12 @@ export class Exchange<T> implements Call {
         this.#lose();
         break;
       case 'status':
-      case 'garbage':
         this.#lose();
-        this.#answerStatus(fault.kind === 'status' ? fault.status : 200);
+        this.#answerStatus(fault.status);
+        break;
+      case 'twice':
+        this.#world.scheduler.after(fault.ms, () => this.#takeEffectAgain());
+        this.#answer(0);
         break;
       case 'failover':
         this.#failOver(fault.ms);
@@ -126,10 +136,21 @@ export class Exchange<T> implements Call {
     });
   }
 
+  /** Nobody waits for what comes of it. */
+  #takeEffectAgain(): void {
+    this.#note('takes effect again');
+    this.#world.running = undefined;
+    this.#ends.lost?.(this.#effect('again'), 'on its way');
+  }
+
   #takeEffect(): void {
     this.#note('takes effect');
     this.#world.running = undefined;
-    this.#unseen = { value: this.#effect(this.#state === 'open') };
+    const { store } = this.#world;
+    if (this.#fault?.kind === 'stale') store.lagMs = this.#fault.ms;
+    this.#unseen = { value: this.#effect(this.#state === 'open' ? 'awaited' : 'late') };
+    store.lagMs = 0;
+    if (this.#fault?.kind === 'evict') this.#world.evict(this.#fault.what);
     const isAnswered = this.#fault === undefined || !('effect' in this.#fault);
     if (this.#state === 'abandoned') this.#lose('given up');
     else if (this.#state !== 'open' || !isAnswered) this.#lose();
@@ -138,7 +159,7 @@ export class Exchange<T> implements Call {
   /** The answer is at the door of its process. */
   #return(): void {
     const cut = this.#world.befall(this.#step, this.#fault);
-    if (cut === undefined) this.#deliver();
+    if (cut === undefined || cut.cut === 'read-only') this.#deliver();
     else if (cut.cut === 'hold') this.#world.scheduler.at(cut.until, () => this.#deliver());
     else {
       this.#lose();
@@ -154,7 +175,7 @@ export class Exchange<T> implements Call {
       this.#state = 'over';
       this.#unseen = undefined;
       this.#note('is answered');
-      this.#ends.answer(unseen.value);
+      this.#ends.answer(unseen.value, this.#fault?.kind === 'damage' ? this.#fault.damage : undefined);
     });
     if (!isHeard) this.#lose();
   }

@@ -1,5 +1,5 @@
 import { trialOfSeed } from './chance.js';
-import { describeFault, type Fault, faultsOf } from './faults.js';
+import { describeFault, type Fault, faultsOf, freezes, type Target } from './faults.js';
 import type { Mutation } from './mutations.js';
 import { SCENARIO_OF_PAIRS, SCENARIOS } from './scenarios.js';
 import type { Mode } from './service.js';
@@ -67,6 +67,31 @@ export async function explorePlaces(exploration: Exploration, depth: 1 | 2, only
             for (const pair of await playInModes(exploration, single.modes, name, [first, second]))
               add(name, [first, second], pair);
         }
+      }
+    }
+  }
+  return tally;
+}
+
+/** What a second process meets while the first one stands still: a token endpoint that takes its time. */
+const SLOW: Fault = { kind: 'slow', way: 'answer', ms: 3000 };
+
+/** Plays a scenario with freezes of every length at every call: alone, and with each later refresh taking its time. */
+export async function exploreFreezes(exploration: Exploration, name: string): Promise<Tally> {
+  const tally = emptyTally();
+  const { share, shares } = exploration;
+  const play = async (modes: readonly Mode[], placed: readonly Placed[]) => {
+    const played = await playInModes(exploration, modes, name, placed);
+    for (const { modes: same, result } of played) count(tally, same, result, (mode) => exampleOf(name, mode, placed));
+    return played;
+  };
+  for (const plain of await playInModes(exploration, exploration.modes, name, [])) {
+    for (const [turn, first] of placesOf(plain.result, 0, freezes).entries()) {
+      if (turn % shares !== share) continue;
+      for (const { modes, result } of await play(plain.modes, [first])) {
+        const slow = placesOf(result, first.index, () => [SLOW]);
+        for (const second of slow.filter(({ index }) => result.steps[index - 1]?.op === 'refresh'))
+          await play(modes, [first, second]);
       }
     }
   }
@@ -141,13 +166,17 @@ export function playPlaced(
  * Returns every place for a fault after the call of number `after`, up to the end of faults. No places are calls of the API,
  * and all but the first tries for a lock that somebody else has: there are hundreds, one like the other.
  */
-function placesOf({ steps, faultySteps }: TrialResult, after: number): readonly Placed[] {
+function placesOf(
+  { steps, faultySteps }: TrialResult,
+  after: number,
+  faultsFor: (target: Target) => readonly Fault[] = faultsOf,
+): readonly Placed[] {
   return steps.slice(0, faultySteps).flatMap(({ target, op }, position) => {
     const index = position + 1;
     const isOneMoreTry =
       op === 'take' && steps.slice(Math.max(0, position - 3), position).every((step) => step.op === 'take');
     if (index <= after || op === 'api' || (isOneMoreTry && position > 2)) return [];
-    return faultsOf(target).map((fault) => ({ index, fault }));
+    return faultsFor(target).map((fault) => ({ index, fault }));
   });
 }
 
@@ -182,9 +211,7 @@ function playOf(exploration: Exploration, name: string, mode: Mode, placed: read
 export function parsePlaced(text: string): Placed {
   const [index, name = ''] = text.split(':');
   const ms = Number(/-(-?\d+)$/.exec(name)?.[1]);
-  const faults = ['store', 'service'] as const;
-  const fault = faults
-    .flatMap((target) => faultsOf(target))
+  const fault = [...faultsOf('store'), ...faultsOf('service'), ...freezes()]
     .map((known) => ('ms' in known && known.kind !== 'jump' && ms > 0 ? { ...known, ms } : known))
     .find((known) => describeFault(known) === name);
   if (!fault) throw new Error(`--fault: expected CALL:FAULT, such as 12:crash-leave-2000, got ${text}`);

@@ -10,8 +10,14 @@ export type Way = 'leave' | 'answer';
  */
 export type Clocks = 'stop' | 'suspend' | 'pause';
 
-/** What becomes of messages while a connection is cut: refused at once, lost without a word, or held back until it heals. */
-export type Cut = 'refuse' | 'lose' | 'hold';
+/**
+ * What becomes of messages while a connection is cut: refused at once, lost without a word, or held back until it heals. A store
+ * that is read-only refuses writes alone.
+ */
+export type Cut = 'refuse' | 'lose' | 'hold' | 'read-only';
+
+/** What is wrong with a token response: a page of HTML, JSON that ends in the middle, or a field that is missing. */
+export type Damage = 'page' | 'half' | 'access_token' | 'refresh_token' | 'expires_in';
 
 /** Something that goes wrong with one call. */
 export type Fault =
@@ -32,8 +38,14 @@ export type Fault =
   | { readonly kind: 'jump'; readonly ms: number }
   /** The service answers with an error, before the effect or after it. */
   | { readonly kind: 'status'; readonly status: number; readonly effect: 'none' | 'done' }
-  /** The service answers with a page of HTML, after the effect. */
-  | { readonly kind: 'garbage' };
+  /** The service's answer is damaged, after the effect. */
+  | { readonly kind: 'damage'; readonly damage: Damage }
+  /** The request is delivered again after `ms`. */
+  | { readonly kind: 'twice'; readonly ms: number }
+  /** A read is answered as it would have been `ms` ago. */
+  | { readonly kind: 'stale'; readonly ms: number }
+  /** The store drops the lock or the record of the grant, after the effect. */
+  | { readonly kind: 'evict'; readonly what: 'lease' | 'record' };
 
 const SECOND = 1000;
 
@@ -56,6 +68,7 @@ const ANY: readonly Fault[] = [
   { kind: 'cut', way: 'answer', cut: 'lose', everyone: false, ms: 8 * SECOND },
   { kind: 'cut', way: 'leave', cut: 'hold', everyone: false, ms: 20 * SECOND },
   { kind: 'cut', way: 'answer', cut: 'refuse', everyone: true, ms: 8 * SECOND },
+  { kind: 'twice', ms: 2 * SECOND },
   { kind: 'jump', ms: 3 * 3600 * SECOND },
   { kind: 'jump', ms: -3 * 3600 * SECOND },
 ];
@@ -63,6 +76,12 @@ const ANY: readonly Fault[] = [
 const OF_STORE: readonly Fault[] = [
   { kind: 'reset', effect: 'late', ms: 20 * SECOND },
   { kind: 'failover', ms: 50 },
+  // It comes back empty.
+  { kind: 'failover', ms: 24 * 3600 * SECOND },
+  { kind: 'cut', way: 'leave', cut: 'read-only', everyone: true, ms: 8 * SECOND },
+  { kind: 'stale', ms: 5 * SECOND },
+  { kind: 'evict', what: 'lease' },
+  { kind: 'evict', what: 'record' },
 ];
 
 const OF_SERVICE: readonly Fault[] = [
@@ -72,12 +91,32 @@ const OF_SERVICE: readonly Fault[] = [
   { kind: 'status', status: 503, effect: 'none' },
   { kind: 'status', status: 500, effect: 'done' },
   { kind: 'status', status: 429, effect: 'none' },
-  { kind: 'garbage' },
+  { kind: 'damage', damage: 'page' },
+  { kind: 'damage', damage: 'half' },
+  { kind: 'damage', damage: 'access_token' },
+  { kind: 'damage', damage: 'refresh_token' },
+  { kind: 'damage', damage: 'expires_in' },
 ];
 
 /** Every fault that the exhaustive search places at a call to `target`. */
 export function faultsOf(target: Target): readonly Fault[] {
   return [...ANY, ...(target === 'store' ? OF_STORE : OF_SERVICE)];
+}
+
+const CLOCKS: readonly Clocks[] = ['stop', 'suspend', 'pause'];
+const WAYS: readonly Way[] = ['leave', 'answer'];
+/** From 0.1 s to 60 s: in steps of half a second around the length of a lease, of a second elsewhere. */
+const FREEZES_MS: readonly number[] = [
+  ...[100, 200, 500],
+  ...Array.from({ length: 60 }, (_, index) => (index + 1) * SECOND),
+  ...Array.from({ length: 20 }, (_, index) => (15 + index) * SECOND + SECOND / 2),
+];
+
+/** Every freeze of the search over lengths. */
+export function freezes(): readonly Fault[] {
+  return FREEZES_MS.flatMap((ms) =>
+    CLOCKS.flatMap((clocks) => WAYS.map((way): Fault => ({ kind: 'freeze', way, clocks, ms }))),
+  );
 }
 
 /** Returns a fault as one word, for traces and counts. */

@@ -1,4 +1,4 @@
-import type { LostAnswer } from './exchange.js';
+import type { Delivery, LostAnswer } from './exchange.js';
 import type { Machine } from './machine.js';
 import type { Family, Pair, Token } from './service.js';
 import { tokensIn } from './service.js';
@@ -9,6 +9,8 @@ import type { World } from './world.js';
 export type Loss =
   /** The service gave a new pair, and its answer was lost on the way, or had not arrived at the time limit. */
   | 'answer lost'
+  /** The service gave a new pair, and its answer was damaged so that no refresh token could be read. */
+  | 'answer damaged'
   /** The only process that had the pair died before the store had it. */
   | 'crash'
   /**
@@ -26,6 +28,17 @@ export type Loss =
   | 'saves refused'
   /** A request that its process had given up reached the service after another one. */
   | 'request came late'
+  /** A request was delivered a second time. */
+  | 'request came twice'
+  /** The store dropped the lease of a process that was at work. */
+  | 'lease dropped'
+  /** The store dropped the record of the grant. */
+  | 'record dropped'
+  /** The store answered a read with an older record than it had. */
+  | 'stale read'
+  /** The store has no `lock`, or no `update`. */
+  | 'no lock'
+  | 'no update'
   /** The store forgot a logout: the login goes on. */
   | 'logout forgotten'
   /** The store took a login that it had reported as failed, after the logout from a later one: that login goes on. */
@@ -63,8 +76,7 @@ export interface TokenRequest {
   readonly machine: Machine;
   /** When the process sent it. */
   readonly issuedAt: number;
-  /** Whether the process still waits for the answer. */
-  readonly isAwaited: boolean;
+  readonly delivery: Delivery;
   /** The lock that the process had when the request left it. */
   readonly lease: Lease | undefined;
 }
@@ -82,8 +94,8 @@ interface Login {
   readonly ids: Set<string>;
   /** How it ended by itself. */
   end: { readonly loss: Loss | undefined; readonly detail: string; readonly time: number } | undefined;
-  /** Families whose only record a failover has taken away, until the store has one again. */
-  readonly forgotten: Set<number>;
+  /** Families whose only record the store has lost, and how, until it has one again. */
+  readonly forgotten: Map<number, Loss>;
   /** Whether something has undone a logout: a failover, or the late save of a try that had failed. */
   undone: 'logout forgotten' | 'login came late' | undefined;
   /** Since when the store has had a good pair, with no other given by the service. */
@@ -157,7 +169,7 @@ export class Oracle {
       givenUp,
       ids,
       end: undefined,
-      forgotten: new Set(),
+      forgotten: new Map(),
       undone: undefined,
       wholeSince,
     };
@@ -218,11 +230,12 @@ export class Oracle {
   }
 
   /** No process will ever have the pair. @param waitedMs How long after its process has sent the request */
-  lost(pair: Pair, how: LostAnswer, waitedMs: number): void {
+  lost(pair: Pair, how: LostAnswer | 'damaged', waitedMs: number): void {
     this.#onTheirWay.delete(pair.serial);
     const isKept = how === 'on its way' || (how === 'given up' && waitedMs >= TIMEOUT_MS);
     const detail = `the answer with ${pair.serial} was ${how === 'on its way' ? 'lost' : how}`;
-    this.#checkLife(pair.family, () => [isKept ? 'answer lost' : undefined, detail]);
+    const loss = how === 'damaged' ? 'answer damaged' : isKept ? 'answer lost' : undefined;
+    this.#checkLife(pair.family, () => [loss, detail]);
   }
 
   /** A refresh token leaves its process for the service. Returns the lock that the process has. */
@@ -232,7 +245,9 @@ export class Oracle {
     if (!family) return undefined;
     const { ids, user } = this.login(family.user);
     const lease = [...ids].map((id) => store.lease(id)).find((found) => found?.machine === machine);
-    if (!lease && issuedAt === scheduler.now && !this.#hasFailedOver(ids, scheduler.now - 2 * LEASE_MS))
+    const isDropped = store.droppedLeases.some(({ id, time }) => ids.has(id) && time >= scheduler.now - 2 * LEASE_MS);
+    const isForgotten = isDropped || this.#hasFailedOver(ids, scheduler.now - 2 * LEASE_MS);
+    if (!lease && issuedAt === scheduler.now && !isForgotten)
       this.violate('one request', `${machine.name} shows a refresh token of ${user} without the lock`);
     return lease;
   }
@@ -253,6 +268,7 @@ export class Oracle {
     // What is left of a grant that was refused has the place of the grant.
     if (op === 'update' && after !== undefined && tokens.length === 0) this.#ended.set(after, this.#familiesOf(before));
     const present = this.#familiesOf(after);
+    const forgotten = op === 'failover' ? 'failover' : op === 'eviction' ? 'record dropped' : undefined;
     for (const rotation of this.#rotations.values())
       if (tokens.some(({ kind, serial }) => kind === 'refresh' && serial === rotation.pair.serial))
         rotation.savedAt = Math.min(rotation.savedAt, scheduler.now);
@@ -262,13 +278,13 @@ export class Oracle {
       const login = this.login(family.user);
       login.ids.add(id);
       if (present.includes(familyId)) login.forgotten.delete(familyId);
-      else if (op === 'failover') login.forgotten.add(familyId);
+      else if (forgotten) login.forgotten.set(familyId, forgotten);
       if (op === 'set' && tokens.some((token) => token.family === familyId)) {
         // The late save of a try that was given up has replaced the login: the store decides which one goes on.
         if (login.givenUp.has(familyId)) login.families.clear();
         login.families.add(familyId);
       }
-      if (op === 'failover') this.#checkLife(family, () => ['failover', 'the store forgot the pair']);
+      if (forgotten) this.#checkLife(family, () => [forgotten, 'the store forgot the pair']);
       else this.#checkLife(family, () => [undefined, `${machine?.name}'s ${op} removed the last trace of the pair`]);
       if (tokens.length > 0 && login.state !== 'in' && op === 'failover') login.undone = 'logout forgotten';
       if (tokens.length > 0 && login.state === 'out' && op === 'set' && login.givenUp.has(familyId))
@@ -328,11 +344,13 @@ export class Oracle {
 
   /** A request of `user`, begun at `begun`, was told that nobody is logged in. */
   unauthorized(user: string, machine: Machine, begun: number): void {
-    const { state, since, wholeSince, families } = this.login(user);
+    const { state, since, wholeSince, families, ids } = this.login(user);
     if (state !== 'in') return;
     this.hasRefusals = true;
     if (since > begun || wholeSince > begun) return;
     if ([...families].every((id) => this.#world.service.family(id)?.isRevoked)) return;
+    if (this.#world.store.staleReads.some((read) => read.machine === machine && ids.has(read.id) && read.time >= begun))
+      return;
     this.violate('kept', `${machine.name} knows nothing of the login of ${user}, which is good and saved`);
   }
 
@@ -372,9 +390,10 @@ export class Oracle {
 
   /** A login was found to have ended: every process says so. */
   isOff(login: Login): void {
-    const { end, user, families, forgotten } = login;
+    const { end, user } = login;
+    const forgotten = forgottenOf(login);
     if (end) this.#count(end);
-    else if ([...families].every((id) => forgotten.has(id))) this.losses.push('failover');
+    else if (forgotten) this.losses.push(forgotten);
     else this.violate('kept', `the grant of ${user} was given up while it was good`);
   }
 
@@ -405,7 +424,8 @@ export class Oracle {
   #whyUnsaved(login: Login, machine: Machine): [Loss | undefined, string] {
     const { scheduler } = this.#world;
     const died = `${machine.name} died`;
-    if ([...login.families].every((id) => login.forgotten.has(id))) return ['failover', died];
+    const forgotten = forgottenOf(login);
+    if (forgotten) return [forgotten, died];
     const isCurrent = ({ pair }: Rotation) => login.families.has(pair.family.id) && pair.serial === pair.family.current;
     const rotation = [...this.#rotations.values()].find(isCurrent);
     if (rotation?.learnedAt === undefined) return ['crash', died];
@@ -429,12 +449,20 @@ export class Oracle {
     const what = `${request.machine.name} showed the used refresh token ${token.serial}`;
     if (isFrozenSending(request) || (rotation && isFrozenSending(rotation.request)))
       return ['frozen while sending', what];
-    if (!request.isAwaited) return ['request came late', what];
+    if (request.delivery === 'again' || rotation?.request.delivery === 'again') return ['request came twice', what];
+    if (request.delivery === 'late') return ['request came late', what];
     if (!rotation) return [undefined, `${what}, which nobody has rotated`];
     const { pair, time, savedAt, refusedSaves } = rotation;
     const { machine: holder, lease } = rotation.request;
     const whose = `${what} of ${holder.name}`;
     if (this.#hasFailedOver(this.login(pair.family.user).ids, time - LEASE_MS)) return ['failover', whose];
+    const since = request.lease?.since ?? time - LEASE_MS;
+    const { ids } = this.login(pair.family.user);
+    const { droppedLeases, staleReads } = this.#world.store;
+    if (droppedLeases.some((dropped) => ids.has(dropped.id) && dropped.time >= time - LEASE_MS))
+      return ['lease dropped', whose];
+    if (staleReads.some((read) => read.machine === request.machine && ids.has(read.id) && read.time >= since))
+      return ['stale read', whose];
     if (!request.lease) return [undefined, `${whose}, without the lock`];
     if (!lease) return [undefined, `${whose}, which had no lock`];
     if (savedAt < request.lease.since) return [undefined, `${whose}, though the pair was saved`];
@@ -476,6 +504,12 @@ export class Oracle {
     this.#tokens.set(record, tokens);
     return tokens;
   }
+}
+
+/** Returns how the store has lost all that it had of a login. */
+function forgottenOf({ families, forgotten }: Login): Loss | undefined {
+  const losses = [...families].map((id) => forgotten.get(id));
+  return losses.every((loss) => loss !== undefined) ? losses[0] : undefined;
 }
 
 /** Whether the process stood still as it was about to send the request, and had lost the lock when it went on. */

@@ -12,6 +12,7 @@ npm run simulate -- [options]
   --from N             the first of them (default 1)
   --seed N             plays one seed, and prints what happens
   --exhaustive 1|2     plays the scenarios with every single fault, or with every pair of faults
+  --freezes            plays a scenario with freezes of 0.1 to 60 s at every call, on all clocks
   --scenario NAME      the only scenario for that; alone or with --fault it is played once, and printed
   --fault CALL:FAULT   a fault in that scenario, once or twice, as the summary names it
   --mode MODE          refuse, revoke or grace: what the service does when a used refresh token is shown (default: all)
@@ -30,6 +31,7 @@ const { values } = parseArgs({
     from: { type: 'string' },
     seed: { type: 'string' },
     exhaustive: { type: 'string' },
+    freezes: { type: 'boolean' },
     scenario: { type: 'string' },
     fault: { type: 'string', multiple: true },
     mode: { type: 'string' },
@@ -63,7 +65,10 @@ async function main() {
   const { directory, packageFile, module } = await bundleSimulation(values.source);
   try {
     const { describe, emptyTally, merge } = await import(module);
-    const isOne = values.seed !== undefined || values.fault !== undefined || (values.scenario && !values.exhaustive);
+    const isOne =
+      values.seed !== undefined ||
+      values.fault !== undefined ||
+      (values.scenario && !values.exhaustive && !values.freezes);
     const shares = isOne ? 1 : Number(values.jobs ?? availableParallelism());
     const [part, parts] = (values.part ?? '1/1').split('/').map(Number);
     const since = performance.now();
@@ -103,6 +108,7 @@ function taskOf(share) {
     mode,
     scenario,
     mutation,
+    isFrozen: values.freezes ?? false,
     isMutated: values.mutations ?? false,
     isEachMode: values['each-mode'] ?? false,
     seed: seed === undefined ? undefined : Number(seed),

@@ -3,6 +3,7 @@ import { trialOfSeed } from './chance.js';
 import { packageLoader } from './environment.js';
 import {
   type Exploration,
+  exploreFreezes,
   explorePlaces,
   exploreSeeds,
   findMutation,
@@ -11,6 +12,7 @@ import {
   playPlaced,
 } from './explore.js';
 import { MUTATIONS, type Mutation } from './mutations.js';
+import { SCENARIO_OF_PAIRS } from './scenarios.js';
 import { MODES, type Mode } from './service.js';
 import { describe, emptyTally, merge, type Tally } from './tally.js';
 import { runTrial, type TrialResult } from './trial.js';
@@ -29,6 +31,8 @@ export interface Task {
   readonly faults: readonly string[];
   readonly mutation: string | undefined;
   readonly isEachMode: boolean;
+  /** Whether to search over the lengths of freezes. */
+  readonly isFrozen: boolean;
   /** Whether to look for a trial that shows each mutation. */
   readonly isMutated: boolean;
 }
@@ -52,6 +56,7 @@ export async function perform(task: Task): Promise<Answer> {
   const exploration: Exploration = { load, modes, mutation, share, shares, isEachMode };
   if (task.seed !== undefined)
     return show(await runTrial({ ...trialOfSeed(task.seed, task.mode), load, mutation, isTraced: true }));
+  if (task.isFrozen) return { tally: await exploreFreezes(exploration, task.scenario ?? SCENARIO_OF_PAIRS) };
   if (task.faults.length > 0 || (task.scenario !== undefined && task.depth === 0)) {
     const placed = task.faults.map(parsePlaced);
     return show(await playPlaced(exploration, task.scenario ?? '', task.mode ?? 'revoke', placed, true));

@@ -57,6 +57,13 @@ export class StoreServer {
   readonly failovers: { readonly time: number; readonly ids: ReadonlySet<string> }[] = [];
   /** When leases were given back. */
   readonly releases = new Map<Lease, number>();
+  /** How far the replica lags behind that a read is answered by; 0 for the server itself. */
+  lagMs = 0;
+  /** Which process has read an older record than the last one, and when. */
+  readonly staleReads: { readonly time: number; readonly id: string; readonly machine: Machine }[] = [];
+  /** When leases were dropped. */
+  readonly droppedLeases: { readonly time: number; readonly id: string }[] = [];
+  #lastKey = '';
 
   constructor(keyspace: Keyspace, now: () => number, onWrite: (write: StoreWrite) => void) {
     this.#keyspace = keyspace;
@@ -78,10 +85,23 @@ export class StoreServer {
 
   /** Performs a command of a process, which may change what is under `key`. */
   perform<T>(machine: Machine, op: string, key: string, command: () => T): T {
+    this.#lastKey = key;
+    if (op === 'get' && this.lagMs > 0) return this.#performInPast(machine, key, command);
     const answer = command();
     const row = this.#keyspace.read(key);
     if (!isSame(row, this.#rows.get(key))) this.#changed(key, row, op, machine);
     return answer;
+  }
+
+  /** Drops the lock or the record of the grant that was touched last. */
+  evict(what: 'lease' | 'record'): void {
+    const id = idOf(this.#lastKey);
+    const key = KEY_PREFIX + (what === 'lease' ? LOCK_PREFIX : '') + id;
+    const change = { time: this.#now(), key, before: this.#rows.get(key), lease: this.#leases.get(id) };
+    if (!change.before) return;
+    this.#journal.push(change);
+    if (what === 'lease') this.droppedLeases.push({ time: this.#now(), id });
+    this.#restore(key, undefined, undefined, 'eviction');
   }
 
   /** Forgets what was written in the last `ms`, as a replica does that has not seen it. */
@@ -91,7 +111,7 @@ export class StoreServer {
     for (let last = this.#journal.at(-1); last && last.time >= since; last = this.#journal.at(-1)) {
       this.#journal.pop();
       ids.add(idOf(last.key));
-      this.#undo(last);
+      this.#restore(last.key, last.before, last.lease, 'failover');
     }
     this.failovers.push({ time: this.#now(), ids });
   }
@@ -110,13 +130,26 @@ export class StoreServer {
     }
   }
 
-  #undo({ key, before, lease }: Change): void {
+  #restore(key: string, row: Row | undefined, lease: Lease | undefined, op: 'failover' | 'eviction'): void {
     const id = idOf(key);
-    const after = this.#rows.get(key);
-    this.#keyspace.write(key, before);
-    put(this.#rows, key, before);
+    const before = this.#rows.get(key);
+    this.#keyspace.write(key, row);
+    put(this.#rows, key, row);
     if (isLock(key)) put(this.#leases, id, lease);
-    else this.#onWrite({ id, before: after?.value, after: before?.value, op: 'failover', machine: undefined });
+    else this.#onWrite({ id, before: before?.value, after: row?.value, op, machine: undefined });
+  }
+
+  /** Lets a read see what the key had before. */
+  #performInPast<T>(machine: Machine, key: string, command: () => T): T {
+    const since = this.#now() - this.lagMs;
+    const now = this.#rows.get(key);
+    const next = this.#journal.find((change) => change.key === key && change.time > since);
+    if (!next) return command();
+    this.staleReads.push({ time: this.#now(), id: idOf(key), machine });
+    this.#keyspace.write(key, next.before);
+    const answer = command();
+    this.#keyspace.write(key, now);
+    return answer;
   }
 }
 

@@ -104,6 +104,12 @@ export class World {
     machine.freeze(fault.ms, fault.clocks, fault.way);
   }
 
+  /** The store drops the lock or the record of the grant that was touched last. */
+  evict(what: 'lease' | 'record'): void {
+    this.note(undefined, 'the store drops', what);
+    this.store.evict(what);
+  }
+
   cut(machine: Machine | undefined, target: Target, cut: Cut, ms: number): void {
     this.note(machine, `is cut off from the ${target}`, `${cut} ${ms}`);
     this.#cuts.push({ machine, target, cut, until: this.scheduler.now + ms });
