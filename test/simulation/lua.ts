@@ -1,7 +1,8 @@
 import { lauxlib, lua, lualib, to_luastring } from 'fengari';
+import type { Reply } from './redis-server.js';
 
 /** Runs a command of the server for a script. */
-export type RedisCall = (name: string, args: readonly string[]) => string | number | null | readonly string[];
+export type RedisCall = (name: string, args: readonly string[]) => Reply;
 
 /** Runs Lua scripts as Redis does: `KEYS`, `ARGV`, `redis.call` and `cjson.decode`. Each text is compiled once. */
 export class LuaScripts {

@@ -1,8 +1,9 @@
 import { LuaScripts } from './lua.js';
+import { EPOCH } from './machine.js';
 import type { Keyspace, Row } from './store.js';
 
-/** A reply of Redis: a bulk string, an integer, or nil. */
-export type Reply = string | number | null;
+/** A reply of Redis: a bulk string, an integer, nil, or a list of them. */
+export type Reply = string | number | null | readonly Reply[];
 
 /** One script host for all servers: compiled scripts keep nothing of a server. */
 const SCRIPTS = new LuaScripts();
@@ -32,17 +33,15 @@ export class RedisServer implements Keyspace {
 
   /** Performs one command. */
   execute([name = '', ...args]: readonly string[]): Reply {
-    if (name.toUpperCase() !== 'EVAL') return this.#call(name, args) as Reply;
+    if (name.toUpperCase() !== 'EVAL') return this.#call(name, args);
     const [script = '', count = '0', ...rest] = args;
     const keys = rest.slice(0, Number(count));
     return SCRIPTS.run(script, keys, rest.slice(keys.length), (command, parameters) => this.#call(command, parameters));
   }
 
-  #call(name: string, args: readonly string[]): Reply | readonly string[] {
+  #call(name: string, args: readonly string[]): Reply {
     const [key = '', value = '', ...options] = args;
     switch (name.toUpperCase()) {
-      case 'TIME':
-        return [`${Math.floor(this.#now() / 1000)}`, `${(this.#now() % 1000) * 1000}`];
       case 'GET':
         return this.read(key)?.value ?? null;
       case 'SET':
@@ -56,6 +55,11 @@ export class RedisServer implements Keyspace {
       case 'PTTL': {
         const row = this.read(key);
         return row ? row.until - this.#now() : -2;
+      }
+      case 'TIME': {
+        const ms = EPOCH + this.#now();
+        // Numbers, not texts: Redis' Lua reckons in doubles, this interpreter with integers of 32 bits where it can.
+        return [Math.floor(ms / 1000), Math.floor((ms % 1000) * 1000)];
       }
       default:
         throw new Error(`ERR unknown command '${name}'`);

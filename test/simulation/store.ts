@@ -1,4 +1,4 @@
-import type { Machine } from './machine.js';
+import { EPOCH, type Machine } from './machine.js';
 
 /** What a store's server has under a key, and until when, in milliseconds of simulated time. */
 export interface Row {
@@ -158,17 +158,18 @@ function put<T>(map: Map<string, T>, key: string, value: T | undefined): void {
   else map.set(key, value);
 }
 
-/** Returns when the lease of a record ends, by the record: its key expires much later. */
-function endOf({ value, until }: Row): number {
-  return Math.min(until, Number(JSON.parse(value).endsAt));
-}
-
 function isLock(key: string): boolean {
   return key.startsWith(KEY_PREFIX + LOCK_PREFIX);
 }
 
 function idOf(key: string): string {
   return key.slice(isLock(key) ? KEY_PREFIX.length + LOCK_PREFIX.length : KEY_PREFIX.length);
+}
+
+/** Returns when a lease ends: as its record says, where the key outlives it. */
+function endOf({ value, until }: Row): number {
+  const { endsAt } = JSON.parse(value) as { readonly endsAt?: number };
+  return endsAt === undefined ? until : endsAt - EPOCH;
 }
 
 function isSame(one: Row | undefined, other: Row | undefined): boolean {
