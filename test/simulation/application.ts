@@ -42,7 +42,13 @@ export class Application {
   readonly pending = new Map<object, { readonly what: string; readonly begun: number }>();
   isClosed = false;
 
-  constructor(world: World, machine: Machine, passportOAuthApp: Package, mutation: Mutation | undefined) {
+  constructor(
+    world: World,
+    machine: Machine,
+    passportOAuthApp: Package,
+    mutation: Mutation | undefined,
+    encryptionKeys: readonly string[],
+  ) {
     this.#world = world;
     this.machine = machine;
     this.#package = passportOAuthApp;
@@ -60,6 +66,7 @@ export class Application {
       dispatcher: { dispatch: parts.dispatch } as unknown as Dispatcher,
       tokenStore: parts.store as TokenStore,
       grantId: (req) => String(req.headers['x-user']),
+      ...(encryptionKeys.length > 0 && { encryptionKeys: [...encryptionKeys] }),
       ...mutation?.options,
     });
   }

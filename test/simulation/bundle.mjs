@@ -42,12 +42,25 @@ async function packageCode(source) {
   return output[0].code.replace(/\bimport\((["'`][^"'`]+["'`])\)/g, 'Promise.resolve().then(() => require($1))');
 }
 
-/** Bundles both, and returns the URL of the module that runs simulations and the file with the package's code. */
-export async function bundleSimulation(source = path('../../src')) {
+/** Returns the source of the package at a commit or tag. @throws where the history is not there */
+function sourceAt(revision, directory) {
+  const archive = execFileSync('git', ['archive', revision, 'src'], { cwd: path('../..'), maxBuffer: 2 ** 28 });
+  execFileSync('tar', ['-x', '-C', directory], { input: archive });
+  return join(directory, 'src');
+}
+
+/**
+ * Bundles both, and returns the URL of the module that runs simulations and the file with the package's code.
+ *
+ * @param beside A commit or tag, whose package is bundled too
+ */
+export async function bundleSimulation(source = path('../../src'), beside = undefined) {
   installSimulation();
   const directory = mkdtempSync(join(tmpdir(), 'simulation-'));
   const packageFile = join(directory, 'package.cjs');
   writeFileSync(packageFile, await packageCode(source));
+  const besideFile = beside && join(directory, 'beside.cjs');
+  if (beside) writeFileSync(besideFile, await packageCode(sourceAt(beside, directory)));
   const bundle = await rolldown({
     input: path('simulation.ts'),
     platform: 'node',
@@ -56,5 +69,5 @@ export async function bundleSimulation(source = path('../../src')) {
   const moduleFile = join(directory, 'simulation.mjs');
   await bundle.write({ file: moduleFile, format: 'esm', codeSplitting: false });
   await bundle.close();
-  return { directory, packageFile, module: pathToFileURL(moduleFile).href };
+  return { directory, packageFile, besideFile, module: pathToFileURL(moduleFile).href };
 }

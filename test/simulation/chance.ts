@@ -1,24 +1,39 @@
 import { type Clocks, type Cut, type Fault, faultsOf, type Way } from './faults.js';
 import { Random } from './random.js';
 import { MODES, type Mode } from './service.js';
+import type { Lack } from './store-client.js';
 import type { Scenario, Stage, TrialOptions } from './trial.js';
 
 const SECOND = 1000;
 
-/** What a seed stands for: users, requests, logins, logouts and faults by chance. */
-export function trialOfSeed(seed: number, mode?: Mode): Pick<TrialOptions, 'scenario' | 'mode' | 'seed' | 'faultAt'> {
+const FIRST_KEY = 'the first of the keys of this application';
+const NEXT_KEY = 'the next of the keys of this application';
+const USERS = ['ada', 'Ada', 'ben', 'cal', 'dee', 'eve', 'fay', 'gus', 'hal', 'ivy'];
+
+/** What a seed stands for: users, requests, logins, logouts, deployments, new keys and faults by chance. */
+export function trialOfSeed(
+  seed: number,
+  mode?: Mode,
+  lacks?: Lack,
+): Pick<TrialOptions, 'scenario' | 'mode' | 'seed' | 'faultAt'> {
   const random = new Random(seed, 'scenario');
   const machines = ['A', 'B', 'C', 'D'].slice(0, 2 + random.below(3));
-  const users = ['ada', 'Ada', 'ben'].slice(0, 1 + random.below(3));
+  const users = USERS.slice(0, random.chance(0.05) ? USERS.length : 1 + random.below(3));
   const healMs = random.between(240, 720) * SECOND;
   const slowness = random.pick([1, 1, 3, 20]);
+  const rotates = random.chance(0.1);
   const scenario: Scenario = {
     machines,
     users,
+    lacks,
+    ...(rotates && { encryptionKeys: [FIRST_KEY] }),
     lifetimeS: random.pick([60, 120, 240, 600]),
     healMs,
     latency: (messages) => slowness * random1(messages),
-    play: (stage) => play(stage, random, { machines, users, healMs }),
+    play: (stage) => {
+      play(stage, random, { machines, users, healMs });
+      if (rotates) rotateKeys(stage, machines, healMs);
+    },
   };
   const faults = new Random(seed, 'faults');
   const rate = random.pick([0, 0.002, 0.01, 0.03, 0.1]);
@@ -81,6 +96,17 @@ function play(stage: Stage, random: Random, { machines, users, healMs }: Cast): 
       if (machine) trouble(stage, machine);
     });
   }
+}
+
+/** One process after the other is replaced: by one that knows the next key, then by one that encrypts with it. */
+function rotateKeys(stage: Stage, machines: readonly string[], healMs: number): void {
+  const lists = [
+    [FIRST_KEY, NEXT_KEY],
+    [NEXT_KEY, FIRST_KEY],
+  ];
+  for (const [step, keys] of lists.entries())
+    for (const [place, name] of machines.entries())
+      stage.at((healMs * (step + 1)) / 4 + place * 5 * SECOND, () => stage.deploy(name, keys));
 }
 
 type Trouble = (stage: Stage, machine: NonNullable<ReturnType<Stage['machine']>>) => void;

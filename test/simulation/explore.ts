@@ -3,6 +3,7 @@ import { describeFault, type Fault, faultsOf, freezes, type Target } from './fau
 import type { Mutation } from './mutations.js';
 import { SCENARIO_OF_PAIRS, SCENARIOS } from './scenarios.js';
 import type { Mode } from './service.js';
+import type { Lack } from './store-client.js';
 import { count, emptyTally, type Tally } from './tally.js';
 import { runTrial, type TrialOptions, type TrialResult } from './trial.js';
 
@@ -11,6 +12,8 @@ export interface Exploration {
   readonly load: TrialOptions['load'];
   readonly modes: readonly Mode[];
   readonly mutation?: Mutation | undefined;
+  /** What the token store lacks. */
+  readonly lacks?: Lack | undefined;
   /** Of all that is to be done, every `shares`-th, from `share` on. */
   readonly share: number;
   readonly shares: number;
@@ -150,7 +153,7 @@ async function* playsOfMutation(exploration: Exploration, seeds: number): AsyncG
 
 /** Plays a scenario with these faults. */
 export function playPlaced(
-  { load, mutation }: Pick<Exploration, 'load' | 'mutation'>,
+  { load, mutation, lacks }: Pick<Exploration, 'load' | 'mutation' | 'lacks'>,
   name: string,
   mode: Mode,
   placed: readonly Placed[],
@@ -159,7 +162,7 @@ export function playPlaced(
   const scenario = SCENARIOS[name];
   if (!scenario) throw new Error(`scenario: expected ${Object.keys(SCENARIOS).join(' or ')}, got ${name}`);
   const faultAt: TrialOptions['faultAt'] = ({ index }) => placed.find((place) => place.index === index)?.fault;
-  return runTrial({ scenario, mode, seed: 1, load, mutation, faultAt, isTraced });
+  return runTrial({ scenario: { ...scenario, lacks }, mode, seed: 1, load, mutation, faultAt, isTraced });
 }
 
 /**
@@ -186,8 +189,8 @@ function modeOfSeed({ modes }: Exploration, seed: number): Mode {
 
 function playOfSeed(exploration: Exploration, seed: number): Play {
   const mode = modeOfSeed(exploration, seed);
-  const { load } = exploration;
-  const run = (mutation: Mutation | undefined) => runTrial({ ...trialOfSeed(seed, mode), load, mutation });
+  const { load, lacks } = exploration;
+  const run = (mutation: Mutation | undefined) => runTrial({ ...trialOfSeed(seed, mode, lacks), load, mutation });
   return { example: `--seed ${seed} --mode ${mode}`, run };
 }
 

@@ -21,6 +21,8 @@ npm run simulate -- [options]
   --each-mode          plays a trial in each mode even where it goes the same in all of them
   --list               prints every example that was kept, one a line
   --source FOLDER      the source of the package (default: src)
+  --beside REVISION    gives every other process the package of that commit or tag
+  --lacks METHOD       plays with a token store that has no lock, or no update
   --part K/N           only every N-th trial, from the K-th on; of pairs, every N-th first fault
   --jobs N             threads (default: one for each processor)
   --json               prints the summary as JSON`;
@@ -40,6 +42,8 @@ const { values } = parseArgs({
     'each-mode': { type: 'boolean' },
     list: { type: 'boolean' },
     source: { type: 'string' },
+    beside: { type: 'string' },
+    lacks: { type: 'string' },
     part: { type: 'string' },
     jobs: { type: 'string' },
     json: { type: 'boolean' },
@@ -62,7 +66,7 @@ function runTests() {
 }
 
 async function main() {
-  const { directory, packageFile, module } = await bundleSimulation(values.source);
+  const { directory, packageFile, besideFile, module } = await bundleSimulation(values.source, values.beside);
   try {
     const { describe, emptyTally, merge } = await import(module);
     const isOne =
@@ -74,7 +78,7 @@ async function main() {
     const since = performance.now();
     const results = await Promise.all(
       Array.from({ length: shares }, (_, share) =>
-        run(taskOf({ module, packageFile, share: (part - 1) * shares + share, shares: parts * shares })),
+        run(taskOf({ module, packageFile, besideFile, share: (part - 1) * shares + share, shares: parts * shares })),
       ),
     );
     if (isOne) {
@@ -109,6 +113,7 @@ function taskOf(share) {
     scenario,
     mutation,
     isFrozen: values.freezes ?? false,
+    lacks: values.lacks && `no ${values.lacks}`,
     isMutated: values.mutations ?? false,
     isEachMode: values['each-mode'] ?? false,
     seed: seed === undefined ? undefined : Number(seed),

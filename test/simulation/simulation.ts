@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { trialOfSeed } from './chance.js';
-import { packageLoader } from './environment.js';
+import { type Load, packageLoader } from './environment.js';
 import {
   type Exploration,
   exploreFreezes,
@@ -14,12 +14,16 @@ import {
 import { MUTATIONS, type Mutation } from './mutations.js';
 import { SCENARIO_OF_PAIRS } from './scenarios.js';
 import { MODES, type Mode } from './service.js';
+import type { Lack } from './store-client.js';
 import { describe, emptyTally, merge, type Tally } from './tally.js';
 import { runTrial, type TrialResult } from './trial.js';
 
 /** What the command asks a thread for. */
 export interface Task {
   readonly packageFile: string;
+  /** An earlier release, that every other process has. */
+  readonly besideFile: string | undefined;
+  readonly lacks: Lack | undefined;
   readonly share: number;
   readonly shares: number;
   readonly mode: Mode | undefined;
@@ -49,13 +53,16 @@ export interface Answer {
 export async function perform(task: Task): Promise<Answer> {
   // Nobody reads the stacks of errors here, and there are many.
   Error.stackTraceLimit = 0;
-  const load = packageLoader(readFileSync(task.packageFile, 'utf8'), task.packageFile);
+  const own = packageLoader(readFileSync(task.packageFile, 'utf8'), task.packageFile);
+  const { besideFile } = task;
+  const beside = besideFile === undefined ? own : packageLoader(readFileSync(besideFile, 'utf8'), besideFile);
+  const load: Load = (machine, place) => (place % 2 === 0 ? own : beside)(machine, place);
   const mutation = task.mutation === undefined ? undefined : mutationOf(task.mutation);
   const modes = task.mode === undefined ? MODES : [task.mode];
-  const { share, shares, isEachMode } = task;
-  const exploration: Exploration = { load, modes, mutation, share, shares, isEachMode };
+  const { share, shares, isEachMode, lacks } = task;
+  const exploration: Exploration = { load, modes, mutation, share, shares, isEachMode, lacks };
   if (task.seed !== undefined)
-    return show(await runTrial({ ...trialOfSeed(task.seed, task.mode), load, mutation, isTraced: true }));
+    return show(await runTrial({ ...trialOfSeed(task.seed, task.mode, lacks), load, mutation, isTraced: true }));
   if (task.isFrozen) return { tally: await exploreFreezes(exploration, task.scenario ?? SCENARIO_OF_PAIRS) };
   if (task.faults.length > 0 || (task.scenario !== undefined && task.depth === 0)) {
     const placed = task.faults.map(parsePlaced);

@@ -1,10 +1,14 @@
 import type { Package } from './environment.js';
 import type { Machine } from './machine.js';
+import type { Loss } from './oracle.js';
 import { operationOf, type Reply } from './redis-server.js';
 import type { World } from './world.js';
 
 /** A token store of the package: all five methods. */
 export type StoreClient = ReturnType<Package['redisTokenStore']>;
+
+/** What a token store may lack. Losses of such a store are counted under that name. */
+export type Lack = Extract<Loss, 'no lock' | 'no update'>;
 
 /**
  * Returns the option `tokenStore` of one process: the package's own store, over a client that sends its commands through the
@@ -15,18 +19,22 @@ export function storeClient({ redisTokenStore }: Package, world: World, machine:
     isOpen: true,
     sendCommand: (command: readonly string[]) => send(world, machine, command),
   });
-  return {
-    ...store,
-    // What comes of a save is known to the observer as the package's own store tells it: a time-out is a refusal, too.
-    update: async (...save) => {
-      try {
-        return await store.update(...save);
-      } catch (error) {
-        world.oracle.saveFailed(machine, save[0]);
-        throw error;
-      }
-    },
+  const { lock, update, ...rest } = store;
+  // What comes of a save is known to the observer as the package's own store tells it: a time-out is a refusal, too.
+  const watched: StoreClient['update'] = async (...save) => {
+    try {
+      return await update(...save);
+    } catch (error) {
+      world.oracle.saveFailed(machine, save[0]);
+      throw error;
+    }
   };
+  const { lacks } = world.options;
+  return {
+    ...rest,
+    ...(lacks !== 'no lock' && { lock }),
+    ...(lacks !== 'no update' && { update: watched }),
+  } as StoreClient;
 }
 
 /** Sends a command to the server, as a connected client does. */

@@ -124,7 +124,7 @@ function add(findings: Record<string, Finding>, name: string, more: Finding): vo
 function general(detail: string): string {
   return detail
     .replace(/\b[A-D]\d*\b/g, 'a process')
-    .replace(/\b(?:[aA]da|ben)\b/g, 'a user')
+    .replace(/\b(?:[aA]da|ben|cal|dee|eve|fay|gus|hal|ivy)\b/g, 'a user')
     .replace(/\d+(?:\.\d+)?/g, 'n');
 }
 

@@ -1,5 +1,5 @@
 import { Application, type Ending } from './application.js';
-import type { Load } from './environment.js';
+import { forgetSealed, type Load } from './environment.js';
 import type { Step } from './exchange.js';
 import type { Fault } from './faults.js';
 import type { Machine } from './machine.js';
@@ -7,6 +7,7 @@ import type { Mutation } from './mutations.js';
 import type { Loss, Violation } from './oracle.js';
 import type { Random } from './random.js';
 import type { Mode } from './service.js';
+import type { Lack } from './store-client.js';
 import { World } from './world.js';
 
 /** What users do, and what goes wrong by itself, in a world. */
@@ -17,6 +18,10 @@ export interface Scenario {
   /** When faults end, in milliseconds. */
   readonly healMs: number;
   readonly latency: (random: Random) => number;
+  /** The option of the same name, until a process is replaced. */
+  readonly encryptionKeys?: readonly string[];
+  /** What the token store lacks. */
+  readonly lacks?: Lack | undefined;
   /** Has it all happen, in time. */
   readonly play: (stage: Stage) => void;
 }
@@ -29,6 +34,8 @@ export interface Stage {
   login(machine: string, user: string): void;
   logout(machine: string, user: string): void;
   machine(name: string): Machine | undefined;
+  /** Replaces a process by one of the next release: it is closed first. Its keys, or those of the one before. */
+  deploy(name: string, encryptionKeys?: readonly string[]): void;
 }
 
 /** How a trial is run. */
@@ -85,6 +92,7 @@ process.on('unhandledRejection', (reason) => rejections.push(reason));
 /** Plays a scenario, lets everything heal, and looks at what is left. */
 export async function runTrial(options: TrialOptions): Promise<TrialResult> {
   rejections = [];
+  forgetSealed();
   const trial = new Trial(options);
   return await trial.run().catch((error: unknown) => trial.fail(error));
 }
@@ -97,6 +105,8 @@ class Trial implements Stage {
   readonly #all: Application[] = [];
   readonly #steps: { target: Step['target']; op: string }[] = [];
   readonly #busy = new Set<string>();
+  /** The keys of each process that was replaced. */
+  readonly #keys = new Map<string, readonly string[]>();
   #slowestMs = 0;
 
   constructor(options: TrialOptions) {
@@ -108,6 +118,7 @@ class Trial implements Stage {
       lifetimeS: scenario.lifetimeS,
       latency: scenario.latency,
       isTraced: options.isTraced ?? false,
+      lacks: scenario.lacks,
       faultAt: (step, world) => {
         this.#steps.push({ target: step.target, op: step.op });
         return options.faultAt(step, world);
@@ -175,6 +186,16 @@ class Trial implements Stage {
     this.#within(name, (application) => application.request(user));
   }
 
+  deploy(name: string, encryptionKeys?: readonly string[]): void {
+    if (encryptionKeys) this.#keys.set(name, encryptionKeys);
+    this.#within(name, async (application) => {
+      const ending = await application.close();
+      this.world.note(application.machine, 'is replaced');
+      this.world.crash(application.machine, 0);
+      return ending;
+    });
+  }
+
   /** A browser that tries again, elsewhere if need be, until the user is logged in. */
   login(name: string, user: string): void {
     this.#session(name, user, 'in', (application) => application.login(user));
@@ -220,7 +241,13 @@ class Trial implements Stage {
     const { load, mutation } = this.#options;
     const incarnation = this.#all.filter(({ machine }) => machine.name.startsWith(name)).length;
     const machine = this.world.addMachine(incarnation === 0 ? name : `${name}${incarnation}`);
-    const application = new Application(this.world, machine, load(machine, this.#all.length), mutation);
+    const application = new Application(
+      this.world,
+      machine,
+      load(machine, this.#all.length),
+      mutation,
+      this.#keys.get(name) ?? this.#options.scenario.encryptionKeys ?? [],
+    );
     this.#applications.set(name, application);
     this.#all.push(application);
   }

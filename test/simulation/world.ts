@@ -8,6 +8,7 @@ import { RedisServer } from './redis-server.js';
 import { Scheduler } from './scheduler.js';
 import { type Mode, Service } from './service.js';
 import { StoreServer } from './store.js';
+import type { Lack } from './store-client.js';
 
 /** What a simulated world is made of. */
 export interface WorldOptions {
@@ -19,6 +20,8 @@ export interface WorldOptions {
   readonly faultAt: (step: Step, world: World) => Fault | undefined;
   /** Returns how long a message takes, in milliseconds. */
   readonly latency: (random: Random) => number;
+  /** What the token store lacks. */
+  readonly lacks: Lack | undefined;
   /** Whether to keep what happens, line by line. */
   readonly isTraced: boolean;
 }
