@@ -11,6 +11,7 @@ export interface Freeze {
   readonly until: number;
   /** What the process was about to do: send a request, or anything else. */
   readonly way: Way;
+  readonly clocks: Clocks;
 }
 
 /** What a process waits for with a timer. */
@@ -141,7 +142,7 @@ export class Machine {
     if (!this.isAlive || this.isFrozen) return;
     const from = this.#scheduler.now;
     this.#freeze = { from, clocks };
-    this.freezes.push({ from, until: from + ms, way });
+    this.freezes.push({ from, until: from + ms, way, clocks });
     this.#scheduler.after(ms, () => this.#thaw());
   }
 

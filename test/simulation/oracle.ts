@@ -23,7 +23,10 @@ export type Loss =
   | 'holder frozen'
   /** The process that had the unsaved pair tried to save it, and the store failed each time until the lease was over. */
   | 'holder cut off'
-  /** The process stood still between its last look at the lock and the request's first byte, until its lease was over. */
+  /**
+   * The process stood still between its last look at the lock and the request's first byte, until its lease was over: as it was
+   * about to send, or with both of its clocks stopped, so that it cannot know.
+   */
   | 'frozen while sending'
   /** Three saves were refused over some 15 s, and the lock was given back. */
   | 'saves refused'
@@ -123,6 +126,8 @@ const LEASE_MS = 30_000;
 export class Oracle {
   readonly violations: Violation[] = [];
   readonly #storeFailedAt = new Map<Machine, number>();
+  /** When processes have last asked who has a lock, and were answered. */
+  readonly #lookedAt = new Map<Machine, number>();
   /** Commands that the store has not answered. */
   readonly #storeAsked = new Set<{ readonly machine: Machine; readonly since: number }>();
   /** Logins that ended by themselves before the user logged in or out again. */
@@ -254,7 +259,7 @@ export class Oracle {
     const lease = [...ids].map((id) => store.lease(id)).find((found) => found?.machine === machine);
     const isDropped = store.droppedLeases.some(({ id, time }) => ids.has(id) && time >= scheduler.now - 2 * LEASE_MS);
     const isForgotten = isDropped || this.#hasFailedOver(ids, scheduler.now - 2 * LEASE_MS);
-    if (!lease && issuedAt === scheduler.now && !isForgotten)
+    if (!lease && issuedAt === scheduler.now && !isForgotten && !this.#isFrozenSending({ machine, issuedAt, lease }))
       this.violate('one request', `${machine.name} shows a refresh token of ${user} without the lock`);
     return lease;
   }
@@ -309,10 +314,13 @@ export class Oracle {
   }
 
   /** A process sends a command to the store. Returns what is called once the command is answered or has failed. */
-  storeAsked(machine: Machine): () => void {
+  storeAsked(machine: Machine, op: string): () => void {
     const asked = { machine, since: this.#world.scheduler.now };
     this.#storeAsked.add(asked);
-    return () => this.#storeAsked.delete(asked);
+    return () => {
+      this.#storeAsked.delete(asked);
+      if (op === 'take' || op === 'check') this.#lookedAt.set(machine, asked.since);
+    };
   }
 
   /** The store has failed a process. */
@@ -454,7 +462,7 @@ export class Oracle {
   #whyReused(token: Token, request: TokenRequest): [Loss | undefined, string] {
     const rotation = this.#rotations.get(token.serial);
     const what = `${request.machine.name} showed the used refresh token ${token.serial}`;
-    if (isFrozenSending(request) || (rotation && isFrozenSending(rotation.request)))
+    if (this.#isFrozenSending(request) || (rotation && this.#isFrozenSending(rotation.request)))
       return ['frozen while sending', what];
     if (request.delivery === 'again' || rotation?.request.delivery === 'again') return ['request came twice', what];
     if (request.delivery === 'late') return ['request came late', what];
@@ -483,6 +491,16 @@ export class Oracle {
     if (holder.runningBetween(time, lease.until) < SAVES_MS) return ['holder frozen', whose];
     if (refused.length > 0) return ['holder cut off', whose];
     return [undefined, `${whose}, whose lease was over`];
+  }
+
+  /** Whether the process stood still after its last look at the lock, and had lost the lock when it went on. */
+  #isFrozenSending({ machine, issuedAt, lease }: Pick<TokenRequest, 'machine' | 'issuedAt' | 'lease'>): boolean {
+    if (lease) return false;
+    const lookedAt = this.#lookedAt.get(machine) ?? Number.POSITIVE_INFINITY;
+    return machine.freezes.some(({ from, until, clocks }) => {
+      const isUnseen = clocks === 'pause' && until > lookedAt;
+      return from <= issuedAt && (until > issuedAt || isUnseen);
+    });
   }
 
   /** Whether the store has forgotten something about a login since then: its record, or what became of its lease. */
@@ -516,9 +534,4 @@ export class Oracle {
 function forgottenOf({ families, forgotten }: Login): Loss | undefined {
   const losses = [...families].map((id) => forgotten.get(id));
   return losses.every((loss) => loss !== undefined) ? losses[0] : undefined;
-}
-
-/** Whether the process stood still as it was about to send the request, and had lost the lock when it went on. */
-function isFrozenSending({ machine, issuedAt, lease }: TokenRequest): boolean {
-  return !lease && machine.freezes.some(({ from, until }) => from <= issuedAt && until > issuedAt);
 }

@@ -42,7 +42,7 @@ function send(world: World, machine: Machine, command: readonly string[]): Promi
   const { oracle, redis, store } = world;
   const op = operationOf(command);
   const key = (command[0] === 'EVAL' ? command[3] : command[1]) ?? '';
-  const settled = oracle.storeAsked(machine);
+  const settled = oracle.storeAsked(machine, op);
   return new Promise((resolve, reject) => {
     world.call(machine, 'store', op, () => store.perform(machine, op, key, () => redis.execute(command)), {
       answer: (reply) => {
