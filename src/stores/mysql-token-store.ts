@@ -1,4 +1,5 @@
 import { readOptions, withMethods, wrong } from '../checks.js';
+import { TokenStoreError } from '../errors.js';
 import { leaseSeconds } from './lease-lock.js';
 import { type SqlDatabase, type SqlResult, sqlTokenStore, tableName } from './sql-token-store.js';
 import { type TokenStore, ttlSeconds } from './token-store.js';
@@ -80,6 +81,17 @@ function mysqlDatabase(pool: MysqlPromisePoolLike, table: string): SqlDatabase {
   const after = 'DATE_ADD(UTC_TIMESTAMP(3), INTERVAL ? * 1000 MICROSECOND)';
   const insert = `INSERT IGNORE INTO ${table} (id, version, record, expires_at) VALUES (?, ?, ?, ${after})`;
   const query = pool.query.bind(pool) as (options: object, values: readonly unknown[]) => Promise<unknown>;
+  const send = async (sql: string, values: readonly unknown[]): Promise<SqlResult> =>
+    resultOf(await query({ sql, ...PLAIN }, values));
+  let checked: Promise<void> | undefined;
+  /** Throws if the connections commit nothing by themselves: a save would be lost, and a read might be old. */
+  const checkAutocommit = async (): Promise<void> => {
+    const [row] = (await send('SELECT @@autocommit AS autocommit', [])).rows;
+    if (Number((row as { readonly autocommit?: unknown } | undefined)?.autocommit ?? 1) !== 0) return;
+    throw new TokenStoreError(
+      'The connections of the pool have autocommit = 0: no grant would ever be committed. Give mysqlTokenStore a pool with autocommit = 1.',
+    );
+  };
   return {
     product: 'MySQL',
     createTable: [createTableSql(table)],
@@ -103,7 +115,12 @@ function mysqlDatabase(pool: MysqlPromisePoolLike, table: string): SqlDatabase {
     run: async (sql, values) => {
       // Bytes in place of texts: no character set, collation or SQL mode of the connection changes them.
       const bytes = values.map((value) => (typeof value === 'string' ? Buffer.from(value) : value));
-      return resultOf(await query({ sql, ...PLAIN }, bytes));
+      checked ??= checkAutocommit().catch((error: unknown) => {
+        checked = undefined;
+        throw error;
+      });
+      await checked;
+      return await send(sql, bytes);
     },
     remedyFor: (error) => {
       const errno = typeof error === 'object' && error !== null && 'errno' in error ? error.errno : undefined;

@@ -44,6 +44,15 @@ describe.skipIf(!hasMariadb())('with MariaDB', () => {
     for (const { run } of tokenStoreChecks(() => mysqlTokenStore(pool))) await run();
   });
 
+  test('refuses connections that commit nothing by themselves, at its first use, and says what to set', async () => {
+    const pool = connect();
+    pool.on('connection', (connection) => void connection.query('SET autocommit = 0'));
+    const store = mysqlTokenStore(pool);
+    for (const call of [() => store.get('id'), () => store.set('id', grant), () => store.lock('id', async () => 1)])
+      await expect(call()).rejects.toThrow(/have autocommit = 0.* Give mysqlTokenStore a pool with autocommit = 1/);
+    expect(await mysqlTokenStore(connect()).get('id')).toBeUndefined();
+  });
+
   test('passes every check with a callback pool', async () => {
     const pool = createCallbackPool(mariadb.uri);
     pools.push(pool);
