@@ -55,21 +55,27 @@ const ENDPOINT = '';
 
 /**
  * Keeps the backoffs of the token endpoint: one for each grant whose refresh failed, and one for all grants, when many
- * fail in a row or when the service asks for a pause. So callers do not wait one after the other for the same time-out.
+ * fail in a row. So callers do not wait one after the other for the same time-out. A pause that the service asks for
+ * (`Retry-After`, RFC 9110, 10.2.3) holds for all grants and for its whole time: an answer to another request does not end it.
  */
 export class EndpointBackoff {
   readonly #backoffs = new Backoffs();
   /** Grants that failed since the endpoint last answered, up to the number that counts. */
   readonly #failed = new Set<string>();
+  /** End of the pause that the service has asked for, in epoch milliseconds. */
+  #pausedUntil = 0;
 
   /** Returns how long the grant is not to be refreshed, in milliseconds. @param now Epoch milliseconds. */
   remainingMs(id: string, now: number): number {
-    return Math.max(this.#backoffs.remainingMs(id, now), this.#backoffs.remainingMs(ENDPOINT, now));
+    const pauseMs = this.#pausedUntil - now;
+    const backoffMs = Math.max(this.#backoffs.remainingMs(id, now), this.#backoffs.remainingMs(ENDPOINT, now));
+    // More than any pause lasts: the clock was set back.
+    return pauseMs > backoffMs && pauseMs <= MAX_MS ? pauseMs : backoffMs;
   }
 
   /** Returns the error for callers during a backoff of the grant, if there is one. @param now Epoch milliseconds. */
   error(id: string, now: number): ServiceUnavailableError | undefined {
-    const leftMs = this.#backoffs.size === 0 ? 0 : this.remainingMs(id, now);
+    const leftMs = this.#backoffs.size === 0 && this.#pausedUntil === 0 ? 0 : this.remainingMs(id, now);
     if (leftMs === 0) return undefined;
     const message = 'The token endpoint has just failed; it is tried again later. The grant is kept.';
     return new ServiceUnavailableError(message, { retryAfter: Math.ceil(leftMs / 1000) });
@@ -80,8 +86,8 @@ export class EndpointBackoff {
     const requestedMs = failure.retryAfter === undefined ? undefined : failure.retryAfter * 1000;
     const ms = this.#backoffs.fail(id, now, requestedMs);
     if (this.#failed.size < DOWN_AFTER_GRANTS) this.#failed.add(id);
-    if (requestedMs !== undefined || this.#failed.size >= DOWN_AFTER_GRANTS)
-      this.#backoffs.fail(ENDPOINT, now, requestedMs);
+    if (requestedMs !== undefined) this.#pausedUntil = now + ms;
+    else if (this.#failed.size >= DOWN_AFTER_GRANTS) this.#backoffs.fail(ENDPOINT, now);
     const { message, code, cause } = failure;
     return new ServiceUnavailableError(message, { code, cause, retryAfter: Math.ceil(ms / 1000) });
   }

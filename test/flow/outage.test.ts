@@ -182,6 +182,32 @@ describe('a token endpoint that fails', { meta: { threats: [37, 38, 39, 41] } },
     expect((await another.visit(`${world.url}/projects`)).status).toBe(200);
   });
 
+  test('and asks for a pause has it in full, though a request that was sent before succeeds', {
+    meta: { threats: [79] },
+  }, async () => {
+    await loggedIn();
+    const [early, late] = [new Browser(), new Browser()];
+    await world.logIn(early, '2');
+    await world.logIn(late, '1');
+    world.service.requests.length = 0;
+    clock.advance(2 * HOURS);
+    world.service.fail('token', { delay: 1_000 });
+    let isAnswered = false;
+    const slow = early.visit(`${world.url}/projects`).finally(() => {
+      isAnswered = true;
+    });
+    await expect.poll(() => world.tokenRequests()).toHaveLength(1);
+    world.service.fail('token', { status: 429, headers: { 'retry-after': '9' } });
+    expect((await projects()).status).toBe(503);
+    expect(isAnswered).toBe(false);
+    expect((await slow).status).toBe(200);
+    clock.advance(8.9);
+    for (const one of [late, browser]) expect((await one.visit(`${world.url}/projects`)).status).toBe(503);
+    expect(world.tokenRequests()).toHaveLength(2);
+    clock.advance(0.2);
+    for (const one of [late, browser]) expect((await one.visit(`${world.url}/projects`)).status).toBe(200);
+  });
+
   test('for five users is not asked for the sixth one', async () => {
     const users = Array.from({ length: 7 }, (_, index) => ({ id: `${index}`, name: 'N', projects: [] }));
     await loggedIn({ service: { users } });

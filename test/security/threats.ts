@@ -99,6 +99,7 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
     'A store whose time zone has daylight saving time, a suspended clock, a lost lease, a clock that jumps',
     'the lock excludes, or the loss has a name',
   ],
+  79: ['`Retry-After` of the token endpoint, while other refreshes succeed', 'its whole time is kept'],
   80: [
     'A body that nobody reads, or whose reader pauses for ever; an upload longer than `timeout` that flows',
     'place and connection come back; the upload ends well',
