@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { EmulatorError, isRecord, refuse } from './checks.js';
-import { type ControlFields, type ControlOperation, operations, schemas } from './control-operations.js';
+import { type ControlFields, type ControlOperation, JsonText, operations, schemas } from './control-operations.js';
 import { type HostsSetting, isOwnHost } from './hosts.js';
 import {
   bodyText,
@@ -58,7 +58,8 @@ export function foreignHost({ host }: IncomingRequest): Reply {
   const shown = host.replace(/[^\w.:[\]-]/g, '?').slice(0, 100);
   return error(
     421,
-    `The emulator does not serve the host ${shown}. Use a loopback name, or start it with allowRemote.`,
+    `The emulator does not serve the host ${shown}. Use a loopback name. Started with allowRemote, it serves its own host and ` +
+      'IP addresses too, and the token endpoint and the API for every host.',
   );
 }
 
@@ -86,6 +87,7 @@ function answer(incoming: IncomingRequest, controls: Controls): Reply {
   try {
     const fields = isForm ? formFields(incoming) : jsonFields(incoming, operation);
     const result = operation.handle(controls, fields, Number(id));
+    if (result instanceof JsonText) return { ...json(operation.status, undefined), body: result.text };
     // Post/redirect/get, for the forms of the status page.
     return isForm && incoming.headers.accept?.includes('text/html')
       ? { status: 303, headers: { location: '/', 'cache-control': 'no-store' }, body: '' }

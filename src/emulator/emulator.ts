@@ -140,7 +140,12 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
     profile: { apiPath: profile.apiPath, plainHostForOrganizations },
   });
   const server: ServerSetting = {
-    route: (request) => (isOwnHost(request, options) ? endpointOf(request, options) : foreignHost(request)),
+    route: (request) => {
+      const endpoint = endpointOf(request, options);
+      // Other hosts are for clients. Pages are for browsers, which could be lured there.
+      const isAllowed = isOwnHost(request, options) || (allowRemote && endpoint !== 'authorize');
+      return isAllowed ? endpoint : foreignHost(request);
+    },
     endpoints: {
       authorize: (request) => ({
         serve: async () => serveAuthorization(request, { applications, users, codes, scopes, profile }),

@@ -1,7 +1,7 @@
 import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { Socket } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import type { TlsOptions } from 'node:tls';
 import { EmulatorError } from './checks.js';
 import type { IncomingRequest } from './messages.js';
@@ -19,13 +19,16 @@ export interface HostsSetting {
 const loopback = /^(localhost|.+\.localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
 /**
- * Tells if a request may be answered: its host is a loopback name, or other hosts are allowed.
+ * Tells if a request is for a host that no other site can have: a loopback name, the host that the service listens on or, with
+ * `allowRemote`, an IP address.
  *
  * Without this check, a page of another site could reach the service by a host name that it resolves to 127.0.0.1 (DNS rebinding).
+ * Browsers cannot do that to an address without a name.
  */
 export function isOwnHost({ host }: IncomingRequest, { host: own, allowRemote }: HostsSetting): boolean {
   const name = hostname(host);
-  return allowRemote || name === '' || loopback.test(name) || name === own.toLowerCase();
+  const isAddress = isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0;
+  return name === '' || loopback.test(name) || name === own.toLowerCase() || (allowRemote && isAddress);
 }
 
 /**

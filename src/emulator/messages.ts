@@ -52,8 +52,18 @@ export function mediaType(headers: IncomingHttpHeaders): string {
   return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
-/** Parses JSON. Returns `undefined` if it is invalid. */
+/** JSON that is nested deeper is not taken: what walks through its value calls itself once for each level. */
+const maxJsonDepth = 200;
+
+/** Parses JSON. Returns `undefined` if it is invalid or nested more than 200 levels deep. */
 export function parseJson(text: string): { readonly value: unknown } | undefined {
+  let depth = 0;
+  // Texts are passed over, so that a bracket in one is none.
+  for (const [mark] of text.matchAll(/"(?:[^"\\]|\\.)*"?|[[{]|[\]}]/gs)) {
+    if (mark === '[' || mark === '{') depth += 1;
+    else if (mark === ']' || mark === '}') depth -= 1;
+    if (depth > maxJsonDepth) return undefined;
+  }
   try {
     return { value: JSON.parse(text) };
   } catch {
@@ -68,7 +78,7 @@ const binaryTypes = /^(image|audio|video|font)\/|^application\/(octet-stream|zip
  *
  * Textual is every type that does not stand for binary data, as long as the body is UTF-8 without NUL.
  */
-export function parseBody({ headers, bytes }: IncomingRequest): unknown {
+export function parseBody({ headers, bytes }: Pick<IncomingRequest, 'headers' | 'bytes'>): unknown {
   if (bytes === undefined || bytes.length === 0) return undefined;
   const type = mediaType(headers);
   if (binaryTypes.test(type)) return bytes;

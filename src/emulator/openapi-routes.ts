@@ -20,23 +20,35 @@ export function openApiRoutes(file: string, apiPath: string): readonly EmulatorR
   const isOpenApi = isRecord(document) && String(document.openapi).startsWith('3.') && isRecord(document.paths);
   if (!isOpenApi) throw unusable(file, 'it is not an OpenAPI 3 document with paths');
   const [server] = Array.isArray(document.servers) ? document.servers : [];
-  // A URL template has braces, which a URL may not have.
-  const url = isRecord(server) && typeof server.url === 'string' ? server.url.replaceAll(/[{}]/g, '') : '/';
-  const base = new URL(url, 'http://localhost').pathname.replace(/\/+$/, '');
+  const base = serverPath(server);
   const routes = Object.entries(isRecord(document.paths) ? document.paths : {}).flatMap(([path, item]) => {
     const full = `${base}${path}`;
     const below = apiPath !== '' && full.startsWith(`${apiPath}/`) ? full.slice(apiPath.length) : path;
-    return operationsOf(document, item).map(
-      ([method, operation]): EmulatorRoute => ({
-        method: method.toUpperCase(),
-        path: below,
-        handler: () => responseOf(document, operation),
-      }),
-    );
+    return operationsOf(document, item).map(([method, operation]): EmulatorRoute => {
+      let response: unknown;
+      const handler = () => {
+        response ??= responseOf(document, operation);
+        return response;
+      };
+      return { method: method.toUpperCase(), path: below, handler };
+    });
   });
   // A concrete path takes precedence over one with parameters.
   const parameters = ({ path }: EmulatorRoute) => path.split('{').length;
   return routes.sort((one, other) => parameters(one) - parameters(other));
+}
+
+/** Returns the path of a server's URL, without a trailing slash. Variables of the template have their defaults. */
+function serverPath(server: unknown): string {
+  if (!isRecord(server) || typeof server.url !== 'string') return '';
+  const variables = isRecord(server.variables) ? server.variables : {};
+  const url = server.url.replaceAll(/\{([^}]*)\}/g, (_whole, name: string) => {
+    const variable = Object.hasOwn(variables, name) ? variables[name] : undefined;
+    return isRecord(variable) && variable.default !== undefined ? String(variable.default) : name;
+  });
+  const [path = ''] = url.replace(/^(?:[a-z][a-z\d+.-]*:)?\/\/[^/?#]*/i, '').split(/[?#]/);
+  const bare = path.replace(/^\/+|\/+$/g, '');
+  return bare === '' ? '' : `/${bare}`;
 }
 
 function parseDocument(file: string): unknown {
@@ -87,7 +99,8 @@ function responseOf(document: unknown, { responses }: Readonly<Record<string, un
   if (type === undefined || !isRecord(media)) return { status: number === 200 ? 204 : number };
   const example = exampleOf(document, media);
   const isText = typeof example === 'string' && !/[/+]json\b/.test(type);
-  const headers = { 'content-type': type.includes('*') ? 'application/json' : type };
+  const anyType = isText ? 'text/plain; charset=utf-8' : 'application/json';
+  const headers = { 'content-type': type.includes('*') ? anyType : type };
   return { status: number, headers, body: isText ? example : JSON.stringify(example) };
 }
 
@@ -100,8 +113,22 @@ function unusable(file: string, reason: string): EmulatorError {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-// Deeper values are left out: a schema may contain itself.
+// Deeper values are left out.
 const maxDepth = 8;
+
+// Further values of an example are left out: a few schemas that contain each other describe millions.
+const maxValues = 10_000;
+
+/** An example that is made of a schema. */
+interface Making {
+  readonly document: unknown;
+  /** Schemas whose value is being made, and how often. */
+  readonly open: Map<unknown, number>;
+  /** How often a schema may be within itself, itself included. It is left out there. */
+  readonly maxNesting: number;
+  depth: number;
+  valuesLeft: number;
+}
 
 /** Returns the value that a local reference (`#/components/…`) stands for, or the value itself if it is not a reference. */
 export function resolveReference(document: unknown, value: unknown): unknown {
@@ -123,36 +150,60 @@ export function exampleOf(document: unknown, media: Fields): unknown {
     const example = resolveReference(document, named);
     if (isRecord(example) && example.value !== undefined) return example.value;
   }
-  return fromSchema(document, media.schema, 0);
+  let example: unknown;
+  // Where schemas contain themselves in many ways, an example that is small has more of them than one that is cut.
+  for (const maxNesting of [3, 1]) {
+    const making: Making = { document, open: new Map(), maxNesting, depth: 0, valuesLeft: maxValues };
+    example = fromSchema(making, media.schema);
+    if (making.valuesLeft > 0) break;
+  }
+  return example ?? null;
 }
 
-/** Returns a value that a JSON Schema allows, from its own examples where it has them. */
-function fromSchema(document: unknown, given: unknown, depth: number): unknown {
-  const schema = resolveReference(document, given);
-  if (!isRecord(schema) || depth > maxDepth) return null;
+/** Returns a value that a JSON Schema allows, from its own examples where it has them; `undefined` if it is left out. */
+function fromSchema(making: Making, given: unknown): unknown {
+  const schema = resolveReference(making.document, given);
+  if (!isRecord(schema)) return null;
   const { example, examples, default: usual, const: constant, enum: choices } = schema;
   for (const value of [example, Array.isArray(examples) ? examples[0] : undefined, constant, usual]) {
     if (value !== undefined) return value;
   }
   if (Array.isArray(choices)) return choices[0];
+  const nesting = making.open.get(schema) ?? 0;
+  if (nesting >= making.maxNesting || making.depth >= maxDepth || making.valuesLeft <= 0) return undefined;
+  making.valuesLeft -= 1;
+  making.depth += 1;
+  making.open.set(schema, nesting + 1);
+  const value = fromParts(making, schema);
+  making.open.set(schema, nesting);
+  making.depth -= 1;
+  return value;
+}
+
+function fromParts(making: Making, schema: Fields): unknown {
   if (Array.isArray(schema.allOf)) {
-    const parts = schema.allOf.map((part) => fromSchema(document, part, depth + 1));
-    const own = isRecord(schema.properties) ? [objectFrom(document, schema, depth)] : [];
+    const parts = schema.allOf.map((part) => fromSchema(making, part));
+    const own = isRecord(schema.properties) ? [objectFrom(making, schema)] : [];
     return Object.assign({}, ...[...parts, ...own].filter(isRecord));
   }
   const alternatives = schema.oneOf ?? schema.anyOf;
-  if (Array.isArray(alternatives)) return fromSchema(document, alternatives[0], depth + 1);
-  return fromType(document, schema, depth);
+  if (!Array.isArray(alternatives)) return fromType(making, schema);
+  for (const alternative of alternatives) {
+    const value = fromSchema(making, alternative);
+    if (value !== undefined) return value;
+  }
+  return undefined;
 }
 
-function fromType(document: unknown, schema: Fields, depth: number): unknown {
+function fromType(making: Making, schema: Fields): unknown {
   const types = Array.isArray(schema.type) ? schema.type : [schema.type];
   const type = types.find((candidate) => candidate !== 'null');
-  if (type === 'object' || isRecord(schema.properties)) return objectFrom(document, schema, depth);
+  if (type === 'object' || isRecord(schema.properties)) return objectFrom(making, schema);
   if (type === 'array') {
     const least = typeof schema.minItems === 'number' ? schema.minItems : 1;
-    const length = depth >= maxDepth ? 0 : Math.min(Math.max(least, 1), 100);
-    return Array.from({ length }, () => fromSchema(document, schema.items, depth + 1));
+    const length = Math.min(Math.max(least, 1), 100);
+    const items = Array.from({ length }, () => fromSchema(making, schema.items));
+    return items.filter((item) => item !== undefined);
   }
   if (type === 'integer' || type === 'number') return typeof schema.minimum === 'number' ? schema.minimum : 1;
   if (type === 'boolean') return true;
@@ -161,13 +212,13 @@ function fromType(document: unknown, schema: Fields, depth: number): unknown {
   return text.padEnd(Math.min(Number(schema.minLength ?? 0), 10_000), 'x');
 }
 
-function objectFrom(document: unknown, { properties }: Fields, depth: number): Fields {
-  if (depth >= maxDepth) return {};
+function objectFrom(making: Making, { properties }: Fields): Fields {
+  const entries = Object.entries(isRecord(properties) ? properties : {});
   return Object.fromEntries(
-    Object.entries(isRecord(properties) ? properties : {}).map(([name, schema]) => [
-      name,
-      fromSchema(document, schema, depth + 1),
-    ]),
+    entries.flatMap(([name, schema]): [string, unknown][] => {
+      const value = fromSchema(making, schema);
+      return value === undefined ? [] : [[name, value]];
+    }),
   );
 }
 

@@ -40,9 +40,9 @@ export interface RequestRecord {
   result: RequestResult | undefined;
 }
 
+/** The body of a request, until it is dropped. */
 interface KeptBody {
-  readonly request: { body: unknown };
-  readonly bytes: number;
+  bytes: Buffer | undefined;
 }
 
 /** Keeps the newest requests in order of arrival, and a limited amount of their bodies. */
@@ -54,7 +54,8 @@ export class RequestLog {
   #count = 0;
   readonly #maxRequests: number;
   readonly #maxBodyBytes: number;
-  #bodies: KeptBody[] = [];
+  /** The requests with a body, oldest first. */
+  #bodies: { readonly request: ServiceRequest; readonly kept: KeptBody; readonly length: number }[] = [];
   #bodyBytes = 0;
 
   /**
@@ -74,12 +75,22 @@ export class RequestLog {
       // Dropping a tenth at once is far cheaper than dropping one each time.
       const dropped = new Set<unknown>(this.requests.splice(0, Math.ceil(this.#maxRequests / 10)));
       this.#bodies = this.#bodies.filter(({ request }) => !dropped.has(request));
-      this.#bodyBytes = this.#bodies.reduce((sum, { bytes }) => sum + bytes, 0);
+      this.#bodyBytes = this.#bodies.reduce((sum, { length }) => sum + length, 0);
     }
     const { method, path, query, headers } = incoming;
-    const request = { method, path, query: query ?? {}, headers, body: parseBody(incoming) };
+    const kept: KeptBody = { bytes: incoming.bytes };
+    const request = {
+      method,
+      path,
+      query: query ?? {},
+      headers,
+      // Parsed when it is read: an object may be a hundred times as large as its JSON.
+      get body() {
+        return parseBody({ headers, bytes: kept.bytes });
+      },
+    };
     this.requests.push(request);
-    if (request.body !== undefined) this.#keepBody(request, incoming.bytes?.length ?? 0);
+    this.#keepBody(request, kept);
     this.#count += 1;
     const record: RequestRecord = { id: this.#count, host: incoming.host, result: undefined };
     this.records.set(request, record);
@@ -98,16 +109,18 @@ export class RequestLog {
     this.#forgetBodies();
   }
 
-  #keepBody(request: { body: unknown }, bytes: number): void {
-    this.#bodies.push({ request, bytes });
-    this.#bodyBytes += bytes;
+  #keepBody(request: ServiceRequest, kept: KeptBody): void {
+    const length = kept.bytes?.length ?? 0;
+    if (length === 0) return;
+    this.#bodies.push({ request, kept, length });
+    this.#bodyBytes += length;
     if (this.#bodyBytes <= this.#maxBodyBytes) return;
     let count = 0;
     while (this.#bodyBytes > this.#maxBodyBytes) {
       const oldest = this.#bodies[count];
       if (oldest === undefined) break;
-      oldest.request.body = undefined;
-      this.#bodyBytes -= oldest.bytes;
+      oldest.kept.bytes = undefined;
+      this.#bodyBytes -= oldest.length;
       count += 1;
     }
     this.#bodies.splice(0, count);

@@ -18,6 +18,9 @@ export interface ControlledState {
   readonly requests: RequestLog;
 }
 
+/** The end of the year 9999: no later time has a form in dates and tokens. */
+const lastMs = Date.UTC(9999, 11, 31);
+
 /** Changes the service from outside. The members of `Emulator` and the control requests over HTTP both use it. */
 export class Controls {
   readonly state: ControlledState;
@@ -69,8 +72,12 @@ export class Controls {
 
   /** Moves the time of the service forward. */
   advance(seconds: unknown): void {
-    if (typeof seconds !== 'number' || !Number.isFinite(seconds)) refuse('advance(): seconds', 'a number', seconds);
-    this.#change(() => (this.state.clock.offsetMs += seconds * 1000));
+    const { clock } = this.state;
+    const now = typeof seconds === 'number' ? clock.now() + seconds * 1000 : Number.NaN;
+    if (typeof seconds !== 'number' || !(now >= 0 && now <= lastMs)) {
+      refuse('advance(): seconds', 'a number that leads to a time between 1970 and 9999', seconds);
+    }
+    this.#change(() => (clock.offsetMs += seconds * 1000));
   }
 
   /** Removes the recorded requests. */

@@ -182,7 +182,10 @@ export function shortened(value: unknown): string {
   if (value instanceof Uint8Array) return `${value.byteLength} bytes`;
   const form = typeof value === 'string' && /^[\w.-]+=/.test(value) ? parseQuery(value) : undefined;
   const shown = form ?? value;
-  const text = typeof shown === 'string' ? shortenRuns(shown) : JSON.stringify(withoutSecrets(shown, ''), undefined, 2);
+  const clean = typeof shown === 'string' ? shortenRuns(shown) : withoutSecrets(shown, '');
+  const line = typeof clean === 'string' ? clean : JSON.stringify(clean);
+  // Indentation can make a long text far longer.
+  const text = typeof clean === 'string' || line.length > maxLength ? line : JSON.stringify(clean, undefined, 2);
   return text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;
 }
 

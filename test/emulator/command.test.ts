@@ -26,7 +26,7 @@ interface Run {
 }
 
 function run(...args: readonly string[]): Run {
-  const env = { ...process.env, NODE_ENV: 'development' };
+  const env = { ...process.env, NODE_ENV: 'development', NODE_OPTIONS: '--max-old-space-size=120' };
   const child = spawn(process.execPath, [command.path, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   running.add(child);
   let [out, err] = ['', ''];
@@ -126,6 +126,19 @@ describe('passport-oauth-app emulator', () => {
     const config = join(folder, 'bom.json');
     writeFileSync(config, `\ufeff${JSON.stringify({ port: 0, users: [{ id: 'z', name: 'Zoe' }] })}`);
     await run('emulator', '--config', config).says(/z {2}Zoe/);
+  });
+
+  test('bodies that are large objects do not end it, and are all shown', { meta: { threats: [82] } }, async () => {
+    const text = await run('emulator', '--port', '0', '--quiet').says(/Ctrl-C/);
+    const origin = /listens on (\S+),/.exec(text)?.[1] ?? '';
+    const headers = { 'content-type': 'application/json' };
+    const body = `[${'[],'.repeat(300_000)}[]]`;
+    for (let count = 0; count < 40; count++) {
+      expect((await fetch(`${origin}/api/v2/projects`, { method: 'POST', headers, body })).status).toBe(401);
+    }
+    const requests = await (await fetch(`${origin}/_emulator/requests`)).text();
+    expect(requests.length).toBeGreaterThan(10e6);
+    expect((await fetch(origin)).status).toBe(200);
   });
 
   test('--allow-remote is printed, and opens other hosts', async () => {

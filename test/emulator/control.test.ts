@@ -37,6 +37,45 @@ describe('requests', () => {
     ]);
   });
 
+  test('of deeply nested JSON are texts, and neither the control nor the page ends with them', {
+    meta: { threats: [82] },
+  }, async () => {
+    await start();
+    const headers = { 'content-type': 'application/json' };
+    const deep = (levels: number) => `${'{"a":['.repeat(levels)}"]}"${']}'.repeat(levels)}`;
+    for (const body of [deep(50), deep(100_000), `{"a":"${'['.repeat(100_000)}"}`]) {
+      expect((await fetch(`${service.baseUrl}/api/v2/projects`, { method: 'POST', headers, body })).status).toBe(401);
+    }
+    const { status, body } = await control('GET', 'requests');
+    expect(status).toBe(200);
+    expect(body).toMatchObject([
+      { body: JSON.parse(deep(50)) },
+      { body: deep(100_000) },
+      { body: { a: '['.repeat(100_000) } },
+    ]);
+    expect((await rawGet(service, '/', {})).status).toBe(200);
+    for (const path of ['users', 'faults', 'advance']) {
+      const answer = await fetch(`${service.authUrl}/_emulator/${path}`, {
+        method: 'POST',
+        headers,
+        body: deep(100_000),
+      });
+      expect(answer.status).toBe(400);
+    }
+    const token = await fetch(`${service.authUrl}/oauth/token`, { method: 'POST', headers, body: deep(100_000) });
+    expect(token.status).toBe(400);
+  });
+
+  test('keep their parsed bodies for as long as they are kept', async () => {
+    await start({ keepBodyBytes: 20 });
+    const headers = { 'content-type': 'application/json' };
+    for (const body of ['{"first":1}', '{"second":2}']) {
+      await fetch(`${service.baseUrl}/api/v2/projects`, { method: 'POST', headers, body });
+    }
+    expect(service.requests).toMatchObject([{ body: undefined }, { body: { second: 2 } }]);
+    expect({ ...service.requests[1] }.body).toEqual({ second: 2 });
+  });
+
   test('have bytes in base64', async () => {
     await start();
     const headers = { 'content-type': 'application/octet-stream' };
@@ -144,7 +183,14 @@ describe('users, revocation, expiry and time', () => {
     const { access_token } = await tokensFor(service, '1');
     expect((await control('POST', 'advance', { seconds: 7200 })).body).toEqual({ now: '2023-11-15T00:13:20.000Z' });
     expect((await projects(service, access_token)).status).toBe(401);
-    expect((await control('POST', 'advance', { seconds: 'soon' })).status).toBe(400);
+    for (const seconds of ['soon', 1e300, -1e300, 1e12, null]) {
+      expect(await control('POST', 'advance', { seconds })).toMatchObject({
+        status: 400,
+        body: { error: { message: expect.stringContaining('between 1970 and 9999') } },
+      });
+    }
+    expect(() => service.advance(Number.NaN)).toThrow(/between 1970 and 9999/);
+    expect((await control('POST', 'advance', { seconds: 0 })).body).toEqual({ now: '2023-11-15T00:13:20.000Z' });
   });
 
   test('reset returns to the state after the start, and applications stay registered', async () => {

@@ -29,10 +29,43 @@ describe('hosts that are not the emulator’s', { meta: { threats: [68] } }, () 
     },
   );
 
-  test('allowRemote serves every host', async () => {
+  test('allowRemote serves the API and the token endpoint for every host', async () => {
     await start({ allowRemote: true });
-    expect((await send('/_emulator/requests', { host: 'emulator:4000' })).status).toBe(200);
-    expect((await send('/api/v2/projects', { host: '192.168.1.5:4000' })).status).toBe(401);
+    for (const host of ['192.168.1.5:4000', 'emulator:4000', 'acme.api.emulator']) {
+      expect((await send('/api/v2/projects', { host })).status).toBe(401);
+    }
+    expect((await send('/oauth/token', { host: 'emulator:4000' })).status).toBe(405);
+  });
+
+  const pages = ['/', '/_emulator/requests', '/_emulator/openapi.json', '/oauth/authorize'];
+
+  test.each([
+    'evil.example',
+    'emulator:4000',
+    'evil.example:4000',
+    '1.2.3.4.evil.example',
+    '0x7f.1',
+    '[::1].evil.example',
+  ])(
+    'allowRemote shows no page to a browser at %s, and lets it control nothing (DNS rebinding)',
+    { meta: { threats: [82] } },
+    async (host) => {
+      await start({ allowRemote: true });
+      for (const path of pages) expect((await send(path, { host })).status).toBe(421);
+    },
+  );
+
+  test.each([
+    'localhost',
+    'a.localhost:4000',
+    '127.0.0.1',
+    '[::1]:4000',
+    '192.168.1.5:4000',
+    '[2001:db8::1]',
+    '0.0.0.0',
+  ])('allowRemote has its pages and its control at %s', async (host) => {
+    await start({ allowRemote: true, host: '0.0.0.0' });
+    for (const path of pages) expect((await send(path, { host })).status).not.toBe(421);
   });
 
   test.each(['0.0.0.0', '::'])('allowRemote listens on %s, and the addresses name loopback', async (host) => {

@@ -107,3 +107,67 @@ test.each<[string, string, RegExp]>([
   await expect(startEmulator({ routes: file })).rejects.toThrow(message);
   service = undefined;
 });
+
+const textOf = (schema: object, type = 'application/json') => ({
+  get: { responses: { 200: { content: { [type]: { schema } } } } },
+});
+
+test('schemas that contain each other in many ways have an example of bounded size, made once', {
+  meta: { threats: [82] },
+}, async () => {
+  const names = Array.from({ length: 30 }, (_none, index) => `S${index}`);
+  const properties = Object.fromEntries(names.map((name) => [name, { $ref: `#/components/schemas/${name}` }]));
+  const all = Object.fromEntries(
+    names.map((name) => [name, { type: 'object', properties: { name: { const: name }, ...properties } }]),
+  );
+  const items = (depth: number): object =>
+    depth === 0 ? { type: 'string' } : { type: 'array', minItems: 100, items: items(depth - 1) };
+  const routes = document(
+    { '/many': textOf({ $ref: '#/components/schemas/S0' }), '/long': textOf(items(7)) },
+    { components: { schemas: all } },
+  );
+  service = await startEmulator({ routes });
+  for (const path of ['/many', '/long']) {
+    const { status, text } = await call(path);
+    expect(status).toBe(200);
+    expect(text.length).toBeLessThan(1e6);
+    expect(JSON.parse(text)).toBeTruthy();
+  }
+  expect((await call('/many')).text).toContain('"name":"S0"');
+});
+
+test('a file whose schema of a reference contains itself answers with every property of it', async () => {
+  const Node = {
+    type: 'object',
+    properties: { children: { type: 'array', items: { $ref: '#/components/schemas/Node' } }, id: { const: 1 } },
+  };
+  service = await startEmulator({
+    routes: document({ '/n': textOf({ $ref: '#/components/schemas/Node' }) }, { components: { schemas: { Node } } }),
+  });
+  const innermost = { children: [], id: 1 };
+  expect(JSON.parse((await call('/n')).text)).toEqual({ children: [{ children: [innermost], id: 1 }], id: 1 });
+});
+
+test.each([
+  [
+    {
+      url: 'https://{region}.example.com:{port}/{base}/v2/',
+      variables: { base: { default: 'api' }, port: { default: 443 } },
+    },
+  ],
+  [{ url: '{scheme}://example.com/api/v2' }],
+  [{ url: '/{base}/v2', variables: { base: { default: 'api', enum: ['api', 'beta'] } } }],
+  [{ url: 'https://example.com:port/api/v2?x#y' }],
+])('a server with variables, %j, has the path of its defaults', async (server) => {
+  service = await startEmulator({ routes: document({ '/a': textOf({ const: 1 }) }, { servers: [server] }) });
+  expect(await call('/a')).toMatchObject({ status: 200, text: '1' });
+});
+
+test.each([
+  ['*/*', { type: 'string' }, 'text/plain; charset=utf-8', 'text'],
+  ['text/*', { type: 'string' }, 'text/plain; charset=utf-8', 'text'],
+  ['*/*', { const: { a: 1 } }, 'application/json', '{"a":1}'],
+])('the media type %s of %j is sent as %s', async (range, schema, type, text) => {
+  service = await startEmulator({ routes: document({ '/a': textOf(schema, range) }) });
+  expect(await call('/a')).toEqual({ status: 200, text, type });
+});

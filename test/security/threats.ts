@@ -105,6 +105,10 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
     'place and connection come back; the upload ends well',
   ],
   81: ['Lists whose rows look alike; lists that ignore `offset` and change', 'read to their end; an end'],
+  82: [
+    'At the emulator: recursive schemas, deep and large JSON, DNS rebinding under `allowRemote`',
+    'it answers, stays flat, refuses foreign hosts',
+  ],
   97: ['A link that the application refuses', 'nothing stored, nothing overwritten'],
 };
 
