@@ -27,9 +27,9 @@ app.get('/', (_req, res) => {
 });
 app.get('/login', passport.authenticate('oauth-app'));
 app.get('/callback', passport.authenticate('oauth-app', { successReturnToOrRedirect: '/', failureRedirect: '/' }));
-app.get('/projects', requireAuthorization({ login: '/login' }), async (req, res) => {
-  const { data } = await req.apiClient.projects();
-  res.type('text').send(data.map((project) => project.data.name).join('\n'));
+app.get('/projects', requireAuthorization({ login: '/login' }), (req, res, next) => {
+  const names = req.apiClient.projects().then(({ data }) => data.map((project) => project.data.name));
+  names.then((lines) => res.type('text').send(lines.join('\n'))).catch(next);
 });
 app.post('/logout', logout(strategy), (_req, res) => res.redirect(303, '/'));
 app.use((error, _req, res, next) => {

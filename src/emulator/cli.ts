@@ -98,7 +98,7 @@ ${settings.join('\n')}
   scope: ['project'],
 })
 
-Or set, for an application that reads its environment:
+Or save as .env, for an application that reads its environment, and run it with node --env-file=.env:
 
 ${environment(options)}
 
@@ -120,8 +120,15 @@ function environment({ authUrl, baseUrl, enterpriseBaseUrl, clientID, clientSecr
     CLIENT_SECRET: clientSecret,
   };
   return Object.entries(variables)
-    .map(([name, value]) => `export ${name}='${value.replaceAll("'", `'\\''`)}'`)
+    .map(([name, value]) => `${name}=${quoted(value)}`)
     .join('\n');
+}
+
+/** Returns a value as Node's parser of .env files reads it. That knows three kinds of quotes, and no escapes. */
+function quoted(value: string): string {
+  if (/^[\w!$%&()*+,./:;<=>?@[\]^{|}~-]*$/.test(value)) return value;
+  const quote = ["'", '"', '`'].find((one) => !value.includes(one)) ?? "'";
+  return quote + value + quote;
 }
 
 // A path may hold any character. Only those that are visible and harmless in a terminal are printed.

@@ -33,7 +33,7 @@ export async function startEmulatorCommand(
   command: readonly string[] = [process.execPath, join(folder, 'node_modules/passport-oauth-app/dist/cli.js')],
 ): Promise<RunningEmulator> {
   const emulator = await startCommand(folder, [...command, 'emulator', ...args]);
-  const variables = [...emulator.stdout().matchAll(/^\s*export (\w+)='([^']*)'$/gm)];
+  const variables = [...emulator.stdout().matchAll(/^([A-Z_]+)=(\S*)$/gm)];
   return { ...emulator, variables: Object.fromEntries(variables.map(([, name, value]) => [name, value])) };
 }
 

@@ -1,6 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type BuiltCommand, buildCommand } from './built-command.js';
 
@@ -110,6 +111,19 @@ describe('passport-oauth-app emulator', () => {
     for (const expected of ["clientID: 'from-file'", "callbackURL: 'http://localhost:2/y'", 'z  Zoe'])
       expect(text).toContain(expected);
     expect(text).not.toContain('localhost:2/x');
+  });
+
+  test('the settings that it prints are a file that node --env-file reads', async () => {
+    const config = join(folder, 'quotes.json');
+    const clientSecret = `it's a #1 "secret" \\`;
+    const applications = [{ clientID: 'client', clientSecret, redirectUrls: ['http://localhost:2/x'] }];
+    writeFileSync(config, JSON.stringify({ port: 0, applications }));
+    const text = await run('emulator', '--config', config).says(/Ctrl-C/);
+    const settings = join(folder, '.env');
+    writeFileSync(settings, text.match(/^[A-Z_]+=.*$/gm)?.join('\n') ?? '');
+    const script = 'process.stdout.write([process.env.CLIENT_SECRET, process.env.ENTERPRISE_BASE_URL].join(" "))';
+    const { stdout } = await promisify(execFile)(process.execPath, [`--env-file=${settings}`, '-e', script]);
+    expect(stdout).toMatch(/^it's a #1 "secret" \\ http:\/\/\{domain\}\.api\.localhost:\d+$/);
   });
 
   test('a config file may be a module, which can hold routes', async () => {

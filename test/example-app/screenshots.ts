@@ -1,6 +1,6 @@
 import { mkdir, stat } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import type { BrowserContextOptions, Page } from 'playwright-core';
+import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
 import type { Chromium } from '../support/chromium.js';
 import { startApplication } from './application.js';
 
@@ -12,7 +12,11 @@ const phone: BrowserContextOptions = { ...wide, viewport: { width: 390, height: 
 /** Takes the pictures of the documents into docs/images, each of an application of its own. */
 export async function takePictures(chromium: Chromium): Promise<void> {
   await mkdir(folder, { recursive: true });
-  await take(chromium, 'consent', wide, (stage) => stage.page.goto(`${stage.url}/login`));
+  await take(chromium, 'consent', wide, async ({ page, url }) => {
+    await page.goto(`${url}/login`);
+    return undefined;
+  });
+  await take(chromium, 'burst', { ...wide, deviceScaleFactor: 2 }, burst);
   await take(chromium, 'home-light', wide, recover);
   await take(chromium, 'panel-dark', { ...wide, colorScheme: 'dark' }, recover);
   await take(chromium, 'outage-light', wide, breakService);
@@ -29,7 +33,18 @@ interface Stage {
   press(name: string): Promise<void>;
 }
 
-async function breakService({ page, url, pass, press }: Stage): Promise<void> {
+/** The drawing of twelve calls at once, and its verdict. */
+async function burst({ page, url, pass, press }: Stage): Promise<Locator> {
+  await page.goto(`${url}/login`);
+  await page.getByText('Ada Ferrant').check();
+  await page.getByRole('button', { name: 'Approve' }).click();
+  await page.waitForURL(`${url}/**`);
+  await pass(4);
+  await press('12 calls at once');
+  return page.locator('[data-part="burst"]');
+}
+
+async function breakService({ page, url, pass, press }: Stage): Promise<undefined> {
   await page.goto(`${url}/login`);
   await page.getByText('Ada Ferrant').check();
   await page.getByRole('button', { name: 'Approve' }).click();
@@ -39,7 +54,7 @@ async function breakService({ page, url, pass, press }: Stage): Promise<void> {
   await pass(20);
 }
 
-async function recover(stage: Stage): Promise<void> {
+async function recover(stage: Stage): Promise<undefined> {
   await breakService(stage);
   await stage.press('Mend everything');
   await stage.pass(12);
@@ -50,7 +65,7 @@ async function take(
   chromium: Chromium,
   name: string,
   options: BrowserContextOptions,
-  pose: (stage: Stage) => Promise<unknown>,
+  pose: (stage: Stage) => Promise<Locator | undefined>,
 ): Promise<void> {
   let movedMs = 0;
   const { url, close } = await startApplication({ clock: () => Date.now() + movedMs });
@@ -70,10 +85,10 @@ async function take(
     await page.locator('.notice').waitFor();
     await live();
   };
-  await pose({ page, url, pass, press });
+  const part = (await pose({ page, url, pass, press })) ?? page;
   await page.mouse.move(0, 0);
   const path = `${folder}${name}.png`;
-  await page.screenshot({ path });
+  await part.screenshot({ path });
   await visit.close();
   await close();
   const { size } = await stat(path);

@@ -46,6 +46,10 @@ describe('the documents', () => {
     expect(cellsOf(document).filter((cell) => cell.trim().length > 200)).toEqual([]);
   });
 
+  test.each(documents)('show no async handler, whose rejection ends the process under Express 4: %s', (document) => {
+    expect(read(document).match(/async \(_?req\b/g)).toBeNull();
+  });
+
   test('are all reached from README.md in two steps', () => {
     const linksOf = (document: string) =>
       [...read(document).matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, target = '']) =>

@@ -80,10 +80,10 @@ process.exit();
   });
 });
 
-describe('docs/several-services.md', () => {
+describe('docs/accounts.md', () => {
   test('has an application that logs in with one service and connects another', async () => {
     const outcome = await visit(
-      'docs/several-services.md',
+      'docs/accounts.md',
       ['two-services.ts'],
       `
 import { createApp } from './two-services.js';
@@ -103,12 +103,15 @@ process.exit();
     );
     expect(outcome).toEqual(CLEAN);
   });
-});
 
-describe('docs/log-out.md', () => {
+  test('has an application that links services to its accounts, refuses links, unlinks, and removes accounts', async () => {
+    const outcome = await visit('docs/accounts.md', ['linked-services.ts'], LINKED_SERVICES);
+    expect(outcome).toEqual(CLEAN);
+  });
+
   test('has a route that logs a browser out, and a function that logs out all browsers of a user', async () => {
     const outcome = await visit(
-      'docs/log-out.md',
+      'docs/accounts.md',
       ['log-out.ts', 'log-out-everywhere.ts'],
       `
 import express from 'express';
@@ -151,7 +154,40 @@ process.exit();
   });
 });
 
-describe.skipIf(!hasRedis())('docs/migration.md', () => {
+describe('docs/migration.md', () => {
+  test('has an application that logs in at GitLab, one person beside another', async () => {
+    const outcome = await visit(
+      'docs/migration.md',
+      ['after.ts', 'take-over.ts'],
+      `
+import session from 'express-session';
+import { memoryTokenStore } from 'passport-oauth-app';
+import { createApp } from './after.js';
+const service = await startEmulator({ profile: 'gitlab' });
+const callbackURL = origin + '/callback';
+service.register({ clientID: service.options.clientID, redirectUrls: [callbackURL] });
+const known = new Map();
+const users = {
+  save: async (user) => known.set(user.id, user) && user,
+  find: async (id) => known.get(id),
+  findTokens: () => undefined,
+  removeTokens: () => {},
+};
+server.on('request', createApp(users, memoryTokenStore(), new session.MemoryStore(), { ...service.options, callbackURL }));
+for (const user of ['1', '2']) {
+  const { response } = await service.logIn(fetch, { login: origin + '/login', user });
+  assert.equal(response.status, 200);
+  assert.equal(new URL(response.url).pathname, '/projects');
+}
+assert.deepEqual([...known.keys()], ['1', '2']);
+process.exit();
+`,
+    );
+    expect(outcome).toEqual(CLEAN);
+  });
+});
+
+describe.skipIf(!hasRedis())('docs/migration.md, while requests run', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
@@ -193,8 +229,8 @@ async function serve(options) {
   const find = async (id) => JSON.parse((await redis.hGet(table, id)) ?? 'null') ?? undefined;
   const former =
     place === 'session'
-      ? { find: (req) => req.session.tokens, forget: (req) => void delete req.session.tokens }
-      : { find: (req) => find(req.user.id), forget: (req) => redis.hDel(table, req.user.id) };
+      ? { findTokens: (req) => req.session.tokens, removeTokens: (req) => void delete req.session.tokens }
+      : { findTokens: (req) => find(req.user.id), removeTokens: (req) => redis.hDel(table, req.user.id) };
   const strategy = new Strategy({ ...options, tokenStore: redisTokenStore(redis), grantId: (_req, user) => user.id });
   passport.serializeUser((user, done) => done(null, user));
   passport.deserializeUser((user, done) => done(null, user));
@@ -259,4 +295,80 @@ async function formerTokens(service, { authUrl, clientID, clientSecret, callback
   const { access_token: accessToken, refresh_token: refreshToken } = await response.json();
   return { accessToken, refreshToken };
 }
+`;
+
+/** Two people with accounts of their own, and two services. */
+const LINKED_SERVICES = `
+import { memoryTokenStore } from 'passport-oauth-app';
+import { createApp } from './linked-services.js';
+const [tracker, translations] = [await start('/services/tracker/callback'), await start('/services/translations/callback')];
+const users = new Map(['ada', 'ben'].map((id) => [id, { id }]));
+const links = new Map();
+const accounts = {
+  signIn: async (name) => users.get(name),
+  find: async (id) => users.get(id),
+  remove: async (id) => void users.delete(id),
+  link: async (id, service, serviceUserId) => {
+    const key = service + ' ' + serviceUserId;
+    if ((links.get(key) ?? id) !== id) return false;
+    links.set(key, id);
+    return true;
+  },
+  unlink: async (id, service) => {
+    for (const [key, owner] of links) if (owner === id && key.startsWith(service + ' ')) links.delete(key);
+  },
+  linkedServices: async (id) => [...links].filter(([, owner]) => owner === id).map(([key]) => key.split(' ')[0]),
+};
+const tokenStore = memoryTokenStore();
+const app = createApp(accounts, {
+  tracker: { ...tracker.options, tokenStore },
+  translations: { ...translations.options, tokenStore },
+});
+app.use((error, _req, res, _next) => res.status(error.status).end(error.strategy));
+server.on('request', app);
+
+/** A browser that is signed in: a fetch that keeps its cookie. */
+async function signIn(name) {
+  const body = new URLSearchParams({ name, password: 'any' });
+  const response = await fetch(origin + '/sign-in', { method: 'POST', body, redirect: 'manual' });
+  const cookie = response.headers.getSetCookie()[0].split(';')[0];
+  return (input, init) => {
+    const request = new Request(input, init);
+    request.headers.set('cookie', [cookie, request.headers.get('cookie')].filter(Boolean).join('; '));
+    return fetch(request);
+  };
+}
+const link = (browse, { service }, name, user) =>
+  service.logIn(browse, { login: origin + '/services/' + name + '/link', user });
+const linked = async (browse) => (await browse(origin + '/services')).json();
+const projects = async (browse, name) => {
+  const response = await browse(origin + '/services/' + name + '/projects');
+  return response.ok ? (await response.json()).data[0].data.name : response.status;
+};
+
+const [ada, ben] = [await signIn('ada'), await signIn('ben')];
+await link(ada, tracker, 'tracker', '1');
+await link(ada, translations, 'translations', '2');
+assert.deepEqual(await linked(ada), ['tracker', 'translations']);
+assert.equal(await projects(ada, 'tracker'), 'Pocket Garden');
+assert.equal(await projects(ada, 'translations'), 'Acme Storefront');
+assert.deepEqual(await linked(ben), []);
+assert.equal(await projects(ben, 'tracker'), 401);
+
+// The account of the service is Ada's: the link is refused, and nothing is stored.
+await link(ben, tracker, 'tracker', '1');
+assert.equal(await projects(ben, 'tracker'), 401);
+assert.equal(await projects(ada, 'tracker'), 'Pocket Garden');
+
+// A logout of the application keeps the links; unlinking ends one of them.
+await ada(origin + '/sign-out', { method: 'POST' });
+const again = await signIn('ada');
+assert.equal(await projects(again, 'tracker'), 'Pocket Garden');
+await again(origin + '/services/tracker/unlink', { method: 'POST' });
+assert.equal(await projects(again, 'tracker'), 401);
+assert.deepEqual(await linked(again), ['translations']);
+await again(origin + '/delete-account', { method: 'POST' });
+users.set('ada', { id: 'ada' });
+assert.equal(await projects(await signIn('ada'), 'translations'), 401);
+process.exit();
 `;
