@@ -38,7 +38,7 @@ function run(...args: readonly string[]): Run {
     err += text;
   });
   const says = async (pattern: RegExp) => {
-    await expect.poll(() => out, { timeout: 10_000 }).toMatch(pattern);
+    await expect.poll(() => out).toMatch(pattern);
     return out;
   };
   return { child, says, ended: new Promise((resolve) => child.on('close', (code) => resolve({ code, out, err }))) };

@@ -132,7 +132,7 @@ describe.skipIf(!hasRedis())('npm run start:cluster', () => {
     await browser.visit(`${url}/incidents/burst`, { method: 'POST' });
     // The process that answers may hear a moment later what happened in the other one, and begin its calls later.
     const home = async () => (await browser.visit(`${url}/`)).text;
-    await expect.poll(home, { timeout: 15_000 }).toMatch(/waited, 1 refresh, 12 × 200, 0 lost logins, 2 processes/);
+    await expect.poll(home).toMatch(/waited, 1 refresh, 12 × 200, 0 lost logins, 2 processes/);
 
     const cookie = [...browser.cookies(url)].map((pair) => pair.join('=')).join('; ');
     const panel = await fetch(`${url}/panel/events`, { headers: { cookie } });

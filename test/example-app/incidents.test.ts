@@ -85,7 +85,7 @@ describe('the incidents of the example', () => {
     expect(text).toContain('1 refresh, its tokens are kept in memory, the call succeeded');
     expect(text).toContain('Token refreshed, not saved yet');
     await press('mend');
-    await expect.poll(async () => (await open('/')).text, { timeout: 15_000 }).toContain('Token saved at last');
+    await expect.poll(async () => (await open('/')).text).toContain('Token saved at last');
     expect(application.tokenRequests()).toBe(2);
   });
 

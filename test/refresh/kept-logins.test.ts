@@ -453,15 +453,17 @@ describe.each(stores)('processes that share a store without a lock, in %s', (_na
       const { clock, tokenRequests, start } = await cluster(connect, { refreshTokenReuse: 'grace' });
       const [first, second] = [await start({ tokenStore: plain }), await start({ tokenStore: plain })];
       clock.advance(2 * HOURS);
-      const { opened, open } = gate();
+      const [{ opened, open }, saving] = [gate(), gate()];
       const set = plain.set;
       plain.set = async (id, grant) => {
         plain.set = set;
+        saving.open();
         await opened;
         await set(id, grant);
       };
       const older = first.token();
-      await until(() => expect(tokenRequests()).toBe(1));
+      // Its pair is there: the next one is newer by a second.
+      await saving.opened;
       clock.advance(1);
       const get = plain.get;
       plain.get = async (id) => {
