@@ -8,9 +8,16 @@ export const alias = Object.entries(entryPoints).map(([name, file]) => ({
   replacement: fileURLToPath(new URL(file, import.meta.url)),
 }));
 
+/** Warnings of the package that tests cause and listen to: Node does not print them among the results. By code, else by type. */
+const EXPECTED_WARNINGS = [
+  ...['ERR_IGNORED_OPTION', 'ERR_LOGIN_HOST', 'ERR_NO_PROFILE_ID', 'ERR_REFRESH_REFUSED', 'ERR_STRATEGY_NAME'],
+  ...['PASSPORT_OAUTH_APP_NO_LOCK', 'PASSPORT_OAUTH_APP_SHORT_LEASE', 'EmulatorWarning', 'TypeError'],
+];
+
 export default defineConfig({
   resolve: { alias },
   test: {
+    execArgv: EXPECTED_WARNINGS.map((name) => `--disable-warning=${name}`),
     testTimeout: 30_000,
     hookTimeout: 60_000,
     maxWorkers: 2,

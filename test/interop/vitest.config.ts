@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import { alias } from '../../vitest.config.js';
+import base, { alias } from '../../vitest.config.js';
 
 const express4 = fileURLToPath(new URL('node_modules/express', import.meta.url));
 
@@ -11,6 +11,7 @@ const FRAMEWORK = '{callback,login,logout,redirect-uri,require-authorization,ret
 export default defineConfig({
   resolve: { alias },
   test: {
+    execArgv: base.test?.execArgv ?? [],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     maxWorkers: 2,
