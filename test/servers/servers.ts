@@ -4,6 +4,7 @@ import { betterAuth } from './better-auth.js';
 import { djangoOauthToolkit } from './django-oauth-toolkit.js';
 import { doorkeeperOfToday, doorkeeperWithoutColumn } from './doorkeeper.js';
 import { jmondiOauth2Server } from './jmondi-oauth2-server.js';
+import { lemonldap } from './lemonldap.js';
 import { nodeOauth2Server } from './node-oauth2-server.js';
 import { oauth2orize } from './oauth2orize.js';
 import { oidcProvider } from './oidc-provider.js';
@@ -21,4 +22,5 @@ export const SERVERS: readonly AuthorizationServer[] = [
   doorkeeperOfToday,
   doorkeeperWithoutColumn,
   rackOauth2,
+  lemonldap,
 ];
