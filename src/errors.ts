@@ -19,6 +19,8 @@ export abstract class OAuthAppError extends Error {
   readonly code: string;
   /** HTTP status that the application should respond with. */
   readonly status: number;
+  /** Name of the strategy that the error concerns; `undefined` if it concerns none. */
+  declare readonly strategy?: string;
 
   constructor(message: string, { code, status, cause }: ErrorDetails) {
     super(message, cause === undefined ? undefined : { cause });
@@ -136,5 +138,15 @@ export function cloneError(error: unknown): unknown {
   if (!(error instanceof OAuthAppError)) return error;
   // The constructor of each class accepts the fields of its instances as details.
   const Class = error.constructor as new (message: string, details: OAuthAppError) => OAuthAppError;
-  return new Class(error.message, error);
+  return ofStrategy(new Class(error.message, error), error.strategy);
+}
+
+/**
+ * Names the strategy in an error of this package that names none yet, for handlers of applications with several services.
+ * Returns the error; one of other packages is returned unchanged.
+ */
+export function ofStrategy<E>(error: E, strategy: string | undefined): E {
+  if (error instanceof OAuthAppError && error.strategy === undefined && strategy !== undefined)
+    Object.defineProperty(error, 'strategy', { value: strategy, enumerable: true, configurable: true });
+  return error;
 }

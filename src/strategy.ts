@@ -2,12 +2,12 @@ import type { IncomingMessage } from 'node:http';
 import OAuth2Strategy from 'passport-oauth2';
 import type { ApiClient } from './api/api-client.js';
 import { boolean, readOptions, withDefault } from './checks.js';
-import { ConfigurationError } from './errors.js';
+import { ConfigurationError, ofStrategy } from './errors.js';
 import { checkedGrantId } from './grants/grant.js';
 import { type AuthenticateOptions, authenticate, type PassportActions } from './login/authenticate.js';
 import type { AnyVerify, VerifyOfEitherArity, VerifyWithRequestOfEitherArity } from './login/verify.js';
 import type { ImportedTokens } from './oauth/token-response.js';
-import { checkVerify, resolveOptions, type StrategyOptions } from './options.js';
+import { checkVerify, resolveOptions, type Settings, type StrategyOptions } from './options.js';
 import { Runtime } from './runtime.js';
 
 /** The base class, without the types of Express that its own declarations bring along. */
@@ -68,8 +68,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
   );
   constructor(options: StrategyOptions<UserProfile>, verify?: VerifyOfEitherArity<UserProfile>);
   constructor(options: StrategyOptions<UserProfile>, verify?: AnyVerify) {
-    const settings = resolveOptions(options);
-    checkVerify(verify);
+    const settings = resolved(options, verify);
     // The base class must not hold the secret: logging the strategy would print it. Its code exchange is not used.
     super(
       {
@@ -108,7 +107,11 @@ export class Strategy<UserProfile extends object = object> extends Base {
    *   first request brings it
    */
   client(grantId: string): ApiClient {
-    return runtimeOf(this).client(checkedGrantId(grantId));
+    try {
+      return runtimeOf(this).client(checkedGrantId(grantId));
+    } catch (error) {
+      throw ofStrategy(error, this.name);
+    }
   }
 
   /**
@@ -126,8 +129,10 @@ export class Strategy<UserProfile extends object = object> extends Base {
     tokens: ImportedTokens,
     options: { readonly replace?: boolean | undefined } = {},
   ): Promise<boolean> {
-    const { replace } = readOptions('importGrant', options, { replace: withDefault(true, boolean) });
-    return await runtimeOf(this).importGrant(checkedGrantId(grantId), tokens, replace);
+    return await named(this.name, async () => {
+      const { replace } = readOptions('importGrant', options, { replace: withDefault(true, boolean) });
+      return await runtimeOf(this).importGrant(checkedGrantId(grantId), tokens, replace);
+    });
   }
 
   /**
@@ -140,12 +145,32 @@ export class Strategy<UserProfile extends object = object> extends Base {
    */
   async deleteGrant(grantIds: string | readonly string[]): Promise<void> {
     const ids = Array.isArray(grantIds) ? grantIds : [grantIds];
-    await runtimeOf(this).deleteGrants(ids.map(checkedGrantId));
+    await named(this.name, async () => runtimeOf(this).deleteGrants(ids.map(checkedGrantId)));
   }
 
   /** Waits for running refreshes and saves, then frees the connections. Await it before the process ends. */
   close(): Promise<void> {
     return runtimeOf(this).close();
+  }
+}
+
+/** Resolves the options of a strategy. @throws ConfigurationError that names the strategy, as far as its name is known */
+function resolved(options: unknown, verify: unknown): Settings {
+  try {
+    checkVerify(verify);
+    return resolveOptions(options);
+  } catch (error) {
+    const name: unknown = Object(options).name;
+    throw ofStrategy(error, typeof name === 'string' ? name : undefined);
+  }
+}
+
+/** Does work of a strategy, whose errors name it. */
+async function named<T>(strategy: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw ofStrategy(error, strategy);
   }
 }
 

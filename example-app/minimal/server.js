@@ -1,7 +1,7 @@
 import express from 'express';
 import session from 'express-session';
 import passport from 'passport';
-import { apiClient, logout, requireAuthorization, Strategy } from 'passport-oauth-app';
+import { apiClient, logout, oauthErrors, requireAuthorization, Strategy } from 'passport-oauth-app';
 
 const port = Number(process.env.PORT ?? 3000);
 
@@ -32,10 +32,7 @@ app.get('/projects', requireAuthorization({ login: '/login' }), (req, res, next)
   names.then((lines) => res.type('text').send(lines.join('\n'))).catch(next);
 });
 app.post('/logout', logout(strategy), (_req, res) => res.redirect(303, '/'));
-app.use((error, _req, res, next) => {
-  if (res.headersSent) return next(error);
-  res.status(error.status ?? 500).send(`${error.name}: ${error.message}`);
-});
+app.use(oauthErrors({ login: '/login' }));
 
 const server = app.listen(port, () => console.log(`Open http://localhost:${server.address().port}`));
 process.once('SIGTERM', () => server.close(() => strategy.close()));

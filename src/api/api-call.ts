@@ -1,4 +1,4 @@
-import { OAuthAppError, ServiceUnavailableError } from '../errors.js';
+import { OAuthAppError, ofStrategy, ServiceUnavailableError } from '../errors.js';
 import { apiChannel } from '../events.js';
 import { type HttpStreamRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
@@ -218,6 +218,10 @@ export class ApiCall<A extends ResponseHead> {
 
   /** Returns what the caller sees of an error that ends the call. */
   #seen(error: unknown, sent: boolean): unknown {
+    return ofStrategy(this.#errorOf(error, sent), this.#context.strategyName);
+  }
+
+  #errorOf(error: unknown, sent: boolean): unknown {
     const { signal, method, path } = this.#request;
     if (signal?.aborted && (error === signal.reason || error instanceof TransportError)) return signal.reason;
     if (error instanceof TransportError) return callError(error, method, path, sent);

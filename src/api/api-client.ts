@@ -1,5 +1,6 @@
+import { ofStrategy } from '../errors.js';
 import { ApiCall, type Finish } from './api-call.js';
-import type { ApiBase, ApiContext, CredentialSource } from './api-context.js';
+import type { ApiBase, ApiContext, Credential, CredentialSource } from './api-context.js';
 import { type ApiFetch, fetchFrom } from './api-fetch.js';
 import type { SchemaOutput, StandardSchema } from './call-options.js';
 import { type CallRequest, type RequestOptions, requestTo } from './call-options.js';
@@ -24,6 +25,9 @@ export let createApiClient: (source: CredentialSource, context: ApiContext) => A
 
 /** Returns the credential source of a client, for the part of this package that created it. Set by the class itself. */
 export let sourceOf: (client: ApiClient) => CredentialSource;
+
+/** Returns the name of a client's strategy, for the part of this package that answers requests. Set by the class itself. */
+export let strategyNameOf: (client: ApiClient) => string;
 
 /**
  * Calls the API on behalf of one user, each time with a token that is valid then.
@@ -50,6 +54,7 @@ export class ApiClient {
   static {
     createApiClient = (source, context) => new ApiClient(source, context);
     sourceOf = (client) => client.#source;
+    strategyNameOf = (client) => client.#context.strategyName;
     // Bound when it is first read: most clients never need it.
     Object.defineProperty(ApiClient.prototype, 'fetch', {
       get(this: ApiClient): ApiFetch {
@@ -197,7 +202,7 @@ export class ApiClient {
    * @throws NotAuthorizedError, ServiceUnavailableError, TokenError, TokenStoreError
    */
   async accessToken(): Promise<string> {
-    const { accessToken } = await this.#source.credential();
+    const { accessToken } = await this.#credential();
     return accessToken;
   }
 
@@ -207,7 +212,7 @@ export class ApiClient {
    * @throws like {@link accessToken}
    */
   async credentials(): Promise<{ accessToken: string; baseUrl: string; organizationDomain: string | undefined }> {
-    const { accessToken, organizationDomain } = await this.#source.credential();
+    const { accessToken, organizationDomain } = await this.#credential();
     return { accessToken, baseUrl: this.#tell(organizationDomain), organizationDomain };
   }
 
@@ -228,6 +233,14 @@ export class ApiClient {
     this.#told ??= new Set();
     this.#told.add(base);
     return base.url;
+  }
+
+  async #credential(): Promise<Credential> {
+    try {
+      return await this.#source.credential();
+    } catch (error) {
+      throw ofStrategy(error, this.#context.strategyName);
+    }
   }
 
   // Not async: each promise on the way costs a share of the throughput.

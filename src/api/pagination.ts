@@ -1,3 +1,4 @@
+import { ofStrategy } from '../errors.js';
 import type { ApiContext } from './api-context.js';
 import { ApiError, field, unusableResponse } from './api-error.js';
 import { CallLimit } from './call-limits.js';
@@ -113,7 +114,7 @@ export function paginate<T>(
   }
 
   function unusable({ data, headers }: Pick<ApiResponse, 'data' | 'headers'>, reason: string): Error {
-    return unusableResponse(reason, { data, headers, method: 'GET', path });
+    return ofStrategy(unusableResponse(reason, { data, headers, method: 'GET', path }), context.strategyName);
   }
 
   function targetWith(parameters: Query | URLSearchParams): RequestTarget {

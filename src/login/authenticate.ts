@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
-import { AuthorizationError, NotAuthorizedError } from '../errors.js';
+import { AuthorizationError, NotAuthorizedError, ofStrategy } from '../errors.js';
 import {
   asRouted,
   isOfScript,
@@ -83,7 +83,7 @@ export async function authenticate(
     if (isCallback) await handleCallback(context, actions, req, res, own, options);
     else await handleLogin(context, actions, req, res, own ?? usual, options);
   } catch (error) {
-    await passOn(error, actions, res);
+    await passOn(ofStrategy(error, context.settings.name), actions, res);
   }
 }
 

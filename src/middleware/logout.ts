@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { readOptions } from '../checks.js';
+import { ofStrategy } from '../errors.js';
 import { refuseFramework, settle } from '../request/incoming-request.js';
 import { polyfillSessionMethods, sessionOf, sessionStoreFailed } from '../request/session.js';
 import type { Runtime } from '../runtime.js';
@@ -22,7 +23,10 @@ export function logout(strategy: Strategy, options?: unknown): Handler {
     if (refuseFramework(req, res, next)) return;
     // Whoever logs out was logged in: no login was lost.
     runtime.rounds.reset(req, res);
-    endLogin(runtime, req).then(() => next(), next);
+    endLogin(runtime, req).then(
+      () => next(),
+      (error: unknown) => next(ofStrategy(error, runtime.settings.name)),
+    );
   };
 }
 

@@ -1,20 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import { ApiClient } from '../api/api-client.js';
-import { type Readers, readOptions, withDefault, wrong } from '../checks.js';
-import { ConfigurationError, NotAuthorizedError } from '../errors.js';
-import { MAX_RESPONSE_HEADERS, safeReturnTo } from '../request/browser-cookie.js';
-import {
-  asRouted,
-  browserUrl,
-  isPrefetch,
-  originalUrl,
-  pathOf,
-  queryOf,
-  redirect,
-  refuseFramework,
-} from '../request/incoming-request.js';
-import { returnCookieOf, unprepared } from '../request/request-clients.js';
+import { ApiClient, strategyNameOf } from '../api/api-client.js';
+import { type Readers, readOptions } from '../checks.js';
+import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
+import { originalUrl, queryOf, refuseFramework } from '../request/incoming-request.js';
+import { unprepared } from '../request/request-clients.js';
 import { clientProperty, type Handler } from './api-client.js';
+import { isLoginRoute, isPageRequest, loginRoute, redirectToLogin } from './login-redirect.js';
 
 /** Options of {@link requireAuthorization}. */
 export interface RequireAuthorizationOptions {
@@ -25,10 +16,7 @@ export interface RequireAuthorizationOptions {
 }
 
 const READERS: Readers<{ readonly login: string | undefined; readonly property: string }> = {
-  login: withDefault(undefined, (option, value) => {
-    if (typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)) return value;
-    throw wrong(option, 'expected the path of the login route, such as /login');
-  }),
+  login: loginRoute,
   property: clientProperty,
 };
 
@@ -51,34 +39,18 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     if (pending) return void pending.then(() => passIfAuthorized(req, res, next));
     if (client.authorized) return next();
     if (login === undefined || !isPageRequest(req))
-      return next(new NotAuthorizedError('Log in first: this request is not authorized.'));
-    const url = browserUrl(req);
-    const guarded = asRouted(pathOf(url)) === asRouted(pathOf(login)) ? 'login' : guardsCallback(req) && 'callback';
+      return next(ofStrategy(new NotAuthorizedError(LOG_IN), strategyNameOf(client)));
+    const guarded = isLoginRoute(req, login) ? 'login' : guardsCallback(req) && 'callback';
     if (guarded) {
       const message = `requireAuthorization({ login }) is mounted before the ${guarded} route, which nobody could reach then. Mount it on the routes that need a login, or after the routes of login and callback.`;
-      return next(new ConfigurationError(message, { code: 'ERR_LOGIN_LOOP' }));
+      const error = new ConfigurationError(message, { code: 'ERR_LOGIN_LOOP' });
+      return next(ofStrategy(error, strategyNameOf(client)));
     }
-    const page = safeReturnTo(url);
-    const whole = withReturnTo(login, page);
-    const location = whole.length > MAX_LOCATION ? login : whole;
-    // For a login page of the application that links to the login route. Nobody has asked for a prefetched page yet. A long
-    // page stands in one place only.
-    if (!isPrefetch(req)) returnCookieOf(client)?.remember(req, res, page, location.length);
-    res.setHeader('Cache-Control', 'no-store');
-    redirect(res, location);
+    redirectToLogin(req, res, login, client);
   };
 }
 
-/** Longest address of a redirect, in characters. */
-const MAX_LOCATION = MAX_RESPONSE_HEADERS - 300;
-
-/** Adds the page to the address of the login route: each tab comes back to its own. Other origins have no use for it. */
-function withReturnTo(login: string, page: string): string {
-  if (!login.startsWith('/') || login.startsWith('//')) return login;
-  const [address = '', ...fragment] = login.split('#');
-  const url = `${address}${address.includes('?') ? '&' : '?'}${new URLSearchParams({ returnTo: page })}`;
-  return [url, ...fragment].join('#');
-}
+const LOG_IN = 'Log in first: this request is not authorized.';
 
 /** Returns true for a callback of a login that this browser has begun. */
 function guardsCallback(req: IncomingMessage): boolean {
@@ -88,14 +60,4 @@ function guardsCallback(req: IncomingMessage): boolean {
     (query.has('code') || query.has('error')) &&
     (req.headers.cookie ?? '').includes('.login.')
   );
-}
-
-/** Returns true if a person waits for a page. A script would follow the redirect to the service's consent page. */
-function isPageRequest({ method, headers }: IncomingMessage): boolean {
-  if (method !== 'GET' && method !== 'HEAD') return false;
-  const mode = headers['sec-fetch-mode'];
-  if (mode === 'navigate') return true;
-  // A browser sends the destination as well. Node's fetch sends the mode alone: its Accept header decides.
-  if (mode !== undefined && headers['sec-fetch-dest'] !== undefined) return false;
-  return headers['x-requested-with'] === undefined && /\btext\/html\b/i.test(headers.accept ?? '');
 }

@@ -1,0 +1,51 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ApiClient } from '../api/api-client.js';
+import { type Optional, withDefault, wrong } from '../checks.js';
+import { MAX_RESPONSE_HEADERS, safeReturnTo } from '../request/browser-cookie.js';
+import { asRouted, browserUrl, isPrefetch, pathOf, redirect } from '../request/incoming-request.js';
+import { returnCookieOf } from '../request/request-clients.js';
+
+/** Longest address of a redirect, in characters. */
+const MAX_LOCATION = MAX_RESPONSE_HEADERS - 300;
+
+/** Reads the path of the login route, where browsers that request a page are redirected. Default: no redirect. */
+export const loginRoute: Optional<string | undefined> = withDefault(undefined, (option, value) => {
+  if (typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)) return value;
+  throw wrong(option, 'expected the path of the login route, such as /login');
+});
+
+/** Returns true if a request asks for the login route itself. */
+export function isLoginRoute(req: IncomingMessage, login: string): boolean {
+  return asRouted(pathOf(browserUrl(req))) === asRouted(pathOf(login));
+}
+
+/** Redirects a browser to the login route, which leads back to the requested page. @param client That of the request, if there is one. */
+export function redirectToLogin(req: IncomingMessage, res: ServerResponse, login: string, client: unknown): void {
+  const page = safeReturnTo(browserUrl(req));
+  const whole = withReturnTo(login, page);
+  const location = whole.length > MAX_LOCATION ? login : whole;
+  const cookie = client instanceof ApiClient ? returnCookieOf(client) : undefined;
+  // For a login page of the application that links to the login route. Nobody has asked for a prefetched page yet. A long
+  // page stands in one place only.
+  if (!isPrefetch(req)) cookie?.remember(req, res, page, location.length);
+  res.setHeader('Cache-Control', 'no-store');
+  redirect(res, location);
+}
+
+/** Returns true if a person waits for a page. A script would follow the redirect to the service's consent page. */
+export function isPageRequest({ method, headers }: IncomingMessage): boolean {
+  if (method !== 'GET' && method !== 'HEAD') return false;
+  const mode = headers['sec-fetch-mode'];
+  if (mode === 'navigate') return true;
+  // A browser sends the destination as well. Node's fetch sends the mode alone: its Accept header decides.
+  if (mode !== undefined && headers['sec-fetch-dest'] !== undefined) return false;
+  return headers['x-requested-with'] === undefined && /\btext\/html\b/i.test(headers.accept ?? '');
+}
+
+/** Adds the page to the address of the login route: each tab comes back to its own. Other origins have no use for it. */
+function withReturnTo(login: string, page: string): string {
+  if (!login.startsWith('/') || login.startsWith('//')) return login;
+  const [address = '', ...fragment] = login.split('#');
+  const url = `${address}${address.includes('?') ? '&' : '?'}${new URLSearchParams({ returnTo: page })}`;
+  return [url, ...fragment].join('#');
+}

@@ -1,0 +1,70 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ApiError } from '../api/api-error.js';
+import { readOptions } from '../checks.js';
+import { AuthorizationError, NotAuthorizedError, OAuthAppError, TokenError, TokenResponseError } from '../errors.js';
+import { isLoginRoute, isPageRequest, loginRoute, redirectToLogin } from './login-redirect.js';
+
+/** An error handler that Express 4, Express 5 and Connect all accept. */
+export type ErrorHandler = (
+  error: unknown,
+  req: IncomingMessage,
+  res: ServerResponse,
+  next: (error?: unknown) => void,
+) => void;
+
+/** Options of {@link oauthErrors}. */
+export interface OAuthErrorsOptions {
+  /** Path of the login route, where browsers that request a page are redirected. Default: no redirect, always the error. */
+  readonly login?: string | undefined;
+}
+
+/**
+ * Creates an error handler for the errors of this package alone; all others go on to the next handler.
+ *
+ * A browser that requests a page without being authorized is redirected to `login`, which leads back to the page. Any other
+ * request gets the error's status, `Retry-After` if it has one, and `{ error, message }` as JSON, or the message as text:
+ * `error` is the code, and `message` holds no word of the service. Mount it after all routes.
+ *
+ * @throws ConfigurationError that names the wrong or unknown option
+ * @example
+ * ```ts
+ * app.use(oauthErrors({ login: '/login' }));
+ * ```
+ */
+export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
+  const { login } = readOptions('oauthErrors(options)', options, { login: loginRoute });
+  // Express tells error handlers by their four parameters.
+  return function answerError(error, req, res, next) {
+    if (!(error instanceof OAuthAppError) || res.headersSent) return next(error);
+    // Whoever lacks a scope (403) is logged in: another login would lead here again.
+    const needsLogin = error instanceof NotAuthorizedError && error.status === 401;
+    if (needsLogin && login !== undefined && isPageRequest(req) && !isLoginRoute(req, login))
+      return redirectToLogin(req, res, login, Reflect.get(req, 'apiClient'));
+    const message = messageOf(error);
+    const isText = prefersText(req);
+    const body = isText ? message : JSON.stringify({ error: error.code, message });
+    const retryAfter: unknown = Reflect.get(error, 'retryAfter');
+    res.statusCode = error.status;
+    if (typeof retryAfter === 'number') res.setHeader('Retry-After', String(retryAfter));
+    res.setHeader('Cache-Control', 'no-store');
+    res.setHeader('X-Content-Type-Options', 'nosniff');
+    res.setHeader('Content-Type', isText ? 'text/plain; charset=utf-8' : 'application/json; charset=utf-8');
+    res.setHeader('Content-Length', Buffer.byteLength(body));
+    res.end(req.method === 'HEAD' ? undefined : body);
+  };
+}
+
+/** Returns the message for whoever sent the request. Messages about answers of the service may quote them. */
+function messageOf(error: OAuthAppError): string {
+  if (error instanceof ApiError) return 'The API of the service did not answer this request as expected.';
+  const isOfService =
+    error instanceof TokenError || error instanceof TokenResponseError || error instanceof AuthorizationError;
+  if (isOfService) return 'The authorization server of the service did not answer as expected. Please try again.';
+  return error.message;
+}
+
+/** Returns true if a request asks for a page or for text, rather than for data. */
+function prefersText({ headers: { accept = '' } }: IncomingMessage): boolean {
+  const [json, text] = [accept.search(/\/(?:[\w.+-]+\+)?json\b/i), accept.search(/\btext\/(?:html|plain)\b/i)];
+  return text !== -1 && (json === -1 || text < json);
+}

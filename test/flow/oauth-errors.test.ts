@@ -1,0 +1,163 @@
+import { memoryTokenStore, type OAuthAppError, oauthErrors, requireAuthorization, Strategy } from 'passport-oauth-app';
+import { describe, expect } from 'vitest';
+import { test } from '../support/fixture.js';
+import { TroubledStore } from '../support/troubled-store.js';
+import { type ErrorHandler, type Framework, type Handler, sendJson, type WorldOptions } from '../support/world.js';
+
+const SCRIPT = '<script>alert(1)</script>';
+const html = { headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } };
+const json = { headers: { accept: 'application/json' } };
+const script = { headers: { accept: '*/*', 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' } };
+
+const withHandler: WorldOptions = {
+  routes: (app) => {
+    const call: Handler = (req, res, next) => req.apiClient.get('/anything').then((data) => sendJson(res, data), next);
+    app.use('/call', call);
+    app.use('/late', (req, res, next) => {
+      res.write('half a page');
+      return call(req, res, next);
+    });
+    app.use('/broken', (_req, _res, next) => next(Object.assign(new TypeError('a slip'), { status: 418 })));
+    app.use(oauthErrors({ login: '/login' }) as ErrorHandler);
+  },
+};
+
+describe.each<Framework>(['express', 'connect'])('oauthErrors({ login }) under %s', (framework) => {
+  const options = { ...withHandler, framework };
+
+  test('sends a page that needs a login there, and back to the page', async ({ startWorld, browser }) => {
+    const world = await startWorld({ ...options, authenticate: { successReturnToOrRedirect: '/' } });
+    const page = await browser.visit(`${world.url}/call?x=1&y=2`, html);
+    expect([page.status, page.headers.get('location')]).toEqual([302, '/login?returnTo=%2Fcall%3Fx%3D1%26y%3D2']);
+    const callback = await world.begin(browser, {}, String(page.headers.get('location')));
+    expect((await browser.visit(callback)).headers.get('location')).toBe('/call?x=1&y=2');
+  });
+
+  test('sends a page there when the service has revoked the grant', async ({ logInto }) => {
+    const { world, browser, clock } = await logInto(options);
+    world.service.revoke('1');
+    clock.advance(7_200);
+    const page = await browser.visit(`${world.url}/call`, html);
+    expect([page.status, page.headers.get('location')]).toEqual([302, '/login?returnTo=%2Fcall']);
+  });
+
+  test('answers a script that needs a login with 401 and the code, and no redirect', async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld(options);
+    for (const visit of [script, json, { ...html, method: 'POST' }]) {
+      const answer = await browser.visit(`${world.url}/call`, visit);
+      expect([answer.status, answer.headers.get('location')]).toEqual([401, null]);
+      if (visit.headers === html.headers) expect(answer.text).toMatch(/^No user has authorized/);
+      else expect(answer.json()).toEqual({ error: 'ERR_NOT_AUTHORIZED', message: expect.any(String) });
+    }
+  });
+
+  test('tells when to come back during an outage, as text or JSON', async ({ logInto }) => {
+    const { world, browser, clock } = await logInto(options);
+    clock.advance(7_200);
+    world.service.fail('token', { status: 503, body: SCRIPT, times: 5 });
+    const page = await browser.visit(`${world.url}/call`, html);
+    expect([page.status, page.headers.get('content-type')]).toEqual([503, expect.stringMatching(/^text\/plain/)]);
+    expect(page.headers.get('retry-after')).toMatch(/^\d+$/);
+    const answer = await browser.visit(`${world.url}/call`, json);
+    expect([answer.status, answer.json().error]).toEqual([503, 'ERR_SERVICE_UNAVAILABLE']);
+    expect(page.text + answer.text).not.toContain('script');
+  });
+
+  test("keeps the API's status, and none of its words", async ({ startWorld, browser }) => {
+    const world = await startWorld(options);
+    await world.logIn(browser);
+    world.service.fail('api', { status: 422, body: { error: { message: SCRIPT, code: 422 } }, times: 2 });
+    for (const visit of [html, json]) {
+      const answer = await browser.visit(`${world.url}/call`, visit);
+      expect([answer.status, answer.headers.get('x-content-type-options')]).toEqual([422, 'nosniff']);
+      expect(answer.text).not.toContain('script');
+    }
+  });
+
+  test('leaves errors of others, and responses that have begun, to the next handler', async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld(options);
+    const page = await browser.visit(`${world.url}/broken`, html);
+    expect([page.status, page.json().message]).toEqual([418, 'a slip']);
+    await browser.visit(`${world.url}/late`, html).catch(() => {});
+    expect(world.errors.map(({ name }) => name)).toEqual(['TypeError', 'NotAuthorizedError']);
+  });
+});
+
+test('oauthErrors refuses options that it does not have', () => {
+  expect(() => oauthErrors({ logIn: '/login' } as never)).toThrow(expect.objectContaining({ option: 'logIn' }));
+  expect(() => oauthErrors({ login: 'a b' })).toThrow(expect.objectContaining({ option: 'login' }));
+});
+
+describe('every error names its strategy', () => {
+  const options = {
+    ...{ authUrl: 'https://a.example', baseUrl: 'https://b.example', name: 'second' },
+    ...{ clientID: 'id', clientSecret: 's', callbackURL: '/callback', scope: 'tm', tokenStore: memoryTokenStore() },
+  };
+
+  test('outside of a request', async () => {
+    const strategy = new Strategy(options);
+    const client = strategy.client('nobody');
+    const calls: readonly (() => unknown)[] = [
+      () => new Strategy({ ...options, authUrl: undefined }),
+      () => strategy.client(''),
+      () => strategy.importGrant('id', { refreshToken: '' }),
+      () => strategy.deleteGrant(''),
+      () => client.projects(),
+      () => client.stream('GET', '/projects'),
+      () => client.accessToken(),
+      () => client.credentials(),
+      () => client.fetch('/projects'),
+      () => client.paginate('/projects').next(),
+    ];
+    for (const call of calls) {
+      const error = await Promise.resolve()
+        .then(call)
+        .catch((reason: OAuthAppError) => reason);
+      expect([String(call), error]).toEqual([String(call), expect.objectContaining({ strategy: 'second' })]);
+    }
+    await strategy.close();
+  });
+
+  test('in requests', async ({ logInto }) => {
+    const tokenStore = new TroubledStore();
+    const errors: unknown[] = [];
+    const { world, browser, clock } = await logInto({
+      strategy: { name: 'second', tokenStore },
+      routes: (app) => {
+        app.use('/guarded', requireAuthorization() as Handler);
+        app.use('/call', (req, _res, next) => void req.apiClient.get('/none').catch(next));
+        app.use(((error, _req, res, _next) => {
+          errors.push(error);
+          res.statusCode = 500;
+          res.end();
+        }) as ErrorHandler);
+      },
+    });
+    await browser.visit(`${world.url}/call`);
+    await browser.visit(`${world.url}/login`, { headers: { purpose: 'prefetch' } });
+    const callback = await world.begin(browser);
+    world.service.fail('token', { status: 400, body: { error: 'invalid_client' } });
+    await browser.visit(callback);
+    clock.advance(7_200);
+    world.service.fail('token', { status: 503, times: 3 });
+    await Promise.all([browser.visit(`${world.url}/call`), browser.visit(`${world.url}/call`)]);
+    tokenStore.fail('delete');
+    await browser.visit(`${world.url}/logout`, { method: 'POST' });
+    await browser.visit(`${world.url}/guarded`);
+    const named = errors.map((error) => [Reflect.get(Object(error), 'name'), Reflect.get(Object(error), 'strategy')]);
+    const names = [
+      'ApiError',
+      'AuthorizationError',
+      'TokenError',
+      'ServiceUnavailableError',
+      'ServiceUnavailableError',
+    ];
+    expect(named).toEqual([...names, 'TokenStoreError', 'NotAuthorizedError'].map((name) => [name, 'second']));
+  });
+});
