@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
-import { endpointUrl } from '../oauth/addresses.js';
+import { endpointUrl, LOOPBACK_HOST } from '../oauth/addresses.js';
 import { type ReturnCookie, safeReturnTo } from '../request/browser-cookie.js';
 import type { RequestGrants } from '../request/grant-reference.js';
 import { hostOf, isSecure, originalUrl, queryOf, redirectUriFor } from '../request/incoming-request.js';
@@ -134,10 +134,14 @@ export class HostMismatches {
     if (here === undefined) return;
     const { host, hostname } = new URL(redirectUri);
     // Cookies do not tell ports apart.
-    if (new URL(`http://${here}`).hostname === hostname) return;
+    const { hostname: hereName } = new URL(`http://${here}`);
+    if (hereName === hostname) return;
     const message = `This login was begun at ${here} and came back to ${host}, where the browser does not send its cookie. Open the application at ${host}.`;
     this.#remember(state, message);
-    if (this.#hasWarned) return;
+    // Tests reach an application by an address of loopback, whatever its callbackURL is.
+    const isTest =
+      process.env.NODE_ENV !== 'production' && LOOPBACK_HOST.test(hostname) && LOOPBACK_HOST.test(hereName);
+    if (this.#hasWarned || isTest) return;
     this.#hasWarned = true;
     process.emitWarning(
       `A login was begun at ${here}, but callbackURL leads to ${host}: the browser does not send the cookie of the login there. Open the application at ${host}. If a proxy has changed the Host header, set Express' trust proxy.`,

@@ -31,8 +31,11 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
   return function passIfAuthorized(req, res, next) {
     const client: unknown = Reflect.get(req, property);
     if (!(client instanceof ApiClient)) {
-      if (refuseFramework(req, res, next)) return;
-      const message = `The request has no req.${property}: mount apiClient(strategy) before requireAuthorization().`;
+      const isDouble = typeof client === 'object' && client !== null;
+      if (!isDouble && refuseFramework(req, res, next)) return;
+      const message = isDouble
+        ? `req.${property} is not of this package. Unit tests of a handler need no requireAuthorization(); tests of routes get a client from apiClient(strategy) and the emulator.`
+        : `The request has no req.${property}: mount apiClient(strategy) before requireAuthorization().`;
       return next(new ConfigurationError(message, { code: 'ERR_NO_API_CLIENT' }));
     }
     const pending = unprepared.get(client)?.prepareFully();

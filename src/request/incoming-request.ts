@@ -159,16 +159,15 @@ export function redirect(res: ServerResponse, url: string): void {
  */
 export function frameworkError(req: IncomingMessage, response: unknown): ConfigurationError | undefined {
   const isFastify = typeof req === 'object' && req !== null && 'raw' in req && req.raw !== req;
-  const isNodes =
-    !isFastify &&
-    typeof response === 'object' &&
-    response !== null &&
-    ['appendHeader', 'setHeader', 'end'].every((method) => typeof Reflect.get(response, method) === 'function');
-  if (isNodes) return undefined;
+  const isObject = typeof response === 'object' && response !== null;
+  const missing = ['appendHeader', 'setHeader', 'end'].filter(
+    (method) => !isObject || typeof Reflect.get(response, method) !== 'function',
+  );
+  if (!isFastify && missing.length === 0) return undefined;
   return new ConfigurationError(
     isFastify
       ? 'Fastify: @fastify/passport hands over neither request nor response of Node. Use @fastify/express, and mount express-session, passport and this package there as in Express.'
-      : 'Koa, or another framework that hands over no response of Node: use koa-connect, and mount express-session, passport and this package with it as in Connect. koa-passport does not work.',
+      : `Expected a response of Node, got ${isObject ? `an object without ${missing.join(', ')}` : String(response)}. In Koa use koa-connect, and mount express-session, passport and this package with it as in Connect: koa-passport does not work. A double in a unit test needs these methods, as those of node-mocks-http have.`,
     { code: 'ERR_FRAMEWORK' },
   );
 }

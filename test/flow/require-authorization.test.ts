@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { apiClient, requireAuthorization, type Strategy } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { rawRequest } from '../support/raw-request.js';
@@ -9,7 +9,7 @@ const open = async (options?: WorldOptions) => {
   world = await startWorld(options);
   return world;
 };
-afterEach(() => world.close());
+afterEach(() => world?.close());
 
 const behind = (guard: Handler): WorldOptions => ({
   routes: (app) => {
@@ -76,6 +76,20 @@ describe('requireAuthorization', () => {
     const answer = await rawRequest(world.url, '/private');
     expect(answer.status).toBe(500);
     expect(JSON.parse(answer.text)).toMatchObject({ name: 'ConfigurationError', code: 'ERR_NO_API_CLIENT' });
+  });
+
+  test.each([
+    ['requireAuthorization', requireAuthorization(), { apiClient: { authorized: true } }, /emulator/],
+    [
+      'a response that is a plain object',
+      requireAuthorization(),
+      {},
+      /without appendHeader, setHeader, end.*node-mocks-http/,
+    ],
+  ])('tells a unit test what a double needs: %s', (_what, middleware, req, message) => {
+    const next = vi.fn();
+    middleware(req as never, {} as never, next);
+    expect(next.mock.calls).toEqual([[expect.objectContaining({ message: expect.stringMatching(message) })]]);
   });
 
   test('is not passed by an object that only looks like a client', async () => {

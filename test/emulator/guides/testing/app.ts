@@ -22,8 +22,11 @@ export function createApp(options: StrategyOptions): Express {
   app.get('/login', authenticator.authenticate('oauth-app'));
   app.get('/callback', authenticator.authenticate('oauth-app', redirects));
   app.get('/declined', (_req, res) => void res.send('You declined.'));
-  app.get('/projects', requireAuthorization({ login: '/login' }), async (req, res) => {
-    res.json(await req.apiClient.projects());
+  app.get('/projects', requireAuthorization({ login: '/login' }), (req, res, next) => {
+    req.apiClient
+      .projects()
+      .then((projects) => res.json(projects))
+      .catch(next);
   });
   return app;
 }

@@ -10,8 +10,11 @@ test('users, projects, routes and time are the test’s own', async () => {
     routes: [{ method: 'GET', path: '/projects/:id', handler: ({ params }) => ({ data: { id: params.id } }) }],
   });
   const app = createApp({ ...service.options, callbackURL: 'http://localhost:3000/callback', scope: 'project' });
-  app.get('/projects/:id', async (req, res) => {
-    res.json(await req.apiClient.get(`/projects/${req.params.id}`));
+  app.get('/projects/:id', (req, res, next) => {
+    req.apiClient
+      .get(`/projects/${req.params.id}`)
+      .then((project) => res.json(project))
+      .catch(next);
   });
   const agent = request.agent(app);
   await service.logIn(agent);
