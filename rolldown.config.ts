@@ -10,6 +10,7 @@ export const entryPoints: Readonly<Record<string, string>> = {
   postgres: 'src/stores/postgres-token-store.ts',
   mysql: 'src/stores/mysql-token-store.ts',
   sqlite: 'src/stores/sqlite-token-store.ts',
+  'lease-lock': 'src/lease-lock.ts',
   conformance: 'src/stores/conformance/index.ts',
   emulator: 'src/emulator/index.ts',
   'emulator/vitest': 'src/emulator/vitest.ts',

@@ -36,6 +36,7 @@ const sidebar = [
       page('Errors', 'errors'),
       page('Events', 'events'),
       page('Observability', 'observability'),
+      page('A store of your own', 'own-store'),
       page('Compatibility', 'compatibility'),
       {
         text: 'API',

@@ -59,6 +59,26 @@ describe('a right store passes', () => {
 
 const pick = ({ version, expiresAt, sealed }: StoredGrant): StoredGrant => ({ version, expiresAt, sealed });
 
+/** Returns stores over one storage that see late what the others write. */
+function lagging(): () => TokenStore {
+  const shared = memoryTokenStore();
+  return (): TokenStore => {
+    const written = new Set<string>();
+    const wrote = <T>(id: string, write: Promise<T>): Promise<T> => write.finally(() => written.add(id));
+    const visible = new Map<string, StoredGrant | undefined>();
+    return {
+      get: async (id) => {
+        const now = await shared.get(id);
+        const seen = visible.get(id);
+        setTimeout(() => visible.set(id, now), 200);
+        return written.has(id) ? now : seen;
+      },
+      set: (id, grant) => wrote(id, shared.set(id, grant)),
+      delete: (id, version) => wrote(id, shared.delete(id, version)),
+    };
+  };
+}
+
 const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }> = {
   'gives null for a grant that is not there': {
     create: broken(({ get }) => ({ get: async (id) => (await get(id)) ?? JSON.parse('null') })),
@@ -67,6 +87,7 @@ const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }>
       'an id may hold all printable ASCII characters, and 1,024 of them',
       'delete with the version of the grant removes it',
       'delete removes the grant and no other, and resolves also if there was none',
+      'get reads what another store over the same storage has just written',
       'update creates no grant where none was ever set',
       'update does not bring back a grant that was deleted',
       'the store works as ever inside a lock, and neither set nor delete frees the lock',
@@ -82,6 +103,10 @@ const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }>
       'what a caller does to a grant that it gave or got does not change the stored one',
       'update replaces the whole grant if its version is the one given, and resolves to true',
     ],
+  },
+  'reads late what other processes write': {
+    create: lagging(),
+    caughtBy: ['get reads what another store over the same storage has just written'],
   },
   'merges a grant into the one before': {
     create: broken(({ get, set }) => ({ set: async (id, grant) => set(id, { ...(await get(id)), ...grant }) })),

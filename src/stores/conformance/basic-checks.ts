@@ -158,6 +158,20 @@ export const BASIC_CHECKS: readonly Check[] = [
       await readOften(store, id);
     },
   },
+  {
+    name: 'get reads what another store over the same storage has just written',
+    run: async ({ newId, stores }) => {
+      const id = newId();
+      const [one, other] = await stores(2);
+      if (!one || !other) return;
+      for (const version of [1, 2, 3]) {
+        await one.set(id, sampleGrant(version));
+        assert.deepEqual(await other.get(id), sampleGrant(version));
+      }
+      await one.delete(id);
+      assert.equal(await other.get(id), undefined);
+    },
+  },
 ];
 
 /** Gives each id a grant and expects to find them all, then deletes the first and expects to find the others. */

@@ -25,6 +25,9 @@ export interface Trial {
   cleanUp(): Promise<void>;
 }
 
+/** How often, and how long apart in milliseconds, a store is asked for what another one has written. */
+const [LAG_WAITS, LAG_WAIT_MS] = [5, 100];
+
 /** Creates a store for one check. */
 export async function startTrial(createStore: CreateStore): Promise<Trial> {
   const store = await createStore();
@@ -42,7 +45,13 @@ export async function startTrial(createStore: CreateStore): Promise<Trial> {
       const other = await createStore();
       const id = newId();
       await store.set(id, sampleGrant(1));
-      const isShared = (await other.get(id))?.version === 1;
+      const isSeen = async (): Promise<boolean> => (await other.get(id))?.version === 1;
+      let isShared = await isSeen();
+      // One that sees it late shares the storage as well, and has to fail the checks of that.
+      for (let waits = 0; !isShared && waits < LAG_WAITS; waits += 1) {
+        await new Promise((resolve) => setTimeout(resolve, LAG_WAIT_MS));
+        isShared = await isSeen();
+      }
       return Promise.all(Array.from({ length: count }, () => (isShared ? createStore() : store)));
     },
     cleanUp: async () => {
