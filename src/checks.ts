@@ -75,11 +75,26 @@ export function record(option: string, value: unknown): Readonly<Record<string, 
   throw wrong(option, `expected an object, got ${kindOf(value)}`);
 }
 
+/**
+ * Reads an option that has no default. Where it is missing, the message asks for the environment variable of its name: what
+ * is not set there is the usual cause.
+ */
+export function requiredOption<T>(read: Reader<T>): Reader<T> {
+  return (option, value) => {
+    try {
+      return read(option, value);
+    } catch (error) {
+      if (value !== undefined || !(error instanceof ConfigurationError)) throw error;
+      const variable = option.replace(/(?<=[a-z])(?=[A-Z])/g, '_').toUpperCase();
+      throw new ConfigurationError(`${error.message}. Is the environment variable ${variable} set?`, { option });
+    }
+  };
+}
+
 /** Reads a non-empty string. The message never shows the value: it may be the client secret. */
 export function text(option: string, value: unknown): string {
   if (typeof value === 'string' && value !== '') return value;
-  const hint = value === undefined ? '. Is the environment variable set?' : '';
-  throw wrong(option, `expected a non-empty string, got ${kindOf(value)}${hint}`);
+  throw wrong(option, `expected a non-empty string, got ${kindOf(value)}`);
 }
 
 /** Reads a boolean. */

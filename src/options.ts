@@ -176,16 +176,16 @@ interface Given {
 
 /** How each option is read, and its default. An option that is not in this table is refused. */
 const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache'> & Given> = {
-  authUrl: serviceAddress,
-  baseUrl: serviceAddress,
+  authUrl: check.requiredOption(serviceAddress),
+  baseUrl: check.requiredOption(serviceAddress),
   enterpriseBaseUrl: check.withDefault(undefined, enterpriseAddress),
-  clientID: check.text,
-  clientSecret: (option, value) => {
+  clientID: check.requiredOption(check.text),
+  clientSecret: check.requiredOption((option, value) => {
     const [first, ...others] = Array.isArray(value) && value.length > 0 ? value : [value];
     return [new Secret(check.text(option, first)), ...others.map((other) => new Secret(check.text(option, other)))];
-  },
-  callbackURL: check.callbackUrl,
-  scope: check.scope,
+  }),
+  callbackURL: check.requiredOption(check.callbackUrl),
+  scope: check.requiredOption(check.scope),
   name: check.withDefault('oauth-app', check.strategyName),
   organizationDomain: check.withDefault(claimedDomain, check.fn<OrganizationDomainReader>),
   pkce: check.withDefault(false, check.boolean),

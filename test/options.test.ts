@@ -168,8 +168,17 @@ describe('an option that is missing is named', () => {
     expect(refusalOf(others)).toMatchObject({ option });
   });
 
-  test('with a hint where it comes from the environment most often', () => {
-    expect(refusalOf({ ...required, clientSecret: undefined }).message).toMatch(/environment variable/);
+  test.each([
+    ['authUrl', 'AUTH_URL'],
+    ['baseUrl', 'BASE_URL'],
+    ['clientID', 'CLIENT_ID'],
+    ['clientSecret', 'CLIENT_SECRET'],
+    ['callbackURL', 'CALLBACK_URL'],
+    ['scope', 'SCOPE'],
+  ])('%s with the environment variable that it comes from most often, %s', (option, variable) => {
+    const hint = `got undefined. Is the environment variable ${variable} set?`;
+    expect(refusalOf({ ...required, [option]: undefined }).message).toContain(hint);
+    expect(refusalOf({ ...required, [option]: 5 }).message).not.toContain('environment');
   });
 });
 

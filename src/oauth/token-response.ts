@@ -232,8 +232,8 @@ export interface ImportedTokens {
   /** Without one, the first request refreshes. */
   readonly accessToken?: string | undefined;
   readonly refreshToken: string;
-  /** When the access token expires, in epoch milliseconds. Default: its `exp` claim; without that, the first request refreshes. */
-  readonly expiresAt?: number | undefined;
+  /** When the access token expires, in epoch milliseconds or as a `Date`. Default: its `exp` claim; without that, the first request refreshes. */
+  readonly expiresAt?: number | Date | undefined;
 }
 
 /** Never sent: its grant has expired, and is refreshed before it is used. */
@@ -242,12 +242,13 @@ const NO_ACCESS_TOKEN = 'imported-without-access-token';
 /** 2001-09-09 in epoch milliseconds. A smaller number is most likely in seconds. */
 const MIN_EXPIRES_AT = 1_000_000_000_000;
 
-const READERS: check.Readers<Required<ImportedTokens>> = {
+const readExpiry = check.number(MIN_EXPIRES_AT, Number.MAX_SAFE_INTEGER, 'milliseconds since 1970');
+
+const READERS: check.Readers<Required<ImportedTokens> & { readonly expiresAt: number | undefined }> = {
   accessToken: check.withDefault(undefined, visibleText),
   refreshToken: visibleText,
-  expiresAt: check.withDefault(
-    undefined,
-    check.number(MIN_EXPIRES_AT, Number.MAX_SAFE_INTEGER, 'milliseconds since 1970'),
+  expiresAt: check.withDefault(undefined, (option, value) =>
+    readExpiry(option, value instanceof Date ? value.getTime() : value),
   ),
 };
 

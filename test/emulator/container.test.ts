@@ -1,5 +1,8 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { startEmulator } from 'passport-oauth-app/emulator';
 import { describe, expect, test } from 'vitest';
@@ -12,6 +15,35 @@ function instruction(name: string): string[] {
   const [, list = '[]'] = new RegExp(`^${name}\\b[^[\\n]*(\\[.*\\])$`, 'm').exec(dockerfile) ?? [];
   return JSON.parse(list);
 }
+
+describe('the compose file', () => {
+  const compose = readFileSync(new URL('../../docs/emulator-compose.yaml', import.meta.url), 'utf8');
+  const [, application = ''] = compose.split('  application:\n');
+
+  test('has an application that starts, and logs in at the emulator beside it', async () => {
+    const service = await startEmulator();
+    const [, node = '', script = ''] = /command: \["(\w+)", "([^"]+)"\]/.exec(application) ?? [];
+    expect(node).toBe('node');
+    // The stage of the image that has the repository, with its packages and its build.
+    const [, target = ''] = /target: (\w+)/.exec(application) ?? [];
+    expect(dockerfile).toMatch(new RegExp(`^FROM \\S+ AS ${target}$`, 'm'));
+    const given = [...application.matchAll(/^ {6}([A-Z_]+): (\S+)$/gm)].map(([, name, value = '']) => [
+      name,
+      value.replace('localhost:4000', new URL(service.authUrl).host),
+    ]);
+    const env = { PATH: process.env.PATH, PORT: '0', ...Object.fromEntries(given) };
+    const child = spawn(process.execPath, [fileURLToPath(new URL(`../../${script}`, import.meta.url))], { env });
+    const [line] = await once(createInterface({ input: child.stdout }), 'line');
+    const url = /Open (http\S+)$/.exec(line)?.[1] ?? '';
+    const login = await fetch(`${url}/login`, { redirect: 'manual' });
+    expect(login.headers.get('location')).toMatch(
+      new RegExp(`^${service.authUrl}/oauth/authorize\\?client_id=sample-client-id&`),
+    );
+    child.kill('SIGTERM');
+    await once(child, 'exit');
+    await service.close();
+  });
+});
 
 describe('the Dockerfile', () => {
   test('starts the command of the package, open to other hosts', () => {

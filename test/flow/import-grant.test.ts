@@ -45,7 +45,7 @@ describe('importGrant', () => {
     const tokenStore = memoryTokenStore();
     const world = await startWorld({ strategy: { tokenStore, grantId: byUser }, ...sessionOfUser2 });
     const { accessToken, refreshToken } = await tokensFromElsewhere(world, '2');
-    await world.strategy.importGrant('2', { accessToken, refreshToken, expiresAt: Date.now() + 3_600_000 });
+    await world.strategy.importGrant('2', { accessToken, refreshToken, expiresAt: new Date(Date.now() + 3_600_000) });
     const page = await browser.visit(`${world.url}/projects`);
     expect(page.json().data[0].data.name).toBe('Acme Storefront');
     expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({
@@ -162,6 +162,7 @@ describe('importGrant', () => {
     ['an access token that no header can carry', { refreshToken: 'r', accessToken: 'a b' }, 'accessToken'],
     ['a refresh token with a line break at its end', { refreshToken: 'r\n' }, 'refreshToken'],
     ['an expiry in seconds', { refreshToken: 'r', accessToken: 'a', expiresAt: 1_900_000_000 }, 'expiresAt'],
+    ['an invalid date', { refreshToken: 'r', accessToken: 'a', expiresAt: new Date('soon') }, 'expiresAt'],
     ['an expiry as text', { refreshToken: 'r', accessToken: 'a', expiresAt: '2030' }, 'expiresAt'],
     ['an unknown member', { refreshToken: 'r', refresh_token: 'r' }, 'refresh_token'],
     ['no object', 'r', 'tokens'],
