@@ -70,6 +70,7 @@ describe('the time of a refresh', () => {
     grants.clock.advance(LIFETIME_S);
     await manager.current('id');
     await manager.current('id');
+    await grants.idle();
     expect(grants.sent()).toHaveLength(1);
     grants.clock.advance(0.11 * LIFETIME_S);
     await manager.current('id');
