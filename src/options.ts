@@ -10,6 +10,7 @@ import {
   authorizationAddress,
   endpointAddress,
   enterpriseAddress,
+  LOOPBACK_HOST,
   serviceAddress,
 } from './oauth/addresses.js';
 import { type Claims, claimedDomain, type OrganizationDomainReader, type TokenResponseFields } from './oauth/claims.js';
@@ -234,6 +235,7 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache'> &
 /** Checks the options and fills in the defaults. @throws ConfigurationError that names the option */
 export function resolveOptions(options: unknown): Settings {
   const { timeout, refresh, cache, ...others } = check.readOptions('new Strategy(options)', options, READERS);
+  refuseToLeaveEmulator(Object(options), others);
   return Object.freeze({
     ...others,
     timeoutMs: timeout,
@@ -241,6 +243,31 @@ export function resolveOptions(options: unknown): Settings {
     cache: cache && { max: cache.max, ttlMs: cache.ttl * 1000 },
   });
 }
+
+/** Key of the emulator's options. It has no meaning but here. */
+const EMULATOR = Symbol.for('passport-oauth-app.emulator');
+
+/**
+ * Refuses an address of another service among the emulator's options: a test would send a code and the secret there.
+ *
+ * @throws ConfigurationError that names the option
+ */
+function refuseToLeaveEmulator(options: object, settings: Pick<Settings, (typeof ADDRESSES)[number]>): void {
+  const own: unknown = Reflect.get(options, EMULATOR);
+  if (typeof own !== 'string' || !URL.canParse(own)) return;
+  const { hostname } = new URL(own);
+  for (const option of ADDRESSES) {
+    const address = settings[option] ?? '';
+    const url = /^https?:/.test(address) ? new URL(address.replace('{domain}', 'organization')) : undefined;
+    if (!url || LOOPBACK_HOST.test(url.hostname) || `.${url.hostname}`.endsWith(`.${hostname}`)) continue;
+    throw check.wrong(
+      option,
+      `expected an address of the emulator, got ${url.origin}: these options are spread over those of service.options. Spread service.options last`,
+    );
+  }
+}
+
+const ADDRESSES = ['authUrl', 'baseUrl', 'enterpriseBaseUrl', 'authorizationPath', 'tokenPath'] as const;
 
 /** @throws ConfigurationError unless `verify` is a function or left out */
 export function checkVerify(verify: unknown): void {

@@ -17,6 +17,9 @@ import { Controls, StateFile } from './state.js';
 import { statusPage } from './status-page.js';
 import { serveToken } from './token-endpoint.js';
 
+/** Marks the options, also where others are spread over them: the strategy refuses addresses outside loopback then. */
+const EMULATOR = Symbol.for('passport-oauth-app.emulator');
+
 /** Addresses and credentials of the service, and the options of its profile, to be spread into the options of a strategy. */
 export interface ServiceOptions extends ProfileOptions {
   readonly authUrl: string;
@@ -210,7 +213,13 @@ function createEmulator(
   let closed: Promise<void> | undefined;
   return {
     ...addresses,
-    options: Object.freeze({ ...addresses, clientID, clientSecret, ...profileOptions(profile) }),
+    options: Object.freeze({
+      ...addresses,
+      clientID,
+      clientSecret,
+      ...profileOptions(profile),
+      [EMULATOR]: addresses.authUrl,
+    }),
     requests: requests.requests,
     get applications() {
       return [...applications.byId.values()];

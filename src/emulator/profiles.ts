@@ -168,32 +168,27 @@ function checkMember(name: string, value: unknown): void {
 }
 
 /** Options of a strategy that must be set for a service with a profile. */
-export type ProfileOptions = Partial<
-  Pick<
-    Profile,
-    | 'authorizationPath'
-    | 'tokenPath'
-    | 'apiPath'
-    | 'tokenRequest'
-    | 'clientAuthentication'
-    | 'scopeSeparator'
-    | 'authorizationParams'
-  >
+export type ProfileOptions = Pick<
+  Profile,
+  | 'authorizationPath'
+  | 'tokenPath'
+  | 'apiPath'
+  | 'tokenRequest'
+  | 'clientAuthentication'
+  | 'scopeSeparator'
+  | 'authorizationParams'
 >;
 
-const optionNames = [
-  'authorizationPath',
-  'tokenPath',
-  'apiPath',
-  'tokenRequest',
-  'clientAuthentication',
-  'scopeSeparator',
-  'authorizationParams',
-] as const satisfies readonly (keyof ProfileOptions)[];
-
-/** Returns the options of a strategy in which the profile differs from service.md. */
-export function profileOptions(profile: Profile): ProfileOptions {
-  return Object.fromEntries(
-    optionNames.filter((name) => profile[name] !== standard[name]).map((name) => [name, profile[name]]),
-  );
+/** Returns all options of a strategy that decide about addresses and formats, so that none of a provider's remains below them. */
+export function profileOptions({
+  authorizationPath,
+  tokenPath,
+  apiPath,
+  tokenRequest,
+  clientAuthentication,
+  scopeSeparator,
+  authorizationParams,
+}: Profile): ProfileOptions {
+  const paths = { authorizationPath, tokenPath, apiPath };
+  return { ...paths, tokenRequest, clientAuthentication, scopeSeparator, authorizationParams };
 }

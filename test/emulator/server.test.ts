@@ -331,6 +331,8 @@ describe('options', () => {
       'enterpriseBaseUrl',
       'clientID',
       'clientSecret',
+      ...['authorizationPath', 'tokenPath', 'apiPath', 'tokenRequest', 'clientAuthentication', 'scopeSeparator'],
+      'authorizationParams',
     ]);
   });
 

@@ -1,0 +1,40 @@
+import { Strategy } from 'passport-oauth-app';
+import { startEmulator } from 'passport-oauth-app/emulator';
+import * as providers from 'passport-oauth-app/providers';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { resolveOptions } from '../../src/options.js';
+
+const application = { callbackURL: 'http://localhost:3000/callback', scope: 'project' };
+const services = Object.entries<unknown>(providers).flatMap(([name, value]) =>
+  typeof value === 'object' && value !== null ? [[name, value] as const] : [],
+);
+const WIRE = ['apiPath', 'tokenRequest', 'clientAuthentication', 'scopeSeparator', 'authorizationParams'] as const;
+
+describe('the options of a provider and of the emulator', { meta: { threats: [91] } }, () => {
+  test.each(services)(
+    '%s: nothing is sent to the real service, whichever is spread over the other',
+    async (_name, provider) => {
+      const service = await startEmulator();
+      onTestFinished(() => service.close());
+      const settings = resolveOptions({ ...provider, ...service.options, ...application });
+      const { authUrl, baseUrl, enterpriseBaseUrl } = settings;
+      expect({ authUrl, baseUrl, enterpriseBaseUrl }).toEqual({
+        authUrl: service.authUrl,
+        baseUrl: service.baseUrl,
+        enterpriseBaseUrl: service.enterpriseBaseUrl,
+      });
+      expect([settings.authorizationPath, settings.tokenPath]).toEqual(['/oauth/authorize', '/oauth/token']);
+      const plain = resolveOptions({ ...service.options, ...application });
+      for (const option of WIRE) expect(settings[option]).toEqual(plain[option]);
+
+      const reversed = { ...service.options, ...provider, ...application };
+      if (provider === providers.emulator) return;
+      expect(() => new Strategy(reversed)).toThrow(
+        expect.objectContaining({
+          name: 'ConfigurationError',
+          message: expect.stringMatching(/Spread service.options last/),
+        }),
+      );
+    },
+  );
+});
