@@ -83,7 +83,7 @@ export async function establishSession(
   const handoff = new GrantHandoff({ key, grantId, idIsInSession, isConnection, manager, report });
   const store = async () => {
     try {
-      await manager.put(grantId, tokens, idIsInSession);
+      await manager.put(grantId, tokens, idIsInSession, idIsInSession ? grants.idOf(req) : grantId);
       const sent = sentResponseError(res);
       if (sent) throw sent;
     } catch (error) {

@@ -192,7 +192,9 @@ async function exchangeCode(
   const verdict = await callVerify(verify, passReqToCallback ? req : undefined, tokens, profile);
   if (!verdict.user) return { kind: 'fail', reason: 'denied', info: verdict.info };
   refuseUserWithoutId(verdict.user);
-  return { kind: 'success', tokens, verdict, returnTo };
+  // A service with opaque tokens names the user in the profile alone.
+  const subject = tokens.subject ?? (profile.id === undefined ? undefined : String(profile.id));
+  return { kind: 'success', tokens: { ...tokens, subject }, verdict, returnTo };
 }
 
 /**

@@ -128,11 +128,27 @@ export class GrantManager {
    * Saves the grant of a login in place of any other.
    *
    * @param isNewId True for an id that no grant has had: there is nothing to forget.
+   * @param formerId Id of the grant that the login replaces. If the login has brought no refresh token, and both are of the
+   *   same user, the former one's is kept, as in a refresh (RFC 6749, 6).
    * @throws TokenStoreError if it was not saved in time; it may be saved later
    */
-  async put(grantId: string, tokens: TokenSet, isNewId = false): Promise<void> {
-    const grant = newGrant(tokens, this.#options.clock());
-    await this.#repository.create(grantId, grant, isNewId ? undefined : () => this.#forget(grantId, grant));
+  async put(grantId: string, tokens: TokenSet, isNewId = false, formerId?: string): Promise<void> {
+    const save = (known: TokenSet) => {
+      const grant = newGrant(known, this.#options.clock());
+      return this.#repository.create(grantId, grant, isNewId ? undefined : () => this.#forget(grantId, grant));
+    };
+    if (tokens.refreshToken !== undefined || formerId === undefined) return await save(tokens);
+    // A refresh that runs may be about to replace the former refresh token.
+    const { access } = this.#repository;
+    const lock = await access.acquire(this.#repository.storeId(formerId));
+    try {
+      const former = this.#unsaved.byId.get(formerId)?.grant ?? (await this.#repository.readAnew(formerId));
+      // An application that names its grants itself says by the id that the user is the same.
+      const isSameUser = former?.subject === tokens.subject && (tokens.subject !== undefined || formerId === grantId);
+      await save(isSameUser ? { ...tokens, refreshToken: former?.refreshToken } : tokens);
+    } finally {
+      await lock.release();
+    }
   }
 
   /**

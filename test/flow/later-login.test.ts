@@ -1,0 +1,54 @@
+import { memoryTokenStore, type StrategyOptions } from 'passport-oauth-app';
+import { describe, expect } from 'vitest';
+import { test } from '../support/fixture.js';
+
+const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+const jwtOf = (sub: string) => `${part({ alg: 'none' })}.${part({ sub })}.`;
+const byUser: Partial<StrategyOptions> = {
+  tokenStore: memoryTokenStore(),
+  grantId: (_req, user) => Reflect.get(Object(user), 'id'),
+};
+const sampleUser = async () => ({ id: '1' });
+
+describe('a later login whose response has no refresh token', { meta: { threats: [90] } }, () => {
+  const kept: [what: string, accessToken: string, strategy: Partial<StrategyOptions>][] = [
+    ['the session refers to', jwtOf('1'), {}],
+    ['the application names by the user', jwtOf('1'), byUser],
+    ['a service with opaque tokens has, by the id of userProfile', 'opaque', { userProfile: sampleUser }],
+  ];
+  test.for(kept)('keeps the refresh token of the grant that %s', async ([, accessToken, strategy], { logInto }) => {
+    const isOpaque = accessToken === 'opaque';
+    const flow = await logInto({ strategy, ...(isOpaque ? { service: { profile: { accessToken: 'opaque' } } } : {}) });
+    flow.world.service.fail('token', { body: { access_token: accessToken, token_type: 'bearer', expires_in: 3600 } });
+    expect((await flow.world.logIn(flow.browser)).status).toBe(302);
+    flow.clock.advance(3_600);
+    expect((await flow.projects()).status).toBe(200);
+    expect((await flow.whoami()).authorized).toBe(true);
+  });
+
+  test('keeps none of another user', async ({ logInto }) => {
+    const flow = await logInto();
+    flow.world.service.fail('token', { body: { access_token: jwtOf('2'), token_type: 'bearer', expires_in: 3600 } });
+    await flow.world.logIn(flow.browser, '2');
+    flow.clock.advance(3_600);
+    flow.world.service.requests.length = 0;
+    expect((await flow.whoami()).authorized).toBe(false);
+    expect(flow.world.tokenRequests()).toEqual([]);
+  });
+
+  test('keeps the pair of a refresh that runs at that moment', async ({ logInto }) => {
+    const flow = await logInto({ strategy: { ...byUser, tokenStore: memoryTokenStore() } });
+    const { service, strategy } = flow.world;
+    const callback = await flow.world.begin(flow.browser);
+    flow.clock.advance(7_200);
+    service.fail('token', { delay: 300 });
+    const refreshing = strategy.client('1').accessToken();
+    refreshing.catch(() => undefined);
+    await expect.poll(() => flow.refreshTokens().filter((token) => token !== undefined)).toHaveLength(1);
+    service.fail('token', { body: { access_token: jwtOf('1'), token_type: 'bearer', expires_in: 3600 } });
+    expect((await flow.browser.visit(callback)).status).toBe(302);
+    await refreshing.catch(() => undefined);
+    flow.clock.advance(3_600);
+    expect((await flow.projects()).status).toBe(200);
+  });
+});
