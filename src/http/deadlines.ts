@@ -60,7 +60,8 @@ export class Deadlines {
   extend(entry: Expiring, timeoutMs: number): void {
     const now = performance.now();
     entry.expiresAt = now + timeoutMs;
-    if (entry.expiresAt < this.#nextScan) this.#scheduleScan(entry.expiresAt, now);
+    // A scan that is near stays where it is: entries that are past their deadline and extended again must not put it off.
+    if (Math.max(entry.expiresAt, now + RESOLUTION_MS) < this.#nextScan) this.#scheduleScan(entry.expiresAt, now);
   }
 
   remove(entry: Expiring): void {

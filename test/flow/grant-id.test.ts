@@ -181,6 +181,8 @@ describe('a client outside of a request', () => {
     flow.clock.advance(2 * HOURS);
     flow.world.service.fail('token', { status: 401, body: { error: 'invalid_client' } });
     await expect(client.projects()).rejects.toMatchObject({ name: 'TokenError' });
+    // The pause after invalid_client.
+    flow.clock.advance(2);
     await client.projects();
   });
 

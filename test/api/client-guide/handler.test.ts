@@ -44,8 +44,8 @@ function createApp(dispatcher: MockAgent): express.Express {
     .use(apiClient(strategy))
     .get('/login', passport.authenticate('oauth-app'))
     .get('/callback', passport.authenticate('oauth-app', { successRedirect: '/' }))
-    .get('/count', requireAuthorization(), async (req, res) => {
-      const { data } = await req.apiClient.projects<{ data: unknown[] }>();
-      res.send(String(data.length));
+    .get('/count', requireAuthorization(), (req, res, next) => {
+      const projects = req.apiClient.projects<{ data: unknown[] }>();
+      projects.then(({ data }) => res.send(String(data.length))).catch(next);
     });
 }
