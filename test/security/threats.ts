@@ -109,7 +109,19 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
     'At the emulator: recursive schemas, deep and large JSON, DNS rebinding under `allowRemote`',
     'it answers, stays flat, refuses foreign hosts',
   ],
+  87: ['An import while another process stores a login', 'the newer pair stays'],
+  88: [
+    'A dead refresh token refused by other words than `invalid_grant`; a Basic secret with special characters',
+    '`endsGrant` ends it; the error names the option, or both encodings',
+  ],
+  89: [
+    'Two users of a service whose tokens do not say whose they are; a user without an id',
+    'two identities; an error at the login where an id is needed',
+  ],
+  90: ['A later login whose answer has no refresh token', 'the same user keeps that of the grant'],
+  91: ["Options of a provider mixed with the emulator's, in any order", 'nothing is sent to the real service'],
   97: ['A link that the application refuses', 'nothing stored, nothing overwritten'],
+  98: ['A failed API call in an `async` handler under Express 4', 'the application goes on'],
 };
 
 /** The numbers of all lines. */
