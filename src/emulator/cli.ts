@@ -26,7 +26,7 @@ Options:
                            (${sampleApplication.redirectUrls[0]})
   --token-lifetime SECONDS lifetime of access tokens (7200)
   --refresh-token-reuse HOW  treatment of a used refresh token:
-                           refuse, revoke or grace (refuse)
+                           refuse, revoke, grace or until-used (refuse)
   --concurrency NUMBER     most API requests of one account at once (no limit)
   --latency MS             what each request takes: 50, or 50-200 (none)
   --routes FILE            OpenAPI 3 file with further resources of the API

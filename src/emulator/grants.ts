@@ -4,7 +4,7 @@ import type { Profile } from './profiles.js';
 import type { Clock, Secrets } from './sources.js';
 
 /** Treatment of a refresh token that was used before. */
-export type RefreshTokenReuse = 'refuse' | 'revoke' | 'grace';
+export type RefreshTokenReuse = 'refuse' | 'revoke' | 'grace' | 'until-used';
 
 /** Body of a successful response of the token endpoint. @see service.md section 2, Token response */
 export interface TokenResponse {
@@ -50,7 +50,7 @@ export interface Grant {
   access: { readonly serial: number; readonly expiresAt: number };
   /** Serial number of the valid refresh token. */
   current: number;
-  /** Serial number of its predecessor, while that one is in its grace. */
+  /** Serial number of an older refresh token, while that one still works. */
   previous: number | undefined;
 }
 
@@ -109,7 +109,8 @@ export class Grants {
     if (Number(serial) === grant.current || Number(serial) === grant.previous) {
       if (profile.rotation === 'omit') return this.#issue(grant, undefined);
       if (profile.rotation === 'rotate') {
-        grant.previous = refreshTokenReuse === 'grace' ? grant.current : undefined;
+        const previous = { refuse: undefined, revoke: undefined, grace: grant.current, 'until-used': Number(serial) };
+        grant.previous = previous[refreshTokenReuse];
         grant.current = this.#nextRefreshSerial();
       }
       return this.#issue(grant, this.#refreshToken(grant.id, grant.current));
@@ -119,7 +120,11 @@ export class Grants {
     return { refusal: 'The refresh token was used already, so the whole grant was revoked.' };
   }
 
-  /** Returns the user and the scopes of an access token, or the reason why it is refused. */
+  /**
+   * Returns the user and the scopes of an access token, or the reason why it is refused.
+   *
+   * Under `until-used`, the use of the newest access token ends the older refresh token.
+   */
   bearer(token: string): Bearer {
     const { secrets, clock, users } = this.#setting;
     // An opaque token is a signed token in base64url, so that no client can mistake it for a JWT.
@@ -137,6 +142,7 @@ export class Grants {
     const grant = this.#grants.get(grantId);
     const user = grant === undefined ? undefined : users.byId.get(grant.userId);
     if (grant === undefined || user === undefined) return { refusal: 'The access token was revoked.' };
+    if (this.#setting.refreshTokenReuse === 'until-used' && serial === grant.access.serial) grant.previous = undefined;
     return { user, scopes: grant.scopes };
   }
 

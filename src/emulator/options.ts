@@ -33,7 +33,10 @@ export interface EmulatorOptions {
   readonly accessTokenLifetime?: number | undefined;
   /** Seconds; default 60. */
   readonly codeLifetime?: number | undefined;
-  /** Treatment of a used refresh token: `refuse` it (the default), `revoke` the grant too, or `grace`: the last one works once more. */
+  /**
+   * Treatment of a used refresh token: `refuse` it (the default), `revoke` the grant too, `grace`: the last one works once more, or
+   * `until-used`: it works until the first use of the tokens that replaced it, as with Doorkeeper's `previous_refresh_token`.
+   */
   readonly refreshTokenReuse?: RefreshTokenReuse | undefined;
   /** Treatment of a used code: `refuse` it (the default), or also `revoke` the grant that it gave. */
   readonly codeReuse?: 'refuse' | 'revoke' | undefined;
@@ -83,7 +86,7 @@ const readers = {
     optional(value, (given) => integer('accessTokenLifetime', given, 1, maxSeconds)),
   codeLifetime: (value: unknown = 60): number => integer('codeLifetime', value, 1, maxSeconds),
   refreshTokenReuse: (value: unknown = 'refuse'): RefreshTokenReuse =>
-    choice('refreshTokenReuse', value, ['refuse', 'revoke', 'grace']),
+    choice('refreshTokenReuse', value, ['refuse', 'revoke', 'grace', 'until-used']),
   codeReuse: (value: unknown = 'refuse'): 'refuse' | 'revoke' => choice('codeReuse', value, ['refuse', 'revoke']),
   plainHostForOrganizations: (value: unknown): boolean | undefined =>
     optional(value, (given) => boolean('plainHostForOrganizations', given)),

@@ -158,6 +158,21 @@ describe('refresh tokens', () => {
     await next(fourth);
   });
 
+  test.each<[string, (tokens: Tokens) => Promise<unknown>]>([
+    ['access token', ({ access_token }) => projects(service, access_token)],
+    ['refresh token', next],
+  ])('refreshTokenReuse: until-used lets the old one work until the new %s is used', async (_what, use) => {
+    await start({ refreshTokenReuse: 'until-used' });
+    const first = await tokensFor(service);
+    await next(first);
+    await next(first);
+    expect((await projects(service, first.access_token)).status).toBe(200);
+    const newest = await next(first);
+    await use(newest);
+    await refused(await refresh(service, first.refresh_token), 'invalid_grant', /used already/);
+    await next(newest);
+  });
+
   test('of two hundred refreshes at once, one succeeds', async () => {
     await start();
     const { refresh_token } = await tokensFor(service);

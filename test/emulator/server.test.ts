@@ -265,7 +265,7 @@ describe('options', () => {
     [{ codeLifetime: -1 }, /^codeLifetime must be/],
     [
       { refreshTokenReuse: 'never' },
-      /^refreshTokenReuse must be one of 'refuse', 'revoke', 'grace', but it is 'never'/,
+      /^refreshTokenReuse must be one of 'refuse', 'revoke', 'grace', 'until-used', but it is 'never'/,
     ],
     [{ codeReuse: 'grace' }, /^codeReuse must be one of/],
     [{ concurrency: 0 }, /^concurrency must be/],

@@ -84,6 +84,22 @@ describe('a token endpoint that fails', { meta: { threats: [37, 38, 39, 41] } },
     await expectRecovery();
   });
 
+  test.each([
+    ['until-used', 200, 3],
+    ['refuse', 302, 2],
+  ] as const)('whose answer is lost ends a login by the rule of the service: %s', async (rule, status, sent) => {
+    await loggedIn({ service: { refreshTokenReuse: rule } });
+    world.service.fail('token', { afterEffect: true });
+    clock.advance(2 * HOURS);
+    expect((await projects()).status).toBe(503);
+    clock.advance(31);
+    expect((await projects()).status).toBe(status);
+    clock.advance(2 * HOURS);
+    expect((await projects()).status).toBe(status);
+    expect(refreshTokens()).toHaveLength(sent);
+    expect(refreshTokens()[1]).toBe(refreshTokens()[0]);
+  });
+
   test('that hangs for all requests costs each of them the time-out at most, together and not one by one', async () => {
     await loggedIn({ strategy: { timeout: 200 } });
     clock.advance(2 * HOURS);
