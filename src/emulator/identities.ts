@@ -15,6 +15,12 @@ function resource(path: string, body: (user: EmulatorUser) => unknown, method = 
   return { routes: [{ method, path, handler: ({ user }) => body(user) }] };
 }
 
+/** Returns an ID token whose signature is no signature: clients that take it from the token endpoint need not verify it. */
+function unsignedToken(claims: Readonly<Record<string, unknown>>): string {
+  const parts = [{ alg: 'RS256', typ: 'JWT' }, claims].map((part) => Buffer.from(JSON.stringify(part)));
+  return [...parts, Buffer.from('no signature')].map((part) => part.toString('base64url')).join('.');
+}
+
 /** The services' own forms, by their public documentation of November 2026. */
 const identities: Readonly<Partial<Record<ProfileName, Identity>>> = {
   gitlab: resource('/user', ({ id, name }) => ({ id, username: name, name })),
@@ -26,6 +32,12 @@ const identities: Readonly<Partial<Record<ProfileName, Identity>>> = {
   miro: { tokenFields: ({ id }) => ({ user_id: id, team_id: '1' }) },
   calendly: { tokenFields: ({ id }) => ({ owner: `https://api.calendly.com/users/${id}` }) },
   github: resource('/user', ({ id, name }) => ({ id, login: name, name })),
+  google: resource('/oauth2/v3/userinfo', ({ id, name }) => ({ sub: id, name })),
+  microsoft: resource('/me', ({ id, name }) => ({ id, displayName: name, userPrincipalName: name })),
+  discord: resource('/users/@me', ({ id, name }) => ({ id, username: name, global_name: name })),
+  twitch: resource('/users', ({ id, name }) => ({ data: [{ id, login: name, display_name: name }] })),
+  spotify: resource('/me', ({ id, name }) => ({ id, display_name: name })),
+  quickbooks: { tokenFields: ({ id }) => ({ id_token: unsignedToken({ sub: id }) }) },
 };
 
 /** Returns how the service of a profile says whose a token is; nothing for profiles of one's own. */

@@ -113,6 +113,62 @@ const profiles = {
     accessTokenLifetime: 28_800,
     refusalStatus: 200,
   },
+  google: {
+    ...form,
+    ...opaque,
+    authorizationPath: '/o/oauth2/v2/auth',
+    tokenPath: '/token',
+    apiPath: '',
+    scopeRequired: true,
+    authorizationParams: { access_type: 'offline', prompt: 'consent' },
+    rotation: 'omit',
+    accessTokenLifetime: 3600,
+  },
+  microsoft: {
+    ...form,
+    ...opaque,
+    authorizationPath: '/common/oauth2/v2.0/authorize',
+    tokenPath: '/common/oauth2/v2.0/token',
+    apiPath: '/v1.0',
+    scopeRequired: true,
+    accessTokenLifetime: 3600,
+  },
+  discord: {
+    ...form,
+    ...opaque,
+    authorizationPath: '/api/oauth2/authorize',
+    tokenPath: '/api/oauth2/token',
+    apiPath: '/api/v10',
+    accessTokenLifetime: 604_800,
+  },
+  twitch: {
+    ...form,
+    ...opaque,
+    authorizationPath: '/oauth2/authorize',
+    tokenPath: '/oauth2/token',
+    apiPath: '/helix',
+    refreshRefusal: { error: 'Bad Request', status: 400, message: 'Invalid refresh token' },
+    rotation: 'same',
+    accessTokenLifetime: 14_400,
+  },
+  spotify: {
+    ...basic,
+    ...opaque,
+    authorizationPath: '/authorize',
+    tokenPath: '/api/token',
+    apiPath: '/v1',
+    rotation: 'omit',
+    accessTokenLifetime: 3600,
+  },
+  quickbooks: {
+    ...basic,
+    ...opaque,
+    authorizationPath: '/connect/oauth2',
+    tokenPath: '/oauth2/v1/tokens/bearer',
+    apiPath: '/v3',
+    scopeRequired: true,
+    accessTokenLifetime: 3600,
+  },
 } as const satisfies Readonly<Record<string, Partial<Profile>>>;
 
 /** Name of a built-in profile. */
@@ -129,7 +185,13 @@ export type ProfileName =
   | 'box'
   | 'miro'
   | 'calendly'
-  | 'github';
+  | 'github'
+  | 'google'
+  | 'microsoft'
+  | 'discord'
+  | 'twitch'
+  | 'spotify'
+  | 'quickbooks';
 
 const names = Object.keys(profiles) as readonly (keyof typeof profiles & ProfileName)[];
 

@@ -1,6 +1,6 @@
 import type { ApiClient } from '../api/api-client.js';
 import type { StrategyOptions } from '../options.js';
-import { type Fields, fieldsOf, type ServiceProfile, serviceProfile } from './service-profile.js';
+import { claimsOf, type Fields, fieldsOf, type ServiceProfile, serviceProfile } from './service-profile.js';
 
 /** The words of a refusal. */
 type Refusal = Parameters<NonNullable<StrategyOptions['endsGrant']>>[0];
@@ -200,3 +200,195 @@ export const github: IdentifyingProvider = Object.freeze({
     return serviceProfile({ id, username: login, displayName: name, email });
   },
 });
+
+/**
+ * Google. `authorizationParams` ask for a refresh token at each login: without `prompt=consent` only the first one brings it.
+ * `scope` has to include `openid`: the profile is the UserInfo resource. Refresh tokens do not rotate. For an API on another
+ * host, such as `https://gmail.googleapis.com`, set `userProfile` too. As documented in November 2026.
+ *
+ * @see https://developers.google.com/identity/protocols/oauth2/web-server
+ */
+export const google: IdentifyingProvider = Object.freeze({
+  authUrl: 'https://accounts.google.com',
+  baseUrl: 'https://www.googleapis.com',
+  authorizationPath: '/o/oauth2/v2/auth',
+  tokenPath: 'https://oauth2.googleapis.com/token',
+  apiPath: '',
+  tokenRequest: 'form',
+  clientAuthentication: 'body',
+  authorizationParams: Object.freeze({ access_type: 'offline', prompt: 'consent' }),
+  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
+    const { sub: id, name, email } = fieldsOf(await client.get('/oauth2/v3/userinfo'));
+    return serviceProfile({ id, displayName: name, email });
+  },
+});
+
+/**
+ * Microsoft Entra ID and personal accounts, with Microsoft Graph. `common` takes accounts of every kind: for one tenant, set
+ * `authorizationPath` and `tokenPath`. `scope` has to include `offline_access` for a refresh token, and `User.Read` for the
+ * profile. Refresh tokens live 90 days; each use brings a new one, and the old one stays valid. Where the access token is a JWT,
+ * `profile.id` is its `sub`. As documented in November 2026.
+ *
+ * @see https://learn.microsoft.com/en-us/entra/identity-platform/v2-oauth2-auth-code-flow
+ * @see https://learn.microsoft.com/en-us/entra/identity-platform/refresh-tokens
+ */
+export const microsoft: IdentifyingProvider = Object.freeze({
+  authUrl: 'https://login.microsoftonline.com',
+  baseUrl: 'https://graph.microsoft.com',
+  authorizationPath: '/common/oauth2/v2.0/authorize',
+  tokenPath: '/common/oauth2/v2.0/token',
+  apiPath: '/v1.0',
+  tokenRequest: 'form',
+  clientAuthentication: 'body',
+  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
+    const { id, userPrincipalName: username, displayName, mail: email } = fieldsOf(await client.get('/me'));
+    return serviceProfile({ id, username, displayName, email });
+  },
+  // The second word asks for a login, as after a change of the password or of a policy.
+  endsGrant: ({ error }: Refusal): boolean => error === 'invalid_grant' || error === 'interaction_required',
+});
+
+/**
+ * Discord. `scope` has to include `identify`: the profile is `GET /users/@me`. Access tokens live seven days. As documented in
+ * November 2026; whether refresh tokens rotate is not.
+ *
+ * @see https://discord.com/developers/docs/topics/oauth2
+ * @see https://discord.com/.well-known/oauth-authorization-server
+ */
+export const discord: IdentifyingProvider = Object.freeze({
+  authUrl: 'https://discord.com',
+  baseUrl: 'https://discord.com',
+  authorizationPath: '/api/oauth2/authorize',
+  tokenPath: '/api/oauth2/token',
+  apiPath: '/api/v10',
+  tokenRequest: 'form',
+  clientAuthentication: 'body',
+  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
+    const { id, username, global_name: displayName, email } = fieldsOf(await client.get('/users/@me'));
+    return serviceProfile({ id, username, displayName, email });
+  },
+});
+
+/**
+ * Twitch. Its API requires your client ID as a header, which no provider can know: set `headers: { 'Client-Id': clientID }`.
+ * Without it, the profile, `GET /users`, is refused, and each login fails. Twitch wants access tokens validated every hour. As
+ * documented in November 2026.
+ *
+ * @see https://dev.twitch.tv/docs/authentication/getting-tokens-oauth
+ * @see https://dev.twitch.tv/docs/authentication/refresh-tokens
+ */
+export const twitch: IdentifyingProvider = Object.freeze({
+  authUrl: 'https://id.twitch.tv',
+  baseUrl: 'https://api.twitch.tv',
+  authorizationPath: '/oauth2/authorize',
+  tokenPath: '/oauth2/token',
+  apiPath: '/helix',
+  tokenRequest: 'form',
+  clientAuthentication: 'body',
+  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
+    const { id, login, display_name: displayName, email } = fieldsOf(await client.get('/users'), 'data', '0');
+    return serviceProfile({ id, username: login, displayName, email });
+  },
+  // Twitch has no word of RFC 6749, and leaves the field `error` out at times.
+  endsGrant: ({ error, description }: Refusal): boolean =>
+    error === 'invalid_grant' || description === 'Invalid refresh token',
+});
+
+/**
+ * Spotify. Access tokens live an hour. A refresh may bring a new refresh token; without one, the old one stays. The profile is
+ * `GET /me`; its email needs the scope `user-read-email`. As documented in November 2026.
+ *
+ * @see https://developer.spotify.com/documentation/web-api/tutorials/code-flow
+ * @see https://developer.spotify.com/documentation/web-api/tutorials/refreshing-tokens
+ */
+export const spotify: IdentifyingProvider = Object.freeze({
+  authUrl: 'https://accounts.spotify.com',
+  baseUrl: 'https://api.spotify.com',
+  authorizationPath: '/authorize',
+  tokenPath: '/api/token',
+  apiPath: '/v1',
+  tokenRequest: 'form',
+  clientAuthentication: 'basic',
+  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
+    const { id, display_name: displayName, email } = fieldsOf(await client.get('/me'));
+    return serviceProfile({ id, displayName, email });
+  },
+});
+
+/**
+ * QuickBooks Online. `scope` has to include `openid`: `profile.id` is the `sub` of the ID token in the token response, because
+ * the UserInfo resource is on another host than the API. The company (`realmId`) stands in the query of the callback alone: read
+ * it with `passReqToCallback`. Access tokens live an hour, refresh tokens 100 days, and they rotate. For a sandbox replace
+ * `baseUrl` by `https://sandbox-quickbooks.api.intuit.com`. As documented in November 2026.
+ *
+ * @see https://developer.intuit.com/app/developer/qbo/docs/develop/authentication-and-authorization/oauth-2.0
+ * @see https://developer.intuit.com/.well-known/openid-sandbox-configuration
+ */
+export const quickbooks: IdentifyingProvider = Object.freeze({
+  authUrl: 'https://appcenter.intuit.com',
+  baseUrl: 'https://quickbooks.api.intuit.com',
+  authorizationPath: '/connect/oauth2',
+  tokenPath: 'https://oauth.platform.intuit.com/oauth2/v1/tokens/bearer',
+  apiPath: '/v3',
+  tokenRequest: 'form',
+  clientAuthentication: 'basic',
+  userProfile: async (_client: ApiClient, { id_token: idToken }: Fields): Promise<ServiceProfile> =>
+    serviceProfile({ id: claimsOf(idToken).sub }),
+});
+
+/** Options of software that its users run themselves: `authUrl`, `baseUrl` and `apiPath` are theirs. */
+export type SelfHostedProvider = Omit<Provider, 'authUrl' | 'baseUrl'>;
+
+/**
+ * Doorkeeper, the OAuth provider of Rails applications, with the routes of `use_doorkeeper`:
+ * `new Strategy({ ...doorkeeper, authUrl, baseUrl, … })`. Access tokens are opaque: set `userProfile` to a function that returns
+ * the `id`. Refresh tokens rotate if `use_refresh_token` is set. Seen with version 5.5.0 in November 2026.
+ *
+ * @see https://doorkeeper.gitbook.io/guides
+ */
+export const doorkeeper: SelfHostedProvider = Object.freeze({
+  authorizationPath: '/oauth/authorize',
+  tokenPath: '/oauth/token',
+  tokenRequest: 'form',
+  clientAuthentication: 'body',
+});
+
+/**
+ * Django OAuth Toolkit, with its URLs below `/o/` as in its tutorial: `new Strategy({ ...djangoOauthToolkit, authUrl, baseUrl, … })`.
+ * Access tokens are opaque and live ten hours: set `userProfile` to a function that returns the `id`. Since its version 2,
+ * applications require PKCE: set `pkce: true`. Seen with version 1.7.0 in November 2026.
+ *
+ * @see https://django-oauth-toolkit.readthedocs.io/en/latest/settings.html
+ */
+export const djangoOauthToolkit: SelfHostedProvider = Object.freeze({
+  authorizationPath: '/o/authorize/',
+  tokenPath: '/o/token/',
+  tokenRequest: 'form',
+  clientAuthentication: 'body',
+});
+
+/**
+ * Returns the options of a realm of Keycloak: `new Strategy({ ...keycloak({ url, realm }), baseUrl, … })`. The access token is a
+ * JWT, and its claim `sub` is `profile.id`. As documented in November 2026; not tried against a server.
+ *
+ * @param url - The address of Keycloak, such as `https://sso.example.com`; with the path `/auth` if it has one.
+ * @param realm - The realm's name.
+ * @see https://www.keycloak.org/securing-apps/oidc-layers
+ */
+export function keycloak({
+  url,
+  realm,
+}: {
+  readonly url: string;
+  readonly realm: string;
+}): SelfHostedProvider & Pick<Provider, 'authUrl'> {
+  const endpoints = `/realms/${encodeURIComponent(realm)}/protocol/openid-connect`;
+  return Object.freeze({
+    authUrl: url,
+    authorizationPath: `${endpoints}/auth`,
+    tokenPath: `${endpoints}/token`,
+    tokenRequest: 'form',
+    clientAuthentication: 'body',
+    pkce: true,
+  });
+}

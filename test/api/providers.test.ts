@@ -13,16 +13,17 @@ const application = {
   callbackURL: 'http://localhost:3000/callback',
   scope: 'project',
 };
+const addresses = { authUrl: 'https://auth.example.net', baseUrl: 'https://api.example.net' };
 
-const services: readonly [string, providers.Provider][] = Object.entries(providers).flatMap(([name, provider]) =>
-  typeof provider === 'function' ? [] : [[name, provider]],
+const services: readonly [string, providers.SelfHostedProvider][] = Object.entries(providers).flatMap(
+  ([name, provider]) => (typeof provider === 'function' ? [] : [[name, provider]]),
 );
 
 describe.each(services)('%s', (_name, provider) => {
   test('is plain frozen options that a strategy takes', () => {
     expect(Object.isFrozen(provider)).toBe(true);
-    expectTypeOf({ ...provider, ...application }).toExtend<StrategyOptions>();
-    expect(() => resolveOptions({ ...provider, ...application })).not.toThrow();
+    expectTypeOf({ ...addresses, ...provider, ...application }).toExtend<StrategyOptions>();
+    expect(() => resolveOptions({ ...addresses, ...provider, ...application })).not.toThrow();
   });
 });
 
@@ -93,5 +94,28 @@ test.each<[string, faulty.Behaviour, number, string]>([
       .get('https://api.crowdin.com/api/v2/projects')
       .catch((reason: unknown) => reason);
     expect(error).toMatchObject({ message, response: { data: { error: { code, message } } } });
+  },
+);
+
+describe('a service with words of its own', () => {
+  const status = 400;
+  const own = { twitch: providers.twitch, microsoft: providers.microsoft };
+  test.each([
+    ['twitch', { error: 'Bad Request', description: 'Invalid refresh token', status }, true],
+    ['twitch', { error: undefined, description: 'Invalid refresh token', status }, true],
+    ['twitch', { error: 'Bad Request', description: 'missing client id', status }, false],
+    ['microsoft', { error: 'interaction_required', description: undefined, status }, true],
+    ['microsoft', { error: 'invalid_request', description: undefined, status }, false],
+  ] as const)('%s: %j ends the grant: %s', (name, refusal, ends) => {
+    expect(own[name].endsGrant?.(refusal)).toBe(ends);
+  });
+});
+
+test.each([undefined, '', 'no-jwt', 'a.!.c', 'a.bnVsbA.c', 'a.e30.c'])(
+  'quickbooks: the ID token %j, which names no user, fails the login',
+  async (idToken) => {
+    await expect(providers.quickbooks.userProfile(api.fixture.client, { id_token: idToken })).rejects.toThrow(
+      /names no user/,
+    );
   },
 );

@@ -30,7 +30,7 @@ const WIRE = [
 ] as const;
 
 /** Returns a provider's options for the emulator: its endpoints are all on one host. */
-function localOptions(provider: providers.Provider): Partial<StrategyOptions> {
+function localOptions(provider: Partial<providers.Provider>): Partial<StrategyOptions> {
   const pathOf = (address: string | undefined) =>
     address && (address.startsWith('/') ? address : new URL(address).pathname);
   return {
@@ -46,11 +46,13 @@ function localOptions(provider: providers.Provider): Partial<StrategyOptions> {
 interface Service {
   readonly profile: EmulatorOptions['profile'];
   /** Parameters of the authorization request beside the usual ones. */
-  readonly params?: Record<string, string>;
+  readonly params?: Record<string, unknown>;
   readonly scope?: string;
   readonly tokenPath?: string;
   readonly api: string;
   readonly lifetimeS: number;
+  /** Software that its users run: they know the API and its users. */
+  readonly own?: Partial<StrategyOptions>;
   /** `profile.id` of the users 1 and 2. Default: these. */
   readonly ids?: readonly string[];
 }
@@ -85,23 +87,101 @@ const SERVICES: Record<string, Service> = {
     ids: ['https://api.calendly.com/users/1', 'https://api.calendly.com/users/2'],
   },
   github: { profile: 'github', tokenPath: '/login/oauth/access_token', api: '/projects', lifetimeS: 28_800 },
+  google: {
+    profile: 'google',
+    scope: 'project tm',
+    params: { access_type: 'offline', prompt: 'consent' },
+    tokenPath: '/token',
+    api: '/projects',
+    lifetimeS: 3600,
+  },
+  microsoft: {
+    profile: 'microsoft',
+    scope: 'project tm',
+    tokenPath: '/common/oauth2/v2.0/token',
+    api: '/v1.0/projects',
+    lifetimeS: 3600,
+  },
+  discord: {
+    profile: 'discord',
+    scope: 'project tm',
+    tokenPath: '/api/oauth2/token',
+    api: '/api/v10/projects',
+    lifetimeS: 604_800,
+  },
+  twitch: {
+    profile: 'twitch',
+    scope: 'project tm',
+    tokenPath: '/oauth2/token',
+    api: '/helix/projects',
+    lifetimeS: 14_400,
+  },
+  spotify: {
+    profile: 'spotify',
+    scope: 'project tm',
+    tokenPath: '/api/token',
+    api: '/v1/projects',
+    lifetimeS: 3600,
+  },
+  quickbooks: {
+    profile: 'quickbooks',
+    scope: 'project tm',
+    tokenPath: '/oauth2/v1/tokens/bearer',
+    api: '/v3/projects',
+    lifetimeS: 3600,
+  },
+  doorkeeper: {
+    profile: opaqueForm,
+    scope: 'project tm',
+    api: '/projects',
+    lifetimeS: 7200,
+    own: { apiPath: '', userProfile: idFromApi },
+  },
+  djangoOauthToolkit: {
+    profile: { ...opaqueForm, authorizationPath: '/o/authorize/', tokenPath: '/o/token/' },
+    scope: 'project tm',
+    tokenPath: '/o/token/',
+    api: '/projects',
+    lifetimeS: 7200,
+    own: { apiPath: '', userProfile: idFromApi },
+  },
+  keycloak: {
+    profile: {
+      tokenRequest: 'form',
+      authorizationPath: '/realms/staff/protocol/openid-connect/auth',
+      tokenPath: '/realms/staff/protocol/openid-connect/token',
+    },
+    scope: 'project tm',
+    params: { code_challenge_method: 'S256', code_challenge: expect.stringMatching(/^[\w-]{43}$/) },
+    tokenPath: '/realms/staff/protocol/openid-connect/token',
+    api: '/api/v2/projects',
+    lifetimeS: 7200,
+  },
 };
 
-const all = new Map(Object.entries<unknown>({ ...providers }));
+const all = new Map(
+  Object.entries<unknown>({
+    ...providers,
+    keycloak: providers.keycloak({ url: 'https://sso.example.com', realm: 'staff' }),
+  }),
+);
 const providerOf = (name: string) => all.get(name) as providers.Provider;
 
 describe.each(Object.entries(SERVICES))(
   '%s',
-  (name, { profile, params = {}, scope, tokenPath = '/oauth/token', api, lifetimeS, ids = ['1', '2'] }) => {
+  (name, { profile, params = {}, scope, tokenPath = '/oauth/token', api, lifetimeS, own, ids = ['1', '2'] }) => {
     const provider = providerOf(name);
 
     test('gives each user an identity of its own', { meta: { threats: [89] } }, async ({ startWorld }) => {
-      const world = await startWorld({ service: { applications, profile }, strategy: localOptions(provider) });
+      const world = await startWorld({
+        service: { applications, profile },
+        strategy: { ...localOptions(provider), ...own },
+      });
       for (const user of ['1', '2']) expect((await world.logIn(new Browser(), user)).status).toBe(302);
       const users = world
         .stored()
         .flatMap(([, { passport }]) => (passport as { user?: object } | undefined)?.user ?? []);
-      expect(users).toEqual(ids.map((id) => ({ id })));
+      expect(users).toEqual(ids.map((id) => expect.objectContaining({ id })));
     });
 
     test('logs in, calls, expires and refreshes in its own format, byte for byte, and ends with its grant', async ({
@@ -109,7 +189,7 @@ describe.each(Object.entries(SERVICES))(
     }) => {
       const { world, clock, projects, whoami } = await logInto({
         service: { applications, profile },
-        strategy: localOptions(provider),
+        strategy: { ...localOptions(provider), ...own },
       });
       world.service.requests.length = 0;
       const location = (await fetch(`${world.url}/login`, { redirect: 'manual' })).headers.get('location') ?? '';

@@ -28,7 +28,10 @@ describe('the options of a provider and of the emulator', { meta: { threats: [91
       for (const option of WIRE) expect(settings[option]).toEqual(plain[option]);
 
       const reversed = { ...service.options, ...provider, ...application };
-      if (provider === providers.emulator) return;
+      if (provider === providers.emulator || !('authUrl' in provider)) {
+        expect(resolveOptions(reversed).authUrl).toMatch(/^http:\/\/127\.0\.0\.1:/);
+        return;
+      }
       expect(() => new Strategy(reversed)).toThrow(
         expect.objectContaining({
           name: 'ConfigurationError',
