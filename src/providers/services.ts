@@ -204,7 +204,8 @@ export const github: IdentifyingProvider = Object.freeze({
 /**
  * Google. `authorizationParams` ask for a refresh token at each login: without `prompt=consent` only the first one brings it.
  * `scope` has to include `openid`: the profile is the UserInfo resource. Refresh tokens do not rotate. For an API on another
- * host, such as `https://gmail.googleapis.com`, set `userProfile` too. As documented in November 2026.
+ * host, such as `https://gmail.googleapis.com`, set `userProfile` too. As documented in November 2026; the address of the UserInfo
+ * resource is that of an older discovery document, because it is on the host of the API.
  *
  * @see https://developers.google.com/identity/protocols/oauth2/web-server
  */
@@ -296,7 +297,8 @@ export const twitch: IdentifyingProvider = Object.freeze({
 
 /**
  * Spotify. Access tokens live an hour. A refresh may bring a new refresh token; without one, the old one stays. The profile is
- * `GET /me`; its email needs the scope `user-read-email`. As documented in November 2026.
+ * `GET /me`; its email needs the scope `user-read-email`. As its clients use it in November 2026; its own pages could not be
+ * compared.
  *
  * @see https://developer.spotify.com/documentation/web-api/tutorials/code-flow
  * @see https://developer.spotify.com/documentation/web-api/tutorials/refreshing-tokens
@@ -319,7 +321,8 @@ export const spotify: IdentifyingProvider = Object.freeze({
  * QuickBooks Online. `scope` has to include `openid`: `profile.id` is the `sub` of the ID token in the token response, because
  * the UserInfo resource is on another host than the API. The company (`realmId`) stands in the query of the callback alone: read
  * it with `passReqToCallback`. Access tokens live an hour, refresh tokens 100 days, and they rotate. For a sandbox replace
- * `baseUrl` by `https://sandbox-quickbooks.api.intuit.com`. As documented in November 2026.
+ * `baseUrl` by `https://sandbox-quickbooks.api.intuit.com`. As documented in November 2026; the endpoints are those of the
+ * sandbox's discovery document, which its SDKs use for production too.
  *
  * @see https://developer.intuit.com/app/developer/qbo/docs/develop/authentication-and-authorization/oauth-2.0
  * @see https://developer.intuit.com/.well-known/openid-sandbox-configuration
