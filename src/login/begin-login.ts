@@ -70,9 +70,10 @@ export function beginLogin(
   const params = paramsFor(req, given);
   const ofRoute = options.authorizationParams === undefined ? {} : paramsFor(req, options.authorizationParams);
   const further = new URLSearchParams({ ...params, ...ofRoute });
-  const hasPrompt = further.has('prompt') || /[?&]prompt=/.test(request);
+  const prompts = [queryOf(request), further].flatMap((query) => query.getAll('prompt'));
+  const isSilent = prompts.some((prompt) => prompt.split(' ').includes('none'));
   const userMark = grants.userMarkOf(req, isConnection);
-  const login = { redirectUri, returnTo, isConnection, hasPrompt, userMark };
+  const login = { redirectUri, returnTo, isConnection, isSilent, userMark };
   const used = request.length + `${further}`.length + STATE_LENGTH;
   const { state, codeChallenge, cookies } = pendingLogins.begin(req, login, settings.pkce, { used, freed });
   hostMismatches.note(req, redirectUri, state);

@@ -266,9 +266,9 @@ export function readCallbackQuery(url: string): CallbackQuery {
   return MALFORMED;
 }
 
-/** Some services say `consent_required` of a user who declined. After a `prompt` it is an answer to that (OpenID Connect Core, 3.1.2.6). */
-function declined(error: string, { hasPrompt }: PendingLogin): CallbackOutcome {
-  if (error === 'access_denied' || (error === 'consent_required' && !hasPrompt)) {
+/** Some services say `consent_required` of a user who declined. After `prompt=none` it says that nobody was asked (OpenID Connect Core, 3.1.2.6). */
+function declined(error: string, { isSilent }: PendingLogin): CallbackOutcome {
+  if (error === 'access_denied' || (error === 'consent_required' && !isSilent)) {
     return { kind: 'fail', reason: 'declined', info: { message: 'The user declined authorization' } };
   }
   const known = REGISTERED_ERRORS.has(error) ? error : undefined;

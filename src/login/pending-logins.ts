@@ -19,8 +19,8 @@ export interface PendingLogin {
   readonly returnTo: string | undefined;
   /** True for `passport.authorize`, which connects an account to the user who is logged in. */
   readonly isConnection: boolean;
-  /** True if the authorization request had a `prompt` (OpenID Connect Core, 3.1.2.1). */
-  readonly hasPrompt: boolean;
+  /** True if the authorization request had the `prompt` `none`: the user is asked nothing (OpenID Connect Core, 3.1.2.1). */
+  readonly isSilent: boolean;
   /** Identifies the user who was logged in when the login began: see `RequestGrants.userMarkOf`. */
   readonly userMark: string;
   /** Code verifier (RFC 7636, 4.1), with PKCE. */
@@ -124,11 +124,11 @@ export class PendingLogins {
    */
   begin(
     req: IncomingMessage,
-    login: Pick<PendingLogin, 'redirectUri' | 'returnTo' | 'isConnection' | 'hasPrompt' | 'userMark'>,
+    login: Pick<PendingLogin, 'redirectUri' | 'returnTo' | 'isConnection' | 'isSilent' | 'userMark'>,
     pkce: boolean,
     response: { readonly used: number; readonly freed: number } = { used: 0, freed: 0 },
   ): BegunLogin {
-    const { redirectUri, returnTo, userMark, isConnection, hasPrompt } = login;
+    const { redirectUri, returnTo, userMark, isConnection, isSilent } = login;
     const state = randomBytes(32).toString('base64url');
     const codeVerifier = pkce ? randomBytes(32).toString('base64url') : undefined;
     const hasHostPrefix = /^https:/i.test(redirectUri);
@@ -143,7 +143,7 @@ export class PendingLogins {
     // Short, for the sake of many tabs: the usual redirect URL is a part of the context.
     const isUsual = redirectUri === this.#options.callbackURL;
     const optional: (string | 0)[] = isUsual ? (userMark ? [userMark] : []) : [userMark || 0, redirectUri];
-    const start = [codeVerifier ?? 0, (isConnection ? 1 : 0) | (hasPrompt ? 2 : 0)];
+    const start = [codeVerifier ?? 0, (isConnection ? 1 : 0) | (isSilent ? 2 : 0)];
     const bareLength = name.length + PAIR_LENGTH + issued.length + 1;
     let content = JSON.stringify([...start, returnTo ?? 0, ...optional]);
     let length = bareLength + CookieSeal.lengthOf(content);
@@ -193,7 +193,7 @@ export class PendingLogins {
         redirectUri,
         returnTo: returnTo || undefined,
         isConnection: (flags & 1) !== 0,
-        hasPrompt: (flags & 2) !== 0,
+        isSilent: (flags & 2) !== 0,
         userMark: userMark || '',
         codeVerifier: codeVerifier || undefined,
         expiresAt,

@@ -101,9 +101,12 @@ describe('a redirect of the token endpoint is not followed', { meta: { threats: 
 describe('error=consent_required', { meta: { threats: [8] } }, () => {
   test.for<[string, Partial<StrategyOptions>, number]>([
     ['is a decline', {}, 401],
-    ['is an error after authorizationParams with a prompt', { authorizationParams: { prompt: 'none' } }, 502],
+    ['is an error after authorizationParams with prompt=none', { authorizationParams: { prompt: 'none' } }, 502],
     ['is an error after a prompt for this request', { authorizationParams: () => ({ prompt: 'none' }) }, 502],
     ['is an error after a prompt of the endpoint', { authorizationPath: '/oauth/authorize?prompt=none' }, 502],
+    ['is an error after a list with none', { authorizationParams: { prompt: 'login none' } }, 502],
+    ['is a decline after prompt=consent', { authorizationParams: { prompt: 'consent' } }, 401],
+    ['is a decline after a prompt of the endpoint', { authorizationPath: '/oauth/authorize?prompt=consent' }, 401],
   ])('%s', async ([, strategy, status], { startWorld, browser }) => {
     const world = await startWorld({ strategy });
     const location = new URL((await browser.visit(`${world.url}/login`)).headers.get('location') ?? '');

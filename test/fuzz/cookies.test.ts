@@ -18,7 +18,7 @@ const REDIRECT = {
   redirectUri: 'https://app.example/callback',
   returnTo: '/projects',
   isConnection: false,
-  hasPrompt: false,
+  isSilent: false,
   userMark: '',
 };
 
