@@ -59,6 +59,14 @@ interface ClientRefusal {
 /** Largest number of refused refresh tokens that are remembered. */
 const MAX_REFUSED = 100;
 
+/** Refusals of a code exchange that may mean that the body has the wrong format (RFC 6749, 5.2). */
+const ABOUT_THE_FORMAT: ReadonlySet<string | undefined> = new Set(['invalid_request', 'unsupported_grant_type']);
+
+const FORMAT_ADVICE = {
+  json: " If the service takes form bodies (RFC 6749), set tokenRequest: 'form'.",
+  form: " If the service takes JSON bodies, set tokenRequest: 'json'.",
+} as const;
+
 const CONTENT_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' } as const;
 
 /**
@@ -164,9 +172,12 @@ export class TokenEndpoint {
     this.#clientRefusal = { error, pauseMs, until: this.#options.clock() + pauseMs };
   }
 
-  #advice(grantType: string, error: string): string {
+  #advice(grantType: string, error: string | undefined, status: number): string {
     if (error === 'invalid_client') return this.#clientAdvice;
-    const mayEnd = grantType === 'refresh_token' && error !== 'invalid_grant' && !ABOUT_THE_CLIENT.has(error);
+    const isRefresh = grantType === 'refresh_token';
+    const isFormat = status === 415 || (!isRefresh && ABOUT_THE_FORMAT.has(error));
+    if (isFormat) return FORMAT_ADVICE[this.#options.tokenRequest];
+    const mayEnd = isRefresh && error !== undefined && error !== 'invalid_grant' && !ABOUT_THE_CLIENT.has(error);
     const advice = ' If that means that the refresh token is dead, set the option endsGrant.';
     return mayEnd && !this.#options.endsGrant ? advice : '';
   }
@@ -216,7 +227,7 @@ export class TokenEndpoint {
         secrets: [...secrets, secret],
         // GitHub does. A service that takes JSON, as RFC 6749 does not know it, is not known to.
         refusesWithSuccess: tokenRequest === 'form',
-        advice: (error) => this.#advice(grantType, error),
+        advice: (error, status) => this.#advice(grantType, error, status),
       });
       this.#noteClient();
       return tokens;

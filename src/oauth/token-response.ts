@@ -35,8 +35,8 @@ export interface TokenResponseContext {
   readonly secrets: readonly string[];
   /** True for services that refuse with status 200. */
   readonly refusesWithSuccess: boolean;
-  /** Returns what to do about a refusal: a sentence after a space, or nothing. */
-  readonly advice?: (error: string) => string;
+  /** Returns what to do about a refusal: a sentence after a space, or nothing. `error` is `undefined` if the response has none. */
+  readonly advice?: (error: string | undefined, status: number) => string;
 }
 
 /** The words of a refusal, without secrets. Services use other fields than RFC 6749, 5.2, too. */
@@ -73,7 +73,7 @@ const refusals = new WeakMap<Error, Refusal>();
 /**
  * Parses a token response.
  *
- * @throws TokenError if the service refused the request (4xx with an `error`)
+ * @throws TokenError if the service refused the request (4xx with an `error`, or 401 with a text in place of JSON)
  * @throws ServiceUnavailableError on 429, 408 and 5xx
  * @throws TokenResponseError for any other response that is not a token response
  * @see RFC 6749, 5.1 and 5.2
@@ -87,21 +87,15 @@ export function readTokenResponse(response: HttpResponse, context: TokenResponse
       { retryAfter: waitMs === undefined ? undefined : waitMs / 1000 },
     );
   }
-  const body = parseJsonObject(response.body);
+  const body = parseJsonObject(response.body) ?? (refusesClient(response) ? { error: 'invalid_client' } : undefined);
   const isRefusal = status >= 400 || (context.refusesWithSuccess && body?.access_token === undefined);
   if (isRefusal && body && (status >= 400 || typeof body.error === 'string')) {
-    const error =
-      typeof body.error === 'string'
-        ? refusal(status, body, context)
-        : unusable(`status ${status} without an OAuth error`);
+    const error = typeof body.error === 'string' ? refusal(status, body, context) : withoutError(status, context);
     refusals.set(error, wordsOf(status, body, context.secrets));
     throw error;
   }
   if (status < 200 || status > 299) {
-    const isRedirect = status >= 300 && status < 400;
-    const hint =
-      ' (a redirect, which is never followed: check the option tokenPath, its trailing slash too, and authUrl)';
-    throw unusable(`status ${status} without an OAuth error${isRedirect ? hint : ''}`);
+    throw withoutError(status, context);
   }
   if (!body) throw unusable('a body that is not a JSON object');
   try {
@@ -204,7 +198,7 @@ function refusal(
   const said = shownText(body.error_description, secrets);
   const check = error === 'invalid_client' ? ' Check the options clientID and clientSecret.' : '';
   return new TokenError(
-    `The token endpoint refused the request with status ${status}: ${error}${said ? ` (${said})` : ''}.${check}${advice?.(error) ?? ''}`,
+    `The token endpoint refused the request with status ${status}: ${error}${said ? ` (${said})` : ''}.${check}${advice?.(error, status) ?? ''}`,
     { error },
   );
 }
@@ -221,9 +215,25 @@ function errorIdentifier(value: unknown, secrets: readonly string[]): string {
   return secrets.some((secret) => secret !== '' && value.includes(secret)) ? 'unrecognized_error' : value;
 }
 
-function unusable(found: string): TokenResponseError {
+/**
+ * Returns true for a 401 with a text in place of JSON, as Passport sends it to a client that fails to authenticate
+ * (RFC 6749, 5.2). A page is that of another server, such as a proxy.
+ */
+function refusesClient({ status, body }: HttpResponse): boolean {
+  return status === 401 && !body.toString('latin1').trimStart().startsWith('<');
+}
+
+function withoutError(status: number, { advice }: TokenResponseContext): TokenResponseError {
+  const isRedirect = status >= 300 && status < 400;
+  const hint =
+    ' (a redirect, which is never followed: check the option tokenPath, its trailing slash too, and authUrl)';
+  const found = `status ${status} without an OAuth error${isRedirect ? hint : ''}`;
+  return unusable(found, advice?.(undefined, status));
+}
+
+function unusable(found: string, advice = ''): TokenResponseError {
   return new TokenResponseError(
-    `The token endpoint answered with ${found}; expected a JSON token response. Nothing of it was kept.`,
+    `The token endpoint answered with ${found}; expected a JSON token response. Nothing of it was kept.${advice}`,
   );
 }
 

@@ -98,6 +98,35 @@ describe('a redirect of the token endpoint is not followed', { meta: { threats: 
   );
 });
 
+describe('a token endpoint that takes bodies of another format', () => {
+  test.for<['form' | 'json', 'form' | 'json']>([
+    ['form', 'json'],
+    ['json', 'form'],
+  ])(
+    'takes %s, got %s: the error of the code exchange names tokenRequest',
+    async ([takes, sent], { startWorld, browser }) => {
+      const world = await startWorld({
+        service: { profile: { tokenRequest: takes } },
+        strategy: { tokenRequest: sent },
+      });
+      const logIn = async () => {
+        expect((await world.logIn(browser)).status).toBe(502);
+        return world.errors.at(-1);
+      };
+      const message = expect.stringMatching(new RegExp(`set tokenRequest: '${takes}'\\.$`));
+      expect(await logIn()).toMatchObject({ name: 'TokenError', error: 'invalid_request', message });
+      world.service.fail('token', { status: 400, body: { error: 'unsupported_grant_type' } });
+      expect(await logIn()).toMatchObject({ name: 'TokenError', error: 'unsupported_grant_type', message });
+      world.service.fail('token', { status: 415, body: { status: 415, error: 'Unsupported Media Type' } });
+      expect(await logIn()).toMatchObject({ name: 'TokenError', message });
+      world.service.fail('token', { status: 415, body: '' });
+      expect(await logIn()).toMatchObject({ name: 'TokenResponseError', message });
+      world.service.fail('token', { status: 400, body: { error: 'invalid_grant' } });
+      expect(await logIn()).toMatchObject({ message: expect.not.stringContaining('tokenRequest') });
+    },
+  );
+});
+
 describe('error=consent_required', { meta: { threats: [8] } }, () => {
   test.for<[string, Partial<StrategyOptions>, number]>([
     ['is a decline', {}, 401],

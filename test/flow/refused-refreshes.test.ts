@@ -104,34 +104,38 @@ describe('a dead refresh token that is refused by other words than invalid_grant
 });
 
 describe('a service that does not accept the client', { meta: { threats: [40] } }, () => {
-  test('is asked by one refresh after each growing pause, whatever the grants; a right secret is noticed in two seconds', async ({
-    logInto,
-  }) => {
-    const { world, clock, browser } = await logInto();
-    const browsers = [browser, new Browser(), new Browser()];
-    for (const other of browsers.slice(1)) await world.logIn(other, '2');
-    world.service.requests.length = 0;
-    clock.advance(EXPIRED_S);
-    const heal = world.service.fail('token', {
-      status: 401,
-      body: { error: 'invalid_client' },
-      times: Number.POSITIVE_INFINITY,
-    });
-    const visitAll = () => Promise.all(browsers.map((one) => one.visit(`${world.url}/projects`)));
-    await browser.visit(`${world.url}/projects`);
-    const sent: number[] = [];
-    for (const seconds of [0, 0, 0.25, 0.25, 0.5, 0.5, 0.5, 1, 1.5, 1.5]) {
-      clock.advance(seconds);
-      expect((await visitAll()).map(({ status }) => status)).toEqual([502, 502, 502]);
-      expect(world.errors.at(-1)).toMatchObject({ name: 'TokenError', error: 'invalid_client' });
-      sent.push(world.tokenRequests().length);
-    }
-    expect(sent).toEqual([1, 1, 2, 2, 3, 3, 4, 4, 5, 6]);
-    heal();
-    clock.advance(1.999);
-    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
-    expect((await visitAll()).map(({ status }) => status)).toEqual([200, 200, 200]);
-  });
+  test.for<[string, unknown]>([
+    ['an OAuth error', { error: 'invalid_client' }],
+    ['a text, as Passport sends it', 'Unauthorized'],
+  ])(
+    'and says so by %s is asked by one refresh after each growing pause, whatever the grants; a right secret is noticed in two seconds',
+    async ([, body], { logInto }) => {
+      const { world, clock, browser } = await logInto();
+      const browsers = [browser, new Browser(), new Browser()];
+      for (const other of browsers.slice(1)) await world.logIn(other, '2');
+      world.service.requests.length = 0;
+      clock.advance(EXPIRED_S);
+      const heal = world.service.fail('token', {
+        status: 401,
+        body,
+        times: Number.POSITIVE_INFINITY,
+      });
+      const visitAll = () => Promise.all(browsers.map((one) => one.visit(`${world.url}/projects`)));
+      await browser.visit(`${world.url}/projects`);
+      const sent: number[] = [];
+      for (const seconds of [0, 0, 0.25, 0.25, 0.5, 0.5, 0.5, 1, 1.5, 1.5]) {
+        clock.advance(seconds);
+        expect((await visitAll()).map(({ status }) => status)).toEqual([502, 502, 502]);
+        expect(world.errors.at(-1)).toMatchObject({ name: 'TokenError', error: 'invalid_client' });
+        sent.push(world.tokenRequests().length);
+      }
+      expect(sent).toEqual([1, 1, 2, 2, 3, 3, 4, 4, 5, 6]);
+      heal();
+      clock.advance(1.999);
+      expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+      expect((await visitAll()).map(({ status }) => status)).toEqual([200, 200, 200]);
+    },
+  );
 
   test('a login asks it at once, and its success ends the pause', async ({ logInto }) => {
     const { world, clock, projects } = await logInto();

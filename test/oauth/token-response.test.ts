@@ -81,6 +81,17 @@ describe('a refusal', () => {
     expect((await refusalOf({ error: 'invalid_client' }, 401)).message).toMatch(/clientID.*clientSecret/);
   });
 
+  test.each(['Unauthorized', ''])(
+    'with status 401 and the text %j is one of the client (RFC 6749, 5.2)',
+    async (text) => {
+      expect(await refusalOf(text, 401)).toMatchObject({
+        name: 'TokenError',
+        error: 'invalid_client',
+        message: expect.stringMatching(/401: invalid_client\. .*clientID.*clientSecret/),
+      });
+    },
+  );
+
   test.each([
     ['quotes a secret', 'It was the-code'],
     ['quotes what may be a token', 'It was eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.c2ln'],
@@ -111,7 +122,10 @@ describe('a refusal', () => {
 
   test.each([
     [400, { error: { code: 7 } }],
-    [401, 'Unauthorized'],
+    [401, '<h1>Unauthorized</h1>'],
+    [401, '\r\n<!doctype html>'],
+    [401, { message: 'Unauthorized' }],
+    [403, 'Unauthorized'],
     [404, '<h1>Not found</h1>'],
     [302, good],
     [307, good],
