@@ -16,7 +16,7 @@ ${views.guide}
   if (!viewer) {
     // The session still knows the person, and the grant is gone.
     const ended = req.user
-      ? html`<p class="notice" role="status">Your permission has ended. Log in to go on.</p>`
+      ? html`<p class="notice" role="status" data-tone="ended">Your permission has ended. Log in to go on.</p>`
       : undefined;
     const intro = html`${ended}<h1>Log in once.<br>Your token never goes stale.</h1>
 <p class="lead">This application acts on your behalf at a service with short-lived tokens. Log in, and watch how they are kept
