@@ -113,9 +113,11 @@ describe('the incidents of the example', () => {
   });
 
   it('keep the login while the client secret is refused', async () => {
-    expect((await press('bad-secret')).text).toContain(
+    const { text } = await press('bad-secret');
+    expect(text).toContain(
       'data-tone="kept">The service refuses the client secret: the refresh failed, the call failed with 502, nobody logged out.',
     );
+    expect(text).toContain('The login is kept: the service refuses the client secret.');
     await mend();
     expect(await statuses()).toBe(200);
   });

@@ -34,7 +34,7 @@ const reasons: Readonly<Record<string, string>> = {
   ERR_SERVICE_UNAVAILABLE: 'the service does not answer',
   ERR_SERVICE_TIMEOUT: 'the service does not answer in time',
   ERR_TOKEN_STORE: 'the token store does not answer',
-  ERR_TOKEN: 'the service refuses the client secret',
+  ERR_TOKEN_REFUSED: 'the service refuses the client secret',
   ERR_TOKEN_STORE_TIMEOUT: 'the token store does not answer in time',
   ERR_TOKEN_STORE_LOCKED: 'another process holds the lock of the grant',
   ERR_TOKEN_RESPONSE: 'the response of the token endpoint is unusable',
