@@ -174,7 +174,10 @@ export function scope(option: string, value: unknown): string {
   const names = typeof value === 'string' ? value.split(' ').filter((name) => name !== '') : value;
   const isScopeName = (name: unknown): boolean => typeof name === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(name);
   if (Array.isArray(names) && names.length > 0 && names.every(isScopeName)) return names.join(' ');
-  throw wrong(option, `expected at least one scope, as 'project tm' or ['project', 'tm'], got ${kindOf(value)}`);
+  throw wrong(
+    option,
+    `expected scopes as 'project tm' or ['project', 'tm'], or [] for a service that has none, got ${kindOf(value)}`,
+  );
 }
 
 /** Reads a redirect URL: absolute with http or https, or relative; without a fragment (RFC 6749, 3.1.2). */
