@@ -49,7 +49,7 @@ export function postgresStoreOfSessions(
  *
  * The column `expire` has no time zone: it depends on the setting `TimeZone` of a connection, and is ambiguous for an hour
  * a year where that has daylight saving time. So each record has its own end (`endsAt`, epoch milliseconds), and the column
- * serves the session store's clean-up, and records of version 0.1, which have no `endsAt`.
+ * serves the session store's clean-up, and records of earlier commits, which have no `endsAt`.
  */
 function sessionTable(database: SqlDatabase, table: string, prefix: string): SqlDatabase {
   const now = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';

@@ -147,7 +147,7 @@ return redis.call('del', KEYS[1])`;
 
 /**
  * The end of a lease is part of its record, by the clock of Redis. The key expires much later, as the grants do: a Redis
- * that evicts under `volatile-ttl` takes first what expires first. Version 0.1 wrote no end, and a key that expires in time.
+ * that evicts under `volatile-ttl` takes first what expires first. Earlier commits wrote no end, and a key that expires in time.
  */
 const LEASE = `
 local time = redis.call('time')

@@ -21,7 +21,7 @@ import { runTrial, type TrialResult } from './trial.js';
 /** What the command asks a thread for. */
 export interface Task {
   readonly packageFile: string;
-  /** An earlier release, that every other process has. */
+  /** An earlier commit, that every other process has. */
   readonly besideFile: string | undefined;
   readonly lacks: Lack | undefined;
   readonly share: number;
