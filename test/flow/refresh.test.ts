@@ -144,14 +144,18 @@ describe('an expired token', { meta: { threats: [35, 42, 44] } }, () => {
     expect(world.tokenRequests()).toHaveLength(4);
   });
 
-  test('a refresh without a new refresh token keeps the old one', async () => {
+  test('by an opaque token keeps its user: the token of another one, later, ends the grant', async () => {
     await loggedIn();
-    clock.advance(2 * HOURS);
-    world.service.fail('token', { status: 200, body: tokensOf({ sub: '1' }, {}) });
-    expect((await whoami()).authorized).toBe(true);
-    clock.advance(2 * HOURS);
-    expect((await projects()).status).toBe(200);
-    expect(new Set(refreshTokens()).size).toBe(1);
+    const opaque = { access_token: 'opaque', token_type: 'bearer', expires_in: 7200 };
+    for (const [body, authorized] of [
+      [opaque, true],
+      [tokensOf({ sub: '2' }), false],
+    ] as const) {
+      clock.advance(2 * HOURS);
+      world.service.fail('token', { status: 200, body });
+      expect((await whoami()).authorized).toBe(authorized);
+    }
+    expect(world.grantKeys()).toEqual([]);
   });
 
   test('that is replaced by the token of another user ends the grant, and is never used', async () => {

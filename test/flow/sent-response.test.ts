@@ -93,6 +93,29 @@ describe('a response that a time-out middleware has sent', { meta: { threats: [5
     },
   );
 
+  test('while a user logs in again leaves the grant of the user to the browsers that have it', async ({
+    startWorld,
+    browser,
+  }) => {
+    const store = new SlowStore();
+    const world = await startWorld({
+      session: { store },
+      strategy: { grantId: (_req: unknown, user: { id: string }) => user?.id },
+      before: (app) =>
+        app.use('/callback', (req, res, next) => {
+          if (req.headers['x-overdue']) store.pending = res;
+          next();
+        }),
+    });
+    await world.logIn(browser);
+    const other = new Browser();
+    const callback = await world.begin(other);
+    expect((await other.visit(callback, { headers: { 'x-overdue': '1' } })).text).toBe('too slow');
+    await until(() => expect(world.errors.map(({ code }) => code)).toEqual(['ERR_RESPONSE_SENT']));
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    expect(world.grantKeys()).toHaveLength(1);
+  });
+
   test('with session: false and an id of the application ends in an error', async ({ startWorld, browser }) => {
     const world = await startWorld({
       ...overdueAtVerify,

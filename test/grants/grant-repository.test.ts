@@ -154,6 +154,22 @@ describe('a read', () => {
     expect(await grants.use()).toBe(401);
   });
 
+  test('that fails after a logout does not bring back the grant that was seen before', async ({ grants }) => {
+    const { manager, store } = grants;
+    await manager.put('id', tokens('a'));
+    grants.clock.advance(31);
+    const { opened, open } = gate();
+    store.get = async () => {
+      store.get = store.inner.get;
+      await opened;
+      throw new Error('The store is down');
+    };
+    const reading = grants.use();
+    await manager.remove('id');
+    open();
+    expect(await reading).toBe(503);
+  });
+
   test('believes the store that a grant is gone, also if the store fails then', async ({ grants }) => {
     await grants.manager.put('id', tokens('a'));
     await grants.store.inner.delete('oauth-app+id');

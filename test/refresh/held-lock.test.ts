@@ -178,3 +178,20 @@ describe('a lock', () => {
     expect(held(30_000).holdMs()).toBe(15_000);
   });
 });
+
+test('a lock that has grown too old by the monotonic clock alone is taken again before the token is sent', async ({
+  grants,
+}) => {
+  const { manager, store } = grants;
+  await manager.put('id', tokens('old'));
+  grants.clock.advance(LIFETIME_S);
+  const now = performance.now.bind(performance);
+  let passed = 0;
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + passed);
+  store.before = (method) => {
+    if (method === 'get' && store.calls.includes('lock')) passed ||= 1_001;
+  };
+  expect(await grants.use()).toBe('access-1');
+  expect(store.calls.filter((call) => call === 'lock')).toHaveLength(2);
+  expect(grants.events).toMatchObject([{ outcome: 'refreshed', lostLease: true }]);
+});
