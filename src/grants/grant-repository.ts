@@ -43,15 +43,13 @@ const UPDATE: WriteLimits = { waitMs: 2_000, abandonMs: 2_000 };
 /** How often a compare-and-set is tried that loses against other processes. */
 const MAX_TRIES = 4;
 
-/** A read of a grant that runs. */
-interface RunningRead {
-  /** On the monotonic clock. */
-  readonly since: number;
-  readonly result?: Promise<Grant | undefined>;
-  /** The one that began before it. */
-  earlier: RunningRead | undefined;
-  /** True once a write, or a read that began later, has ended: the result may be stale. */
-  isOvertaken: boolean;
+/** The reads of one grant that run. */
+interface RunningReads {
+  count: number;
+  /** The one that began last, unless it has ended or a write has. Its start is on the monotonic clock. */
+  newest: { readonly number: number; readonly since: number; readonly result: Promise<Grant | undefined> } | undefined;
+  /** Number of the newest read that has ended, or had begun when a write ended: results of this read and of earlier ones are stale. */
+  ended: number;
 }
 
 /**
@@ -70,8 +68,9 @@ export class GrantRepository {
   readonly access: StoreAccess;
   /** Grants as they were last seen, and when, in epoch milliseconds. The oldest is dropped first: with a time to live of seconds, tracking use would cost more than it saves. */
   readonly #cache = new Map<string, { readonly grant: Grant; readonly since: number }>();
-  /** The newest read of each grant that runs. */
-  readonly #reads = new Map<string, RunningRead>();
+  readonly #reads = new Map<string, RunningReads>();
+  /** Number of the read that began last: reads are numbered in the order of their starts. */
+  #lastRead = 0;
 
   constructor(options: GrantRepositoryOptions) {
     this.#options = options;
@@ -100,12 +99,12 @@ export class GrantRepository {
   async read(id: string): Promise<Grant | undefined> {
     const last = this.#cache.get(id)?.grant;
     const askedAt = performance.now();
-    const running = this.#reads.get(id);
+    const running = this.#reads.get(id)?.newest;
     try {
       const joined = running && askedAt - running.since < JOIN_MS ? await running.result : undefined;
       if (joined) return joined;
       // A login may have been saved since the joined read began: only a read that began after the call shows that there is none.
-      const newest = this.#reads.get(id);
+      const newest = this.#reads.get(id)?.newest;
       if (newest && newest.since >= askedAt) return await newest.result;
       return await this.readAnew(id, last ? READ_AGAIN_MS : READ_MS);
     } catch (error) {
@@ -118,9 +117,14 @@ export class GrantRepository {
 
   /** Returns the grant as the store has it now. Never joins a read that may have seen an older one. */
   readAnew(id: string, limitMs: number = READ_MS): Promise<Grant | undefined> {
-    const read = { since: performance.now(), earlier: this.#reads.get(id), isOvertaken: false };
-    const result = this.#readAndCache(id, read, limitMs);
-    this.#reads.set(id, Object.assign(read, { result }));
+    const reads = this.#reads.get(id) ?? { count: 0, newest: undefined, ended: 0 };
+    this.#reads.set(id, reads);
+    reads.count += 1;
+    this.#lastRead += 1;
+    const number = this.#lastRead;
+    const since = performance.now();
+    const result = this.#readAndCache(id, reads, number, limitMs);
+    reads.newest = { number, since, result };
     return result;
   }
 
@@ -264,20 +268,23 @@ export class GrantRepository {
    * Reads the grant, and caches it unless a write has overtaken the read. If this process has seen a newer grant of the
    * same login, the store has lost a write in a failover: writes the newer one over it.
    */
-  async #readAndCache(id: string, read: RunningRead, limitMs: number): Promise<Grant | undefined> {
+  async #readAndCache(id: string, reads: RunningReads, number: number, limitMs: number): Promise<Grant | undefined> {
     const { clock, store: tokenStore, onUnlockedRefresh } = this.#options;
     // A process may stand still until the answer is old: it counts as seen when it was asked for.
     const askedAt = clock();
     let stored: Grant | EndedGrant | undefined;
+    let isStale: boolean;
     try {
       stored = await this.access.use((store) => this.#load(store, id, this.storeId(id)), 'get', limitMs);
     } finally {
-      overtake(read.earlier);
-      read.earlier = undefined;
-      if (this.#reads.get(id) === read) this.#reads.delete(id);
+      isStale = number <= reads.ended;
+      reads.ended = Math.max(reads.ended, number);
+      reads.count -= 1;
+      if (reads.newest?.number === number) reads.newest = undefined;
+      if (reads.count === 0) this.#reads.delete(id);
     }
     const found = stored && 'ended' in stored ? undefined : stored;
-    if (read.isOvertaken) return found;
+    if (isStale) return found;
     const last = this.#cache.get(id)?.grant;
     if (stored && last && stored.version !== last.version) {
       if (isOlder(stored, last)) {
@@ -300,8 +307,11 @@ export class GrantRepository {
 
   /** Caches the result of a write that began at `askedAt`. Running reads may have seen an older grant, so their results are ignored. */
   #remember(id: string, grant: Grant | undefined, askedAt = 0): void {
-    overtake(this.#reads.get(id));
-    this.#reads.delete(id);
+    const reads = this.#reads.get(id);
+    if (reads) {
+      reads.ended = this.#lastRead;
+      reads.newest = undefined;
+    }
     this.#keep(id, grant, askedAt);
   }
 
@@ -315,9 +325,4 @@ export class GrantRepository {
     const [oldest = id] = this.#cache.keys();
     if (this.#cache.size > cache.max) this.#cache.delete(oldest);
   }
-}
-
-/** Marks a read, and those that began before it. */
-function overtake(newest: RunningRead | undefined): void {
-  for (let read = newest; read; read = read.earlier) read.isOvertaken = true;
 }
