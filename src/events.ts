@@ -6,6 +6,8 @@ export interface LoginEvent {
   readonly outcome: 'success' | 'declined' | 'refused' | 'error';
   /** Id of the new grant, if the login succeeded. */
   readonly grantId?: string;
+  /** The scopes that the service has granted, if the login succeeded. */
+  readonly scope?: readonly string[];
   /** Code of the error or reason, unless the login succeeded. */
   readonly reason?: string;
   /** From the callback's arrival, in milliseconds. */
@@ -25,6 +27,8 @@ export interface RefreshEvent {
   readonly trigger: 'expired' | 'ahead' | 'refused';
   /** Code of the error, if it failed. */
   readonly reason?: string;
+  /** The scopes that the grant has now, if they are not those that it had. */
+  readonly scope?: readonly string[];
   /** The wait for the lock included. With `saved`, and with `discarded` after `unsaved`: how long the new pair was in memory only. */
   readonly durationMs: number;
   /** How long it waited for the lock of the token store, in milliseconds; left out below 100. Part of `durationMs`. */

@@ -95,6 +95,14 @@ export class ApiClient {
     return this.#tell(this.#source.organizationDomain);
   }
 
+  /**
+   * The scopes that the service has granted; empty if they are not known, as of imported tokens. Outside a request they
+   * are known after the first call: `credentials()` returns them at any time.
+   */
+  get scope(): readonly string[] {
+    return this.#source.scope ?? [];
+  }
+
   /** Calls `GET /projects` and returns the parsed body as sent. */
   projects<T = unknown>(query?: Query | URLSearchParams): Promise<T> {
     return this.get<T>('/projects', query === undefined ? undefined : { query });
@@ -207,13 +215,19 @@ export class ApiClient {
   }
 
   /**
-   * Returns an access token that is valid now, with the base address that it is for. Do not keep them, ask again.
+   * Returns an access token that is valid now, with the base address that it is for and the scopes that it has. Do not keep
+   * them, ask again.
    *
    * @throws like {@link accessToken}
    */
-  async credentials(): Promise<{ accessToken: string; baseUrl: string; organizationDomain: string | undefined }> {
-    const { accessToken, organizationDomain } = await this.#credential();
-    return { accessToken, baseUrl: this.#tell(organizationDomain), organizationDomain };
+  async credentials(): Promise<{
+    accessToken: string;
+    baseUrl: string;
+    organizationDomain: string | undefined;
+    scope: readonly string[];
+  }> {
+    const { accessToken, organizationDomain, scope = [] } = await this.#credential();
+    return { accessToken, baseUrl: this.#tell(organizationDomain), organizationDomain, scope };
   }
 
   /** Returns what may be logged of it. */

@@ -12,6 +12,8 @@ export interface Credential {
   readonly organizationDomain: string | undefined;
   /** The user that the token names, if it names one. */
   readonly subject?: string | undefined;
+  /** The scopes that the service has granted; `undefined` if they are not known. */
+  readonly scope?: readonly string[] | undefined;
 }
 
 /** Source of an API client's credentials, asked anew for each request. */
@@ -22,6 +24,8 @@ export interface CredentialSource {
   readonly authorized: boolean;
   /** Of the credential last seen; no I/O. */
   readonly organizationDomain: string | undefined;
+  /** Of the credential last seen; no I/O. */
+  readonly scope?: readonly string[] | undefined;
   /**
    * Returns a credential that is valid now, after a refresh if one is due. Synchronous if it is at hand.
    *

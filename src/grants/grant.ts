@@ -5,8 +5,25 @@ import type { TokenSet } from '../oauth/token-response.js';
 import type { Secret } from '../redaction.js';
 import type { StoredGrant } from '../stores/token-store.js';
 
+/** What is known of a grant beside its tokens. Records of earlier versions lack what was not kept then. */
+export interface GrantFacts {
+  /** The `sub` claim of the access token; for opaque tokens, the `id` of the profile. */
+  readonly subject: string | undefined;
+  readonly organizationDomain: string | undefined;
+  /** The scopes that the service has granted; `undefined` if it is not known. */
+  readonly scope: readonly string[] | undefined;
+  /** When the user logged in, or the tokens were imported, in epoch milliseconds. */
+  readonly createdAt: number | undefined;
+  /** When the tokens were refreshed last, in epoch milliseconds; `undefined` before the first refresh. */
+  readonly refreshedAt: number | undefined;
+  /** When the access token expires, in epoch milliseconds of this machine's clock. */
+  readonly expiresAt: number;
+  /** When the refresh token expires, in epoch milliseconds; `undefined` if the service does not say. */
+  readonly refreshTokenExpiresAt: number | undefined;
+}
+
 /** The tokens of one authorization and what belongs to them. Immutable: a refresh creates a new one. Never logged. */
-export interface Grant {
+export interface Grant extends GrantFacts {
   readonly accessToken: string;
   /** `undefined` if the service issued none: the grant ends with its access token. */
   readonly refreshToken: string | undefined;
@@ -15,13 +32,8 @@ export interface Grant {
    * Sent to the service if it refuses `refreshToken`.
    */
   readonly previousRefreshToken?: string | undefined;
-  /** When the access token expires, in epoch milliseconds of this machine's clock. */
-  readonly expiresAt: number;
   /** Whole lifetime of the access token, in milliseconds. */
   readonly lifetimeMs: number;
-  readonly organizationDomain: string | undefined;
-  /** The `sub` claim of the access token. */
-  readonly subject: string | undefined;
   /** Random text of the login. All grants that refreshes derive from one login share it. */
   readonly lineage: string;
   /** Number of token responses since that of the login, which is 0. Of one lineage, the highest generation is the one that the service accepts. */
@@ -36,7 +48,7 @@ export interface Grant {
  * Tombstone: what the store keeps of a grant that the service has refused. It has the refused grant's version, so that a
  * process that holds its successor, still unsaved, can replace it.
  */
-export interface EndedGrant extends Pick<Grant, 'lineage' | 'generation' | 'expiresAt' | 'version'> {
+export interface EndedGrant extends GrantFacts, Pick<Grant, 'lineage' | 'generation' | 'version'> {
   readonly ended: true;
 }
 
@@ -76,6 +88,10 @@ export function newGrant(tokens: TokenSet, now: number): Grant {
     lifetimeMs: tokens.lifetimeMs,
     organizationDomain: tokens.organizationDomain,
     subject: tokens.subject,
+    scope: tokens.scope,
+    createdAt: now,
+    refreshedAt: undefined,
+    refreshTokenExpiresAt: endOf(tokens.refreshTokenLifetimeMs, now),
     lineage: randomBytes(12).toString('base64url'),
     generation: 0,
     version: randomInt(1, VERSIONS),
@@ -84,6 +100,7 @@ export function newGrant(tokens: TokenSet, now: number): Grant {
 
 /** Returns the grant after a refresh. Keeps what the token response leaves out. @param now Epoch milliseconds of the token response. */
 export function refreshedGrant(grant: Grant, tokens: TokenSet, now: number): Grant {
+  const isSameRefreshToken = tokens.refreshToken === undefined || tokens.refreshToken === grant.refreshToken;
   return {
     accessToken: tokens.accessToken,
     refreshToken: tokens.refreshToken ?? grant.refreshToken,
@@ -91,10 +108,19 @@ export function refreshedGrant(grant: Grant, tokens: TokenSet, now: number): Gra
     lifetimeMs: tokens.lifetimeMs,
     organizationDomain: tokens.organizationDomain,
     subject: tokens.subject ?? grant.subject,
+    scope: tokens.scope ?? grant.scope,
+    createdAt: grant.createdAt,
+    refreshedAt: now,
+    refreshTokenExpiresAt:
+      endOf(tokens.refreshTokenLifetimeMs, now) ?? (isSameRefreshToken ? grant.refreshTokenExpiresAt : undefined),
     lineage: grant.lineage,
     generation: grant.generation + 1,
     version: randomInt(1, VERSIONS),
   };
+}
+
+function endOf(lifetimeMs: number | undefined, now: number): number | undefined {
+  return lifetimeMs === undefined ? undefined : now + lifetimeMs;
 }
 
 /**
@@ -103,12 +129,23 @@ export function refreshedGrant(grant: Grant, tokens: TokenSet, now: number): Gra
  */
 export function withRotatedRefreshToken(grant: Grant, refreshToken: string, previousRefreshToken: string): Grant {
   const version = randomInt(1, VERSIONS);
-  return { ...grant, refreshToken, previousRefreshToken, generation: grant.generation + 1, version };
+  const generation = grant.generation + 1;
+  return { ...grant, refreshToken, previousRefreshToken, refreshTokenExpiresAt: undefined, generation, version };
+}
+
+/** Returns the tokens of a login that has brought no refresh token, with that of the grant before it. @param now Epoch milliseconds. */
+export function withRefreshTokenOf(
+  { refreshToken, refreshTokenExpiresAt }: Grant,
+  tokens: TokenSet,
+  now: number,
+): TokenSet {
+  return { ...tokens, refreshToken, refreshTokenLifetimeMs: refreshTokenExpiresAt && refreshTokenExpiresAt - now };
 }
 
 /** Returns the tombstone of a grant that the service has refused. */
-export function endedGrant({ lineage, generation, expiresAt, version }: Grant): EndedGrant {
-  return { ended: true, lineage, generation, expiresAt, version };
+export function endedGrant(grant: Grant): EndedGrant {
+  const { accessToken, refreshToken, previousRefreshToken, lifetimeMs, retryAt, ...kept } = grant;
+  return { ended: true, ...kept };
 }
 
 /** Returns true if both come from one login, and `one` was refreshed less often: the service no longer accepts it. */
@@ -244,7 +281,10 @@ function keyIdOf(secret: Secret): string {
 type Content = Partial<Omit<Grant, 'version'>> & { readonly id?: unknown; readonly ended?: unknown };
 
 const TEXTS = ['lineage', 'accessToken', 'refreshToken', 'previousRefreshToken', 'subject'] as const;
-const NUMBERS = ['generation', 'expiresAt', 'lifetimeMs', 'retryAt'] as const;
+const NUMBERS = [
+  ...(['generation', 'expiresAt', 'lifetimeMs', 'retryAt'] as const),
+  ...(['createdAt', 'refreshedAt', 'refreshTokenExpiresAt'] as const),
+];
 
 function parseGrant(id: string, text: string, version: number): Grant | EndedGrant | undefined {
   try {
@@ -256,9 +296,16 @@ function parseGrant(id: string, text: string, version: number): Grant | EndedGra
       if (value !== undefined && !(typeof value === 'number' && value >= 0 && value < Number.POSITIVE_INFINITY))
         return undefined;
     }
-    const { lineage, generation, expiresAt, accessToken, lifetimeMs, organizationDomain } = content;
+    const { lineage, generation, expiresAt, accessToken, lifetimeMs, scope } = content;
     if (lineage === undefined || generation === undefined || expiresAt === undefined) return undefined;
-    if (content.ended === true) return { ended: true, lineage, generation, expiresAt, version };
+    if (scope !== undefined && !isListOfTexts(scope)) return undefined;
+    // Decides which host gets the token, so it is checked on each read.
+    const organizationDomain = asOrganizationDomain(content.organizationDomain);
+    const { subject, createdAt, refreshedAt, refreshTokenExpiresAt } = content;
+    if (content.ended === true) {
+      const facts = { subject, organizationDomain, scope, createdAt, refreshedAt, expiresAt, refreshTokenExpiresAt };
+      return { ended: true, ...facts, lineage, generation, version };
+    }
     if (accessToken === undefined || lifetimeMs === undefined || !/^[\x21-\x7e]+$/.test(accessToken)) return undefined;
     return {
       accessToken,
@@ -266,9 +313,12 @@ function parseGrant(id: string, text: string, version: number): Grant | EndedGra
       previousRefreshToken: content.previousRefreshToken,
       expiresAt,
       lifetimeMs,
-      // Decides which host gets the token, so it is checked on each read.
-      organizationDomain: organizationDomain === undefined ? undefined : asOrganizationDomain(organizationDomain),
-      subject: content.subject,
+      organizationDomain,
+      subject,
+      scope,
+      createdAt,
+      refreshedAt,
+      refreshTokenExpiresAt,
       lineage,
       generation,
       retryAt: content.retryAt,
@@ -277,4 +327,8 @@ function parseGrant(id: string, text: string, version: number): Grant | EndedGra
   } catch {
     return undefined;
   }
+}
+
+function isListOfTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((text) => typeof text === 'string');
 }

@@ -194,7 +194,7 @@ async function handleCallback(
     await actions.success(outcome.verdict.user, outcome.verdict.info);
   } finally {
     // A session that is being written reports by itself, once it is saved.
-    if (handoff && !handoff.isWriting) report.publish('success', { grantId: handoff.grantId });
+    if (handoff && !handoff.isWriting) handoff.reportSuccess();
   }
 }
 

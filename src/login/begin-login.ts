@@ -73,7 +73,8 @@ export function beginLogin(
   const prompts = [queryOf(request), further].flatMap((query) => query.getAll('prompt'));
   const isSilent = prompts.some((prompt) => prompt.split(' ').includes('none'));
   const userMark = grants.userMarkOf(req, isConnection);
-  const login = { redirectUri, returnTo, isConnection, isSilent, userMark };
+  const ownScope = scope === settings.scope ? undefined : scope;
+  const login = { redirectUri, returnTo, isConnection, isSilent, scope: ownScope, userMark };
   const used = request.length + `${further}`.length + STATE_LENGTH;
   const { state, codeChallenge, cookies } = pendingLogins.begin(req, login, settings.pkce, { used, freed });
   hostMismatches.note(req, redirectUri, state);

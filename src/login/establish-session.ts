@@ -80,7 +80,8 @@ export async function establishSession(
   const { name: key } = settings;
   const { idIsInSession } = grants;
   if (isConnection) await refuseOtherAccount(grants, key, manager, req, tokens);
-  const handoff = new GrantHandoff({ key, grantId, idIsInSession, isConnection, manager, report });
+  const { scope = [] } = tokens;
+  const handoff = new GrantHandoff({ key, grantId, idIsInSession, isConnection, scope, manager, report });
   const store = async () => {
     try {
       await manager.put(grantId, tokens, idIsInSession, idIsInSession ? grants.idOf(req) : grantId);

@@ -3,6 +3,7 @@ import type { ApiClient } from '../api/api-client.js';
 import type { CredentialSource } from '../api/api-context.js';
 import { AuthorizationError } from '../errors.js';
 import type { TokenResponseFields } from '../oauth/claims.js';
+import { scopeNames } from '../oauth/scope.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import { fixedSource } from '../refresh/grant-credentials.js';
@@ -53,6 +54,7 @@ export interface FinishLoginContext {
     /** Passport's name for the strategy. */
     readonly name: string;
     readonly callbackURL: string;
+    readonly scope: string;
     readonly userProfile: ((client: ApiClient, tokenResponse: TokenResponseFields) => Promise<object>) | undefined;
     readonly passReqToCallback: boolean;
   };
@@ -182,19 +184,18 @@ async function exchangeCode(
   { settings, endpoint, verify, clientOf, warnings }: FinishLoginContext,
   req: IncomingMessage,
   code: string,
-  { redirectUri, codeVerifier, returnTo }: PendingLogin,
+  { redirectUri, codeVerifier, returnTo, scope: asked }: PendingLogin,
 ): Promise<CallbackOutcome> {
   const { name, userProfile, passReqToCallback } = settings;
-  const tokens = await endpoint.exchangeCode({ code, redirectUri, codeVerifier });
-  const loadMore = userProfile && (() => userProfile(clientOf(fixedSource(tokens)), tokens.params));
-  const profile = await loadProfile(name, tokens, loadMore);
+  const scope = scopeNames(asked ?? settings.scope);
+  const received = await endpoint.exchangeCode({ code, redirectUri, codeVerifier, scope });
+  const loadMore = userProfile && (() => userProfile(clientOf(fixedSource(received)), received.params));
+  const { profile, tokens } = await loadProfile(name, received, loadMore);
   if (verify && !userProfile && profile.id === undefined) warnOfMissingId(warnings);
   const verdict = await callVerify(verify, passReqToCallback ? req : undefined, tokens, profile);
   if (!verdict.user) return { kind: 'fail', reason: 'denied', info: verdict.info };
   refuseUserWithoutId(verdict.user);
-  // A service with opaque tokens names the user in the profile alone.
-  const subject = tokens.subject ?? (profile.id === undefined ? undefined : String(profile.id));
-  return { kind: 'success', tokens: { ...tokens, subject }, verdict, returnTo };
+  return { kind: 'success', tokens, verdict, returnTo };
 }
 
 /**

@@ -17,7 +17,7 @@ export class LoginReport {
   }
 
   /** Publishes the outcome on the channel `login`, unless one was published before. */
-  publish(outcome: LoginEvent['outcome'], details: Pick<LoginEvent, 'reason' | 'grantId'> = {}): void {
+  publish(outcome: LoginEvent['outcome'], details: Pick<LoginEvent, 'reason' | 'grantId' | 'scope'> = {}): void {
     if (this.#isPublished) return;
     this.#isPublished = true;
     const durationMs = performance.now() - this.#since;
@@ -40,6 +40,8 @@ export interface GrantHandoffOptions {
   readonly idIsInSession: boolean;
   /** True for `passport.authorize`: the grant is that of a connected account. */
   readonly isConnection: boolean;
+  /** The scopes that the service has granted. */
+  readonly scope: readonly string[];
   readonly manager: GrantManager;
   readonly report: LoginReport;
 }
@@ -80,10 +82,16 @@ export class GrantHandoff {
     else if (!isConnection) session[this.#connectionKey] = false;
   }
 
+  /** Reports that the login has succeeded, unless its end was reported before. */
+  reportSuccess(): void {
+    const { report, grantId, scope } = this.#options;
+    report.publish('success', { grantId, scope });
+  }
+
   /** The session refers to the grant: the login has succeeded, and the grant that the session had before can go. */
   saved(former: unknown): void {
-    const { manager, grantId, idIsInSession, report } = this.#options;
-    report.publish('success', { grantId });
+    const { manager, grantId, idIsInSession } = this.#options;
+    this.reportSuccess();
     if (!idIsInSession || former === undefined || former === grantId) return;
     if (isRandomGrantId(former)) manager.remove(former).catch(() => {});
   }

@@ -21,6 +21,8 @@ export interface PendingLogin {
   readonly isConnection: boolean;
   /** True if the authorization request had the `prompt` `none`: the user is asked nothing (OpenID Connect Core, 3.1.2.1). */
   readonly isSilent: boolean;
+  /** The scopes that were asked for, if they are not the strategy's own. */
+  readonly scope?: string | undefined;
   /** Identifies the user who was logged in when the login began: see `RequestGrants.userMarkOf`. */
   readonly userMark: string;
   /** Code verifier (RFC 7636, 4.1), with PKCE. */
@@ -38,7 +40,8 @@ type Sealed = readonly [
   flags: number,
   returnTo: string | 0,
   userMark?: string | 0,
-  redirectUri?: string,
+  redirectUri?: string | 0,
+  scope?: string,
 ];
 
 /** A login that has just begun. */
@@ -124,11 +127,11 @@ export class PendingLogins {
    */
   begin(
     req: IncomingMessage,
-    login: Pick<PendingLogin, 'redirectUri' | 'returnTo' | 'isConnection' | 'isSilent' | 'userMark'>,
+    login: Pick<PendingLogin, 'redirectUri' | 'returnTo' | 'isConnection' | 'isSilent' | 'scope' | 'userMark'>,
     pkce: boolean,
     response: { readonly used: number; readonly freed: number } = { used: 0, freed: 0 },
   ): BegunLogin {
-    const { redirectUri, returnTo, userMark, isConnection, isSilent } = login;
+    const { redirectUri, returnTo, userMark, isConnection, isSilent, scope } = login;
     const state = randomBytes(32).toString('base64url');
     const codeVerifier = pkce ? randomBytes(32).toString('base64url') : undefined;
     const hasHostPrefix = /^https:/i.test(redirectUri);
@@ -143,6 +146,7 @@ export class PendingLogins {
     // Short, for the sake of many tabs: the usual redirect URL is a part of the context.
     const isUsual = redirectUri === this.#options.callbackURL;
     const optional: (string | 0)[] = isUsual ? (userMark ? [userMark] : []) : [userMark || 0, redirectUri];
+    if (scope !== undefined) optional.splice(0, 3, userMark || 0, isUsual ? 0 : redirectUri, scope);
     const start = [codeVerifier ?? 0, (isConnection ? 1 : 0) | (isSilent ? 2 : 0)];
     const bareLength = name.length + PAIR_LENGTH + issued.length + 1;
     let content = JSON.stringify([...start, returnTo ?? 0, ...optional]);
@@ -181,9 +185,8 @@ export class PendingLogins {
       const [issued = '', sealed] = cookies[name]?.split('.', 2) ?? [];
       const text = sealed && this.#seal.open(this.#context(state, issued), sealed);
       if (!text) continue;
-      const [codeVerifier, flags, returnTo, userMark, redirectUri = this.#options.callbackURL] = JSON.parse(
-        text,
-      ) as Sealed;
+      const [codeVerifier, flags, returnTo, userMark, sealedUri, scope] = JSON.parse(text) as Sealed;
+      const redirectUri = sealedUri || this.#options.callbackURL;
       const expiresAt = Number.parseInt(issued, 36) + LIFETIME_MS;
       const leftMs = expiresAt - this.#options.clock();
       // Much more than a whole lifetime left: the clock was set back. Clocks of several hosts differ a little.
@@ -194,6 +197,7 @@ export class PendingLogins {
         returnTo: returnTo || undefined,
         isConnection: (flags & 1) !== 0,
         isSilent: (flags & 2) !== 0,
+        scope,
         userMark: userMark || '',
         codeVerifier: codeVerifier || undefined,
         expiresAt,

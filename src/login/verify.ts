@@ -150,12 +150,16 @@ export function warnOfMissingId(warnings: Set<string>): void {
 const WHERE_IDS_COME_FROM =
   'profile.id is the claim sub of the access token; opaque tokens have none. Set the option userProfile to a function that reads the user from the service and returns { id }.';
 
-/** Returns the profile of a token set, with the properties that the application's `userProfile` adds. */
+/**
+ * Returns the profile of a token set, with the properties that the application's `userProfile` adds, and the token set
+ * with the user's id: of opaque tokens, the profile alone names the user.
+ */
 export async function loadProfile(
   provider: string,
-  { subject, organizationDomain, claims }: TokenSet,
+  tokens: TokenSet,
   userProfile: (() => Promise<object>) | undefined,
-): Promise<Profile> {
+): Promise<{ readonly profile: Profile; readonly tokens: TokenSet }> {
+  const { subject, organizationDomain, claims } = tokens;
   // What the token does not say is no property, so that userProfile can give it. Claims without a domain say that there is no organization.
   const namesOrganization = organizationDomain !== undefined || Object.keys(claims).length > 0;
   const known: Profile = {
@@ -164,10 +168,13 @@ export async function loadProfile(
     ...(namesOrganization ? { organizationDomain } : {}),
     claims: withoutProto(claims),
   };
-  if (!userProfile) return known;
+  if (!userProfile) return { profile: known, tokens };
   const more: unknown = await userProfile();
   // What the token says is not for userProfile to change: verify may go by it.
-  if (typeof more === 'object' && more !== null) return { ...withoutProto(more), ...known };
+  if (typeof more === 'object' && more !== null) {
+    const profile = { ...withoutProto(more), ...known };
+    return { profile, tokens: { ...tokens, subject: profile.id === undefined ? undefined : String(profile.id) } };
+  }
   throw new ConfigurationError(
     `userProfile: expected an object to merge into the profile, got ${more === null ? 'null' : typeof more}`,
     { option: 'userProfile' },

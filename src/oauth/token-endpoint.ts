@@ -34,6 +34,8 @@ export interface AuthorizationCode {
   readonly redirectUri: string;
   /** With PKCE (RFC 7636, 4.5). */
   readonly codeVerifier?: string | undefined;
+  /** Granted if the token response states no scope (RFC 6749, 5.1); `undefined` if it is not known. */
+  readonly scope?: readonly string[] | undefined;
 }
 
 /** Maximum size of a response body, after decoding. A token response has a few kilobytes. */
@@ -121,10 +123,11 @@ export class TokenEndpoint {
   }
 
   /** Exchanges an authorization code for tokens. @see RFC 6749, 4.1.3 */
-  exchangeCode({ code, redirectUri, codeVerifier }: AuthorizationCode): Promise<TokenSet> {
+  async exchangeCode({ code, redirectUri, codeVerifier, scope }: AuthorizationCode): Promise<TokenSet> {
     const proof = codeVerifier === undefined ? {} : { code_verifier: codeVerifier };
     const secrets = codeVerifier === undefined ? [code] : [code, codeVerifier];
-    return this.#send('authorization_code', { redirect_uri: redirectUri, code, ...proof }, secrets);
+    const tokens = await this.#send('authorization_code', { redirect_uri: redirectUri, code, ...proof }, secrets);
+    return { ...tokens, scope: tokens.scope ?? scope };
   }
 
   /**

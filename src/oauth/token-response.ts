@@ -11,6 +11,7 @@ import {
   readClaims,
   subjectOf,
 } from './claims.js';
+import { grantedScope } from './scope.js';
 
 /** The tokens of one token response, and what their holder needs to know about them. */
 export interface TokenSet {
@@ -19,6 +20,10 @@ export interface TokenSet {
   readonly refreshToken: string | undefined;
   /** Lifetime of the access token from its arrival, in milliseconds. */
   readonly lifetimeMs: number;
+  /** Lifetime of the refresh token from its arrival, in milliseconds; `undefined` if the response states none. */
+  readonly refreshTokenLifetimeMs: number | undefined;
+  /** The scopes that are granted; `undefined` if the response states none. */
+  readonly scope: readonly string[] | undefined;
   readonly claims: Claims;
   readonly subject: string | undefined;
   readonly organizationDomain: string | undefined;
@@ -139,6 +144,8 @@ function readTokenSet(body: Readonly<Record<string, unknown>>, context: TokenRes
     accessToken,
     refreshToken: hasRefreshToken ? refreshToken : undefined,
     lifetimeMs: tokenLifetime(body.expires_in, claims, context.now),
+    refreshTokenLifetimeMs: refreshTokenLifetime(body),
+    scope: grantedScope(body.scope),
     claims,
     subject: subjectOf(claims),
     organizationDomain: organizationDomainOf(claims, context.organizationDomain, body),
@@ -168,6 +175,15 @@ export function tokenLifetime(expiresIn: unknown, claims: Claims, now: number): 
   const { exp, iat } = claims;
   const own = typeof exp === 'number' ? secondsOf(exp - (typeof iat === 'number' ? iat : now / 1000)) : undefined;
   return Math.min(Math.max(own ?? DEFAULT_S, MIN_GUESS_S), DAY_S) * 1000;
+}
+
+/**
+ * Returns the stated lifetime of a refresh token in milliseconds. No standard has a field for it: most services that state
+ * one call it `refresh_token_expires_in`, others `refresh_expires_in`. Read like `expires_in`; a senseless one is ignored.
+ */
+function refreshTokenLifetime(body: Readonly<Record<string, unknown>>): number | undefined {
+  const seconds = secondsOf(body.refresh_token_expires_in) ?? secondsOf(body.refresh_expires_in);
+  return seconds === undefined ? undefined : seconds * 1000;
 }
 
 function secondsOf(value: unknown): number | undefined {
@@ -291,6 +307,8 @@ export function readImportedTokens(
     accessToken,
     refreshToken: given.refreshToken,
     lifetimeMs: Math.max(0, expiresAt - now),
+    refreshTokenLifetimeMs: undefined,
+    scope: undefined,
     claims,
     subject: subjectOf(claims),
     organizationDomain: organizationDomainOf(claims, readOrganizationDomain),

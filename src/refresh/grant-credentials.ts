@@ -33,6 +33,10 @@ export class GrantCredentials implements CredentialSource {
     return this.#hasEnded ? undefined : this.#last?.organizationDomain;
   }
 
+  get scope(): readonly string[] | undefined {
+    return this.#hasEnded ? undefined : this.#last?.scope;
+  }
+
   /** Returns true if these credentials come from this manager and the user has not logged out. */
   isAliveIn(manager: GrantManager): boolean {
     return this.#manager === manager && !this.#hasEnded;
@@ -150,6 +154,6 @@ export class FailedSource implements CredentialSource {
 
 /** Creates the source during a login: tokens that are not stored yet and cannot be refreshed. */
 export function fixedSource(credential: Credential): CredentialSource {
-  const { organizationDomain } = credential;
-  return { grantId: undefined, authorized: true, organizationDomain, credential: () => credential };
+  const { organizationDomain, scope } = credential;
+  return { grantId: undefined, authorized: true, organizationDomain, scope, credential: () => credential };
 }

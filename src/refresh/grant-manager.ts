@@ -1,7 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import { ConfigurationError, NotAuthorizedError } from '../errors.js';
 import type { GrantLostEvent } from '../events.js';
-import { type Freshness, freshness, type Grant, newGrant, type RefreshWindow } from '../grants/grant.js';
+import {
+  type Freshness,
+  freshness,
+  type Grant,
+  newGrant,
+  type RefreshWindow,
+  withRefreshTokenOf,
+} from '../grants/grant.js';
 import { GrantRepository, type GrantRepositoryOptions } from '../grants/grant-repository.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import { type SessionStoreLike, sessionTokenStore } from '../stores/session-token-store.js';
@@ -145,7 +152,7 @@ export class GrantManager {
       const former = this.#unsaved.byId.get(formerId)?.grant ?? (await this.#repository.readAnew(formerId));
       // An application that names its grants itself says by the id that the user is the same.
       const isSameUser = former?.subject === tokens.subject && (tokens.subject !== undefined || formerId === grantId);
-      await save(isSameUser ? { ...tokens, refreshToken: former?.refreshToken } : tokens);
+      await save(isSameUser && former ? withRefreshTokenOf(former, tokens, this.#options.clock()) : tokens);
     } finally {
       await lock.release();
     }

@@ -155,9 +155,12 @@ export class Refresher {
     }
     const { lockWaitMs, lostLease, reused, ...result } = await this.#refreshUnderLock(refresh);
     const hasFailed = result.outcome === 'failed';
+    const { scope } = (hasFailed ? undefined : result.grant) ?? {};
+    const hasOtherScope = scope !== undefined && scope.join() !== seen.scope?.join();
     this.#options.onRefresh(id, {
       outcome: result.outcome,
       ...(hasFailed ? { reason: result.error instanceof OAuthAppError ? result.error.code : 'ERR_UNKNOWN' } : {}),
+      ...(hasOtherScope ? { scope } : {}),
       trigger: refresh.trigger,
       durationMs: performance.now() - refresh.since,
       ...(lockWaitMs < MIN_LOCK_WAIT_MS ? {} : { lockWaitMs }),

@@ -33,7 +33,7 @@ test('login tells of each way in which a login can end', async () => {
   await world.logIn(new Browser());
   const strategy = 'oauth-app';
   expect(named('login')).toEqual([
-    { strategy, outcome: 'success', grantId, durationMs },
+    { strategy, outcome: 'success', grantId, scope: ['project', 'tm'], durationMs },
     { strategy, outcome: 'refused', reason: 'refused', durationMs },
     { strategy, outcome: 'declined', reason: 'declined', durationMs },
     { strategy, outcome: 'error', reason: 'ERR_SERVICE_UNAVAILABLE', durationMs },

@@ -20,6 +20,7 @@ const names = [
   'lineage',
   'ended',
   'retryAt',
+  ...['scope', 'createdAt', 'refreshedAt', 'refreshTokenExpiresAt'],
   'id',
 ];
 const known: Readonly<Record<string, unknown>> = {
@@ -45,6 +46,7 @@ async function readSoundly(records: GrantCodec, value: unknown): Promise<void> {
     if (!/^[\x21-\x7e]+$/.test(grant.accessToken)) throw new Error('no token');
     if (grant.organizationDomain !== undefined && !/^[a-z0-9-]{1,63}$/.test(grant.organizationDomain))
       throw new Error('no label');
+    if (grant.scope?.some((name) => typeof name !== 'string')) throw new Error('no scope');
     if (![grant.expiresAt, grant.lifetimeMs, grant.generation].every((count) => count >= 0))
       throw new Error('no times');
   } catch (error) {

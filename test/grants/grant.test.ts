@@ -1,6 +1,9 @@
 import { describe, expect } from 'vitest';
+import { type Grant, GrantCodec } from '../../src/grants/grant.js';
 import type { StoredGrant } from '../../src/index.js';
+import { Secret } from '../../src/redaction.js';
 import { type Grants, test, tokens } from '../refresh/fixture.js';
+import { json } from '../support/faulty-server.js';
 
 const [OLD, NEW] = ['the old key, which is long enough', 'the new key, which is long enough'];
 const STORE_ID = 'oauth-app+id';
@@ -37,6 +40,42 @@ describe.each([
       grants.clock.advance(31);
       expect(await reader.current('id')).toEqual(await writer.current('id'));
     }
+  });
+
+  test('keeps what is known of the grant', async ({ grants: { another, clock, service } }) => {
+    const [manager, reader] = [another({ encryptionKeys: keys }), another({ encryptionKeys: keys, cache: false })];
+    const [createdAt, scope] = [clock.now(), ['project', 'tm']];
+    await manager.put('id', tokens('a', { scope, refreshTokenLifetimeMs: 86_400_000 }));
+    const start = { scope, createdAt, refreshedAt: undefined, refreshTokenExpiresAt: createdAt + 86_400_000 };
+    expect(await reader.current('id')).toMatchObject(start);
+    const cases = [
+      // The token is another one, and nothing is known of its end.
+      [{ refresh_token: 'another' }, undefined],
+      [{ refresh_token: 'another', refresh_token_expires_in: 600 }, 600],
+      [{ refresh_token: 'another', refresh_token_expires_in: '7200.5' }, 7_200.5],
+      [{ refresh_token: 'one', refresh_token_expires_in: 0, refresh_expires_in: -1 }, undefined],
+      [{ refresh_token: 'two', refresh_token_expires_in: 'soon', refresh_expires_in: 9_000 }, 9_000],
+      // The token is the same: it ends when it was to end.
+      [{}, 9_000 - 7_200],
+    ] as const;
+    for (const [answer, seconds] of cases) {
+      clock.advance(7_200);
+      service.next(json({ access_token: `access-${clock.now()}`, expires_in: 7_200, ...answer }));
+      const refreshedAt = clock.now();
+      const refreshTokenExpiresAt = seconds === undefined ? undefined : refreshedAt + seconds * 1000;
+      await manager.current('id');
+      expect(await reader.current('id')).toMatchObject({ scope, createdAt, refreshedAt, refreshTokenExpiresAt });
+    }
+  });
+
+  test('of an earlier version is read: what was not kept then is not known', async ({ grants }) => {
+    const [id, expiresAt] = [STORE_ID, grants.clock.now() + 7_200_000];
+    const facts = { accessToken: 'access-old', refreshToken: 'refresh-old', subject: '7', organizationDomain: 'acme' };
+    const old = { ...facts, expiresAt, lifetimeMs: 7_200_000, lineage: 'lineage', generation: 3, version: 1 };
+    const record = await new GrantCodec(keys.map((key) => new Secret(key))).encode(id, old as Grant);
+    grants.store.inner.get = async () => record;
+    const known = { scope: undefined, createdAt: undefined, refreshedAt: undefined, refreshTokenExpiresAt: undefined };
+    expect(await grants.another({ encryptionKeys: keys }).current('id')).toMatchObject({ ...old, ...known });
   });
 
   test('is JSON, and shows no token', async ({ grants }) => {

@@ -48,9 +48,9 @@ export const LIFETIME_S = 7_200;
 
 /** The token response of a login. */
 export function tokens(name: string, changes: Partial<TokenSet> = {}): TokenSet {
-  const none = { claims: {}, subject: undefined, organizationDomain: undefined, params: {} };
+  const none = { claims: {}, subject: undefined, organizationDomain: undefined, scope: undefined, params: {} };
   const pair = { accessToken: `access-${name}`, refreshToken: `refresh-${name}` };
-  return { ...none, ...pair, lifetimeMs: LIFETIME_S * 1000, ...changes };
+  return { ...none, ...pair, lifetimeMs: LIFETIME_S * 1000, refreshTokenLifetimeMs: undefined, ...changes };
 }
 
 /** The answer of the token endpoint with a new pair. */
@@ -92,6 +92,10 @@ export function grantOf(name: string, changes: Partial<Grant> = {}): Grant {
     lifetimeMs: LIFETIME_S * 1000,
     organizationDomain: undefined,
     subject: undefined,
+    scope: undefined,
+    createdAt: undefined,
+    refreshedAt: undefined,
+    refreshTokenExpiresAt: undefined,
     lineage: 'lineage',
     generation: 0,
     version: randomInt(1, 2 ** 47),

@@ -1,0 +1,102 @@
+import { describe, expect } from 'vitest';
+import { memoryTokenStore } from '../../src/index.js';
+import { Browser } from '../support/browser.js';
+import { EventLog } from '../support/event-log.js';
+import { test } from '../support/fixture.js';
+import { type App, sendJson } from '../support/world.js';
+
+const HOURS = 3_600;
+const pair = (name: string) => ({
+  access_token: `access-${name}`,
+  token_type: 'bearer',
+  expires_in: 2 * HOURS,
+  refresh_token: `refresh-${name}`,
+});
+
+/** Shows what a handler is told of the scopes. */
+const showScopes = (app: App) =>
+  app.get('/scopes', async (req, res) => {
+    const before = req.apiClient.scope;
+    const { scope } = await req.apiClient.credentials();
+    sendJson(res, { before, scope });
+  });
+
+const options = { routes: showScopes, strategy: { userProfile: async () => ({ id: '1' }) } };
+
+describe('the granted scopes are', () => {
+  const cases: readonly [string, unknown, readonly string[]][] = [
+    ['those asked for, if the token answer has none', undefined, ['project', 'tm']],
+    ['those asked for, if the token answer has rubbish', { project: true }, ['project', 'tm']],
+    ['those asked for, if the token answer has names that none can have', 'pro"ject', ['project', 'tm']],
+    ['those of the token answer', 'project', ['project']],
+    ['those of a list, as some services send it', ['tm', 'project'], ['tm', 'project']],
+    ['those of a list with commas, each once', 'project,tm,project', ['project', 'tm']],
+    ['none, if the token answer says so', '', []],
+  ];
+  test.for(cases)('%s', async ([_title, scope, expected], { startWorld, browser }) => {
+    const world = await startWorld(options);
+    const callback = await world.begin(browser);
+    world.service.fail('token', { status: 200, body: { ...pair('1'), scope } });
+    await browser.visit(callback);
+    const shown = await (await browser.visit(`${world.url}/scopes`)).json();
+    expect(shown).toEqual({ before: expected, scope: expected });
+  });
+
+  test('those that the login route asks for', async ({ startWorld, browser }) => {
+    const world = await startWorld({
+      ...options,
+      authenticate: { scope: ['glossary'], callbackURL: undefined },
+    });
+    await world.logIn(browser);
+    const shown = await (await browser.visit(`${world.url}/scopes`)).json();
+    expect(shown).toEqual({ before: ['glossary'], scope: ['glossary'] });
+  });
+
+  test('unknown of imported tokens: an empty list', async ({ startWorld }) => {
+    const { strategy } = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+    await strategy.importGrant('job', { accessToken: 'a', refreshToken: 'r', expiresAt: Date.now() + 7_200_000 });
+    expect(await strategy.client('job').credentials()).toMatchObject({ scope: [] });
+  });
+
+  test('unknown of a visitor who is not logged in: an empty list', async ({ startWorld, browser }) => {
+    const world = await startWorld({
+      routes: (app) => app.get('/who', ({ apiClient }, res) => sendJson(res, apiClient.scope)),
+    });
+    expect(await (await browser.visit(`${world.url}/who`)).json()).toEqual([]);
+  });
+});
+
+test('a refresh keeps the scopes unless its answer has others, and the events tell', async ({ logInto }) => {
+  const events = new EventLog('login', 'refresh');
+  try {
+    const { world, clock, browser } = await logInto(options);
+    const scopesAfter = async (body: object) => {
+      clock.advance(2 * HOURS);
+      world.service.fail('token', { status: 200, body });
+      return (await (await browser.visit(`${world.url}/scopes`)).json()).scope;
+    };
+    expect(await scopesAfter(pair('2'))).toEqual(['project', 'tm']);
+    expect(await scopesAfter({ ...pair('3'), scope: 'project' })).toEqual(['project']);
+    expect(await scopesAfter(pair('4'))).toEqual(['project']);
+    const told = events.events.map(({ name, event }) => [name, Reflect.get(event, 'scope')]);
+    expect(told).toEqual([
+      ['login', ['project', 'tm']],
+      ['refresh', undefined],
+      ['refresh', ['project']],
+      ['refresh', undefined],
+    ]);
+  } finally {
+    events.stop();
+  }
+});
+
+test('each login has its own scopes', async ({ startWorld }) => {
+  const world = await startWorld(options);
+  const [first, second] = [new Browser(), new Browser()];
+  await world.logIn(first);
+  const callback = await world.begin(second);
+  world.service.fail('token', { status: 200, body: { ...pair('1'), scope: 'project' } });
+  await second.visit(callback);
+  const shown = async (browser: Browser) => (await (await browser.visit(`${world.url}/scopes`)).json()).scope;
+  expect([await shown(first), await shown(second)]).toEqual([['project', 'tm'], ['project']]);
+});
