@@ -13,7 +13,12 @@ import {
   userOf,
 } from '../request/incoming-request.js';
 import type { LoginRounds } from '../request/login-rounds.js';
-import { refuseStrictSession, refuseUnsetSession, sessionContent } from '../request/session.js';
+import {
+  refuseStrictSession,
+  refuseUnpartitionedSession,
+  refuseUnsetSession,
+  sessionContent,
+} from '../request/session.js';
 import { type BeginLoginContext, beginLogin, type LoginOptions } from './begin-login.js';
 import { type EstablishSessionContext, establishSession, type SessionOptions } from './establish-session.js';
 import {
@@ -103,6 +108,7 @@ async function handleLogin(
   grants.requireSessionAndStore(req, false);
   clients.requireOrder(req);
   if (grants.idIsInSession) refuseUnsetSession(req);
+  refuseUnpartitionedSession(req);
   if (isPrefetch(req) && !isOfScript(req)) {
     throw new AuthorizationError('A login must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
   }

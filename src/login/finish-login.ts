@@ -13,6 +13,7 @@ import type { RequestGrants } from '../request/grant-reference.js';
 import {
   ABSOLUTE_URL,
   asRouted,
+  isInFrame,
   isPrefetch,
   originalPath,
   originalUrl,
@@ -20,6 +21,7 @@ import {
   routedPathOf,
   userOf,
 } from '../request/incoming-request.js';
+import { lostCookieCause } from '../request/session.js';
 import type { HostMismatches } from './begin-login.js';
 import type { PendingLogin, PendingLogins } from './pending-logins.js';
 import type { UsedLogins } from './used-logins.js';
@@ -138,7 +140,7 @@ export async function finishLogin(
   if (state === undefined || !login || !leadsHere(login.redirectUri, req, route.callbackURL, settings.callbackURL)) {
     // passport.authenticate tries several strategies, one after the other: the next one has the login.
     if (state !== undefined && pendingLogins.isOfAnother(req, state)) return { ...replayed, reason: 'refused' };
-    const message = context.hostMismatches.messageOf(state);
+    const message = context.hostMismatches.messageOf(state) ?? framed(req);
     return message === undefined ? replayed : { ...replayed, info: { message } };
   }
   if (login.isConnection && !route.isConnection) return refused(CONNECTION_AS_LOGIN, 403);
@@ -279,6 +281,12 @@ function declined(error: string, { isSilent }: PendingLogin): CallbackOutcome {
       : 'The authorization endpoint returned an error that is not registered.',
     { error: known },
   );
+}
+
+/** Returns what to say of a callback in a frame, which most likely has lost the cookie of its login. */
+function framed(req: IncomingMessage): string | undefined {
+  const cause = isInFrame(req) ? lostCookieCause(req) : undefined;
+  return cause && `${replayed.info.message} ${cause}`;
 }
 
 function refused(message: string, status: number): Extract<CallbackOutcome, { readonly kind: 'fail' }> {

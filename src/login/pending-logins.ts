@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Secret } from '../redaction.js';
 import {
   CookieSeal,
+  cookieAttributes,
   cookieToken,
   HOST_PREFIX,
   MAX_COOKIE_HEADER,
@@ -159,12 +160,12 @@ export class PendingLogins {
     }
 
     const value = `${issued}.${this.#seal.seal(this.#context(state, issued), content)}`;
-    const cookies = [loginCookie(name, value, LIFETIME_MS)];
+    const cookies = [loginCookie(req, name, value, LIFETIME_MS)];
     for (const [ended, [oldest, text]] of pending.entries()) {
       const isFull = pending.length - ended >= MAX_PENDING || length > room;
       responseRoom -= oldest.length + SET_COOKIE_LENGTH;
       if (!isFull || responseRoom < length) break;
-      cookies.push(loginCookie(oldest, '', 0));
+      cookies.push(loginCookie(req, oldest, '', 0));
       room += oldest.length + text.length + PAIR_LENGTH;
     }
     return {
@@ -201,7 +202,7 @@ export class PendingLogins {
         userMark: userMark || '',
         codeVerifier: codeVerifier || undefined,
         expiresAt,
-        endCookie: loginCookie(name, '', 0),
+        endCookie: loginCookie(req, name, '', 0),
       };
     }
     return undefined;
@@ -243,8 +244,7 @@ function issuedAt(value: string): number {
   return Number.parseInt(value, 36) || 0;
 }
 
-/** Returns the `Set-Cookie` line of a pending login. `Lax`: the callback is a navigation from another site. */
-function loginCookie(name: string, value: string, maxAgeMs: number): string {
-  const secure = name.startsWith(HOST_PREFIX) ? '; Secure' : '';
-  return `${name}=${value}; Max-Age=${maxAgeMs / 1000}; Path=/; HttpOnly; SameSite=Lax${secure}`;
+/** Returns the `Set-Cookie` line of a pending login. */
+function loginCookie(req: IncomingMessage, name: string, value: string, maxAgeMs: number): string {
+  return `${name}=${value}; Max-Age=${maxAgeMs / 1000}${cookieAttributes(req, name.startsWith(HOST_PREFIX))}`;
 }

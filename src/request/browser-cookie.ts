@@ -2,6 +2,7 @@ import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyOb
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Secret } from '../redaction.js';
 import { isSecure } from './incoming-request.js';
+import { cookieSettingsOf, isForFrames } from './session.js';
 
 /** Maximum number of characters of a browser's `Cookie` header: many proxies refuse a header above 8 KB. A session cookie still has to fit in. */
 export const MAX_COOKIE_HEADER = 7_800;
@@ -100,8 +101,19 @@ export function endCookie(req: IncomingMessage, res: ServerResponse, name: strin
 }
 
 function appendCookie(req: IncomingMessage, res: ServerResponse, cookie: string): void {
-  const secure = isSecure(req) ? '; Secure' : '';
-  res.appendHeader('Set-Cookie', `${cookie}; Path=/; HttpOnly; SameSite=Lax${secure}`);
+  res.appendHeader('Set-Cookie', cookie + cookieAttributes(req, isSecure(req)));
+}
+
+/**
+ * Returns the attributes of a cookie of this package. They follow those of the session: where its cookie is made for frames
+ * of other sites, so are these. `Lax` otherwise: a callback is a navigation from another site.
+ *
+ * @see RFC 6265bis, 5.6.7; https://datatracker.ietf.org/doc/draft-cutler-httpbis-partitioned-cookies/
+ */
+export function cookieAttributes(req: IncomingMessage, isSecure: boolean): string {
+  const always = '; Path=/; HttpOnly; SameSite=';
+  if (!isForFrames(req)) return `${always}Lax${isSecure ? '; Secure' : ''}`;
+  return `${always}None; Secure${cookieSettingsOf(req).partitioned === true ? '; Partitioned' : ''}`;
 }
 
 /**

@@ -142,6 +142,23 @@ export function isOfScript({ headers }: IncomingMessage): boolean {
   return headers['sec-fetch-dest'] === 'empty';
 }
 
+/** Destinations of requests for a page inside another one (Fetch Standard, 2.2.5). */
+const FRAMES: ReadonlySet<unknown> = new Set(['iframe', 'frame', 'embed', 'object']);
+
+/** Returns true if a browser says that it loads the page into a frame. */
+export function isInFrame({ headers }: IncomingMessage): boolean {
+  return FRAMES.has(headers['sec-fetch-dest']);
+}
+
+/**
+ * Returns true if a browser says that it loads the page into a frame of another site, where cookies are third-party cookies.
+ * After a link inside the frame, `Sec-Fetch-Storage-Access` alone says so.
+ */
+export function isInForeignFrame(req: IncomingMessage): boolean {
+  const { 'sec-fetch-site': site, 'sec-fetch-storage-access': access } = req.headers;
+  return isInFrame(req) && (site === 'cross-site' || access !== undefined);
+}
+
 /** Redirects with 302. Connect's responses have no `redirect` of their own. */
 export function redirect(res: ServerResponse, url: string): void {
   res.statusCode = 302;

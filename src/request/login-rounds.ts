@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ConfigurationError } from '../errors.js';
 import { type CookieSeal, endCookie, HOST_PREFIX, readCookie, setCookie } from './browser-cookie.js';
 import { asRouted, browserUrl, isSecure, pathOf } from './incoming-request.js';
-import { cookieSettingsOf } from './session.js';
+import { cookieSettingsOf, lostCookieCause } from './session.js';
 
 /** Logins in a row, none of which the browser came back from with a session, after which it is told to the developer. */
 const MAX_ROUNDS = 3;
@@ -139,6 +139,8 @@ function likelyCause(req: IncomingMessage): string {
   if (sameSite === 'strict' || sameSite === true) {
     return 'Its session cookie is SameSite=Strict, which browsers leave out when they come from the service: set sameSite to lax.';
   }
+  const seen = lostCookieCause(req);
+  if (seen !== undefined) return seen;
   if (secure) {
     return "Its session cookie is secure, and express-session sets it only where it sees https: behind a proxy, set Express' trust proxy.";
   }

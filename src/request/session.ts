@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ConfigurationError, TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import { settle, userOf, whenSettled } from './incoming-request.js';
+import { isInForeignFrame, isInFrame, isSecure, settle, userOf, whenSettled } from './incoming-request.js';
 
 /** Node's callback: an error, or nothing. */
 export type Done = (error?: unknown) => void;
@@ -177,7 +177,7 @@ export function refuseUnsetSession(req: IncomingMessage & { readonly secure?: un
   const mayBeTrusted = /^\s*https\b/i.test(String(req.headers['x-forwarded-proto'] ?? ''));
   if (isEncrypted || req.secure === true || mayBeTrusted) return;
   throw dropped(
-    "is secure, and this request came over plain http, so that express-session does not set it. Behind a proxy with https, set Express' trust proxy; without https, set cookie.secure to 'auto'.",
+    "is secure, and this request came over plain http, so that it is not set. Behind a proxy with https, set Express' trust proxy; without https, set cookie.secure to 'auto'.",
   );
 }
 
@@ -197,6 +197,42 @@ export function refuseStrictSession(req: IncomingMessage): void {
 }
 
 /**
+ * Throws if a login in a frame of another site would be lost, or would not stay in there: its session has to be
+ * `Partitioned`. With `SameSite=None` alone, a foreign page that frames the login route could log the user's own tabs in.
+ *
+ * @throws ConfigurationError
+ */
+export function refuseUnpartitionedSession(req: IncomingMessage): void {
+  if (!isInForeignFrame(req)) return;
+  const { partitioned, secure } = cookieSettingsOf(req);
+  if (partitioned === true && isForFrames(req) && (secure || !isSecure(req))) return;
+  throw dropped(
+    `is not Partitioned, which a login in a frame of another site needs: browsers block other cookies there, and where they do not, a foreign page could log the user's own tabs in. ${PARTITION}`,
+  );
+}
+
+const PARTITION =
+  "Set cookie.sameSite to 'none', cookie.secure and cookie.partitioned to true (express-session 1.18 or newer), and give the cookie a name that it did not have before.";
+
+/**
+ * Returns the likely cause of a lost cookie, where the request shows it: a cookie that the browser has twice, or a frame.
+ *
+ * @see https://privacycg.github.io/storage-access-headers/
+ */
+export function lostCookieCause(req: IncomingMessage): string | undefined {
+  const { cookie = '', 'sec-fetch-storage-access': access } = req.headers;
+  const names = cookie.split(';').map((pair) => pair.slice(0, Math.max(pair.indexOf('='), 0)).trim());
+  const twin = names.find((name, index) => /^[\w.%-]{1,64}$/.test(name) && names.indexOf(name) < index);
+  if (twin !== undefined) {
+    return `The browser has two cookies named ${twin}, and sends the older one first: it was set before its attributes changed, such as Partitioned, domain or path. Give the session cookie another name.`;
+  }
+  if (!isInFrame(req)) return undefined;
+  const isBlocked = access === 'none' || access === 'inactive';
+  const blocked = isBlocked ? 'where this browser blocks third-party cookies' : 'where browsers may block cookies';
+  return `The application is in a frame, ${blocked}. ${PARTITION}`;
+}
+
+/**
  * Throws if Passport cannot log in with the request's session: it has no `regenerate`, and a `save` that cannot be replaced and
  * does not call back (iron-session).
  *
@@ -213,10 +249,22 @@ export function refuseFixedSession(req: IncomingMessage): void {
   );
 }
 
-/** Returns the settings of express-session's cookie. */
-export function cookieSettingsOf(req: IncomingMessage): { readonly secure?: unknown; readonly sameSite?: unknown } {
-  const cookie: unknown = sessionOf(req)?.cookie;
-  return typeof cookie === 'object' && cookie !== null ? cookie : {};
+/** Settings of a session's cookie. */
+export interface CookieSettings {
+  readonly secure?: unknown;
+  readonly sameSite?: unknown;
+  readonly partitioned?: unknown;
+}
+
+/** Returns the settings of the session's cookie, of express-session or of cookie-session. */
+export function cookieSettingsOf(req: IncomingMessage & { readonly sessionOptions?: unknown }): CookieSettings {
+  const settings: unknown = sessionOf(req)?.cookie ?? req.sessionOptions;
+  return typeof settings === 'object' && settings !== null ? settings : {};
+}
+
+/** Returns true if the session's cookie is `SameSite=None`: browsers send it in frames of other sites. */
+export function isForFrames(req: IncomingMessage): boolean {
+  return String(cookieSettingsOf(req).sameSite).toLowerCase() === 'none';
 }
 
 function dropped(reason: string): ConfigurationError {

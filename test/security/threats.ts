@@ -120,6 +120,14 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
   ],
   90: ['A later login whose answer has no refresh token', 'the same user keeps that of the grant'],
   91: ["Options of a provider mixed with the emulator's, in any order", 'nothing is sent to the real service'],
+  93: [
+    'Frames: a foreign site frames the login route, or plants, steals or repeats what ends a login there',
+    "no login, no message, no session; the visitor's own tabs stay as they were",
+  ],
+  94: [
+    'Frames: third-party cookies are blocked, a cookie has a former twin, the popup has lost its opener',
+    'the login ends in the frame, or an error names the cause',
+  ],
   97: ['A link that the application refuses', 'nothing stored, nothing overwritten'],
   98: ['A failed API call in an `async` handler under Express 4', 'the application goes on'],
 };

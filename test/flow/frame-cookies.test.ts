@@ -1,0 +1,128 @@
+import cookieSession from 'cookie-session';
+import type { SessionOptions } from 'express-session';
+import { memoryTokenStore } from 'passport-oauth-app';
+import { describe, expect } from 'vitest';
+import type { Page } from '../support/browser.js';
+import { test } from '../support/fixture.js';
+import { ForgetfulBrowser, threeRounds } from '../support/rounds.js';
+import { type Handler, sendJson, type WorldOptions } from '../support/world.js';
+
+const LAX = {};
+const NONE = { sameSite: 'none' } as const;
+const PARTITIONED = { sameSite: 'none', partitioned: true } as const;
+
+const withCookie = (cookie: SessionOptions['cookie']): WorldOptions => ({ session: { ...(cookie ? { cookie } : {}) } });
+
+/** The attributes of the package's own cookies in an answer. */
+const attributes = ({ headers }: Page) =>
+  headers
+    .getSetCookie()
+    .filter((line) => line.startsWith('oauth-app.'))
+    .map((line) => line.replace(/^[^;]*; Max-Age=\d+; Path=\/; HttpOnly; /, ''));
+
+const frame = (dest = 'iframe') => ({ 'sec-fetch-dest': dest, 'sec-fetch-mode': 'navigate' });
+const foreign = { ...frame(), 'sec-fetch-site': 'cross-site' };
+
+describe('cookies of a login', { meta: { threats: [94] } }, () => {
+  test.for([
+    ['Lax', LAX, 'SameSite=Lax'],
+    ['Lax, where it is partitioned', { partitioned: true }, 'SameSite=Lax'],
+    ['None', NONE, 'SameSite=None; Secure'],
+    ['None and Partitioned', PARTITIONED, 'SameSite=None; Secure; Partitioned'],
+  ] as const)('follow a session that is %s', async ([, cookie, expected], { startWorld, browser }) => {
+    const world = await startWorld(withCookie(cookie));
+    const visits = [
+      await browser.visit(`${world.url}/projects`),
+      await browser.visit(`${world.url}/login`),
+      await browser.visit(await world.begin(browser)),
+    ];
+    for (const page of visits) {
+      expect(attributes(page).length).toBeGreaterThan(0);
+      expect(new Set(attributes(page))).toEqual(new Set([expected]));
+    }
+  });
+
+  test('follow a session of cookie-session', async ({ startWorld, browser }) => {
+    const world = await startWorld({
+      session: false,
+      strategy: { tokenStore: memoryTokenStore() },
+      before: (app) => app.use(cookieSession({ keys: ['key'], ...NONE }) as unknown as Handler),
+    });
+    expect(attributes(await browser.visit(`${world.url}/login`))).toEqual(['SameSite=None; Secure']);
+  });
+});
+
+describe('a login in a frame', { meta: { threats: [93, 94] } }, () => {
+  const headers = [
+    ...['iframe', 'frame', 'embed', 'object'].map((dest) => ({ ...frame(dest), 'sec-fetch-site': 'cross-site' })),
+    { ...frame(), 'sec-fetch-site': 'same-origin', 'sec-fetch-storage-access': 'none' },
+  ];
+
+  test.for([
+    ['Lax', LAX, true],
+    ['None', NONE, true],
+    ['Partitioned and Lax', { partitioned: true }, true],
+    ['Partitioned', PARTITIONED, false],
+  ] as const)('of another site with a session that is %s', async ([, cookie, isRefused], { startWorld, browser }) => {
+    const world = await startWorld(withCookie(cookie));
+    for (const each of headers) {
+      const page = await browser.visit(`${world.url}/login`, { headers: each });
+      if (!isRefused) expect(page.status).toBe(302);
+      else
+        expect([page.status, page.json()]).toMatchObject([
+          500,
+          { code: 'ERR_SESSION_COOKIE', message: expect.stringContaining('cookie.partitioned') },
+        ]);
+      expect(attributes(page)).toHaveLength(isRefused ? 0 : 1);
+    }
+  });
+
+  test('of its own site, and one in a tab, need no other session', async ({ startWorld, browser }) => {
+    const world = await startWorld();
+    for (const each of [
+      { ...frame(), 'sec-fetch-site': 'same-origin' },
+      { ...frame(), 'sec-fetch-site': 'same-site' },
+      { ...frame('document'), 'sec-fetch-site': 'cross-site' },
+    ])
+      expect((await browser.visit(`${world.url}/login`, { headers: each })).status).toBe(302);
+  });
+
+  test('whose callback has lost its cookie names the frame, and whether the browser blocks cookies', async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld({
+      ...withCookie(PARTITIONED),
+      callback: ({ passport }) => {
+        return (req, res, next) =>
+          passport.authenticate('oauth-app', (_error: unknown, _user: unknown, info: unknown) => sendJson(res, info))(
+            req,
+            res,
+            next,
+          );
+      },
+    });
+    const callback = await world.begin(browser);
+    const messageIn = async (given: Record<string, string>) =>
+      (await new ForgetfulBrowser().visit(callback, { headers: given })).json().message;
+    expect(await messageIn({ ...foreign, 'sec-fetch-storage-access': 'none' })).toContain('this browser blocks');
+    expect(await messageIn({ ...foreign, 'sec-fetch-storage-access': 'active' })).toContain('browsers may block');
+    expect(await messageIn({ 'sec-fetch-dest': 'document' })).not.toContain('frame');
+  });
+
+  test.for([
+    ['a frame whose cookies are blocked', { ...foreign, 'sec-fetch-storage-access': 'none' }, 'this browser blocks'],
+    ['a frame', foreign, 'browsers may block'],
+    [
+      'a cookie under a former name',
+      { cookie: 'connect.sid=old; a=b; connect.sid=new' },
+      'two cookies named connect.sid',
+    ],
+  ] as const)('that comes back again and again names %s', async ([, given, cause], { startWorld, browser }) => {
+    const world = await startWorld(withCookie(PARTITIONED));
+    const { name, value } = await threeRounds(world);
+    const cookie = [...('cookie' in given ? [given.cookie] : []), `${name}=${value}`].join('; ');
+    const page = await browser.visit(`${world.url}/login`, { headers: { ...given, cookie } });
+    expect(page.json()).toMatchObject({ code: 'ERR_LOGIN_LOOP', message: expect.stringContaining(cause) });
+  });
+});
