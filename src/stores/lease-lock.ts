@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { number, type Optional, withDefault } from '../checks.js';
+import { number, type Optional, withDefault, withMethods } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import type { HeldLease } from './token-store.js';
 import { KeyedQueue, withTimeout } from './waiting.js';
@@ -49,8 +49,13 @@ export const leaseSeconds: Optional<number> = withDefault(
  * The lease is not renewed while the work runs. A holder that takes longer, or is frozen, loses the lock; the versioned
  * `update` then refuses its late write. The work learns how old its lease is: it counts from the moment at which it was
  * asked for, on the clock that shows more. One caller of a process at a time asks the store for an id.
+ *
+ * @param leaseMs length of a lease, in milliseconds: 1,000 to 600,000
+ * @throws {ConfigurationError} naming `lease` or `leaseMs`
  */
 export function leaseLock(lease: Lease, leaseMs: number): LeaseLock {
+  withMethods<Lease>('an object with the methods take and release', ['take', 'release'], ['isHeld'])('lease', lease);
+  number(1000, MAX_LEASE_SECONDS * 1000, 'milliseconds')('leaseMs', leaseMs);
   const line = new KeyedQueue();
   const lock: LeaseLock = async (id, work) => {
     const deadline = performance.now() + leaseMs + MARGIN_MS;

@@ -1,6 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 import { memoryTokenStore, type StoredGrant, type TokenStore } from 'passport-oauth-app';
-import { tokenStoreChecks } from 'passport-oauth-app/conformance';
+import { type TokenStoreCheckOptions, tokenStoreChecks } from 'passport-oauth-app/conformance';
+import { type Lease, leaseLock } from 'passport-oauth-app/lease-lock';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 
 type FullStore = Required<TokenStore>;
@@ -8,9 +9,12 @@ type FullStore = Required<TokenStore>;
 afterEach(() => vi.useRealTimers());
 
 /** The names of the checks that `createStore`'s stores do not pass. No time passes, whatever the stores wait for. */
-async function failures(createStore: () => TokenStore | Promise<TokenStore>): Promise<string[]> {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  const failed = tokenStoreChecks(createStore).map(({ name, run }) =>
+async function failures(
+  createStore: () => TokenStore | Promise<TokenStore>,
+  options?: TokenStoreCheckOptions,
+): Promise<string[]> {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] });
+  const failed = tokenStoreChecks(createStore, options).map(({ name, run }) =>
     run().then(
       () => [],
       () => [name],
@@ -28,12 +32,42 @@ function broken(spoil: (right: FullStore) => Partial<FullStore>): () => TokenSto
   };
 }
 
+/** Seconds of the leases below. */
+const LEASE = 2;
+
+type Leases = Map<string, { owner: string; endsAt: number }>;
+
+const rightLease = (leases: Leases): Lease => ({
+  take: async (id, owner) => {
+    if ((leases.get(id)?.endsAt ?? 0) > Date.now()) return false;
+    leases.set(id, { owner, endsAt: Date.now() + LEASE * 1000 });
+    return true;
+  },
+  release: async (id, owner) => void (leases.get(id)?.owner === owner && leases.delete(id)),
+});
+
+/** Returns what makes stores over one storage, as processes have them. Their locks are leases, some part of which is wrong. */
+function sharing(
+  spoil: (leases: Leases) => Partial<Lease> = () => ({}),
+  leasesOf: (shared: Leases) => Leases = (shared) => shared,
+): () => TokenStore {
+  const [grants, shared]: [FullStore, Leases] = [memoryTokenStore(), new Map()];
+  return () => {
+    const leases = leasesOf(shared);
+    return { ...grants, lock: leaseLock({ ...rightLease(leases), ...spoil(leases) }, LEASE * 1000) };
+  };
+}
+
 describe('a right store passes', () => {
   for (const { name, run } of tokenStoreChecks(memoryTokenStore)) test(name, run);
 
   test('also if each store shares the storage of the others, or is promised', async () => {
     const store = memoryTokenStore();
     expect(await failures(async () => store)).toEqual([]);
+  });
+
+  test('also if its locks end by themselves, and the checks know when', async () => {
+    expect(await failures(sharing(), { lease: LEASE })).toEqual([]);
   });
 
   test('also without update and lock', async () => {
@@ -59,27 +93,36 @@ describe('a right store passes', () => {
 
 const pick = ({ version, expiresAt, sealed }: StoredGrant): StoredGrant => ({ version, expiresAt, sealed });
 
-/** Returns stores over one storage that see late what the others write. */
+/** Returns what makes stores over one storage that read 200 ms late what the others write. */
 function lagging(): () => TokenStore {
-  const shared = memoryTokenStore();
+  const create = sharing();
   return (): TokenStore => {
+    const store = create() as FullStore;
     const written = new Set<string>();
-    const wrote = <T>(id: string, write: Promise<T>): Promise<T> => write.finally(() => written.add(id));
     const visible = new Map<string, StoredGrant | undefined>();
+    const writing =
+      <A extends unknown[], T>(write: (id: string, ...rest: A) => Promise<T>) =>
+      (id: string, ...rest: A): Promise<T> => {
+        written.add(id);
+        return write(id, ...rest);
+      };
     return {
       get: async (id) => {
-        const now = await shared.get(id);
+        const now = await store.get(id);
         const seen = visible.get(id);
         setTimeout(() => visible.set(id, now), 200);
         return written.has(id) ? now : seen;
       },
-      set: (id, grant) => wrote(id, shared.set(id, grant)),
-      delete: (id, version) => wrote(id, shared.delete(id, version)),
+      set: writing(store.set),
+      delete: writing(store.delete),
+      update: writing(store.update),
+      add: writing(store.add),
+      lock: store.lock,
     };
   };
 }
 
-const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }> = {
+const mistakes: Record<string, { create: () => TokenStore; lease?: number; caughtBy: string[] }> = {
   'gives null for a grant that is not there': {
     create: broken(({ get }) => ({ get: async (id) => (await get(id)) ?? JSON.parse('null') })),
     caughtBy: [
@@ -106,6 +149,7 @@ const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }>
   },
   'reads late what other processes write': {
     create: lagging(),
+    lease: LEASE,
     caughtBy: ['get reads what another store over the same storage has just written'],
   },
   'merges a grant into the one before': {
@@ -221,10 +265,7 @@ const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }>
         delete: (id, version) => remove(id, version).finally(() => version === undefined && gone.add(id)),
       };
     }),
-    caughtBy: [
-      'a grant can be set again after it was deleted',
-      'the store works as ever inside a lock, and neither set nor delete frees the lock',
-    ],
+    caughtBy: ['a grant can be set again after it was deleted'],
   },
   'writes a grant in two steps': {
     create: broken(({ get, set }) => ({
@@ -321,8 +362,25 @@ const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }>
     create: broken(() => ({ lock: async (_id, work) => work() })),
     caughtBy: [
       'lock runs the work of 20 contenders for one id one after the other, each of them once',
-      'the store works as ever inside a lock, and neither set nor delete frees the lock',
+      'lock excludes the work of other stores over the same storage, as of other processes',
     ],
+  },
+  'has a lock that excludes its own process alone': {
+    create: sharing(undefined, () => new Map()),
+    lease: LEASE,
+    caughtBy: ['lock excludes the work of other stores over the same storage, as of other processes'],
+  },
+  'has a lock without a lease': {
+    create: sharing((leases) => ({
+      take: async (id, owner) => !leases.has(id) && leases.set(id, { owner, endsAt: 0 }).has(id),
+    })),
+    lease: LEASE,
+    caughtBy: ['the lock of a holder that died is free again when its lease has ended'],
+  },
+  'lets whoever comes release its lock': {
+    create: sharing((leases) => ({ release: async (id) => void leases.delete(id) })),
+    lease: LEASE,
+    caughtBy: ['a holder that outlives its lease does not free the lock of the next one'],
   },
   'lets waiting callers share the work of the first': {
     create: broken(({ lock }) => {
@@ -338,6 +396,7 @@ const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }>
     caughtBy: [
       'lock resolves to what its work resolves to',
       'lock runs the work of 20 contenders for one id one after the other, each of them once',
+      'lock excludes the work of other stores over the same storage, as of other processes',
     ],
   },
   'wraps the errors of work': {
@@ -415,14 +474,38 @@ const mistakes: Record<string, { create: () => TokenStore; caughtBy: string[] }>
 };
 
 describe('a store is caught that', () => {
-  for (const [mistake, { create, caughtBy }] of Object.entries(mistakes)) {
+  for (const [mistake, { create, lease, caughtBy }] of Object.entries(mistakes)) {
     test(mistake, async () => {
-      expect(await failures(create)).toEqual(caughtBy);
+      expect(await failures(create, { lease })).toEqual(caughtBy);
     });
   }
 });
 
 test('every check catches one of these mistakes', () => {
   const caught = new Set(Object.values(mistakes).flatMap(({ caughtBy }) => caughtBy));
-  expect(tokenStoreChecks(memoryTokenStore).filter(({ name }) => !caught.has(name))).toEqual([]);
+  const checks = tokenStoreChecks(memoryTokenStore, { lease: LEASE });
+  expect(checks.filter(({ name }) => !caught.has(name))).toEqual([]);
+});
+
+test('what needs the length of the lease is left out without it, and says so', () => {
+  const checks = tokenStoreChecks(memoryTokenStore);
+  expect(
+    checks.filter(({ name }) => name.endsWith('(left out: tokenStoreChecks needs the option lease)')),
+  ).toHaveLength(2);
+  // @ts-expect-error: misspelt
+  expect(() => tokenStoreChecks(memoryTokenStore, { leese: 1 })).toThrow(
+    /^leese: is not an option of tokenStoreChecks/,
+  );
+  expect(() => tokenStoreChecks(memoryTokenStore, { lease: 30 })).toThrow(
+    /^lease: expected a number of seconds from 0.5 to 5, got 30/,
+  );
+});
+
+test('stores that cannot stand for processes fail what needs the end of a lease, and are told why', async () => {
+  const store = memoryTokenStore();
+  for (const create of [memoryTokenStore, () => store]) {
+    const [first, second] = tokenStoreChecks(create, { lease: LEASE }).slice(-2);
+    for (const check of [first, second])
+      await expect(check?.run()).rejects.toThrow('Expected createStore to return a new store over the same storage');
+  }
 });

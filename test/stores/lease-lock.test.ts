@@ -1,5 +1,5 @@
+import { type Lease, leaseLock } from 'passport-oauth-app/lease-lock';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { type Lease, leaseLock } from '../../src/stores/lease-lock.js';
 
 const LEASE_MS = 1000;
 
@@ -114,4 +114,18 @@ test('does not work on a lease that ended before the answer came', async () => {
   await vi.advanceTimersByTimeAsync(LEASE_MS + 100);
   expect(await began).toBeGreaterThan(LEASE_MS);
   expect(lease.takes).toBe(2);
+});
+
+test('throws for an argument that is wrong, and names it', () => {
+  const lease = memoryLease();
+  const wrong: readonly unknown[] = [undefined, {}, { take: lease.take }, { ...lease, isHeld: true }];
+  for (const each of wrong)
+    expect(() => leaseLock(each as Lease, LEASE_MS)).toThrow(
+      /^lease: expected an object with the methods take and release/,
+    );
+  for (const leaseMs of [undefined, Number.NaN, 30, 600_001, '30000']) {
+    const call = () => leaseLock(lease, leaseMs as number);
+    expect(call).toThrow(/^leaseMs: expected a number of milliseconds from 1000 to 600000, got/);
+    expect(call).toThrow(expect.objectContaining({ name: 'ConfigurationError', option: 'leaseMs' }));
+  }
 });

@@ -8,6 +8,8 @@ import { hasMariadb, type MariadbServer, startMariadb } from '../support/mariadb
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
 const TABLE = 'passport_oauth_app_grants';
+/** Seconds: short, so that its end can be waited for. */
+const LEASE = { lease: 2 };
 const forever = (): Promise<never> => new Promise(() => undefined);
 
 afterEach(() => void vi.useRealTimers());
@@ -35,8 +37,8 @@ describe.skipIf(!hasMariadb())('with MariaDB', () => {
     let turn = 0;
     const few: Pool[] = [];
     beforeAll(() => void few.push(connect(), connect(), connect()));
-    const create = () => mysqlTokenStore(few[turn++ % few.length] ?? connect());
-    for (const { name, run } of tokenStoreChecks(create)) test(name, run);
+    const create = () => mysqlTokenStore(few[turn++ % few.length] ?? connect(), LEASE);
+    for (const { name, run } of tokenStoreChecks(create, LEASE)) test(name, run);
   });
 
   test('passes every check with one connection for everything', async () => {

@@ -8,6 +8,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { hasSqlite, type SqliteDatabase, sqlitePackages } from '../support/sqlite.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
+/** Seconds: short, so that its end can be waited for. */
+const LEASE = { lease: 2 };
 const TABLE = 'passport_oauth_app_grants';
 
 afterEach(() => void vi.useRealTimers());
@@ -36,7 +38,7 @@ describe.each(sqlitePackages)('with %s', (_name, openFile) => {
   });
 
   describe('passes every check, with several connections to one file', () => {
-    for (const { name, run } of tokenStoreChecks(() => sqliteTokenStore(open()))) test(name, run);
+    for (const { name, run } of tokenStoreChecks(() => sqliteTokenStore(open(), LEASE), LEASE)) test(name, run);
   });
 
   test('passes every check in WAL mode, in a table of another name', async () => {

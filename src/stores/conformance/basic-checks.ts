@@ -168,6 +168,7 @@ export const BASIC_CHECKS: readonly Check[] = [
         await one.set(id, sampleGrant(version));
         assert.deepEqual(await other.get(id), sampleGrant(version));
       }
+      if (await one.update?.(id, sampleGrant(4), 3)) assert.deepEqual(await other.get(id), sampleGrant(4));
       await one.delete(id);
       assert.equal(await other.get(id), undefined);
     },

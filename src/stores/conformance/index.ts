@@ -1,5 +1,7 @@
+import { number, readOptions, withDefault } from '../../checks.js';
 import { withTimeout } from '../waiting.js';
 import { BASIC_CHECKS } from './basic-checks.js';
+import { LEASE_CHECKS } from './lease-checks.js';
 import { ADD_CHECKS, LOCK_CHECKS, UPDATE_CHECKS } from './optional-checks.js';
 import { type Check, type CreateStore, startTrial } from './trial.js';
 
@@ -13,30 +15,53 @@ export interface TokenStoreCheck {
   run(): Promise<void>;
 }
 
+/** Options of {@link tokenStoreChecks}. */
+export interface TokenStoreCheckOptions {
+  /**
+   * Seconds of the lease of the stores that `createStore` returns, 0.5 to 5. Two checks wait for its end.
+   * Without it they are left out, which their names tell.
+   */
+  readonly lease?: number | undefined;
+}
+
 /** Time limit of one check, in milliseconds. A store that hangs fails its check and not the test runner. */
 const LIMIT_MS = 20_000;
+
+/** Longest lease, in seconds: a check waits for its end, and 5 s more, within the time limit. */
+const MAX_LEASE_SECONDS = 5;
 
 /**
  * Returns the checks that every store of this package passes, to run against a store of your own. They need nothing but
  * `node:assert`, leave nothing behind in the store, and may run in any order and concurrently.
  *
- * Checks of `update`, `add` and `lock` pass at once for a store without the method. If `createStore` returns stores over one
- * storage, the lock is checked across them.
+ * Checks of `update`, `add` and `lock` pass at once for a store without the method. Let each call of `createStore` return a new
+ * store over one storage: they stand for the processes of an application, and locks and reads are checked across them. A map of
+ * locks in a module is shared by all stores of a process, and looks like a lock: import such a module anew for each store.
  *
  * @param createStore returns a store, or a promise of one; called at least once for each check. The stores may share
  *   their storage, with each other and with anything else: all ids are random.
+ * @throws {ConfigurationError} naming an option that is wrong or unknown
  *
  * @example
  * import { test } from 'node:test';
  * import { tokenStoreChecks } from 'passport-oauth-app/conformance';
  *
- * for (const { name, run } of tokenStoreChecks(() => myTokenStore())) test(name, run);
+ * for (const { name, run } of tokenStoreChecks(() => myTokenStore({ lease: 2 }), { lease: 2 })) test(name, run);
  */
-export function tokenStoreChecks(createStore: CreateStore): TokenStoreCheck[] {
-  return [...BASIC_CHECKS, ...UPDATE_CHECKS, ...ADD_CHECKS, ...LOCK_CHECKS].map((check) => ({
+export function tokenStoreChecks(createStore: CreateStore, options: TokenStoreCheckOptions = {}): TokenStoreCheck[] {
+  const { lease } = readOptions('tokenStoreChecks', options, {
+    lease: withDefault(undefined, number(0.5, MAX_LEASE_SECONDS, 'seconds')),
+  });
+  const checks = [...BASIC_CHECKS, ...UPDATE_CHECKS, ...ADD_CHECKS, ...LOCK_CHECKS].map((check) => ({
     name: check.name,
     run: () => runCheck(check, createStore),
   }));
+  const leaseChecks = LEASE_CHECKS.map(({ name, run }) =>
+    lease === undefined
+      ? { name: `${name} (left out: tokenStoreChecks needs the option lease)`, run: async () => undefined }
+      : { name, run: () => runCheck({ name, needs: 'lock', run: (trial) => run(trial, lease * 1000) }, createStore) },
+  );
+  return [...checks, ...leaseChecks];
 }
 
 async function runCheck(check: Check, createStore: CreateStore): Promise<void> {

@@ -3,14 +3,7 @@ import type { TokenStore } from '../token-store.js';
 import { type Check, sampleGrant } from './trial.js';
 
 /** Longer than a waiting caller may pause before it asks again for the lock, in milliseconds. */
-const LONGER_THAN_A_POLL_MS = 300;
-
-/** Counts tasks that run concurrently. */
-interface Counter {
-  readonly started: number;
-  readonly mostAtOnce: number;
-  run(work: () => Promise<unknown>): Promise<void>;
-}
+export const LONGER_THAN_A_POLL_MS = 300;
 
 /** Checks of `update`, and of `delete` with a version in stores that can compare versions. */
 export const UPDATE_CHECKS: readonly Check[] = [
@@ -92,7 +85,8 @@ export const UPDATE_CHECKS: readonly Check[] = [
       );
       const outcomes = await Promise.all(updates);
       assert.equal(outcomes.filter((outcome) => outcome === true).length, 1, 'updates that resolved to true');
-      assert.deepEqual(await (all[0] ?? store).get(id), sampleGrant(outcomes.indexOf(true) + 1));
+      const winner = outcomes.indexOf(true);
+      assert.deepEqual(await (all[winner % 5] ?? store).get(id), sampleGrant(winner + 1));
     },
   },
 ];
@@ -132,7 +126,8 @@ export const ADD_CHECKS: readonly Check[] = [
       );
       const outcomes = await Promise.all(additions);
       assert.equal(outcomes.filter((outcome) => outcome === true).length, 1, 'additions that resolved to true');
-      assert.deepEqual(await (all[0] ?? store).get(id), sampleGrant(outcomes.indexOf(true)));
+      const winner = outcomes.indexOf(true);
+      assert.deepEqual(await (all[winner % 5] ?? store).get(id), sampleGrant(winner));
     },
   },
 ];
@@ -165,15 +160,12 @@ export const LOCK_CHECKS: readonly Check[] = [
   {
     name: 'lock runs the work of 20 contenders for one id one after the other, each of them once',
     needs: 'lock',
-    run: async ({ newId, stores }) => {
-      const id = newId();
-      const counter = newCounter();
-      const contend = (store: TokenStore): Promise<void> | undefined =>
-        store.lock?.(id, () => counter.run(() => store.get(id)));
-      await Promise.all((await stores(4)).flatMap((store) => Array.from({ length: 5 }, () => contend(store))));
-      assert.equal(counter.mostAtOnce, 1, 'contenders that worked at the same time');
-      assert.equal(counter.started, 20, 'works that ran');
-    },
+    run: ({ store, newId }) => contend([store], 20, newId()),
+  },
+  {
+    name: 'lock excludes the work of other stores over the same storage, as of other processes',
+    needs: 'lock',
+    run: async ({ newId, stores }) => contend(await stores(4), 3, newId()),
   },
   {
     name: 'lock of one id does not wait for that of another',
@@ -189,11 +181,22 @@ export const LOCK_CHECKS: readonly Check[] = [
     needs: 'lock',
     run: async ({ newId, stores }) => {
       const id = newId();
-      const counter = newCounter();
-      const contend = (store: TokenStore): Promise<void> | undefined =>
-        store.lock?.(id, () => counter.run(() => workInside(store, id)));
-      await Promise.all((await stores(2)).map(contend));
-      assert.equal(counter.mostAtOnce, 1, 'contenders that worked at the same time');
+      const [one, other] = await stores(2);
+      let hasOther = false;
+      let othersTurn: Promise<unknown> | undefined;
+      await one?.lock?.(id, async () => {
+        assert.equal(await one.get(id), undefined);
+        othersTurn = other?.lock?.(id, async () => {
+          hasOther = true;
+        });
+        await pause();
+        // Nothing was written yet: what lets the other one in is not that.
+        const wasLocked = !hasOther;
+        await workInside(one, id);
+        await pause();
+        if (wasLocked) assert.equal(hasOther, false, 'another one got the lock');
+      });
+      await othersTurn;
     },
   },
   {
@@ -217,7 +220,26 @@ async function workInside(store: TokenStore, id: string): Promise<void> {
   if (store.update) assert.equal(await store.update(id, sampleGrant(2), 1), true);
   await store.delete(id);
   assert.equal(await store.get(id), undefined);
-  await new Promise((resolve) => setTimeout(resolve, LONGER_THAN_A_POLL_MS));
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, LONGER_THAN_A_POLL_MS));
+}
+
+/** Lets each store work under the lock of `id` so many times, and expects one work at a time. */
+async function contend(stores: readonly TokenStore[], times: number, id: string): Promise<void> {
+  const counts = { started: 0, running: 0, mostAtOnce: 0 };
+  const work = async (store: TokenStore): Promise<void> => {
+    counts.started += 1;
+    counts.running += 1;
+    counts.mostAtOnce = Math.max(counts.mostAtOnce, counts.running);
+    await store.get(id);
+    counts.running -= 1;
+  };
+  const contenders = stores.flatMap((store) => Array.from({ length: times }, () => store));
+  await Promise.all(contenders.map((store) => store.lock?.(id, () => work(store))));
+  assert.equal(counts.mostAtOnce, 1, 'contenders that worked at the same time');
+  assert.equal(counts.started, contenders.length, 'works that ran');
 }
 
 /** Returns a function whose promises resolve once it has been called `count` times. */
@@ -231,24 +253,5 @@ function meeting(count: number): () => Promise<void> {
     missing -= 1;
     if (missing === 0) complete();
     return all;
-  };
-}
-
-function newCounter(): Counter {
-  const counts = { started: 0, running: 0, mostAtOnce: 0 };
-  return {
-    get started() {
-      return counts.started;
-    },
-    get mostAtOnce() {
-      return counts.mostAtOnce;
-    },
-    run: async (work) => {
-      counts.started += 1;
-      counts.running += 1;
-      counts.mostAtOnce = Math.max(counts.mostAtOnce, counts.running);
-      await work();
-      counts.running -= 1;
-    },
   };
 }

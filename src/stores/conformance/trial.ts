@@ -13,6 +13,11 @@ export interface Check {
   run(trial: Trial): Promise<void>;
 }
 
+/** A check of locks that end by themselves, for stores whose lease is known. */
+export interface LeaseCheck extends Pick<Check, 'name'> {
+  run(trial: Trial, leaseMs: number): Promise<void>;
+}
+
 /** The store under check, and ids for it. */
 export interface Trial {
   readonly store: TokenStore;

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import type { TokenStore } from '../token-store.js';
+import { withTimeout } from '../waiting.js';
+import { LONGER_THAN_A_POLL_MS } from './optional-checks.js';
+import type { LeaseCheck, Trial } from './trial.js';
+
+/** How long after its end a lease may be taken for held, in milliseconds. */
+const MARGIN_MS = 5000;
+
+/** Pause after a lock that could not be had, in milliseconds. */
+const PAUSE_MS = 20;
+
+/** Ends the work of a lock. Resolves when the lock was released. */
+type End = () => Promise<unknown>;
+
+/** Checks of a lock that ends by itself. Each store stands for a process. */
+export const LEASE_CHECKS: readonly LeaseCheck[] = [
+  {
+    name: 'the lock of a holder that died is free again when its lease has ended',
+    run: async (trial, leaseMs) => {
+      const id = trial.newId();
+      const [dead, next] = await processes(trial, 2);
+      const endDead = await hold(dead, id);
+      try {
+        const endNext = await holdWithin(leaseMs + MARGIN_MS, next, id);
+        assert.ok(endNext, `Expected the lock to be free ${MARGIN_MS} ms after the end of a lease of ${leaseMs} ms`);
+        await endNext();
+      } finally {
+        await endDead();
+      }
+    },
+  },
+  {
+    name: 'a holder that outlives its lease does not free the lock of the next one',
+    run: async (trial, leaseMs) => {
+      const id = trial.newId();
+      const [late, next, third] = await processes(trial, 3);
+      const askedAt = performance.now();
+      const endLate = await hold(late, id);
+      const endNext = await holdWithin(leaseMs + MARGIN_MS, next, id);
+      // With no lock between processes, or none that ends, other checks fail.
+      const hasWaited = performance.now() - askedAt > leaseMs / 2;
+      await endLate();
+      if (endNext === undefined) return;
+      let hasThird = false;
+      const waiting = hold(third, id).then((end) => {
+        hasThird = true;
+        return end();
+      });
+      await pause(Math.min(LONGER_THAN_A_POLL_MS, leaseMs / 2));
+      const wasFreed = hasThird;
+      await endNext();
+      await waiting;
+      if (hasWaited) assert.equal(wasFreed, false, 'a third one got the lock while the second had it');
+    },
+  },
+];
+
+/** Returns different stores over one storage. @throws Error if `createStore` makes none */
+async function processes(trial: Trial, count: number): Promise<readonly TokenStore[]> {
+  const stores = await trial.stores(count);
+  if (new Set(stores).size === count) return stores;
+  throw new Error(
+    'Expected createStore to return a new store over the same storage at each call, as processes have them',
+  );
+}
+
+/** Resolves once the lock is held. Rejects if it cannot be had. */
+function hold(store: TokenStore | undefined, id: string): Promise<End> {
+  return new Promise((resolve, reject) => {
+    const work = (): Promise<void> =>
+      new Promise((end) => {
+        resolve(() => {
+          end();
+          return locked;
+        });
+      });
+    const locked = Promise.resolve(store?.lock?.(id, work));
+    locked.catch(reject);
+  });
+}
+
+/** The same, where a store may give up sooner. Resolves to `undefined` if the lock cannot be had within the time. */
+async function holdWithin(ms: number, store: TokenStore | undefined, id: string): Promise<End | undefined> {
+  let isLate = false;
+  const trying = async (): Promise<End | undefined> => {
+    while (!isLate) {
+      const end = await hold(store, id).catch(() => undefined);
+      if (end && !isLate) return end;
+      await (end?.() ?? pause(PAUSE_MS));
+    }
+    return undefined;
+  };
+  const late = (): Error => {
+    isLate = true;
+    return new Error('late');
+  };
+  return withTimeout(trying(), ms, late).catch(() => undefined);
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
