@@ -1,3 +1,4 @@
+import { StoreAccess, type WriteLimits } from '../stores/store-access.js';
 import type { TokenStore } from '../stores/token-store.js';
 import {
   type EndedGrant,
@@ -8,7 +9,6 @@ import {
   isLaterSibling,
   isOlder,
 } from './grant.js';
-import { StoreAccess, type WriteLimits } from './store-access.js';
 
 /** Options of a {@link GrantRepository}. */
 export interface GrantRepositoryOptions {

@@ -119,7 +119,7 @@ export interface CallbackRoute {
  */
 export async function finishLogin(
   context: FinishLoginContext,
-  { store }: GrantManager,
+  { access }: GrantManager,
   req: IncomingMessage,
   res: ServerResponse,
   route: CallbackRoute,
@@ -148,7 +148,7 @@ export async function finishLogin(
   // The login may have begun at a route of passport.authenticate.
   const ownerless = route.isConnection ? refuseOwnerless(context.grants, req) : undefined;
   if (ownerless) return ownerless;
-  const { callback, isFirst } = await usedLogins.use(state, login.expiresAt, store);
+  const { callback, isFirst } = await usedLogins.use(state, login.expiresAt, access);
   // A reload of the page: the browser has dropped its first request, and with it the session that this would have got.
   const takenOver = isFirst ? undefined : await callback.takeOver();
   if (!isFirst && !takenOver) return replayed;

@@ -1,5 +1,5 @@
 import { createHash, randomInt } from 'node:crypto';
-import { StoreAccess } from '../grants/store-access.js';
+import type { StoreAccess } from '../stores/store-access.js';
 import { MARK_PREFIX, type TokenStore } from '../stores/token-store.js';
 
 /** Maximum number of used logins that are remembered at once; beyond it the oldest is forgotten. About 300 bytes each. */
@@ -59,7 +59,6 @@ export class RunningCallback<T> {
  */
 export class UsedLogins<T> {
   readonly #options: UsedLoginsOptions;
-  readonly #accesses = new WeakMap<TokenStore, StoreAccess>();
   /** By state, in the order of use: nearly that of expiry. */
   readonly #used = new Map<string, RunningCallback<T>>();
   /** Runs while there are used logins: forgets the expired ones. */
@@ -73,14 +72,14 @@ export class UsedLogins<T> {
   /**
    * Uses a login up.
    *
-   * @param store The token store of the login's grant. With `lock`, it tells the other processes of a used login.
+   * @param access The token store of the login's grant. If it has locks, it tells the other processes of a used login.
    * @returns the callback that has used it: to be ended if it is the first one, else to be taken over
    * @throws TokenStoreError if the token store fails: the login can be used again
    */
   async use(
     state: string,
     expiresAt: number,
-    store: TokenStore,
+    access: StoreAccess,
   ): Promise<{ readonly isFirst: boolean; readonly callback: RunningCallback<T> }> {
     this.#forgetExpired();
     const before = this.#used.get(state);
@@ -90,7 +89,7 @@ export class UsedLogins<T> {
     this.#schedule();
     let isFirst = true;
     try {
-      if (store.lock) isFirst = await this.#mark(this.#accessTo(store), state, callback);
+      if (access.hasLock) isFirst = await this.#mark(access, state, callback);
     } catch (error) {
       this.#used.delete(state);
       callback.end(undefined);
@@ -105,14 +104,6 @@ export class UsedLogins<T> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await Promise.all(this.#forgetExpired());
-  }
-
-  #accessTo(store: TokenStore): StoreAccess {
-    const known = this.#accesses.get(store);
-    if (known) return known;
-    const access = new StoreAccess(store, () => {}, this.#options.clock);
-    this.#accesses.set(store, access);
-    return access;
   }
 
   #forgetExpired(): Promise<void>[] {

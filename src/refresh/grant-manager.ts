@@ -1,5 +1,4 @@
-import type { IncomingMessage } from 'node:http';
-import { ConfigurationError, NotAuthorizedError } from '../errors.js';
+import { NotAuthorizedError } from '../errors.js';
 import type { GrantLostEvent } from '../events.js';
 import {
   type Freshness,
@@ -11,8 +10,7 @@ import {
 } from '../grants/grant.js';
 import { GrantRepository, type GrantRepositoryOptions } from '../grants/grant-repository.js';
 import type { TokenSet } from '../oauth/token-response.js';
-import { type SessionStoreLike, sessionTokenStore } from '../stores/session-token-store.js';
-import type { TokenStore } from '../stores/token-store.js';
+import type { StoreAccess } from '../stores/store-access.js';
 import { BackgroundRefreshes } from './background-refreshes.js';
 import { Backoffs } from './backoff.js';
 import { NO_GRANT } from './locked-refreshes.js';
@@ -35,8 +33,8 @@ export interface GrantManagerOptions
  * Concurrent callers may share an error object: copy it before handing it on.
  */
 export class GrantManager {
-  /** Where its grants are kept. */
-  readonly store: TokenStore;
+  /** The token store of its grants. */
+  readonly access: StoreAccess;
   readonly #options: GrantManagerOptions;
   readonly #repository: GrantRepository;
   readonly #unsaved: UnsavedGrants;
@@ -52,7 +50,6 @@ export class GrantManager {
   constructor(options: GrantManagerOptions) {
     const { clock, onRefresh } = options;
     this.#options = options;
-    this.store = options.store;
     this.#background = new BackgroundRefreshes((id) => this.#startIfDue(id), clock);
     this.#repository = new GrantRepository({
       ...options,
@@ -63,6 +60,7 @@ export class GrantManager {
         this.#hasWarned = true;
       },
     });
+    this.access = this.#repository.access;
     this.#unsaved = new UnsavedGrants(this.#repository, onRefresh);
     this.#refresher = new Refresher({
       ...options,
@@ -80,7 +78,7 @@ export class GrantManager {
    *   ServiceUnavailableError if it cannot be loaded or refreshed now
    */
   current(grantId: string, loaded?: Grant): Grant | Promise<Grant> {
-    const known = this.#unsaved.byId.get(grantId)?.grant ?? this.#repository.cached(grantId) ?? loaded;
+    const known = this.#known(grantId) ?? loaded;
     if (known === undefined) return this.#load(grantId);
     const { clock, window } = this.#options;
     return freshness(known, clock(), window) === 'fresh' ? known : this.#freshen(grantId, known);
@@ -88,15 +86,13 @@ export class GrantManager {
 
   /** Returns true if there is such a grant, whether or not it is due for a refresh. @throws TokenStoreError if it cannot be read */
   async has(grantId: string): Promise<boolean> {
-    const known = this.#unsaved.byId.get(grantId)?.grant ?? this.#repository.cached(grantId);
-    return (known ?? (await this.#repository.read(grantId))) !== undefined;
+    return (this.#known(grantId) ?? (await this.#repository.read(grantId))) !== undefined;
   }
 
   /** Returns the grant as it is, expired or not, and refreshes nothing. Synchronous, and without I/O, if it is cached. */
   stored(grantId: string): Grant | Promise<Grant> {
     return (
-      this.#unsaved.byId.get(grantId)?.grant ??
-      this.#repository.cached(grantId) ??
+      this.#known(grantId) ??
       this.#repository.read(grantId).then((read) => {
         const grant = this.#unsaved.byId.get(grantId)?.grant ?? read;
         if (!grant) throw new NotAuthorizedError(NO_GRANT);
@@ -112,10 +108,7 @@ export class GrantManager {
    * @throws like {@link current}
    */
   async renew(grantId: string, refused: string): Promise<Grant> {
-    const known =
-      this.#unsaved.byId.get(grantId)?.grant ??
-      this.#repository.cached(grantId) ??
-      (await this.#repository.read(grantId));
+    const known = this.#known(grantId) ?? (await this.#repository.read(grantId));
     if (!known) throw new NotAuthorizedError(NO_GRANT);
     if (known.accessToken !== refused) return await this.#freshen(grantId, known);
     // Nothing can replace it, and the API may have refused it for one request only.
@@ -146,8 +139,7 @@ export class GrantManager {
     };
     if (tokens.refreshToken !== undefined || formerId === undefined) return await save(tokens);
     // A refresh that runs may be about to replace the former refresh token.
-    const { access } = this.#repository;
-    const lock = await access.acquire(this.#repository.storeId(formerId));
+    const lock = await this.access.acquire(this.#repository.storeId(formerId));
     try {
       const former = this.#unsaved.byId.get(formerId)?.grant ?? (await this.#repository.readAnew(formerId));
       // An application that names its grants itself says by the id that the user is the same.
@@ -169,7 +161,7 @@ export class GrantManager {
     const save = () => repository.add(grantId, grant, () => this.#forget(grantId, grant));
     // A store that cannot tell by itself whether it has a grant is asked under its lock: of several imports one wins.
     if (this.#options.store.add) return await save();
-    const lock = await repository.access.acquire(repository.storeId(grantId));
+    const lock = await this.access.acquire(repository.storeId(grantId));
     try {
       return await save();
     } finally {
@@ -185,8 +177,13 @@ export class GrantManager {
 
   /** Resolves when all running refreshes and saves have ended, or exceeded their time limit. Later calls join the first. */
   close(): Promise<void> {
-    this.#closing ??= this.#refresher.close().then(() => this.#repository.access.drain());
+    this.#closing ??= this.#refresher.close().then(() => this.access.drain());
     return this.#closing;
+  }
+
+  /** Returns the grant if this process has it, without I/O: unsaved, or cached. */
+  #known(grantId: string): Grant | undefined {
+    return this.#unsaved.byId.get(grantId)?.grant ?? this.#repository.cached(grantId);
   }
 
   async #load(grantId: string): Promise<Grant> {
@@ -205,7 +202,7 @@ export class GrantManager {
   /** Starts the background refresh whose turn has come, unless a request has waited for a refresh meanwhile. */
   #startIfDue(grantId: string): Promise<unknown> | undefined {
     if (!this.#refresher.isIdle(grantId)) return undefined;
-    const known = this.#unsaved.byId.get(grantId)?.grant ?? this.#repository.cached(grantId);
+    const known = this.#known(grantId);
     if (known) return this.#freshness(known) === 'fresh' ? undefined : this.#refresher.refresh(grantId, known, 'ahead');
     return this.#repository.read(grantId).then(async (stored) => {
       if (stored && this.#freshness(stored) !== 'fresh') await this.#refresher.refresh(grantId, stored, 'ahead');
@@ -221,50 +218,5 @@ export class GrantManager {
     this.#refresher.forget(grantId, successor);
     this.#background.forget(grantId);
     this.#refusals.delete(grantId);
-  }
-}
-
-/** Holds the grant managers of a strategy: one for the option `tokenStore`, else one for each session store of its requests. */
-export class GrantManagers {
-  readonly #tokenStore: TokenStore | undefined;
-  readonly #createManager: (store: TokenStore) => GrantManager;
-  readonly #byStore = new Map<object, GrantManager>();
-  #isClosed = false;
-
-  constructor(tokenStore: TokenStore | undefined, createManager: (store: TokenStore) => GrantManager) {
-    this.#tokenStore = tokenStore;
-    this.#createManager = createManager;
-    if (tokenStore) this.#add(tokenStore, tokenStore);
-  }
-
-  /** Returns the manager outside of a request. @throws ConfigurationError if there is no store yet, or several session stores */
-  only(): GrantManager {
-    const [manager, ...others] = this.#byStore.values();
-    if (manager && others.length === 0) return manager;
-    throw new ConfigurationError(
-      'tokenStore: outside of a request there is no session that leads to a store. Set tokenStore: sessionTokenStore(store), with the store of your sessions.',
-      { option: 'tokenStore', code: 'ERR_NO_TOKEN_STORE' },
-    );
-  }
-
-  /** Returns the manager for a request, or `undefined` if neither the option nor the session has a store. */
-  for(req: IncomingMessage): GrantManager | undefined {
-    if (this.#tokenStore) return this.only();
-    const store: unknown = 'sessionStore' in req ? req.sessionStore : undefined;
-    if (typeof store !== 'object' || store === null) return undefined;
-    return this.#byStore.get(store) ?? this.#add(store, sessionTokenStore(store as SessionStoreLike));
-  }
-
-  /** Waits for running refreshes and saves. Managers that are created later are closed too. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    await Promise.all([...this.#byStore.values()].map((manager) => manager.close()));
-  }
-
-  #add(key: object, store: TokenStore): GrantManager {
-    const manager = this.#createManager(store);
-    this.#byStore.set(key, manager);
-    if (this.#isClosed) void manager.close();
-    return manager;
   }
 }

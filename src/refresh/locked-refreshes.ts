@@ -9,9 +9,9 @@ import {
   withRotatedRefreshToken,
 } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
-import type { HeldLock } from '../grants/held-lock.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import { rotatedRefreshToken, type TokenSet } from '../oauth/token-response.js';
+import type { HeldLock } from '../stores/held-lock.js';
 import type { EndpointBackoff } from './backoff.js';
 import type { UnsavedGrants } from './unsaved-grants.js';
 

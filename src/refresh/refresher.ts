@@ -3,8 +3,8 @@ import { NotAuthorizedError, OAuthAppError, ServiceUnavailableError, TokenStoreE
 import type { RefreshEvent } from '../events.js';
 import type { Grant } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
-import type { LockAge } from '../grants/held-lock.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
+import type { LockAge } from '../stores/held-lock.js';
 import { EndpointBackoff } from './backoff.js';
 import { LockedRefreshes, type LockedResult, NO_GRANT, type RefreshInFlight } from './locked-refreshes.js';
 import type { UnsavedGrants } from './unsaved-grants.js';

@@ -1,7 +1,7 @@
 import type { RefreshEvent } from '../events.js';
 import type { Grant } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
-import type { HeldLock } from '../grants/held-lock.js';
+import type { HeldLock } from '../stores/held-lock.js';
 
 /** A refreshed grant that is not in the store yet. */
 export interface UnsavedGrant {

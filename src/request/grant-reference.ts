@@ -3,7 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import * as check from '../checks.js';
 import { ConfigurationError, TokenStoreError } from '../errors.js';
 import { checkedGrantId, isRandomGrantId, randomGrantId } from '../grants/grant.js';
-import type { GrantManager, GrantManagers } from '../refresh/grant-manager.js';
+import type { GrantManager } from '../refresh/grant-manager.js';
+import type { GrantManagers } from './grant-managers.js';
 import { userIdOf, userOf } from './incoming-request.js';
 import { isRefusedUser, passportRecordOf, refuseFixedSession, sessionOf } from './session.js';
 

@@ -2,7 +2,7 @@ import { Strategy } from 'passport-oauth-app';
 import { redisTokenStore } from 'passport-oauth-app/redis';
 import { createClient } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, vi } from 'vitest';
-import { HeldLock, shortestLeaseMs } from '../../src/grants/held-lock.js';
+import { HeldLock, shortestLeaseMs } from '../../src/stores/held-lock.js';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
 import { until } from '../support/until.js';
 import { gate, LIFETIME_S, pair, test, tokens } from './fixture.js';

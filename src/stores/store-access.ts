@@ -1,8 +1,8 @@
 import { OAuthAppError, TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import type { HeldLease, TokenStore } from '../stores/token-store.js';
-import { KeyedQueue, withTimeout } from '../stores/waiting.js';
 import { HeldLock } from './held-lock.js';
+import type { HeldLease, TokenStore } from './token-store.js';
+import { KeyedQueue, withTimeout } from './waiting.js';
 
 /** Time limits of a write, in milliseconds. */
 export interface WriteLimits {
@@ -52,6 +52,11 @@ export class StoreAccess {
     this.#store = store;
     this.#clock = clock;
     this.#onRecovery = onRecovery;
+  }
+
+  /** True if the store has locks. */
+  get hasLock(): boolean {
+    return this.#store.lock !== undefined;
   }
 
   /** True if the store has failed within the last second and not succeeded since. */

@@ -1,4 +1,4 @@
-import type { HeldLease } from '../stores/token-store.js';
+import type { HeldLease } from './token-store.js';
 
 /** How old a lock may be when a refresh token is sent, on each clock, in milliseconds. */
 export interface LockAge {
