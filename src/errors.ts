@@ -121,6 +121,11 @@ export class NotAuthorizedError extends OAuthAppError {
   }
 }
 
+/** Reports that `forward` did not pass a request on. Nothing was sent. */
+export class ForwardError extends OAuthAppError {
+  override readonly name = 'ForwardError';
+}
+
 /** Reports that the token store failed. The grant is kept and usable again as soon as the store works. */
 export class TokenStoreError extends OAuthAppError {
   override readonly name = 'TokenStoreError';

@@ -17,6 +17,7 @@ export type { ApiResponse, ApiStream } from './api/response.js';
 export {
   AuthorizationError,
   ConfigurationError,
+  ForwardError,
   NotAuthorizedError,
   OAuthAppError,
   ServiceUnavailableError,
@@ -37,6 +38,7 @@ export type {
   VerifyWithRequestOfEitherArity,
 } from './login/verify.js';
 export { type ApiClientOptions, apiClient, type Handler } from './middleware/api-client.js';
+export { type ForwardOptions, forward } from './middleware/forward.js';
 export { logout } from './middleware/logout.js';
 export { type ErrorHandler, type OAuthErrorsOptions, oauthErrors } from './middleware/oauth-errors.js';
 export { type RequireAuthorizationOptions, requireAuthorization } from './middleware/require-authorization.js';

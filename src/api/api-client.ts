@@ -26,8 +26,8 @@ export let createApiClient: (source: CredentialSource, context: ApiContext) => A
 /** Returns the credential source of a client, for the part of this package that created it. Set by the class itself. */
 export let sourceOf: (client: ApiClient) => CredentialSource;
 
-/** Returns the name of a client's strategy, for the part of this package that answers requests. Set by the class itself. */
-export let strategyNameOf: (client: ApiClient) => string;
+/** Returns what a client shares with all others of its strategy, for the part of this package that answers requests. Set by the class itself. */
+export let contextOf: (client: ApiClient) => ApiContext;
 
 /**
  * Calls the API on behalf of one user, each time with a token that is valid then.
@@ -54,7 +54,7 @@ export class ApiClient {
   static {
     createApiClient = (source, context) => new ApiClient(source, context);
     sourceOf = (client) => client.#source;
-    strategyNameOf = (client) => client.#context.strategyName;
+    contextOf = (client) => client.#context;
     // Bound when it is first read: most clients never need it.
     Object.defineProperty(ApiClient.prototype, 'fetch', {
       get(this: ApiClient): ApiFetch {

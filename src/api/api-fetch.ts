@@ -27,10 +27,11 @@ export type FetchInit = (RequestInit | (Omit<RequestInit, 'body'> & { body?: Req
   timeout?: number | undefined;
 };
 
-type FetchedResponse = HttpResponse | HttpStream;
+/** A response of any status, with a complete body if it arrived with the headers. */
+export type FetchedResponse = HttpResponse | HttpStream;
 
-/** Responses of any status, with a complete body if it arrived with the headers. */
-const FETCHED: ResponseMode<FetchedResponse> = Object.freeze({
+/** How {@link FetchedResponse}s are received. */
+export const FETCHED: ResponseMode<FetchedResponse> = Object.freeze({
   isBuffered: false,
   exchange: FetchedExchange,
   discard: ({ body }: FetchedResponse) => {

@@ -68,20 +68,26 @@ function checkEveryDecoding(encoded: string): void {
   } catch {
     refuse(true, 'has an escape that is not UTF-8');
   }
-  let text = encoded;
-  for (let decodings = 0; decodings <= MAX_DECODINGS; decodings++) {
+  const texts = decodings(encoded);
+  for (const text of texts) {
     refuse(FORBIDDEN.test(text), 'has a backslash or a control character');
     // Some servers take `..;name` for `..`, and a URL parser drops the space at the end of a decoded segment.
     const names = text.split('/').map((segment) => segment.split(';', 1)[0]?.trim());
     refuse(names.includes('.') || names.includes('..'), 'has a dot segment');
-    // Byte by byte: only ASCII matters to the checks, and a second decoding need not be valid UTF-8.
-    const decoded = text.replace(/%([\da-f]{2})/gi, (_escape, hex: string) =>
-      String.fromCharCode(Number.parseInt(hex, 16)),
-    );
-    if (decoded === text) return;
-    text = decoded;
   }
-  refuse(true, 'is encoded several times over');
+  refuse(texts.length > MAX_DECODINGS + 1, 'is encoded several times over');
+}
+
+/** Returns a path as it is, decoded once, twice and so on, until no escape is left, at most six times. */
+export function decodings(path: string): readonly string[] {
+  const texts = [path];
+  for (let text = path; texts.length <= MAX_DECODINGS + 1; texts.push(text)) {
+    const before = text;
+    // Byte by byte: only ASCII matters to the checks, and a second decoding need not be valid UTF-8.
+    text = before.replace(/%([\da-f]{2})/gi, (_escape, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+    if (text === before) break;
+  }
+  return texts;
 }
 
 function refuse(condition: boolean, reason: string): void {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { ApiClient, strategyNameOf } from '../api/api-client.js';
+import { ApiClient, contextOf } from '../api/api-client.js';
 import { type Readers, readOptions } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
 import { originalUrl, queryOf, refuseFramework } from '../request/incoming-request.js';
@@ -42,12 +42,12 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     if (pending) return void pending.then(() => passIfAuthorized(req, res, next));
     if (client.authorized) return next();
     if (login === undefined || !isPageRequest(req))
-      return next(ofStrategy(new NotAuthorizedError(LOG_IN), strategyNameOf(client)));
+      return next(ofStrategy(new NotAuthorizedError(LOG_IN), contextOf(client).strategyName));
     const guarded = isLoginRoute(req, login) ? 'login' : guardsCallback(req) && 'callback';
     if (guarded) {
       const message = `requireAuthorization({ login }) is mounted before the ${guarded} route, which nobody could reach then. Mount it on the routes that need a login, or after the routes of login and callback.`;
       const error = new ConfigurationError(message, { code: 'ERR_LOGIN_LOOP' });
-      return next(ofStrategy(error, strategyNameOf(client)));
+      return next(ofStrategy(error, contextOf(client).strategyName));
     }
     redirectToLogin(req, res, login, client);
   };

@@ -137,6 +137,20 @@ export function isOfUser({ headers }: IncomingMessage): boolean {
   return headers['sec-fetch-user'] === '?1' && (site === 'same-origin' || site === 'none');
 }
 
+/**
+ * Returns true if a page of this origin has sent the request: the browser says so or, where it says nothing of the kind,
+ * the request has a header that no page can send to another origin unless that permits it (CORS).
+ *
+ * @see https://www.w3.org/TR/fetch-metadata/
+ */
+export function isOfOwnPage(req: IncomingMessage): boolean {
+  const { 'sec-fetch-site': site, 'x-requested-with': requestedWith, origin } = req.headers;
+  if (site !== undefined || !requestedWith) return site === 'same-origin';
+  if (origin === undefined) return true;
+  const own = `${origin.split('//', 1)[0]}//${hostOf(req)}`;
+  return URL.canParse(origin) && URL.canParse(own) && new URL(origin).host === new URL(own).host;
+}
+
 /** Returns true if a script has sent the request: it cannot follow a redirect to the service. */
 export function isOfScript({ headers }: IncomingMessage): boolean {
   return headers['sec-fetch-dest'] === 'empty';

@@ -5,7 +5,7 @@ import base, { alias } from '../../vitest.config.js';
 const express4 = fileURLToPath(new URL('node_modules/express', import.meta.url));
 
 /** Files whose behaviour the framework has a part in. */
-const FRAMEWORK = '{callback,login,logout,redirect-uri,require-authorization,return-to,session}';
+const FRAMEWORK = '{callback,forward,login,logout,redirect-uri,require-authorization,return-to,session}';
 
 // Needs the packages of package.json beside this file: npm run test:interop installs them.
 export default defineConfig({

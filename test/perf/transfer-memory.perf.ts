@@ -1,12 +1,18 @@
+import { once } from 'node:events';
 import { openAsBlob } from 'node:fs';
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
+import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { forward } from 'passport-oauth-app';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createFixture, type Fixture } from '../api/fixture.js';
 import * as faulty from '../support/faulty-server.js';
+import { logInto } from '../support/logged-in.js';
+import type { Handler } from '../support/world.js';
 
 /** Bytes of each transfer: some in a usual run, 2e9 for the figures. */
 const TRANSFER = Number(process.env.TRANSFER_BYTES ?? 256e6);
@@ -88,6 +94,42 @@ test('a large download is read in constant memory, by stream and by fetch', { ti
   expect(await growthOf(streamed)).toBeLessThan(MAX_GROWTH_BYTES);
   const fetched = async () => count((await fixture.client.fetch('/export')).body);
   expect(await growthOf(fetched)).toBeLessThan(MAX_GROWTH_BYTES);
+});
+
+test('a large file passes through forward() in constant memory, each way', {
+  meta: { threats: [85] },
+  timeout: 600_000,
+}, async () => {
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { world, browser } = await logInto({
+    strategy: { baseUrl, timeout: 600_000 },
+    routes: (app, { strategy }) => app.use('/api', forward(strategy, { allow: ['* /export'] }) as Handler),
+  });
+  const cookie = [...browser.cookies(world.url)].map((pair) => pair.join('=')).join('; ');
+  const headers = { cookie, 'sec-fetch-site': 'same-origin' };
+  const download = async () => {
+    const [response] = await once(request(`${world.url}/api/export`, { headers }).end(), 'response');
+    let length = 0;
+    for await (const chunk of response) length += chunk.length;
+    expect(length).toBeGreaterThanOrEqual(TRANSFER);
+  };
+  const upload = async () => {
+    const chunk = Buffer.alloc(64 * 1024, 'x');
+    const chunks = function* () {
+      for (let left = TRANSFER; left > 0; left -= chunk.length) yield chunk.subarray(0, left);
+    };
+    const outgoing = request(`${world.url}/api/export`, {
+      method: 'PUT',
+      headers: { ...headers, 'content-length': TRANSFER },
+    });
+    const answered = once(outgoing, 'response');
+    await pipeline(Readable.from(chunks()), outgoing);
+    expect((await answered)[0].statusCode).toBe(200);
+    expect(received).toBe(TRANSFER);
+  };
+  expect(await growthOf(download)).toBeLessThan(MAX_GROWTH_BYTES);
+  expect(await growthOf(upload)).toBeLessThan(MAX_GROWTH_BYTES);
+  await world.close();
 });
 
 test('a gzip bomb is decoded up to the limit, in little memory', async () => {

@@ -1,0 +1,393 @@
+import { once } from 'node:events';
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import type { Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import express from 'express';
+import { ConfigurationError, forward, requireAuthorization, Strategy } from 'passport-oauth-app';
+import { describe, expect, onTestFinished } from 'vitest';
+import {
+  answer,
+  type FaultyServer,
+  hang,
+  head,
+  huge,
+  json,
+  reset,
+  startFaultyServer,
+} from '../support/faulty-server.js';
+import { test } from '../support/fixture.js';
+import type { LoggedIn } from '../support/logged-in.js';
+import { rawRequest } from '../support/raw-request.js';
+import { until } from '../support/until.js';
+import type { App, Framework, Handler, World, WorldOptions } from '../support/world.js';
+
+const ALLOW = ['GET /projects', 'POST /projects', 'GET /projects/*', '* /projects/*/files/**'];
+const OTHER = {
+  ...{ authUrl: 'http://localhost:1', baseUrl: 'http://localhost:1', clientID: 'id', clientSecret: 'secret' },
+  ...{ callbackURL: 'http://localhost/callback', scope: 'tm', name: 'other' },
+};
+const OWN = { 'sec-fetch-site': 'same-origin' };
+
+interface Forwarded extends LoggedIn {
+  readonly api: FaultyServer;
+  readonly cookie: string;
+  /** Requests that the API has received. */
+  readonly sent: FaultyServer['requests'];
+  send(method: string, path: string, headers?: Record<string, string | string[]>, body?: Buffer): ClientRequest;
+}
+
+type LogInto = (options?: WorldOptions) => Promise<LoggedIn>;
+
+/** Logs a user in to an application that forwards to an API of the test. */
+async function start(logInto: LogInto, { strategy, ...options }: WorldOptions = {}): Promise<Forwarded> {
+  const api = await startFaultyServer();
+  onTestFinished(() => api.close());
+  const mount = (app: App, world: World) => {
+    app.use('/api', requireAuthorization() as Handler);
+    app.use('/api', forward(world.strategy, { allow: ALLOW }) as Handler);
+  };
+  const flow = await logInto({ routes: mount, ...options, strategy: { baseUrl: api.origin, ...strategy } });
+  const cookie = [...flow.browser.cookies(flow.world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
+  const { hostname, port } = new URL(flow.world.url);
+  return {
+    ...flow,
+    api,
+    cookie,
+    sent: api.requests,
+    send: (method, path, headers = {}, body) => {
+      const outgoing = request({ hostname, port, method, path, headers: { cookie, ...OWN, ...headers } });
+      return body === undefined ? outgoing : outgoing.end(body);
+    },
+  };
+}
+
+async function responseTo(outgoing: ClientRequest): Promise<{ answered: IncomingMessage; body: string }> {
+  const [answered] = await once(outgoing, 'response');
+  return { answered, body: await text(answered) };
+}
+
+/** What has to be refused: method, path, headers. Nothing of it may reach the API. */
+const HOSTILE: readonly [title: string, method: string, path: string, headers?: Record<string, string>][] = [
+  ['a path that is not named', 'GET', '/api/users'],
+  ['a method that is not named', 'DELETE', '/api/projects/7'],
+  ['HEAD, which is not named', 'HEAD', '/api/projects'],
+  ['the root', 'GET', '/api'],
+  ['the root with a slash', 'GET', '/api/'],
+  ['a slash at the end', 'GET', '/api/projects/'],
+  ['a further segment', 'GET', '/api/projects/7/members'],
+  ['another case', 'GET', '/api/Projects'],
+  ['a segment in front', 'GET', '/api/v2/projects'],
+  ['a dot segment', 'GET', '/api/projects/../users'],
+  ['an encoded dot segment', 'GET', '/api/projects/%2e%2e/users'],
+  ['a half encoded dot segment', 'GET', '/api/projects/.%2E/users'],
+  ['a twice encoded dot segment', 'GET', '/api/projects/7/files/%252e%252e/%252e%252e/users'],
+  ['a dot segment below **', 'GET', '/api/projects/7/files/../../../users'],
+  ['a dot segment with a parameter', 'GET', '/api/projects/7/files/..;/x'],
+  ['a dot segment behind an encoded slash', 'GET', '/api/projects/7/files/..%2f..%2fusers'],
+  ['a single dot', 'GET', '/api/projects/.'],
+  ['an encoded slash that adds a segment', 'GET', '/api/projects/7%2Fmembers'],
+  ['a twice encoded slash', 'GET', '/api/projects/7%252Fmembers'],
+  ['an encoded slash in front', 'GET', '/api/%2Fprojects'],
+  ['a parameter in place of a segment', 'GET', '/api/projects/;x=1'],
+  ['a parameter that hides the rest', 'GET', '/api/projects/7;/members'],
+  ['a backslash', 'GET', '/api/projects/7\\..\\users'],
+  ['an encoded backslash', 'GET', '/api/projects/7/files/..%5cusers'],
+  ['an encoded null', 'GET', '/api/projects/%00'],
+  ['an encoded line break', 'GET', '/api/projects/7%0d%0aHost:%20evil.example'],
+  ['a broken escape', 'GET', '/api/projects/%zz'],
+  ['an overlong encoding', 'GET', '/api/projects/%c0%ae%c0%ae/users'],
+  ['many encodings', 'GET', `/api/projects/%${'25'.repeat(12)}2e`],
+  ['another host', 'GET', '/api//evil.example/projects'],
+  ['another host behind a backslash', 'GET', '/api/\\evil.example/projects'],
+  ['a URL as the path', 'GET', '/api/http://evil.example/projects'],
+  ['a URL in the request line', 'GET', 'http://evil.example/api/users'],
+  ['TRACE, which echoes the token', 'TRACE', '/api/projects/7/files/1'],
+  ['an odd method', 'M-SEARCH', '/api/projects/7/files/1'],
+  ['another method by a header', 'POST', '/api/projects/7', { ...OWN, 'x-http-method-override': 'GET' }],
+  ['a POST of another site', 'POST', '/api/projects', { 'sec-fetch-site': 'cross-site' }],
+  ['a POST of a sibling', 'POST', '/api/projects', { 'sec-fetch-site': 'same-site' }],
+  ['a POST of the address bar', 'POST', '/api/projects', { 'sec-fetch-site': 'none' }],
+  ['a POST with no word of its origin', 'POST', '/api/projects', {}],
+  ['an empty X-Requested-With', 'POST', '/api/projects', { 'x-requested-with': '' }],
+  [
+    'X-Requested-With of another site',
+    'POST',
+    '/api/projects',
+    { 'sec-fetch-site': 'cross-site', 'x-requested-with': 'fetch' },
+  ],
+  ['a foreign Origin', 'POST', '/api/projects', { origin: 'https://evil.example', 'x-requested-with': 'fetch' }],
+  ['an opaque Origin', 'PUT', '/api/projects/7/files/1', { origin: 'null', 'x-requested-with': 'fetch' }],
+  ['two words on its origin', 'POST', '/api/projects', { 'sec-fetch-site': 'same-origin, cross-site' }],
+  ['a forged token and no login', 'GET', '/api/projects', { cookie: '', authorization: 'Bearer forged' }],
+];
+
+describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) under %s', (framework) => {
+  test('sends nothing for any of the hostile requests', { meta: { threats: [85] } }, async ({ logInto }) => {
+    const { world, cookie, sent } = await start(logInto, { framework });
+    const answers: Record<string, number> = {};
+    for (const [title, method, path, headers = {}] of HOSTILE) {
+      const { status, text: body } = await rawRequest(world.url, path, { method, headers: { cookie, ...headers } });
+      answers[title] = status;
+      expect(body).not.toMatch(/eyJ|Bearer|evil/);
+    }
+    const expected = HOSTILE.map(([title, method, , headers]) => {
+      if (title.startsWith('a forged token')) return [title, 401];
+      return [title, method === 'GET' || headers === undefined || title.startsWith('another method') ? 404 : 403];
+    });
+    expect(answers).toEqual(Object.fromEntries(expected));
+    expect(sent).toEqual([]);
+  });
+
+  test('passes path, query and the headers of the representation on, and the token of the user', {
+    meta: { threats: [85] },
+  }, async ({ logInto }) => {
+    const { api, send, sent } = await start(logInto, { framework });
+    const outgoing = send('GET', '/api/projects/7?limit=2&q=a%20b', {
+      accept: 'application/json',
+      'accept-language': 'de',
+      'accept-encoding': 'gzip',
+      'if-none-match': '"7"',
+      range: 'bytes=0-9',
+      authorization: 'Bearer forged',
+      connection: 'authorization, x-hop, keep-alive',
+      'x-hop': '1',
+      te: 'trailers',
+      forwarded: 'for=10.0.0.1',
+      'x-forwarded-for': '10.0.0.1',
+      'x-forwarded-host': 'evil.example',
+      'proxy-authorization': 'Basic eA==',
+      'x-crowdin-anything': '1',
+      'user-agent': 'Browser',
+      referer: 'https://app.example/secret',
+    });
+    outgoing.end();
+    expect((await responseTo(outgoing)).answered.statusCode).toBe(200);
+    expect(sent.map(({ target }) => target)).toEqual(['/api/v2/projects/7?limit=2&q=a%20b']);
+    const { authorization, host, connection, ...others } = sent[0]?.headers ?? {};
+    expect(authorization).toMatch(/^Bearer eyJ/);
+    expect([host, connection]).toEqual([new URL(api.origin).host, 'keep-alive']);
+    expect(others).toEqual({
+      accept: 'application/json',
+      'accept-language': 'de',
+      'accept-encoding': 'identity',
+      'if-none-match': '"7"',
+      range: 'bytes=0-9',
+      'user-agent': 'passport-oauth-app',
+    });
+  });
+
+  test('brings status, body and the headers of the representation back, and nothing else', {
+    meta: { threats: [85] },
+  }, async ({ logInto }) => {
+    const { api, send } = await start(logInto, { framework });
+    const representation = {
+      'content-type': 'text/html; charset=utf-8',
+      'content-language': 'de',
+      'content-disposition': 'inline',
+      etag: '"7"',
+      'last-modified': 'Sun, 01 Nov 2026 00:00:00 GMT',
+      'accept-ranges': 'bytes',
+      link: '</projects?page=2>; rel="next"',
+      'retry-after': '7',
+    };
+    api.next(
+      answer(
+        418,
+        {
+          ...representation,
+          'set-cookie': 'api=1',
+          'www-authenticate': 'Bearer error="invalid_token"',
+          location: 'https://evil.example',
+          'access-control-allow-origin': '*',
+          'cache-control': 'public, max-age=60, s-maxage=600',
+          'x-internal': 'host-7',
+          server: 'api',
+        },
+        '<script>alert(1)</script>',
+      ),
+    );
+    const outgoing = send('GET', '/api/projects');
+    outgoing.end();
+    const { answered, body } = await responseTo(outgoing);
+    expect([answered.statusCode, body]).toEqual([418, '<script>alert(1)</script>']);
+    const { date: _, connection: _c, 'keep-alive': _k, 'x-powered-by': _x, ...headers } = answered.headers;
+    expect(headers).toEqual({
+      ...representation,
+      'content-length': '25',
+      'cache-control': 'private, max-age=60',
+      vary: 'Cookie',
+      // A document of the API does not run in the origin of the application.
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': "default-src 'none'; sandbox",
+    });
+  });
+
+  test('sends bodies on with their type and length, from pages of this origin', async ({ logInto }) => {
+    const { send, sent, world } = await start(logInto, { framework });
+    const large = Buffer.alloc(300_000, 'x');
+    const json = { 'content-type': 'application/json' };
+    const old = { 'sec-fetch-site': [], 'x-requested-with': 'fetch' };
+    await responseTo(send('POST', '/api/projects', json, Buffer.from('{"name":"Site"}')));
+    await responseTo(send('PUT', '/api/projects/7/files/1/2', { 'content-length': '300000' }, large));
+    const chunked = send('PATCH', '/api/projects/7/files', { ...json, 'transfer-encoding': 'chunked' });
+    chunked.write('piece ');
+    await responseTo(chunked.end('by piece'));
+    await responseTo(send('DELETE', '/api/projects/7/files/1', old).end());
+    await responseTo(send('POST', '/api/projects', { ...old, origin: world.url }, Buffer.from('x')));
+    expect(sent.map(({ method, headers, body }) => [method, headers['content-type'], body.length])).toEqual([
+      ['POST', 'application/json', 15],
+      ['PUT', undefined, 300_000],
+      ['PATCH', 'application/json', 14],
+      ['DELETE', undefined, 0],
+      ['POST', undefined, 1],
+    ]);
+    expect(sent[1]?.headers['content-length']).toBe('300000');
+  });
+
+  test('ends the call at the API when the browser goes away, while it waits and while it reads', {
+    meta: { threats: [85] },
+  }, async ({ logInto }) => {
+    const { api, send, world } = await start(logInto, { framework });
+    api.next(hang());
+    const waiting = send('GET', '/api/projects').on('error', () => {});
+    waiting.end();
+    await api.received(1);
+    waiting.destroy();
+    await until(() => expect(api.open).toBe(0));
+    api.next(huge(1e12));
+    const reading = send('GET', '/api/projects').on('error', () => {});
+    const [answered] = await once(reading.end(), 'response');
+    await once(answered, 'data');
+    reading.destroy();
+    await until(() => expect(api.open).toBe(0));
+    // Nobody is there to be answered.
+    expect(world.errors).toEqual([]);
+  });
+
+  test('ends an upload that stops, and its call', { meta: { threats: [85] } }, async ({ logInto }) => {
+    const { api, send, world } = await start(logInto, { framework, strategy: { timeout: 200 } });
+    const short = send('POST', '/api/projects', { 'content-length': '10' });
+    short.write('half');
+    const long = send('PUT', '/api/projects/7/files/1', { 'content-length': '100000' });
+    const ends = [short, long].map((each) =>
+      once(
+        each.on('error', () => {}),
+        'close',
+      ),
+    );
+    long.write('begun');
+    expect((await responseTo(short)).answered.statusCode).toBe(408);
+    await Promise.all(ends);
+    expect(world.errors.map(({ code }) => code).sort()).toEqual(['ERR_REQUEST_TIMEOUT', 'ERR_SERVICE_TIMEOUT']);
+    await until(() => expect(api.open).toBe(0));
+    expect(api.requests).toEqual([]);
+  });
+
+  test('passes a failure to the error handler, and breaks off a body that the API breaks off', async ({ logInto }) => {
+    const { api, send, world } = await start(logInto, { framework });
+    api.next(reset());
+    const { answered } = await responseTo(send('PUT', '/api/projects/7/files/1', {}, Buffer.alloc(100_000)));
+    expect([answered.statusCode, world.errors.map(({ code }) => code)]).toEqual([503, ['ERR_SERVICE_UNAVAILABLE']]);
+    let socket: Socket | undefined;
+    api.next((begun) => {
+      socket = begun;
+      begun.write(`${head(200, { 'content-length': '1000' })}begun`);
+    });
+    const [begun] = await once(send('GET', '/api/projects').end(), 'response');
+    const whole = text(begun);
+    socket?.destroy();
+    await expect(whole).rejects.toThrow('aborted');
+  });
+});
+
+describe('forward(strategy, { allow })', () => {
+  test('sends a short body again with a newer token, and passes a refusal on', async ({ logInto }) => {
+    const { api, send, sent, world } = await start(logInto);
+    api.next(json({}, 401));
+    const first = await responseTo(send('POST', '/api/projects', {}, Buffer.from('{}')));
+    api.next(answer(401, { 'www-authenticate': 'Bearer' }), 2);
+    const second = await responseTo(send('POST', '/api/projects', {}, Buffer.from('{}')));
+    expect([first.answered.statusCode, second.answered.statusCode]).toEqual([200, 401]);
+    expect(second.answered.headers['www-authenticate']).toBeUndefined();
+    expect(sent.map(({ body }) => String(body))).toEqual(['{}', '{}', '{}', '{}']);
+    expect(world.tokenRequests()).toHaveLength(2);
+  });
+
+  test('follows no redirect, whose target the list may not name', { meta: { threats: [85] } }, async ({ logInto }) => {
+    const { api, send, sent } = await start(logInto);
+    for (const location of ['/api/v2/users', 'https://evil.example/']) {
+      api.next(answer(302, { location }));
+      const { answered } = await responseTo(send('GET', '/api/projects').end());
+      expect([answered.statusCode, answered.headers.location]).toEqual([302, undefined]);
+    }
+    expect(sent).toHaveLength(2);
+  });
+
+  test.for([
+    [undefined, 'private, no-cache'],
+    ['no-store', 'private, no-store'],
+    ['public', 'private'],
+    ['private="set-cookie", max-age=5', 'private, max-age=5'],
+    ['PUBLIC, S-MaxAge=9, must-revalidate, proxy-revalidate', 'private, must-revalidate'],
+  ])('turns Cache-Control %s into %s', async ([given, expected], { logInto }) => {
+    const { api, send } = await start(logInto);
+    api.next(answer(200, given === undefined ? {} : { 'cache-control': given }));
+    const { answered } = await responseTo(send('GET', '/api/projects').end());
+    expect(answered.headers['cache-control']).toBe(expected);
+  });
+
+  test('has no body for HEAD, 204 and 304, and keeps the length of HEAD', async ({ logInto }) => {
+    const { api, send } = await start(logInto);
+    api.next((socket) => socket.write(head(200, { 'content-length': '77' })));
+    const { answered } = await responseTo(send('HEAD', '/api/projects/7/files/1').end());
+    expect([answered.statusCode, answered.headers['content-length']]).toEqual([200, '77']);
+    for (const status of [204, 304]) {
+      api.next((socket) => socket.write(head(status, { etag: '"7"' })));
+      const { answered: empty, body } = await responseTo(send('GET', '/api/projects').end());
+      expect([empty.statusCode, empty.headers.etag, body]).toEqual([status, '"7"', '']);
+    }
+  });
+
+  test('reports that it stands in the wrong place', async ({ logInto }) => {
+    const routes: WorldOptions['routes'] = (app, world) => {
+      const handler = forward(world.strategy, { allow: ['* /**'] }) as Handler;
+      app.use('/parsed', express.json() as Handler, handler);
+      app.use('/early', (req, res, next) => handler(Object.assign(req, { apiClient: undefined }), res, next));
+      const other = forward(new Strategy(OTHER), { allow: ['* /**'] }) as Handler;
+      app.use('/other', other);
+    };
+    const { send, sent } = await start(logInto, { routes });
+    for (const [path, code] of [
+      ['/parsed', 'ERR_MIDDLEWARE_ORDER'],
+      ['/early', 'ERR_NO_API_CLIENT'],
+      ['/other', 'ERR_NO_API_CLIENT'],
+    ]) {
+      const type = { 'content-type': 'application/json' };
+      const { answered, body } = await responseTo(send('POST', `${path}/projects`, type, Buffer.from('{}')));
+      expect([answered.statusCode, JSON.parse(body).code]).toEqual([500, code]);
+    }
+    expect(sent).toEqual([]);
+  });
+
+  test.for([
+    [undefined],
+    [[]],
+    ['GET /projects'],
+    [['/projects']],
+    [['get /projects']],
+    [['GET projects']],
+    [['GET  /projects']],
+    [['GET /projects/']],
+    [['GET //projects']],
+    [['GET /projects/../users']],
+    [['GET /projects?x=1']],
+    [['GET /**/files']],
+    [['GET /file-*']],
+    [['GET https://evil.example/projects']],
+    [[7]],
+  ])('refuses allow: %j', ([allow]) => {
+    const create = () => forward(new Strategy(OTHER), { allow } as never);
+    expect(create).toThrow(ConfigurationError);
+    expect(create).toThrow(/^allow: expected/);
+  });
+});
