@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Packed, pack } from '../consumers/packed.js';
 import { createProject, type Outcome, type Project } from '../consumers/project.js';
 import { snippetsOf } from '../consumers/snippets.js';
+import { chromiumPath, hasChromium } from '../support/chromium.js';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
 
 let packed: Packed;
@@ -60,9 +61,11 @@ const html = { headers: { accept: 'text/html' } };
 const CLEAN = { exitCode: 0, stdout: '', stderr: '' };
 
 describe('docs/single-page-apps.md', () => {
+  const page = 'docs/single-page-apps.md';
+
   test('has a server that answers 401 to a page that is not logged in, and the projects after the login', async () => {
     const outcome = await visit(
-      'docs/single-page-apps.md',
+      page,
       ['server.ts'],
       `
 import { createApp } from './server.js';
@@ -73,8 +76,43 @@ const { response, fetch: browse } = await service.logIn(fetch, { login: origin +
 assert.equal(new URL(response.url).pathname, '/logged-in');
 const projects = await browse(origin + '/api/projects');
 assert.ok((await projects.json()).data.length > 0);
+assert.equal((await browse(origin + '/api/user')).status, 404);
 process.exit();
 `,
+    );
+    expect(outcome).toEqual(CLEAN);
+  });
+
+  test.skipIf(!hasChromium())('has a page that logs in by a popup in Chromium, and shows the projects', async () => {
+    const snippets = snippetsOf(page);
+    const files = snippets.filter(({ file }) => ['page.js', 'popup.js', 'logged-in.js'].includes(file));
+    const markup = snippets.find(({ language }) => language === 'html');
+    const served = [...files.map(({ file, text }) => [file, text]), ['index.html', markup?.text]];
+    const outcome = await visit(
+      page,
+      ['server.ts'],
+      `
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { chromium } from 'playwright-core';
+import { createApp } from './server.js';
+mkdirSync('public');
+for (const [file, text] of ${JSON.stringify(served)}) writeFileSync('public/' + file, text);
+const { options } = await start('/callback');
+server.on('request', createApp(options));
+const browser = await chromium.launch({ executablePath: process.argv[2], args: ['--no-sandbox', '--disable-gpu'] });
+const tab = await browser.newPage();
+await tab.goto(origin + '/');
+const [popup] = await Promise.all([tab.waitForEvent('popup'), tab.getByRole('button', { name: 'Log in' }).click()]);
+await popup.getByRole('button', { name: /approve|allow/i }).click();
+await tab.locator('li').first().waitFor();
+assert.equal(await tab.getByRole('button').count(), 0);
+// The browser says itself that the page is of this origin: what refuses this is the API, which has no such path.
+const path = '/api/projects/7/files/1';
+assert.equal(await tab.evaluate((path) => fetch(path, { method: 'DELETE' }).then(({ status }) => status), path), 404);
+await browser.close();
+process.exit();
+`,
+      { install: ['playwright-core'], args: [chromiumPath ?? ''] },
     );
     expect(outcome).toEqual(CLEAN);
   });

@@ -1,7 +1,8 @@
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { findExecutable, isInstalled } from './service-process.js';
 
-const executable = ['chromium', 'chromium-browser', 'google-chrome']
+/** The file of the browser; `undefined` if there is none. */
+export const chromiumPath: string | undefined = ['chromium', 'chromium-browser', 'google-chrome']
   .map((name) => findExecutable(name))
   .find((path) => path !== undefined);
 
@@ -18,7 +19,7 @@ const quiet = [
 
 /** Whether there is a browser; its absence is an error where nothing may be skipped. For `describe.skipIf(!hasChromium())`. */
 export function hasChromium(): boolean {
-  return isInstalled('chromium', executable);
+  return isInstalled('chromium', chromiumPath);
 }
 
 /** A browser that runs, and fresh profiles in it. */
@@ -39,8 +40,8 @@ export interface Visit {
 
 /** Starts the browser. Hosts below example.test are this machine. */
 export async function startChromium(): Promise<Chromium> {
-  if (executable === undefined) throw new Error('chromium is not installed');
-  const browser = await chromium.launch({ executablePath: executable, args: quiet });
+  if (chromiumPath === undefined) throw new Error('chromium is not installed');
+  const browser = await chromium.launch({ executablePath: chromiumPath, args: quiet });
   return { visit: (options) => visit(browser, options), close: () => browser.close() };
 }
 
