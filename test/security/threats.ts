@@ -109,6 +109,10 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
     'At the emulator: recursive schemas, deep and large JSON, DNS rebinding under `allowRemote`',
     'it answers, stays flat, refuses foreign hosts',
   ],
+  85: [
+    '`forward`: path tricks, foreign pages, smuggled headers, an endless upload, a browser that goes away',
+    'nothing is sent that `allow` does not name; nothing leaks; all ends',
+  ],
   87: ['An import while another process stores a login', 'the newer pair stays'],
   88: [
     'A dead refresh token refused by other words than `invalid_grant`; a Basic secret with special characters',
