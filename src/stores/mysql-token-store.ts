@@ -1,7 +1,7 @@
 import { readOptions, withMethods, wrong } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { leaseSeconds } from './lease-lock.js';
-import { type SqlDatabase, type SqlResult, sqlTokenStore, tableName } from './sql-token-store.js';
+import { once, type SqlDatabase, type SqlResult, sqlTokenStore, tableName } from './sql-token-store.js';
 import { type TokenStore, ttlSeconds } from './token-store.js';
 
 /** A pool of mysql2/promise. A connection works too. */
@@ -37,6 +37,9 @@ const TABLE_MISSING = 1146;
 
 /** ER_LOCK_DEADLOCK, ER_LOCK_WAIT_TIMEOUT, and MariaDB's ER_CHECKREAD: the statement lost against a concurrent one. */
 const LOST: readonly unknown[] = [1213, 1205, 1020];
+
+/** ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, ER_OPTION_PREVENTS_STATEMENT (`read_only`, as on a replica), ER_READ_ONLY_MODE. */
+const READ_ONLY: readonly unknown[] = [1792, 1290, 1836];
 
 /** Options of a query that the pool's own settings must not change, since they change the form of the result. */
 const PLAIN = { rowsAsArray: false, nestTables: false, namedPlaceholders: false, typeCast: true };
@@ -83,15 +86,17 @@ function mysqlDatabase(pool: MysqlPromisePoolLike, table: string): SqlDatabase {
   const query = pool.query.bind(pool) as (options: object, values: readonly unknown[]) => Promise<unknown>;
   const send = async (sql: string, values: readonly unknown[]): Promise<SqlResult> =>
     resultOf(await query({ sql, ...PLAIN }, values));
-  let checked: Promise<void> | undefined;
-  /** Throws if the connections commit nothing by themselves: a save would be lost, and a read might be old. */
-  const checkAutocommit = async (): Promise<void> => {
-    const [row] = (await send('SELECT @@autocommit AS autocommit', [])).rows;
-    if (Number((row as { readonly autocommit?: unknown } | undefined)?.autocommit ?? 1) !== 0) return;
-    throw new TokenStoreError(
-      'The connections of the pool have autocommit = 0: no grant would ever be committed. Give mysqlTokenStore a pool with autocommit = 1.',
-    );
-  };
+  const checkSettings = once(async () => {
+    const names = "'autocommit', 'transaction_read_only', 'tx_read_only'";
+    const { rows } = await send(`SHOW SESSION VARIABLES WHERE Variable_name IN (${names})`, []);
+    for (const row of rows as readonly { readonly Variable_name: string; readonly Value: string }[]) {
+      if (row.Variable_name !== 'autocommit' && row.Value === 'ON') throw readOnly();
+      if (row.Variable_name === 'autocommit' && row.Value === 'OFF')
+        throw new TokenStoreError(
+          'The connections of the pool have autocommit = 0: no grant would ever be committed. Give mysqlTokenStore a pool with autocommit = 1.',
+        );
+    }
+  });
   return {
     product: 'MySQL',
     createTable: [createTableSql(table)],
@@ -115,19 +120,27 @@ function mysqlDatabase(pool: MysqlPromisePoolLike, table: string): SqlDatabase {
     run: async (sql, values) => {
       // Bytes in place of texts: no character set, collation or SQL mode of the connection changes them.
       const bytes = values.map((value) => (typeof value === 'string' ? Buffer.from(value) : value));
-      checked ??= checkAutocommit().catch((error: unknown) => {
-        checked = undefined;
-        throw error;
+      await checkSettings();
+      return await send(sql, bytes).catch((error: unknown) => {
+        throw READ_ONLY.includes(errnoOf(error)) ? readOnly() : error;
       });
-      await checked;
-      return await send(sql, bytes);
     },
     remedyFor: (error) => {
-      const errno = typeof error === 'object' && error !== null && 'errno' in error ? error.errno : undefined;
+      const errno = errnoOf(error);
       if (errno === TABLE_MISSING) return 'create';
       return LOST.includes(errno) ? 'retry' : undefined;
     },
   };
+}
+
+function errnoOf(error: unknown): unknown {
+  return typeof error === 'object' && error !== null && 'errno' in error ? error.errno : undefined;
+}
+
+function readOnly(): TokenStoreError {
+  return new TokenStoreError(
+    'The connections of the pool are read-only: no grant can be saved. Give mysqlTokenStore a pool of the primary with transaction_read_only = OFF.',
+  );
 }
 
 /** Parses what mysql2 resolves to: rows or a header, and the fields. */

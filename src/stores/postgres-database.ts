@@ -1,5 +1,6 @@
+import { TokenStoreError } from '../errors.js';
 import { DEFAULT_LEASE_SECONDS } from './lease-lock.js';
-import { type SqlDatabase, sqlTokenStore } from './sql-token-store.js';
+import { once, type SqlDatabase, sqlTokenStore } from './sql-token-store.js';
 import type { TokenStore } from './token-store.js';
 
 /** The part of a pool of pg that is used: single queries. A client of pg, or of a proxy that pools transactions, works too. */
@@ -12,6 +13,9 @@ const SWEEP_ROWS = 1000;
 
 /** serialization_failure, deadlock_detected: the statement lost against a concurrent one. */
 const LOST: readonly unknown[] = ['40001', '40P01'];
+
+/** read_only_sql_transaction */
+const READ_ONLY = '25006';
 
 /**
  * undefined_table; and, where another process creates the table at the same moment (IF NOT EXISTS does not prevent it),
@@ -93,6 +97,10 @@ function sessionTable(database: SqlDatabase, table: string, prefix: string): Sql
 export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]): SqlDatabase {
   const table = quoted(name);
   const ms = `interval '1 millisecond'`;
+  const checkSettings = once(async () => {
+    const [row] = (await pool.query(`SELECT current_setting('transaction_read_only') AS setting`, [])).rows;
+    if ((row as { readonly setting?: unknown } | undefined)?.setting === 'on') throw readOnly();
+  });
   const insert = `INSERT INTO ${table} (id, version, record, expires_at)
     VALUES ($1, $2, $3, clock_timestamp() + $4 * ${ms}) ON CONFLICT (id) DO NOTHING RETURNING id`;
   return {
@@ -120,15 +128,28 @@ export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]
         (SELECT id FROM ${table} WHERE expires_at < now() LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED)`,
     },
     run: async (statement, values) => {
-      const { rows } = await pool.query(statement, [...values]);
+      await checkSettings();
+      const { rows } = await pool.query(statement, [...values]).catch((error: unknown) => {
+        throw codeOf(error) === READ_ONLY ? readOnly() : error;
+      });
       return { rows, changed: rows.length };
     },
     remedyFor: (error) => {
-      const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+      const code = codeOf(error);
       if (TABLE_MISSING_OR_MADE.includes(code)) return 'create';
       return LOST.includes(code) ? 'retry' : undefined;
     },
   };
+}
+
+function codeOf(error: unknown): unknown {
+  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+}
+
+function readOnly(): TokenStoreError {
+  return new TokenStoreError(
+    'The connections to PostgreSQL are read-only: no grant can be saved. Connect to the primary, with default_transaction_read_only = off.',
+  );
 }
 
 /** Returns the statements that create a table of grants. */

@@ -45,13 +45,15 @@ export interface SqlDatabase {
     /** Deletes some of the rows that have expired: []. */
     readonly sweep: string;
   };
-  /** Runs one statement. */
+  /** Runs one statement. The first one also throws where the settings of the connections would let nothing be saved. */
   run(statement: string, values: readonly (string | number)[]): Promise<SqlResult>;
   /**
    * Tells what helps after an error: to create the table, or to run the statement again, at once (it lost against a
    * concurrent one) or after a pause (the database is locked). `undefined`: nothing.
    */
   remedyFor(error: unknown): 'create' | 'retry' | 'wait' | undefined;
+  /** What may keep the database locked, for the message of a statement that waited in vain. */
+  readonly lockedHint?: string;
 }
 
 /** How long one statement may take, in milliseconds, including the wait for a connection of the pool. */
@@ -151,6 +153,18 @@ export function sqlTokenStore(
   };
 }
 
+/** Returns a function that runs `check` until that has succeeded once, and joins calls that overlap. */
+export function once(check: () => Promise<void>): () => Promise<void> {
+  let checked: Promise<void> | undefined;
+  return () => {
+    checked ??= check().catch((error: unknown) => {
+      checked = undefined;
+      throw error;
+    });
+    return checked;
+  };
+}
+
 /** Runs a statement within the time limit. @throws TokenStoreError for every failure */
 async function runStatement(
   database: SqlDatabase,
@@ -159,12 +173,16 @@ async function runStatement(
   values: readonly (string | number)[],
 ): Promise<SqlResult> {
   const late = new AbortController();
+  let hint = '';
   const timeout = (): TokenStoreError => {
     late.abort();
-    return new TokenStoreError(`${database.product} did not ${verb} a grant within ${STATEMENT_MS} ms.`);
+    return new TokenStoreError(`${database.product} did not ${verb} a grant within ${STATEMENT_MS} ms.${hint}`);
+  };
+  const onWait = (): void => {
+    if (database.lockedHint !== undefined) hint = ` ${database.lockedHint}`;
   };
   try {
-    return await withTimeout(runWithRemedies(database, statement, values, late.signal), STATEMENT_MS, timeout);
+    return await withTimeout(runWithRemedies(database, statement, values, late.signal, onWait), STATEMENT_MS, timeout);
   } catch (error) {
     if (error instanceof TokenStoreError) throw error;
     throw new TokenStoreError(`${database.product} could not ${verb} a grant.`, { cause: safeCause(error) });
@@ -176,6 +194,7 @@ async function runWithRemedies(
   statement: string,
   values: readonly (string | number)[],
   late: AbortSignal,
+  onWait: () => void,
 ): Promise<SqlResult> {
   for (let attempts = 1; ; ) {
     try {
@@ -184,8 +203,10 @@ async function runWithRemedies(
       const remedy = database.remedyFor(error);
       // The caller of a late statement has gone on, and a late write would undo what was written since.
       if (remedy === undefined || attempts === MAX_ATTEMPTS || late.aborted) throw error;
-      if (remedy === 'wait') await new Promise((resolve) => setTimeout(resolve, PAUSE_MS * (1 + Math.random())));
-      else attempts += 1;
+      if (remedy === 'wait') {
+        onWait();
+        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS * (1 + Math.random())));
+      } else attempts += 1;
       if (late.aborted) throw error;
       if (remedy === 'create') for (const each of database.createTable) await createOnce(database, each);
     }

@@ -75,6 +75,8 @@ function sqliteDatabase(database: SqliteDatabaseLike, name: readonly string[]): 
     ON CONFLICT (id) DO NOTHING`;
   return {
     product: 'SQLite',
+    lockedHint:
+      'Another connection keeps the file locked. No process may use it with PRAGMA locking_mode = EXCLUSIVE, or leave a transaction open.',
     createTable: [
       `CREATE TABLE IF NOT EXISTS ${table} (
         id TEXT PRIMARY KEY, version INTEGER NOT NULL, record TEXT NOT NULL, expires_at INTEGER NOT NULL)`,

@@ -55,6 +55,20 @@ describe.skipIf(!hasMariadb())('with MariaDB', () => {
     expect(await mysqlTokenStore(connect()).get('id')).toBeUndefined();
   });
 
+  test('refuses read-only connections at its first use, also later, and says what to set', async () => {
+    const message = /^The connections of the pool are read-only.* pool of the primary with transaction_read_only = OFF/;
+    const pool = connect();
+    pool.on('connection', (connection) => void connection.query('SET SESSION TRANSACTION READ ONLY'));
+    await expect(mysqlTokenStore(pool).get('id')).rejects.toThrow(message);
+    const one = connect({ connectionLimit: 1 });
+    const store = mysqlTokenStore(one);
+    expect(await store.get('id')).toBeUndefined();
+    await one.query('SET SESSION TRANSACTION READ ONLY');
+    await expect(store.set('id', grant)).rejects.toThrow(message);
+    await one.query('SET SESSION TRANSACTION READ WRITE');
+    await store.set('id', grant);
+  });
+
   test('passes every check with a callback pool', async () => {
     const pool = createCallbackPool(mariadb.uri);
     pools.push(pool);

@@ -3,6 +3,7 @@ import { tokenStoreChecks } from 'passport-oauth-app/conformance';
 import { type PostgresPoolLike, postgresMigration, postgresTokenStore } from 'passport-oauth-app/postgres';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { hasPgbouncer, startPgbouncer } from '../support/pgbouncer-server.js';
 import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
@@ -55,6 +56,42 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     const checks = tokenStoreChecks(() => postgresTokenStore(pool, { table: 'app.Grants', ...LEASE }), LEASE);
     await Promise.all(checks.map(({ run }) => run()));
     expect((await pool.query('SELECT count(*) FROM app."Grants"')).rows).toEqual([{ count: '0' }]);
+  });
+
+  test.skipIf(!hasPgbouncer())('passes every check through PgBouncer in transaction mode', async () => {
+    const bouncer = await startPgbouncer(postgres);
+    const pools = Array.from({ length: 3 }, () => new pg.Pool({ connectionString: bouncer.connectionString }));
+    let turn = 0;
+    const create = () => postgresTokenStore(pools[turn++ % pools.length] ?? connect(), { table: 'bounced', ...LEASE });
+    await Promise.all(tokenStoreChecks(create, LEASE).map(({ run }) => run()));
+    // More locks than there are connections behind it.
+    const store = create();
+    const ids = Array.from({ length: 10 }, (_, index) => `${index}`);
+    expect(await Promise.all(ids.map((id) => store.lock(id, () => store.add(id, grant))))).toEqual(ids.map(() => true));
+    await Promise.all(pools.map((pool) => pool.end()));
+    await bouncer.stop();
+  });
+
+  test('refuses read-only connections at its first use, also later, and says what to set', async () => {
+    const message =
+      'The connections to PostgreSQL are read-only: no grant can be saved. Connect to the primary, with default_transaction_read_only = off.';
+    const options = '-c default_transaction_read_only=on';
+    const calls = (store: ReturnType<typeof postgresTokenStore>) => [
+      () => store.get('id'),
+      () => store.set('id', grant),
+      () => store.lock('id', async () => 1),
+    ];
+    const refusing = postgresTokenStore(connect({ options }));
+    for (const call of calls(refusing))
+      await expect(call()).rejects.toMatchObject({ name: 'TokenStoreError', message });
+    const pool = connect({ max: 1 });
+    const store = postgresTokenStore(pool);
+    expect(await store.get('id')).toBeUndefined();
+    await pool.query('SET default_transaction_read_only = on');
+    await expect(store.set('id', grant)).rejects.toMatchObject({ name: 'TokenStoreError', message });
+    await pool.query('SET default_transaction_read_only = off');
+    await store.set('id', grant);
+    expect(await refusing.get('id').catch((error: Error) => error.message)).toBe(message);
   });
 
   test('makes its table once when many processes miss it at the same moment', async () => {

@@ -1,10 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { tokenStoreChecks } from 'passport-oauth-app/conformance';
 import { type SqliteDatabaseLike, sqliteTokenStore } from 'passport-oauth-app/sqlite';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { endService, startService } from '../support/service-process.js';
 import { hasSqlite, type SqliteDatabase, sqlitePackages } from '../support/sqlite.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
@@ -18,7 +20,7 @@ test.skipIf(!hasSqlite())('a package for SQLite is there to test with', () => {
   expect(sqlitePackages.length).toBeGreaterThan(0);
 });
 
-describe.each(sqlitePackages)('with %s', (_name, openFile) => {
+describe.each(sqlitePackages)('with %s', (name, openFile) => {
   let folder: string;
   const databases: SqliteDatabase[] = [];
   const open = (file = 'grants'): SqliteDatabase => {
@@ -63,6 +65,35 @@ describe.each(sqlitePackages)('with %s', (_name, openFile) => {
     writer.exec('COMMIT');
     await saving;
     expect(await store.get('busy')).toEqual({ ...grant, version: 2 });
+  });
+
+  test('rejects while another process has the file in exclusive mode, says what to set, and loses nothing', async () => {
+    const store = sqliteTokenStore(open('exclusive'));
+    await store.set('id', grant);
+    const loaded = JSON.stringify(name === 'node:sqlite' ? name : createRequire(import.meta.url).resolve(name));
+    const script = `const loaded = require(${loaded});
+      const database = new (loaded.DatabaseSync ?? loaded)(${JSON.stringify(join(folder, 'exclusive'))});
+      database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT');
+      console.log('locked');
+      setInterval(() => {}, 1000)`;
+    const child = await startService({ file: process.execPath, args: ['-e', script], ready: /^locked$/ });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    const calls = [
+      store.get('id'),
+      store.update('id', { ...grant, version: 2 }, 1),
+      store.lock('id', async () => 'never'),
+    ];
+    const outcomes = Promise.allSettled(calls);
+    await vi.advanceTimersByTimeAsync(6000);
+    const reason = expect.objectContaining({
+      name: 'TokenStoreError',
+      message: expect.stringMatching(/^SQLite did not .* within 5000 ms.*locking_mode = EXCLUSIVE/),
+    });
+    expect(await outcomes).toEqual(calls.map(() => ({ status: 'rejected', reason })));
+    await endService(child, 'SIGKILL');
+    vi.useRealTimers();
+    expect(await store.get('id')).toEqual(grant);
+    expect(await store.lock('id', () => store.update('id', { ...grant, version: 2 }, 1))).toBe(true);
   });
 
   test('keeps out of a transaction that the application has begun on its connection', async () => {
@@ -136,7 +167,9 @@ test('gives up a statement that finds the database locked for five seconds', asy
   await vi.advanceTimersByTimeAsync(5100);
   expect(await reading).toMatchObject({
     name: 'TokenStoreError',
-    message: 'SQLite did not read a grant within 5000 ms.',
+    message: expect.stringMatching(
+      /^SQLite did not read a grant within 5000 ms. Another connection keeps the file locked/,
+    ),
   });
   expect(vi.getTimerCount()).toBe(0);
 });
