@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 import { Cluster, Redis } from 'ioredis';
+import type { TokenStore } from 'passport-oauth-app';
 import { tokenStoreChecks } from 'passport-oauth-app/conformance';
 import { type RedisClientLike, redisTokenStore } from 'passport-oauth-app/redis';
 import { createClient, createClientPool, createCluster, createSentinel, RESP_TYPES } from 'redis';
@@ -149,6 +150,19 @@ describe.skipIf(!hasRedis())('with Redis', () => {
     }
   });
 
+  test('waits for a lease of version 0.1, which ends with its key', async () => {
+    const [client, own] = [await connect(), '{"owner":"of version 0.1"}'];
+    await client.set('oauth-app-grant:lock former', own, { PX: 600_000 });
+    let isLocked = false;
+    const locking = redisTokenStore(client).lock('former', async () => {
+      isLocked = true;
+    });
+    await redisTokenStore(client).get('former');
+    expect([isLocked, await client.get('oauth-app-grant:lock former')]).toEqual([false, own]);
+    await client.del('oauth-app-grant:lock former');
+    await locking;
+  });
+
   test('refuses the late write of a holder that lost its lock, which does not free the lock of the next one', async () => {
     const [late, next] = [
       redisTokenStore(await connect(), { lease: 1 }),
@@ -201,6 +215,83 @@ describe.skipIf(!hasRedis())('with Redis', () => {
     client.destroy();
     other.destroy();
     await server.stop();
+  });
+});
+
+describe.skipIf(!hasRedis())('with a Redis that evicts', () => {
+  let redis: RedisServer;
+  let client: ReturnType<typeof createClient>;
+  const KEYS = 300;
+
+  beforeAll(async () => {
+    redis = await startRedis();
+    client = createClient({ url: redis.url });
+    await client.connect();
+  });
+  afterAll(async () => {
+    client.destroy();
+    await redis.stop();
+  });
+
+  /** Writes sessions of 4 KiB. Their time to live is shorter than that of grants. */
+  const fill = (name: string, count: number): Promise<unknown> =>
+    Promise.all(
+      Array.from({ length: count }, (_, index) => client.set(`${name}${index}`, 'x'.repeat(4096), { EX: 86_400 })),
+    );
+  const figure = async (name: string): Promise<number> =>
+    Number(new RegExp(`^${name}:([0-9]+)`, 'm').exec(await client.info())?.[1]);
+
+  /** Fills the Redis up to its limit, with sessions that nobody has used for two seconds. */
+  async function fillUp(policy: string): Promise<void> {
+    await client.sendCommand(['CONFIG', 'SET', 'maxmemory', '0', 'maxmemory-policy', policy]);
+    await client.flushAll();
+    await client.sendCommand(['CONFIG', 'RESETSTAT']);
+    await fill('old', KEYS);
+    const isIdle = async () => policy.endsWith('lfu') || (await client.objectIdleTime('old0')) === 2;
+    await vi.waitUntil(isIdle, { timeout: 10_000, interval: 100 });
+    await client.sendCommand(['CONFIG', 'SET', 'maxmemory', String(await figure('used_memory'))]);
+  }
+
+  test.each(['volatile-ttl', 'volatile-lru', 'volatile-lfu', 'allkeys-lru', 'allkeys-lfu'])(
+    'keeps the lease of a process at work under %s, which takes older keys first',
+    async (policy) => {
+      const store: TokenStore = redisTokenStore(client);
+      await fillUp(policy);
+      await store.lock?.('id', async (lease) => {
+        // As before a refresh token is sent.
+        expect(await lease?.isHeld()).toBe(true);
+        for (let times = 0; (await figure('evicted_keys')) < KEYS / 2; times += 1) await fill(`${times}-`, 20);
+        expect(await lease?.isHeld()).toBe(true);
+      });
+    },
+  );
+
+  test.each(['volatile-random', 'allkeys-random'])(
+    'sees before a token is sent that %s has taken its lease, and frees no lease of another',
+    async (policy) => {
+      const [store, other]: TokenStore[] = [redisTokenStore(client), redisTokenStore(client)];
+      await fillUp(policy);
+      await store?.lock?.('id', async (lease) => {
+        const isTaken = async () => (await client.exists('oauth-app-grant:lock id')) === 0;
+        for (let times = 0; times < 500 && !(await isTaken()); times += 1) await fill(`${times}-`, 20);
+        expect(await isTaken()).toBe(true);
+        expect(await lease?.isHeld()).toBe(false);
+        await client.sendCommand(['CONFIG', 'SET', 'maxmemory', '0']);
+        await other?.lock?.('id', async (others) => {
+          expect(await lease?.isHeld()).toBe(false);
+          expect(await others?.isHeld()).toBe(true);
+        });
+      });
+    },
+  );
+
+  test('sees before a token is sent that a Redis which lost its data has no lease any more', async () => {
+    const store: TokenStore = redisTokenStore(client);
+    await client.sendCommand(['CONFIG', 'SET', 'maxmemory', '0']);
+    await store.lock?.('id', async (lease) => {
+      await client.flushAll();
+      expect(await lease?.isHeld()).toBe(false);
+    });
   });
 });
 
