@@ -6,9 +6,9 @@ import type { TokenResponseFields } from '../oauth/claims.js';
 import { scopeNames } from '../oauth/scope.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
-import { fixedSource } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { ReturnCookie } from '../request/browser-cookie.js';
+import { fixedSource } from '../request/credential-sources.js';
 import type { RequestGrants } from '../request/grant-reference.js';
 import {
   ABSOLUTE_URL,

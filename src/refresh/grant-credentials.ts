@@ -1,5 +1,5 @@
 import type { Credential, CredentialSource } from '../api/api-context.js';
-import { cloneError, NotAuthorizedError, type OAuthAppError } from '../errors.js';
+import { cloneError, NotAuthorizedError } from '../errors.js';
 import type { Grant } from '../grants/grant.js';
 import type { GrantManager } from './grant-manager.js';
 
@@ -121,39 +121,4 @@ export class GrantCredentials implements CredentialSource {
     this.#failure = undefined;
     return credential;
   }
-}
-
-/** The source of a request without a grant. */
-export class NoGrantSource implements CredentialSource {
-  readonly grantId = undefined;
-  readonly authorized = false;
-  readonly organizationDomain = undefined;
-
-  credential(): Promise<Credential> {
-    return Promise.reject(
-      new NotAuthorizedError('No user has authorized this application for this request: the user has to log in first.'),
-    );
-  }
-}
-
-/** The source of a client that cannot work: each call rejects with the error. Counts as authorized, as nothing else is known. */
-export class FailedSource implements CredentialSource {
-  readonly grantId = undefined;
-  readonly authorized = true;
-  readonly organizationDomain = undefined;
-  readonly #error: OAuthAppError;
-
-  constructor(error: OAuthAppError) {
-    this.#error = error;
-  }
-
-  credential(): Promise<Credential> {
-    return Promise.reject(cloneError(this.#error));
-  }
-}
-
-/** Creates the source during a login: tokens that are not stored yet and cannot be refreshed. */
-export function fixedSource(credential: Credential): CredentialSource {
-  const { organizationDomain, scope } = credential;
-  return { grantId: undefined, authorized: true, organizationDomain, scope, credential: () => credential };
 }
