@@ -2,7 +2,7 @@ import { describe, expect, vi } from 'vitest';
 import { GrantCredentials } from '../../src/refresh/grant-credentials.js';
 import { hang, json } from '../support/faulty-server.js';
 import { until } from '../support/until.js';
-import { type Grants, LIFETIME_S, type ManagerOptions, test, tokens } from './fixture.js';
+import { type Grants, gate, LIFETIME_S, type ManagerOptions, pair, REFUSAL, test, tokens } from './fixture.js';
 
 const FOREVER = { max: 1_000, ttlMs: Number.POSITIVE_INFINITY };
 
@@ -262,6 +262,53 @@ describe('a logout or login during a refresh', { meta: { threats: [49] } }, () =
     expect(await refreshed).toMatchObject({ accessToken: 'rotated' });
     expect(manager.current('id')).toMatchObject({ accessToken: 'rotated', refreshToken: 'next' });
     await manager.remove('id').catch(() => {});
+  });
+
+  test('is over for a refused token that a logout has deleted meanwhile: no grant counts as lost', async ({
+    grants,
+  }) => {
+    const { manager, service, clock } = grants;
+    await manager.put('id', tokens('first'));
+    clock.advance(LIFETIME_S);
+    service.next(async (socket, request) => {
+      await manager.remove('id');
+      REFUSAL(socket, request);
+    });
+    expect(await grants.use()).toBe(401);
+    expect(grants.lost).toEqual([]);
+  });
+
+  test('goes on if it is of the very grant that the login saves: its pair is kept if it cannot be saved', async ({
+    grants,
+  }) => {
+    const { manager, store, service } = grants;
+    const { opened, open } = gate();
+    store.set = async (id, record) => {
+      await store.inner.set(id, record);
+      await opened;
+    };
+    const login = manager.put('id', tokens('first', { lifetimeMs: 1 }));
+    service.next(async (socket, request) => {
+      open();
+      await login;
+      store.fail('update');
+      pair('next')(socket, request);
+    });
+    await until(async () => expect(await store.inner.get('oauth-app+id')).toBeDefined());
+    grants.clock.advance(1);
+    expect(await grants.use()).toBe('access-next');
+    expect(grants.events).toMatchObject([{ outcome: 'unsaved' }]);
+    store.recover();
+  });
+
+  test('in another process leaves the refresh token of the login before unused', async ({ grants }) => {
+    const manager = grants.another({ cache: FOREVER });
+    await manager.put('id', tokens('first'));
+    await grants.manager.put('id', tokens('second'));
+    grants.clock.advance(LIFETIME_S);
+    grants.service.always(REFUSAL);
+    expect(await grants.use(manager)).toBe(401);
+    expect(grants.sent()).toEqual(['refresh-second']);
   });
 
   test('gives a call that a logout has overtaken its token, and its client stays without authorization', async ({
