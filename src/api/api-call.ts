@@ -12,6 +12,9 @@ import { type Attempt, afterAttempt, type Progress, retryDelay, START, type TryF
 
 const MAX_REDIRECTS = 5;
 
+/** Two, since the first may have brought a token that another process had got before, and that the API refuses too. */
+const MAX_RENEWALS = 2;
+
 /** The last headers of each credential, without and with it: nearly all requests have the same. */
 const authorizedHeaders = new WeakMap<
   Credential,
@@ -71,7 +74,9 @@ export class ApiCall<A extends ResponseHead> {
         }
         if (attempt === undefined) throw fault;
         const { answer } = attempt;
-        if (progress.renewed !== undefined && answer !== undefined) this.#source.reportOutcome?.(answer.status !== 401);
+        if (progress.renewed !== undefined && answer !== undefined) {
+          this.#source.reportOutcome?.(progress.renewed, answer.status !== 401);
+        }
         if (answer !== undefined && ((answer.status >= 200 && answer.status < 300) || answer.status === 304)) {
           const result = finish(answer, this.#request, attempt);
           if (!(result instanceof Promise)) return result;
@@ -161,7 +166,7 @@ export class ApiCall<A extends ResponseHead> {
     }
     const { status, headers } = answer;
     let state = progress;
-    if (status === 401 && progress.mayRenew) {
+    if (status === 401 && progress.renewals < MAX_RENEWALS) {
       state = await this.#renew(progress, attempt, answer);
       if (state.renewed !== undefined) return state;
     }
@@ -187,7 +192,7 @@ export class ApiCall<A extends ResponseHead> {
 
   /** Returns the state with a newer credential, if there is one and the request can be sent again. */
   async #renew(progress: Progress, { credential }: Attempt<A>, answer: A): Promise<Progress> {
-    const state = { ...progress, mayRenew: false };
+    const state = { ...progress, renewals: progress.renewals + 1 };
     if (this.#source.renew === undefined) return state;
     try {
       const renewed = await abortable(this.#source.renew(credential), this.#signal);

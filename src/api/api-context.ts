@@ -39,8 +39,8 @@ export interface CredentialSource {
    * @throws like {@link credential}
    */
   renew?(refused: Credential): Promise<Credential>;
-  /** Reports that the API accepted (any status but 401) or refused (401) the credential of `renew`. */
-  reportOutcome?(accepted: boolean): void;
+  /** Reports that the API accepted (any status but 401) or refused (401) a credential of `renew`. */
+  reportOutcome?(renewed: Credential, accepted: boolean): void;
 }
 
 /** The base address of an API, in its parts. */

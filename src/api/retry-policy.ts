@@ -77,7 +77,8 @@ export interface Progress {
   readonly redirectedTo: string | undefined;
   /** Credential of a renewal after a 401, until a response tells if the API accepts it. */
   readonly renewed: Credential | undefined;
-  readonly mayRenew: boolean;
+  /** How often a newer credential was asked for after a 401. */
+  readonly renewals: number;
   /** True if a newer token is at hand that this call cannot use. */
   readonly isRenewedInVain: boolean;
   /** True once a request may have reached the service. */
@@ -92,7 +93,7 @@ export const START: Progress = Object.freeze({
   redirects: 0,
   redirectedTo: undefined,
   renewed: undefined,
-  mayRenew: true,
+  renewals: 0,
   isRenewedInVain: false,
   sent: false,
 });

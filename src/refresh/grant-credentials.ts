@@ -83,8 +83,8 @@ export class GrantCredentials implements CredentialSource {
     return grant.accessToken === refused.accessToken ? refused : grant;
   }
 
-  reportOutcome(accepted: boolean): void {
-    this.#manager.reportOutcome(this.grantId, accepted);
+  reportOutcome(renewed: Credential, accepted: boolean): void {
+    this.#manager.reportOutcome(this.grantId, renewed, accepted);
   }
 
   async #settle(pending: Promise<Credential>): Promise<Credential> {

@@ -1,3 +1,4 @@
+import type { Credential } from '../api/api-context.js';
 import { NotAuthorizedError } from '../errors.js';
 import type { GrantLostEvent } from '../events.js';
 import {
@@ -117,11 +118,15 @@ export class GrantManager {
     return await this.#refresher.refresh(grantId, known, 'refused');
   }
 
-  /** Records whether the API accepted an access token of {@link renew}. A refusal starts a backoff, during which `renew` refreshes nothing. */
-  reportOutcome(grantId: string, accepted: boolean): void {
+  /**
+   * Records whether the API accepted a grant of {@link renew}. The refusal of one that this process has refreshed starts a
+   * backoff, during which `renew` refreshes nothing. One of another process may be as old as the refused one before it.
+   */
+  reportOutcome(grantId: string, renewed: Credential, accepted: boolean): void {
     const now = this.#options.clock();
     if (accepted) this.#refusals.delete(grantId);
-    else if (this.#refusals.remainingMs(grantId, now) === 0) this.#refusals.fail(grantId, now);
+    else if (this.#refresher.hasRefreshed(renewed) && this.#refusals.remainingMs(grantId, now) === 0)
+      this.#refusals.fail(grantId, now);
   }
 
   /**

@@ -88,6 +88,8 @@ export class Refresher {
   readonly #backoff = new EndpointBackoff();
   readonly #locked: LockedRefreshes;
   readonly #closing = new AbortController();
+  /** Grants that refreshes of this process have brought. */
+  readonly #refreshed = new WeakSet<object>();
 
   constructor(options: RefresherOptions) {
     this.#options = options;
@@ -101,6 +103,11 @@ export class Refresher {
   isIdle(id: string): boolean {
     if (this.#inFlight.has(id) || this.#closing.signal.aborted) return false;
     return this.#backoff.remainingMs(id, this.#options.clock()) === 0;
+  }
+
+  /** Returns true for a grant that a refresh of this process has brought: it does not come from another one. */
+  hasRefreshed(grant: object): boolean {
+    return this.#refreshed.has(grant);
   }
 
   /**
@@ -170,6 +177,7 @@ export class Refresher {
     if (hasFailed) throw result.error;
     // After a logout nothing is left to go on with.
     if (!result.grant) throw new NotAuthorizedError(NO_GRANT);
+    if (result.outcome === 'refreshed' || result.outcome === 'unsaved') this.#refreshed.add(result.grant);
     return result.grant;
   }
 

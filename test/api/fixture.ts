@@ -44,13 +44,15 @@ export class MemorySource implements CredentialSource {
   renew(refused: Credential): Promise<Credential> {
     if (this.#refresh !== undefined) return this.#refresh;
     if (this.current !== undefined && this.current !== refused) return Promise.resolve(this.current);
+    // A new one was refused as well: the cool-down.
+    if (this.settledWith.at(-1) === false) return Promise.resolve(refused);
     this.#refresh = this.refresh().finally(() => {
       this.#refresh = undefined;
     });
     return this.#refresh;
   }
 
-  reportOutcome(accepted: boolean): void {
+  reportOutcome(_renewed: Credential, accepted: boolean): void {
     this.settledWith.push(accepted);
   }
 

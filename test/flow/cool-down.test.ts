@@ -45,6 +45,30 @@ describe('tokens that the API refuses', { meta: { threats: [51] } }, () => {
     await other.close();
   });
 
+  test('a token that another process has replaced is refreshed, once, if the API refuses the new one too', async () => {
+    const tokenStore = memoryTokenStore();
+    flow = await logInto({ strategy: { tokenStore } });
+    const { world, clock } = flow;
+    const { grantId } = await flow.whoami();
+    const other = await startWorld({ running: world.service, strategy: { tokenStore, clock: clock.now } });
+    world.service.expireAccessTokens();
+    await other.strategy.client(grantId).projects();
+    world.service.expireAccessTokens();
+    await world.strategy.client(grantId).projects();
+    expect(world.tokenRequests()).toHaveLength(2);
+    // The same once more, while the API refuses everything: no loop.
+    clock.advance(60);
+    world.service.expireAccessTokens();
+    await other.strategy.client(grantId).projects();
+    world.service.fail('api', { status: 401, times: Number.POSITIVE_INFINITY });
+    world.service.requests.length = 0;
+    const client = world.strategy.client(grantId);
+    for (let call = 0; call < 3; call++) await expect(client.projects()).rejects.toMatchObject({ status: 401 });
+    expect(world.tokenRequests()).toHaveLength(1);
+    expect(apiRequests().length).toBeLessThanOrEqual(3 + 2);
+    await other.close();
+  });
+
   test('new tokens that are refused as well start a cool-down, which grows and then ends', async () => {
     flow = await logIn();
     const api = await client();

@@ -183,7 +183,7 @@ describe('a token that the API has refused', () => {
     await manager.put('id', tokens('first'));
     const renewed = await manager.renew('id', 'access-first');
     expect(await manager.renew('id', 'access-first')).toBe(renewed);
-    manager.reportOutcome('id', false);
+    manager.reportOutcome('id', renewed, false);
     expect((await manager.renew('id', renewed.accessToken)).accessToken).toBe(renewed.accessToken);
     expect(service.requests).toHaveLength(1);
     clock.advance(1);

@@ -119,13 +119,13 @@ const LIVES: Readonly<Record<string, Life>> = {
     await manager.put(id, tokens('login'));
   },
   'an access token that the API refuses until it accepts a new one': async (manager, id) => {
-    const { accessToken } = await manager.renew(id, 'access-old');
-    manager.reportOutcome(id, false);
-    await manager.renew(id, accessToken);
-    manager.reportOutcome(id, true);
+    const renewed = await manager.renew(id, 'access-old');
+    manager.reportOutcome(id, renewed, false);
+    await manager.renew(id, renewed.accessToken);
+    manager.reportOutcome(id, renewed, true);
   },
   'a logout while the API refuses the access token': async (manager, id) => {
-    manager.reportOutcome(id, false);
+    manager.reportOutcome(id, await manager.renew(id, 'access-old'), false);
     await manager.remove(id);
   },
 };
