@@ -1,18 +1,20 @@
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
 import { AuthorizationError, NotAuthorizedError, ofStrategy } from '../errors.js';
+import type { GrantManager } from '../refresh/grant-manager.js';
 import {
   asRouted,
   isOfScript,
-  isOfUser,
   isPrefetch,
   originalUrl,
   pathOf,
   redirect,
   routedPathOf,
+  userIdOf,
   userOf,
 } from '../request/incoming-request.js';
-import type { LoginRounds } from '../request/login-rounds.js';
+import { type LoginRounds, NO_ACCOUNT } from '../request/login-rounds.js';
 import {
   refuseStrictSession,
   refuseUnpartitionedSession,
@@ -122,8 +124,6 @@ async function handleLogin(
     actions.fail(ownerless.info, ownerless.status);
     return;
   }
-  if (isOfUser(req)) rounds.reset(req, res);
-  else await refuseLoop(context, req, res);
   rounds.rememberRoute(req);
   const location = beginLogin(context, req, res, callbackURL, options);
   if (location === undefined) actions.fail({ message: 'The request names no host to return to after the login.' }, 400);
@@ -131,12 +131,23 @@ async function handleLogin(
 }
 
 /** Throws if the browser has made too many rounds: each ended with no session, or with one whose grant was not found. */
-async function refuseLoop({ grants, rounds }: LoginContext, req: IncomingMessage, res: ServerResponse): Promise<void> {
-  const loop = rounds.loopOf(req);
-  if (!loop || (!rounds.hasLost(req) && (await grants.hasGrant(req)))) return;
+async function refuseLoop(
+  { rounds }: LoginContext,
+  manager: GrantManager,
+  req: IncomingMessage,
+  res: ServerResponse,
+  account: string,
+): Promise<void> {
+  const loop = rounds.loopOf(req, account);
+  if (!loop) return;
   rounds.reset(req, res);
-  if (loop.grantId !== undefined) await grants.managerFor(req).remove(loop.grantId);
+  if (loop.grantId !== undefined) await manager.remove(loop.grantId);
   throw loop.error;
+}
+
+/** Returns a text that identifies the account of a login. One that nothing identifies is another one each time. */
+function accountOf({ tokens, verdict }: Extract<CallbackOutcome, { readonly kind: 'success' }>): string {
+  return tokens.subject ?? userIdOf(verdict.user) ?? randomUUID();
 }
 
 async function handleCallback(
@@ -159,12 +170,17 @@ async function handleCallback(
   if (establishesSession && redirects) refuseStrictSession(req);
   const wasKnown = establishesSession && !rounds.hasLost(req) && (await grants.hasGrant(req));
   const isConnection = Boolean(options.assignProperty);
+  const leadsBack = () => rounds.leadsToLogin(options.failureRedirect);
   const start = isConnection ? sessionContent(req) : new Map<string, string>();
   const report = new LoginReport(context.settings.name);
   let outcome: CallbackOutcome;
   let handoff: GrantHandoff | undefined;
+  let account = NO_ACCOUNT;
   try {
     outcome = await finishLogin(context, manager, req, res, { callbackURL, isConnection });
+    if (outcome.kind === 'success') account = accountOf(outcome);
+    const isNew = outcome.kind === 'success' ? establishesSession && !wasKnown : leadsBack();
+    if (isNew) await refuseLoop(context, manager, req, res, account);
     if (outcome.kind === 'success') {
       const established = await establishSession(context, manager, req, res, options, outcome, start, report);
       if (established instanceof GrantHandoff) handoff = established;
@@ -182,7 +198,7 @@ async function handleCallback(
       actions.redirect(page);
       return;
     }
-    if (rounds.leadsToLogin(options.failureRedirect)) rounds.count(req, res, undefined);
+    if (leadsBack()) rounds.count(req, res, NO_ACCOUNT, '');
     // Events know one reason for a state that is wrong, unknown or used up.
     const published = reason === 'replayed' ? 'refused' : reason;
     report.publish(reason === 'declined' ? 'declined' : 'refused', { reason: published });
@@ -193,7 +209,7 @@ async function handleCallback(
     rounds.reset(req, res);
   } else if (handoff && establishesSession && outcome.returnTo !== undefined) {
     // A login that came from a page: if the session is lost on the way, the page sends the browser round again.
-    const lost = rounds.count(req, res, grants.idIsInSession ? handoff.grantId : undefined);
+    const lost = rounds.count(req, res, account, grants.idIsInSession ? handoff.grantId : '');
     if (lost !== undefined) manager.remove(lost).catch(() => {});
   }
   try {

@@ -32,16 +32,6 @@ export function redirectToLogin(req: IncomingMessage, res: ServerResponse, login
   redirect(res, location);
 }
 
-/** Returns true if a person waits for a page. A script would follow the redirect to the service's consent page. */
-export function isPageRequest({ method, headers }: IncomingMessage): boolean {
-  if (method !== 'GET' && method !== 'HEAD') return false;
-  const mode = headers['sec-fetch-mode'];
-  if (mode === 'navigate') return true;
-  // A browser sends the destination as well. Node's fetch sends the mode alone: its Accept header decides.
-  if (mode !== undefined && headers['sec-fetch-dest'] !== undefined) return false;
-  return headers['x-requested-with'] === undefined && /\btext\/html\b/i.test(headers.accept ?? '');
-}
-
 /** Adds the page to the address of the login route: each tab comes back to its own. Other origins have no use for it. */
 function withReturnTo(login: string, page: string): string {
   if (!login.startsWith('/') || login.startsWith('//')) return login;

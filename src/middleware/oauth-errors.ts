@@ -2,7 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiError } from '../api/api-error.js';
 import { readOptions } from '../checks.js';
 import { AuthorizationError, NotAuthorizedError, OAuthAppError, TokenError, TokenResponseError } from '../errors.js';
-import { isLoginRoute, isPageRequest, loginRoute, redirectToLogin } from './login-redirect.js';
+import { isPageRequest } from '../request/incoming-request.js';
+import { isLoginRoute, loginRoute, redirectToLogin } from './login-redirect.js';
 
 /** An error handler that Express 4, Express 5 and Connect all accept. */
 export type ErrorHandler = (

@@ -2,10 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import { ApiClient, contextOf } from '../api/api-client.js';
 import { type Readers, readOptions } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
-import { originalUrl, queryOf, refuseFramework } from '../request/incoming-request.js';
+import { isPageRequest, originalUrl, queryOf, refuseFramework } from '../request/incoming-request.js';
 import { unprepared } from '../request/request-clients.js';
 import { clientProperty, type Handler } from './api-client.js';
-import { isLoginRoute, isPageRequest, loginRoute, redirectToLogin } from './login-redirect.js';
+import { isLoginRoute, loginRoute, redirectToLogin } from './login-redirect.js';
 
 /** Options of {@link requireAuthorization}. */
 export interface RequireAuthorizationOptions {

@@ -131,10 +131,14 @@ export function isPrefetch({ headers }: IncomingMessage): boolean {
   return false;
 }
 
-/** Returns true if a browser says that a person has asked for the page here: it followed a link of this origin, or a bookmark. */
-export function isOfUser({ headers }: IncomingMessage): boolean {
-  const site = headers['sec-fetch-site'];
-  return headers['sec-fetch-user'] === '?1' && (site === 'same-origin' || site === 'none');
+/** Returns true if a person waits for a page. A script would follow the redirect to the service's consent page. */
+export function isPageRequest({ method, headers }: IncomingMessage): boolean {
+  if (method !== 'GET' && method !== 'HEAD') return false;
+  const mode = headers['sec-fetch-mode'];
+  if (mode === 'navigate') return true;
+  // A browser sends the destination as well. Node's fetch sends the mode alone: its Accept header decides.
+  if (mode !== undefined && headers['sec-fetch-dest'] !== undefined) return false;
+  return headers['x-requested-with'] === undefined && /\btext\/html\b/i.test(headers.accept ?? '');
 }
 
 /**

@@ -1,11 +1,12 @@
+import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ConfigurationError } from '../errors.js';
 import { type CookieSeal, endCookie, HOST_PREFIX, readCookie, setCookie } from './browser-cookie.js';
 import { asRouted, browserUrl, isSecure, pathOf } from './incoming-request.js';
 import { cookieSettingsOf, lostCookieCause } from './session.js';
 
-/** Logins in a row, none of which the browser came back from with a session, after which it is told to the developer. */
-const MAX_ROUNDS = 3;
+/** Logins in a row that led nowhere, after which the next one is an error for the developer. */
+const MAX_ROUNDS = 2;
 
 /** Maximum number of login routes that are remembered. An application has one or a few. */
 const MAX_LOGIN_PATHS = 50;
@@ -13,25 +14,24 @@ const MAX_LOGIN_PATHS = 50;
 /** Rounds that a person does not make: each follows the one before at once. */
 const MAX_AGE_S = 60;
 
-/** What the cookie says of a browser. */
-interface Rounds {
-  readonly rounds: number;
-  /** The grant of the last round, if the session holds its id. */
-  readonly grantId?: string;
-  /** True if the browser has come back with its session, whose grant was not found. */
-  readonly isLost: boolean;
-}
-
-const NO_ROUNDS: Rounds = { rounds: 0, isLost: false };
-
-/** What the cookie holds, in this order. `at`: epoch milliseconds of the last round. */
-type Sealed = readonly [rounds: number, grantId: string | 0, at: number, isLost: 0 | 1];
+/** The account of logins that failed. */
+export const NO_ACCOUNT = '';
 
 /**
- * Counts logins of a browser that succeed, or fail, and are begun again at once: in a short-lived cookie.
+ * How the browser came back from its last login, as far as this package has seen it: not at all (`''`), without the login
+ * (`none`), or with a session whose grant was not found (`lost`).
+ */
+type Return = '' | 'none' | 'lost';
+
+/** What the cookie holds. `at`: epoch milliseconds of the last round. `grantId`: that of its grant, if the session holds the id. */
+type Sealed = readonly [rounds: number, grantId: string, at: number, cameBack: Return, account: string];
+
+/**
+ * Counts logins of a browser that succeed, or fail, and lead to the next one at once: in a short-lived cookie.
  *
- * Without it a browser whose session or grant gets lost would be sent round for ever, with a new grant each time. The time is
- * sealed in the cookie, and with https its name has the prefix `__Host-`: a sibling host that plants one stops no login for good.
+ * Without it a browser whose session or grant gets lost would be sent round for ever, with a new grant each time. A login counts
+ * once the browser has come back from it without its session or its grant, which {@link noteReturn} sees: a login after
+ * a logout is no round. Account and time are sealed in the cookie, so one that a sibling host has planted ends no login of another account.
  */
 export class LoginRounds {
   readonly #name: string;
@@ -48,15 +48,17 @@ export class LoginRounds {
   }
 
   /**
-   * Counts one more round of a browser whose session or grant was lost.
+   * Counts a login of a browser that did not come with one.
    *
-   * @param grantId The new grant, if the login succeeded.
+   * @param account Text of the account that has logged in, or {@link NO_ACCOUNT} for a failure that leads to the login route.
+   * @param grantId The new grant, if the session holds its id.
    * @returns the grant of the round before: no session refers to it
    */
-  count(req: IncomingMessage, res: ServerResponse, grantId: string | undefined): string | undefined {
+  count(req: IncomingMessage, res: ServerResponse, account: string, grantId: string): string | undefined {
     const before = this.#read(req);
-    this.#write(req, res, [before.rounds + 1, grantId ?? 0, this.#clock(), before.isLost ? 1 : 0]);
-    return before.grantId;
+    const rounds = isRound(before, account) ? before[0] + 1 : 1;
+    this.#write(req, res, [rounds, grantId, this.#clock(), account === NO_ACCOUNT ? 'none' : '', markOf(account)]);
+    return before?.[1] || undefined;
   }
 
   /** Remembers the path of a login route. */
@@ -70,19 +72,24 @@ export class LoginRounds {
   }
 
   /**
-   * Notes that the browser has come back with its session: starts counting anew, or, if the grant was not found, says so in
-   * the cookie. Another process may find the grant: it then goes on counting.
+   * Notes how the browser has come back from its login: starts counting anew, or, if there is no grant, says so in the cookie.
+   * Another process may find a grant that was not found here: it then goes on counting.
+   *
+   * @param found `lost`: the session is there, and its grant was not found.
    */
-  noteReturn(req: IncomingMessage, res: ServerResponse, isAuthorized: boolean): void {
+  noteReturn(req: IncomingMessage, res: ServerResponse, found: 'grant' | 'lost' | 'none'): void {
     if (readCookie(req, this.#cookieName(req)) === undefined || res.headersSent) return;
-    const { rounds, grantId, at, isLost } = this.#read(req);
-    if (isAuthorized && !isLost) this.reset(req, res);
-    else if (!isAuthorized && !isLost && at !== undefined) this.#write(req, res, [rounds, grantId ?? 0, at, 1]);
+    const [rounds, grantId, at, cameBack, account] = this.#read(req) ?? [0, '', 0, '', ''];
+    if (found === 'grant') {
+      if (cameBack !== 'lost') this.reset(req, res);
+    } else if (rounds > 0 && cameBack !== 'lost' && cameBack !== found) {
+      this.#write(req, res, [rounds, grantId, at, found, account]);
+    }
   }
 
   /** Returns true if a process has not found the grant of the session that the browser came back with. */
   hasLost(req: IncomingMessage): boolean {
-    return this.#read(req).isLost;
+    return this.#read(req)?.[3] === 'lost';
   }
 
   /** Starts counting anew. */
@@ -91,20 +98,23 @@ export class LoginRounds {
     if (readCookie(req, name) !== undefined) endCookie(req, res, name);
   }
 
-  /** Returns an error, and the grant of the last round, if a browser has made too many rounds. */
+  /** Returns an error, and the grant of the last round, if the browser has made too many rounds with this account. */
   loopOf(
     req: IncomingMessage,
+    account: string,
   ): { readonly error: ConfigurationError; readonly grantId: string | undefined } | undefined {
-    const { rounds, grantId, isLost } = this.#read(req);
-    if (rounds < MAX_ROUNDS) return undefined;
-    const story = isLost
-      ? `came back with its session each time, but its grant was not found. ${LOST_GRANT}`
-      : `came back without a session, or without its user, each time. ${likelyCause(req)}`;
+    const before = this.#read(req);
+    if (!isRound(before, account) || before[0] < MAX_ROUNDS) return undefined;
+    const [rounds, grantId, , cameBack] = before;
+    const story =
+      cameBack === 'lost'
+        ? `came back with its session each time, but its grant was not found. ${LOST_GRANT}`
+        : `came back without a session, or without its user, each time. ${likelyCause(req)}`;
     const error = new ConfigurationError(
-      `The browser has logged in ${rounds} times within a minute, and ${story} ${ONE_BROWSER}`,
+      `The browser has logged in ${rounds} times within a minute before this login, and ${story} ${ONE_BROWSER}`,
       { code: 'ERR_LOGIN_LOOP' },
     );
-    return { error, grantId };
+    return { error, grantId: grantId || undefined };
   }
 
   /** A cookie without the prefix may come from a sibling host: with https it is not read. */
@@ -117,16 +127,24 @@ export class LoginRounds {
     setCookie(req, res, name, this.#seal.seal(name, JSON.stringify(content)), MAX_AGE_S);
   }
 
-  #read(req: IncomingMessage): Rounds & { readonly at?: number } {
+  #read(req: IncomingMessage): Sealed | undefined {
     const name = this.#cookieName(req);
     const value = readCookie(req, name);
     const text = value && this.#seal.open(name, value);
-    if (!text) return NO_ROUNDS;
-    const [rounds, grantId, at, isLost] = JSON.parse(text) as Sealed;
+    if (!text) return undefined;
+    const content = JSON.parse(text) as Sealed;
     // Clocks of several hosts differ a little.
-    if (Math.abs(this.#clock() - at) > MAX_AGE_S * 1000) return NO_ROUNDS;
-    return { rounds, at, isLost: isLost === 1, ...(grantId ? { grantId } : {}) };
+    return Math.abs(this.#clock() - content[2]) > MAX_AGE_S * 1000 ? undefined : content;
   }
+}
+
+/** Returns true if the last login led nowhere, and was of this account. */
+function isRound(before: Sealed | undefined, account: string): before is Sealed {
+  return before !== undefined && before[3] !== '' && before[4] === markOf(account);
+}
+
+function markOf(account: string): string {
+  return createHash('sha256').update(account).digest('base64url').slice(0, 11);
 }
 
 const LOST_GRANT =

@@ -9,7 +9,7 @@ import type { ReturnCookie } from './browser-cookie.js';
 import { FailedSource, NoGrantSource } from './credential-sources.js';
 import type { GrantManagers } from './grant-managers.js';
 import type { RequestGrants } from './grant-reference.js';
-import { frameworkError } from './incoming-request.js';
+import { frameworkError, isPageRequest } from './incoming-request.js';
 import type { LoginRounds } from './login-rounds.js';
 import { type Done, polyfillSessionMethods, sessionOf } from './session.js';
 
@@ -93,6 +93,7 @@ export class RequestClients {
     (req as WithClients)[property] = client;
     if (!(source instanceof GrantCredentials)) {
       if (!grants.canFindGrant(req)) this.#early.add(req);
+      if (source === this.#noGrant && isPageRequest(req)) this.#options.rounds.noteReturn(req, res, 'none');
       return undefined;
     }
     const { logOut } = req;
@@ -125,7 +126,7 @@ export class RequestClients {
   #attached(req: IncomingMessage, res: ServerResponse, source: GrantCredentials): undefined {
     const { returnCookie, rounds } = this.#options;
     if (!source.authorized) returnCookies.set(source, returnCookie);
-    rounds.noteReturn(req, res, source.authorized);
+    rounds.noteReturn(req, res, source.authorized ? 'grant' : 'lost');
   }
 
   #wrapLogOut(logOut: LogOut): LogOut {

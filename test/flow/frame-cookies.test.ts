@@ -4,7 +4,7 @@ import { memoryTokenStore } from 'passport-oauth-app';
 import { describe, expect } from 'vitest';
 import type { Page } from '../support/browser.js';
 import { test } from '../support/fixture.js';
-import { ForgetfulBrowser, threeRounds } from '../support/rounds.js';
+import { ForgetfulBrowser, roundsOf } from '../support/rounds.js';
 import { type Handler, sendJson, type WorldOptions } from '../support/world.js';
 
 const LAX = {};
@@ -120,9 +120,12 @@ describe('a login in a frame', { meta: { threats: [93, 94] } }, () => {
     ],
   ] as const)('that comes back again and again names %s', async ([, given, cause], { startWorld, browser }) => {
     const world = await startWorld(withCookie(PARTITIONED));
-    const { name, value } = await threeRounds(world);
-    const cookie = [...('cookie' in given ? [given.cookie] : []), `${name}=${value}`].join('; ');
-    const page = await browser.visit(`${world.url}/login`, { headers: { ...given, cookie } });
+    const { name, value } = await roundsOf(world);
+    const jar = browser.cookies(world.url).set(name, value);
+    const callback = await world.begin(browser);
+    const own = [...jar].map((pair) => pair.join('='));
+    const cookie = [...('cookie' in given ? [given.cookie] : []), ...own].join('; ');
+    const page = await browser.visit(callback, { headers: { ...given, cookie } });
     expect(page.json()).toMatchObject({ code: 'ERR_LOGIN_LOOP', message: expect.stringContaining(cause) });
   });
 });

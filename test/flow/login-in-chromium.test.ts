@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest';
 import { type Chromium, hasChromium, startChromium } from '../support/chromium.js';
 import { test } from '../support/fixture.js';
 import { hasNginx, startNginx } from '../support/nginx.js';
-import { threeRounds } from '../support/rounds.js';
+import { roundsOf } from '../support/rounds.js';
 import { until } from '../support/until.js';
 import { type App, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
 
@@ -166,7 +166,7 @@ describe.skipIf(!hasChromium())('a login in Chromium', () => {
     expect(await textOf(page)).toContain('/page/after');
   });
 
-  test('succeeds although a sibling host has planted the cookie that counts rounds, for good', {
+  test('succeeds although a sibling host has planted a cookie that counts rounds, new or old', {
     meta: { threats: [71] },
   }, async ({ logInto }) => {
     let planted = '';
@@ -181,9 +181,8 @@ describe.skipIf(!hasChromium())('a login in Chromium', () => {
     const { port } = new URL(world.url);
     const origin = `http://app.example.test:${port}`;
     world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${origin}/callback`] });
-    const { name, value } = await threeRounds(world);
+    const { name, value } = await roundsOf(world, '2');
     planted = `${name}=${value}; Domain=example.test; Path=/; Max-Age=${10 * 365 * 24 * 3600}`;
-    clock.advance(61);
     const { page } = await visit();
     await page.goto(`http://evil.example.test:${port}/plant`);
     for (let time = 0; time < 4; time++) {
@@ -192,6 +191,7 @@ describe.skipIf(!hasChromium())('a login in Chromium', () => {
       await page.waitForURL(`${origin}/page/${time}`);
       expect((await page.context().cookies(origin)).some(({ domain }) => domain === '.example.test')).toBe(true);
       await page.context().clearCookies({ name: 'connect.sid' });
+      if (time === 1) clock.advance(61);
     }
   });
 

@@ -3,7 +3,7 @@ import { apiClient, requireAuthorization } from 'passport-oauth-app';
 import { describe, expect } from 'vitest';
 import type { Browser, Page } from '../support/browser.js';
 import { test } from '../support/fixture.js';
-import { ForgetfulBrowser, threeRounds } from '../support/rounds.js';
+import { ForgetfulBrowser, roundsOf } from '../support/rounds.js';
 import { type Handler, sendJson, type World } from '../support/world.js';
 
 const html = { headers: { accept: 'text/html' } };
@@ -157,23 +157,42 @@ describe('a login whose session comes back, and whose grant is not found', { met
 });
 
 describe('a cookie that counts rounds and that a sibling host has planted', { meta: { threats: [71] } }, () => {
-  test('counts nothing once it is old, and ends no login', async ({ logInto, browser }) => {
+  test.for([
+    ['that is new, of another account', '2', 0],
+    ['that is old, of the same account', '1', 61],
+  ] as const)('%s, ends no login', async ([, user, seconds], { logInto, browser }) => {
     const { world, clock } = await logInto();
-    const { name, value } = await threeRounds(world);
-    browser.cookies(world.url).set(name, value);
-    expect((await browser.visit(`${world.url}/login`)).json().message).toContain('delete its cookies');
-    clock.advance(61);
-    for (let time = 0; time < 5; time++) {
+    const { name, value } = await roundsOf(world, '1');
+    const logIn = () => {
       // The end of the cookie that the application sends does not reach one of another domain.
       browser.cookies(world.url).set(name, value);
-      expect((await browser.visit(await world.begin(browser, {}, '/login?returnTo=/page'))).status).toBe(302);
+      return world.begin(browser, { user }, '/login?returnTo=/page').then((callback) => browser.visit(callback));
+    };
+    clock.advance(seconds);
+    for (let time = 0; time < 5; time++) {
+      expect((await logIn()).headers.get('location')).toBe('/page');
+      expect((await browser.visit(`${world.url}/whoami`)).json().user.id).toBe(user);
       browser.cookies(world.url).delete('connect.sid');
     }
   });
 
+  test('ends a login of the account that has made the rounds, once, and says what to do', async ({
+    startWorld,
+    browser,
+  }) => {
+    const world = await startWorld();
+    const { name, value } = await roundsOf(world);
+    browser.cookies(world.url).set(name, value);
+    expect((await world.logIn(browser)).json()).toMatchObject({
+      code: 'ERR_LOGIN_LOOP',
+      message: expect.stringContaining('delete its cookies'),
+    });
+    expect((await world.logIn(browser)).status).toBe(302);
+  });
+
   test('is not read where the application has https', async ({ startWorld, browser }) => {
     const world = await startWorld({ before: (app) => app.set('trust proxy', true) });
-    const { name, value } = await threeRounds(world);
+    const { name, value } = await roundsOf(world);
     browser.cookies(world.url).set(name, value);
     const overTls = { headers: { 'x-forwarded-proto': 'https' } };
     const begun = await browser.visit(`${world.url}/login?returnTo=/page`, overTls);
@@ -193,16 +212,19 @@ describe('a cookie that counts rounds and that a sibling host has planted', { me
 });
 
 describe('logins that are no loop', () => {
-  test.for<[string, (world: World, browser: Browser) => Promise<unknown>, Record<string, string>]>([
-    ['logout(strategy)', (world, browser) => browser.visit(`${world.url}/logout`, { method: 'POST' }), {}],
+  test.for<[string, (world: World, browser: Browser) => Promise<unknown>]>([
+    ['logout(strategy)', (world, browser) => browser.visit(`${world.url}/logout`, { method: 'POST' })],
+    ["Passport's own logout", (world, browser) => browser.visit(`${world.url}/leave`)],
     [
-      "Passport's own logout, and browsers that say that a person has clicked",
-      (world, browser) => browser.visit(`${world.url}/leave`),
-      { 'sec-fetch-user': '?1', 'sec-fetch-site': 'same-origin' },
+      "Passport's own logout, and an end of the session cookie",
+      async (world, browser) => {
+        await browser.visit(`${world.url}/leave`);
+        browser.cookies(world.url).delete('connect.sid');
+      },
     ],
   ])(
     'are not counted where apiClient stands at /api alone: five within a minute, with %s',
-    async ([, leave, headers], { startWorld, browser }) => {
+    async ([, leave], { startWorld, browser }) => {
       const world: World = await startWorld({
         withoutApiClient: true,
         before: (app) => app.use('/api', (req, res, next) => apiClient(world.strategy)(req, res, next)),
@@ -210,9 +232,8 @@ describe('logins that are no loop', () => {
           app.get('/leave', (req, res, next) => req.logout((error) => (error ? next(error) : res.end()))),
       });
       for (let time = 0; time < 5; time++) {
-        const begun = await browser.visit(`${world.url}/login?returnTo=/page`, { headers });
-        expect(begun.status).toBe(302);
-        await browser.visit(await world.service.approve(String(begun.headers.get('location'))));
+        const callback = await world.begin(browser, {}, '/login?returnTo=/page');
+        expect((await browser.visit(callback)).headers.get('location')).toBe('/page');
         await leave(world, browser);
       }
     },

@@ -88,7 +88,10 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
     'refused before the service is asked; no grant is overwritten',
   ],
   70: ['One callback at two processes over the default store', 'one token request, if the session store offers a lock'],
-  71: ['A cookie of the package that a sibling host has planted', 'an old one counts nothing; with https none is read'],
+  71: [
+    'A cookie of the package that a sibling host has planted',
+    'it counts for its own account alone, for a minute; with https none is read',
+  ],
   72: ['A session that comes back, and whose grant is not found', 'an error that names the causes after a few rounds'],
   73: ['A user whom `deserializeUser` refuses', 'not authorized; nothing is refreshed for the request'],
   76: ['A prefetch of the login route by a script', 'begins no login'],
