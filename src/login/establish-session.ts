@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ConfigurationError, NotAuthorizedError } from '../errors.js';
 import type { TokenSet } from '../oauth/token-response.js';
@@ -13,9 +14,11 @@ import {
   polyfillSessionMethods,
   regenerateSession,
   reloadSession,
+  type SessionChanges,
   type SessionContent,
   type SessionLike,
   saveSession,
+  sessionChanges,
   sessionOf,
 } from '../request/session.js';
 import { KeyedQueue } from '../stores/waiting.js';
@@ -48,8 +51,14 @@ const OTHER_SESSION: Extract<CallbackOutcome, { readonly kind: 'fail' }> = {
   status: 403,
 };
 
-/** Connections of one session write it one after the other: each saves the whole session. By the session's id. */
+/**
+ * Connections of one session write it one after the other, since each saves the whole session. By the session's id: in this
+ * process, and in all others where the token store has locks.
+ */
 const connectionsOfSession = new KeyedQueue();
+
+/** Begins the ids of locks of sessions in the token store, which no grant has. */
+const SESSION_PREFIX = 'session:';
 
 /**
  * Stores the grant of a login, and makes the session refer to it: at once for `passport.authorize`, else when somebody
@@ -96,9 +105,10 @@ export async function establishSession(
   if (isConnection) {
     // A grant under the user's own id replaces another one: not before it is known that the user is still there.
     if (idIsInSession) await store();
-    const connect = () => handOffNow(req, res, handoff, returnTo, start, idIsInSession ? undefined : store);
+    const changes = sessionChanges(req, start);
+    const connect = () => handOffNow(req, res, handoff, returnTo, changes, idIsInSession ? undefined : store);
     const sessionId = 'sessionID' in req ? String(req.sessionID) : '';
-    const isConnected = await connectionsOfSession.run(sessionId, connect);
+    const isConnected = await connectionsOfSession.run(sessionId, () => withLock(manager, sessionId, handoff, connect));
     if (!isConnected) return OTHER_SESSION;
   } else {
     await store();
@@ -146,6 +156,25 @@ async function refuseOtherAccount(
   );
 }
 
+/** Runs the end of a connection under the lock of its session, if the token store has locks. @throws TokenStoreError if it cannot be had */
+async function withLock(
+  { access }: GrantManager,
+  sessionId: string,
+  handoff: GrantHandoff,
+  connect: () => Promise<boolean>,
+): Promise<boolean> {
+  const id = SESSION_PREFIX + createHash('sha256').update(sessionId).digest('base64url');
+  const lock = await access.acquire(id).catch((error: unknown) => {
+    handoff.discard();
+    throw error;
+  });
+  try {
+    return await connect();
+  } finally {
+    await lock.release();
+  }
+}
+
 /**
  * Writes the reference into the session, as it is now, and saves it.
  *
@@ -159,14 +188,20 @@ async function handOffNow(
   res: ServerResponse,
   handoff: GrantHandoff,
   returnTo: string | undefined,
-  start: SessionContent,
+  changes: SessionChanges,
   store: (() => Promise<void>) | undefined,
 ): Promise<boolean> {
-  if (sessionOf(req) && !(await reloadSession(req, start))) {
+  const isGone = async () => sessionOf(req) !== undefined && (await reloadSession(req, changes)) === undefined;
+  if (await isGone()) {
     handoff.discard();
     return false;
   }
   await store?.();
+  // A save takes its time: the user may have logged out meanwhile.
+  if (store && (await isGone())) {
+    handoff.withdraw();
+    return false;
+  }
   const before = sessionOf(req);
   // Without a session there is nothing to write.
   if (!before) return true;

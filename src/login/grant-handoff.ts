@@ -112,7 +112,12 @@ export class GrantHandoff {
 
   /** Removes the grant, unless its id is the application's own and leads back to it. */
   discard(): void {
-    const { manager, grantId, idIsInSession } = this.#options;
-    if (idIsInSession) manager.remove(grantId).catch(() => {});
+    if (this.#options.idIsInSession) this.withdraw();
+  }
+
+  /** Removes the grant, whatever its id. */
+  withdraw(): void {
+    const { manager, grantId } = this.#options;
+    manager.remove(grantId).catch(() => {});
   }
 }

@@ -41,15 +41,25 @@ export function sessionContent(req: IncomingMessage): SessionContent {
   return new Map(Object.entries(content).map(([name, value]) => [name, JSON.stringify(value)]));
 }
 
+/** Properties of a session that a request has changed, with their values: `undefined` for one that it has deleted. */
+export type SessionChanges = ReadonlyMap<string, unknown>;
+
+/** Returns what the request has changed in its session. @param start The content when the request began. */
+export function sessionChanges(req: IncomingMessage, start: SessionContent): SessionChanges {
+  const session = sessionOf(req) ?? {};
+  const names = [...new Set([...start.keys(), ...Object.keys(session)])];
+  const changed = names.filter((name) => name !== 'cookie' && JSON.stringify(session[name]) !== start.get(name));
+  return new Map(changed.map((name) => [name, session[name]]));
+}
+
 /**
  * Loads the request's session again, since other requests of the browser may have changed it or logged the user out, and
  * repeats what this request has changed. A session that the browser has not brought along, or that has no store, stays.
  *
- * @param start The content when this request began.
  * @returns the session; `undefined` if it is gone, or belongs to another user now
  * @throws TokenStoreError if the store of the sessions fails
  */
-export async function reloadSession(req: IncomingMessage, start: SessionContent): Promise<SessionLike | undefined> {
+export async function reloadSession(req: IncomingMessage, changes: SessionChanges): Promise<SessionLike | undefined> {
   const before = sessionOf(req);
   const id: unknown = before && 'sessionID' in req ? req.sessionID : undefined;
   if (!before || typeof before.reload !== 'function' || !isBroughtAlong(req, id)) return before;
@@ -66,10 +76,9 @@ export async function reloadSession(req: IncomingMessage, start: SessionContent)
   );
   const session = sessionOf(req);
   if (!isThere || !session || JSON.stringify(passportRecordOf(req)) !== owner) return undefined;
-  for (const name of new Set([...start.keys(), ...Object.keys(before)])) {
-    if (name === 'cookie' || JSON.stringify(before[name]) === start.get(name)) continue;
-    if (name in before) session[name] = before[name];
-    else delete session[name];
+  for (const [name, value] of changes) {
+    if (value === undefined) delete session[name];
+    else session[name] = value;
   }
   return session;
 }

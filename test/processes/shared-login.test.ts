@@ -6,12 +6,17 @@ import { startEmulator } from 'passport-oauth-app/emulator';
 import pg from 'pg';
 import { createClient } from 'redis';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { openStore } from '../support/open-store.mjs';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
+import type { SharedStore } from '../support/processes.js';
 import { type RawAnswer, rawRequest } from '../support/raw-request.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
+import { storeId } from '../support/store-id.js';
+import { until } from '../support/until.js';
 
 const SCRIPT = fileURLToPath(new URL('../support/login-worker.mjs', import.meta.url));
 const CALLBACK = 'http://127.0.0.1/callback';
+const SERVICES = ['one', 'two', 'three'];
 const MARK = /login:oauth-app\.[\w-]{11}\+[\w-]{43}$/;
 
 /** A server that the processes share, and seconds until its marks of used logins end by themselves. */
@@ -56,13 +61,19 @@ async function startSharedPostgres(): Promise<SharedServer> {
 }
 
 /** Starts a service, and one process of an application for each object of options. */
-async function startProcesses(start: () => Promise<SharedServer>, grants: string, ...processes: object[]) {
+async function startProcesses(
+  start: () => Promise<SharedServer>,
+  grants: string,
+  processes: readonly object[],
+  others: object = {},
+) {
   const [service, shared] = [await startEmulator({ refreshTokenReuse: 'revoke' }), await start()];
-  service.register({ clientID: service.options.clientID, redirectUrls: [CALLBACK] });
+  const redirectUrls = [CALLBACK, ...SERVICES.map((name) => `http://127.0.0.1/${name}/callback`)];
+  service.register({ clientID: service.options.clientID, redirectUrls });
   const children: ChildProcess[] = [];
   const origins = await Promise.all(
     processes.map(async (options) => {
-      const config = { server: shared.address, grants, options: { ...service.options, ...options } };
+      const config = { server: shared.address, grants, options: { ...service.options, ...options }, ...others };
       const child = fork(SCRIPT, [JSON.stringify(config)]);
       children.push(child);
       const [{ port }] = (await once(child, 'message')) as [{ port: number }];
@@ -95,7 +106,7 @@ describe.each(servers)('two processes over %s', (_name, isInstalled, start, gran
       meta: { threats: [5, 59, 70] },
     },
     async () => {
-      const { service, shared, origins, close } = await startProcesses(start, grants, {}, {});
+      const { service, shared, origins, close } = await startProcesses(start, grants, [{}, {}]);
       const [first = ''] = origins;
       for (let round = 0; round < 3; round++) {
         service.requests.length = 0;
@@ -134,7 +145,7 @@ describe.each(sessions)('two processes with sessions in %s', (_name, isInstalled
     'and %s end a login that leads nowhere in an error that names the cause',
     { meta: { threats: [72] } },
     async ([, grants, one, other]) => {
-      const { service, origins } = await startProcesses(start, grants, one, other);
+      const { service, origins } = await startProcesses(start, grants, [one, other]);
       const [first = '', second = ''] = origins;
       const jar = new Map<string, string>();
       const visit = async (origin: string, path: string) => {
@@ -158,6 +169,50 @@ describe.each(sessions)('two processes with sessions in %s', (_name, isInstalled
       expect([finished.status, JSON.parse(finished.text).code]).toEqual([500, 'ERR_LOGIN_LOOP']);
       expect(finished.text).toMatch(/its grant was not found.*different encryptionKeys, or token stores of their own/);
       expect(rounds).toBeLessThanOrEqual(4);
+    },
+  );
+});
+
+describe.each(sessions)('connections at two processes with sessions and grants in %s', (_name, isInstalled, start) => {
+  const startConnections = async (others: object = {}) => {
+    const config = { connections: SERVICES, ...others };
+    const { service, shared, origins } = await startProcesses(start, 'store', [{}, {}], config);
+    const [first = '', second = ''] = origins;
+    const cookies = cookiesOf(await rawRequest(first, '/local-login'));
+    const visit = (origin: string, path: string) =>
+      rawRequest(origin, path, { headers: { cookie: cookies.join('; ') } });
+    const begin = async (name: string) => {
+      const begun = await visit(first, `/${name}`);
+      cookies.push(...cookiesOf(begun));
+      const { pathname, search } = new URL(await service.approve(String(begun.headers.location)));
+      return pathname + search;
+    };
+    const session = async () => JSON.parse((await visit(second, '/session')).text);
+    return { service, shared, first, second, visit, begin, session };
+  };
+
+  test.skipIf(!isInstalled)('lose none of three that end at once', { meta: { threats: [75] } }, async () => {
+    const { first, second, visit, begin, session } = await startConnections();
+    const callbacks = [await begin('one'), await begin('two'), await begin('three')];
+    const answers = await Promise.all(callbacks.map((path, index) => visit(index === 1 ? second : first, path)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(Object.keys(await session())).toEqual(expect.arrayContaining(SERVICES));
+  });
+
+  test.skipIf(!isInstalled)(
+    'undo no logout at the other one while the grant is being saved, and leave no grant',
+    { meta: { threats: [75] } },
+    async () => {
+      const { service, shared, first, second, visit, begin, session } = await startConnections({ idIsOfUser: true });
+      const ending = visit(first, await begin('one'));
+      await until(async () => expect((await visit(first, '/held')).text).toBe('1'));
+      await visit(second, '/leave');
+      await visit(first, '/release');
+      expect((await ending).status).toBe(403);
+      expect((await session()).passport).toBeUndefined();
+      const { tokenStore, close } = await openStore(shared.address as SharedStore);
+      await until(async () => expect(await tokenStore.get(storeId(service.options, 'ada', 'one'))).toBeUndefined());
+      await close();
     },
   );
 });
