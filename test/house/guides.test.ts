@@ -31,13 +31,15 @@ async function visit(
     'visitor.mjs': `${SERVING}\n${visitor}`,
     'package.json': '{ "type": "module" }',
   });
-  const compiled = await project.tsc({
-    noEmit: false,
-    module: 'nodenext',
-    skipLibCheck: true,
-    types: ['node', 'passport'],
-  });
-  expect(compiled.stdout).toBe('');
+  if (files.some((file) => file.endsWith('.ts'))) {
+    const compiled = await project.tsc({
+      noEmit: false,
+      module: 'nodenext',
+      skipLibCheck: true,
+      types: ['node', 'passport'],
+    });
+    expect(compiled.stdout).toBe('');
+  }
   return project.node('visitor.mjs', ...args);
 }
 
@@ -193,31 +195,99 @@ process.exit();
 });
 
 describe('docs/migration.md', () => {
-  test('has an application that logs in at GitLab, one person beside another', async () => {
+  test('has an application that logs in at GitLab, one person beside another, and goes on where tokens are unusable', async () => {
     const outcome = await visit(
       'docs/migration.md',
-      ['after.ts', 'take-over.ts'],
+      ['after.cjs', 'take-over.cjs'],
       `
-import session from 'express-session';
-import { memoryTokenStore } from 'passport-oauth-app';
-import { createApp } from './after.js';
+import { readFile, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 const service = await startEmulator({ profile: 'gitlab' });
-const callbackURL = origin + '/callback';
-service.register({ clientID: service.options.clientID, redirectUrls: [callbackURL] });
-const known = new Map();
-const users = {
-  save: async (user) => known.set(user.id, user) && user,
-  find: async (id) => known.get(id),
-  findTokens: () => undefined,
-  removeTokens: () => {},
-};
-server.on('request', createApp(users, memoryTokenStore(), new session.MemoryStore(), { ...service.options, callbackURL }));
+service.register({ clientID: service.options.clientID, redirectUrls: [origin + '/callback'] });
+Object.assign(process.env, { CLIENT_ID: service.options.clientID, CLIENT_SECRET: service.options.clientSecret, SESSION_SECRET: 'tests' });
+await writeFile('users.cjs', \`
+  const known = (exports.known = new Map());
+  exports.save = (user, done) => done(null, known.set(user.id, user).get(user.id));
+  exports.find = (id, done) => done(null, known.get(id));
+  exports.removeTokens = (id) => void known.set(id, { id });
+\`);
+await writeFile('stores.cjs', \`
+  exports.sessionStore = new (require('express-session').MemoryStore)();
+  exports.tokenStore = require('passport-oauth-app').memoryTokenStore();
+\`);
+const { port } = server.address();
+await new Promise((resolve) => server.close(resolve));
+const text = await readFile('after.cjs', 'utf8');
+const emulated = text.replace('...gitlab,', '...gitlab, ...' + JSON.stringify(service.options) + ',');
+await writeFile('application.cjs', emulated.replaceAll('3000', String(port)));
+const require = createRequire(import.meta.url);
+require('./application.cjs');
+const { known } = require('./users.cjs');
+
+const browsers = [];
 for (const user of ['1', '2']) {
-  const { response } = await service.logIn(fetch, { login: origin + '/login', user });
+  const { response, fetch: browse } = await service.logIn(fetch, { login: origin + '/login?returnTo=/projects', user });
   assert.equal(response.status, 200);
   assert.equal(new URL(response.url).pathname, '/projects');
+  browsers.push(browse);
 }
 assert.deepEqual([...known.keys()], ['1', '2']);
+
+const [one, two] = browsers;
+const warnings = [];
+console.warn = (warning) => warnings.push(warning);
+known.set('1', { id: '1', refreshToken: 'two\\nlines' });
+for (const _ of [1, 2]) assert.equal((await one(origin + '/projects')).status, 200);
+assert.equal(warnings.length, 1);
+assert.match(warnings[0], /user 1 were not taken over.*refreshToken/);
+await two(origin + '/logout', { method: 'POST' });
+assert.equal((await two(origin + '/projects')).status, 401);
+assert.equal((await one(origin + '/projects')).status, 200);
+process.exit();
+`,
+    );
+    expect(outcome).toEqual(CLEAN);
+  });
+
+  test('has the options of a service without a provider', async () => {
+    const outcome = await visit(
+      'docs/migration.md',
+      ['no-provider.cjs'],
+      `
+import { readFile, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import express from 'express';
+import session from 'express-session';
+import passport from 'passport';
+import { apiClient, memoryTokenStore } from 'passport-oauth-app';
+const service = await startEmulator({
+  profile: { tokenRequest: 'form', accessToken: 'opaque', apiPath: '/v1' },
+  routes: [{ method: 'GET', path: '/me', handler: ({ user: { id, name } }) => ({ id: Number(id), name }) }],
+});
+const { authUrl, baseUrl, clientID, clientSecret } = service.options;
+service.register({ clientID, redirectUrls: [origin + '/callback'] });
+Object.assign(process.env, { CLIENT_ID: clientID, CLIENT_SECRET: clientSecret });
+const text = (await readFile('no-provider.cjs', 'utf8'))
+  .replace('https://accounts.tracker.example', authUrl)
+  .replace('https://api.tracker.example', baseUrl)
+  .replace('http://localhost:3000', origin)
+  .replace('issues:read', 'project');
+await writeFile('emulated.cjs', text);
+const { createStrategy } = createRequire(import.meta.url)('./emulated.cjs');
+const strategy = createStrategy(memoryTokenStore(), (_accessToken, _refreshToken, { id, displayName }, done) => done(null, { id, displayName }));
+passport.use(strategy);
+passport.serializeUser((user, done) => done(null, user));
+passport.deserializeUser((user, done) => done(null, user));
+const app = express();
+app.use(session({ secret: 'tests', resave: false, saveUninitialized: false }), passport.session(), apiClient(strategy));
+app.get('/login', passport.authenticate('tracker'));
+app.get('/callback', passport.authenticate('tracker', { successRedirect: '/' }));
+app.get('/', (req, res) => res.json([req.user, req.apiClient.grantId]));
+server.on('request', app);
+for (const [user, displayName] of [['1', 'Ada Ferrant'], ['2', 'Ben Okafor']]) {
+  const { response } = await service.logIn(fetch, { login: origin + '/login', user });
+  assert.deepEqual(await response.json(), [{ id: user, displayName }, user]);
+}
 process.exit();
 `,
     );
@@ -232,10 +302,10 @@ describe.skipIf(!hasRedis())('docs/migration.md, while requests run', () => {
   });
   afterAll(() => redis.stop());
 
-  test.each(['session', 'user table'])(
+  test.each(['session', 'serialised user', 'user table'])(
     'takes over the tokens of 20 users out of the %s, in two processes',
     async (place) => {
-      const outcome = await visit('docs/migration.md', ['take-over.ts'], TAKE_OVER, {
+      const outcome = await visit('docs/migration.md', ['take-over.cjs'], TAKE_OVER, {
         install: ['redis', 'connect-redis'],
         args: [redis.url, place],
       });
@@ -255,7 +325,7 @@ import passport from 'passport';
 import { apiClient, Strategy } from 'passport-oauth-app';
 import { redisTokenStore } from 'passport-oauth-app/redis';
 import { createClient } from 'redis';
-import { takeOver } from './take-over.js';
+import { takeOver } from './take-over.cjs';
 
 const [redisUrl, place, given] = process.argv.slice(2);
 if (given) await serve(JSON.parse(given));
@@ -265,10 +335,14 @@ async function serve(options) {
   const redis = await createClient({ url: redisUrl }).on('error', console.error).connect();
   const table = place + ' users';
   const find = async (id) => JSON.parse((await redis.hGet(table, id)) ?? 'null') ?? undefined;
-  const former =
-    place === 'session'
-      ? { findTokens: (req) => req.session.tokens, removeTokens: (req) => void delete req.session.tokens }
-      : { findTokens: (req) => find(req.user.id), removeTokens: (req) => redis.hDel(table, req.user.id) };
+  const former = {
+    session: { findTokens: (req) => req.session.tokens, removeTokens: (req) => void delete req.session.tokens },
+    'serialised user': {
+      findTokens: ({ user: { refreshToken } }) => refreshToken && { refreshToken },
+      removeTokens: (req) => void delete req.session.passport.user.refreshToken,
+    },
+    'user table': { findTokens: (req) => find(req.user.id), removeTokens: (req) => redis.hDel(table, req.user.id) },
+  }[place];
   const strategy = new Strategy({ ...options, tokenStore: redisTokenStore(redis), grantId: (_req, user) => user.id });
   passport.serializeUser((user, done) => done(null, user));
   passport.deserializeUser((user, done) => done(null, user));
@@ -277,9 +351,10 @@ async function serve(options) {
   app.use(session({ secret: 'tests', resave: false, saveUninitialized: false, store }), passport.session());
   // What the former code has left: a session, and tokens that have expired.
   app.post('/former/:id', express.json(), async (req, res) => {
-    await new Promise((resolve) => req.logIn({ id: req.params.id }, resolve));
+    const inUser = place === 'serialised user' ? req.body : {};
+    await new Promise((resolve) => req.logIn({ id: req.params.id, ...inUser }, resolve));
     if (place === 'session') req.session.tokens = req.body;
-    else await redis.hSet(table, req.params.id, JSON.stringify(req.body));
+    if (place === 'user table') await redis.hSet(table, req.params.id, JSON.stringify(req.body));
     res.end();
   });
   app.use(takeOver(strategy, former), apiClient(strategy));

@@ -16,8 +16,12 @@ describe.skipIf(missing)(`app-gltf-viewer${missing ? ` is skipped: ${missing}` :
 
   beforeAll(async () => {
     packed = await pack();
-    moved = await moveApplication(packed, { name: 'app-gltf-viewer', start: 'bin/www', packages: ['passport'] });
-    // It runs behind a proxy that ends TLS.
+    moved = await moveApplication(packed, {
+      name: 'app-gltf-viewer',
+      start: 'bin/www',
+      packages: ['passport', 'express-session'],
+    });
+    // It runs behind a proxy that ends TLS, in a frame of Onshape's pages.
     origin = `https://localhost:${moved.port}`;
     service = await startService(
       {
@@ -53,6 +57,8 @@ describe.skipIf(missing)(`app-gltf-viewer${missing ? ` is skipped: ${missing}` :
     const request = new Request(input, init);
     const forwarded = new Request(request.url.replace('https:', 'http:'), request);
     forwarded.headers.set('x-forwarded-proto', 'https');
+    const framed = { 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'cross-site' };
+    for (const [name, value] of Object.entries(framed)) forwarded.headers.set(name, value);
     return fetch(forwarded, { redirect: 'manual' });
   };
   const logIn = async (user: string) => {
