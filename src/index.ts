@@ -26,6 +26,7 @@ export {
   TokenStoreError,
 } from './errors.js';
 export type { ApiEvent, GrantLostEvent, LoginEvent, RefreshEvent } from './events.js';
+export type { GrantSummary } from './grants/grant-summary.js';
 export type { HttpHeaders } from './http/message.js';
 export type {
   Profile,
@@ -45,12 +46,19 @@ export { type RequireAuthorizationOptions, requireAuthorization } from './middle
 export type { Claims, TokenResponseFields } from './oauth/claims.js';
 export type { ImportedTokens } from './oauth/token-response.js';
 export type { AuthorizationParams, GrantIdReader, IncomingRequest, StrategyOptions } from './options.js';
+export type { KeepAliveOptions, KeepAliveResult } from './refresh/keep-alive.js';
 export {
   type SessionStoreLike,
   type SessionTokenStoreOptions,
   sessionTokenStore,
 } from './stores/session-token-store.js';
-export { type HeldLease, memoryTokenStore, type StoredGrant, type TokenStore } from './stores/token-store.js';
+export {
+  type HeldLease,
+  type ListedTokenStore,
+  memoryTokenStore,
+  type StoredGrant,
+  type TokenStore,
+} from './stores/token-store.js';
 export { Strategy } from './strategy.js';
 
 declare global {

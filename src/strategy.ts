@@ -4,10 +4,17 @@ import type { ApiClient } from './api/api-client.js';
 import { boolean, readOptions, withDefault } from './checks.js';
 import { ConfigurationError, ofStrategy } from './errors.js';
 import { checkedGrantId } from './grants/grant.js';
+import type { GrantSummary } from './grants/grant-summary.js';
 import { type AuthenticateOptions, authenticate, type PassportActions } from './login/authenticate.js';
 import type { AnyVerify, VerifyOfEitherArity, VerifyWithRequestOfEitherArity } from './login/verify.js';
 import type { ImportedTokens } from './oauth/token-response.js';
 import { checkVerify, resolveOptions, type Settings, type StrategyOptions } from './options.js';
+import {
+  abortSignal,
+  type KeepAliveOptions,
+  type KeepAliveResult,
+  readKeepAliveOptions,
+} from './refresh/keep-alive.js';
 import { Runtime } from './runtime.js';
 
 /** The base class, without the types of Express that its own declarations bring along. */
@@ -146,6 +153,48 @@ export class Strategy<UserProfile extends object = object> extends Base {
   async deleteGrant(grantIds: string | readonly string[]): Promise<void> {
     const ids = Array.isArray(grantIds) ? grantIds : [grantIds];
     await named(this.name, async () => runtimeOf(this).deleteGrants(ids.map(checkedGrantId)));
+  }
+
+  /**
+   * Resolves to what is known of a grant, such as for an account page, or to `undefined` if there is none. Reads the token
+   * store, and refreshes nothing. A grant that the service has ended is known for a while: `ended` is true.
+   *
+   * @throws ConfigurationError for an invalid id, or if no token store is known: see {@link client}
+   * @throws TokenStoreError if the token store fails
+   */
+  async grant(grantId: string): Promise<GrantSummary | undefined> {
+    return await named(this.name, () => runtimeOf(this).managers.only().summary(checkedGrantId(grantId)));
+  }
+
+  /**
+   * Yields what is known of each grant of this strategy, in no order, ended ones included. It reads page by page: the memory
+   * that it takes does not depend on the number of grants. Grants that come or go meanwhile may be yielded or not.
+   *
+   * @param options `signal` ends the iteration, which then rejects with its reason.
+   * @throws ConfigurationError with the code `ERR_NO_LIST`, from the iteration, if the token store has no method `list`; or
+   *   if no token store is known: see {@link client}
+   * @throws TokenStoreError from the iteration, if the token store fails
+   */
+  async *grants(options: { readonly signal?: AbortSignal | undefined } = {}): AsyncGenerator<GrantSummary, void> {
+    try {
+      const { signal } = readOptions('grants', options, { signal: withDefault(undefined, abortSignal) });
+      yield* runtimeOf(this).managers.only().summaries(signal);
+    } catch (error) {
+      throw ofStrategy(error, this.name);
+    }
+  }
+
+  /**
+   * Refreshes grants that nobody has used for long, so that the service does not end them. Several processes may call it at
+   * once: none refreshes a grant that another has just refreshed. A grant whose refresh fails is kept.
+   *
+   * @throws ConfigurationError for a wrong option; with the code `ERR_NO_LIST` if the token store has no method `list`; or if
+   *   no token store is known: see {@link client}
+   * @throws TokenStoreError if the token store cannot list its grants
+   * @throws ServiceUnavailableError if the strategy is closed meanwhile; the reason of `signal`, as it is
+   */
+  async keepAlive(options: KeepAliveOptions): Promise<KeepAliveResult> {
+    return await named(this.name, async () => runtimeOf(this).managers.only().keepAlive(readKeepAliveOptions(options)));
   }
 
   /** Waits for running refreshes and saves, then frees the connections. Await it before the process ends. */

@@ -19,6 +19,7 @@ const sidebar = [
       page('Run in production', 'production'),
       page('Call the API', 'api-client'),
       page('Jobs and webhooks', 'jobs'),
+      page('List grants, keep them alive', 'grants'),
       page('Single-page apps and popups', 'single-page-apps'),
       page('Accounts and sessions', 'accounts'),
       page('Frameworks and tools', 'frameworks'),

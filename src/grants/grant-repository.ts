@@ -1,3 +1,4 @@
+import { ConfigurationError } from '../errors.js';
 import { StoreAccess, type WriteLimits } from '../stores/store-access.js';
 import type { TokenStore } from '../stores/token-store.js';
 import {
@@ -40,6 +41,11 @@ const REMOVAL: WriteLimits = { waitMs: 5_000, abandonMs: 15_000 };
 /** A save that compares versions is refused if it arrives late. Callers wait less than for a read: they have the grant in memory. */
 const UPDATE: WriteLimits = { waitMs: 2_000, abandonMs: 2_000 };
 
+/** Time limit of one step of a list, in milliseconds: a page of the store. */
+const LIST_MS = 30_000;
+/** How many listed grants are read at once. */
+const LISTED_AT_ONCE = 100;
+
 /** How often a compare-and-set is tried that loses against other processes. */
 const MAX_TRIES = 4;
 
@@ -71,6 +77,8 @@ export class GrantRepository {
   readonly #reads = new Map<string, RunningReads>();
   /** Number of the read that began last: reads are numbered in the order of their starts. */
   #lastRead = 0;
+  /** Ends what was begun to hear of the changes of other processes; `undefined` until a grant is cached. */
+  #stopWatching: (() => void) | undefined;
 
   constructor(options: GrantRepositoryOptions) {
     this.#options = options;
@@ -126,6 +134,28 @@ export class GrantRepository {
     const result = this.#readAndCache(id, reads, number, limitMs);
     reads.newest = { number, since, result };
     return result;
+  }
+
+  /** Returns what the store has now, a tombstone too. Caches nothing. */
+  peek(id: string): Promise<Grant | EndedGrant | undefined> {
+    return this.access.use((store) => this.#load(store, id, this.storeId(id)), 'get', READ_MS);
+  }
+
+  /**
+   * Yields the grants of this strategy, and the tombstones, as {@link peek} returns them: page by page, so that the memory
+   * that it takes does not depend on their number.
+   *
+   * @throws ConfigurationError with the code ERR_NO_LIST if the store cannot list; the signal's reason
+   */
+  async *all(signal?: AbortSignal): AsyncGenerator<readonly [grantId: string, grant: Grant | EndedGrant]> {
+    const ids: string[] = [];
+    const page = () => Promise.all(ids.splice(0).map(async (id) => [id, await this.peek(id)] as const));
+    for await (const id of this.#ids(signal)) {
+      ids.push(id);
+      if (ids.length < LISTED_AT_ONCE) continue;
+      for (const [grantId, grant] of await page()) if (grant) yield [grantId, grant];
+    }
+    for (const [grantId, grant] of await page()) if (grant) yield [grantId, grant];
   }
 
   /** Saves the grant of a login in place of any other. @param whenSaved Called before this process can see the grant. */
@@ -264,6 +294,63 @@ export class GrantRepository {
     });
   }
 
+  /** Hears of no more changes of other processes, and closes the connection for that. */
+  stopWatching(): void {
+    this.#stopWatching?.();
+    this.#stopWatching = () => undefined;
+  }
+
+  async *#ids(signal: AbortSignal | undefined): AsyncGenerator<string> {
+    const { store } = this.#options;
+    if (!store.list)
+      throw new ConfigurationError(
+        'tokenStore: expected a store with the method list, such as redisTokenStore(…) or postgresTokenStore(…): this one cannot list its grants',
+        { option: 'tokenStore', code: 'ERR_NO_LIST' },
+      );
+    const ids = store.list()[Symbol.asyncIterator]();
+    try {
+      for (;;) {
+        signal?.throwIfAborted();
+        const { done, value } = await this.access.use(() => ids.next(), 'list', LIST_MS);
+        if (done) return;
+        const grantId = this.#grantId(value);
+        if (grantId !== undefined) yield grantId;
+      }
+    } finally {
+      // Not waited for: after a failure it may hang too.
+      void ids.return?.()?.catch(() => undefined);
+    }
+  }
+
+  /** Returns the id of a grant by that of its record; `undefined` for records of other strategies. */
+  #grantId(storeId: string): string | undefined {
+    if (!storeId.startsWith(this.#idPrefix)) return undefined;
+    try {
+      return decodeURIComponent(storeId.slice(this.#idPrefix.length));
+    } catch {
+      return undefined;
+    }
+  }
+
+  /**
+   * Follows a change that the store tells of. What a message says of the own writes is known already.
+   *
+   * @param storeId The empty text if anything may have changed.
+   * @param version The version that is stored now; `undefined` if the grant was deleted or has ended.
+   */
+  #changed(storeId: string, version: number | undefined): void {
+    const id = storeId === '' ? undefined : this.#grantId(storeId);
+    if (id === undefined && storeId !== '') return;
+    for (const each of id === undefined ? [...this.#cache.keys(), ...this.#reads.keys()] : [id]) {
+      const seen = this.#cache.get(each);
+      if (seen && seen.grant.version === version) continue;
+      this.#overtakeReads(each);
+      if (id !== undefined && version === undefined) this.#cache.delete(each);
+      // Kept for a store that fails, or that a failover has made forget it.
+      else if (seen) this.#cache.set(each, { grant: seen.grant, since: Number.NEGATIVE_INFINITY });
+    }
+  }
+
   /**
    * Reads the grant, and caches it unless a write has overtaken the read. If this process has seen a newer grant of the
    * same login, the store has lost a write in a failover: writes the newer one over it.
@@ -307,21 +394,25 @@ export class GrantRepository {
 
   /** Caches the result of a write that began at `askedAt`. Running reads may have seen an older grant, so their results are ignored. */
   #remember(id: string, grant: Grant | undefined, askedAt = 0): void {
-    const reads = this.#reads.get(id);
-    if (reads) {
-      reads.ended = this.#lastRead;
-      reads.newest = undefined;
-    }
+    this.#overtakeReads(id);
     this.#keep(id, grant, askedAt);
+  }
+
+  #overtakeReads(id: string): void {
+    const reads = this.#reads.get(id);
+    if (!reads) return;
+    reads.ended = this.#lastRead;
+    reads.newest = undefined;
   }
 
   /** Caches what was seen: a grant, or that there is none. @param seenAt Epoch milliseconds at which the store was asked. */
   #keep(id: string, grant: Grant | undefined, seenAt: number): void {
-    const { cache } = this.#options;
+    const { cache, store } = this.#options;
     // Deleted first, so that the order of the map is the order of age.
     this.#cache.delete(id);
     if (grant === undefined || !cache?.ttlMs) return;
     this.#cache.set(id, { grant, since: seenAt });
+    this.#stopWatching ??= store.watch?.((changed, version) => this.#changed(changed, version)) ?? (() => undefined);
     const [oldest = id] = this.#cache.keys();
     if (this.#cache.size > cache.max) this.#cache.delete(oldest);
   }

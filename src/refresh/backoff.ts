@@ -73,6 +73,11 @@ export class EndpointBackoff {
     return pauseMs > backoffMs && pauseMs <= MAX_MS ? pauseMs : backoffMs;
   }
 
+  /** Returns how long no grant is to be refreshed, in milliseconds. @param now Epoch milliseconds. */
+  pauseMs(now: number): number {
+    return this.remainingMs(ENDPOINT, now);
+  }
+
   /** Returns the error for callers during a backoff of the grant, if there is one. @param now Epoch milliseconds. */
   error(id: string, now: number): ServiceUnavailableError | undefined {
     const leftMs = this.#backoffs.size === 0 && this.#pausedUntil === 0 ? 0 : this.remainingMs(id, now);

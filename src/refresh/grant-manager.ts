@@ -2,6 +2,7 @@ import type { Credential } from '../api/api-context.js';
 import { NotAuthorizedError } from '../errors.js';
 import type { GrantLostEvent } from '../events.js';
 import {
+  type EndedGrant,
   type Freshness,
   freshness,
   type Grant,
@@ -10,10 +11,12 @@ import {
   withRefreshTokenOf,
 } from '../grants/grant.js';
 import { GrantRepository, type GrantRepositoryOptions } from '../grants/grant-repository.js';
+import { type GrantSummary, summaryOf } from '../grants/grant-summary.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { StoreAccess } from '../stores/store-access.js';
 import { BackgroundRefreshes } from './background-refreshes.js';
 import { Backoffs } from './backoff.js';
+import { type KeepAliveResult, type KeepAliveSettings, keepAlive } from './keep-alive.js';
 import { NO_GRANT } from './locked-refreshes.js';
 import { Refresher, type RefresherOptions } from './refresher.js';
 import { UnsavedGrants } from './unsaved-grants.js';
@@ -180,8 +183,31 @@ export class GrantManager {
     await this.#repository.remove(grantId, () => this.#forget(grantId));
   }
 
+  /** Returns what is known of a grant, an ended one included; `undefined` if there is none. @throws TokenStoreError */
+  async summary(grantId: string): Promise<GrantSummary | undefined> {
+    const grant = this.#unsaved.byId.get(grantId)?.grant ?? (await this.#repository.peek(grantId));
+    return grant && summaryOf(grantId, grant, this.#options.clock());
+  }
+
+  /** Yields what is known of each grant of the strategy. @throws like {@link GrantRepository.all} */
+  async *summaries(signal?: AbortSignal): AsyncGenerator<GrantSummary> {
+    for await (const [grantId, grant] of this.#all(signal)) yield summaryOf(grantId, grant, this.#options.clock());
+  }
+
+  /** Refreshes the grants whose tokens are old. @throws like {@link keepAlive} */
+  keepAlive(options: KeepAliveSettings): Promise<KeepAliveResult> {
+    const signal = this.#refresher.untilClosed(options.signal);
+    return keepAlive(this.#all(signal), this.#refresher, this.#options.clock, { ...options, signal });
+  }
+
+  async *#all(signal?: AbortSignal): AsyncGenerator<readonly [grantId: string, grant: Grant | EndedGrant]> {
+    for await (const [id, grant] of this.#repository.all(signal))
+      yield [id, this.#unsaved.byId.get(id)?.grant ?? grant];
+  }
+
   /** Resolves when all running refreshes and saves have ended, or exceeded their time limit. Later calls join the first. */
   close(): Promise<void> {
+    this.#repository.stopWatching();
     this.#closing ??= this.#refresher.close().then(() => this.access.drain());
     return this.#closing;
   }

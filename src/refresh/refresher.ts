@@ -50,6 +50,7 @@ class SharedRefresh implements RefreshInFlight {
   readonly since: number = performance.now();
   readonly result: Promise<Grant>;
   current?: Grant;
+  outcome?: RefreshResult['outcome'];
   readonly #overtaken = new AbortController();
 
   constructor(
@@ -130,6 +131,33 @@ export class Refresher {
     return await refresh.result;
   }
 
+  /**
+   * Refreshes a grant that no request asks for. Resolves to what this process did: `ended` if the service has refused the
+   * refresh token that it sent, `undefined` if it did nothing, since another process or a login was faster. Never rejects.
+   */
+  async keepAlive(id: string, seen: Grant): Promise<'refreshed' | 'ended' | 'failed' | undefined> {
+    const result = this.refresh(id, seen, 'keep-alive');
+    const refresh = this.#inFlight.get(id);
+    try {
+      await result;
+      const isOwn = refresh?.outcome === 'refreshed' || refresh?.outcome === 'unsaved';
+      return isOwn ? 'refreshed' : undefined;
+    } catch (error) {
+      if (!(error instanceof NotAuthorizedError)) return 'failed';
+      return refresh?.current && !refresh.overtaken.aborted ? 'ended' : undefined;
+    }
+  }
+
+  /** Returns a signal that aborts with the given one, and when no refresh token is sent any more. */
+  untilClosed(signal: AbortSignal | undefined): AbortSignal {
+    return AbortSignal.any([this.#closing.signal, ...(signal ? [signal] : [])]);
+  }
+
+  /** Returns how long the token endpoint is to be left alone, in milliseconds. */
+  pauseMs(): number {
+    return this.#backoff.pauseMs(this.#options.clock());
+  }
+
   /** Forgets a grant that a login replaces or a logout deletes. @param successor Grant of the login. Its own refresh goes on. */
   forget(id: string, successor?: Grant): void {
     const refresh = this.#inFlight.get(id);
@@ -161,6 +189,7 @@ export class Refresher {
       if (error) throw error;
     }
     const { lockWaitMs, lostLease, reused, ...result } = await this.#refreshUnderLock(refresh);
+    refresh.outcome = result.outcome;
     const hasFailed = result.outcome === 'failed';
     const { scope } = (hasFailed ? undefined : result.grant) ?? {};
     const hasOtherScope = scope !== undefined && scope.join() !== seen.scope?.join();

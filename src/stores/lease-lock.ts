@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { number, type Optional, withDefault, withMethods } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import type { HeldLease } from './token-store.js';
-import { KeyedQueue, withTimeout } from './waiting.js';
+import { KeyedQueue, pause, withTimeout } from './waiting.js';
 
 /** A lease that a shared store grants to one owner at a time, and that ends by itself. */
 export interface Lease {
@@ -145,13 +145,6 @@ async function releaseLease(lease: Lease, id: string, owner: string, leaseMs: nu
     }
   });
   await withTimeout(first, RELEASE_MS, () => lockTimeout('it is not released')).catch(() => undefined);
-}
-
-function pause(ms: number, { unref = false } = {}): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    if (unref) timer.unref();
-  });
 }
 
 function lockTimeout(reason: string): TokenStoreError {

@@ -1,8 +1,8 @@
 import { readOptions, withMethods, wrong } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { leaseSeconds } from './lease-lock.js';
-import { once, type SqlDatabase, type SqlResult, sqlTokenStore, tableName } from './sql-token-store.js';
-import { type TokenStore, ttlSeconds } from './token-store.js';
+import { once, PAGE_ROWS, type SqlDatabase, type SqlResult, sqlTokenStore, tableName } from './sql-token-store.js';
+import { type ListedTokenStore, ttlSeconds } from './token-store.js';
 
 /** A pool of mysql2/promise. A connection works too. */
 export interface MysqlPromisePoolLike {
@@ -57,7 +57,7 @@ export function mysqlMigration(options: { readonly table?: string | undefined } 
 }
 
 /**
- * Returns a token store in MySQL or MariaDB, with all five methods: processes and hosts that share the database refresh
+ * Returns a token store in MySQL or MariaDB, with all methods but `watch`: processes and hosts that share the database refresh
  * a grant once between them. One table holds grants and locks. A query rejects after 5 s, including the wait for a
  * connection of the pool. A lock occupies no connection.
  *
@@ -68,7 +68,7 @@ export function mysqlMigration(options: { readonly table?: string | undefined } 
  * const pool = mysql.createPool(process.env.DATABASE_URL);
  * const strategy = new Strategy({ ...options, tokenStore: mysqlTokenStore(pool) });
  */
-export function mysqlTokenStore(pool: MysqlPoolLike, options: MysqlTokenStoreOptions = {}): Required<TokenStore> {
+export function mysqlTokenStore(pool: MysqlPoolLike, options: MysqlTokenStoreOptions = {}): ListedTokenStore {
   const given = withMethods<MysqlPoolLike>('a pool of mysql2', ['query', 'execute'])('pool', pool);
   const { table, ...times } = readOptions('mysqlTokenStore', options, {
     table: tableName,
@@ -115,6 +115,8 @@ function mysqlDatabase(pool: MysqlPromisePoolLike, table: string): SqlDatabase {
           OR expires_at > DATE_ADD(UTC_TIMESTAMP(3), INTERVAL 2 * version * 1000 MICROSECOND))`,
       findLease: `SELECT 1 FROM ${table} WHERE id = ? AND record = ? AND expires_at > UTC_TIMESTAMP(3)`,
       release: `DELETE FROM ${table} WHERE id = ? AND record = ?`,
+      list: `SELECT id FROM ${table} WHERE id > ? AND id NOT LIKE 'lock %' AND id NOT LIKE 'login:%'
+        AND expires_at > UTC_TIMESTAMP(3) ORDER BY id LIMIT ${PAGE_ROWS}`,
       sweep: `DELETE FROM ${table} WHERE expires_at < UTC_TIMESTAMP(3) LIMIT ${SWEEP_ROWS}`,
     },
     run: async (sql, values) => {

@@ -1,7 +1,7 @@
 import { TokenStoreError } from '../errors.js';
 import { DEFAULT_LEASE_SECONDS } from './lease-lock.js';
-import { once, type SqlDatabase, sqlTokenStore } from './sql-token-store.js';
-import type { TokenStore } from './token-store.js';
+import { once, PAGE_ROWS, type SqlDatabase, sqlTokenStore } from './sql-token-store.js';
+import { MARK_PREFIX, type TokenStore } from './token-store.js';
 
 /** The part of a pool of pg that is used: single queries. A client of pg, or of a proxy that pools transactions, works too. */
 export interface PostgresPoolLike {
@@ -30,7 +30,7 @@ const TABLE_MISSING_OR_MADE: readonly unknown[] = ['42P01', '23505', '42P07', '4
 export function postgresStoreOfSessions(
   store: object,
   { prefix, ttl }: { readonly prefix: string; readonly ttl: number },
-): Required<TokenStore> | undefined {
+): TokenStore | undefined {
   const method = (name: string): unknown => Reflect.get(store, name);
   const query = method('query');
   const quotedTable = method('quotedTable');
@@ -45,7 +45,8 @@ export function postgresStoreOfSessions(
       });
     });
   const database = sessionTable(postgresDatabase({ query: run }, []), String(quotedTable.call(store)), prefix);
-  return sqlTokenStore(database, { ttl, lease: DEFAULT_LEASE_SECONDS });
+  const { list: _, ...tokenStore } = sqlTokenStore(database, { ttl, lease: DEFAULT_LEASE_SECONDS });
+  return tokenStore;
 }
 
 /**
@@ -89,6 +90,7 @@ function sessionTable(database: SqlDatabase, table: string, prefix: string): Sql
       release: `DELETE FROM ${table} WHERE sid = ${sid('$1')} AND sess->>'owner' = $2`,
       // The session store itself deletes expired rows.
       sweep: `SELECT 1`,
+      list: `SELECT 1`,
     },
   };
 }
@@ -103,6 +105,10 @@ export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]
   });
   const insert = `INSERT INTO ${table} (id, version, record, expires_at)
     VALUES ($1, $2, $3, clock_timestamp() + $4 * ${ms}) ON CONFLICT (id) DO NOTHING RETURNING id`;
+  // Within the statement: it is told when that takes effect, and not otherwise. Marks of used logins concern nobody.
+  const told = (message: string, condition = 'true'): string =>
+    `CASE WHEN ${condition} AND id NOT LIKE '${MARK_PREFIX}%' THEN pg_notify('${channelOf(name)}', ${message}) END`;
+  const withVersion = `id || ' ' || version`;
   return {
     product: 'PostgreSQL',
     createTable: createTable(name),
@@ -110,13 +116,14 @@ export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]
       get: `SELECT record FROM ${table} WHERE id = $1 AND expires_at > now()`,
       set: `INSERT INTO ${table} (id, version, record, expires_at) VALUES ($1, $2, $3, now() + $4 * ${ms})
         ON CONFLICT (id) DO UPDATE
-        SET version = excluded.version, record = excluded.record, expires_at = excluded.expires_at`,
-      add: insert,
+        SET version = excluded.version, record = excluded.record, expires_at = excluded.expires_at
+        RETURNING ${told(withVersion)}`,
+      add: `${insert}, ${told(withVersion)}`,
       deleteExpired: `DELETE FROM ${table} WHERE id = $1 AND expires_at <= now()`,
       update: `UPDATE ${table} SET version = $1, record = $2, expires_at = now() + $3 * ${ms}
-        WHERE id = $4 AND version = $5 AND expires_at > now() RETURNING id`,
-      delete: `DELETE FROM ${table} WHERE id = $1`,
-      deleteVersion: `DELETE FROM ${table} WHERE id = $1 AND version = $2`,
+        WHERE id = $4 AND version = $5 AND expires_at > now() RETURNING id, ${told('id', 'version = $5')}`,
+      delete: `DELETE FROM ${table} WHERE id = $1 RETURNING ${told('id')}`,
+      deleteVersion: `DELETE FROM ${table} WHERE id = $1 AND version = $2 RETURNING ${told('id')}`,
       insertLease: insert,
       // The statement may wait for another one on the same row, and now() is the time when it began to wait.
       replaceLease: `UPDATE ${table} SET version = $1, record = $2, expires_at = clock_timestamp() + $3 * ${ms}
@@ -126,6 +133,8 @@ export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]
       release: `DELETE FROM ${table} WHERE id = $1 AND record = $2`,
       sweep: `DELETE FROM ${table} WHERE id IN
         (SELECT id FROM ${table} WHERE expires_at < now() LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED)`,
+      list: `SELECT id FROM ${table} WHERE id > $1 AND id NOT LIKE 'lock %' AND id NOT LIKE '${MARK_PREFIX}%'
+        AND expires_at > now() ORDER BY id LIMIT ${PAGE_ROWS}`,
     },
     run: async (statement, values) => {
       await checkSettings();
@@ -150,6 +159,11 @@ function readOnly(): TokenStoreError {
   return new TokenStoreError(
     'The connections to PostgreSQL are read-only: no grant can be saved. Connect to the primary, with default_transaction_read_only = off.',
   );
+}
+
+/** Returns the channel of a table of grants, which tells of changes. Tables of one name share it: they hold grants of other ids. */
+export function channelOf(name: readonly string[]): string {
+  return name.at(-1) ?? '';
 }
 
 /** Returns the statements that create a table of grants. */

@@ -1,8 +1,9 @@
 import { readOptions, withMethods } from '../checks.js';
+import { type ListenForChanges, watchOver } from './change-feed.js';
 import { leaseSeconds } from './lease-lock.js';
-import { createTable, type PostgresPoolLike, postgresDatabase } from './postgres-database.js';
+import { channelOf, createTable, type PostgresPoolLike, postgresDatabase } from './postgres-database.js';
 import { sqlTokenStore, tableName } from './sql-token-store.js';
-import { type TokenStore, ttlSeconds } from './token-store.js';
+import { type ListedTokenStore, type TokenStore, ttlSeconds } from './token-store.js';
 
 export type { PostgresPoolLike } from './postgres-database.js';
 
@@ -35,9 +36,13 @@ export function postgresMigration(options: { readonly table?: string | undefined
 }
 
 /**
- * Returns a token store in PostgreSQL, with all five methods: processes and hosts that share the database refresh a
+ * Returns a token store in PostgreSQL, with all methods: processes and hosts that share the database refresh a
  * grant once between them. One table holds grants and locks. A query rejects after 5 s, including the wait for a
  * connection of the pool. A lock occupies no connection.
+ *
+ * `watch` listens (`LISTEN`) on a connection of its own, made as the pool makes its connections; for a client in place of a
+ * pool there is no `watch`. Through PgBouncer in transaction mode nothing is heard: what other processes delete then holds
+ * after `cache.ttl`.
  *
  * @param pool of pg; the application listens for its `error` events and ends it
  * @throws {ConfigurationError} if `pool` has no method `query`, or an option is wrong or unknown
@@ -49,12 +54,39 @@ export function postgresMigration(options: { readonly table?: string | undefined
 export function postgresTokenStore(
   pool: PostgresPoolLike,
   options: PostgresTokenStoreOptions = {},
-): Required<TokenStore> {
+): ListedTokenStore & Pick<TokenStore, 'watch'> {
   withMethods<PostgresPoolLike>('a pool of pg', ['query'])('pool', pool);
   const { table, ...times } = readOptions('postgresTokenStore', options, {
     table: tableName,
     ttl: ttlSeconds,
     lease: leaseSeconds,
   });
-  return sqlTokenStore(postgresDatabase(pool, table), times);
+  const listen = listenOn(pool, channelOf(table));
+  return { ...sqlTokenStore(postgresDatabase(pool, table), times), ...(listen && { watch: watchOver(listen) }) };
+}
+
+/** The part of a client of pg that is used to hear of changes. */
+interface PostgresClient {
+  on(event: string, listener: (message: { readonly payload?: string | undefined }) => void): unknown;
+  connect(): Promise<unknown>;
+  query(text: string): Promise<unknown>;
+  end(): Promise<unknown>;
+  unref?(): void;
+}
+
+/** Returns what listens to a channel by a client that is made as the pool makes its own. `undefined` for anything but a pool. */
+function listenOn(pool: object, channel: string): ListenForChanges | undefined {
+  if (!('Client' in pool && 'options' in pool && typeof pool.Client === 'function')) return undefined;
+  const Client = pool.Client as new (options: unknown) => PostgresClient;
+  return async ({ tell, lose, signal }) => {
+    const client = new Client(pool.options);
+    for (const event of ['error', 'end']) client.on(event, lose);
+    client.on('notification', ({ payload }) => tell(payload ?? ''));
+    signal.addEventListener('abort', () => void client.end().catch(() => undefined));
+    await client.connect();
+    // An application that has ended its pool, but not closed the strategy, ends all the same.
+    client.unref?.();
+    await client.query(`LISTEN "${channel}"`);
+    return () => client.query('SELECT 1');
+  };
 }

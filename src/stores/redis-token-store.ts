@@ -1,9 +1,11 @@
 import { integer, keyPrefix, readOptions, withDefault } from '../checks.js';
+import { watchOver } from './change-feed.js';
 import { leaseSeconds } from './lease-lock.js';
-import { connectionOf, type RedisClientLike, redisRecords } from './redis-records.js';
-import { type TokenStore, ttlSeconds } from './token-store.js';
+import { connectionOf, type RedisClientLike } from './redis-connection.js';
+import { grantIdsIn, redisRecords } from './redis-records.js';
+import { type ListedTokenStore, type TokenStore, ttlSeconds } from './token-store.js';
 
-export type { IoRedisLike, NodeRedisLike, RedisClientLike } from './redis-records.js';
+export type { IoRedisLike, NodeRedisLike, RedisClientLike } from './redis-connection.js';
 
 const MAX_REPLICAS = 10;
 
@@ -27,8 +29,11 @@ export interface RedisTokenStoreOptions {
 }
 
 /**
- * Returns a token store in Redis, with all five methods: processes and hosts that share the Redis refresh a grant once
+ * Returns a token store in Redis, with all methods: processes and hosts that share the Redis refresh a grant once
  * between them. Works with Redis and Valkey. A grant is one key that expires, a lock another one.
+ *
+ * `list` scans the keys, those of each primary of a Cluster, and blocks none. `watch` subscribes to the channel
+ * `<prefix>changed` on a connection of its own, a duplicate of the client. It needs the right to subscribe and to publish.
  *
  * A command rejects at once while the client is not connected, and after 5 s otherwise. Nothing is queued: a write
  * that waits for Redis to come back would undo what happened in between.
@@ -43,7 +48,10 @@ export interface RedisTokenStoreOptions {
  * const client = await createClient({ url: process.env.REDIS_URL }).on('error', console.error).connect();
  * const strategy = new Strategy({ ...options, tokenStore: redisTokenStore(client) });
  */
-export function redisTokenStore(client: RedisClientLike, options: RedisTokenStoreOptions = {}): Required<TokenStore> {
+export function redisTokenStore(
+  client: RedisClientLike,
+  options: RedisTokenStoreOptions = {},
+): ListedTokenStore & Pick<TokenStore, 'watch'> {
   const connection = connectionOf(client);
   const settings = readOptions('redisTokenStore', options, {
     prefix: withDefault('oauth-app-grant:', keyPrefix),
@@ -51,5 +59,10 @@ export function redisTokenStore(client: RedisClientLike, options: RedisTokenStor
     lease: leaseSeconds,
     replicas: withDefault(0, integer(0, MAX_REPLICAS, 'replicas')),
   });
-  return redisRecords(connection, settings);
+  const channel = `${settings.prefix}changed`;
+  return {
+    ...redisRecords(connection, { ...settings, channel }),
+    list: () => grantIdsIn(connection, settings.prefix),
+    ...(connection.listen && { watch: watchOver(connection.listen(channel)) }),
+  };
 }

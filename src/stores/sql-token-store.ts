@@ -2,7 +2,7 @@ import { type Reader, wrong } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { type Lease, leaseLock } from './lease-lock.js';
-import { parseGrant, type TokenStore, ttlMsOf } from './token-store.js';
+import { type ListedTokenStore, parseGrant, ttlMsOf } from './token-store.js';
 import { withTimeout } from './waiting.js';
 
 /** Result of one statement. */
@@ -44,6 +44,8 @@ export interface SqlDatabase {
     readonly release: string;
     /** Deletes some of the rows that have expired: []. */
     readonly sweep: string;
+    /** Selects `id` of the next {@link PAGE_ROWS} rows after an id, in the order of ids: grants that have not expired: [id]. */
+    readonly list: string;
   };
   /** Runs one statement. The first one also throws where the settings of the connections would let nothing be saved. */
   run(statement: string, values: readonly (string | number)[]): Promise<SqlResult>;
@@ -55,6 +57,9 @@ export interface SqlDatabase {
   /** What may keep the database locked, for the message of a statement that waited in vain. */
   readonly lockedHint?: string;
 }
+
+/** Number of ids that one statement lists. */
+export const PAGE_ROWS = 1000;
 
 /** How long one statement may take, in milliseconds, including the wait for a connection of the pool. */
 const STATEMENT_MS = 5000;
@@ -99,7 +104,7 @@ export const tableName: Reader<readonly string[]> = (option, value) => {
 export function sqlTokenStore(
   database: SqlDatabase,
   { ttl, lease }: { readonly ttl: number; readonly lease: number },
-): Required<TokenStore> {
+): ListedTokenStore {
   const { statements } = database;
   const run = (verb: string, statement: string, values: readonly (string | number)[]): Promise<SqlResult> =>
     runStatement(database, verb, statement, values);
@@ -150,6 +155,14 @@ export function sqlTokenStore(
       return (await add()).changed > 0;
     },
     lock: leaseLock(leases, leaseMs),
+    list: async function* () {
+      for (let last: string | undefined = ''; last !== undefined; ) {
+        const { rows }: SqlResult = await run('list', statements.list, [last]);
+        const ids: readonly string[] = rows.map((row) => String(Reflect.get(Object(row), 'id')));
+        yield* ids;
+        last = ids.length < PAGE_ROWS ? undefined : ids.at(-1);
+      }
+    },
   };
 }
 

@@ -1,7 +1,7 @@
 import { readOptions, withMethods, wrong } from '../checks.js';
 import { leaseSeconds } from './lease-lock.js';
-import { type SqlDatabase, sqlTokenStore, tableName } from './sql-token-store.js';
-import { type TokenStore, ttlSeconds } from './token-store.js';
+import { PAGE_ROWS, type SqlDatabase, sqlTokenStore, tableName } from './sql-token-store.js';
+import { type ListedTokenStore, ttlSeconds } from './token-store.js';
 
 /** The part of a database that is used: a `DatabaseSync` of node:sqlite, or a `Database` of better-sqlite3. */
 export interface SqliteDatabaseLike {
@@ -35,7 +35,7 @@ const SWEEP_ROWS = 1000;
 const BUSY: readonly unknown[] = [5, 6];
 
 /**
- * Returns a token store in SQLite, with all five methods: processes of one machine that open the same file refresh a
+ * Returns a token store in SQLite, with all methods but `watch`: processes of one machine that open the same file refresh a
  * grant once between them, with nothing to set up. One table holds grants and locks; the store creates it. A statement
  * that finds the database locked is tried for 5 s, without blocking the process in between.
  *
@@ -52,7 +52,7 @@ const BUSY: readonly unknown[] = [5, 6];
 export function sqliteTokenStore(
   database: SqliteDatabaseLike,
   options: SqliteTokenStoreOptions = {},
-): Required<TokenStore> {
+): ListedTokenStore {
   const expected = 'a DatabaseSync of node:sqlite or a Database of better-sqlite3';
   const given = withMethods<SqliteDatabaseLike>(expected, ['prepare', 'exec'])('database', database);
   // The databases of the packages sqlite3 and sqlite call back or return promises.
@@ -97,6 +97,8 @@ function sqliteDatabase(database: SqliteDatabaseLike, name: readonly string[]): 
         WHERE id = ? AND (expires_at <= ${now} OR expires_at > ${now} + 2 * version)`,
       findLease: `SELECT 1 FROM ${table} WHERE id = ? AND record = ? AND expires_at > ${now}`,
       release: `DELETE FROM ${table} WHERE id = ? AND record = ?`,
+      list: `SELECT id FROM ${table} WHERE id > ? AND id NOT GLOB 'lock *' AND id NOT GLOB 'login:*'
+        AND expires_at > ${now} ORDER BY id LIMIT ${PAGE_ROWS}`,
       sweep: `DELETE FROM ${table} WHERE rowid IN
         (SELECT rowid FROM ${table} WHERE expires_at < ${now} LIMIT ${SWEEP_ROWS})`,
     },

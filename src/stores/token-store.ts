@@ -90,7 +90,29 @@ export interface TokenStore {
    * taken for one of 30 s that begins with `work`.
    */
   lock?<T>(id: string, work: (lease?: HeldLease) => Promise<T>): Promise<T>;
+  /**
+   * Yields the ids of all grants, in any order. Marks of used logins and locks are no grants.
+   *
+   * Reads page by page: neither this process nor the store holds the whole list, and other calls are answered meanwhile. A
+   * grant that is there from the beginning to the end is yielded, if the storage is reorganized meanwhile perhaps twice. One
+   * that is created or deleted meanwhile may be yielded or not. The iteration rejects if the store fails.
+   */
+  list?(): AsyncIterable<string>;
+  /**
+   * Calls `changed` for each grant that another process deletes, sets, adds or ends (an `update` that keeps the version),
+   * soon after it did. Returns a function that stops this, and closes what it has opened.
+   *
+   * Best effort, in the background: it neither throws nor rejects. While nothing can be heard of changes it goes on trying;
+   * once it hears of them, at first and again, it calls `changed('')`: anything may have changed. Changes of the own process
+   * may be told too.
+   *
+   * @param changed Gets the id, and the version that is stored now if the grant was set or added.
+   */
+  watch?(changed: (id: string, version?: number) => void): () => void;
 }
+
+/** A token store with all methods but `watch`. */
+export type ListedTokenStore = Required<Omit<TokenStore, 'watch'>>;
 
 /** Ten years: beyond any use, and within the range of every store. */
 const MAX_TTL_SECONDS = 10 * 365 * 24 * 60 * 60;
@@ -101,12 +123,17 @@ export const ttlSeconds: Optional<number> = withDefault(30 * 24 * 60 * 60, numbe
 /** What ids of marks begin with. A mark tells other processes that a login has been used up. */
 export const MARK_PREFIX = 'login:';
 
+/** Returns true for the id of a mark. */
+export function isMark(id: string): boolean {
+  return id.startsWith(MARK_PREFIX);
+}
+
 /** How long a mark is kept: its login expires after ten minutes, and clocks of several hosts differ a little. */
 const MARK_TTL_SECONDS = 12 * 60;
 
 /** Returns how long a store keeps what it has under an id, in milliseconds: marks of used logins for minutes, grants for `ttl` seconds. */
 export function ttlMsOf(id: string, ttl: number): number {
-  return Math.ceil((id.startsWith(MARK_PREFIX) ? Math.min(ttl, MARK_TTL_SECONDS) : ttl) * 1000);
+  return Math.ceil((isMark(id) ? Math.min(ttl, MARK_TTL_SECONDS) : ttl) * 1000);
 }
 
 /**
@@ -130,7 +157,7 @@ export function asStoredGrant(value: unknown): StoredGrant | undefined {
 }
 
 /**
- * Returns a token store in the memory of this process, with all five methods. For tests: its grants end with the
+ * Returns a token store in the memory of this process, with all methods. For tests: its grants end with the
  * process and never expire, and its lock does not exclude other processes.
  *
  * It stores and returns copies, by way of JSON, like a store across a network.
@@ -139,25 +166,42 @@ export function memoryTokenStore(): Required<TokenStore> {
   // In the closures below and nowhere else: inspecting the store shows no grant.
   const grants = new Map<string, string>();
   const locks = new KeyedQueue();
+  const watchers = new Set<(id: string, version?: number) => void>();
+  const tell = (id: string, version?: number): void => {
+    for (const changed of watchers) changed(id, version);
+  };
   const read = (id: string): StoredGrant | undefined => parseGrant(grants.get(id) ?? '');
+  const write = (id: string, grant: StoredGrant): void => void grants.set(id, JSON.stringify(grant));
   return {
     get: async (id) => read(id),
     set: async (id, grant) => {
-      grants.set(id, JSON.stringify(grant));
+      write(id, grant);
+      tell(id, grant.version);
     },
     delete: async (id, version) => {
-      if (version === undefined || read(id)?.version === version) grants.delete(id);
+      if (version !== undefined && read(id)?.version !== version) return;
+      if (grants.delete(id)) tell(id);
     },
     update: async (id, grant, version) => {
       if (read(id)?.version !== version) return false;
-      grants.set(id, JSON.stringify(grant));
+      write(id, grant);
+      if (grant.version === version) tell(id);
       return true;
     },
     add: async (id, grant) => {
       if (grants.has(id)) return false;
-      grants.set(id, JSON.stringify(grant));
+      write(id, grant);
+      tell(id, grant.version);
       return true;
     },
     lock: (id, work) => locks.run(id, work),
+    list: async function* () {
+      for (const id of grants.keys()) if (!isMark(id)) yield id;
+    },
+    watch: (changed) => {
+      const watcher: typeof changed = (...change) => changed(...change);
+      watchers.add(watcher);
+      return () => watchers.delete(watcher);
+    },
   };
 }

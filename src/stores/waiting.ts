@@ -34,6 +34,30 @@ export class KeyedQueue {
   }
 }
 
+/**
+ * Resolves after `ms` milliseconds; rejects with the reason of `signal` when that aborts.
+ *
+ * @param options With `unref`, the wait does not keep the process alive.
+ */
+export function pause(
+  ms: number,
+  { signal, unref = false }: { readonly signal?: AbortSignal; readonly unref?: boolean } = {},
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort);
+      resolve();
+    }, ms);
+    if (unref) timer.unref();
+    if (signal?.aborted) abort();
+    else signal?.addEventListener('abort', abort, { once: true });
+  });
+}
+
 /** A timer that is later than this, in milliseconds, follows a suspension or a busy event loop: an answer may wait to be read. */
 const LATE_MS = 100;
 

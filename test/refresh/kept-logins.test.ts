@@ -428,6 +428,7 @@ test('a store that ignores case gives no user the grant of another', { meta: { t
 }) => {
   const inner = memoryTokenStore();
   const folding: Required<TokenStore> = {
+    ...inner,
     get: (id) => inner.get(id.toLowerCase()),
     set: (id, grant) => inner.set(id.toLowerCase(), grant),
     delete: (id, version) => inner.delete(id.toLowerCase(), version),

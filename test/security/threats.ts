@@ -127,6 +127,10 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
   ],
   90: ['A later login whose answer has no refresh token', 'the same user keeps that of the grant'],
   91: ["Options of a provider mixed with the emulator's, in any order", 'nothing is sent to the real service'],
+  92: [
+    'A grant that another process deletes, also while the connection that tells of it is down',
+    'refused within a second, or once the connection is back',
+  ],
   93: [
     'Frames: a foreign site frames the login route, or plants, steals or repeats what ends a login there',
     "no login, no message, no session; the visitor's own tabs stay as they were",

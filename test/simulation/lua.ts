@@ -4,7 +4,7 @@ import type { Reply } from './redis-server.js';
 /** Runs a command of the server for a script. */
 export type RedisCall = (name: string, args: readonly string[]) => Reply;
 
-/** Runs Lua scripts as Redis does: `KEYS`, `ARGV`, `redis.call` and `cjson.decode`. Each text is compiled once. */
+/** Runs Lua scripts as Redis does: `KEYS`, `ARGV`, `redis.call`, `redis.pcall` and `cjson.decode`. Each text is compiled once. */
 export class LuaScripts {
   readonly #state = lauxlib.luaL_newstate();
   /** References of compiled scripts. */
@@ -13,7 +13,8 @@ export class LuaScripts {
 
   constructor() {
     lualib.luaL_openlibs(this.#state);
-    this.#library('redis', { call: () => this.#redisCall() });
+    // A command that fails ends a script here, whichever of the two has sent it.
+    this.#library('redis', { call: () => this.#redisCall(), pcall: () => this.#redisCall() });
     this.#library('cjson', { decode: () => this.#decode() });
   }
 

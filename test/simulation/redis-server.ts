@@ -52,6 +52,9 @@ export class RedisServer implements Keyspace {
           this.#rows.delete(each);
           return isThere;
         }).length;
+      // Nobody listens.
+      case 'PUBLISH':
+        return 0;
       case 'PTTL': {
         const row = this.read(key);
         return row ? row.until - this.#now() : -2;

@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { TokenStore } from 'passport-oauth-app';
 import { startEmulator } from 'passport-oauth-app/emulator';
 import { postgresTokenStore } from 'passport-oauth-app/postgres';
@@ -11,61 +9,10 @@ import { Browser } from '../support/browser.js';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
 import { TestClock } from '../support/test-clock.js';
+import { startWire } from '../support/wire.js';
 import { startWorld } from '../support/world.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
-
-/** Stands between clients and a server. */
-interface Wire {
-  readonly port: number;
-  /** The next answer of the server is lost, and its connection breaks. */
-  loseAnswer(): void;
-  /** From now on the server gets nothing of what clients send. */
-  hold(): void;
-  /** Gives the server what was held back. */
-  deliver(): void;
-}
-
-async function startWire(target: number): Promise<Wire> {
-  let losesAnswer = false;
-  let held: (() => void)[] | undefined;
-  const sockets = new Set<Socket>();
-  const server = createServer((client) => {
-    const upstream = connect(target, '127.0.0.1');
-    for (const socket of [client, upstream]) {
-      sockets.add(socket);
-      const other = socket === client ? upstream : client;
-      socket.on('error', () => {}).on('close', () => other.destroy());
-    }
-    client.on('data', (bytes) => {
-      if (held) held.push(() => upstream.write(bytes));
-      else upstream.write(bytes);
-    });
-    upstream.on('data', (bytes) => {
-      if (losesAnswer) client.destroy();
-      else client.write(bytes);
-      losesAnswer = false;
-    });
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return {
-    port: (server.address() as AddressInfo).port,
-    loseAnswer: () => {
-      losesAnswer = true;
-    },
-    hold: () => {
-      held = [];
-    },
-    deliver: () => {
-      for (const write of held ?? []) write();
-      held = undefined;
-    },
-  };
-}
 
 /** A store, and the port of its server. */
 type Start = () => Promise<{ readonly port: number; readonly open: (port: number) => Promise<Required<TokenStore>> }>;

@@ -180,7 +180,10 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
       delete: (id, version) => remove(id.toLowerCase(), version),
       update: (id, grant, version) => update(id.toLowerCase(), grant, version),
     })),
-    caughtBy: ['ids that differ by case only have grants of their own'],
+    caughtBy: [
+      'ids that differ by case only have grants of their own',
+      'list yields the ids of grants that are stored, and of no grant that was deleted',
+    ],
   },
   'cuts ids off': {
     create: broken(({ get, set, delete: remove }) => ({
@@ -199,6 +202,7 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
     caughtBy: [
       'ids that look alike have grants of their own',
       'an id may hold all printable ASCII characters, and 1,024 of them',
+      'list yields the ids of grants that are stored, and of no grant that was deleted',
     ],
   },
   'refuses long ids': {
@@ -357,6 +361,58 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
       update: async (id, grant, version) => update(id, { ...(await get(id)), ...grant }, version),
     })),
     caughtBy: ['update replaces the whole grant if its version is the one given, and resolves to true'],
+  },
+  'lists what was deleted': {
+    create: broken(({ set }) => {
+      const ids = new Set<string>();
+      return {
+        set: (id, grant) => set(id, grant).finally(() => !id.startsWith('login:') && ids.add(id)),
+        list: async function* () {
+          yield* ids;
+        },
+      };
+    }),
+    caughtBy: ['list yields the ids of grants that are stored, and of no grant that was deleted'],
+  },
+  'lists the first page alone': {
+    create: broken(({ list }) => ({
+      list: async function* () {
+        let count = 0;
+        for await (const id of list()) if (count++ < 500) yield id;
+      },
+    })),
+    caughtBy: ['list yields every one of many grants'],
+  },
+  'lists marks and locks': {
+    create: broken(({ set, list }) => {
+      const marks: string[] = [];
+      return {
+        set: (id, grant) => set(id, grant).finally(() => id.startsWith('login:') && marks.push(id)),
+        list: async function* () {
+          yield* list();
+          yield* marks;
+        },
+      };
+    }),
+    caughtBy: ['list yields neither marks of used logins nor locks that are held'],
+  },
+  'tells of deletions alone': {
+    create: broken(({ get, watch }) => ({
+      watch: (changed) => watch((id) => void get(id).then((grant) => grant ?? changed(id))),
+    })),
+    caughtBy: [
+      'watch tells of a grant that another store sets, adds, ends or deletes',
+      'watch tells nothing any more once it is stopped',
+    ],
+  },
+  'tells what it is asked to tell no more': {
+    create: broken(({ watch }) => ({
+      watch: (changed) => {
+        watch(changed);
+        return () => undefined;
+      },
+    })),
+    caughtBy: ['watch tells nothing any more once it is stopped'],
   },
   'has a lock that locks nothing': {
     create: broken(() => ({ lock: async (_id, work) => work() })),

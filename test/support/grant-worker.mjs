@@ -27,8 +27,9 @@ const server = createServer((req, res) => {
 });
 server.listen(0, '127.0.0.1', () => process.send({ port: server.address().port }));
 
-process.on('message', async ({ id, advance, close }) => {
+process.on('message', async ({ id, advance, close, remove }) => {
   if (advance !== undefined) aheadMs += advance * 1000;
+  if (remove !== undefined) await strategy.deleteGrant(remove);
   if (close) await strategy.close();
   process.send({ id });
 });

@@ -65,6 +65,11 @@ export class Worker {
     return this.#tell({ advance: seconds });
   }
 
+  /** `strategy.deleteGrant(user)`. */
+  deleteGrant(user: string): Promise<void> {
+    return this.#tell({ remove: user });
+  }
+
   /** `strategy.close()`, then the end. */
   async close(): Promise<void> {
     await this.#tell({ close: true });

@@ -1,15 +1,15 @@
 import { memoryTokenStore } from 'passport-oauth-app';
-import type { StoredGrant, TokenStore } from '../../src/stores/token-store.js';
+import type { ListedTokenStore, StoredGrant } from '../../src/stores/token-store.js';
 
-export type StoreMethod = keyof TokenStore;
+export type StoreMethod = keyof ListedTokenStore;
 
-/** A token store with all methods that does what a test wants before each call, such as failing, waiting or never ending. */
-export class TroubledStore implements Required<TokenStore> {
+/** A token store with all methods but `watch` that does what a test wants before each call, such as failing, waiting or never ending. */
+export class TroubledStore implements ListedTokenStore {
   /** Every call, as it came in. */
   readonly calls: StoreMethod[] = [];
   /** Runs before each call. */
   before: (method: StoreMethod, id: string) => unknown = () => undefined;
-  readonly inner: Required<TokenStore> = memoryTokenStore();
+  readonly inner: ListedTokenStore = memoryTokenStore();
 
   async get(id: string): Promise<StoredGrant | undefined> {
     await this.#enter('get', id);
@@ -39,6 +39,11 @@ export class TroubledStore implements Required<TokenStore> {
   async lock<T>(id: string, work: () => Promise<T>): Promise<T> {
     await this.#enter('lock', id);
     return await this.inner.lock(id, work);
+  }
+
+  async *list(): AsyncGenerator<string> {
+    await this.#enter('list', '');
+    yield* this.inner.list();
   }
 
   /** From now on these methods fail, or all of them. */

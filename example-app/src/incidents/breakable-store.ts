@@ -1,14 +1,14 @@
-import type { StoredGrant, TokenStore } from 'passport-oauth-app';
+import type { ListedTokenStore, StoredGrant, TokenStore } from 'passport-oauth-app';
 
 /** The operations of a token store that fail. */
 export type Breakage = 'none' | 'writes' | 'all';
 
 /** A token store that can be broken: what it still takes is passed on to a store that works. */
-export class BreakableStore implements Required<TokenStore> {
+export class BreakableStore implements ListedTokenStore {
   broken: Breakage = 'none';
-  readonly #store: Required<TokenStore>;
+  readonly #store: ListedTokenStore & Pick<TokenStore, 'watch'>;
 
-  constructor(store: Required<TokenStore>) {
+  constructor(store: ListedTokenStore & Pick<TokenStore, 'watch'>) {
     this.#store = store;
   }
 
@@ -40,6 +40,16 @@ export class BreakableStore implements Required<TokenStore> {
   async lock<T>(id: string, work: () => Promise<T>): Promise<T> {
     this.#check('read');
     return this.#store.lock(id, work);
+  }
+
+  async *list(): AsyncGenerator<string> {
+    this.#check('read');
+    yield* this.#store.list();
+  }
+
+  /** Hears of no change where the store cannot tell of any. */
+  watch(...args: Parameters<NonNullable<TokenStore['watch']>>): () => void {
+    return this.#store.watch?.(...args) ?? (() => undefined);
   }
 
   #check(operation: 'read' | 'write'): void {

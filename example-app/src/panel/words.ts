@@ -12,6 +12,7 @@ const triggers: Readonly<Record<RefreshEvent['trigger'], string>> = {
   ahead: 'ahead of its expiry, while requests went on with the old one',
   expired: 'its lifetime was over, so requests waited for the new one',
   refused: 'the service had refused the old one before its time',
+  'keep-alive': 'it was old, though nobody had used it',
 };
 
 const outcomes: Readonly<Record<RefreshEvent['outcome'], string>> = {

@@ -2,6 +2,7 @@ import { number, readOptions, withDefault } from '../../checks.js';
 import { withTimeout } from '../waiting.js';
 import { BASIC_CHECKS } from './basic-checks.js';
 import { LEASE_CHECKS } from './lease-checks.js';
+import { LIST_CHECKS, WATCH_CHECKS } from './listing-checks.js';
 import { ADD_CHECKS, LOCK_CHECKS, UPDATE_CHECKS } from './optional-checks.js';
 import { type Check, type CreateStore, startTrial } from './trial.js';
 
@@ -34,8 +35,9 @@ const MAX_LEASE_SECONDS = 5;
  * Returns the checks that every store of this package passes, to run against a store of your own. They need nothing but
  * `node:assert`, leave nothing behind in the store, and may run in any order and concurrently.
  *
- * Checks of `update`, `add` and `lock` pass at once for a store without the method. Let each call of `createStore` return a new
- * store over one storage: they stand for the processes of an application, and locks and reads are checked across them. A map of
+ * Checks of `update`, `add`, `lock`, `list` and `watch` pass at once for a store without the method. Let each call of
+ * `createStore` return a new store over one storage: they stand for the processes of an application, and locks, reads and
+ * `watch` are checked across them. A map of
  * locks in a module is shared by all stores of a process, and looks like a lock: import such a module anew for each store.
  *
  * @param createStore returns a store, or a promise of one; called at least once for each check. The stores may share
@@ -52,7 +54,14 @@ export function tokenStoreChecks(createStore: CreateStore, options: TokenStoreCh
   const { lease } = readOptions('tokenStoreChecks', options, {
     lease: withDefault(undefined, number(0.5, MAX_LEASE_SECONDS, 'seconds')),
   });
-  const checks = [...BASIC_CHECKS, ...UPDATE_CHECKS, ...ADD_CHECKS, ...LOCK_CHECKS].map((check) => ({
+  const checks = [
+    ...BASIC_CHECKS,
+    ...UPDATE_CHECKS,
+    ...ADD_CHECKS,
+    ...LOCK_CHECKS,
+    ...LIST_CHECKS,
+    ...WATCH_CHECKS,
+  ].map((check) => ({
     name: check.name,
     run: () => runCheck(check, createStore),
   }));

@@ -9,7 +9,7 @@ export interface Check {
   /** The behaviour of a correct store, as a sentence. */
   readonly name: string;
   /** The optional method that the check needs. */
-  readonly needs?: 'update' | 'add' | 'lock';
+  readonly needs?: 'update' | 'add' | 'lock' | 'list' | 'watch';
   run(trial: Trial): Promise<void>;
 }
 

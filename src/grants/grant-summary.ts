@@ -1,0 +1,22 @@
+import type { EndedGrant, Grant, GrantFacts } from './grant.js';
+
+/** What an application may know of a grant: never a token. Records of earlier versions lack what was not kept then. */
+export interface GrantSummary extends GrantFacts {
+  /** The id that `req.apiClient.grantId` and the option `grantId` have. */
+  readonly grantId: string;
+  /** True if the service has ended the grant, or no token of it is valid any more: the user has to log in again. */
+  readonly ended: boolean;
+}
+
+/** Returns what an application may know of a grant. @param now Epoch milliseconds. */
+export function summaryOf(grantId: string, grant: Grant | EndedGrant, now: number): GrantSummary {
+  const { subject, organizationDomain, scope, createdAt, refreshedAt, expiresAt, refreshTokenExpiresAt } = grant;
+  const dates = { createdAt, refreshedAt, expiresAt, refreshTokenExpiresAt };
+  return { grantId, subject, organizationDomain, scope, ...dates, ended: hasEnded(grant, now) };
+}
+
+/** Returns true if the grant cannot be used any more, nor refreshed. @param now Epoch milliseconds. */
+export function hasEnded(grant: Grant | EndedGrant, now: number): boolean {
+  if ('ended' in grant) return true;
+  return (grant.refreshToken === undefined ? grant.expiresAt : (grant.refreshTokenExpiresAt ?? Infinity)) <= now;
+}
