@@ -18,6 +18,14 @@ export const clientProperty: Optional<string> = withDefault('apiClient', (option
   throw wrong(option, 'expected the name of a request property');
 });
 
+/** Names of the strategies whose clients are attached under a property; `undefined` where several share it. */
+const strategyNames = new Map<string, string | undefined>();
+
+/** Returns the name of the one strategy whose clients are attached under a property, for errors of requests that have none. */
+export function strategyNameFor(property: string): string | undefined {
+  return strategyNames.get(property);
+}
+
 /**
  * Creates middleware that finds the request's grant, refreshes it if it is due, and attaches an `ApiClient`.
  *
@@ -27,10 +35,12 @@ export const clientProperty: Optional<string> = withDefault('apiClient', (option
  * @throws ConfigurationError unless `strategy` is a Strategy of this package and `property` is a name; for an unknown option
  */
 export function apiClient(strategy: Strategy, options: ApiClientOptions = {}): Handler {
-  const { clients } = runtimeOf(strategy);
+  const { clients, settings } = runtimeOf(strategy);
   const { property } = readOptions('apiClient(strategy, options)', options, { property: clientProperty });
+  const isShared = strategyNames.has(property) && strategyNames.get(property) !== settings.name;
+  strategyNames.set(property, isShared ? undefined : settings.name);
   return function attachApiClient(req, res, next) {
-    if (refuseFramework(req, res, next)) return;
+    if (refuseFramework(req, res, next, settings.name)) return;
     const pending = clients.attach(req, res, property);
     if (pending === undefined) next();
     else pending.then(next);

@@ -62,7 +62,7 @@ export function forward(strategy: Strategy, options: ForwardOptions): Handler {
     property: clientProperty,
   });
   return function forwardRequest(req, res, next) {
-    if (refuseFramework(req, res, next)) return;
+    if (refuseFramework(req, res, next, settings.name)) return;
     const gone = new AbortController();
     res.once('close', () => gone.abort());
     forwardCall(req, res, gone.signal)

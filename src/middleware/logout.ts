@@ -20,7 +20,7 @@ export function logout(strategy: Strategy, options?: unknown): Handler {
   // `strategies.map(logout)` passes an index.
   if (typeof options === 'object') readOptions('logout(strategy)', options, {});
   return function logOut(req, res, next) {
-    if (refuseFramework(req, res, next)) return;
+    if (refuseFramework(req, res, next, runtime.settings.name)) return;
     // Whoever logs out was logged in: no login was lost.
     runtime.rounds.reset(req, res);
     endLogin(runtime, req).then(

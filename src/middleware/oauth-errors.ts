@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ApiClient, contextOf } from '../api/api-client.js';
 import { ApiError } from '../api/api-error.js';
 import { readOptions } from '../checks.js';
 import { AuthorizationError, NotAuthorizedError, OAuthAppError, TokenError, TokenResponseError } from '../errors.js';
@@ -40,7 +41,7 @@ export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
     // Whoever lacks a scope (403) is logged in: another login would lead here again.
     const needsLogin = error instanceof NotAuthorizedError && error.status === 401;
     if (needsLogin && login !== undefined && isPageRequest(req) && !isLoginRoute(req, login))
-      return redirectToLogin(req, res, login, Reflect.get(req, 'apiClient'));
+      return redirectToLogin(req, res, login, clientOf(req, error.strategy));
     const message = messageOf(error);
     const isText = prefersText(req);
     const body = isText ? message : JSON.stringify({ error: error.code, message });
@@ -53,6 +54,12 @@ export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
     res.setHeader('Content-Length', Buffer.byteLength(body));
     res.end(req.method === 'HEAD' ? undefined : body);
   };
+}
+
+/** Returns the request's client of a strategy, whatever its property. */
+function clientOf(req: IncomingMessage, strategyName: string | undefined): ApiClient | undefined {
+  const clients = Object.values(req).filter((value) => value instanceof ApiClient);
+  return clients.find((client) => contextOf(client).strategyName === strategyName);
 }
 
 /** Returns the message for whoever sent the request. Messages about answers of the service may quote them. */

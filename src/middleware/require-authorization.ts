@@ -4,7 +4,7 @@ import { type Readers, readOptions } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
 import { isPageRequest, originalUrl, queryOf, refuseFramework } from '../request/incoming-request.js';
 import { unprepared } from '../request/request-clients.js';
-import { clientProperty, type Handler } from './api-client.js';
+import { clientProperty, type Handler, strategyNameFor } from './api-client.js';
 import { isLoginRoute, loginRoute, redirectToLogin } from './login-redirect.js';
 
 /** Options of {@link requireAuthorization}. */
@@ -32,11 +32,12 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     const client: unknown = Reflect.get(req, property);
     if (!(client instanceof ApiClient)) {
       const isDouble = typeof client === 'object' && client !== null;
-      if (!isDouble && refuseFramework(req, res, next)) return;
+      const strategyName = strategyNameFor(property);
+      if (!isDouble && refuseFramework(req, res, next, strategyName)) return;
       const message = isDouble
         ? `req.${property} is not of this package. Unit tests of a handler need no requireAuthorization(); tests of routes get a client from apiClient(strategy) and the emulator.`
         : `The request has no req.${property}: mount apiClient(strategy) before requireAuthorization().`;
-      return next(new ConfigurationError(message, { code: 'ERR_NO_API_CLIENT' }));
+      return next(ofStrategy(new ConfigurationError(message, { code: 'ERR_NO_API_CLIENT' }), strategyName));
     }
     const pending = unprepared.get(client)?.prepareFully();
     if (pending) return void pending.then(() => passIfAuthorized(req, res, next));

@@ -1,5 +1,5 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
-import { ConfigurationError } from '../errors.js';
+import { ConfigurationError, ofStrategy } from '../errors.js';
 
 /** Properties that Passport and Express add to a request. */
 interface ExpressLike {
@@ -207,11 +207,20 @@ export function frameworkError(req: IncomingMessage, response: unknown): Configu
   );
 }
 
-/** Reports to a framework that this package cannot work in it: by `next`, or by throwing if the framework has none. */
-export function refuseFramework(req: IncomingMessage, response: unknown, next: unknown): boolean {
+/**
+ * Reports to a framework that this package cannot work in it: by `next`, or by throwing if the framework has none.
+ *
+ * @param strategyName Named in the error.
+ */
+export function refuseFramework(
+  req: IncomingMessage,
+  response: unknown,
+  next: unknown,
+  strategyName: string | undefined,
+): boolean {
   // Node's own, with whatever prototype Express has put in front: no more to look at in nearly all requests.
   if (response instanceof ServerResponse && req instanceof IncomingMessage) return false;
-  const error = frameworkError(req, response);
+  const error = ofStrategy(frameworkError(req, response), strategyName);
   if (!error) return false;
   if (typeof next !== 'function') throw error;
   next(error);

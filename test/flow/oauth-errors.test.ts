@@ -1,5 +1,14 @@
-import { memoryTokenStore, type OAuthAppError, oauthErrors, requireAuthorization, Strategy } from 'passport-oauth-app';
-import { describe, expect } from 'vitest';
+import {
+  apiClient,
+  forward,
+  logout,
+  memoryTokenStore,
+  type OAuthAppError,
+  oauthErrors,
+  requireAuthorization,
+  Strategy,
+} from 'passport-oauth-app';
+import { describe, expect, onTestFinished } from 'vitest';
 import { test } from '../support/fixture.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { type ErrorHandler, type Framework, type Handler, sendJson, type WorldOptions } from '../support/world.js';
@@ -89,6 +98,43 @@ describe.each<Framework>(['express', 'connect'])('oauthErrors({ login }) under %
   });
 });
 
+test('oauthErrors leads back to a page that needs the second of two services, by a login page of the application', async ({
+  startWorld,
+  browser,
+}) => {
+  const earlyErrors: unknown[] = [];
+  const world = await startWorld({
+    before: (app) => app.use('/early', requireAuthorization({ property: 'tracker' }) as Handler),
+    routes: (app, { passport, service, url }) => {
+      const callbackURL = `${url}/tracker/callback`;
+      service.register({ clientID: service.options.clientID, redirectUrls: [callbackURL] });
+      const tracker = new Strategy(
+        { ...service.options, name: 'tracker', callbackURL, scope: 'tm' },
+        (_a, _r, user, done) => done(null, user),
+      );
+      onTestFinished(() => tracker.close());
+      passport.use(tracker as never);
+      app.use(apiClient(tracker, { property: 'tracker' }) as Handler);
+      app.use('/tracker/login', passport.authenticate('tracker') as Handler);
+      app.use('/tracker/callback', passport.authenticate('tracker', { successReturnToOrRedirect: '/' }) as Handler);
+      app.use('/issues', (req, _res, next) => void Reflect.get(req, 'tracker').get('/issues').catch(next));
+      app.use(((error, _req, _res, next) => {
+        if (error.code === 'ERR_NO_API_CLIENT') earlyErrors.push(Reflect.get(error, 'strategy'));
+        next(error);
+      }) as ErrorHandler);
+      app.use(oauthErrors({ login: '/choose' }) as ErrorHandler);
+    },
+  });
+  await world.logIn(browser);
+  const page = await browser.visit(`${world.url}/issues`, html);
+  expect([page.status, page.headers.get('location')]).toEqual([302, '/choose?returnTo=%2Fissues']);
+  const callback = await world.begin(browser, {}, '/tracker/login');
+  expect((await browser.visit(callback)).headers.get('location')).toBe('/issues');
+  // Guarded before its client: there is one strategy for this property.
+  const early = await browser.visit(`${world.url}/early`, json);
+  expect([early.status, early.json().error, earlyErrors]).toEqual([500, 'ERR_NO_API_CLIENT', ['tracker']]);
+});
+
 test('oauthErrors refuses options that it does not have', () => {
   expect(() => oauthErrors({ logIn: '/login' } as never)).toThrow(expect.objectContaining({ option: 'logIn' }));
   expect(() => oauthErrors({ login: 'a b' })).toThrow(expect.objectContaining({ option: 'login' }));
@@ -120,6 +166,17 @@ describe('every error names its strategy', () => {
         .then(call)
         .catch((reason: OAuthAppError) => reason);
       expect([String(call), error]).toEqual([String(call), expect.objectContaining({ strategy: 'second' })]);
+    }
+    await strategy.close();
+  });
+
+  test('in middleware that gets neither request nor response of Node', async () => {
+    const [strategy, property] = [new Strategy({ ...options, name: 'third' }), 'third'];
+    const handlers = [apiClient(strategy, { property }), logout(strategy), forward(strategy, { allow: ['GET /a'] })];
+    for (const handler of [...handlers, requireAuthorization({ property })]) {
+      const errors: unknown[] = [];
+      handler({} as never, {} as never, (error) => errors.push(error));
+      expect(errors).toEqual([expect.objectContaining({ code: 'ERR_FRAMEWORK', strategy: 'third' })]);
     }
     await strategy.close();
   });
