@@ -9,6 +9,7 @@ import koaPassport from 'koa-passport';
 import koaSession from 'koa-session';
 import { apiClient, logout, requireAuthorization, Strategy } from 'passport-oauth-app';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { hasChromium, startChromium } from '../support/chromium.js';
 import { rawRequest } from '../support/raw-request.js';
 
 const options = {
@@ -20,7 +21,8 @@ const mixedHook = (handler: ReturnType<typeof apiClient>) =>
   ((request: never, reply: { raw: never }, done: () => void) => handler(request, reply.raw, done)) as never;
 
 describe("a framework's own Passport port gets an error that names what works", { meta: { threats: [63] } }, () => {
-  test('Fastify: login, callback and each middleware', async () => {
+  /** An application of Fastify, with @fastify/passport. @returns its origin */
+  async function startFastify(): Promise<string> {
     const app = fastify();
     const passport = new Authenticator();
     const strategy = new Strategy(options);
@@ -48,7 +50,11 @@ describe("a framework's own Passport port gets an error that names what works", 
       await app.close();
       await strategy.close();
     });
-    const origin = await app.listen({ port: 0, host: '127.0.0.1' });
+    return app.listen({ port: 0, host: '127.0.0.1' });
+  }
+
+  test('Fastify: login, callback and each middleware', async () => {
+    const origin = await startFastify();
     const callback = `/callback?code=a&state=${'A'.repeat(43)}`;
     const mixedPaths = ['/mixed/login', `/mixed${callback}`];
     for (const path of ['/login', callback, '/client', '/guarded', '/logout', ...mixedPaths]) {
@@ -57,6 +63,20 @@ describe("a framework's own Passport port gets an error that names what works", 
       expect(answer.text).toContain('@fastify/express');
     }
   });
+
+  test.skipIf(!hasChromium())(
+    'Fastify, with apiClient as a hook: a browser sees the error in place of a login',
+    async () => {
+      const [origin, chromium] = [await startFastify(), await startChromium()];
+      onTestFinished(() => chromium.close());
+      const { page } = await chromium.visit();
+      for (const path of ['/mixed/login', `/mixed/callback?code=a&state=${'A'.repeat(43)}`]) {
+        const answer = await page.goto(origin + path);
+        expect([answer?.status(), page.url()]).toEqual([500, origin + path]);
+        expect(await page.textContent('body')).toMatch(/"ERR_FRAMEWORK".*@fastify\/express/);
+      }
+    },
+  );
 
   test('Koa: login, callback and each middleware', async () => {
     const app = new Koa();
