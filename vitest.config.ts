@@ -18,11 +18,11 @@ export default defineConfig({
   resolve: { alias },
   test: {
     execArgv: EXPECTED_WARNINGS.map((name) => `--disable-warning=${name}`),
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // A test ends by what it waits for, also with a tenth of a core: the limits are for what never comes.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     maxWorkers: 2,
-    // A wait ends with its event. What never comes is for the limit of the test.
-    expect: { poll: { timeout: 29_000 } },
+    expect: { poll: { timeout: 119_000 } },
     include: ['test/**/*.test.ts', 'test/perf/*.perf.ts'],
   },
 });

@@ -3,6 +3,7 @@ import { Agent, type Dispatcher } from 'undici';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';
+import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
 import { createFixture, credentialOf, MemorySource } from './fixture.js';
 
@@ -47,13 +48,13 @@ describe('concurrency', () => {
     const aborted = expect(client.get('/2', { signal: controller.signal })).rejects.toMatchObject({
       name: 'AbortError',
     });
-    const timed = expect(client.get('/3', { timeout: 30 })).rejects.toMatchObject({
+    controller.abort();
+    await aborted;
+    // Less than the time limit of the one that has the place.
+    await expect(fastForward(() => client.get('/3', { timeout: 1_000 }))).rejects.toMatchObject({
       code: 'ERR_CONCURRENCY',
       status: 503,
     });
-    controller.abort();
-    await aborted;
-    await timed;
     const other = new MemorySource();
     other.grantId = 'grant-2';
     await another(other).get('/other');
@@ -205,10 +206,17 @@ describe('a place is given back', { meta: { threats: [66] } }, () => {
   });
 
   test('a queue that moves is waited for longer than one request may take', async () => {
-    const { client, http } = createFixture(server.origin, { concurrency: 1, timeoutMs: 400 });
-    server.always((socket, received) => setTimeout(() => faulty.json({})(socket, received), 40));
-    const calls = Array.from({ length: 20 }, () => client.get('/projects'));
-    expect(await Promise.all(calls)).toHaveLength(20);
+    const { client, http } = createFixture(server.origin, { concurrency: 1 });
+    let serving = 0;
+    server.always((socket, received) => {
+      serving += 1;
+      setTimeout(() => {
+        serving -= 1;
+        faulty.json({})(socket, received);
+      }, 500);
+    });
+    const calls = () => Promise.all(Array.from({ length: 20 }, () => client.get('/projects')));
+    expect(await fastForward(calls, () => serving > 0)).toHaveLength(20);
     await http.close();
   });
 });

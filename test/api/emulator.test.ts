@@ -7,6 +7,7 @@ import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { emulator as provider } from '../../src/providers/index.js';
 import { body, claimsOf, refresh, type Tokens, tokensFor } from '../emulator/plain-client.js';
+import { fastForward } from '../support/fast-forward.js';
 import { MemorySource } from './fixture.js';
 
 let service: Emulator;
@@ -55,7 +56,7 @@ function credentialFrom({ access_token: accessToken }: Tokens): Credential {
 async function clientOf(user: string): Promise<{ client: ApiClient; source: EmulatorSource }> {
   const source = new EmulatorSource(await tokensFor(service, user));
   const { baseUrl, enterpriseBaseUrl } = service;
-  const context = createApiContext({ http, baseUrl, enterpriseBaseUrl, timeoutMs: 10_000, strategyName: 'oauth-app' });
+  const context = createApiContext({ http, baseUrl, enterpriseBaseUrl, timeoutMs: 120_000, strategyName: 'oauth-app' });
   return { client: createApiClient(source, context), source };
 }
 
@@ -108,7 +109,12 @@ describe('against the emulator, an independent witness of service.md', () => {
       message: expect.stringContaining('Not allowed'),
     });
     service.fail('api', { hang: true });
-    await expect(client.get('/projects', { timeout: 60 })).rejects.toMatchObject({ code: 'ERR_SERVICE_TIMEOUT' });
+    const { length } = service.requests;
+    const late = fastForward(
+      () => client.get('/projects', { timeout: 9_000 }),
+      () => service.requests.length > length,
+    );
+    await expect(late).rejects.toMatchObject({ code: 'ERR_SERVICE_TIMEOUT' });
   });
 
   test('a grant that the user took back makes a NotAuthorizedError', async () => {

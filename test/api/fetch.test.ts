@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, test, vi } from 'vitest';
 import type { ApiClient } from '../../src/api/api-client.js';
 import { NotAuthorizedError } from '../../src/errors.js';
+import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
 import { createFixture, credentialOf, MemorySource, startApiForEachTest, tokenOf } from './fixture.js';
 
@@ -231,14 +232,17 @@ describe('fetch sends', () => {
 
   test.each<[string, (client: ApiClient, request: Request) => Promise<Response>, object]>([
     ['signal', (client, request) => client.fetch(request), { name: 'AbortError' }],
-    ['timeout', (client, request) => client.fetch(request, { timeout: 50 }), { code: 'ERR_SERVICE_TIMEOUT' }],
+    ['timeout', (client, request) => client.fetch(request, { timeout: 9_000 }), { code: 'ERR_SERVICE_TIMEOUT' }],
   ])('nothing more of a Request whose body stands still once its %s says so', async (limit, send, expected) => {
     const controller = new AbortController();
     const cancel = vi.fn();
     const body = new ReadableStream({ pull: () => new Promise(() => {}), cancel });
     const { signal } = controller;
     const init = { method: 'POST', body, signal, duplex: 'half' as const };
-    const pending = send(api.fixture.client, new Request(`${api.fixture.client.baseUrl}/upload`, init));
+    const pending = fastForward(
+      () => send(api.fixture.client, new Request(`${api.fixture.client.baseUrl}/upload`, init)),
+      () => limit === 'timeout',
+    );
     const failed = expect(pending).rejects.toMatchObject(expected);
     if (limit === 'signal') controller.abort();
     await failed;

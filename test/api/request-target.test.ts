@@ -124,11 +124,11 @@ test('every accepted path stays below /api/v2, also if it is decoded several tim
   );
 });
 
-test('it takes linear time', () => {
-  const start = performance.now();
-  for (const path of ['/a'.repeat(50_000), `/${'a.'.repeat(50_000)}!`, `/${'%25'.repeat(30_000)}`, '-'.repeat(100_000)])
-    acceptedOr(path);
-  expect(performance.now() - start).toBeLessThan(500);
+test('it takes linear time: with more, paths of a megabyte would take hours', () => {
+  for (const path of ['/a', 'a.', '%25', '-']) {
+    expect(acceptedOr(`/${path.repeat(500_000)}`)).not.toBe('');
+    acceptedOr(`/${path.repeat(500_000)}!`);
+  }
 });
 
 function acceptedOr(path: string): string | undefined {

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { vi } from 'vitest';
+import { expect, vi } from 'vitest';
 import { type Fleet, startFleet } from '../processes/fleet.js';
 import type { Worker } from '../support/processes.js';
+import { until } from '../support/until.js';
 import type { Harm, Target } from './servers.js';
 
 /** What one kind of harm has done. */
@@ -84,7 +85,7 @@ export async function tryHarm(target: Target, name: string): Promise<Figures> {
     expire();
     fleet.service.fail('token', { delay: 100, times: 30 });
     const asked: Promise<unknown>[] = [askAll()];
-    await vi.waitUntil(() => fleet.tokenRequests() > USERS.length);
+    await until(() => expect(fleet.tokenRequests()).toBeGreaterThan(USERS.length));
     const heal = await harm(fleet);
     const healed = delay(lastsMs).then(heal);
     let isHealed = false;

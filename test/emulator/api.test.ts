@@ -1,5 +1,6 @@
 import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
 import { afterEach, describe, expect, test } from 'vitest';
+import { hold } from '../support/hold.js';
 import { body, onHost, projects, tokensFor } from './plain-client.js';
 
 interface Page {
@@ -186,10 +187,11 @@ describe('simultaneous requests', () => {
 
   test('a delayed request keeps its place', async () => {
     const token = await start({ concurrency: 1 });
-    service.fail('api', { delay: 500 });
+    const release = hold(service, 'api');
     const first = projects(service, token);
     await expect.poll(() => service.requests.filter(({ path }) => path.startsWith('/api')).length).toBe(1);
     expect((await projects(service, token)).status).toBe(429);
+    release();
     expect((await first).status).toBe(200);
   });
 });

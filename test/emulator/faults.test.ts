@@ -1,6 +1,7 @@
 import { request as send } from 'node:http';
 import { type Emulator, type Fault, startEmulator } from 'passport-oauth-app/emulator';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { hold } from '../support/hold.js';
 import {
   authorizeUrl,
   body,
@@ -91,7 +92,7 @@ describe('a fault in which no answer comes', () => {
   test('hang never answers, and close() ends it', async () => {
     service.fail('authorize', { hang: true });
     const pending = fetch(authorizeUrl(service));
-    await vi.waitUntil(() => service.requests.length === 1);
+    await expect.poll(() => service.requests).toHaveLength(1);
     const closed = service.close();
     await expect(pending).rejects.toThrow();
     await closed;
@@ -102,7 +103,7 @@ describe('a fault in which no answer comes', () => {
     const client = new AbortController();
     const { signal } = client;
     const given = fetch(`${service.authUrl}/oauth/token`, { method: 'POST', body: '{}', signal });
-    await vi.waitUntil(() => service.requests.length === 1);
+    await expect.poll(() => service.requests).toHaveLength(1);
     client.abort();
     await expect(given).rejects.toThrow();
     expect((await exchange(service, await codeFor(service))).status).toBe(200);
@@ -111,20 +112,22 @@ describe('a fault in which no answer comes', () => {
   test('delay alone serves the request as usual, after requests that are not delayed', async () => {
     const { refresh_token } = await tokensFor(service);
     const finished: string[] = [];
-    service.fail('token', { delay: 500 });
+    const release = hold(service, 'token');
     const delayed = refresh(service, refresh_token).then(({ status }) => finished.push(`delayed ${status}`));
-    await vi.waitUntil(() => service.requests.filter(({ path }) => path === '/oauth/token').length === 2);
+    await expect.poll(() => service.requests.filter(({ path }) => path === '/oauth/token')).toHaveLength(2);
     finished.push(`next ${(await refresh(service, refresh_token)).status}`);
+    release();
     await delayed;
     expect(finished).toEqual(['next 200', 'delayed 400']);
   });
 
   test('delay comes before the rest of the fault', async () => {
     const finished: string[] = [];
-    service.fail('token', { delay: 500, status: 503 });
+    const release = hold(service, 'token', { status: 503 });
     const delayed = exchange(service, 'any').then(({ status }) => finished.push(`delayed ${status}`));
-    await vi.waitUntil(() => service.requests.length === 1);
+    await expect.poll(() => service.requests).toHaveLength(1);
     finished.push(`next ${(await exchange(service, 'any')).status}`);
+    release();
     await delayed;
     expect(finished).toEqual(['next 400', 'delayed 503']);
   });
@@ -132,7 +135,7 @@ describe('a fault in which no answer comes', () => {
   test('close() does not wait for a delay', async () => {
     service.fail('api', { delay: 2 ** 31 - 1 });
     const pending = projects(service, 'any').catch(() => 'ended');
-    await vi.waitUntil(() => service.requests.length === 1);
+    await expect.poll(() => service.requests).toHaveLength(1);
     await service.close();
     expect(await pending).toBe('ended');
   });
@@ -177,7 +180,7 @@ describe('delay ranges, rates and latency', () => {
   test('latency delays every request, and close() does not wait for it', async () => {
     const slow = await startEmulator({ latency: [2 ** 30, 2 ** 31 - 1] });
     const pending = projects(slow, 'any').catch(() => 'ended');
-    await vi.waitUntil(() => slow.requests.length === 1);
+    await expect.poll(() => slow.requests).toHaveLength(1);
     await slow.close();
     expect(await pending).toBe('ended');
     const quick = await startEmulator({ latency: 1 });
@@ -235,7 +238,7 @@ describe('afterEffect: the answer is lost after it took effect', () => {
       body: JSON.stringify({ ...fields, redirect_uri, code }),
       signal,
     });
-    await vi.waitUntil(() => service.requests.length === 1);
+    await expect.poll(() => service.requests).toHaveLength(1);
     client.abort();
     await expect(lost).rejects.toThrow();
     expect((await exchange(service, code)).status).toBe(400);

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
-import { afterAll, afterEach, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, expect, test } from 'vitest';
 import { authorizeUrl, codeFor, exchange, projects, refresh, tokensFor } from './plain-client.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'emulator-state-'));
@@ -65,7 +65,7 @@ test('what expired or was revoked before stays so', async () => {
 test('a change is saved while the service runs, in a file that its owner alone can read', async () => {
   await start();
   service.addUser({ id: '3', name: 'Cleo' });
-  await vi.waitUntil(() => readFileSync(state, 'utf8').includes('Cleo'));
+  await expect.poll(() => readFileSync(state, 'utf8')).toContain('Cleo');
   expect(statSync(state).mode & 0o777).toBe(0o600);
   expect(existsSync(`${state}.tmp`)).toBe(false);
 });

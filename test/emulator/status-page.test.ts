@@ -177,7 +177,7 @@ describe.skipIf(executablePath === undefined && mayBeSkipped)('the status page i
   test('works without script', async () => {
     const page = await open({ javaScriptEnabled: false });
     await page.getByRole('button', { name: '500 error' }).click();
-    await page.getByRole('list', { name: 'Queued faults' }).getByText('500 error').waitFor({ timeout: 10_000 });
+    await page.getByRole('list', { name: 'Queued faults' }).getByText('500 error').waitFor();
     await page.close();
   });
 

@@ -37,15 +37,15 @@ const outcome = ({ status, text, json }: Page, requests: number) => {
 };
 const byFault = rows.map((row) => [row.fault, row] as const);
 
-async function loggedIn(row: Row): Promise<void> {
-  trial = await startTrial(row.timeoutMs);
+async function loggedIn(): Promise<void> {
+  trial = await startTrial();
   expect((await trial.visit(await trial.begin())).status).toBe(302);
 }
 
 /** Once the service is well, and the moment that a grant is left alone for is over, the user goes on without a login. */
 async function expectRecovery(row: Row, isGrantEnded = row.endsGrant === true): Promise<void> {
   const before = trial.logins();
-  trial.heal();
+  await trial.heal();
   trial.clock.advance(31);
   const page = await trial.visit('/projects');
   expect(page.status).toBe(isGrantEnded ? 302 : 200);
@@ -55,14 +55,14 @@ async function expectRecovery(row: Row, isGrantEnded = row.endsGrant === true): 
 
 describe('at the callback of a login', () => {
   test.each(byFault)('%s: nobody is logged in, nothing is stored, and a new login works', async (_fault, row) => {
-    trial = await startTrial(row.timeoutMs);
+    trial = await startTrial();
     const callback = await trial.begin();
     const requests = trial.strike('token', troubled(row));
     const page = await trial.visit(callback);
     expect(outcome(page, requests())).toEqual(row.login);
     expect(trial.world.stored()).toEqual([]);
     expect((await trial.visit('/whoami')).json()).toMatchObject({ authorized: false });
-    trial.heal();
+    await trial.heal();
     expect((await trial.visit(callback)).status).toBe(403);
     expect((await trial.visit(await trial.begin())).status).toBe(302);
     expect((await trial.visit('/projects')).status).toBe(200);
@@ -73,7 +73,7 @@ describe('at a refresh that a request waits for', () => {
   test.each(byFault)(
     '%s: told as it is, and the user stays logged in unless the service says no',
     async (_fault, row) => {
-      await loggedIn(row);
+      await loggedIn();
       trial.clock.advance(LIFETIME_S);
       const requests = trial.strike('token', troubled(row));
       expect(outcome(await trial.visit('/projects'), requests())).toEqual(row.refresh);
@@ -84,7 +84,7 @@ describe('at a refresh that a request waits for', () => {
 
 describe('at a refresh ahead of time', () => {
   test.each(byFault)('%s: requests use the token that is still valid', async (_fault, row) => {
-    await loggedIn(row);
+    await loggedIn();
     trial.clock.advance(LIFETIME_S - 120);
     const requests = trial.strike('token', troubled(row));
     const ended = trial.refreshEnds();
@@ -100,7 +100,7 @@ describe('at a refresh ahead of time', () => {
 
 describe('at a call of the API', () => {
   test.each(byFault)('%s: told as it is, and the grant is kept', async (_fault, row) => {
-    await loggedIn(row);
+    await loggedIn();
     const tokenRequests = trial.gateway.requests('token').length;
     const requests = trial.strike('api', troubled(row));
     expect(outcome(await trial.visit('/projects'), requests())).toEqual(row.api);

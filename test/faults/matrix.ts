@@ -42,8 +42,8 @@ export interface Row {
   readonly renewals?: number;
   /** The service has said that the refresh token is no good: the user has to log in again. In all other rows nobody has. */
   readonly endsGrant?: true;
-  /** For answers that take their time. Default 400. */
-  readonly timeoutMs?: number;
+  /** The answer never ends: each request takes as long as its time limit lets it. */
+  readonly endless?: true;
 }
 
 /** An answer that repeats all that was sent: nothing of it may show. */
@@ -78,6 +78,7 @@ const silences: Row[] = [
     (what): Row => ({
       fault: `the answer ${what}`,
       trouble: { does: what === 'hangs' ? hang() : dripSmall() },
+      endless: true,
       login: [503, SERVICE, 1],
       refresh: [503, SERVICE, 1],
       ahead: 1,
@@ -186,15 +187,12 @@ const oddAnswers: Row[] = (
 ).map(([fault, does, api]) => odd(fault, does, api));
 
 const floods: Row[] = [
-  { ...odd('a body without end', huge(80 * 1024 * 1024), [502, 'ApiError', 1]), timeoutMs: 10_000 },
-  {
-    ...odd('a gzip bomb', answer(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }, bomb), [
-      502,
-      'ApiError',
-      1,
-    ]),
-    timeoutMs: 10_000,
-  },
+  odd('a body without end', huge(80 * 1024 * 1024), [502, 'ApiError', 1]),
+  odd('a gzip bomb', answer(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }, bomb), [
+    502,
+    'ApiError',
+    1,
+  ]),
 ];
 
 const notHttp: Row[] = [

@@ -2,6 +2,8 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { type Emulator, startEmulator } from '../../src/emulator/index.js';
 import { Canaries } from '../security/canaries.js';
 import { Browser, type Page } from '../support/browser.js';
+import { fastForward } from '../support/fast-forward.js';
+import type { Behaviour } from '../support/faulty-server.js';
 import { TestClock } from '../support/test-clock.js';
 import { startWorld, type World } from '../support/world.js';
 import { type Endpoint, type Gateway, startGateway } from './gateway.js';
@@ -20,9 +22,9 @@ export interface Trial {
   visit(path: string): Promise<Page>;
   /** Begins a login and approves it; the URL of the callback. */
   begin(): Promise<string>;
-  /** Lets the row's fault strike. @returns requests, or connections where there are none, since then */
+  /** Lets the row's fault strike. While it keeps a request without end, time passes. @returns requests, or connections where there are none, since then */
   strike(endpoint: Endpoint, row: Row): () => number;
-  heal(): void;
+  heal(): Promise<void>;
   /** Resolves when a refresh has ended, however that was. */
   refreshEnds(): Promise<void>;
   /** Logins that were begun at the service so far. */
@@ -31,7 +33,7 @@ export interface Trial {
 }
 
 /** Starts service, gateway and application. */
-export async function startTrial(timeoutMs = 400): Promise<Trial> {
+export async function startTrial(): Promise<Trial> {
   const clock = new TestClock();
   const canaries = new Canaries();
   // What a lost answer rotated away works once more: so it shows whether the grant was kept.
@@ -41,9 +43,27 @@ export async function startTrial(timeoutMs = 400): Promise<Trial> {
   const network = new SplitNetwork();
   const { origin } = gateway;
   const addresses = { authUrl: origin, baseUrl: origin, enterpriseBaseUrl: undefined };
-  const strategy = { ...addresses, clock: clock.now, timeout: timeoutMs, pkce: true, dispatcher: network };
+  const strategy = { ...addresses, clock: clock.now, pkce: true, dispatcher: network };
   const world = await startWorld({ running: service, strategy });
   const browser = new Browser();
+  let kept = 0;
+  const keep = (behaviour: Behaviour): Behaviour => {
+    return (socket, request) => {
+      kept += 1;
+      socket.on('close', () => {
+        kept -= 1;
+      });
+      behaviour(socket, request);
+    };
+  };
+  let end = () => {};
+  let passingTime = Promise.resolve();
+  const heal = async () => {
+    gateway.heal();
+    network.mend();
+    end();
+    await passingTime;
+  };
   const visit = async (url: string) => {
     const page = await browser.visit(url);
     canaries.notePage(page);
@@ -60,20 +80,26 @@ export async function startTrial(timeoutMs = 400): Promise<Trial> {
       const { headers } = await visit(`${world.url}/login`);
       return await service.approve((headers.get('location') ?? '').replace(origin, service.authUrl));
     },
-    strike: (endpoint, { trouble }) => {
+    strike: (endpoint, { trouble, endless }) => {
+      const isOver = new Promise<void>((resolve) => {
+        end = resolve;
+      });
+      if (endless)
+        passingTime = fastForward(
+          () => isOver,
+          () => kept > 0,
+        );
       const requests = gateway.requests(endpoint).length;
       const failures = network.failures;
       if ('connect' in trouble) network.cut(endpoint === 'token' ? '/oauth/token' : '/api/', trouble.connect);
-      else gateway.fail(endpoint, 'does' in trouble ? trouble.does : gateway.afterEffect(trouble.afterEffect));
+      else gateway.fail(endpoint, 'does' in trouble ? keep(trouble.does) : gateway.afterEffect(trouble.afterEffect));
       return () => ('connect' in trouble ? network.failures - failures : gateway.requests(endpoint).length - requests);
     },
-    heal: () => {
-      gateway.heal();
-      network.mend();
-    },
+    heal,
     refreshEnds: nextRefresh,
     logins: () => service.requests.filter(({ path }) => path === '/oauth/authorize').length,
     close: async () => {
+      await heal();
       canaries.noteWorld(world);
       canaries.stop();
       await world.close();

@@ -2,6 +2,7 @@ import { memoryTokenStore, type Profile, Strategy } from 'passport-oauth-app';
 import { describe, expect, onTestFinished } from 'vitest';
 import { Browser, type Page } from '../support/browser.js';
 import { test } from '../support/fixture.js';
+import { hold } from '../support/hold.js';
 import { until } from '../support/until.js';
 import { type Handler, type Req, sendJson, type World, type WorldOptions } from '../support/world.js';
 
@@ -210,12 +211,16 @@ describe('who has begun a connection', { meta: { threats: [57, 69] } }, () => {
 
 describe('a connection whose code exchange is slow', { meta: { threats: [75] } }, () => {
   /** Sends a callback; resolves when the token endpoint is being asked. */
-  async function slow(world: World, browser: Browser, callback: string): Promise<{ readonly page: Promise<Page> }> {
+  async function slow(
+    world: World,
+    browser: Browser,
+    callback: string,
+  ): Promise<{ readonly page: Promise<Page>; release(): void }> {
     const { length } = world.tokenRequests();
-    world.service.fail('token', { delay: 400 });
+    const release = hold(world.service, 'token');
     const page = browser.visit(callback);
     await until(() => expect(world.tokenRequests()).toHaveLength(length + 1));
-    return { page };
+    return { page, release };
   }
 
   test.for<[string, WorldOptions]>([
@@ -226,8 +231,9 @@ describe('a connection whose code exchange is slow', { meta: { threats: [75] } }
     await browser.visit(`${world.url}/local-login/ada`);
     const callback = await world.begin(browser, {}, '/connect');
     const sid = String(browser.cookies(world.url).get('connect.sid'));
-    const { page } = await slow(world, browser, callback);
+    const { page, release } = await slow(world, browser, callback);
     await browser.visit(`${world.url}/logout`, { method: 'POST' });
+    release();
     expect((await page).status).toBe(403);
     browser.cookies(world.url).set('connect.sid', sid);
     expect((await browser.visit(`${world.url}/whoami`)).json().user).toBeUndefined();
@@ -248,8 +254,9 @@ describe('a connection whose code exchange is slow', { meta: { threats: [75] } }
     });
     await browser.visit(`${world.url}/local-login/ada`);
     const callback = await world.begin(browser, {}, '/connect');
-    const { page } = await slow(world, browser, callback);
+    const { page, release } = await slow(world, browser, callback);
     await browser.visit(`${world.url}/cart`);
+    release();
     expect((await page).status).toBe(200);
     const { session, authorized } = (await browser.visit(`${world.url}/whoami`)).json();
     expect(session).toMatchObject({ cart: ['book'], linked: 'tracker', passport: { user: { id: 'ada' } } });

@@ -1,7 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { type ApiClient, memoryTokenStore } from '../../src/index.js';
 import { EventLog } from '../support/event-log.js';
+import { hold } from '../support/hold.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
+import { until } from '../support/until.js';
 import { startWorld } from '../support/world.js';
 
 let flow: LoggedIn;
@@ -13,7 +15,7 @@ const logIn = () => logInto({ strategy: { tokenStore: memoryTokenStore() } });
 
 describe('tokens that the API refuses', { meta: { threats: [51] } }, () => {
   test('500 calls that the API refuses at once make one refresh and one more try each', async () => {
-    flow = await logIn();
+    flow = await logInto({ strategy: { tokenStore: memoryTokenStore(), timeout: 120_000 } });
     const api = await client();
     flow.world.service.expireAccessTokens();
     await Promise.all(Array.from({ length: 500 }, () => api.projects()));
@@ -26,9 +28,11 @@ describe('tokens that the API refuses', { meta: { threats: [51] } }, () => {
     const api = await client();
     flow.world.service.expireAccessTokens();
     // Its 401 comes when others have long got a new token.
-    flow.world.service.fail('api', { delay: 150 });
+    const release = hold(flow.world.service, 'api');
     const late = api.projects();
+    await until(() => expect(apiRequests()).toHaveLength(1));
     await Promise.all([api.projects(), api.projects()]);
+    release();
     await late;
     expect(flow.world.tokenRequests()).toHaveLength(1);
   });

@@ -1,7 +1,9 @@
 import { memoryTokenStore } from 'passport-oauth-app';
 import { describe, expect } from 'vitest';
 import { test } from '../support/fixture.js';
+import { hold } from '../support/hold.js';
 import { TroubledStore } from '../support/troubled-store.js';
+import { until } from '../support/until.js';
 import type { World } from '../support/world.js';
 
 const byUser = (_req: unknown, user: { id: string }) => user.id;
@@ -229,10 +231,12 @@ describe('deleteGrant', () => {
     const flow = await logInto({ strategy: { tokenStore: memoryTokenStore() } });
     const { grantId } = await flow.whoami();
     flow.clock.advance(7_200);
-    flow.world.service.fail('token', { delay: 100 });
+    const release = hold(flow.world.service, 'token');
     const refreshing = flow.world.strategy.client(grantId).accessToken();
     refreshing.catch(() => {});
+    await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
     await flow.world.strategy.deleteGrant(grantId);
+    release();
     await refreshing.catch(() => {});
     await expect(flow.world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
   });

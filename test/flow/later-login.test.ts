@@ -1,6 +1,7 @@
 import { memoryTokenStore, type StrategyOptions } from 'passport-oauth-app';
 import { describe, expect } from 'vitest';
 import { test } from '../support/fixture.js';
+import { hold } from '../support/hold.js';
 
 const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
 const jwtOf = (sub: string) => `${part({ alg: 'none' })}.${part({ sub })}.`;
@@ -39,14 +40,17 @@ describe('a later login whose response has no refresh token', { meta: { threats:
   test('keeps the pair of a refresh that runs at that moment', async ({ logInto }) => {
     const flow = await logInto({ strategy: { ...byUser, tokenStore: memoryTokenStore() } });
     const { service, strategy } = flow.world;
-    const callback = await flow.world.begin(flow.browser);
     flow.clock.advance(7_200);
-    service.fail('token', { delay: 300 });
+    const callback = await flow.world.begin(flow.browser);
+    const release = hold(service, 'token');
     const refreshing = strategy.client('1').accessToken();
     refreshing.catch(() => undefined);
     await expect.poll(() => flow.refreshTokens().filter((token) => token !== undefined)).toHaveLength(1);
     service.fail('token', { body: { access_token: jwtOf('1'), token_type: 'bearer', expires_in: 3600 } });
-    expect((await flow.browser.visit(callback)).status).toBe(302);
+    const page = flow.browser.visit(callback);
+    await expect.poll(() => flow.world.tokenRequests().length).toBe(2);
+    release();
+    expect((await page).status).toBe(302);
     await refreshing.catch(() => undefined);
     flow.clock.advance(3_600);
     expect((await flow.projects()).status).toBe(200);

@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest';
 import { type Chromium, hasChromium, startChromium } from '../support/chromium.js';
 import { test } from '../support/fixture.js';
+import { hold } from '../support/hold.js';
 import { hasNginx, startNginx } from '../support/nginx.js';
 import { roundsOf } from '../support/rounds.js';
 import { until } from '../support/until.js';
@@ -153,10 +154,11 @@ describe.skipIf(!hasChromium())('a login in Chromium', () => {
     page.on('request', (request) => {
       if (request.url().startsWith(`${origin}/callback`)) callback = request.url();
     });
-    world.service.fail('token', { delay: 1_000 });
+    const release = hold(world.service, 'token');
     // The navigation does not end before the reload drops it.
     approve(page).catch(() => {});
     await until(() => expect(world.tokenRequests()).toHaveLength(1));
+    page.once('request', release);
     await page.goto(callback);
     expect(page.url()).toBe(`${origin}/page/slow`);
     expect(world.tokenRequests()).toHaveLength(1);

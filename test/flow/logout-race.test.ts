@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { gate } from '../refresh/fixture.js';
 import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
+import { hold } from '../support/hold.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
 import { storeId } from '../support/store-id.js';
 import { TroubledStore } from '../support/troubled-store.js';
@@ -46,6 +47,7 @@ async function startRefresh(options: Parameters<typeof logInto>[0] = {}) {
   const late = flow.projects();
   await dispatcher.asked.opened;
   const end = async (): Promise<unknown[]> => {
+    release();
     release();
     await late;
     events.stop();
@@ -177,10 +179,11 @@ describe('a grant that is deleted during a refresh', () => {
     const { grantId } = await flow.whoami();
     const events = new EventLog('refresh');
     flow.clock.advance(2 * HOURS);
-    flow.world.service.fail('token', { delay: 100 });
+    const release = hold(flow.world.service, 'token');
     const late = flow.projects();
     await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
     await flow.world.strategy.deleteGrant(grantId);
+    release();
     await late;
     events.stop();
     expect(events.events).toMatchObject([{ event: { outcome: 'discarded' } }]);
@@ -194,12 +197,13 @@ describe('a login during a refresh', () => {
     const tokenStore = new TroubledStore();
     flow = await logInto({ strategy: { tokenStore, grantId: (_req, user: { id: string }) => user.id } });
     flow.clock.advance(2 * HOURS);
-    flow.world.service.fail('token', { delay: 200 });
+    const release = hold(flow.world.service, 'token');
     const late = flow.projects();
     await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
     const again = new Browser();
     await flow.world.logIn(again);
     const token = await flow.world.strategy.client('1').accessToken();
+    release();
     await late;
     expect(await flow.world.strategy.client('1').accessToken()).toBe(token);
     flow.clock.advance(2 * HOURS);

@@ -2,6 +2,8 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { Fault } from '../../src/emulator/faults.js';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
+import { fastForward } from '../support/fast-forward.js';
+import { hold } from '../support/hold.js';
 import { Network } from '../support/network.js';
 import { TestClock } from '../support/test-clock.js';
 import { startWorld, type World, type WorldOptions } from '../support/world.js';
@@ -74,10 +76,10 @@ describe('a token endpoint that fails', { meta: { threats: [37, 38, 39, 41] } },
   ];
 
   test.each(faults)('is not asked a second time blindly after %s, and the grant is kept', async (_what, fault) => {
-    await loggedIn({ strategy: { timeout: 200 } });
+    await loggedIn();
     clock.advance(2 * HOURS);
     world.service.fail('token', fault);
-    const page = await projects();
+    const page = await fastForward(projects, () => fault.hang === true && world.tokenRequests().length > 0);
     expect(page.status).toBe(503);
     expect(page.json().code).toBe('ERR_SERVICE_UNAVAILABLE');
     expect(world.tokenRequests()).toHaveLength(1);
@@ -101,10 +103,12 @@ describe('a token endpoint that fails', { meta: { threats: [37, 38, 39, 41] } },
   });
 
   test('that hangs for all requests costs each of them the time-out at most, together and not one by one', async () => {
-    await loggedIn({ strategy: { timeout: 200 } });
+    const arrived: unknown[] = [];
+    await loggedIn({ before: (app) => app.use('/projects', (req, _res, next) => next(void arrived.push(req))) });
     clock.advance(2 * HOURS);
     world.service.fail('token', { hang: true, times: Number.POSITIVE_INFINITY });
-    const pages = await Promise.all(Array.from({ length: 50 }, projects));
+    const all = () => Promise.all(Array.from({ length: 50 }, projects));
+    const pages = await fastForward(all, () => arrived.length === 50 && world.tokenRequests().length > 0);
     expect(pages.every(({ status }) => status === 503)).toBe(true);
     expect(world.tokenRequests()).toHaveLength(1);
   });
@@ -207,7 +211,7 @@ describe('a token endpoint that fails', { meta: { threats: [37, 38, 39, 41] } },
     await world.logIn(late, '1');
     world.service.requests.length = 0;
     clock.advance(2 * HOURS);
-    world.service.fail('token', { delay: 1_000 });
+    const release = hold(world.service, 'token');
     let isAnswered = false;
     const slow = early.visit(`${world.url}/projects`).finally(() => {
       isAnswered = true;
@@ -216,6 +220,7 @@ describe('a token endpoint that fails', { meta: { threats: [37, 38, 39, 41] } },
     world.service.fail('token', { status: 429, headers: { 'retry-after': '9' } });
     expect((await projects()).status).toBe(503);
     expect(isAnswered).toBe(false);
+    release();
     expect((await slow).status).toBe(200);
     clock.advance(8.9);
     for (const one of [late, browser]) expect((await one.visit(`${world.url}/projects`)).status).toBe(503);

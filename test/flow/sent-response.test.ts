@@ -4,6 +4,7 @@ import session from 'express-session';
 import { describe, expect } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { test } from '../support/fixture.js';
+import { hold } from '../support/hold.js';
 import { until } from '../support/until.js';
 import type { Handler, Req, World, WorldOptions } from '../support/world.js';
 
@@ -64,10 +65,11 @@ describe('a response that a time-out middleware has sent', { meta: { threats: [5
         }),
     });
     const callback = await world.begin(browser);
-    world.service.fail('token', { delay: 200 });
+    const release = hold(world.service, 'token');
     const page = browser.visit(callback);
     await until(() => expect(world.tokenRequests()).toHaveLength(1));
     if (exchanging) answer(exchanging);
+    release();
     expect((await page).text).toBe('too slow');
     await expectNothingLeft(world, browser);
   });

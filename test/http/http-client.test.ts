@@ -1,12 +1,14 @@
 import { getEventListeners, once } from 'node:events';
+import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { Agent, type Dispatcher, MockAgent } from 'undici';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { HttpClient, lookupHost } from '../../src/http/http-client.js';
 import type { HttpRequest } from '../../src/http/message.js';
 import { StreamedExchange } from '../../src/http/streamed-exchange.js';
+import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
 
 let server: faulty.FaultyServer;
@@ -21,6 +23,9 @@ afterEach(async () => {
   await server.close();
   await http.close();
 });
+
+/** Whether the time of a limit passes: not before the server has the request. */
+const isReceived = () => server.requests.length > 0;
 
 function request(more: Partial<HttpRequest> = {}): HttpRequest {
   return {
@@ -129,7 +134,8 @@ describe('the limit of time holds', { meta: { threats: [37] } }, () => {
     ['a slow drip', faulty.drip(5)],
   ])('over %s', async (_name, behaviour) => {
     server.next(behaviour);
-    await expect(http.send(request({ timeoutMs: 60 }))).rejects.toMatchObject({ kind: 'timeout', sent: true });
+    const failure = fastForward(() => http.send(request()), isReceived);
+    await expect(failure).rejects.toMatchObject({ kind: 'timeout', sent: true });
     expect(http.pending).toBe(0);
   });
 
@@ -137,10 +143,12 @@ describe('the limit of time holds', { meta: { threats: [37] } }, () => {
     const dispatcher = new Agent({ connections: 1 });
     const narrow = new HttpClient({ dispatcher });
     server.next(faulty.hang());
-    const first = narrow.send(request({ timeoutMs: 200 }));
-    const second = narrow.send(request({ timeoutMs: 50, method: 'POST', path: '/second' }));
-    await expect(second).rejects.toMatchObject({ kind: 'timeout', sent: false });
-    await expect(first).rejects.toMatchObject({ kind: 'timeout', sent: true });
+    await fastForward(async () => {
+      const first = narrow.send(request());
+      const second = narrow.send(request({ timeoutMs: 1_000, method: 'POST', path: '/second' }));
+      await expect(second).rejects.toMatchObject({ kind: 'timeout', sent: false });
+      await expect(first).rejects.toMatchObject({ kind: 'timeout', sent: true });
+    }, isReceived);
     await narrow.send(request({ path: '/third' }));
     expect(server.requests.map(({ target }) => target)).toEqual(['/x?y=1', '/third']);
     await dispatcher.close();
@@ -310,7 +318,12 @@ describe('a dispatcher of the user', () => {
     server.next(faulty.reset());
     await expect(own.send(request({ method: 'POST' }))).rejects.toMatchObject({ kind: 'reset', sent: true });
     server.next(faulty.hang());
-    await expect(own.send(request({ timeoutMs: 40 }))).rejects.toMatchObject({ kind: 'timeout', sent: true });
+    const sent = server.requests.length;
+    const late = fastForward(
+      () => own.send(request()),
+      () => server.requests.length > sent,
+    );
+    await expect(late).rejects.toMatchObject({ kind: 'timeout', sent: true });
     server.next(faulty.huge(3e6));
     const { body } = await own.send({ ...request(), timeoutCovers: 'silence' }, StreamedExchange<never>);
     let length = 0;
@@ -428,25 +441,38 @@ describe('a stream', () => {
 
   test('that falls silent fails, but not while it is not read', async () => {
     server.next(faulty.raw(`${faulty.head(200, { 'content-length': '1000' })}begun`));
-    const { body } = await http.send(streamed({ timeoutMs: 60 }), StreamedExchange<never>);
-    await expect(text(body)).rejects.toMatchObject({ kind: 'timeout' });
+    stopTime();
+    const { body } = await http.send(streamed(), StreamedExchange<never>);
+    vi.advanceTimersByTime(60_000);
+    const failed = expect(text(body)).rejects.toMatchObject({ kind: 'timeout' });
+    await new Promise(setImmediate);
+    vi.advanceTimersByTime(5_100);
+    await failed;
   });
 
-  test('whose limit covers the whole is cut, drip or not', async () => {
-    server.next(faulty.drip(5));
-    const { body } = await http.send(
-      { ...streamed({ timeoutMs: 80 }), timeoutCovers: 'total' },
-      StreamedExchange<never>,
-    );
-    await expect(text(body)).rejects.toMatchObject({ kind: 'timeout' });
-  });
-
-  test('that drips does not end while bytes arrive', async () => {
-    server.next(faulty.drip(5));
-    const { body } = await http.send(streamed({ timeoutMs: 100 }), StreamedExchange<never>);
+  test.each([
+    ['the whole is cut', 'total', 2],
+    ['silence does not end while bytes arrive', 'silence', 10],
+  ] as const)('whose limit covers %s, drip or not', async (_what, timeoutCovers, chunks) => {
+    let connection: Socket | undefined;
+    server.next((socket) => {
+      connection = socket;
+      socket.write(`${faulty.head(200, { 'content-length': '10' })}1`);
+    });
+    stopTime();
+    const { body } = await http.send({ ...request(), timeoutCovers }, StreamedExchange<never>);
     let count = 0;
-    for await (const _chunk of body) if (++count > 60) break;
-    expect(count).toBe(61);
+    const reading = (async () => {
+      for await (const _chunk of body) {
+        count += 1;
+        vi.advanceTimersByTime(4_000);
+        connection?.write('1');
+      }
+    })().catch((error: unknown) => error);
+    expect(await reading).toEqual(
+      timeoutCovers === 'silence' ? undefined : expect.objectContaining({ kind: 'timeout' }),
+    );
+    expect(count).toBe(chunks);
   });
 
   test('is what a body may be, which then fails with its own error', async () => {
@@ -459,6 +485,12 @@ describe('a stream', () => {
     await expect(http.send(request({ method: 'POST', body }))).rejects.toBe(own);
   });
 });
+
+/** From now on time limits pass as the test lets them. */
+function stopTime(): void {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+}
 
 async function settled(value: () => number): Promise<number> {
   await new Promise((resolve) => setTimeout(resolve, 30));

@@ -79,7 +79,9 @@ export async function startFleet(
   await world.close();
   service.requests.length = 0;
   const workers = await Promise.all(
-    Array.from({ length: processes }, () => Worker.start(store.shared(lease), service.options)),
+    Array.from({ length: processes }, () =>
+      Worker.start(store.shared(lease), { ...service.options, timeout: 120_000 }),
+    ),
   );
   return {
     service,

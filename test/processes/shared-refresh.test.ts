@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { hold } from '../support/hold.js';
 import type { Answer, Worker } from '../support/processes.js';
 import { storeId } from '../support/store-id.js';
 import { until } from '../support/until.js';
@@ -99,13 +100,14 @@ describe.each(stores)(
         fleet = await startFleet(store, { processes: 2, lease: 1, refreshTokenReuse });
         const [holder, other] = fleet.workers as [Worker, Worker];
         await fleet.advance(2 * HOURS);
-        fleet.service.fail('token', { delay: 2_500 });
+        const release = hold(fleet.service, 'token');
         const late = holder.ask('1');
         await until(() => expect(fleet.tokenRequests()).toBe(1));
         holder.signal('SIGSTOP');
         const answer = await other.ask('1');
         expect(answer.status).toBe(200);
         const record = await store.tokenStore.get(storeId(fleet.service.options, '1'));
+        release();
         holder.signal('SIGCONT');
         // It goes on with the pair of the one that was faster, and leaves it where it is.
         expect(await late).toEqual(answer);
@@ -139,10 +141,11 @@ describe.each(stores)(
         expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
         // A refresh that is under way when it is killed: the pair is used from memory, and saved when it is back.
         await fleet.advance(2 * HOURS);
-        fleet.service.fail('token', { delay: 300 });
+        const release = hold(fleet.service, 'token');
         const rotated = first.ask('1');
         await until(() => expect(fleet.tokenRequests()).toBe(1));
         await store.kill();
+        release();
         expect((await rotated).status).toBe(200);
         expect((await second.ask('1')).status).toBe(503);
         await store.restart();

@@ -509,7 +509,7 @@ describe.each(stores)('processes that share a store without a lock, in %s', (_na
     const { set } = plain;
     plain.set = async (id, grant) => {
       // Both have sent the same refresh token.
-      await vi.waitUntil(() => tokenRequests() === 2, 4_000);
+      await until(() => expect(tokenRequests()).toBe(2));
       await set(id, grant);
     };
     const used = await Promise.all([first.token(), second.token()]);

@@ -77,7 +77,7 @@ describe.skipIf(!hasRedis())('with Redis', () => {
     expect(await redisTokenStore(connecting).get('lazy')).toEqual(grant);
     connecting.disconnect();
     ioredis.disconnect();
-    await vi.waitUntil(() => ioredis.status === 'end');
+    await until(() => expect(ioredis.status).toBe('end'));
     await expect(store.get('lazy')).rejects.toThrow('Redis is not connected');
   });
 
@@ -210,7 +210,7 @@ describe.skipIf(!hasRedis())('with Redis', () => {
       });
     }
     await server.restart();
-    await vi.waitUntil(() => client.isReady, { timeout: 10_000 });
+    await until(() => expect(client.isReady).toBe(true));
     expect(await store.get('id')).toEqual(grant);
     client.destroy();
     other.destroy();
@@ -325,7 +325,7 @@ describe.skipIf(!hasRedis())('with a Cluster of Redis', () => {
         { scaleReads },
       );
       ends.push(() => client.disconnect());
-      await vi.waitUntil(() => client.status === 'ready', { timeout: 10_000 });
+      await until(() => expect(client.status).toBe('ready'));
       await Promise.all(tokenStoreChecks(() => redisTokenStore(client, LEASE), LEASE).map(({ run }) => run()));
     }
   });
@@ -388,7 +388,7 @@ describe.skipIf(!hasRedis())('with replicas that confirm each write', () => {
     nodeRedis.on('error', () => undefined);
     await nodeRedis.connect();
     const ioredis = new Cluster(nodes);
-    await vi.waitUntil(() => ioredis.status === 'ready', { timeout: 10_000 });
+    await until(() => expect(ioredis.status).toBe('ready'));
     ends.push(
       () => nodeRedis.destroy(),
       () => ioredis.disconnect(),

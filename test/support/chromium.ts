@@ -50,7 +50,8 @@ async function visit(browser: Browser, options: BrowserContextOptions = {}): Pro
   const problems: string[] = [];
   const tab = async () => {
     const page = await context.newPage();
-    page.setDefaultTimeout(15_000);
+    // What never comes is for the limit of the test.
+    page.setDefaultTimeout(0);
     page.on('console', (message) => {
       if (message.type() === 'error' || message.type() === 'warning') problems.push(message.text());
     });

@@ -1,11 +1,15 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { vi } from 'vitest';
 
-/** Time that passes in each turn of the event loop, in milliseconds: an exchange over HTTP takes a fraction of a second. */
+/** Time that passes in each turn of the event loop, in milliseconds. */
 const STEP_MS = 10;
 
-/** Settles as `work` does, which is given seconds of monotonic time in some turns of the event loop: time limits pass without a wait. */
-export async function fastForward<T>(work: () => Promise<T>): Promise<T> {
+/**
+ * Settles as `work` does, which is given seconds of monotonic time in some turns of the event loop: time limits pass without a wait.
+ *
+ * @param isDue Whether time passes. Without it, `work` must not need an exchange that a limit could end.
+ */
+export async function fastForward<T>(work: () => Promise<T>, isDue: () => boolean = () => true): Promise<T> {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   try {
     let isOver = false;
@@ -15,7 +19,7 @@ export async function fastForward<T>(work: () => Promise<T>): Promise<T> {
     result.catch(() => {});
     while (!isOver) {
       await turn();
-      vi.advanceTimersByTime(STEP_MS);
+      if (isDue()) vi.advanceTimersByTime(STEP_MS);
     }
     return await result;
   } finally {

@@ -31,6 +31,7 @@ export async function startMariadb(): Promise<MariadbServer> {
       args: [
         '--no-defaults',
         `--datadir=${join(folder, 'data')}`,
+        `--tmpdir=${folder}`,
         `--port=${port}`,
         '--bind-address=127.0.0.1',
         `--socket=${join(folder, 'socket')}`,
@@ -48,7 +49,8 @@ export async function startMariadb(): Promise<MariadbServer> {
 }
 
 async function install(folder: string, owner: Owner): Promise<void> {
-  const args = ['--no-defaults', `--datadir=${join(folder, 'data')}`, '--skip-test-db'];
+  // A server that starts deletes all temporary tables in its folder for them, those of another server too.
+  const args = ['--no-defaults', `--datadir=${join(folder, 'data')}`, `--tmpdir=${folder}`, '--skip-test-db'];
   const command = [...args, '--auth-root-authentication-method=normal'];
   await promisify(execFile)(installer ?? 'mariadb-install-db', command, { ...owner, cwd: folder });
   await writeFile(
