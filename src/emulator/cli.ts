@@ -91,16 +91,16 @@ function banner({ options, applications, users }: Emulator, allowsRemote: boolea
   return `The emulator listens on ${options.authUrl}, ${clients}.
 Open this address in a browser to see requests and to control the service.
 
-Paste into your application:
+Save as .env, and run your application with node --env-file=.env:
+
+${environment(options)}
+
+Or paste into your application:
 
 new Strategy({
 ${settings.join('\n')}
   scope: ['project'],
 })
-
-Or save as .env, for an application that reads its environment, and run it with node --env-file=.env:
-
-${environment(options)}
 
 Redirect URLs:
 ${redirectUrls.map((url) => `  ${url}`).join('\n')}
