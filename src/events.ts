@@ -44,10 +44,10 @@ export interface GrantLostEvent {
   readonly strategy: string;
   readonly grantId: string;
   /**
-   * `refused`: invalid_grant. `other-subject`: a refresh answered for another user. `unreadable`: the record is
+   * `refused`: invalid_grant. `expired`: the refresh token, by the service's own statement. `other-subject`: a refresh answered for another user. `unreadable`: the record is
    * encrypted with an unknown key, damaged or moved; it is kept.
    */
-  readonly reason: 'refused' | 'other-subject' | 'unreadable';
+  readonly reason: 'refused' | 'expired' | 'other-subject' | 'unreadable';
 }
 
 /** One try of an API call ended: a request that was sent, or a call that failed before any. Channel `passport-oauth-app:api`. */

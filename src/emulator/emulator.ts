@@ -113,7 +113,7 @@ interface Service {
 }
 
 function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[], identity: Identity): Service {
-  const { profile, allowRemote, concurrency, codeReuse, refreshTokenReuse, scopes } = options;
+  const { profile, allowRemote, concurrency, codeReuse, refreshTokenReuse, refreshTokenLifetime, scopes } = options;
   const { accessTokenLifetime = profile.accessTokenLifetime } = options;
   const { plainHostForOrganizations = profile.plainHostForOrganizations } = options;
   const clock = new Clock(options.clock);
@@ -128,6 +128,7 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
     clock,
     users,
     accessTokenLifetime,
+    refreshTokenLifetime,
     refreshTokenReuse,
     profile,
     tokenFields: identity.tokenFields,

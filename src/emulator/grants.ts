@@ -12,6 +12,7 @@ export interface TokenResponse {
   readonly token_type: 'bearer';
   readonly expires_in?: number;
   readonly refresh_token?: string;
+  readonly refresh_token_expires_in?: number;
 }
 
 /** User and scopes of a valid access token, or the reason why it is refused. */
@@ -24,6 +25,8 @@ export interface GrantsSetting {
   readonly users: Users;
   /** Seconds. */
   readonly accessTokenLifetime: number;
+  /** Seconds; `undefined`: refresh tokens do not expire. */
+  readonly refreshTokenLifetime: number | undefined;
   readonly refreshTokenReuse: RefreshTokenReuse;
   readonly profile: Pick<Profile, 'rotation' | 'accessToken' | 'expiresIn'>;
   /** Fields of the token response that the service's form adds. */
@@ -52,6 +55,8 @@ export interface Grant {
   current: number;
   /** Serial number of an older refresh token, while that one still works. */
   previous: number | undefined;
+  /** When the refresh tokens expire, in epoch milliseconds; `undefined` if they do not. */
+  refreshExpiresAt?: number | undefined;
 }
 
 // Beyond this, the grant whose last refresh is oldest is dropped: a soak of millions of logins keeps its memory.
@@ -87,6 +92,7 @@ export class Grants {
       access: { serial: 0, expiresAt: 0 },
       current: this.#nextRefreshSerial(),
       previous: undefined,
+      refreshExpiresAt: this.#refreshExpiry(),
     };
     const oldest = this.#grants.keys().next().value;
     if (this.#grants.size >= maxGrants && oldest !== undefined) this.#grants.delete(oldest);
@@ -105,13 +111,16 @@ export class Grants {
     if (grant === undefined || grant.clientID !== clientID) {
       return { refusal: 'The refresh token is unknown here, was revoked, or belongs to another application.' };
     }
-    const { refreshTokenReuse, profile } = this.#setting;
+    const { refreshTokenReuse, profile, clock } = this.#setting;
+    if (grant.refreshExpiresAt !== undefined && grant.refreshExpiresAt <= clock.now())
+      return { refusal: 'The refresh token has expired.' };
     if (Number(serial) === grant.current || Number(serial) === grant.previous) {
       if (profile.rotation === 'omit') return this.#issue(grant, undefined);
       if (profile.rotation === 'rotate') {
         const previous = { refuse: undefined, revoke: undefined, grace: grant.current, 'until-used': Number(serial) };
         grant.previous = previous[refreshTokenReuse];
         grant.current = this.#nextRefreshSerial();
+        grant.refreshExpiresAt = this.#refreshExpiry();
       }
       return this.#issue(grant, this.#refreshToken(grant.id, grant.current));
     }
@@ -196,8 +205,13 @@ export class Grants {
     return this.#refreshSerial;
   }
 
+  #refreshExpiry(): number | undefined {
+    const { refreshTokenLifetime, clock } = this.#setting;
+    return refreshTokenLifetime === undefined ? undefined : clock.now() + refreshTokenLifetime * 1000;
+  }
+
   #issue(grant: Grant, refreshToken: string | undefined): TokenResponse {
-    const { accessTokenLifetime, profile, tokenFields, users } = this.#setting;
+    const { accessTokenLifetime, profile, tokenFields, users, clock } = this.#setting;
     const user = users.byId.get(grant.userId);
     // Deleted first, so that the map stays in the order of the last refresh.
     this.#grants.delete(grant.id);
@@ -207,6 +221,9 @@ export class Grants {
       token_type: 'bearer',
       ...(profile.expiresIn ? { expires_in: accessTokenLifetime } : {}),
       ...(refreshToken === undefined ? {} : { refresh_token: refreshToken }),
+      ...(refreshToken === undefined || grant.refreshExpiresAt === undefined
+        ? {}
+        : { refresh_token_expires_in: Math.ceil((grant.refreshExpiresAt - clock.now()) / 1000) }),
       ...(user && tokenFields?.(user)),
       ...user?.tokenFields,
     };

@@ -31,6 +31,8 @@ export interface EmulatorOptions {
   readonly scopes?: Scopes | undefined;
   /** Seconds. Default: that of the profile, 7200 without one. */
   readonly accessTokenLifetime?: number | undefined;
+  /** Seconds until a refresh token expires. Token responses state it as `refresh_token_expires_in`. Default: it does not expire. */
+  readonly refreshTokenLifetime?: number | undefined;
   /** Seconds; default 60. */
   readonly codeLifetime?: number | undefined;
   /**
@@ -84,6 +86,8 @@ const readers = {
   scopes: (value: unknown): Scopes | undefined => optional(value, scopes),
   accessTokenLifetime: (value: unknown): number | undefined =>
     optional(value, (given) => integer('accessTokenLifetime', given, 1, maxSeconds)),
+  refreshTokenLifetime: (value: unknown): number | undefined =>
+    optional(value, (given) => integer('refreshTokenLifetime', given, 1, maxSeconds)),
   codeLifetime: (value: unknown = 60): number => integer('codeLifetime', value, 1, maxSeconds),
   refreshTokenReuse: (value: unknown = 'refuse'): RefreshTokenReuse =>
     choice('refreshTokenReuse', value, ['refuse', 'revoke', 'grace', 'until-used']),

@@ -162,9 +162,15 @@ export function isLaterSibling(grant: Grant, stored: Grant): boolean {
   return isSibling && grant.expiresAt - grant.lifetimeMs > stored.expiresAt - stored.lifetimeMs;
 }
 
-/** Returns how fresh the grant's access token is. @param now Epoch milliseconds. */
+/** Returns true if the grant's refresh token has expired: the grant has ended, whether or not the service was asked. @param now Epoch milliseconds. */
+export function isPastEnd({ refreshTokenExpiresAt }: GrantFacts, now: number): boolean {
+  return refreshTokenExpiresAt !== undefined && refreshTokenExpiresAt <= now;
+}
+
+/** Returns how fresh the grant's access token is. A grant that has ended counts as expired. @param now Epoch milliseconds. */
 export function freshness(grant: Grant, now: number, { leewayMs, aheadMs }: RefreshWindow): Freshness {
   const { lifetimeMs, expiresAt, generation } = grant;
+  if (isPastEnd(grant, now)) return 'expired';
   const share = Math.min(1, lifetimeMs / FULL_WINDOW_LIFETIME_MS);
   const leftMs = expiresAt - now;
   if (leftMs <= Math.min(leewayMs * share, lifetimeMs * MAX_LEEWAY)) return 'expired';

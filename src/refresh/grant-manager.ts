@@ -6,6 +6,7 @@ import {
   type Freshness,
   freshness,
   type Grant,
+  isPastEnd,
   newGrant,
   type RefreshWindow,
   withRefreshTokenOf,
@@ -90,7 +91,8 @@ export class GrantManager {
 
   /** Returns true if there is such a grant, whether or not it is due for a refresh. @throws TokenStoreError if it cannot be read */
   async has(grantId: string): Promise<boolean> {
-    return (this.#known(grantId) ?? (await this.#repository.read(grantId))) !== undefined;
+    const grant = this.#known(grantId) ?? (await this.#repository.read(grantId));
+    return grant !== undefined && !isPastEnd(grant, this.#options.clock());
   }
 
   /** Returns the grant as it is, expired or not, and refreshes nothing. Synchronous, and without I/O, if it is cached. */

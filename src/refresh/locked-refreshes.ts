@@ -5,6 +5,7 @@ import {
   hasSameTokens,
   isOlder,
   isOtherSubject,
+  isPastEnd,
   refreshedGrant,
   withRotatedRefreshToken,
 } from '../grants/grant.js';
@@ -61,7 +62,7 @@ export interface LockedRefreshesOptions {
 /** Message of the NotAuthorizedError for a grant that does not exist (any more). */
 export const NO_GRANT = 'There is no grant (any more): the user has to log in again.';
 
-type LossReason = 'refused' | 'other-subject';
+type LossReason = 'refused' | 'expired' | 'other-subject';
 
 /**
  * Pauses between the reads after a refusal, in milliseconds: another process may have refreshed the grant and not saved
@@ -120,6 +121,10 @@ export class LockedRefreshes {
     let pair = stored;
     for (let tries = 0; tries < MAX_PAIRS; tries++) {
       if (pair.accessToken !== seen.accessToken && isUsable(pair)) break;
+      if (isPastEnd(pair, clock())) {
+        pair = await this.#giveUp(run, pair, 'expired');
+        continue;
+      }
       if (pair.retryAt !== undefined) backoff.join(id, clock(), pair.retryAt);
       const error = backoff.error(id, clock());
       if (error) throw error;

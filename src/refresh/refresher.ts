@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { NotAuthorizedError, OAuthAppError, ServiceUnavailableError, TokenStoreError } from '../errors.js';
 import type { RefreshEvent } from '../events.js';
-import type { Grant } from '../grants/grant.js';
+import { type Grant, isPastEnd } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import type { LockAge } from '../stores/held-lock.js';
@@ -19,7 +19,7 @@ export interface RefresherOptions {
   /** Returns true if a grant that another process has saved can be used without a refresh. */
   readonly isUsable: (grant: Grant) => boolean;
   readonly onRefresh: (id: string, event: Omit<RefreshEvent, 'strategy' | 'grantId'>) => void;
-  readonly onLost: (id: string, reason: 'refused' | 'other-subject') => void;
+  readonly onLost: (id: string, reason: 'refused' | 'expired' | 'other-subject') => void;
 }
 
 /**
@@ -181,7 +181,7 @@ export class Refresher {
   async #run(refresh: SharedRefresh): Promise<Grant> {
     const { id, seen } = refresh;
     const { clock, repository, isUsable } = this.#options;
-    if (this.#backoff.error(id, clock())) {
+    if (!isPastEnd(seen, clock()) && this.#backoff.error(id, clock())) {
       // Another process may have refreshed it meanwhile.
       const stored = await repository.readAnew(id).catch(() => undefined);
       if (stored && stored.accessToken !== seen.accessToken && isUsable(stored)) return stored;

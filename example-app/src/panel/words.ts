@@ -44,6 +44,7 @@ const reasons: Readonly<Record<string, string>> = {
 
 const lossReasons: Readonly<Record<GrantLostEvent['reason'], string>> = {
   refused: 'the service refused the refresh token',
+  expired: 'the refresh token has expired',
   'other-subject': 'the service returned tokens of another user',
   unreadable: 'the stored record could not be read',
 };
