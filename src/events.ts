@@ -50,6 +50,17 @@ export interface GrantLostEvent {
   readonly reason: 'refused' | 'expired' | 'other-subject' | 'unreadable';
 }
 
+/** What happened to a grant outside of refreshes. Channel `passport-oauth-app:grant`. */
+export interface GrantEvent {
+  readonly strategy: string;
+  readonly grantId: string;
+  /**
+   * `stored`: by a login. `imported`: by `importGrant`. `deleted`: by a logout, by `deleteGrant`, or because another login
+   * has taken its place. `revoked`, `revocation-failed`: at the service, after it was deleted here.
+   */
+  readonly action: 'stored' | 'imported' | 'deleted' | 'revoked' | 'revocation-failed';
+}
+
 /** One try of an API call ended: a request that was sent, or a call that failed before any. Channel `passport-oauth-app:api`. */
 export interface ApiEvent {
   readonly strategy: string;
@@ -82,6 +93,9 @@ export const refreshChannel: EventChannel<RefreshEvent> = channel('passport-oaut
 
 /** The channel of lost grants. */
 export const grantLostChannel: EventChannel<GrantLostEvent> = channel('passport-oauth-app:grant-lost');
+
+/** The channel of stored, deleted and revoked grants. */
+export const grantChannel: EventChannel<GrantEvent> = channel('passport-oauth-app:grant');
 
 /** The channel of the tries of API calls. */
 export const apiChannel: EventChannel<ApiEvent> = channel('passport-oauth-app:api');

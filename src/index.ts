@@ -25,7 +25,7 @@ export {
   TokenResponseError,
   TokenStoreError,
 } from './errors.js';
-export type { ApiEvent, GrantLostEvent, LoginEvent, RefreshEvent } from './events.js';
+export type { ApiEvent, GrantEvent, GrantLostEvent, LoginEvent, RefreshEvent } from './events.js';
 export type { GrantSummary } from './grants/grant-summary.js';
 export type { HttpHeaders } from './http/message.js';
 export type {

@@ -91,6 +91,11 @@ export interface StrategyOptions<UserProfile extends object = object> {
   readonly authorizationPath?: string | undefined;
   /** Token endpoint: a path below `authUrl`, or a whole URL. A trailing slash and a query are kept. Default: `/oauth/token`. */
   readonly tokenPath?: string | undefined;
+  /**
+   * Revocation endpoint (RFC 7009): a path below `authUrl`, or a whole URL. A logout and `deleteGrant` then revoke the tokens
+   * at the service. Default: none, and tokens stay valid there until they expire.
+   */
+  readonly revocationPath?: string | undefined;
   /** Path of the API below `baseUrl`; `''` for none. Default: `/api/v2`. */
   readonly apiPath?: string | undefined;
   /** Format of token requests: `'form'` for `application/x-www-form-urlencoded` (RFC 6749, appendix B). Default: `'json'`. */
@@ -144,6 +149,7 @@ export interface Settings {
   readonly maxResponseBytes: number | undefined;
   readonly authorizationPath: string;
   readonly tokenPath: string;
+  readonly revocationPath: string | undefined;
   readonly apiPath: string;
   readonly tokenRequest: 'json' | 'form';
   readonly clientAuthentication: 'body' | 'basic' | 'basic-raw';
@@ -212,6 +218,7 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache'> &
   maxResponseBytes: check.withDefault(undefined, check.integer(1, 2 ** 32, 'bytes')),
   authorizationPath: check.withDefault('/oauth/authorize', authorizationAddress),
   tokenPath: check.withDefault('/oauth/token', endpointAddress),
+  revocationPath: check.withDefault(undefined, endpointAddress),
   apiPath: check.withDefault('/api/v2', apiPathBelow),
   tokenRequest: check.withDefault('json', check.oneOf('json', 'form')),
   clientAuthentication: check.withDefault('body', check.oneOf('body', 'basic', 'basic-raw')),
@@ -267,7 +274,9 @@ function refuseToLeaveEmulator(options: object, settings: Pick<Settings, (typeof
   }
 }
 
-const ADDRESSES = ['authUrl', 'baseUrl', 'enterpriseBaseUrl', 'authorizationPath', 'tokenPath'] as const;
+const ADDRESSES = [
+  ...(['authUrl', 'baseUrl', 'enterpriseBaseUrl', 'authorizationPath', 'tokenPath', 'revocationPath'] as const),
+];
 
 /** @throws ConfigurationError unless `verify` is a function or left out */
 export function checkVerify(verify: unknown): void {

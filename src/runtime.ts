@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type ApiClient, createApiClient } from './api/api-client.js';
 import type { CredentialSource } from './api/api-context.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
-import { grantLostChannel, refreshChannel, warnOfShortLease, warnOfUnlockedRefresh } from './events.js';
+import { grantChannel, grantLostChannel, refreshChannel, warnOfShortLease, warnOfUnlockedRefresh } from './events.js';
 import { GrantCodec } from './grants/grant.js';
 import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/authenticate.js';
@@ -11,6 +11,7 @@ import type { CallbackOutcome } from './login/finish-login.js';
 import { PendingLogins } from './login/pending-logins.js';
 import { UsedLogins } from './login/used-logins.js';
 import type { AnyVerify } from './login/verify.js';
+import { RevocationEndpoint } from './oauth/revocation-endpoint.js';
 import { TokenEndpoint } from './oauth/token-endpoint.js';
 import { type ImportedTokens, readImportedTokens } from './oauth/token-response.js';
 import type { Settings } from './options.js';
@@ -75,7 +76,13 @@ export class Runtime implements LoginContext {
     this.returnCookie = new ReturnCookie(cookieName('return-to'));
     this.rounds = new LoginRounds(cookieName('rounds'), new CookieSeal('login rounds', clientSecret), clock);
     this.endpoint = new TokenEndpoint({ ...settings, clientSecret: clientSecret[0], http });
-    this.managers = new GrantManagers(settings.tokenStore, managerFactory(settings, service, this.endpoint));
+    const { revocationPath } = settings;
+    const revocation =
+      revocationPath === undefined
+        ? undefined
+        : new RevocationEndpoint({ ...settings, revocationPath, clientSecret: clientSecret[0], http });
+    const create = managerFactory(settings, service, this.endpoint, revocation);
+    this.managers = new GrantManagers(settings.tokenStore, create);
     this.#name = new StrategyName(strategyName, service);
     this.grants = new RequestGrants({ ...settings, strategyName: this.#name }, this.managers);
     const { api, grants, managers, returnCookie, rounds } = this;
@@ -99,9 +106,7 @@ export class Runtime implements LoginContext {
     const manager = this.managers.only();
     const { clock, organizationDomain } = this.settings;
     const tokenSet = readImportedTokens(tokens, clock(), organizationDomain);
-    if (!replace) return await manager.add(grantId, tokenSet);
-    await manager.put(grantId, tokenSet);
-    return true;
+    return await manager.import(grantId, tokenSet, replace);
   }
 
   /** Deletes grants. Tries all of them before it throws. @throws ConfigurationError if no token store is known yet; TokenStoreError */
@@ -133,6 +138,7 @@ function managerFactory(
   settings: Settings,
   service: string,
   endpoint: TokenEndpoint,
+  revocation: RevocationEndpoint | undefined,
 ): (store: TokenStore) => GrantManager {
   const { name: strategy, cache, refresh: window, clock } = settings;
   const codec = new GrantCodec(settings.encryptionKeys);
@@ -146,6 +152,7 @@ function managerFactory(
       store,
       codec,
       endpoint,
+      revocation,
       cache,
       window,
       clock,
@@ -154,6 +161,9 @@ function managerFactory(
       },
       onLost: (grantId, reason) => {
         if (grantLostChannel.hasSubscribers) grantLostChannel.publish({ strategy, grantId, reason });
+      },
+      onGrant: (grantId, action) => {
+        if (grantChannel.hasSubscribers) grantChannel.publish({ strategy, grantId, action });
       },
       onUnlockedRefresh: () => warnOfUnlockedRefresh(strategy),
     });

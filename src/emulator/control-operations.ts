@@ -59,7 +59,7 @@ export const schemas: Readonly<Record<string, Schema>> = {
   ),
   Fault: fields(
     {
-      endpoint: { enum: ['authorize', 'token', 'api'] },
+      endpoint: { enum: ['authorize', 'token', 'revoke', 'api'] },
       status: { type: 'integer', minimum: 200, maximum: 599 },
       headers: { type: 'object', additionalProperties: string },
       body: { description: 'Text, or any JSON value.' },

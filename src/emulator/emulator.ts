@@ -11,6 +11,7 @@ import { createVisits, type Visits } from './log-in.js';
 import { openApiRoutes } from './openapi-routes.js';
 import { type EmulatorOptions, type ResolvedOptions, resolveOptions } from './options.js';
 import { type ProfileOptions, profileOptions } from './profiles.js';
+import { serveRevocation } from './revocation-endpoint.js';
 import { RequestLog, requestListener, type ServerSetting, type ServiceRequest } from './server.js';
 import { Clock, Secrets } from './sources.js';
 import { Controls, StateFile } from './state.js';
@@ -157,6 +158,7 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
       token: (request) => ({
         serve: async () => serveToken(request, { applications, codes, grants, codeReuse, profile }),
       }),
+      revoke: (request) => ({ serve: async () => serveRevocation(request, { applications, grants, profile }) }),
       api: (request) => api.admit(request),
     },
     control: controlEndpoint({ controls, hosts: options, page: ({ host }) => statusPage(controls, host) }),
@@ -181,6 +183,7 @@ function endpointOf(
   const { organization, path } = addressedOrganization(request, { allowRemote });
   if (organization === undefined && path === profile.authorizationPath) return 'authorize';
   if (organization === undefined && path === profile.tokenPath) return 'token';
+  if (organization === undefined && path === (profile.revocationPath ?? '/oauth/revoke')) return 'revoke';
   const [, root] = profile.apiPath.split('/');
   return root === undefined || path.startsWith(`/${root}/`) ? 'api' : undefined;
 }

@@ -4,8 +4,8 @@ import { clearTimeout, setTimeout } from 'node:timers';
 import { choice, integer, isRecord, record, refuse } from './checks.js';
 import { apiRefusal, json, lowerCased, type Reply, refusal, verbatim } from './messages.js';
 
-/** Part of the service that a fault affects: `/oauth/authorize`, `/oauth/token`, or everything below `/api/`. */
-export type Endpoint = 'authorize' | 'token' | 'api';
+/** Part of the service that a fault affects: `/oauth/authorize`, `/oauth/token`, `/oauth/revoke`, or everything below `/api/`. */
+export type Endpoint = 'authorize' | 'token' | 'revoke' | 'api';
 
 /** Milliseconds: a number, or a range from which each request gets a random value. */
 export type Delay = number | readonly [min: number, max: number];
@@ -44,7 +44,7 @@ export interface QueuedFault {
   readonly left: number;
 }
 
-const endpoints: readonly Endpoint[] = ['authorize', 'token', 'api'];
+const endpoints: readonly Endpoint[] = ['authorize', 'token', 'revoke', 'api'];
 const keys = ['status', 'headers', 'body', 'hang', 'reset', 'delay', 'afterEffect', 'times', 'rate'];
 const maxDelayMs = 2 ** 31 - 1;
 

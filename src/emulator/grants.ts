@@ -16,7 +16,9 @@ export interface TokenResponse {
 }
 
 /** User and scopes of a valid access token, or the reason why it is refused. */
-export type Bearer = { readonly user: EmulatorUser; readonly scopes: readonly string[] } | { readonly refusal: string };
+export type Bearer =
+  | { readonly user: EmulatorUser; readonly scopes: readonly string[]; readonly grantId: number }
+  | { readonly refusal: string };
 
 /** Dependencies of `Grants`. */
 export interface GrantsSetting {
@@ -105,9 +107,8 @@ export class Grants {
    * @see service.md section 4.3: "A new one is returned by each refresh response"
    */
   refresh(token: string, clientID: string): TokenResponse | { readonly refusal: string } {
-    const [id, serial, signature] = token.split('.');
-    const isGenuine = signature !== undefined && this.#refreshToken(Number(id), Number(serial)) === token;
-    const grant = isGenuine ? this.#grants.get(Number(id)) : undefined;
+    const [, serial] = token.split('.');
+    const grant = this.#grantOfRefreshToken(token);
     if (grant === undefined || grant.clientID !== clientID) {
       return { refusal: 'The refresh token is unknown here, was revoked, or belongs to another application.' };
     }
@@ -152,7 +153,26 @@ export class Grants {
     const user = grant === undefined ? undefined : users.byId.get(grant.userId);
     if (grant === undefined || user === undefined) return { refusal: 'The access token was revoked.' };
     if (this.#setting.refreshTokenReuse === 'until-used' && serial === grant.access.serial) grant.previous = undefined;
-    return { user, scopes: grant.scopes };
+    return { user, scopes: grant.scopes, grantId };
+  }
+
+  /**
+   * Ends the grant of a valid refresh token or access token of this client. A token that is not valid (any more) changes nothing.
+   *
+   * @see RFC 7009, 2.1 and 2.2
+   */
+  revoke(token: string, clientID: string): void {
+    const refreshed = this.#grantOfRefreshToken(token);
+    const isCurrent = refreshed !== undefined && Number(token.split('.')[1]) === refreshed.current;
+    const bearer = refreshed === undefined ? this.bearer(token) : undefined;
+    const grant = isCurrent ? refreshed : bearer && 'user' in bearer ? this.#grants.get(bearer.grantId) : undefined;
+    if (grant?.clientID === clientID) this.#grants.delete(grant.id);
+  }
+
+  #grantOfRefreshToken(token: string): Grant | undefined {
+    const [id, serial, signature] = token.split('.');
+    const isGenuine = signature !== undefined && this.#refreshToken(Number(id), Number(serial)) === token;
+    return isGenuine ? this.#grants.get(Number(id)) : undefined;
   }
 
   /** Makes every access token that was issued so far count as expired, regardless of its `exp`. */

@@ -6,6 +6,8 @@ export interface Profile {
   readonly authorizationPath: string;
   /** Default `/oauth/token`. */
   readonly tokenPath: string;
+  /** Revocation endpoint (RFC 7009), if the service documents one. Without it, one is at `/oauth/revoke` all the same. */
+  readonly revocationPath: string | undefined;
   /** Default `/api/v2`; `''` if the API has no path of its own. */
   readonly apiPath: string;
   /** Format of the token request: `json` (the default), or `form` as in RFC 6749. */
@@ -40,6 +42,7 @@ export interface Profile {
 const standard: Profile = Object.freeze({
   authorizationPath: '/oauth/authorize',
   tokenPath: '/oauth/token',
+  revocationPath: undefined,
   apiPath: '/api/v2',
   tokenRequest: 'json',
   clientAuthentication: 'body',
@@ -64,7 +67,7 @@ const profiles = {
   crowdin: { plainHostForOrganizations: false },
   form,
   basic,
-  gitlab: { ...form, ...opaque, apiPath: '/api/v4', scopeRequired: true },
+  gitlab: { ...form, ...opaque, revocationPath: '/oauth/revoke', apiPath: '/api/v4', scopeRequired: true },
   atlassian: {
     authorizationPath: '/authorize',
     apiPath: '',
@@ -79,6 +82,7 @@ const profiles = {
     tokenRequest: 'json',
     authorizationPath: '/v1/oauth/authorize',
     tokenPath: '/v1/oauth/token',
+    revocationPath: '/v1/oauth/revoke',
     apiPath: '/v1',
     authorizationParams: { owner: 'user' },
     expiresIn: false,
@@ -99,11 +103,12 @@ const profiles = {
     ...opaque,
     authorizationPath: '/api/oauth2/authorize',
     tokenPath: '/oauth2/token',
+    revocationPath: '/oauth2/revoke',
     apiPath: '/2.0',
     accessTokenLifetime: 3600,
   },
   miro: { ...form, ...opaque, tokenPath: '/v1/oauth/token', apiPath: '/v2', accessTokenLifetime: 3600 },
-  calendly: { ...form, ...opaque, apiPath: '' },
+  calendly: { ...form, ...opaque, revocationPath: '/oauth/revoke', apiPath: '' },
   github: {
     ...form,
     ...opaque,
@@ -118,6 +123,7 @@ const profiles = {
     ...opaque,
     authorizationPath: '/o/oauth2/v2/auth',
     tokenPath: '/token',
+    revocationPath: '/revoke',
     apiPath: '',
     scopeRequired: true,
     authorizationParams: { access_type: 'offline', prompt: 'consent' },
@@ -138,6 +144,7 @@ const profiles = {
     ...opaque,
     authorizationPath: '/api/oauth2/authorize',
     tokenPath: '/api/oauth2/token',
+    revocationPath: '/api/oauth2/token/revoke',
     apiPath: '/api/v10',
     accessTokenLifetime: 604_800,
   },
@@ -234,6 +241,7 @@ export type ProfileOptions = Pick<
   Profile,
   | 'authorizationPath'
   | 'tokenPath'
+  | 'revocationPath'
   | 'apiPath'
   | 'tokenRequest'
   | 'clientAuthentication'
@@ -245,12 +253,13 @@ export type ProfileOptions = Pick<
 export function profileOptions({
   authorizationPath,
   tokenPath,
+  revocationPath,
   apiPath,
   tokenRequest,
   clientAuthentication,
   scopeSeparator,
   authorizationParams,
 }: Profile): ProfileOptions {
-  const paths = { authorizationPath, tokenPath, apiPath };
+  const paths = { authorizationPath, tokenPath, revocationPath, apiPath };
   return { ...paths, tokenRequest, clientAuthentication, scopeSeparator, authorizationParams };
 }

@@ -68,7 +68,7 @@ function faultForm(): Html {
     html`<label><input type="radio" name="endpoint" value="${value}"${html`${value === 'token' ? ' checked' : ''}`}> ${label}</label>`;
   return html`<form method="post" action="/_emulator/faults">
 <fieldset><legend>Next request to</legend>
-<div class="segments">${endpoint('token', 'Token')}${endpoint('api', 'API')}${endpoint('authorize', 'Authorize')}</div>
+<div class="segments">${endpoint('token', 'Token')}${endpoint('api', 'API')}${endpoint('authorize', 'Authorize')}${endpoint('revoke', 'Revoke')}</div>
 </fieldset>
 <label class="check"><input type="checkbox" name="times" value="Infinity"> Every request until removed</label>
 <div class="buttons">

@@ -237,32 +237,36 @@ export class GrantRepository {
   }
 
   /**
-   * Deletes the grant by its version. In a store that compares versions, a late delete cannot remove a later login.
+   * Deletes the grant by its version. In a store that compares versions, a late delete cannot remove a later login. Returns
+   * what was deleted: the grant as the store had it last, or `undefined` if there was none, or none that can be read.
    *
    * @param whenRemoved Called before any other write of the grant starts.
    */
-  remove(id: string, whenRemoved: () => void): Promise<void> {
+  remove(id: string, whenRemoved: () => void): Promise<Grant | undefined> {
     const last = this.#cache.get(id)?.grant;
     this.#remember(id, undefined);
     return this.access.write(id, REMOVAL, async (store, signal) => {
       const storeId = this.storeId(id);
-      // Most likely the store has what was seen last. At once, so that no later read finds it.
-      if (last) await store.delete(storeId, last.version);
+      // Most likely the store has what was seen last. At once, so that no later read finds it; a store that does not compare
+      // versions would delete tokens that nobody has read.
+      if (last && store.update) await store.delete(storeId, last.version);
       signal.throwIfAborted();
-      let removed: { readonly lineage: string | undefined } | undefined;
+      let removed: { readonly grant: Grant | EndedGrant | undefined } | undefined;
       for (let tries = 0; ; tries++) {
         const record = await store.get(storeId);
-        const lineage = record && (await this.#options.codec.decode(storeId, record))?.lineage;
+        const grant = record && (await this.#options.codec.decode(storeId, record));
         signal.throwIfAborted();
         // Gone, or replaced by a login that came later.
-        if (!record || (removed && removed.lineage !== lineage)) break;
+        if (!record || (removed && removed.grant?.lineage !== grant?.lineage)) break;
         if (tries === MAX_TRIES) throw new Error('The grant is still there after it was deleted');
         await store.delete(storeId, record.version);
         signal.throwIfAborted();
-        removed = { lineage };
+        removed = { grant };
       }
       this.#remember(id, undefined);
       whenRemoved();
+      const grant = removed ? removed.grant : last;
+      return grant && !('ended' in grant) ? grant : undefined;
     });
   }
 

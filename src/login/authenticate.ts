@@ -141,7 +141,7 @@ async function refuseLoop(
   const loop = rounds.loopOf(req, account);
   if (!loop) return;
   rounds.reset(req, res);
-  if (loop.grantId !== undefined) await manager.remove(loop.grantId);
+  if (loop.grantId !== undefined) await manager.discard(loop.grantId);
   throw loop.error;
 }
 
@@ -210,7 +210,7 @@ async function handleCallback(
   } else if (handoff && establishesSession && outcome.returnTo !== undefined) {
     // A login that came from a page: if the session is lost on the way, the page sends the browser round again.
     const lost = rounds.count(req, res, account, grants.idIsInSession ? handoff.grantId : '');
-    if (lost !== undefined) manager.remove(lost).catch(() => {});
+    if (lost !== undefined) manager.discard(lost).catch(() => {});
   }
   try {
     await actions.success(outcome.verdict.user, outcome.verdict.info);

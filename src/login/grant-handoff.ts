@@ -93,7 +93,7 @@ export class GrantHandoff {
     const { manager, grantId, idIsInSession } = this.#options;
     this.reportSuccess();
     if (!idIsInSession || former === undefined || former === grantId) return;
-    if (isRandomGrantId(former)) manager.remove(former).catch(() => {});
+    if (isRandomGrantId(former)) manager.discard(former).catch(() => {});
   }
 
   /** No session refers to the grant: the login has failed. */
@@ -118,6 +118,6 @@ export class GrantHandoff {
   /** Removes the grant, whatever its id. */
   withdraw(): void {
     const { manager, grantId } = this.#options;
-    manager.remove(grantId).catch(() => {});
+    manager.discard(grantId).catch(() => {});
   }
 }

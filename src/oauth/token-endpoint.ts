@@ -1,25 +1,17 @@
 import { ConfigurationError, cloneError, ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
 import type { HttpClient } from '../http/http-client.js';
-import type { HttpRequest, HttpResponse } from '../http/message.js';
+import type { HttpResponse } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
-import { type Secret, safeCause } from '../redaction.js';
-import { endpointUrl } from './addresses.js';
+import { safeCause } from '../redaction.js';
 import type { OrganizationDomainReader } from './claims.js';
+import { ClientRequest, type ClientRequestOptions, MAX_RESPONSE_BYTES } from './client-request.js';
 import { type EndsGrant, type Refusal, readTokenResponse, refusalOf, type TokenSet } from './token-response.js';
 
 /** Options of a {@link TokenEndpoint}. */
-export interface TokenEndpointOptions {
+export interface TokenEndpointOptions extends ClientRequestOptions {
   readonly http: HttpClient;
-  /** Base address of the authorization server, without a trailing slash. */
-  readonly authUrl: string;
   /** A path below `authUrl`, or a whole URL. */
   readonly tokenPath: string;
-  readonly tokenRequest: 'json' | 'form';
-  readonly clientAuthentication: 'body' | 'basic' | 'basic-raw';
-  readonly clientID: string;
-  readonly clientSecret: Secret;
-  /** Milliseconds for one HTTP request, connect to last byte. */
-  readonly timeoutMs: number;
   readonly organizationDomain: OrganizationDomainReader;
   /** Default: an `invalid_grant` ends a grant, and a refusal with another word that repeats is reported. */
   readonly endsGrant?: EndsGrant | undefined;
@@ -37,9 +29,6 @@ export interface AuthorizationCode {
   /** Granted if the token response states no scope (RFC 6749, 5.1); `undefined` if it is not known. */
   readonly scope?: readonly string[] | undefined;
 }
-
-/** Maximum size of a response body, after decoding. A token response has a few kilobytes. */
-const MAX_RESPONSE_BYTES = 64 * 1024;
 
 /** Refusals of a refresh that say nothing of the refresh token (RFC 6749, 5.2). */
 const ABOUT_THE_CLIENT: ReadonlySet<string | undefined> = new Set([
@@ -69,7 +58,8 @@ const FORMAT_ADVICE = {
   form: " If the service takes JSON bodies, set tokenRequest: 'json'.",
 } as const;
 
-const CONTENT_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' } as const;
+const TWO_READINGS =
+  " They have characters that servers read in two ways: clientAuthentication 'basic' form-encodes them (RFC 6749, 2.3.1), 'basic-raw' does not, for servers that do not decode.";
 
 /**
  * Client of the service's token endpoint.
@@ -79,42 +69,15 @@ const CONTENT_TYPES = { json: 'application/json', form: 'application/x-www-form-
 export class TokenEndpoint {
   readonly #options: TokenEndpointOptions;
   readonly #clientSecret: string;
-  /** What all requests have in common. */
-  readonly #request: HttpRequest;
-  readonly #clientAdvice: string;
+  readonly #request: ClientRequest;
   #clientRefusal: ClientRefusal | undefined;
   /** Refresh tokens that were refused without ending their grant; `undefined` once that was reported. */
   #refused: Set<string> | undefined = new Set();
 
   constructor(options: TokenEndpointOptions) {
-    const { authUrl, tokenPath, tokenRequest, clientAuthentication, clientID, clientSecret, timeoutMs } = options;
     this.#options = options;
-    this.#clientSecret = clientSecret.reveal();
-    const { origin, pathname, search } = endpointUrl(authUrl, tokenPath);
-    const headers = ['content-type', CONTENT_TYPES[tokenRequest], 'accept', 'application/json'];
-    if (clientAuthentication === 'basic-raw' && clientID.includes(':')) {
-      throw new ConfigurationError("clientID: expected no colon with clientAuthentication 'basic-raw' (RFC 7617, 2)", {
-        option: 'clientID',
-      });
-    }
-    const raw = `${clientID}:${this.#clientSecret}`;
-    // Each part form-encoded (RFC 6749, 2.3.1). Servers that do not decode them get them raw (RFC 7617).
-    const encoded = [clientID, this.#clientSecret].map((part) => `${new URLSearchParams([['', part]])}`.slice(1));
-    const credentials = clientAuthentication === 'basic' ? encoded.join(':') : raw;
-    const isBasic = clientAuthentication !== 'body';
-    if (isBasic) headers.push('authorization', `Basic ${Buffer.from(credentials).toString('base64')}`);
-    this.#clientAdvice =
-      isBasic && encoded.join(':') !== raw
-        ? " They have characters that servers read in two ways: clientAuthentication 'basic' form-encodes them (RFC 6749, 2.3.1), 'basic-raw' does not, for servers that do not decode."
-        : '';
-    this.#request = {
-      origin,
-      path: `${pathname}${search}`,
-      method: 'POST',
-      headers,
-      timeoutMs,
-      maxBytes: MAX_RESPONSE_BYTES,
-    };
+    this.#clientSecret = options.clientSecret.reveal();
+    this.#request = new ClientRequest(options, options.tokenPath);
   }
 
   /** Time limit of one request, in milliseconds. */
@@ -176,7 +139,7 @@ export class TokenEndpoint {
   }
 
   #advice(grantType: string, error: string | undefined, status: number): string {
-    if (error === 'invalid_client') return this.#clientAdvice;
+    if (error === 'invalid_client') return this.#request.isAmbiguous ? TWO_READINGS : '';
     const isRefresh = grantType === 'refresh_token';
     const isFormat = status === 415 || (!isRefresh && ABOUT_THE_FORMAT.has(error));
     if (isFormat) return FORMAT_ADVICE[this.#options.tokenRequest];
@@ -208,12 +171,8 @@ export class TokenEndpoint {
     secrets: readonly string[],
     mayRepeat?: () => boolean,
   ): Promise<TokenSet> {
-    const { http, tokenRequest, clientAuthentication, clientID, organizationDomain, clock } = this.#options;
-    const secret = this.#clientSecret;
-    const credentials = clientAuthentication === 'body' ? { client_id: clientID, client_secret: secret } : {};
-    const parameters = { grant_type: grantType, ...credentials, ...fields };
-    const body = tokenRequest === 'json' ? JSON.stringify(parameters) : new URLSearchParams(parameters).toString();
-    const request = { ...this.#request, body };
+    const { http, tokenRequest, organizationDomain, clock } = this.#options;
+    const request = this.#request.with({ grant_type: grantType }, fields);
     try {
       let response: HttpResponse;
       try {
@@ -227,7 +186,7 @@ export class TokenEndpoint {
       const tokens = readTokenResponse(response, {
         organizationDomain,
         now: clock(),
-        secrets: [...secrets, secret],
+        secrets: [...secrets, this.#clientSecret],
         // GitHub does. A service that takes JSON, as RFC 6749 does not know it, is not known to.
         refusesWithSuccess: tokenRequest === 'form',
         advice: (error, status) => this.#advice(grantType, error, status),

@@ -20,6 +20,7 @@ export type Provider = Pick<StrategyOptions, 'authUrl' | 'baseUrl'> &
       | 'headers'
       | 'authorizationPath'
       | 'tokenPath'
+      | 'revocationPath'
       | 'apiPath'
       | 'tokenRequest'
       | 'clientAuthentication'
@@ -40,10 +41,12 @@ export interface IdentifyingProvider extends Provider {
  * November 2026.
  *
  * @see https://docs.gitlab.com/api/oauth2/
+ * @see https://docs.gitlab.com/api/oauth2/#revoke-a-token
  */
 export const gitlab: IdentifyingProvider = Object.freeze({
   authUrl: 'https://gitlab.com',
   baseUrl: 'https://gitlab.com',
+  revocationPath: '/oauth/revoke',
   apiPath: '/api/v4',
   tokenRequest: 'form',
   userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
@@ -135,12 +138,14 @@ export const zoom: IdentifyingProvider = Object.freeze({
  * the application. As documented in November 2026.
  *
  * @see https://developer.box.com/guides/authentication/tokens
+ * @see https://developer.box.com/reference/post-oauth2-revoke
  */
 export const box: IdentifyingProvider = Object.freeze({
   authUrl: 'https://account.box.com',
   baseUrl: 'https://api.box.com',
   authorizationPath: '/api/oauth2/authorize',
   tokenPath: 'https://api.box.com/oauth2/token',
+  revocationPath: 'https://api.box.com/oauth2/revoke',
   apiPath: '/2.0',
   scope: '',
   tokenRequest: 'form',
@@ -170,10 +175,12 @@ export const miro: IdentifyingProvider = Object.freeze({
  * Calendly. Access tokens live two hours, refresh tokens until they are used. As documented in November 2026.
  *
  * @see https://developer.calendly.com/how-to-access-calendly-data-on-behalf-of-authenticated-users
+ * @see https://developer.calendly.com/api-docs/calendly-o-auth/o-auth/post-oauth-revoke
  */
 export const calendly: IdentifyingProvider = Object.freeze({
   authUrl: 'https://auth.calendly.com',
   baseUrl: 'https://api.calendly.com',
+  revocationPath: '/oauth/revoke',
   apiPath: '',
   scope: '',
   tokenRequest: 'form',
@@ -208,12 +215,14 @@ export const github: IdentifyingProvider = Object.freeze({
  * resource is that of an older discovery document, because it is on the host of the API.
  *
  * @see https://developers.google.com/identity/protocols/oauth2/web-server
+ * @see https://developers.google.com/identity/protocols/oauth2/web-server#tokenrevoke
  */
 export const google: IdentifyingProvider = Object.freeze({
   authUrl: 'https://accounts.google.com',
   baseUrl: 'https://www.googleapis.com',
   authorizationPath: '/o/oauth2/v2/auth',
   tokenPath: 'https://oauth2.googleapis.com/token',
+  revocationPath: 'https://oauth2.googleapis.com/revoke',
   apiPath: '',
   tokenRequest: 'form',
   clientAuthentication: 'body',
@@ -255,12 +264,14 @@ export const microsoft: IdentifyingProvider = Object.freeze({
  *
  * @see https://discord.com/developers/docs/topics/oauth2
  * @see https://discord.com/.well-known/oauth-authorization-server
+ * @see https://discord.com/.well-known/oauth-authorization-server
  */
 export const discord: IdentifyingProvider = Object.freeze({
   authUrl: 'https://discord.com',
   baseUrl: 'https://discord.com',
   authorizationPath: '/api/oauth2/authorize',
   tokenPath: '/api/oauth2/token',
+  revocationPath: '/api/oauth2/token/revoke',
   apiPath: '/api/v10',
   tokenRequest: 'form',
   clientAuthentication: 'body',
@@ -348,10 +359,12 @@ export type SelfHostedProvider = Omit<Provider, 'authUrl' | 'baseUrl'>;
  * the `id`. Refresh tokens rotate if `use_refresh_token` is set. Seen with version 5.5.0 in November 2026.
  *
  * @see https://doorkeeper.gitbook.io/guides
+ * @see https://github.com/doorkeeper-gem/doorkeeper/wiki/API-endpoint-descriptions-and-examples
  */
 export const doorkeeper: SelfHostedProvider = Object.freeze({
   authorizationPath: '/oauth/authorize',
   tokenPath: '/oauth/token',
+  revocationPath: '/oauth/revoke',
   tokenRequest: 'form',
   clientAuthentication: 'body',
 });
@@ -362,10 +375,12 @@ export const doorkeeper: SelfHostedProvider = Object.freeze({
  * applications require PKCE: set `pkce: true`. Seen with version 1.7.0 in November 2026.
  *
  * @see https://django-oauth-toolkit.readthedocs.io/en/latest/settings.html
+ * @see https://django-oauth-toolkit.readthedocs.io/en/latest/tutorial/tutorial_04.html
  */
 export const djangoOauthToolkit: SelfHostedProvider = Object.freeze({
   authorizationPath: '/o/authorize/',
   tokenPath: '/o/token/',
+  revocationPath: '/o/revoke_token/',
   tokenRequest: 'form',
   clientAuthentication: 'body',
 });
@@ -390,6 +405,7 @@ export function keycloak({
     authUrl: url,
     authorizationPath: `${endpoints}/auth`,
     tokenPath: `${endpoints}/token`,
+    revocationPath: `${endpoints}/revoke`,
     tokenRequest: 'form',
     clientAuthentication: 'body',
     pkce: true,

@@ -1,6 +1,6 @@
 import type { Credential } from '../api/api-context.js';
 import { NotAuthorizedError } from '../errors.js';
-import type { GrantLostEvent } from '../events.js';
+import type { GrantEvent, GrantLostEvent } from '../events.js';
 import {
   type EndedGrant,
   type Freshness,
@@ -13,6 +13,7 @@ import {
 } from '../grants/grant.js';
 import { GrantRepository, type GrantRepositoryOptions } from '../grants/grant-repository.js';
 import { type GrantSummary, summaryOf } from '../grants/grant-summary.js';
+import type { RevocationEndpoint } from '../oauth/revocation-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { StoreAccess } from '../stores/store-access.js';
 import { BackgroundRefreshes } from './background-refreshes.js';
@@ -20,6 +21,7 @@ import { Backoffs } from './backoff.js';
 import { type KeepAliveResult, type KeepAliveSettings, keepAlive } from './keep-alive.js';
 import { NO_GRANT } from './locked-refreshes.js';
 import { Refresher, type RefresherOptions } from './refresher.js';
+import { Revocations } from './revocations.js';
 import { UnsavedGrants } from './unsaved-grants.js';
 
 /** Options of a {@link GrantManager}. */
@@ -27,7 +29,10 @@ export interface GrantManagerOptions
   extends Pick<RefresherOptions, 'endpoint' | 'onRefresh'>,
     Pick<GrantRepositoryOptions, 'strategyName' | 'store' | 'codec' | 'cache' | 'clock'> {
   readonly window: RefreshWindow;
+  /** Revokes the tokens of deleted grants at the service. `undefined`: they are not revoked. */
+  readonly revocation?: RevocationEndpoint | undefined;
   readonly onLost: (grantId: string, reason: GrantLostEvent['reason']) => void;
+  readonly onGrant: (grantId: string, action: GrantEvent['action']) => void;
   /** Called once, when another process has refreshed a grant in a store without a lock. */
   readonly onUnlockedRefresh: () => void;
 }
@@ -45,6 +50,7 @@ export class GrantManager {
   readonly #unsaved: UnsavedGrants;
   readonly #refresher: Refresher;
   readonly #background: BackgroundRefreshes;
+  readonly #revocations: Revocations | undefined;
   /** Grants whose new access token the API refused as well. */
   readonly #refusals = new Backoffs();
   /** Number of logins and logouts in this process that may have replaced or deleted a grant that was loaded before. */
@@ -66,11 +72,16 @@ export class GrantManager {
       },
     });
     this.access = this.#repository.access;
-    this.#unsaved = new UnsavedGrants(this.#repository, onRefresh);
+    this.#revocations = options.revocation && new Revocations(options.revocation, options.onGrant);
+    this.#unsaved = new UnsavedGrants(this.#repository, (grantId, event, grant) => {
+      onRefresh(grantId, event);
+      if (event.outcome === 'discarded') void this.#revokeOrphaned(grantId, grant);
+    });
     this.#refresher = new Refresher({
       ...options,
       repository: this.#repository,
       unsaved: this.#unsaved,
+      onOrphaned: (grantId, grant) => this.#revocations?.start(grantId, grant),
       isUsable: (grant) => this.#freshness(grant) !== 'expired',
     });
   }
@@ -143,9 +154,9 @@ export class GrantManager {
    * @throws TokenStoreError if it was not saved in time; it may be saved later
    */
   async put(grantId: string, tokens: TokenSet, isNewId = false, formerId?: string): Promise<void> {
-    const save = (known: TokenSet) => {
-      const grant = newGrant(known, this.#options.clock());
-      return this.#repository.create(grantId, grant, isNewId ? undefined : () => this.#forget(grantId, grant));
+    const save = async (known: TokenSet) => {
+      await this.#create(grantId, known, isNewId);
+      this.#options.onGrant(grantId, 'stored');
     };
     if (tokens.refreshToken !== undefined || formerId === undefined) return await save(tokens);
     // A refresh that runs may be about to replace the former refresh token.
@@ -161,11 +172,24 @@ export class GrantManager {
   }
 
   /**
-   * Saves a grant of tokens that were obtained elsewhere, unless the id has a grant, or had one that has ended. Returns whether it did.
+   * Saves a grant of tokens that were obtained elsewhere. Returns whether it did.
    *
+   * @param replace False: not if the id has a grant, or had one that has ended.
    * @throws TokenStoreError if it was not saved in time; it may be saved later
    */
-  async add(grantId: string, tokens: TokenSet): Promise<boolean> {
+  async import(grantId: string, tokens: TokenSet, replace: boolean): Promise<boolean> {
+    const isImported = replace ? await this.#create(grantId, tokens, false) : await this.#add(grantId, tokens);
+    if (isImported) this.#options.onGrant(grantId, 'imported');
+    return isImported;
+  }
+
+  async #create(grantId: string, tokens: TokenSet, isNewId: boolean): Promise<true> {
+    const grant = newGrant(tokens, this.#options.clock());
+    await this.#repository.create(grantId, grant, isNewId ? undefined : () => this.#forget(grantId, grant));
+    return true;
+  }
+
+  async #add(grantId: string, tokens: TokenSet): Promise<boolean> {
     const repository = this.#repository;
     const grant = newGrant(tokens, this.#options.clock());
     const save = () => repository.add(grantId, grant, () => this.#forget(grantId, grant));
@@ -179,10 +203,35 @@ export class GrantManager {
     }
   }
 
-  /** Deletes the grant. A refresh that runs does not bring it back. @throws TokenStoreError if it could not be deleted */
+  /**
+   * Deletes the grant of a user who logs out, and then revokes its tokens at the service, which nobody waits for. A refresh
+   * that runs does not bring it back: its new tokens are revoked as well.
+   *
+   * @throws TokenStoreError if it could not be deleted
+   */
   async remove(grantId: string): Promise<void> {
+    const unsaved = this.#unsaved.byId.get(grantId)?.grant;
     this.#forget(grantId);
-    await this.#repository.remove(grantId, () => this.#forget(grantId));
+    const stored = await this.#repository.remove(grantId, () => this.#forget(grantId));
+    const grant = unsaved ?? stored;
+    if (!grant) return;
+    this.#options.onGrant(grantId, 'deleted');
+    this.#revocations?.start(grantId, grant);
+  }
+
+  /**
+   * Deletes a grant that a login has replaced, or that no session refers to. Its tokens are not revoked: many services
+   * would end the grant of the new login with them. So it waits for a refresh that runs, in any process.
+   *
+   * @throws TokenStoreError if it could not be deleted
+   */
+  async discard(grantId: string): Promise<void> {
+    const lock =
+      this.#revocations && (await this.access.acquire(this.#repository.storeId(grantId)).catch(() => undefined));
+    this.#forget(grantId);
+    const grant = await this.#repository.remove(grantId, () => this.#forget(grantId));
+    await lock?.release();
+    if (grant) this.#options.onGrant(grantId, 'deleted');
   }
 
   /** Returns what is known of a grant, an ended one included; `undefined` if there is none. @throws TokenStoreError */
@@ -210,8 +259,17 @@ export class GrantManager {
   /** Resolves when all running refreshes and saves have ended, or exceeded their time limit. Later calls join the first. */
   close(): Promise<void> {
     this.#repository.stopWatching();
-    this.#closing ??= this.#refresher.close().then(() => this.access.drain());
+    this.#closing ??= this.#refresher
+      .close()
+      .then(() => this.access.drain())
+      .then(() => this.#revocations?.close());
     return this.#closing;
+  }
+
+  /** Revokes tokens that the store did not take, if the grant was deleted meanwhile. */
+  async #revokeOrphaned(grantId: string, grant: Grant): Promise<void> {
+    const stored = await this.#repository.readAnew(grantId).catch(() => grant);
+    if (!stored) this.#revocations?.start(grantId, grant);
   }
 
   /** Returns the grant if this process has it, without I/O: unsaved, or cached. */

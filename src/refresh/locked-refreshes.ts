@@ -55,6 +55,8 @@ export interface LockedRefreshesOptions {
   /** Returns true if a grant that another process has saved can be used without a refresh. */
   readonly isUsable: (grant: Grant) => boolean;
   readonly onLost: (id: string, reason: LossReason) => void;
+  /** Called with new tokens of a grant that was deleted during its refresh. */
+  readonly onOrphaned: (id: string, grant: Grant) => void;
   /** Aborts when the strategy is closed: no refresh token is sent any more. */
   readonly signal: AbortSignal;
 }
@@ -227,7 +229,7 @@ export class LockedRefreshes {
    */
   async #save(run: LockedRun, before: Grant, next: Grant): Promise<Outcome> {
     const { id, trigger, overtaken } = run.refresh;
-    const { repository, unsaved } = this.#options;
+    const { repository, unsaved, onOrphaned } = this.#options;
     const storedVersion = unsaved.storedVersion(id, before);
     try {
       if (await repository.replace(id, next, storedVersion)) {
@@ -242,7 +244,9 @@ export class LockedRefreshes {
       // A login or a logout has come in between: the pair is of no use, saved or not.
     }
     unsaved.drop(id);
-    return { outcome: 'discarded', grant: await repository.readAnew(id) };
+    const stored = await repository.readAnew(id);
+    if (!stored) onOrphaned(id, next);
+    return { outcome: 'discarded', grant: stored };
   }
 
   /** Ends a grant that is of no use any more. Returns the one that the store has in its place. @throws NotAuthorizedError if there is none */

@@ -18,6 +18,8 @@ export interface RefresherOptions {
   readonly clock: () => number;
   /** Returns true if a grant that another process has saved can be used without a refresh. */
   readonly isUsable: (grant: Grant) => boolean;
+  /** Called with new tokens of a grant that was deleted during its refresh. */
+  readonly onOrphaned: (id: string, grant: Grant) => void;
   readonly onRefresh: (id: string, event: Omit<RefreshEvent, 'strategy' | 'grantId'>) => void;
   readonly onLost: (id: string, reason: 'refused' | 'expired' | 'other-subject') => void;
 }

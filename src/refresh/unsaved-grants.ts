@@ -20,7 +20,7 @@ export interface UnsavedGrant {
 }
 
 /** Called when the store has saved a grant, or turns out to have another one, or none. */
-type OnSettled = (id: string, event: Pick<RefreshEvent, 'outcome' | 'trigger' | 'durationMs'>) => void;
+type OnSettled = (id: string, event: Pick<RefreshEvent, 'outcome' | 'trigger' | 'durationMs'>, grant: Grant) => void;
 
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
@@ -133,6 +133,7 @@ export class UnsavedGrants {
     const saved = await this.#repository.replace(id, grant, storedVersion).catch(() => undefined);
     if (saved === undefined || this.#unsaved.get(id)?.grant !== grant) return;
     this.drop(id);
-    this.#onSettled(id, { outcome: saved ? 'saved' : 'discarded', trigger, durationMs: performance.now() - since });
+    const durationMs = performance.now() - since;
+    this.#onSettled(id, { outcome: saved ? 'saved' : 'discarded', trigger, durationMs }, grant);
   }
 }

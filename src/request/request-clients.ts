@@ -170,7 +170,7 @@ export class RequestClients {
         if (isLost)
           void grants
             .managerFor(req)
-            .remove(former)
+            .discard(former)
             .catch(() => {});
         done?.(error);
       });

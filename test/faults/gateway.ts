@@ -2,7 +2,7 @@ import type { Emulator } from '../../src/emulator/index.js';
 import type { Canaries } from '../security/canaries.js';
 import { answer, type Behaviour, type ReceivedRequest, startFaultyServer } from '../support/faulty-server.js';
 
-export type Endpoint = 'token' | 'api' | 'other';
+export type Endpoint = 'token' | 'revoke' | 'api' | 'other';
 
 /** Stands before the service: passes everything on, fails as it is told, and sees every secret that goes by. */
 export interface Gateway {
@@ -50,6 +50,7 @@ export async function startGateway(service: Emulator, canaries: Canaries): Promi
 
 function endpointOf({ target }: ReceivedRequest): Endpoint {
   if (target.startsWith('/oauth/token')) return 'token';
+  if (target.startsWith('/oauth/revoke')) return 'revoke';
   return target.startsWith('/api/') ? 'api' : 'other';
 }
 

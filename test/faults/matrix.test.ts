@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { noteFigure } from '../fuzz/fuzz.js';
 import type { Page } from '../support/browser.js';
+import { EventLog } from '../support/event-log.js';
 import { type FaultyServer, startFaultyServer } from '../support/faulty-server.js';
 import { MATRIX, type Row, redirects } from './matrix.js';
 import { startTrial, type Trial } from './trial.js';
@@ -95,6 +96,22 @@ describe('at a refresh ahead of time', () => {
     await expectRecovery(row);
     trial.clock.advance(LIFETIME_S);
     await expectRecovery(row);
+  });
+});
+
+describe('at a logout, at the revocation endpoint', { meta: { threats: [84] } }, () => {
+  test.each(byFault)('%s: the logout is done, and the event tells what came of it', async (_fault, row) => {
+    await loggedIn();
+    const requests = trial.strike('revoke', troubled(row));
+    const log = new EventLog('grant');
+    const page = await trial.visit('/logout', { method: 'POST' });
+    expect([page.status, trial.world.grantKeys()]).toEqual([200, []]);
+    expect((await trial.visit('/whoami')).json()).toMatchObject({ authorized: false });
+    await trial.world.strategy.close();
+    log.stop();
+    expect(log.values('grant', 'action')).toEqual(['deleted', row.isRevoked ? 'revoked' : 'revocation-failed']);
+    expect(requests()).toBeLessThanOrEqual(4);
+    await trial.heal();
   });
 });
 

@@ -40,6 +40,8 @@ export interface Row {
   readonly api: Expected;
   /** Token requests that the call of the API makes. Default 0. */
   readonly renewals?: number;
+  /** The answer counts as that of a revocation, which has none but its status. In all other rows the revocation has failed. */
+  readonly isRevoked?: boolean;
   /** The service has said that the refresh token is no good: the user has to log in again. In all other rows nobody has. */
   readonly endsGrant?: true;
   /** The answer never ends: each request takes as long as its time limit lets it. */
@@ -184,7 +186,10 @@ const oddAnswers: Row[] = (
     ['an encoding that nobody knows', answer(200, { 'content-encoding': 'zstd' }, 'x'), [502, 'ApiError', 1]],
     ['a gzip that is none', answer(200, { 'content-encoding': 'gzip' }, 'x'), [502, 'ApiError', 1]],
   ] as const
-).map(([fault, does, api]) => odd(fault, does, api));
+).map(([fault, does, api]) => {
+  const isRevoked = api[0] !== 404 && !fault.startsWith('an error') && !fault.startsWith('a gzip');
+  return { ...odd(fault, does, api), isRevoked };
+});
 
 const floods: Row[] = [
   odd('a body without end', huge(80 * 1024 * 1024), [502, 'ApiError', 1]),

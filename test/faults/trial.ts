@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { type Emulator, startEmulator } from '../../src/emulator/index.js';
 import { Canaries } from '../security/canaries.js';
-import { Browser, type Page } from '../support/browser.js';
+import { Browser, type Page, type Visit } from '../support/browser.js';
 import { fastForward } from '../support/fast-forward.js';
 import type { Behaviour } from '../support/faulty-server.js';
 import { TestClock } from '../support/test-clock.js';
@@ -10,6 +10,7 @@ import { type Endpoint, type Gateway, startGateway } from './gateway.js';
 import type { Row } from './matrix.js';
 import { SplitNetwork } from './split-network.js';
 
+const PATHS = { token: '/oauth/token', revoke: '/oauth/revoke', api: '/api/', other: '/' } as const;
 const REFRESHED = 'passport-oauth-app:refresh';
 
 /** An application whose way to the service can fail in every way, and whose secrets are all known. */
@@ -19,7 +20,7 @@ export interface Trial {
   readonly clock: TestClock;
   readonly canaries: Canaries;
   readonly browser: Browser;
-  visit(path: string): Promise<Page>;
+  visit(path: string, init?: Visit): Promise<Page>;
   /** Begins a login and approves it; the URL of the callback. */
   begin(): Promise<string>;
   /** Lets the row's fault strike. While it keeps a request without end, time passes. @returns requests, or connections where there are none, since then */
@@ -43,7 +44,8 @@ export async function startTrial(): Promise<Trial> {
   const network = new SplitNetwork();
   const { origin } = gateway;
   const addresses = { authUrl: origin, baseUrl: origin, enterpriseBaseUrl: undefined };
-  const strategy = { ...addresses, clock: clock.now, pkce: true, dispatcher: network };
+  const usual = { ...addresses, revocationPath: '/oauth/revoke', clock: clock.now };
+  const strategy = { ...usual, pkce: true, dispatcher: network };
   const world = await startWorld({ running: service, strategy });
   const browser = new Browser();
   let kept = 0;
@@ -64,8 +66,8 @@ export async function startTrial(): Promise<Trial> {
     end();
     await passingTime;
   };
-  const visit = async (url: string) => {
-    const page = await browser.visit(url);
+  const visit = async (url: string, init?: Visit) => {
+    const page = await browser.visit(url, init);
     canaries.notePage(page);
     return page;
   };
@@ -75,7 +77,7 @@ export async function startTrial(): Promise<Trial> {
     clock,
     canaries,
     browser,
-    visit: (path) => visit(path.startsWith('/') ? world.url + path : path),
+    visit: (path, init) => visit(path.startsWith('/') ? world.url + path : path, init),
     begin: async () => {
       const { headers } = await visit(`${world.url}/login`);
       return await service.approve((headers.get('location') ?? '').replace(origin, service.authUrl));
@@ -91,7 +93,7 @@ export async function startTrial(): Promise<Trial> {
         );
       const requests = gateway.requests(endpoint).length;
       const failures = network.failures;
-      if ('connect' in trouble) network.cut(endpoint === 'token' ? '/oauth/token' : '/api/', trouble.connect);
+      if ('connect' in trouble) network.cut(PATHS[endpoint], trouble.connect);
       else gateway.fail(endpoint, 'does' in trouble ? keep(trouble.does) : gateway.afterEffect(trouble.afterEffect));
       return () => ('connect' in trouble ? network.failures - failures : gateway.requests(endpoint).length - requests);
     },

@@ -1,10 +1,10 @@
 import { logout, requireAuthorization } from 'passport-oauth-app';
-import { Agent, type Dispatcher } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
 import { gate } from '../refresh/fixture.js';
 import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
 import { hold } from '../support/hold.js';
+import { HoldingAgent } from '../support/holding-agent.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
 import { storeId } from '../support/store-id.js';
 import { TroubledStore } from '../support/troubled-store.js';
@@ -16,25 +16,6 @@ let flow: LoggedIn;
 afterEach(() => flow.world.close());
 
 const logOut = (browser = flow.browser) => browser.visit(`${flow.world.url}/logout`, { method: 'POST' });
-
-/** Holds token requests back once it is told to. For the option `dispatcher`. */
-class HoldingAgent extends Agent {
-  readonly asked = gate();
-  #held: Promise<void> | undefined;
-
-  hold(): () => void {
-    const { opened, open } = gate();
-    this.#held = opened;
-    return open;
-  }
-
-  override dispatch(options: Agent.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    if (!this.#held || options.path !== '/oauth/token') return super.dispatch(options, handler);
-    this.asked.open();
-    void this.#held.then(() => super.dispatch(options, handler));
-    return true;
-  }
-}
 
 /** Logs in, and starts a refresh that ends once `end` is called, which returns what came of it. */
 async function startRefresh(options: Parameters<typeof logInto>[0] = {}) {

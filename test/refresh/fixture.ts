@@ -138,6 +138,7 @@ function grantsOf(service: FaultyServer, http: HttpClient): Grants {
       clock: clock.now,
       onRefresh: (_grantId, event) => void events.push(event),
       onLost: (_grantId, reason) => void lost.push(reason),
+      onGrant: () => undefined,
       onUnlockedRefresh: () => void warnings.push('no lock'),
       endpoint: new TokenEndpoint({
         tokenPath: '/oauth/token',

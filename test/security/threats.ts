@@ -112,6 +112,10 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
     'At the emulator: recursive schemas, deep and large JSON, DNS rebinding under `allowRemote`',
     'it answers, stays flat, refuses foreign hosts',
   ],
+  84: [
+    'Revocation endpoint down, slow, lying; a refresh that ends after the logout',
+    'the logout is done at once; the late pair is revoked',
+  ],
   85: [
     '`forward`: path tricks, foreign pages, smuggled headers, an endless upload, a browser that goes away',
     'nothing is sent that `allow` does not name; nothing leaks; all ends',

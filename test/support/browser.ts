@@ -8,7 +8,7 @@ export interface Page {
   readonly json: () => ReturnType<typeof JSON.parse>;
 }
 
-interface Visit {
+export interface Visit {
   readonly method?: string;
   readonly headers?: Record<string, string>;
   readonly body?: string;

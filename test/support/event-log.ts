@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 
 const PREFIX = 'passport-oauth-app:';
-export type EventName = 'login' | 'refresh' | 'grant-lost' | 'api';
+export type EventName = 'login' | 'refresh' | 'grant-lost' | 'grant' | 'api';
 
 /** What is told on the diagnostics channels from its creation on. */
 export class EventLog {

@@ -1,0 +1,61 @@
+import { ConfigurationError } from '../errors.js';
+import type { HttpRequest } from '../http/message.js';
+import type { Secret } from '../redaction.js';
+import { endpointUrl } from './addresses.js';
+
+/** Options that decide how requests of this client to the authorization server look. */
+export interface ClientRequestOptions {
+  /** Base address of the authorization server, without a trailing slash. */
+  readonly authUrl: string;
+  readonly tokenRequest: 'json' | 'form';
+  readonly clientAuthentication: 'body' | 'basic' | 'basic-raw';
+  readonly clientID: string;
+  readonly clientSecret: Secret;
+  /** Milliseconds for one HTTP request, connect to last byte. */
+  readonly timeoutMs: number;
+}
+
+/** Maximum size of a response body, after decoding. A token response has a few kilobytes. */
+export const MAX_RESPONSE_BYTES: number = 64 * 1024;
+
+const CONTENT_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' } as const;
+
+/** Makes the requests to one endpoint of the authorization server: in the service's format, with the client's credentials. */
+export class ClientRequest {
+  /** True if servers read the Basic credentials in two ways: form-encoded (RFC 6749, 2.3.1) or raw (RFC 7617). */
+  readonly isAmbiguous: boolean;
+  readonly #request: HttpRequest;
+  readonly #credentials: Readonly<Record<string, string>>;
+  readonly #isJson: boolean;
+
+  /** @param path A path below `authUrl`, or a whole URL. @throws ConfigurationError for a client ID that Basic cannot carry */
+  constructor(options: ClientRequestOptions, path: string) {
+    const { authUrl, tokenRequest, clientAuthentication, clientID, clientSecret, timeoutMs } = options;
+    const secret = clientSecret.reveal();
+    const { origin, pathname, search } = endpointUrl(authUrl, path);
+    const headers = ['content-type', CONTENT_TYPES[tokenRequest], 'accept', 'application/json'];
+    if (clientAuthentication === 'basic-raw' && clientID.includes(':')) {
+      throw new ConfigurationError("clientID: expected no colon with clientAuthentication 'basic-raw' (RFC 7617, 2)", {
+        option: 'clientID',
+      });
+    }
+    const raw = `${clientID}:${secret}`;
+    // Each part form-encoded (RFC 6749, 2.3.1). Servers that do not decode them get them raw (RFC 7617).
+    const encoded = [clientID, secret].map((part) => `${new URLSearchParams([['', part]])}`.slice(1)).join(':');
+    const credentials = clientAuthentication === 'basic' ? encoded : raw;
+    const isBasic = clientAuthentication !== 'body';
+    if (isBasic) headers.push('authorization', `Basic ${Buffer.from(credentials).toString('base64')}`);
+    this.isAmbiguous = isBasic && encoded !== raw;
+    this.#credentials = isBasic ? {} : { client_id: clientID, client_secret: secret };
+    this.#isJson = tokenRequest === 'json';
+    const target = { origin, path: `${pathname}${search}`, method: 'POST', headers };
+    this.#request = { ...target, timeoutMs, maxBytes: MAX_RESPONSE_BYTES };
+  }
+
+  /** Returns the request with these parameters. They come before the credentials, or after them. */
+  with(before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>> = {}): HttpRequest {
+    const parameters = { ...before, ...this.#credentials, ...after };
+    const body = this.#isJson ? JSON.stringify(parameters) : new URLSearchParams(parameters).toString();
+    return { ...this.#request, body };
+  }
+}

@@ -1,0 +1,67 @@
+import { ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
+import type { HttpClient } from '../http/http-client.js';
+import { retryAfterMs } from '../http/message.js';
+import { TransportError } from '../http/transport-error.js';
+import { parseJsonObject } from './claims.js';
+import { ClientRequest, type ClientRequestOptions } from './client-request.js';
+
+/** Options of a {@link RevocationEndpoint}. */
+export interface RevocationEndpointOptions extends ClientRequestOptions {
+  readonly http: HttpClient;
+  /** A path below `authUrl`, or a whole URL. */
+  readonly revocationPath: string;
+  /** Epoch milliseconds. */
+  readonly clock: () => number;
+}
+
+/** The tokens of a grant. */
+export interface RevocableTokens {
+  readonly accessToken: string;
+  readonly refreshToken: string | undefined;
+}
+
+/**
+ * Client of the service's revocation endpoint.
+ *
+ * @see RFC 7009
+ */
+export class RevocationEndpoint {
+  readonly #options: RevocationEndpointOptions;
+  readonly #request: ClientRequest;
+
+  constructor(options: RevocationEndpointOptions) {
+    this.#options = options;
+    this.#request = new ClientRequest(options, options.revocationPath);
+  }
+
+  /**
+   * Revokes the refresh token, which ends the grant at the service; without one, the access token.
+   *
+   * @throws TokenError if the service refuses; ServiceUnavailableError if a later try makes sense; TokenResponseError for any
+   *   other answer
+   * @see RFC 7009, 2.1 and 2.2
+   */
+  async revoke({ accessToken, refreshToken }: RevocableTokens): Promise<void> {
+    const { http, clock } = this.#options;
+    const hint = refreshToken === undefined ? 'access_token' : 'refresh_token';
+    const request = this.#request.with({ token: refreshToken ?? accessToken, token_type_hint: hint });
+    const { status, headers, body } = await http.send(request).catch((error: unknown) => {
+      if (!(error instanceof TransportError)) throw error;
+      throw new ServiceUnavailableError('The revocation endpoint did not answer in full.', { cause: error });
+    });
+    if (status === 408 || status === 429 || status >= 500) {
+      const waitMs = retryAfterMs(headers, clock());
+      const retryAfter = waitMs === undefined ? undefined : waitMs / 1000;
+      throw new ServiceUnavailableError(`The revocation endpoint answered with status ${status}.`, { retryAfter });
+    }
+    const error = parseJsonObject(body)?.error;
+    // What is no token (any more) needs no revocation: RFC 7009 answers with 200, others with this.
+    if (error === 'invalid_token') return;
+    if (typeof error === 'string' || (status >= 400 && status < 500)) {
+      const message = `The revocation endpoint refused the request with status ${status}.`;
+      throw new TokenError(message, { error: 'unrecognized_error' });
+    }
+    if (status < 200 || status > 299)
+      throw new TokenResponseError(`The revocation endpoint answered with status ${status}.`);
+  }
+}
