@@ -1,4 +1,5 @@
 import type { Codes } from './codes.js';
+import type { Consents } from './consents.js';
 import type { Application, Applications, Users } from './directory.js';
 import {
   bodyText,
@@ -155,7 +156,13 @@ function scopeNames(scope: string, separator: string): readonly string[] {
 export interface AuthorizationSetting extends AuthorizationRules {
   readonly users: Users;
   readonly codes: Codes;
+  readonly consents: Consents;
+  /** True: a user who has approved the same scopes before is redirected at once. */
+  readonly remembers: boolean;
 }
+
+/** Has the consent page shown although the user has approved before: for `approve()`, which chooses a user each time. */
+export const ASK_HEADER = 'emulator-ask';
 
 /**
  * Serves the authorization endpoint: the consent page on GET, the user's decision on POST.
@@ -165,9 +172,13 @@ export interface AuthorizationSetting extends AuthorizationRules {
 export function serveAuthorization(incoming: IncomingRequest, setting: AuthorizationSetting): Reply {
   const { method, path, query, headers } = incoming;
   if (method === 'GET' || method === 'HEAD') {
-    return validated(query, setting, (request) =>
-      consentPage({ ...request, action: path }, setting.users.byId.values(), setting.scopes),
-    );
+    return validated(query, setting, (request) => {
+      const { consents, users, scopes, remembers } = setting;
+      const approver = consents.approver(request.application.clientID, request.scopes);
+      const asks = !remembers || headers[ASK_HEADER] !== undefined || single(query ?? {}, 'prompt') === 'consent';
+      if (!asks && approver !== undefined && users.byId.has(approver)) return approved(request, approver, setting);
+      return consentPage({ ...request, action: path }, users.byId.values(), scopes, consents.userId);
+    });
   }
   if (method !== 'POST') return methodNotAllowed('GET, HEAD, POST');
   if (mediaType(headers) !== 'application/x-www-form-urlencoded') {
@@ -193,8 +204,9 @@ function validated(
   return redirect(redirectUri, { error, error_description: description, state });
 }
 
-function decided(request: AuthorizationRequest, form: Query, { users, codes }: AuthorizationSetting): Reply {
-  const { application, redirectUri, scopes, challenge, state } = request;
+function decided(request: AuthorizationRequest, form: Query, setting: AuthorizationSetting): Reply {
+  const { redirectUri, state } = request;
+  const { users } = setting;
   const decision = single(form, 'decision');
   if (decision === 'decline') return redirect(redirectUri, { error: 'access_denied', state });
   if (decision !== 'approve')
@@ -203,7 +215,13 @@ function decided(request: AuthorizationRequest, form: Query, { users, codes }: A
   const [first] = users.byId.values();
   const user = Object.hasOwn(form, 'user') ? users.byId.get(single(form, 'user') ?? '') : first;
   if (user === undefined) return errorPage(400, 'invalid_request', 'The field user must be the id of a user.');
-  const approval = { clientID: application.clientID, redirectUri, userId: user.id, scopes, challenge };
+  if (setting.remembers) setting.consents.remember(user.id, request.application.clientID, request.scopes);
+  return approved(request, user.id, setting);
+}
+
+function approved(request: AuthorizationRequest, userId: string, { codes }: AuthorizationSetting): Reply {
+  const { application, redirectUri, scopes, challenge, state } = request;
+  const approval = { clientID: application.clientID, redirectUri, userId, scopes, challenge };
   return redirect(redirectUri, { code: codes.issue(approval), state });
 }
 

@@ -20,9 +20,14 @@ export interface ControlSetting {
   readonly hosts: HostsSetting;
   /** Renders the status page. */
   readonly page: (incoming: IncomingRequest) => Reply;
+  /** Renders a page that shows an application in a frame; `undefined` if there is none of this id. */
+  readonly embedding: (id: string) => Reply | undefined;
 }
 
 const prefix = '/_emulator';
+
+/** Path of the pages that show an application in a frame, before their id. */
+export const EMBED_PATH: string = `${prefix}/embed/`;
 
 /** Returns the handler of control requests and the status page. It returns false for any other request. */
 export function controlEndpoint(
@@ -34,7 +39,10 @@ export function controlEndpoint(
     const head = method === 'HEAD';
     const refused = refusalFor(incoming, setting.hosts);
     if (refused !== undefined) write(response, refused, { head });
-    else if (path === `${prefix}/events` && method === 'GET') streamChanges(response, setting.controls);
+    else if (path.startsWith(EMBED_PATH) && (head || method === 'GET')) {
+      const page = setting.embedding(path.slice(EMBED_PATH.length));
+      write(response, page ?? error(404, 'There is no such page. embed() gives the address of one.'), { head });
+    } else if (path === `${prefix}/events` && method === 'GET') streamChanges(response, setting.controls);
     else if (path !== '/') write(response, answer(incoming, setting.controls), { head });
     else if (head || method === 'GET') write(response, setting.page(incoming), { head });
     else write(response, error(405, 'Only GET, HEAD are supported here.'), { head });
@@ -42,11 +50,12 @@ export function controlEndpoint(
   };
 }
 
-/** Refuses requests for foreign hosts (DNS rebinding) and from pages of other origins, except that a link may open the status page. */
+/** Refuses requests for foreign hosts (DNS rebinding) and from pages of other origins, except that a link may open a page. */
 function refusalFor(incoming: IncomingRequest, hosts: HostsSetting): Reply | undefined {
   if (!isOwnHost(incoming, hosts)) return foreignHost(incoming);
   const { origin, 'sec-fetch-site': site, 'sec-fetch-mode': mode, 'sec-fetch-dest': dest } = incoming.headers;
-  const isLink = incoming.path === '/' && mode === 'navigate' && dest === 'document' && origin === undefined;
+  const isPage = incoming.path === '/' || incoming.path.startsWith(EMBED_PATH);
+  const isLink = isPage && mode === 'navigate' && dest === 'document' && origin === undefined;
   const isSameSite = site === undefined || site === 'same-origin' || site === 'none';
   const isSameOrigin = origin === undefined || origin.replace(/^https?:\/\//, '') === incoming.host.toLowerCase();
   if (isSameOrigin && (isSameSite || isLink)) return undefined;

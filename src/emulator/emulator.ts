@@ -1,8 +1,10 @@
 import { Api, ApiRoutes, type EmulatorRoute } from './api.js';
 import { serveAuthorization } from './authorization-endpoint.js';
 import { Codes } from './codes.js';
-import { controlEndpoint, foreignHost } from './control-endpoint.js';
+import { Consents } from './consents.js';
+import { controlEndpoint, EMBED_PATH, foreignHost } from './control-endpoint.js';
 import { type Application, Applications, type EmulatorUser, type Registration, Users } from './directory.js';
+import { Embedding, type EmbedOptions } from './embedding.js';
 import { type Endpoint, type Fault, Faults } from './faults.js';
 import { Grants } from './grants.js';
 import { addressedOrganization, isOwnHost, type Listener, listen } from './hosts.js';
@@ -75,6 +77,14 @@ export interface Emulator extends Visits {
    * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if no user has the id.
    */
   revoke(userId: string): void;
+  /**
+   * Returns the address of a page of the service that shows an application in a frame, at another site than the application. The
+   * address in the frame gets a token (JWT, HS256) that the secret of the first application has signed, as Crowdin Apps do.
+   *
+   * @param url - Page of the application.
+   * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the URL is not of a page, or no user has the id.
+   */
+  embed(url: string | URL, options?: EmbedOptions): string;
   /** Moves the time of the service forward by some seconds. */
   advance(seconds: number): void;
   /**
@@ -110,11 +120,13 @@ interface Service {
   readonly controls: Controls;
   readonly server: ServerSetting;
   readonly stateFile: StateFile | undefined;
+  readonly embedding: Embedding;
   readonly first: Application | undefined;
 }
 
 function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[], identity: Identity): Service {
   const { profile, allowRemote, concurrency, codeReuse, refreshTokenReuse, refreshTokenLifetime, scopes } = options;
+  const { crossOriginOpenerPolicy: openerPolicy, consent } = options;
   const { accessTokenLifetime = profile.accessTokenLifetime } = options;
   const { plainHostForOrganizations = profile.plainHostForOrganizations } = options;
   const clock = new Clock(options.clock);
@@ -136,7 +148,10 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
   });
   const faults = new Faults(() => secrets.random(), options.latency);
   const requests = new RequestLog(options.keepRequests, options.keepBodyBytes);
-  const controls = new Controls({ applications, users, codes, grants, faults, clock, requests });
+  const consents = new Consents();
+  const controls = new Controls({ applications, users, codes, consents, grants, faults, clock, requests });
+  const application = () => applications.byId.get(registered[0]?.clientID ?? '');
+  const embedding = new Embedding({ users, consents, clock, secrets, application });
   const api = new Api({
     grants,
     routes: new ApiRoutes([...routes, ...(identity.routes ?? [])]),
@@ -153,7 +168,13 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
     },
     endpoints: {
       authorize: (request) => ({
-        serve: async () => serveAuthorization(request, { applications, users, codes, scopes, profile }),
+        serve: async () => {
+          const remembers = consent === 'remember';
+          const setting = { applications, users, codes, consents, remembers, scopes, profile };
+          const reply = serveAuthorization(request, setting);
+          const policy = openerPolicy === undefined ? {} : { 'cross-origin-opener-policy': openerPolicy };
+          return { ...reply, headers: { ...reply.headers, ...policy } };
+        },
       }),
       token: (request) => ({
         serve: async () => serveToken(request, { applications, codes, grants, codeReuse, profile }),
@@ -161,7 +182,12 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
       revoke: (request) => ({ serve: async () => serveRevocation(request, { applications, grants, profile }) }),
       api: (request) => api.admit(request),
     },
-    control: controlEndpoint({ controls, hosts: options, page: ({ host }) => statusPage(controls, host) }),
+    control: controlEndpoint({
+      controls,
+      hosts: options,
+      page: ({ host }) => statusPage(controls, host),
+      embedding: (id) => embedding.page(id),
+    }),
     faults,
     requests,
     bodyLimit: options.bodyLimit,
@@ -171,7 +197,7 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
     },
   };
   const stateFile = options.state === undefined ? undefined : new StateFile(options.state, secrets, controls);
-  return { controls, server, stateFile, first: registered[0] };
+  return { controls, server, stateFile, embedding, first: registered[0] };
 }
 
 // The hosts of enterprise organizations are API hosts only (service.md, "Addresses"). Everything below the first segment of the API's path
@@ -205,8 +231,15 @@ function addressesOf({ host, https, domainHosts }: ResolvedOptions, listener: Li
   return { authUrl: origin, baseUrl: origin, enterpriseBaseUrl };
 }
 
+// Another site than localhost and 127.0.0.1, where applications under test are, and one where browsers keep `Secure` cookies without TLS.
+function hostPageOrigin(authUrl: string): string {
+  const { protocol, hostname, port } = new URL(authUrl);
+  const isPlainLoopback = protocol === 'http:' && /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname);
+  return isPlainLoopback ? `http://service.localhost:${port}` : authUrl;
+}
+
 function createEmulator(
-  { controls, first, stateFile }: Service,
+  { controls, embedding, first, stateFile }: Service,
   options: ResolvedOptions,
   listener: Listener,
 ): Emulator {
@@ -239,6 +272,7 @@ function createEmulator(
     },
     expireAccessTokens: () => controls.expireAccessTokens(),
     revoke: (userId) => void controls.revoke(userId),
+    embed: (url, given) => `${hostPageOrigin(addresses.authUrl)}${EMBED_PATH}${embedding.add(url, given)}`,
     advance: (seconds) => controls.advance(seconds),
     reset: () => controls.reset(),
     ...createVisits(users, `${addresses.authUrl}${profile.authorizationPath}`),

@@ -1,5 +1,6 @@
 import { type IncomingHttpHeaders, request as plainRequest, type RequestOptions } from 'node:http';
 import { request as tlsRequest } from 'node:https';
+import { ASK_HEADER } from './authorization-endpoint.js';
 import { EmulatorError, refuse } from './checks.js';
 import type { Users } from './directory.js';
 
@@ -168,7 +169,7 @@ interface PageResponse {
  * @throws {EmulatorError} `ERR_EMULATOR_APPROVAL` if the service shows an error page instead.
  */
 export async function approve(url: URL, user: string, decline: boolean): Promise<string> {
-  const opened = await send(url, 'GET');
+  const opened = await send(url, 'GET', undefined, { [ASK_HEADER]: '1' });
   if (opened.headers.location !== undefined) return opened.headers.location;
   if (opened.status !== 200) throw notApproved(opened);
   const form = new URLSearchParams(url.search);
@@ -179,8 +180,12 @@ export async function approve(url: URL, user: string, decline: boolean): Promise
   return decided.headers.location;
 }
 
-function send(url: URL, method: string, form?: string): Promise<PageResponse> {
-  const headers = form === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' };
+function send(
+  url: URL,
+  method: string,
+  form?: string,
+  headers: Readonly<Record<string, string>> = { 'content-type': 'application/x-www-form-urlencoded' },
+): Promise<PageResponse> {
   // The certificate is the test's own, and the request never leaves this computer.
   const options: RequestOptions & { readonly rejectUnauthorized: boolean } = {
     method,

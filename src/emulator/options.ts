@@ -46,6 +46,10 @@ export interface EmulatorOptions {
   readonly plainHostForOrganizations?: boolean | undefined;
   /** Most API requests of one account at once. One more gets 429. Default: no limit. */
   readonly concurrency?: number | undefined;
+  /** `ask` the user each time (the default), or `remember`: who has approved the same scopes before is redirected at once. */
+  readonly consent?: 'ask' | 'remember' | undefined;
+  /** Header `Cross-Origin-Opener-Policy` of the consent page, such as `same-origin`: a popup there loses its opener. Default: none. */
+  readonly crossOriginOpenerPolicy?: OpenerPolicy | undefined;
   /** Milliseconds that every request takes, as a number or a range `[min, max]`. Default: none. */
   readonly latency?: Delay | undefined;
   /** Further resources of the API, or the path of an OpenAPI 3 file that describes them. They come before the built-in ones. */
@@ -65,6 +69,9 @@ export interface EmulatorOptions {
   /** Called with each request when it has its outcome. */
   readonly log?: ((entry: LogEntry) => void) | undefined;
 }
+
+/** Values of `Cross-Origin-Opener-Policy`. @see https://html.spec.whatwg.org/multipage/browsers.html#cross-origin-opener-policies */
+export type OpenerPolicy = 'unsafe-none' | 'same-origin-allow-popups' | 'same-origin' | 'noopener-allow-popups';
 
 const maxSeconds = 10 * 365 * 24 * 3600;
 const MiB = 1024 * 1024;
@@ -96,6 +103,16 @@ const readers = {
     optional(value, (given) => boolean('plainHostForOrganizations', given)),
   concurrency: (value: unknown): number | undefined =>
     optional(value, (given) => integer('concurrency', given, 1, 1_000_000)),
+  consent: (value: unknown = 'ask'): 'ask' | 'remember' => choice('consent', value, ['ask', 'remember']),
+  crossOriginOpenerPolicy: (value: unknown): OpenerPolicy | undefined =>
+    optional(value, (given) =>
+      choice('crossOriginOpenerPolicy', given, [
+        'unsafe-none',
+        'same-origin-allow-popups',
+        'same-origin',
+        'noopener-allow-popups',
+      ]),
+    ),
   latency: (value: unknown): Delay | undefined => optional(value, (given) => checkedDelay('latency', given)),
   routes: (value: unknown = []): readonly EmulatorRoute[] | string =>
     typeof value === 'string'

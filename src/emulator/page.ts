@@ -37,11 +37,13 @@ export interface PageContent {
   readonly css: string;
   /** Inline script, which may connect to the service itself. Default: the page has no script. */
   readonly script?: string;
+  /** Origin that the page shows in a frame. Default: the page has no frame. */
+  readonly frame?: string;
   readonly body: Html;
 }
 
 /** Returns a complete page of the service, with headers that forbid framing, caching and referrers. */
-export function document(status: number, { title, css, script, body }: PageContent): Reply {
+export function document(status: number, { title, css, script, frame, body }: PageContent): Reply {
   const hash = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
   // No form-action: Chromium applies it to every redirect that follows the form, which would block the way back to the application and
   // the redirects of the application itself.
@@ -49,6 +51,7 @@ export function document(status: number, { title, css, script, body }: PageConte
     "default-src 'none'",
     `style-src ${hash(css)}`,
     ...(script === undefined ? [] : [`script-src ${hash(script)}`, "connect-src 'self'"]),
+    ...(frame === undefined ? [] : [`frame-src ${frame}`]),
     'img-src data:',
     "base-uri 'none'",
     "frame-ancestors 'none'",
@@ -117,13 +120,16 @@ const maxUsersShown = 100;
  * `decision` (`approve` or `decline`, as submit buttons).
  *
  * @param scopes - Descriptions of the scopes.
+ * @param selected - Id of the user who is preselected. Default: the first one.
  * @see service.md section 4.1: "The server asks the user to approve the application's access based on the requested scopes"
  */
 export function consentPage(
   request: ConsentRequest,
   users: Iterable<EmulatorUser>,
   scopes: Readonly<Record<string, string>> = shownScopes,
+  selected?: string,
 ): Reply {
+  const shown = [...users].slice(0, maxUsersShown);
   const { name } = request.application;
   const { host, protocol } = new URL(request.redirectUri);
   return page(
@@ -136,7 +142,7 @@ ${Object.entries(request.parameters).map(hiddenInput)}
 <fieldset>
 <legend>Log in as</legend>
 <div class="users">
-${[...users].slice(0, maxUsersShown).map(userChoice)}
+${shown.map((user) => userChoice(user, user.id === (selected ?? shown[0]?.id)))}
 </div>
 </fieldset>
 ${requestedScopes(request, scopes)}<div class="choice">
@@ -164,8 +170,8 @@ function hiddenInput([name, value]: readonly [string, string]): Html {
 `;
 }
 
-function userChoice({ id, name, domain }: EmulatorUser, index: number): Html {
-  const checked = html`${index === 0 ? ' checked' : ''}`;
+function userChoice({ id, name, domain }: EmulatorUser, isSelected: boolean): Html {
+  const checked = html`${isSelected ? ' checked' : ''}`;
   return html`<label class="user"><input type="radio" name="user" value="${id}"${checked}>
 <span><b>${name}</b><span class="soft">${domain === undefined ? 'Personal account' : `Organization ${domain}`}</span></span></label>
 `;

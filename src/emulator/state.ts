@@ -1,6 +1,7 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { EmulatorError, isRecord, refuse } from './checks.js';
 import type { Codes } from './codes.js';
+import type { Consents } from './consents.js';
 import type { Application, Applications, EmulatorUser, Users } from './directory.js';
 import type { Faults } from './faults.js';
 import type { Grants } from './grants.js';
@@ -12,6 +13,7 @@ export interface ControlledState {
   readonly applications: Applications;
   readonly users: Users;
   readonly codes: Codes;
+  readonly consents: Consents;
   readonly grants: Grants;
   readonly faults: Faults;
   readonly clock: Clock;
@@ -67,6 +69,7 @@ export class Controls {
   /** Ends all grants of a user and returns their number. */
   revoke(userId: unknown): number {
     const { id } = this.state.users.require(typeof userId === 'string' ? userId : undefined);
+    this.state.consents.forget(id);
     return this.#change(() => this.state.grants.endAll(id));
   }
 
@@ -90,8 +93,9 @@ export class Controls {
    * stay registered, because an application under test is often registered once for several tests.
    */
   reset(): void {
-    const { faults, requests, codes, grants, users, clock } = this.state;
+    const { faults, requests, codes, consents, grants, users, clock } = this.state;
     this.#change(() => {
+      consents.forget();
       faults.clear();
       faults.endDelays();
       requests.clear();
