@@ -26,6 +26,9 @@ const RESERVED_NAMES = new Set([
 
 const MAX_URL_LENGTH = 2048;
 
+/** A loopback host in the form of `URL.hostname` (RFC 6761, 6.3; RFC 1122, 3.2.1.3; RFC 4291, 2.5.3). */
+export const LOOPBACK_HOST: RegExp = /(^|\.)localhost$|^127(\.\d{1,3}){3}$|^\[::1\]$/;
+
 /**
  * Reads an object of options.
  *

@@ -39,7 +39,9 @@ export type {
   VerifyWithRequestOfEitherArity,
 } from './login/verify.js';
 export { type ApiClientOptions, apiClient, type Handler } from './middleware/api-client.js';
+export { type EmbeddedOptions, embedded } from './middleware/embedded.js';
 export { type ForwardOptions, forward } from './middleware/forward.js';
+export type { FrameWords } from './middleware/frame-pages.js';
 export { logout } from './middleware/logout.js';
 export { type ErrorHandler, type OAuthErrorsOptions, oauthErrors } from './middleware/oauth-errors.js';
 export { type RequireAuthorizationOptions, requireAuthorization } from './middleware/require-authorization.js';

@@ -10,7 +10,6 @@ import {
   authorizationAddress,
   endpointAddress,
   enterpriseAddress,
-  LOOPBACK_HOST,
   serviceAddress,
 } from './oauth/addresses.js';
 import { type Claims, claimedDomain, type OrganizationDomainReader, type TokenResponseFields } from './oauth/claims.js';
@@ -266,7 +265,7 @@ function refuseToLeaveEmulator(options: object, settings: Pick<Settings, (typeof
   for (const option of ADDRESSES) {
     const address = settings[option] ?? '';
     const url = /^https?:/.test(address) ? new URL(address.replace('{domain}', 'organization')) : undefined;
-    if (!url || LOOPBACK_HOST.test(url.hostname) || `.${url.hostname}`.endsWith(`.${hostname}`)) continue;
+    if (!url || check.LOOPBACK_HOST.test(url.hostname) || `.${url.hostname}`.endsWith(`.${hostname}`)) continue;
     throw check.wrong(
       option,
       `expected an address of the emulator, got ${url.origin}: these options are spread over those of service.options. Spread service.options last`,

@@ -8,6 +8,7 @@ import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/authenticate.js';
 import { authorizationRequest, HostMismatches } from './login/begin-login.js';
 import type { CallbackOutcome } from './login/finish-login.js';
+import { FrameLogins } from './login/frame-logins.js';
 import { PendingLogins } from './login/pending-logins.js';
 import { UsedLogins } from './login/used-logins.js';
 import type { AnyVerify } from './login/verify.js';
@@ -43,6 +44,7 @@ export class Runtime implements LoginContext {
   readonly usedLogins: UsedLogins<CallbackOutcome>;
   readonly returnCookie: ReturnCookie;
   readonly rounds: LoginRounds;
+  readonly frames: FrameLogins;
   readonly hostMismatches: HostMismatches = new HostMismatches();
   readonly warnings: Set<string> = new Set();
   readonly usualRequest: string;
@@ -85,7 +87,9 @@ export class Runtime implements LoginContext {
     this.managers = new GrantManagers(settings.tokenStore, create);
     this.#name = new StrategyName(strategyName, service);
     this.grants = new RequestGrants({ ...settings, strategyName: this.#name }, this.managers);
-    const { api, grants, managers, returnCookie, rounds } = this;
+    const { api, grants, managers, pendingLogins, returnCookie, rounds, usedLogins } = this;
+    const seal = new CookieSeal(`frame ${application}`, clientSecret);
+    this.frames = new FrameLogins({ name: strategyName, seal, grants, pendingLogins, usedLogins, clock });
     this.clients = new RequestClients({ api, grants, managers, returnCookie, rounds });
   }
 

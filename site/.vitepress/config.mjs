@@ -21,6 +21,7 @@ const sidebar = [
       page('Jobs and webhooks', 'jobs'),
       page('List grants, keep them alive', 'grants'),
       page('Single-page apps and popups', 'single-page-apps'),
+      page('Inside another application', 'embedded'),
       page('Accounts and sessions', 'accounts'),
       page('Frameworks and tools', 'frameworks'),
       page('Test your application', 'testing'),

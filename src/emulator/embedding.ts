@@ -79,7 +79,7 @@ export class Embedding {
     return document(200, {
       title: 'A page of the service',
       css: frameCss,
-      frame: url.origin,
+      hasFrame: true,
       body: html`<header>A page of the service, as ${user.name} sees it</header>
 <iframe title="Application" src="${url.href}"></iframe>`,
     });

@@ -37,13 +37,13 @@ export interface PageContent {
   readonly css: string;
   /** Inline script, which may connect to the service itself. Default: the page has no script. */
   readonly script?: string;
-  /** Origin that the page shows in a frame. Default: the page has no frame. */
-  readonly frame?: string;
+  /** True if the page has a frame, which may go where a login leads it. Default: it has none. */
+  readonly hasFrame?: boolean;
   readonly body: Html;
 }
 
 /** Returns a complete page of the service, with headers that forbid framing, caching and referrers. */
-export function document(status: number, { title, css, script, frame, body }: PageContent): Reply {
+export function document(status: number, { title, css, script, hasFrame, body }: PageContent): Reply {
   const hash = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
   // No form-action: Chromium applies it to every redirect that follows the form, which would block the way back to the application and
   // the redirects of the application itself.
@@ -51,7 +51,7 @@ export function document(status: number, { title, css, script, frame, body }: Pa
     "default-src 'none'",
     `style-src ${hash(css)}`,
     ...(script === undefined ? [] : [`script-src ${hash(script)}`, "connect-src 'self'"]),
-    ...(frame === undefined ? [] : [`frame-src ${frame}`]),
+    ...(hasFrame ? ['frame-src http: https:'] : []),
     'img-src data:',
     "base-uri 'none'",
     "frame-ancestors 'none'",

@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
-import { endpointUrl, LOOPBACK_HOST } from '../oauth/addresses.js';
+import { endpointUrl } from '../oauth/addresses.js';
 import { type ReturnCookie, safeReturnTo } from '../request/browser-cookie.js';
 import type { RequestGrants } from '../request/grant-reference.js';
 import { hostOf, isSecure, originalUrl, queryOf, redirectUriFor } from '../request/incoming-request.js';
+import type { FrameLogins } from './frame-logins.js';
 import type { PendingLogins } from './pending-logins.js';
 
 /** Options of `passport.authenticate` that an application may set for one route. */
@@ -39,6 +40,7 @@ export interface BeginLoginContext {
   readonly pendingLogins: PendingLogins;
   readonly returnCookie: ReturnCookie;
   readonly hostMismatches: HostMismatches;
+  readonly frames: FrameLogins;
 }
 
 /**
@@ -50,7 +52,7 @@ export interface BeginLoginContext {
  * @see service.md, 4.1; RFC 6749, 4.1.1; RFC 7636, 4.3
  */
 export function beginLogin(
-  { settings, usualRequest, grants, pendingLogins, returnCookie, hostMismatches }: BeginLoginContext,
+  { settings, usualRequest, grants, pendingLogins, returnCookie, hostMismatches, frames }: BeginLoginContext,
   req: IncomingMessage,
   res: ServerResponse,
   callbackURL: string,
@@ -59,8 +61,10 @@ export function beginLogin(
   const scope = options.scope === undefined ? settings.scope : check.scope('scope', options.scope);
   const redirectUri = redirectUriFor(req, callbackURL);
   if (redirectUri === undefined) return undefined;
-  const freed = returnCookie.lengthIn(req);
-  const remembered = returnCookie.take(req, res);
+  const frame = frames.popupOf(req)?.target;
+  const freed = frame ? 0 : returnCookie.lengthIn(req);
+  // The page to return to, and its cookie, belong to the user's tabs.
+  const remembered = frame ? undefined : returnCookie.take(req, res);
   const [requested, ...others] = queryOf(originalUrl(req)).getAll('returnTo');
   const returnTo = requested === undefined ? remembered : safeReturnTo(others.length === 0 ? requested : undefined);
   const isConnection = Boolean(options.assignProperty);
@@ -74,7 +78,7 @@ export function beginLogin(
   const isSilent = prompts.some((prompt) => prompt.split(' ').includes('none'));
   const userMark = grants.userMarkOf(req, isConnection);
   const ownScope = scope === settings.scope ? undefined : scope;
-  const login = { redirectUri, returnTo, isConnection, isSilent, scope: ownScope, userMark };
+  const login = { redirectUri, returnTo, isConnection, isSilent, scope: ownScope, userMark, frame };
   const used = request.length + `${further}`.length + STATE_LENGTH;
   const { state, codeChallenge, cookies } = pendingLogins.begin(req, login, settings.pkce, { used, freed });
   hostMismatches.note(req, redirectUri, state);
@@ -142,7 +146,7 @@ export class HostMismatches {
     this.#remember(state, message);
     // Tests reach an application by an address of loopback, whatever its callbackURL is.
     const isTest =
-      process.env.NODE_ENV !== 'production' && LOOPBACK_HOST.test(hostname) && LOOPBACK_HOST.test(hereName);
+      process.env.NODE_ENV !== 'production' && check.LOOPBACK_HOST.test(hostname) && check.LOOPBACK_HOST.test(hereName);
     if (this.#hasWarned || isTest) return;
     this.#hasWarned = true;
     process.emitWarning(

@@ -23,6 +23,7 @@ import {
 } from '../request/session.js';
 import { KeyedQueue } from '../stores/waiting.js';
 import type { CallbackOutcome } from './finish-login.js';
+import type { FrameLogins } from './frame-logins.js';
 import { GrantHandoff, type LoginReport } from './grant-handoff.js';
 
 /** Options of `passport.authenticate` and `passport.authorize` that decide about the session. */
@@ -38,6 +39,7 @@ export interface EstablishSessionContext {
   readonly settings: { readonly name: string };
   readonly grants: RequestGrants;
   readonly clients: RequestClients;
+  readonly frames: FrameLogins;
 }
 
 /** The session was lost, or got another user, while the account was being connected. */
@@ -70,7 +72,7 @@ const SESSION_PREFIX = 'session:';
  * @throws TokenStoreError if the grant, or the session of `passport.authorize`, cannot be saved
  */
 export async function establishSession(
-  { settings, grants, clients }: EstablishSessionContext,
+  { settings, grants, clients, frames }: EstablishSessionContext,
   manager: GrantManager,
   req: IncomingMessage,
   res: ServerResponse,
@@ -86,6 +88,7 @@ export async function establishSession(
   // id may be another user's here.
   const owner = isConnection ? userOf(req) : verdict.user;
   const grantId = grants.newId(req, owner);
+  if (!isConnection) frames.admit(req, grantId);
   const { name: key } = settings;
   const { idIsInSession } = grants;
   if (isConnection) await refuseOtherAccount(grants, key, manager, req, tokens);
@@ -281,7 +284,7 @@ function handOffAtLogIn(
       // After the save: Passport reads and deletes it for its redirect, so the session need not be saved once more.
       // Nobody reads it before a fixed successRedirect: the next login would lead there.
       const isRead = redirects.successReturnToOrRedirect || (writesSession && !redirects.successRedirect);
-      const after = !error && isRead && target !== undefined ? sessionOf(req) : undefined;
+      const after = !error && isRead && target !== undefined ? (sessionOf(req) ?? noSession(req)) : undefined;
       if (after) after.returnTo = safeReturnTo(target);
       done?.(error);
     };
@@ -296,6 +299,13 @@ function handOffAtLogIn(
   };
   req.logIn = logInWithGrant;
   req.login = logInWithGrant;
+}
+
+/** Adds an object from which Passport reads the page to return to, where the application has no sessions. */
+function noSession(req: IncomingMessage): SessionLike {
+  const value: SessionLike = {};
+  Object.defineProperty(req, 'session', { value, configurable: true, writable: true });
+  return value;
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ApiClient } from '../api/api-client.js';
 import type { CredentialSource } from '../api/api-context.js';
-import { AuthorizationError } from '../errors.js';
+import { AuthorizationError, ConfigurationError } from '../errors.js';
 import type { TokenResponseFields } from '../oauth/claims.js';
 import { scopeNames } from '../oauth/scope.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
@@ -23,6 +23,7 @@ import {
 } from '../request/incoming-request.js';
 import { lostCookieCause } from '../request/session.js';
 import type { HostMismatches } from './begin-login.js';
+import type { FrameLogins } from './frame-logins.js';
 import type { PendingLogin, PendingLogins } from './pending-logins.js';
 import type { UsedLogins } from './used-logins.js';
 import {
@@ -67,6 +68,7 @@ export interface FinishLoginContext {
   readonly endpoint: TokenEndpoint;
   readonly returnCookie: ReturnCookie;
   readonly hostMismatches: HostMismatches;
+  readonly frames: FrameLogins;
   readonly clientOf: (source: CredentialSource) => ApiClient;
   /** What has been warned of, and is not again. */
   readonly warnings: Set<string>;
@@ -142,6 +144,11 @@ export async function finishLogin(
     if (state !== undefined && pendingLogins.isOfAnother(req, state)) return { ...replayed, reason: 'refused' };
     const message = context.hostMismatches.messageOf(state) ?? framed(req);
     return message === undefined ? replayed : { ...replayed, info: { message } };
+  }
+  if (login.frame && !context.frames.popupOf(req)) {
+    const order =
+      'embedded(strategy, …) is mounted after the callback route: mount it after the session, and before apiClient(strategy) and the routes.';
+    throw new ConfigurationError(order, { code: 'ERR_MIDDLEWARE_ORDER' });
   }
   if (login.isConnection && !route.isConnection) return refused(CONNECTION_AS_LOGIN, 403);
   if (route.isConnection && login.userMark !== context.grants.userMarkOf(req, true)) return refused(OTHER_USER, 403);

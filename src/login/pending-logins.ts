@@ -12,6 +12,14 @@ import {
   SET_COOKIE_LENGTH,
 } from '../request/browser-cookie.js';
 
+/** For which frame a popup logs in. */
+export interface FrameTarget {
+  /** S256 of the frame's verifier (RFC 7636, 4.2). */
+  readonly challenge: string;
+  /** Id of the grant of the frame's user, where the frame's requests tell who that is. */
+  readonly grantId: string | undefined;
+}
+
 /** A login between its authorization request and its callback. */
 export interface PendingLogin {
   /** The redirect URL of the authorization request. The code exchange repeats it. */
@@ -28,6 +36,8 @@ export interface PendingLogin {
   readonly userMark: string;
   /** Code verifier (RFC 7636, 4.1), with PKCE. */
   readonly codeVerifier: string | undefined;
+  /** The frame that a popup logs in for, instead of logging in its own browser. */
+  readonly frame?: FrameTarget | undefined;
   /** Epoch milliseconds. */
   readonly expiresAt: number;
   /** Line of `Set-Cookie` that ends the login in the browser. */
@@ -42,7 +52,9 @@ type Sealed = readonly [
   returnTo: string | 0,
   userMark?: string | 0,
   redirectUri?: string | 0,
-  scope?: string,
+  scope?: string | 0,
+  frameChallenge?: string,
+  frameGrantId?: string | 0,
 ];
 
 /** A login that has just begun. */
@@ -128,11 +140,14 @@ export class PendingLogins {
    */
   begin(
     req: IncomingMessage,
-    login: Pick<PendingLogin, 'redirectUri' | 'returnTo' | 'isConnection' | 'isSilent' | 'scope' | 'userMark'>,
+    login: Pick<
+      PendingLogin,
+      'redirectUri' | 'returnTo' | 'isConnection' | 'isSilent' | 'scope' | 'userMark' | 'frame'
+    >,
     pkce: boolean,
     response: { readonly used: number; readonly freed: number } = { used: 0, freed: 0 },
   ): BegunLogin {
-    const { redirectUri, returnTo, userMark, isConnection, isSilent, scope } = login;
+    const { redirectUri, returnTo, userMark, isConnection, isSilent, scope, frame } = login;
     const state = randomBytes(32).toString('base64url');
     const codeVerifier = pkce ? randomBytes(32).toString('base64url') : undefined;
     const hasHostPrefix = /^https:/i.test(redirectUri);
@@ -147,7 +162,8 @@ export class PendingLogins {
     // Short, for the sake of many tabs: the usual redirect URL is a part of the context.
     const isUsual = redirectUri === this.#options.callbackURL;
     const optional: (string | 0)[] = isUsual ? (userMark ? [userMark] : []) : [userMark || 0, redirectUri];
-    if (scope !== undefined) optional.splice(0, 3, userMark || 0, isUsual ? 0 : redirectUri, scope);
+    if (scope !== undefined || frame) optional.splice(0, 3, userMark || 0, isUsual ? 0 : redirectUri, scope ?? 0);
+    if (frame) optional.push(frame.challenge, frame.grantId ?? 0);
     const start = [codeVerifier ?? 0, (isConnection ? 1 : 0) | (isSilent ? 2 : 0)];
     const bareLength = name.length + PAIR_LENGTH + issued.length + 1;
     let content = JSON.stringify([...start, returnTo ?? 0, ...optional]);
@@ -186,7 +202,7 @@ export class PendingLogins {
       const [issued = '', sealed] = cookies[name]?.split('.', 2) ?? [];
       const text = sealed && this.#seal.open(this.#context(state, issued), sealed);
       if (!text) continue;
-      const [codeVerifier, flags, returnTo, userMark, sealedUri, scope] = JSON.parse(text) as Sealed;
+      const [codeVerifier, flags, returnTo, userMark, sealedUri, scope, ...frame] = JSON.parse(text) as Sealed;
       const redirectUri = sealedUri || this.#options.callbackURL;
       const expiresAt = Number.parseInt(issued, 36) + LIFETIME_MS;
       const leftMs = expiresAt - this.#options.clock();
@@ -198,9 +214,10 @@ export class PendingLogins {
         returnTo: returnTo || undefined,
         isConnection: (flags & 1) !== 0,
         isSilent: (flags & 2) !== 0,
-        scope,
+        scope: scope === 0 ? undefined : scope,
         userMark: userMark || '',
         codeVerifier: codeVerifier || undefined,
+        frame: frame[0] === undefined ? undefined : { challenge: frame[0], grantId: frame[1] || undefined },
         expiresAt,
         endCookie: loginCookie(req, name, '', 0),
       };

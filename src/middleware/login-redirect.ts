@@ -19,9 +19,13 @@ export function isLoginRoute(req: IncomingMessage, login: string): boolean {
   return asRouted(pathOf(browserUrl(req))) === asRouted(pathOf(login));
 }
 
+/** Requests whose address may hold a signed token that names a user: its query is for nobody else. */
+export const holdsToken: WeakSet<IncomingMessage> = new WeakSet();
+
 /** Redirects a browser to the login route, which leads back to the requested page. @param client That of the request, if there is one. */
 export function redirectToLogin(req: IncomingMessage, res: ServerResponse, login: string, client: unknown): void {
-  const page = safeReturnTo(browserUrl(req));
+  const url = browserUrl(req);
+  const page = safeReturnTo(holdsToken.has(req) ? pathOf(url) : url);
   const whole = withReturnTo(login, page);
   const location = whole.length > MAX_LOCATION ? login : whole;
   const cookie = client instanceof ApiClient ? returnCookieOf(client) : undefined;

@@ -3,8 +3,8 @@ import { ApiClient, contextOf } from '../api/api-client.js';
 import { ApiError } from '../api/api-error.js';
 import { readOptions } from '../checks.js';
 import { AuthorizationError, NotAuthorizedError, OAuthAppError, TokenError, TokenResponseError } from '../errors.js';
-import { isPageRequest } from '../request/incoming-request.js';
-import { isLoginRoute, loginRoute, redirectToLogin } from './login-redirect.js';
+import { isInFrame, isPageRequest } from '../request/incoming-request.js';
+import { holdsToken, isLoginRoute, loginRoute, redirectToLogin } from './login-redirect.js';
 
 /** An error handler that Express 4, Express 5 and Connect all accept. */
 export type ErrorHandler = (
@@ -39,7 +39,9 @@ export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
   return function answerError(error, req, res, next) {
     if (!(error instanceof OAuthAppError) || res.headersSent) return next(error);
     // Whoever lacks a scope (403) is logged in: another login would lead here again.
-    const needsLogin = error instanceof NotAuthorizedError && error.status === 401;
+    // Nor could it help a frame whose requests name their user.
+    const namesUser = holdsToken.has(req) && isInFrame(req);
+    const needsLogin = error instanceof NotAuthorizedError && error.status === 401 && !namesUser;
     if (needsLogin && login !== undefined && isPageRequest(req) && !isLoginRoute(req, login))
       return redirectToLogin(req, res, login, clientOf(req, error.strategy));
     const message = messageOf(error);

@@ -1,10 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiClient, contextOf } from '../api/api-client.js';
-import { type Readers, readOptions } from '../checks.js';
+import { type Readers, readOptions, withDefault } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
 import { isPageRequest, originalUrl, queryOf, refuseFramework } from '../request/incoming-request.js';
 import { unprepared } from '../request/request-clients.js';
 import { clientProperty, type Handler, strategyNameFor } from './api-client.js';
+import { type Frame, frameOption } from './embedded.js';
 import { isLoginRoute, loginRoute, redirectToLogin } from './login-redirect.js';
 
 /** Options of {@link requireAuthorization}. */
@@ -13,11 +14,18 @@ export interface RequireAuthorizationOptions {
   readonly login?: string | undefined;
   /** The request's property that holds the client, as told to `apiClient`. Default `'apiClient'`. */
   readonly property?: string | undefined;
+  /** What `embedded` has returned: a page request of a frame gets a button that opens the login. Default: none. */
+  readonly frame?: Handler | undefined;
 }
 
-const READERS: Readers<{ readonly login: string | undefined; readonly property: string }> = {
+const READERS: Readers<{
+  readonly login: string | undefined;
+  readonly property: string;
+  readonly frame: Frame | undefined;
+}> = {
   login: loginRoute,
   property: clientProperty,
+  frame: withDefault(undefined, frameOption),
 };
 
 /**
@@ -27,7 +35,7 @@ const READERS: Readers<{ readonly login: string | undefined; readonly property: 
  * @throws ConfigurationError that names the wrong or unknown option
  */
 export function requireAuthorization(options: RequireAuthorizationOptions = {}): Handler {
-  const { login, property } = readOptions('requireAuthorization(options)', options, READERS);
+  const { login, property, frame } = readOptions('requireAuthorization(options)', options, READERS);
   return function passIfAuthorized(req, res, next) {
     const client: unknown = Reflect.get(req, property);
     if (!(client instanceof ApiClient)) {
@@ -41,6 +49,12 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     }
     const pending = unprepared.get(client)?.prepareFully();
     if (pending) return void pending.then(() => passIfAuthorized(req, res, next));
+    try {
+      frame?.requireOrder(req);
+      if (!client.authorized && frame?.isFor(req) && isPageRequest(req)) return frame.answer(req, res);
+    } catch (error) {
+      return next(ofStrategy(error, contextOf(client).strategyName));
+    }
     if (client.authorized) return next();
     if (login === undefined || !isPageRequest(req))
       return next(ofStrategy(new NotAuthorizedError(LOG_IN), contextOf(client).strategyName));

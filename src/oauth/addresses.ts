@@ -4,9 +4,6 @@ import { ConfigurationError } from '../errors.js';
 /** Placeholder in the template of the enterprise address. */
 const DOMAIN = '{domain}';
 
-/** A loopback host in the form of `URL.hostname` (RFC 6761, 6.3; RFC 1122, 3.2.1.3; RFC 4291, 2.5.3). */
-export const LOOPBACK_HOST: RegExp = /(^|\.)localhost$|^127(\.\d{1,3}){3}$|^\[::1\]$/;
-
 /** A DNS label that replaces the placeholder while the template is checked. */
 const SAMPLE_LABEL = 'organization-domain';
 
@@ -26,7 +23,7 @@ export function serviceAddress(option: string, value: unknown): string {
 /** Parses an https URL, or an http URL of a loopback host, without credentials and fragment. @throws ConfigurationError */
 function secureUrl(option: string, value: unknown): URL {
   const url = parseAddress(option, value);
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && LOOPBACK_HOST.test(url.hostname))) {
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && check.LOOPBACK_HOST.test(url.hostname))) {
     throw invalid(option, `expected an https URL (http is for loopback hosts only), got ${url.protocol}//${url.host}`);
   }
   if (url.username || url.password || url.href.includes('#')) {

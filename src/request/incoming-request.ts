@@ -58,6 +58,11 @@ export function userOf(req: IncomingMessage & ExpressLike): unknown {
   return Reflect.get(req, typeof req._userProperty === 'string' ? req._userProperty : 'user');
 }
 
+/** Sets the user of a request, as Passport would. */
+export function setUser(req: IncomingMessage & ExpressLike, user: unknown): void {
+  Reflect.set(req, typeof req._userProperty === 'string' ? req._userProperty : 'user', user);
+}
+
 /** Properties that identify a user, the first that is set: of records, of lean documents (MongoDB), of JWT claims. */
 const ID_KEYS = ['id', '_id', 'sub', 'username'] as const;
 
@@ -132,10 +137,11 @@ export function isPrefetch({ headers }: IncomingMessage): boolean {
 }
 
 /** Returns true if a person waits for a page. A script would follow the redirect to the service's consent page. */
-export function isPageRequest({ method, headers }: IncomingMessage): boolean {
+export function isPageRequest(req: IncomingMessage): boolean {
+  const { method, headers } = req;
   if (method !== 'GET' && method !== 'HEAD') return false;
   const mode = headers['sec-fetch-mode'];
-  if (mode === 'navigate') return true;
+  if (mode === 'navigate' || isInFrame(req)) return true;
   // A browser sends the destination as well. Node's fetch sends the mode alone: its Accept header decides.
   if (mode !== undefined && headers['sec-fetch-dest'] !== undefined) return false;
   return headers['x-requested-with'] === undefined && /\btext\/html\b/i.test(headers.accept ?? '');

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ApiClient, createApiClient, sourceOf } from '../api/api-client.js';
+import { ApiClient, contextOf, createApiClient, sourceOf } from '../api/api-client.js';
 import type { ApiContext, CredentialSource } from '../api/api-context.js';
 import { ConfigurationError, OAuthAppError } from '../errors.js';
 import { safeCause } from '../redaction.js';
@@ -177,6 +177,14 @@ export class RequestClients {
     };
     req.logIn = wrapped;
     req.login = wrapped;
+  }
+
+  /** Returns true if {@link attach} has run for a request. */
+  isAttached(req: IncomingMessage): boolean {
+    return this.#properties.some((property) => {
+      const client = (req as WithClients)[property];
+      return client instanceof ApiClient && contextOf(client).strategyName === this.#options.api.strategyName;
+    });
   }
 
   /** Throws if {@link attach} ran too early to find a grant. @throws ConfigurationError */

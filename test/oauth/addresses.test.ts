@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { enterpriseAddress, LOOPBACK_HOST, serviceAddress } from '../../src/oauth/addresses.js';
+import { LOOPBACK_HOST } from '../../src/checks.js';
+import { enterpriseAddress, serviceAddress } from '../../src/oauth/addresses.js';
 
 test.each(['localhost', 'api.localhost', 'a.b.localhost', '127.0.0.1', '127.255.255.254', '[::1]'])(
   '%s is this machine',

@@ -143,6 +143,11 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
     'Frames: third-party cookies are blocked, a cookie has a former twin, the popup has lost its opener',
     'the login ends in the frame, or an error names the cause',
   ],
+  95: [
+    'A signed token of the frame: expired, of another audience or key, `alg: none`',
+    'names nobody; never in `Location`, a cookie or an error',
+  ],
+  96: ['The user of the popup is not the user of the frame', '403, said in the popup; nothing stored'],
   97: ['A link that the application refuses', 'nothing stored, nothing overwritten'],
   98: ['A failed API call in an `async` handler under Express 4', 'the application goes on'],
 };

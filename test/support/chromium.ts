@@ -1,4 +1,7 @@
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { findExecutable, isInstalled } from './service-process.js';
 
 /** The file of the browser; `undefined` if there is none. */
@@ -42,11 +45,27 @@ export interface Visit {
 export async function startChromium(): Promise<Chromium> {
   if (chromiumPath === undefined) throw new Error('chromium is not installed');
   const browser = await chromium.launch({ executablePath: chromiumPath, args: quiet });
-  return { visit: (options) => visit(browser, options), close: () => browser.close() };
+  return { visit: async (options = {}) => visit(await browser.newContext(options)), close: () => browser.close() };
 }
 
-async function visit(browser: Browser, options: BrowserContextOptions = {}): Promise<Visit> {
-  const context = await browser.newContext(options);
+/** Starts the browser with a profile of its own, and the setting for third-party cookies that its user can choose. */
+export async function startProfile(thirdPartyCookies: 'allowed' | 'blocked'): Promise<Visit> {
+  if (chromiumPath === undefined) throw new Error('chromium is not installed');
+  const directory = await mkdtemp(join(tmpdir(), 'chromium-'));
+  const isBlocked = thirdPartyCookies === 'blocked';
+  const profile = { cookie_controls_mode: isBlocked ? 1 : 0, block_third_party_cookies: isBlocked };
+  await mkdir(join(directory, 'Default'));
+  await writeFile(join(directory, 'Default', 'Preferences'), JSON.stringify({ profile }));
+  const context = await chromium.launchPersistentContext(directory, { executablePath: chromiumPath, args: quiet });
+  const opened = await visit(context);
+  const close = async () => {
+    await opened.close();
+    await rm(directory, { recursive: true, force: true, maxRetries: 5 });
+  };
+  return { ...opened, close };
+}
+
+async function visit(context: BrowserContext): Promise<Visit> {
   const problems: string[] = [];
   const tab = async () => {
     const page = await context.newPage();

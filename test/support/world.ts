@@ -61,6 +61,8 @@ export interface WorldOptions {
   readonly routes?: (app: App, world: World) => void;
   /** Adds middleware before the usual ones. */
   readonly before?: (app: App) => void;
+  /** Adds middleware between the session and `apiClient`. */
+  readonly beforeClient?: (app: App, world: World) => void;
   readonly authenticate?: object;
   /** Stands in the place of `passport.authenticate` at the callback. */
   readonly callback?: (world: World) => Handler;
@@ -169,6 +171,7 @@ function createApp(world: World, options: WorldOptions): (req: IncomingMessage, 
     app.use(session({ ...usual, ...sessionOptions }) as unknown as Handler);
   }
   app.use(sessionOptions ? (world.passport.session() as Handler) : passportSessionIfAny(world.passport));
+  options.beforeClient?.(app, world);
   if (!options.withoutApiClient) app.use(apiClient(world.strategy));
   if (framework === 'connect') connectRoutes(app, world, options);
   else expressRoutes(app, world, options);

@@ -1,0 +1,159 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { AuthorizationError } from '../errors.js';
+import { isRandomGrantId } from '../grants/grant.js';
+import type { CookieSeal } from '../request/browser-cookie.js';
+import type { RequestGrants } from '../request/grant-reference.js';
+import { originalUrl, queryOf } from '../request/incoming-request.js';
+import { emptySession, polyfillSessionMethods, regenerateSession, saveSession, sessionOf } from '../request/session.js';
+import type { FrameTarget, PendingLogins } from './pending-logins.js';
+import type { UsedLogins } from './used-logins.js';
+
+/** A request of a popup. */
+export interface FramePopup {
+  readonly target: FrameTarget;
+  /** How its login ended so far. `other`: another user than the frame's has logged in. */
+  outcome: 'pending' | 'stored' | 'other';
+}
+
+/** What a session holds: JSON by name. */
+type Content = Readonly<Record<string, unknown>>;
+
+/** What a code holds, in this order. */
+type Sealed = readonly [id: string, challenge: string, expiresAt: number, content: Content];
+
+/** What logins of frames need of their strategy. */
+export interface FrameLoginsOptions {
+  readonly name: string;
+  /** All processes of the application have its secret. */
+  readonly seal: CookieSeal;
+  readonly grants: RequestGrants;
+  readonly pendingLogins: PendingLogins;
+  readonly usedLogins: UsedLogins<unknown>;
+  /** Epoch milliseconds. */
+  readonly clock: () => number;
+}
+
+const LIFETIME_MS = 60 * 1000;
+
+/** How far the clock of the host that takes a code may be behind the clock of the host that has issued it. */
+const CLOCK_SKEW_MS = 60 * 1000;
+
+/**
+ * Logins that a popup does for a frame, whose consent page cannot be framed.
+ *
+ * The popup shares its cookies with the user's tabs, the frame does not: so a code carries the new session from the one to
+ * the other, as an authorization code does (RFC 6749, 4.1), bound to a verifier that the frame alone has (RFC 7636).
+ */
+export class FrameLogins {
+  readonly #options: FrameLoginsOptions;
+  readonly #popups = new WeakMap<IncomingMessage, FramePopup>();
+
+  constructor(options: FrameLoginsOptions) {
+    this.#options = options;
+  }
+
+  /** Returns a new verifier, and a handle for the address of the popup, which names the frame. */
+  create(grantId: string | undefined): { readonly verifier: string; readonly handle: string } {
+    const verifier = randomBytes(32).toString('base64url');
+    const content = JSON.stringify([challengeOf(verifier), grantId ?? 0]);
+    return { verifier, handle: this.#options.seal.seal('handle', content) };
+  }
+
+  /** Returns the frame that a handle names; `undefined` if it was not created here. */
+  read(handle: string): FrameTarget | undefined {
+    const text = this.#options.seal.open('handle', handle);
+    if (text === undefined) return undefined;
+    const [challenge, grantId] = JSON.parse(text) as [string, string | 0];
+    return { challenge, grantId: grantId || undefined };
+  }
+
+  /** Returns the frame that the login of a callback is for. */
+  targetOf(req: IncomingMessage): FrameTarget | undefined {
+    const state = queryOf(originalUrl(req)).get('state');
+    return state === null ? undefined : this.#options.pendingLogins.find(req, state)?.frame;
+  }
+
+  /** Notes that a popup has sent a request. */
+  note(req: IncomingMessage, target: FrameTarget): FramePopup {
+    const popup: FramePopup = { target, outcome: 'pending' };
+    this.#popups.set(req, popup);
+    return popup;
+  }
+
+  /** Returns the popup that has sent a request. */
+  popupOf(req: IncomingMessage): FramePopup | undefined {
+    return this.#popups.get(req);
+  }
+
+  /**
+   * Notes that the grant of a popup's login is about to be stored.
+   *
+   * @throws AuthorizationError if the frame's requests tell of another user
+   */
+  admit(req: IncomingMessage, grantId: string): void {
+    const popup = this.#popups.get(req);
+    if (!popup) return;
+    const expected = popup.target.grantId;
+    popup.outcome = expected === undefined || expected === grantId ? 'stored' : 'other';
+    if (popup.outcome === 'stored') return;
+    throw new AuthorizationError('Another user has logged in than the user of the frame. Nothing was stored.', {
+      code: 'ERR_OTHER_ACCOUNT',
+      status: 403,
+    });
+  }
+
+  /**
+   * Returns a code for the session of a popup's request. Removes its grant after a minute, if no frame has taken the code:
+   * nothing would refer to it.
+   */
+  issue(req: IncomingMessage, { challenge }: FrameTarget): string {
+    const { seal, clock, name, grants, usedLogins } = this.#options;
+    const content = { ...sessionOf(req) };
+    const id = randomBytes(32).toString('base64url');
+    const expiresAt = clock() + LIFETIME_MS;
+    const sealed: Sealed = [id, challenge, expiresAt, content];
+    const grantId = content[name];
+    if (isRandomGrantId(grantId)) {
+      const manager = grants.managerFor(req);
+      const expire = async () => {
+        const { isFirst } = await usedLogins.use(id, expiresAt, manager.access);
+        if (isFirst) await manager.remove(grantId);
+      };
+      setTimeout(() => void expire().catch(() => {}), LIFETIME_MS + CLOCK_SKEW_MS).unref();
+    }
+    return seal.seal('code', JSON.stringify(sealed));
+  }
+
+  /**
+   * Gives the request a new session, with what a code holds. A code that does not belong to the verifier, or is too old, is
+   * not used up.
+   *
+   * @returns false if the code is refused
+   * @throws TokenStoreError if the session or the mark of the code cannot be saved
+   */
+  async take(req: IncomingMessage, code: string, verifier: string): Promise<boolean> {
+    const { seal, clock, name, grants, usedLogins } = this.#options;
+    const text = seal.open('code', code);
+    const before = sessionOf(req);
+    if (text === undefined || !before) return false;
+    const [id, challenge, expiresAt, content] = JSON.parse(text) as Sealed;
+    const leftMs = expiresAt - clock();
+    if (challenge !== challengeOf(verifier) || leftMs <= 0 || leftMs > LIFETIME_MS + CLOCK_SKEW_MS) return false;
+    const manager = grants.managerFor(req);
+    const { isFirst, callback } = await usedLogins.use(id, expiresAt, manager.access);
+    if (!isFirst) return false;
+    callback.end(undefined);
+    const former = grants.referenceOf(req);
+    polyfillSessionMethods(before, false);
+    emptySession(before);
+    const session = await regenerateSession(req, before);
+    await saveSession(Object.assign(session, content));
+    if (former !== undefined && former !== content[name]) manager.remove(former).catch(() => {});
+    return true;
+  }
+}
+
+function challengeOf(verifier: string): string {
+  return createHash('sha256').update(verifier).digest('base64url');
+}

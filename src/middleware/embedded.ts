@@ -1,0 +1,317 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { fn, LOOPBACK_HOST, type Reader, readOptions, requiredOption, withDefault, wrong } from '../checks.js';
+import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
+import {
+  browserUrl,
+  isInFrame,
+  isOfOwnPage,
+  isPrefetch,
+  pathOf,
+  queryOf,
+  refuseFramework,
+  setUser,
+} from '../request/incoming-request.js';
+import {
+  detachSession,
+  lostCookieCause,
+  passportRecordOf,
+  refuseUnpartitionedSession,
+  sessionOf,
+} from '../request/session.js';
+import type { Runtime } from '../runtime.js';
+import { runtimeOf, type Strategy } from '../strategy.js';
+import type { Handler } from './api-client.js';
+import {
+  buttonPage,
+  endPage,
+  type FramePage,
+  type FrameWords,
+  frameWords,
+  messagePage,
+  sendFramePage,
+} from './frame-pages.js';
+import { holdsToken, isLoginRoute, loginRoute } from './login-redirect.js';
+
+/** Options of {@link embedded}. */
+export interface EmbeddedOptions {
+  /** A path of its own, such as `/login/frame`: the frame sends to it what the popup brings. */
+  readonly path: string;
+  /** Path of the login route, which the popup opens. */
+  readonly login: string;
+  /** Origins of the service whose pages may show the application in a frame: https, or http on a loopback host. */
+  readonly hosts: readonly string[];
+  /**
+   * Returns the user whom a request of the frame names by a signed token of the service; `undefined` if it names none. The
+   * frame then needs no session. Requires the strategy's option `grantId`.
+   */
+  readonly identify?: ((req: IncomingMessage & Express.Request) => unknown) | undefined;
+  /** Words of the pages. Default: English. */
+  readonly words?: Partial<FrameWords> | undefined;
+}
+
+type Settings = Required<Pick<EmbeddedOptions, 'path' | 'login' | 'hosts' | 'identify'>> & {
+  readonly words: FrameWords;
+};
+
+/** The parameter of the login route that names the frame which a popup logs in for. */
+const HANDLE = 'frame';
+
+/** Longest body that a frame sends, in characters: its session is in it. */
+const MAX_BODY = 64 * 1024;
+
+/** By the middleware that `embedded` has created. */
+const frames = new WeakMap<object, Frame>();
+
+/** Requests that `embedded` has seen, and whether they name a user. */
+const seen = new WeakMap<IncomingMessage, { readonly hadSession: boolean; readonly user: unknown }>();
+
+/**
+ * Creates middleware for an application in a frame of the service, whose consent page cannot be framed: the frame has a
+ * button that opens the login in a popup. Give it to `requireAuthorization({ frame })` as well.
+ *
+ * Mount it after the session, and before `apiClient(strategy)` and the routes.
+ *
+ * @throws ConfigurationError that names the wrong, unknown or missing option
+ * @example
+ * ```ts
+ * const frame = embedded(strategy, { path: '/login/frame', login: '/login', hosts: ['https://cad.example.com'] });
+ * app.use(frame, apiClient(strategy));
+ * app.get('/board', requireAuthorization({ login: '/login', frame }), showBoard);
+ * ```
+ */
+export function embedded(strategy: Strategy, options: EmbeddedOptions): Handler {
+  const runtime = runtimeOf(strategy);
+  const settings = readOptions<Settings>('embedded(strategy, options)', options, {
+    path: requiredOption(ownPath),
+    login: requiredOption(loginRoute.read as Reader<string>),
+    hosts: requiredOption(origins),
+    identify: withDefault(undefined, fn<EmbeddedOptions['identify']>),
+    words: frameWords,
+  });
+  if (settings.identify && runtime.grants.idIsInSession)
+    throw wrong('identify', "expected a strategy with the option grantId: the frame's grants are found by its user");
+  const frame = new Frame(runtime, settings);
+  const handler: Handler = function serveFrame(req, res, next) {
+    if (refuseFramework(req, res, next, runtime.settings.name)) return;
+    frame.serve(req, res, next).catch((error: unknown) => next(ofStrategy(error, runtime.settings.name)));
+  };
+  frames.set(handler, frame);
+  return handler;
+}
+
+/** Reads the option `frame` of `requireAuthorization`. */
+export function frameOption(option: string, value: unknown): Frame {
+  const frame = typeof value === 'function' ? frames.get(value) : undefined;
+  if (frame) return frame;
+  throw wrong(option, 'expected what embedded(strategy, …) has returned');
+}
+
+/** What `embedded` does for one strategy. */
+export class Frame {
+  readonly #runtime: Runtime;
+  readonly #settings: Settings;
+
+  constructor(runtime: Runtime, settings: Settings) {
+    this.#runtime = runtime;
+    this.#settings = settings;
+  }
+
+  /** True if the frame's requests name their user. */
+  get #identifies(): boolean {
+    return this.#settings.identify !== undefined;
+  }
+
+  /** Serves the requests of popups, and what the frame sends; finds out whom other requests name. */
+  async serve(req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): Promise<void> {
+    const { path, login, identify } = this.#settings;
+    const { frames: logins, clients } = this.#runtime;
+    if (clients.isAttached(req)) throw misplaced('before apiClient(strategy)');
+    if (isLoginRoute(req, path)) return this.#take(req, res);
+    const isLogin = isLoginRoute(req, login) && queryOf(browserUrl(req)).has(HANDLE);
+    const target = isLogin ? this.#opened(req) : logins.targetOf(req);
+    if (isLogin && !target) {
+      const { words } = this.#settings;
+      return sendFramePage(req, res, messagePage(403, words, words.stale));
+    }
+    if (target) {
+      detachSession(req);
+      // Of helmet, for example: the popup would lose its opener.
+      res.removeHeader('Cross-Origin-Opener-Policy');
+      logins.note(req, target);
+      if (!isLogin) this.#endPopup(req, res);
+      return next();
+    }
+    const user = identify && (await identified(identify, req));
+    if (identify) holdsToken.add(req);
+    seen.set(req, { hadSession: sessionOf(req) !== undefined, user });
+    if (user) {
+      if (sessionOf(req)) detachSession(req);
+      setUser(req, user);
+    }
+    next();
+  }
+
+  /** Throws if the middleware does not stand where it has to. @throws ConfigurationError */
+  requireOrder(req: IncomingMessage): void {
+    const known = seen.get(req);
+    if (!known && !this.#runtime.frames.popupOf(req)) throw misplaced('before the routes, by app.use()');
+    if (known && !known.user && !known.hadSession && sessionOf(req)) throw misplaced('after the session');
+  }
+
+  /** Returns true if the button is the answer to a page request without a grant. */
+  isFor(req: IncomingMessage): boolean {
+    return isInFrame(req) || Boolean(seen.get(req)?.user);
+  }
+
+  /**
+   * Answers a page request of the frame with the button.
+   *
+   * @throws NotAuthorizedError if the request names no user, where it should; ConfigurationError if the frame would lose its session
+   */
+  answer(req: IncomingMessage, res: ServerResponse): void {
+    const { hosts, login, path, words } = this.#settings;
+    const { frames: logins, grants } = this.#runtime;
+    const user = seen.get(req)?.user;
+    if (this.#identifies && !user) throw new NotAuthorizedError('The token of this frame names no user.');
+    if (!this.#identifies) refuseUnpartitionedSession(req);
+    const { handle, verifier } = logins.create(user ? grants.newId(req, user) : undefined);
+    const url = `${login}${login.includes('?') ? '&' : '?'}${HANDLE}=${handle}`;
+    sendFramePage(req, res, buttonPage(words, hosts, { url, path, verifier }));
+  }
+
+  /** Returns the frame that a popup logs in for: none, unless a page of the own origin has opened it as a window. */
+  #opened(req: IncomingMessage): ReturnType<Runtime['frames']['read']> {
+    const { 'sec-fetch-dest': dest = 'document', 'sec-fetch-site': site = 'same-origin' } = req.headers;
+    if (dest !== 'document' || site !== 'same-origin' || isPrefetch(req) || req.method !== 'GET') return undefined;
+    return this.#runtime.frames.read(queryOf(browserUrl(req)).get(HANDLE) ?? '');
+  }
+
+  /** Puts the end of the popup in place of what the callback's route answers, if the login has succeeded. */
+  #endPopup(req: IncomingMessage, res: ServerResponse): void {
+    const original = { writeHead: res.writeHead, write: res.write, end: res.end };
+    let head: unknown[] | undefined;
+    const answer = (method: 'write' | 'end', args: unknown[]): unknown => {
+      Object.assign(res, original);
+      const page = res.headersSent ? undefined : this.#endOf(req, res);
+      if (!page) {
+        if (head) Reflect.apply(original.writeHead, res, head);
+        return Reflect.apply(original[method], res, args);
+      }
+      sendFramePage(req, res, page);
+      // What the application goes on to write is not for the popup.
+      Object.assign(res, { write: () => true, end: () => res });
+      return method === 'end' ? res : true;
+    };
+    Object.assign(res, {
+      writeHead: (...args: unknown[]) => {
+        head = args;
+        res.statusCode = Number(args[0]);
+        return res;
+      },
+      write: (...args: unknown[]) => answer('write', args),
+      end: (...args: unknown[]) => answer('end', args),
+    });
+  }
+
+  /** Returns the page that ends a popup; `undefined` if its login has failed, as the application says. */
+  #endOf(req: IncomingMessage, { statusCode }: ServerResponse): FramePage | undefined {
+    const { words } = this.#settings;
+    const { frames: logins } = this.#runtime;
+    const popup = logins.popupOf(req);
+    if (popup?.outcome === 'other')
+      return messagePage(403, words, words.otherAccount, '<small>ERR_OTHER_ACCOUNT</small>');
+    if (popup?.outcome !== 'stored' || statusCode >= 400) return undefined;
+    if (this.#identifies) return endPage(words, undefined);
+    const isLoggedIn = Object.keys(sessionOf(req) ?? {}).length > 0;
+    return isLoggedIn ? endPage(words, logins.issue(req, popup.target)) : undefined;
+  }
+
+  /** Takes the code that the popup has given the frame, or tells whether the session that came of it came back. */
+  async #take(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    res.setHeader('Cache-Control', 'no-store');
+    const isFrame = isOfOwnPage(req);
+    if (req.method === 'GET' && isFrame) {
+      if (passportRecordOf(req) === undefined && !this.#runtime.grants.referenceOf(req)) throw lostSession(req);
+      return sendStatus(res, 204);
+    }
+    if (req.method !== 'POST') {
+      res.setHeader('Allow', 'POST');
+      return sendStatus(res, 405);
+    }
+    if (!isFrame) return sendStatus(res, 403);
+    if (!sessionOf(req)) throw misplaced('after the session');
+    const body = await readBody(req);
+    const { code, verifier } = typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {};
+    if (typeof code !== 'string' || typeof verifier !== 'string') return sendStatus(res, 400);
+    sendStatus(res, (await this.#runtime.frames.take(req, code, verifier)) ? 204 : 403);
+  }
+}
+
+function sendStatus(res: ServerResponse, status: number): void {
+  res.statusCode = status;
+  res.end();
+}
+
+function misplaced(where: string): ConfigurationError {
+  return new ConfigurationError(
+    `embedded(strategy, …) has to be mounted ${where}: mount express-session, then this, then apiClient(strategy), then the routes.`,
+    { code: 'ERR_MIDDLEWARE_ORDER' },
+  );
+}
+
+function lostSession(req: IncomingMessage): ConfigurationError {
+  const cause = lostCookieCause(req) ?? 'The application may be in a frame whose cookies the browser blocks.';
+  return new ConfigurationError(`The frame was logged in, but its session cookie did not come back. ${cause}`, {
+    code: 'ERR_SESSION_COOKIE',
+  });
+}
+
+/** Errors of jose and jsonwebtoken for a token that is expired, forged or no token. */
+const TOKEN_ERROR = /^ERR_J(?:WT|WS|WE|WK|WKS|OSE)_|^(?:JsonWebToken|TokenExpired|NotBefore)Error$/;
+
+/** Returns the user whom a request names. A token that is refused names nobody. */
+async function identified(identify: NonNullable<Settings['identify']>, req: IncomingMessage): Promise<unknown> {
+  try {
+    return (await identify(req as IncomingMessage & Express.Request)) || undefined;
+  } catch (error) {
+    const { code, name }: { readonly code?: unknown; readonly name?: unknown } = Object(error);
+    if (TOKEN_ERROR.test(String(code)) || TOKEN_ERROR.test(String(name))) return undefined;
+    throw error;
+  }
+}
+
+/** Reads the JSON body of a request, unless a parser of the application has done so. Returns `undefined` if it is none. */
+async function readBody(req: IncomingMessage & { readonly body?: unknown }): Promise<unknown> {
+  if (typeof req.body === 'object' && req.body !== null && !Buffer.isBuffer(req.body)) return req.body;
+  let text = req.body === undefined ? '' : String(req.body);
+  if (!req.readableEnded && text === '') {
+    req.setEncoding('utf8');
+    for await (const chunk of req) {
+      text += chunk;
+      if (text.length > MAX_BODY) return undefined;
+    }
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Reads a path of the application. */
+function ownPath(option: string, value: unknown): string {
+  if (typeof value === 'string' && /^\/(?!\/)[\x21-\x7e]*$/.test(value) && pathOf(value) === value) return value;
+  throw wrong(option, 'expected a path of its own, such as /login/frame');
+}
+
+/** Reads origins: https, or http of a loopback host. */
+function origins(option: string, value: unknown): readonly string[] {
+  const all: unknown[] = Array.isArray(value) ? value : [];
+  const isOrigin = (one: unknown): boolean => {
+    if (typeof one !== 'string' || one.includes('*') || !URL.canParse(one)) return false;
+    const { origin, protocol, hostname } = new URL(one);
+    return one === origin && (protocol === 'https:' || (protocol === 'http:' && LOOPBACK_HOST.test(hostname)));
+  };
+  if (all.length > 0 && all.every(isOrigin)) return all.map(String);
+  throw wrong(option, "expected origins of the service, such as ['https://cad.example.com']: no path, and no *");
+}

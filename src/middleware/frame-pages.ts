@@ -1,0 +1,138 @@
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Optional, type Readers, readOptions, text, withDefault } from '../checks.js';
+
+/** Words of the two pages, in English. `lang` is their language (BCP 47). */
+const ENGLISH = {
+  lang: 'en',
+  title: 'Log in',
+  help: 'The application needs your permission. You give it in a window that opens.',
+  button: 'Log in',
+  waiting: 'Go on in the window that has opened. Without a window, press the button again.',
+  blocked: 'The browser has blocked the window. Allow windows of this page, then press the button again.',
+  failed: 'The login did not get through to this page. Press the button again.',
+  done: 'You are logged in. You can close this window.',
+  noOpener:
+    'This window has lost its link to the page that you came from. Close it, and open the application in a tab.',
+  reload: 'You are logged in. Close this window, and load the page that you came from again.',
+  otherAccount:
+    'This is another account than the one of the page that you came from. Nothing was saved. Close this window.',
+  stale: 'The application has not opened this window, or too long ago. Close it, and load the application again.',
+};
+
+/** Words of the pages for frames: all of them are texts. */
+export type FrameWords = Readonly<typeof ENGLISH>;
+
+const READERS = Object.fromEntries(
+  Object.entries(ENGLISH).map(([name, word]) => [name, withDefault(word, text)]),
+) as unknown as Readers<FrameWords>;
+
+/** Reads the words of the pages. Those that are left out are English. */
+export const frameWords: Optional<FrameWords> = withDefault(ENGLISH, (option, value) =>
+  readOptions('embedded(strategy, { words })', value, READERS, option),
+);
+
+const CSS = `:root{color-scheme:light dark;--line:#0b57d0;--on:#fff}
+@media (prefers-color-scheme:dark){:root{--line:#a8c7fa;--on:#062e6f}}
+body{margin:0;min-height:100vh;display:grid;place-items:center;background:Canvas;color:CanvasText;font:16px/1.5 system-ui,sans-serif}
+main{box-sizing:border-box;width:100%;max-width:28rem;padding:1.5rem;text-align:center;overflow-wrap:anywhere}
+h1{margin:0 0 .5rem;font-size:1.25rem}p{margin:0 0 1rem}
+button{font:inherit;font-weight:600;min-height:44px;padding:.5rem 1.5rem;border:0;border-radius:8px;background:var(--line);color:var(--on);cursor:pointer}
+button:focus-visible{outline:3px solid CanvasText;outline-offset:2px}
+[role=status]{margin:1rem 0}small:not([hidden]){display:block}`;
+
+/** Runs in the frame. `d`: the values of {@link buttonPage}. */
+const BUTTON_SCRIPT = `const say=t=>{document.querySelector('[role=status]').textContent=t};let popup;
+document.querySelector('button').onclick=()=>{popup?.close();popup=open(d.url,'_blank','popup,width=520,height=680');say(popup?d.waiting:d.blocked)};
+const send=async(init)=>{const answer=await fetch(d.path,{headers:{'x-requested-with':'fetch'},...init});if(!answer.ok)throw new Error(answer.status)};
+addEventListener('message',async({origin,source,data})=>{
+if(!popup||source!==popup||origin!==location.origin||data?.type!==d.type)return;
+try{
+if(data.code){await send({method:'POST',headers:{'x-requested-with':'fetch','content-type':'application/json'},body:JSON.stringify({code:data.code,verifier:d.verifier})});await send()}
+location.reload()}catch(error){say(d.failed+' ('+error.message+')')}});`;
+
+/** Runs in the popup. `d`: the values of {@link endPage}. */
+const END_SCRIPT = `if(window.opener&&!opener.closed){opener.postMessage({type:d.type,code:d.code},location.origin);close()}
+else{document.querySelector('[role=status]').textContent=d.lost;document.querySelector('small').hidden=false}`;
+
+/** Type of the message that the popup sends to the frame. */
+const MESSAGE = 'passport-oauth-app';
+
+const FOR_DEVELOPERS =
+  'For developers: Cross-Origin-Opener-Policy of the service cuts the link. The option identify of embedded() works without it.';
+
+/** A page for a frame or a popup. */
+export interface FramePage {
+  readonly status: number;
+  readonly words: FrameWords;
+  /** Content of `main`, as HTML. */
+  readonly main: string;
+  readonly script?: string;
+  /** The value of `d` in the script. */
+  readonly values?: object;
+  /** Sources of `frame-ancestors` (CSP Level 3, 6.4.2). */
+  readonly ancestors: string;
+}
+
+/** Returns the page of the frame: a button that opens the login in a popup. */
+export function buttonPage(
+  words: FrameWords,
+  hosts: readonly string[],
+  values: { readonly url: string; readonly path: string; readonly verifier: string },
+): FramePage {
+  const { waiting, blocked, failed } = words;
+  return {
+    status: 401,
+    words,
+    main: `<h1>${escaped(words.title)}</h1><p>${escaped(words.help)}</p><button type="button">${escaped(words.button)}</button><p role="status"></p>`,
+    script: BUTTON_SCRIPT,
+    values: { ...values, type: MESSAGE, waiting, blocked, failed },
+    ancestors: hosts.join(' '),
+  };
+}
+
+/** Returns the page that ends a popup. @param code For the frame; none where its requests tell who its user is. */
+export function endPage(words: FrameWords, code: string | undefined): FramePage {
+  const lost = code === undefined ? words.reload : words.noOpener;
+  const hint = `<small hidden>${FOR_DEVELOPERS}</small>`;
+  return {
+    ...messagePage(200, words, words.done, code === undefined ? '<small hidden></small>' : hint),
+    script: END_SCRIPT,
+    values: { type: MESSAGE, code, lost },
+  };
+}
+
+/** Returns a page of the popup that has nothing to do but to tell the user. @param more HTML */
+export function messagePage(status: number, words: FrameWords, message: string, more = ''): FramePage {
+  const main = `<h1>${escaped(words.title)}</h1><p role="status">${escaped(message)}</p>${more}`;
+  return { status, words, main, ancestors: "'none'" };
+}
+
+/** Sends a page. Headers that the application has set for its own pages do not apply to it. */
+export function sendFramePage(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { status, words, main, script, values, ancestors }: FramePage,
+): void {
+  const nonce = randomBytes(16).toString('base64');
+  // A text such as "</script>" would end the script.
+  const data = JSON.stringify(values)?.replaceAll('<', '\\u003c');
+  const code = script === undefined ? '' : `<script nonce="${nonce}">{const d=${data};${script}}</script>`;
+  const body = `<!doctype html><html lang="${escaped(words.lang)}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>${escaped(words.title)}</title><style nonce="${nonce}">${CSS}</style></head><body><main>${main}</main>${code}</body></html>`;
+  for (const name of ['X-Frame-Options', 'Cross-Origin-Opener-Policy', 'Location', 'ETag']) res.removeHeader(name);
+  res.statusCode = status;
+  res.setHeader(
+    'Content-Security-Policy',
+    `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'nonce-${nonce}'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors ${ancestors}`,
+  );
+  res.setHeader('Cache-Control', 'no-store');
+  res.setHeader('Referrer-Policy', 'no-referrer');
+  res.setHeader('X-Content-Type-Options', 'nosniff');
+  res.setHeader('Content-Type', 'text/html; charset=utf-8');
+  res.setHeader('Content-Length', Buffer.byteLength(body));
+  res.end(req.method === 'HEAD' ? undefined : body);
+}
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}

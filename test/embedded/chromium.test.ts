@@ -1,0 +1,327 @@
+import { jwtVerify } from 'jose';
+import { memoryTokenStore } from 'passport-oauth-app';
+import type { FrameLocator, Page } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest';
+import { hasChromium, startProfile, type Visit } from '../support/chromium.js';
+import { test } from '../support/fixture.js';
+import { COOKIES, inFrame, sessionWith } from '../support/framed.js';
+import type { Req, World, WorldOptions } from '../support/world.js';
+
+/** The application as another site than the service; its siblings are below it. */
+function originOf({ url, service }: World): string {
+  const origin = url.replace('127.0.0.1', 'app.localhost');
+  service.register({ clientID: service.options.clientID, redirectUrls: [`${origin}/callback`] });
+  return origin;
+}
+
+/** A page that remembers in a cookie, not partitioned, that it was there. */
+const control: NonNullable<WorldOptions['before']> = (app) =>
+  app.use('/control', (req, res) => {
+    res.setHeader('Set-Cookie', 'control=1; SameSite=None; Secure');
+    res.end(`cookie: ${req.headers.cookie ?? 'none'}`);
+  });
+
+const signedIn = (secret: string): ((req: Req) => Promise<{ id: string } | undefined>) => {
+  return async ({ url = '' }) => {
+    const token = new URL(url, 'http://a').searchParams.get('jwtToken');
+    if (!token) return undefined;
+    const { payload } = await jwtVerify(token, new TextEncoder().encode(secret), { algorithms: ['HS256'] });
+    return { id: String(payload.sub) };
+  };
+};
+
+const byUser: WorldOptions['strategy'] = {
+  grantId: (_req: unknown, user: { id: string }) => user.id,
+  tokenStore: memoryTokenStore(),
+} as object;
+
+const inFrameOf = (page: Page): FrameLocator => page.frameLocator('iframe');
+const bodyOf = (page: Page) => inFrameOf(page).locator('body');
+const button = (page: Page) => inFrameOf(page).getByRole('button', { name: 'Log in' });
+
+/** Presses the button, and returns the popup. */
+async function openPopup(page: Page): Promise<Page> {
+  const [popup] = await Promise.all([page.waitForEvent('popup'), button(page).click()]);
+  return popup;
+}
+
+const approve = (popup: Page) => popup.getByRole('button', { name: 'Approve' }).click();
+
+/** Logs in by the popup, which closes. */
+async function logInByPopup(page: Page, user?: string): Promise<void> {
+  const popup = await openPopup(page);
+  if (user !== undefined) await popup.locator(`input[name="user"][value="${user}"]`).check();
+  await Promise.all([popup.waitForEvent('close'), approve(popup)]);
+  await bodyOf(page).getByText('"user"').waitFor();
+}
+
+describe.skipIf(!hasChromium()).for(['allowed', 'blocked'] as const)(
+  'in a frame of the service, in Chromium with third-party cookies %s',
+  (mode) => {
+    let visit: Visit;
+    let page: Page;
+    beforeAll(async () => {
+      visit = await startProfile(mode);
+    });
+    beforeEach(async () => {
+      await visit.page.context().clearCookies();
+      page = await visit.tab();
+      return () => page.close();
+    });
+    afterAll(() => visit?.close());
+
+    test(`a page keeps a cookie that is not partitioned: ${mode === 'allowed'}`, async ({ startWorld }) => {
+      const world = await startWorld({ before: control });
+      const address = world.service.embed(`${originOf(world)}/control`);
+      await page.goto(address);
+      await bodyOf(page).getByText('cookie: none').waitFor();
+      await page.goto(address);
+      await bodyOf(page)
+        .getByText(`cookie: ${mode === 'allowed' ? 'control=1' : 'none'}`)
+        .waitFor();
+    });
+
+    test.for(['lax', 'none'] as const)(
+      'a session that is %s is refused before anybody leaves for the consent page',
+      { meta: { threats: [93, 94] } },
+      async (kind, { startWorld }) => {
+        const world = await startWorld(inFrame(sessionWith(COOKIES[kind])));
+        const origin = originOf(world);
+        for (const path of ['/login', '/board']) {
+          await page.goto(world.service.embed(origin + path));
+          await bodyOf(page).getByText('ERR_SESSION_COOKIE').waitFor();
+        }
+        expect(world.service.requests).toEqual([]);
+      },
+    );
+
+    test('a redirect to the consent page ends there, since that cannot be framed', async ({ startWorld }) => {
+      const world = await startWorld(sessionWith(COOKIES.partitioned));
+      await page.goto(world.service.embed(`${originOf(world)}/login`));
+      await expect.poll(() => page.frames()[1]?.url()).toMatch(/^chrome-error:/);
+    });
+
+    test('a redirect logs in where the service remembers its consent', async ({ startWorld }) => {
+      const world = await startWorld({
+        ...inFrame({}, {}, { frame: undefined }),
+        service: { consent: 'remember' },
+      });
+      const origin = originOf(world);
+      await page.goto(`${origin}/login`);
+      await approve(page);
+      await page.waitForURL(`${origin}/`);
+      await page.goto(world.service.embed(`${origin}/board?x=1`));
+      await bodyOf(page).getByText('"url":"/board?x=1').waitFor();
+    });
+
+    test('the button logs in, and the frame comes back to its own address', async ({ startWorld }) => {
+      const world = await startWorld(inFrame());
+      const address = world.service.embed(`${originOf(world)}/board?x=1`);
+      await page.goto(address);
+      await logInByPopup(page);
+      expect(await bodyOf(page).innerText()).toContain('"url":"/board?x=1');
+      await page.goto(address);
+      await bodyOf(page).getByText('"user":{"id":"1"}').waitFor();
+      const cookies = await page.context().cookies();
+      expect(cookies.map(({ name, partitionKey }) => [name, partitionKey])).toEqual([
+        ['connect.sid', 'http://service.localhost'],
+      ]);
+    });
+
+    test('a signed token logs in without any cookie', { meta: { threats: [95] } }, async ({ startWorld }) => {
+      const world: World = await startWorld(
+        inFrame(
+          { session: false, strategy: byUser ?? {}, authenticate: { session: false } },
+          { identify: (req) => signedIn(world.service.options.clientSecret)(req as Req) },
+        ),
+      );
+      await page.goto(world.service.embed(`${originOf(world)}/board`, { userId: '2' }));
+      await logInByPopup(page);
+      await bodyOf(page).getByText('"user":{"id":"2"}').waitFor();
+      expect(await page.context().cookies()).toEqual([]);
+    });
+
+    test('another user in the popup is told so there, and nothing is stored', { meta: { threats: [96] } }, async ({
+      startWorld,
+    }) => {
+      const world: World = await startWorld(
+        inFrame(
+          { strategy: byUser ?? {} },
+          { identify: (req) => signedIn(world.service.options.clientSecret)(req as Req) },
+        ),
+      );
+      await page.goto(world.service.embed(`${originOf(world)}/board`, { userId: '1' }));
+      const popup = await openPopup(page);
+      await popup.getByText('Ben').click();
+      await approve(popup);
+      await popup.getByText('another account').waitFor();
+      await popup.getByText('ERR_OTHER_ACCOUNT').waitFor();
+      expect(popup.isClosed()).toBe(false);
+      await popup.close();
+      await page.reload();
+      await button(page).waitFor();
+    });
+
+    test('Cross-Origin-Opener-Policy of the service is told in the popup, and identify does without the link', {
+      meta: { threats: [94] },
+    }, async ({ startWorld }) => {
+      const service = { crossOriginOpenerPolicy: 'same-origin' } as const;
+      const world = await startWorld(inFrame({ service }));
+      await page.goto(world.service.embed(`${originOf(world)}/board`));
+      const popup = await openPopup(page);
+      await approve(popup);
+      await popup.getByText('open the application in a tab').waitFor();
+      await popup.getByText('identify').waitFor();
+      await popup.close();
+      await button(page).waitFor();
+      const identified: World = await startWorld(
+        inFrame(
+          { service, strategy: byUser ?? {} },
+          { identify: (req) => signedIn(identified.service.options.clientSecret)(req as Req) },
+        ),
+      );
+      const address = identified.service.embed(`${originOf(identified)}/board`);
+      await page.goto(address);
+      const other = await openPopup(page);
+      await approve(other);
+      await other.getByText('load the page that you came from again').waitFor();
+      await page.goto(address);
+      await bodyOf(page).getByText('"user":{"id":"1"}').waitFor();
+    });
+
+    test('a login and a logout in a tab leave the frame as it was, and the other way round', {
+      meta: { threats: [93] },
+    }, async ({ startWorld }) => {
+      const world = await startWorld(inFrame());
+      const origin = originOf(world);
+      const address = world.service.embed(`${origin}/board`);
+      const tab = await visit.tab();
+      const inTab = async () => (await (await tab.goto(`${origin}/whoami`))?.json())?.user?.id;
+      const logOut = (where: Pick<Page, 'evaluate'>) =>
+        where.evaluate(() => fetch('/logout', { method: 'POST' }).then(({ status }) => status));
+      await tab.goto(`${origin}/login`);
+      await tab.getByText('Ben').click();
+      await approve(tab);
+      await tab.waitForURL(`${origin}/`);
+      await page.goto(address);
+      await logInByPopup(page, '1');
+      expect(await inTab()).toBe('2');
+      expect(await logOut(tab)).toBe(200);
+      await page.goto(address);
+      await bodyOf(page).getByText('"user":{"id":"1"}').waitFor();
+      expect(await inTab()).toBeUndefined();
+      await tab.goto(`${origin}/login`);
+      await tab.getByText('Ben').click();
+      await approve(tab);
+      await tab.waitForURL(`${origin}/`);
+      expect(await logOut(page.frames()[1] ?? tab)).toBe(200);
+      await page.goto(address);
+      await button(page).waitFor();
+      expect(await inTab()).toBe('2');
+      await tab.close();
+    });
+
+    test('a foreign page that frames the login route logs no tab in', { meta: { threats: [93] } }, async ({
+      startWorld,
+    }) => {
+      for (const kind of ['lax', 'none', 'partitioned'] as const) {
+        await page.context().clearCookies();
+        const world: World = await startWorld({
+          ...inFrame(sessionWith(COOKIES[kind])),
+          service: { consent: 'remember' },
+        });
+        const origin = originOf(world);
+        await world.service.approve(
+          `${world.service.authUrl}/oauth/authorize?client_id=${world.service.options.clientID}&response_type=code&scope=project+tm&redirect_uri=${encodeURIComponent(`${origin}/callback`)}`,
+        );
+        await page.goto(`${origin.replace('app.localhost', 'evil.localhost')}/whoami`);
+        await page.setContent(`<iframe src="${origin}/login"></iframe>`);
+        await bodyOf(page)
+          .getByText(kind === 'partitioned' ? '"home":true' : 'ERR_SESSION_COOKIE')
+          .waitFor();
+        expect((await (await page.goto(`${origin}/whoami`))?.json())?.user).toBeUndefined();
+      }
+    });
+
+    test('a foreign page can neither frame the button nor open the popup, and gets no message', {
+      meta: { threats: [93] },
+    }, async ({ startWorld }) => {
+      const world = await startWorld(inFrame());
+      const origin = originOf(world);
+      const evil = `${origin.replace('app.localhost', 'evil.localhost')}/whoami`;
+      await page.goto(evil);
+      await page.setContent(`<iframe src="${origin}/board"></iframe>`);
+      await expect.poll(() => page.frames()[1]?.url()).toMatch(/^chrome-error:/);
+      await page.goto(world.service.embed(`${origin}/board`));
+      const script = await inFrameOf(page).locator('script').textContent();
+      const url = /"url":"([^"]+)"/.exec(script ?? '')?.[1] ?? '';
+      for (const opener of [evil, evil.replace('evil.localhost', 'sibling.app.localhost')]) {
+        const foreign = await visit.tab();
+        await foreign.goto(opener);
+        const [popup] = await Promise.all([
+          foreign.waitForEvent('popup'),
+          foreign.evaluate(`void window.open(${JSON.stringify(origin + url)}, '_blank', 'popup')`),
+        ]);
+        await popup.getByText('has not opened this window').waitFor();
+        await foreign.close();
+      }
+      expect(world.service.requests).toEqual([]);
+    });
+
+    test('a planted message, of the page around the frame or of a sibling, is no login', {
+      meta: { threats: [93] },
+    }, async ({ startWorld }) => {
+      const world = await startWorld(inFrame());
+      const posts: string[] = [];
+      page.on('request', (request) => request.method() === 'POST' && posts.push(request.url()));
+      await page.goto(world.service.embed(`${originOf(world)}/board`));
+      const popup = await openPopup(page);
+      const plant = `for (const target of [window, window.frames[0]])
+        target?.postMessage({ type: 'passport-oauth-app', code: 'planted' }, '*');`;
+      await page.evaluate(plant);
+      await page.frames()[1]?.evaluate(plant);
+      await Promise.all([popup.waitForEvent('close'), approve(popup)]);
+      await bodyOf(page).getByText('"user"').waitFor();
+      expect(posts).toHaveLength(1);
+    });
+
+    test('a session cookie under a former name is an error that names it', { meta: { threats: [94] } }, async ({
+      startWorld,
+    }) => {
+      const world = await startWorld(
+        inFrame({
+          ...sessionWith(COOKIES.partitioned),
+          before: (app) => {
+            app.use('/former', (_req, res) => {
+              res.setHeader('Set-Cookie', 'connect.sid=former; Path=/; SameSite=None; Secure');
+              res.end('former');
+            });
+            sessionWith(COOKIES.partitioned).before?.(app);
+          },
+        }),
+      );
+      const origin = originOf(world);
+      await page.goto(`${origin}/former`);
+      await page.goto(world.service.embed(`${origin}/board`));
+      const popup = await openPopup(page);
+      await approve(popup);
+      if (mode === 'blocked') {
+        await bodyOf(page).getByText('"user"').waitFor();
+      } else {
+        await bodyOf(page).getByText('did not get through').waitFor();
+        expect(world.errors.map(({ code, message }) => [code, message])).toEqual([
+          ['ERR_SESSION_COOKIE', expect.stringContaining('two cookies named connect.sid')],
+        ]);
+      }
+    });
+
+    test('the page of the button tells of a popup that the browser blocks', async ({ startWorld }) => {
+      const world = await startWorld(inFrame());
+      await page.goto(world.service.embed(`${originOf(world)}/board`));
+      await page.frames()[1]?.evaluate('window.open = () => null');
+      await button(page).focus();
+      await page.keyboard.press('Enter');
+      await inFrameOf(page).getByRole('status').getByText('has blocked the window').waitFor();
+    });
+  },
+);

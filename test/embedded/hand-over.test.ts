@@ -1,0 +1,388 @@
+import { createHash } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import { embedded, memoryTokenStore, requireAuthorization, Strategy } from 'passport-oauth-app';
+import { describe, expect, onTestFinished } from 'vitest';
+import { Browser } from '../support/browser.js';
+import { test as base } from '../support/fixture.js';
+import {
+  COOKIES,
+  dataOf,
+  FETCH,
+  FRAME,
+  FramedBrowser,
+  hostOf,
+  inFrame,
+  sessionWith,
+  WINDOW,
+} from '../support/framed.js';
+import { type App, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
+
+interface Framed {
+  readonly world: World;
+  readonly browser: FramedBrowser;
+  readonly clock: { now: number };
+}
+
+const test = base.extend<{ open: (options?: WorldOptions, ...more: object[]) => Promise<Framed> }>({
+  open: async ({ startWorld }, use) => {
+    await use(async (options = {}, embeddedOptions = {}, authorization = {}) => {
+      const clock = { now: Date.now() };
+      const strategy = { clock: () => clock.now, ...options.strategy };
+      const world = await startWorld(inFrame({ ...options, strategy }, embeddedOptions, authorization));
+      world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${world.url}/callback`] });
+      return { world, browser: new FramedBrowser(world), clock };
+    });
+  },
+});
+
+describe.for(['express', 'connect'] as const)('a login for a frame, with %s', (framework) => {
+  test('ends in the frame, with the user and the grant in a new session', async ({ open }) => {
+    const { world, browser } = await open({ framework });
+    const first = await browser.load('/board?x=1');
+    expect(first.status).toBe(401);
+    const button = dataOf(first);
+    const { code } = dataOf(await browser.logIn(button));
+    expect((await browser.take({ code, verifier: button.verifier })).status).toBe(204);
+    expect((await browser.frame.visit(`${world.url}/login/frame`, { headers: FETCH })).status).toBe(204);
+    const page = await browser.load('/board?x=1');
+    expect([page.status, page.json()]).toEqual([200, { user: { id: '1' }, url: '/board?x=1' }]);
+    expect(world.grantKeys()).toHaveLength(1);
+    expect((await browser.frame.visit(`${world.url}/projects`, { headers: FETCH })).status).toBe(200);
+  });
+
+  test("leaves the user's tabs as they were, logged in as another user or not at all", async ({ open }) => {
+    const { world, browser } = await open({ framework });
+    await world.logIn(browser.tabs, '2');
+    const sessions = () => world.stored().filter(([, entry]) => !('grant' in entry));
+    const before = [[...browser.tabs.cookies(world.url)], sessions()];
+    const end = await browser.logIn(dataOf(await browser.load()), '1');
+    expect(end.status).toBe(200);
+    expect(end.headers.getSetCookie().filter((line) => line.startsWith('connect.sid'))).toEqual([]);
+    expect([[...browser.tabs.cookies(world.url)], sessions()]).toEqual(before);
+    expect((await browser.tabs.visit(`${world.url}/whoami`)).json().user).toEqual({ id: '2' });
+    const stranger = new Browser();
+    expect((await browser.logIn(dataOf(await browser.load()), '1', stranger)).status).toBe(200);
+    expect([...stranger.cookies(world.url)]).toEqual([]);
+  });
+});
+
+describe('the page of the button', () => {
+  test('is a small page of its own, which the hosts alone may frame', async ({ open }) => {
+    const { world, browser } = await open(
+      {
+        before: (app) =>
+          app.use((req, res, next) => {
+            req.headers['x-forwarded-proto'] = 'https';
+            res.setHeader('X-Frame-Options', 'SAMEORIGIN');
+            res.setHeader('Content-Security-Policy', "frame-ancestors 'self'");
+            next();
+          }),
+        session: { proxy: true, cookie: COOKIES.partitioned },
+      },
+      { words: { lang: 'de', button: '<Anmelden>' } },
+    );
+    const page = await browser.load('/board?secret=1');
+    const policy = page.headers.get('content-security-policy') ?? '';
+    expect(policy).toContain(`frame-ancestors ${hostOf(world)}`);
+    expect(policy).not.toMatch(/unsafe|\*|'self'; script/);
+    expect(page.headers.get('x-frame-options')).toBeNull();
+    expect(page.headers.getSetCookie()).toEqual([]);
+    expect(page.headers.get('cache-control')).toBe('no-store');
+    expect(page.headers.get('location')).toBeNull();
+    expect(page.text).not.toContain('secret=1');
+    expect(page.text).toContain('<html lang="de">');
+    expect(page.text).toContain('&#60;Anmelden&#62;');
+    const end = await browser.logIn(dataOf(page));
+    expect(end.headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+    for (const { text } of [page, end]) expect(Buffer.byteLength(text)).toBeLessThan(4096);
+    const [nonce, other] = [page, end].map(({ text }) => /nonce="([^"]+)"/.exec(text)?.[1]);
+    expect(nonce).not.toBe(other);
+    expect(policy).toContain(`script-src 'nonce-${nonce}'`);
+  });
+
+  test('is the answer to every frame, and to nothing else', async ({ open }) => {
+    const { browser } = await open();
+    for (const dest of ['iframe', 'frame', 'embed', 'object'])
+      for (const site of ['cross-site', 'same-site', 'same-origin', 'none']) {
+        const page = await browser.load('/board', {
+          'sec-fetch-mode': 'navigate',
+          'sec-fetch-dest': dest,
+          'sec-fetch-site': site,
+        });
+        expect([page.status, page.text]).toEqual([401, expect.stringContaining('<button')]);
+      }
+    const page = await browser.load('/board?x=1', {});
+    expect([page.status, page.headers.get('location')]).toEqual([302, '/login?returnTo=%2Fboard%3Fx%3D1']);
+    const data = await browser.load('/board', { ...FETCH, accept: 'application/json' });
+    expect([data.status, data.json().code]).toEqual([401, 'ERR_NOT_AUTHORIZED']);
+  });
+
+  test.for(['lax', 'none'] as const)(
+    'is an error with a session that is %s in a frame of another site, and works in one of its own',
+    { meta: { threats: [94] } },
+    async (kind, { open }) => {
+      const { browser } = await open(sessionWith(COOKIES[kind]));
+      const page = await browser.load();
+      expect([page.status, page.json().code]).toEqual([500, 'ERR_SESSION_COOKIE']);
+      const { 'sec-fetch-storage-access': _, ...own } = { ...FRAME, 'sec-fetch-site': 'same-site' };
+      const button = dataOf(await browser.load('/board', own));
+      const { code } = dataOf(await browser.logIn(button));
+      expect((await browser.take({ code, verifier: button.verifier })).status).toBe(204);
+      expect((await browser.load('/board', own)).status).toBe(200);
+    },
+  );
+});
+
+describe('a code', { meta: { threats: [93] } }, () => {
+  const begin = async ({ browser }: Framed) => {
+    const { verifier, ...button } = dataOf(await browser.load());
+    const { code } = dataOf(await browser.logIn(button));
+    return { code, verifier };
+  };
+  const isOut = async ({ browser }: Framed) => expect((await browser.load()).status).toBe(401);
+
+  test('is refused with another verifier, and not used up by that', async ({ open }) => {
+    const framed = await open();
+    const { code, verifier } = await begin(framed);
+    const other = dataOf(await framed.browser.load()).verifier;
+    for (const wrong of [other, '', createHash('sha256').update(verifier).digest('base64url')])
+      expect((await framed.browser.take({ code, verifier: wrong })).status).toBe(403);
+    await isOut(framed);
+    expect((await framed.browser.take({ code, verifier })).status).toBe(204);
+  });
+
+  test('is used once, also by twenty at once', async ({ open }) => {
+    const framed = await open();
+    const body = await begin(framed);
+    const jars = Array.from({ length: 20 }, () => new Browser());
+    const statuses = await Promise.all(jars.map(async (jar) => (await framed.browser.take(body, FETCH, jar)).status));
+    expect(statuses.sort()).toEqual([204, ...Array.from({ length: 19 }, () => 403)]);
+    expect((await framed.browser.take(body)).status).toBe(403);
+  });
+
+  test('ends after a minute', async ({ open }) => {
+    const framed = await open();
+    const [late, early] = [await begin(framed), await begin(framed)];
+    framed.clock.now += 59_000;
+    expect((await framed.browser.take(early)).status).toBe(204);
+    framed.clock.now += 1_000;
+    expect((await framed.browser.take(late)).status).toBe(403);
+  });
+
+  test('survives rubbish and requests of other origins', async ({ open }) => {
+    const framed = await open();
+    const { code, verifier } = await begin(framed);
+    const { browser, world } = framed;
+    for (const body of ['', '{', '[]', 'null', '{"code":1}', { code }, { verifier }, 'x'.repeat(70_000)])
+      expect([400, 413]).toContain((await browser.take(body)).status);
+    for (const text of [`${code}x`, code.slice(1), verifier])
+      expect((await browser.take({ code: text, verifier })).status).toBe(403);
+    for (const site of ['cross-site', 'same-site', 'none'])
+      expect((await browser.take({ code, verifier }, { 'sec-fetch-site': site })).status).toBe(403);
+    for (const origin of ['https://evil.example', 'null', hostOf(world)])
+      expect((await browser.take({ code, verifier }, { origin, 'x-requested-with': 'fetch' })).status).toBe(403);
+    expect((await browser.take({ code, verifier }, { origin: world.url })).status).toBe(403);
+    expect((await browser.take({ code, verifier }, {})).status).toBe(403);
+    await isOut(framed);
+    const older = { origin: world.url, 'x-requested-with': 'fetch' };
+    expect((await browser.take({ code, verifier }, older)).status).toBe(204);
+  });
+
+  test('of another strategy is refused', async ({ open }) => {
+    const [one, other] = [await open(), await open()];
+    expect((await other.browser.take(await begin(one))).status).toBe(403);
+  });
+
+  test('holds nothing that can be read, and none of it reaches the store or an error', async ({ open }) => {
+    const framed = await open();
+    const { code } = await begin(framed);
+    expect(Buffer.from(code, 'base64url').toString('latin1')).not.toMatch(/passport|user|oauth-app/);
+    expect(JSON.stringify(framed.world.stored())).not.toContain(code.slice(0, 40));
+  });
+
+  test('takes the place of the grant that the session of the frame had', async ({ open }) => {
+    const framed = await open();
+    await framed.browser.take(await begin(framed));
+    const [first] = framed.world.grantKeys();
+    const { verifier, ...button } = dataOf(await new FramedBrowser(framed.world).load());
+    const { code } = dataOf(await framed.browser.logIn(button));
+    await framed.browser.take({ code, verifier });
+    await expect.poll(() => framed.world.grantKeys()).toHaveLength(1);
+    expect(framed.world.grantKeys()).not.toContain(first);
+  });
+});
+
+describe('a popup', { meta: { threats: [93] } }, () => {
+  test('that a foreign page, a sibling, a link or a frame has opened begins no login', async ({ open }) => {
+    const { browser, world } = await open();
+    const { url } = dataOf(await browser.load());
+    for (const headers of [
+      ...['cross-site', 'same-site', 'none'].map((site) => ({ ...WINDOW, 'sec-fetch-site': site })),
+      { ...WINDOW, 'sec-fetch-dest': 'iframe' },
+      { ...WINDOW, 'sec-purpose': 'prefetch' },
+    ]) {
+      const page = await browser.tabs.visit(world.url + url, { headers });
+      expect([page.status, page.headers.getSetCookie()]).toEqual([403, []]);
+      expect(page.headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+    }
+    for (const handle of ['', 'x', url.slice(-20)])
+      expect((await browser.tabs.visit(`${world.url}/login?frame=${handle}`, { headers: WINDOW })).status).toBe(403);
+    expect(world.service.requests).toEqual([]);
+  });
+
+  test('whose login is declined or fails shows what the application says, and gives no code', async ({ open }) => {
+    const { browser, world } = await open();
+    const { url } = dataOf(await browser.load());
+    const begun = await browser.tabs.visit(world.url + url, { headers: WINDOW });
+    const callback = await world.service.approve(begun.headers.get('location') ?? '', { decline: true });
+    const declined = await browser.tabs.visit(callback);
+    expect([declined.status, declined.text]).toEqual([401, 'Unauthorized']);
+    world.service.fail('token', { status: 400, body: { error: 'invalid_client' } });
+    const failed = await browser.logIn({ url });
+    expect([failed.status, failed.json().code]).toEqual([502, 'ERR_TOKEN_REFUSED']);
+    expect(world.grantKeys()).toEqual([]);
+  });
+
+  test.for([
+    ['a page', (res) => res.end('welcome')],
+    [
+      'several pieces',
+      (res) => {
+        res.write('a');
+        res.write('b');
+        res.end('c');
+      },
+    ],
+    ['writeHead', (res) => res.writeHead(302, { Location: '/' }).end()],
+  ] as [string, (res: ServerResponse) => unknown][])(
+    'ends alike where the callback answers with %s',
+    async ([, answer], { open }) => {
+      const { browser } = await open({
+        callback: ({ passport }) => {
+          const authenticate = passport.authenticate('oauth-app');
+          return (req, res, next) => authenticate(req, res, (error?: unknown) => (error ? next(error) : answer(res)));
+        },
+      });
+      const { verifier, ...button } = dataOf(await browser.load());
+      const end = await browser.logIn(button);
+      expect([end.status, end.headers.get('location')]).toEqual([200, null]);
+      expect((await browser.take({ code: dataOf(end).code, verifier })).status).toBe(204);
+    },
+  );
+
+  test('keeps its opener where the application sets Cross-Origin-Opener-Policy', async ({ open }) => {
+    const { browser, world } = await open({
+      ...sessionWith(COOKIES.partitioned),
+      before: (app) =>
+        app.use((req, res, next) => {
+          req.headers['x-forwarded-proto'] = 'https';
+          res.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
+          next();
+        }),
+    });
+    const { url } = dataOf(await browser.load());
+    const begun = await browser.tabs.visit(world.url + url, { headers: WINDOW });
+    const end = await browser.logIn({ url });
+    for (const page of [begun, end]) expect(page.headers.get('cross-origin-opener-policy')).toBeNull();
+  });
+
+  test('needs a strategy that stands where embedded() knows of it', async ({ open, startWorld }) => {
+    const { browser, world } = await open();
+    const { url } = dataOf(await browser.load());
+    const begun = await browser.tabs.visit(world.url + url, { headers: WINDOW });
+    const callback = await world.service.approve(begun.headers.get('location') ?? '');
+    const other = await startWorld({ running: world.service, strategy: { callbackURL: '/callback' } });
+    const [name, value] = [...browser.tabs.cookies(world.url)].find(([each]) => each.includes('.login.')) ?? [];
+    const page = await new Browser().visit(callback.replace(world.url, other.url), {
+      headers: { cookie: `${name}=${value}` },
+    });
+    expect([page.status, page.json().code]).toEqual([500, 'ERR_MIDDLEWARE_ORDER']);
+  });
+});
+
+describe('embedded()', () => {
+  test('says so where it stands after apiClient, before the session, or after the routes', async ({ startWorld }) => {
+    const { beforeClient, routes, ...usual } = inFrame();
+    const messageOf = async (options: WorldOptions) =>
+      (await new FramedBrowser(await startWorld(options)).load()).json();
+    const late = (app: App, world: World) => {
+      beforeClient?.(app, world);
+      routes?.(app, world);
+    };
+    expect(await messageOf({ ...usual, routes: late })).toMatchObject({
+      code: 'ERR_MIDDLEWARE_ORDER',
+      message: expect.stringContaining('before apiClient'),
+    });
+    let mounted: Handler | undefined;
+    const guarded = (app: App, { strategy }: World) => {
+      const frame = embedded(strategy, { path: '/f', login: '/login', hosts: ['http://service.localhost'] }) as Handler;
+      mounted = frame;
+      app.use('/board', requireAuthorization({ frame } as object) as Handler);
+    };
+    expect(await messageOf({ ...usual, routes: guarded })).toMatchObject({
+      code: 'ERR_MIDDLEWARE_ORDER',
+      message: expect.stringContaining('before the routes'),
+    });
+    const before = (app: App) => {
+      usual.before?.(app);
+      app.use((req, res, next) => mounted?.(req, res, next));
+    };
+    expect(await messageOf({ ...usual, before, routes: guarded })).toMatchObject({
+      code: 'ERR_MIDDLEWARE_ORDER',
+      message: expect.stringContaining('after the session'),
+    });
+  });
+
+  const strategyOf = (world: World, more: object = {}) => {
+    const strategy = new Strategy({ ...world.service.options, callbackURL: '/callback', scope: 'tm', ...more });
+    onTestFinished(() => strategy.close());
+    return strategy;
+  };
+
+  test('refuses options that it cannot work with, by name', async ({ open }) => {
+    const { world } = await open();
+    const strategy = strategyOf(world);
+    const usual = { path: '/login/frame', login: '/login', hosts: ['https://cad.example.com'] };
+    for (const [option, value] of [
+      ['path', 'login'],
+      ['path', '//evil'],
+      ['path', '/a?b'],
+      ['path', undefined],
+      ['login', ''],
+      ['login', undefined],
+      ['hosts', []],
+      ['hosts', undefined],
+      ['hosts', 'https://cad.example.com'],
+      ['hosts', ['http://cad.example.com']],
+      ['hosts', ['https://cad.example.com/']],
+      ['hosts', ['https://cad.example.com/path']],
+      ['hosts', ['https://*.example.com']],
+      ['hosts', ['*']],
+      ['hosts', ["https://a.com; script-src 'unsafe-inline'"]],
+      ['identify', 'user'],
+      ['identify', () => undefined],
+      ['words', { buton: 'x' }],
+      ['host', 'x'],
+    ] as const)
+      expect(() => embedded(strategy, { ...usual, [option]: value } as never), `${option} ${value}`).toThrow(
+        new RegExp(`^${option}`),
+      );
+    expect(() => requireAuthorization({ frame: () => {} })).toThrow(/^frame/);
+    embedded(strategy, {
+      ...usual,
+      hosts: ['http://service.localhost:4000', 'http://127.0.0.1:1', 'https://a.b:8443'],
+    });
+    embedded(strategyOf(world, { grantId: () => 'one' }), { ...usual, identify: () => undefined });
+  });
+});
+
+test('a login without sessions keeps the page to return to', async ({ startWorld, browser }) => {
+  const world = await startWorld({
+    session: false,
+    strategy: { grantId: () => 'one', tokenStore: memoryTokenStore() },
+    authenticate: { session: false },
+    routes: (app) => app.use('/home', (_req, res) => sendJson(res, {})),
+  });
+  const page = await browser.visit(await world.begin(browser, {}, '/login?returnTo=/board%3Fx%3D1'));
+  expect([page.status, page.headers.get('location')]).toEqual([302, '/board?x=1']);
+});

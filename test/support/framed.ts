@@ -1,0 +1,119 @@
+import type { SessionOptions } from 'express-session';
+import { type EmbeddedOptions, embedded, requireAuthorization } from 'passport-oauth-app';
+import { Browser, type Page } from './browser.js';
+import { type Handler, sendJson, type World, type WorldOptions } from './world.js';
+
+/** The sessions that an application may have, by how their cookies do in a frame of another site. */
+export const COOKIES = {
+  lax: {},
+  none: { sameSite: 'none', secure: true },
+  partitioned: { sameSite: 'none', secure: true, partitioned: true },
+} as const satisfies Record<string, SessionOptions['cookie']>;
+
+/** The origin whose pages may show the application. */
+export const hostOf = ({ service }: Pick<World, 'service'>) => new URL(service.embed('http://app.invalid')).origin;
+
+/** Session cookies with `Secure`, although nothing here has TLS: browsers keep them for *.localhost. */
+export function sessionWith(cookie: SessionOptions['cookie']): Pick<WorldOptions, 'session' | 'before'> {
+  return {
+    session: { proxy: true, ...(cookie ? { cookie } : {}) },
+    before: (app) =>
+      app.use((req, _res, next) => {
+        req.headers['x-forwarded-proto'] = 'https';
+        next();
+      }),
+  };
+}
+
+/** An application in a frame of the service: its page is /board, its API below /api. */
+export function inFrame(
+  given: WorldOptions = {},
+  options: Partial<EmbeddedOptions> = {},
+  authorization: object = {},
+): WorldOptions {
+  let frame: Handler;
+  return {
+    ...sessionWith(COOKIES.partitioned),
+    ...given,
+    strategy: { callbackURL: '/callback', ...given.strategy },
+    beforeClient: (app, world) => {
+      frame = embedded(world.strategy, {
+        path: '/login/frame',
+        login: '/login',
+        hosts: [hostOf(world)],
+        ...options,
+      }) as Handler;
+      app.use(frame);
+    },
+    routes: (app, world) => {
+      const guard = requireAuthorization({ login: '/login', frame, ...authorization } as object) as Handler;
+      const show: Handler = (req, res) => sendJson(res, { user: req.user, url: Reflect.get(req, 'originalUrl') });
+      for (const handler of [guard, show]) app.use('/board', handler);
+      for (const handler of [requireAuthorization() as Handler, show]) app.use('/api', handler);
+      given.routes?.(app, world);
+    },
+  };
+}
+
+/** What a browser says of a page in a frame of another site. */
+export const FRAME = {
+  'sec-fetch-dest': 'iframe',
+  'sec-fetch-mode': 'navigate',
+  'sec-fetch-site': 'cross-site',
+  'sec-fetch-storage-access': 'none',
+};
+
+/** What a browser says of a window that a page of the application has opened. */
+export const WINDOW = { 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate', 'sec-fetch-site': 'same-origin' };
+
+/** What a browser says of a request that a page of the application has sent by `fetch`. */
+export const FETCH = { 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors', 'sec-fetch-site': 'same-origin' };
+
+/** What the scripts of the two pages get: see frame-pages.ts. */
+export interface PageData {
+  readonly url: string;
+  readonly path: string;
+  readonly verifier: string;
+  readonly code: string;
+}
+
+/** Returns what the script of a page gets. */
+export function dataOf({ text }: Page): PageData {
+  const [, json] = /const d=(\{.*?\});/s.exec(text) ?? [];
+  if (json === undefined) throw new Error(`The page has no script: ${text.slice(0, 300)}`);
+  return JSON.parse(json);
+}
+
+/** An application in a frame, over HTTP: the frame's cookies are in a partition of their own. */
+export class FramedBrowser {
+  readonly #world: World;
+  readonly frame: Browser = new Browser();
+  readonly tabs: Browser = new Browser();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** Loads a page of the application into the frame. */
+  load(path = '/board', headers: Record<string, string> = FRAME): Promise<Page> {
+    return this.frame.visit(this.#world.url + path, { headers });
+  }
+
+  /** Presses the button, approves, and returns the page that ends the popup. */
+  async logIn({ url }: Pick<PageData, 'url'>, user?: string, tabs: Browser = this.tabs): Promise<Page> {
+    const begun = await tabs.visit(this.#world.url + url, { headers: WINDOW });
+    const location = begun.headers.get('location');
+    if (!location) return begun;
+    const callback = await this.#world.service.approve(location, user === undefined ? {} : { user });
+    return tabs.visit(callback, { headers: { ...WINDOW, 'sec-fetch-site': 'cross-site' } });
+  }
+
+  /** Sends to the application what the popup has brought. */
+  take(body: unknown, headers: Record<string, string> = FETCH, browser: Browser = this.frame): Promise<Page> {
+    return browser.visit(`${this.#world.url}/login/frame`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    });
+  }
+}
