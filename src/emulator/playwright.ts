@@ -1,5 +1,6 @@
 import {
   test as base,
+  type FrameLocator,
   type Page,
   type PlaywrightTestArgs,
   type PlaywrightTestOptions,
@@ -7,6 +8,7 @@ import {
   type PlaywrightWorkerOptions,
   type TestType,
 } from '@playwright/test';
+import type { EmbedOptions } from './embedding.js';
 import { type Emulator, startEmulator } from './emulator.js';
 import type { EmulatorOptions } from './options.js';
 
@@ -36,6 +38,13 @@ export interface EmulatorTestFixtures {
   readonly service: Emulator;
   /** A page that has logged in through the application and the consent page. */
   readonly loggedInPage: Page;
+  /**
+   * Opens a page of the application in a frame of the service, on another site, and returns what is in the frame. Applications at
+   * `localhost` and `*.localhost` keep `Secure` cookies there without TLS.
+   *
+   * @param path - Of the application.
+   */
+  readonly openEmbedded: (path?: string, options?: EmbedOptions) => Promise<FrameLocator>;
 }
 
 /** Playwright's `test` with the fixtures of the emulator. */
@@ -92,6 +101,12 @@ export const test: EmulatorTest = base.extend<EmulatorTestFixtures, EmulatorWork
     await page.getByRole('button', { name: 'Approve' }).click();
     await page.waitForURL((url) => url.origin !== service.authUrl);
     await use(page);
+  },
+  openEmbedded: async ({ page, baseURL, service }, use) => {
+    await use(async (path = '/', options = {}) => {
+      await page.goto(service.embed(new URL(path, baseURL), options));
+      return page.frameLocator('iframe');
+    });
   },
 });
 

@@ -20,7 +20,10 @@ export default defineConfig({
       {
         extends: true,
         resolve: { alias: [{ find: /^express$/, replacement: express4 }] },
-        test: { name: 'Express 4', include: [`test/flow/${FRAMEWORK}.test.ts`] },
+        test: {
+          name: 'Express 4',
+          include: [`test/flow/${FRAMEWORK}.test.ts`, 'test/embedded/{hand-over,identify}.test.ts'],
+        },
       },
     ],
   },

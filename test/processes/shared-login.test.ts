@@ -6,6 +6,7 @@ import { startEmulator } from 'passport-oauth-app/emulator';
 import pg from 'pg';
 import { createClient } from 'redis';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { dataOf } from '../support/framed.js';
 import { openStore } from '../support/open-store.mjs';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
 import type { SharedStore } from '../support/processes.js';
@@ -100,6 +101,40 @@ const servers = [
 ] as const;
 
 describe.each(servers)('two processes over %s', (_name, isInstalled, start, grants) => {
+  test.skipIf(!isInstalled)(
+    'hand a login over to a frame once, whichever of them answers each request',
+    { meta: { threats: [93] } },
+    async () => {
+      const { service, shared, origins } = await startProcesses(start, grants, [{}, {}]);
+      const [one = '', other = ''] = origins;
+      const inFrame = { 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'same-site' };
+      const button = dataOf(await rawRequest(one, '/page', { headers: inFrame }));
+      const begun = await rawRequest(other, button.url);
+      const cookie = cookiesOf(begun).join('; ');
+      const { search } = new URL(await service.approve(String(begun.headers.location)));
+      const { code } = dataOf(await rawRequest(one, `/callback${search}`, { headers: { cookie } }));
+      const take = {
+        method: 'POST',
+        headers: { 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' },
+        body: JSON.stringify({ code, verifier: button.verifier }),
+      };
+      const answers = await Promise.all(
+        Array.from({ length: 8 }, async (_, index) => {
+          const origin = origins[index % 2] ?? one;
+          return { origin, ...(await rawRequest(origin, '/login/frame', take)) };
+        }),
+      );
+      expect(answers.map(({ status }) => status).sort()).toEqual([204, ...Array.from({ length: 7 }, () => 403)]);
+      const [taken] = answers.filter(({ status }) => status === 204);
+      const session = taken ? cookiesOf(taken).join('; ') : '';
+      // The sessions of the one case are in the memory of each process.
+      const reader = grants === 'sessions' ? (taken?.origin === one ? other : one) : (taken?.origin ?? one);
+      const page = await rawRequest(reader, '/page', { headers: { ...inFrame, cookie: session } });
+      expect([page.status, page.text]).toEqual([200, 'the page']);
+      expect(await shared.marks()).toHaveLength(2);
+    },
+  );
+
   test.skipIf(!isInstalled)(
     'make one token request for a callback that comes to each of them at once',
     {

@@ -78,7 +78,7 @@ export interface PageData {
 }
 
 /** Returns what the script of a page gets. */
-export function dataOf({ text }: Page): PageData {
+export function dataOf({ text }: Pick<Page, 'text'>): PageData {
   const [, json] = /const d=(\{.*?\});/s.exec(text) ?? [];
   if (json === undefined) throw new Error(`The page has no script: ${text.slice(0, 300)}`);
   return JSON.parse(json);

@@ -1,6 +1,7 @@
 // One process of an application that runs in several, with the routes of login and callback and a page. It is the built
 // package that runs here. Grants, and marks of used logins, are in a token store (`grants: 'store'`; sessions are in memory
-// then), beside the sessions in a shared session store ('sessions'), or in the memory of this process ('memory').
+// then), beside the sessions in a shared session store ('sessions'), or in the memory of this process ('memory'). The page
+// may be in a frame of the service.
 // `connections` names the services that a user can connect: both stores are shared then. Their sessions are slow to save;
 // with `idIsOfUser`, their grants are not saved before /release is asked for.
 import { createServer } from 'node:http';
@@ -10,7 +11,7 @@ import { RedisStore } from 'connect-redis';
 import express from 'express';
 import session from 'express-session';
 import passport from 'passport';
-import { apiClient, memoryTokenStore, requireAuthorization, Strategy } from 'passport-oauth-app';
+import { apiClient, embedded, memoryTokenStore, requireAuthorization, Strategy } from 'passport-oauth-app';
 import pg from 'pg';
 import { createClient } from 'redis';
 import { openStore } from './open-store.mjs';
@@ -59,10 +60,12 @@ const app = express();
 const store = grants === 'store' && !connections ? undefined : await sharedSessions();
 app.use(session({ secret: 'session secret', resave: false, saveUninitialized: false, store }));
 app.use(passport.session());
+const frame = embedded(strategy, { path: '/login/frame', login: '/login', hosts: ['http://service.localhost'] });
+app.use(frame);
 app.use(apiClient(strategy));
 app.get('/login', passport.authenticate('oauth-app'));
 app.get('/callback', passport.authenticate('oauth-app', { successReturnToOrRedirect: '/' }));
-app.get('/page', requireAuthorization({ login: '/login' }), (_req, res) => res.send('the page'));
+app.get('/page', requireAuthorization({ login: '/login', frame }), (_req, res) => res.send('the page'));
 for (const name of connections ?? []) {
   const shared = await tokenStores.store();
   const tokenStore = idIsOfUser ? delaySaves(shared, untilReleased) : shared;

@@ -12,17 +12,18 @@ export interface RawAnswer {
 export interface RawOptions {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
 }
 
 /** One request whose path is sent byte for byte. No redirects, no cookies of its own. */
 export async function rawRequest(
   origin: string,
   path: string,
-  { method = 'GET', headers = {} }: RawOptions = {},
+  { method = 'GET', headers = {}, body }: RawOptions = {},
 ): Promise<RawAnswer> {
   const { hostname, port } = new URL(origin);
   const outgoing = request({ hostname, port, path, method, headers: { accept: 'text/html', ...headers } });
-  outgoing.end();
+  outgoing.end(body);
   const [incoming] = await once(outgoing, 'response');
   let text = '';
   for await (const chunk of incoming.setEncoding('utf8')) text += chunk;

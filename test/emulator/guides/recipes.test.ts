@@ -80,6 +80,6 @@ describe('the recipe for Playwright', () => {
     args.push('--output', output);
     const { stdout } = await run(process.execPath, args, { cwd: project, env }).catch((error) => error);
     rmSync(output, { recursive: true, force: true });
-    expect(stdout).toContain('3 passed');
+    expect(stdout).toContain('4 passed');
   });
 });

@@ -39,3 +39,8 @@ test('a user who declines is sent back', async ({ page, service }) => {
   await expect(page.locator('body')).toContainText('You declined.');
   expect(service.requests.filter(({ path }) => path === '/oauth/token')).toEqual([]);
 });
+
+test('a page is shown in a frame of the service', async ({ openEmbedded }) => {
+  const frame = await openEmbedded('/declined', { userId: '1' });
+  await expect(frame.locator('body')).toContainText('You declined.');
+});
