@@ -21,7 +21,8 @@ export default defineConfig({
     // A test ends by what it waits for, also with a tenth of a core: the limits are for what never comes.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    maxWorkers: 2,
+    // One more than the cores that CI has: a third of a run is waiting for databases, browsers and leases.
+    maxWorkers: 3,
     expect: { poll: { timeout: 119_000 } },
     include: ['test/**/*.test.ts', 'test/perf/*.perf.ts'],
   },

@@ -15,8 +15,9 @@ async function main(): Promise<void> {
   if (realService(process.env))
     throw new SettingsError('The cluster runs with the emulated service: unset AUTH_URL and the others.');
   const { url, pids, close } = await startPrimary(serverSettings(process.env), process.env.REDIS_URL);
+  const isAsked = untilAskedToEnd();
   process.stdout.write(`\n  Open ${url}\n\n  Processes ${pids.join(' and ')} answer. Ctrl-C ends everything.\n`);
-  await untilAskedToEnd();
+  await isAsked;
   await close();
 }
 

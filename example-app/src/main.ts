@@ -28,8 +28,9 @@ async function run(service: ReturnType<typeof realService>): Promise<number> {
   const example = await startExample({ ...serverSettings(process.env), realService: service });
   const emulated =
     example.service && `\n  The emulated service listens on ${example.service.authUrl}. Ctrl-C ends both.`;
+  const isAsked = untilAskedToEnd();
   say(`\n  Open ${example.url}\n${emulated ?? ''}`, 0);
-  await untilAskedToEnd();
+  await isAsked;
   await example.close();
   return 0;
 }

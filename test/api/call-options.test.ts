@@ -175,12 +175,14 @@ describe('credentials()', () => {
       accessToken: tokenOf('ben'),
       baseUrl: 'https://acme.api.example.com/api/v2',
       organizationDomain: 'acme',
+      scope: [],
     });
     source.current = credentialOf('ada');
     expect(await client.credentials()).toEqual({
       accessToken: tokenOf('ada'),
       baseUrl: 'https://api.example.com/api/v2',
       organizationDomain: undefined,
+      scope: [],
     });
     await http.close();
   });

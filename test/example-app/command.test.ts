@@ -51,7 +51,7 @@ async function started(env: Readonly<Record<string, string>>, name = 'main') {
   const errors = text(child.stderr);
   for await (const line of createInterface({ input: child.stdout })) {
     const [, url] = /Open (http\S+)$/.exec(line) ?? [];
-    if (url !== undefined) return { child, url };
+    if (url !== undefined) return { child, url, errors };
   }
   throw new Error(`it has ended at once: ${await errors}`);
 }
@@ -144,6 +144,17 @@ describe.skipIf(!hasRedis())('npm run start:cluster', () => {
     expect(heard).toContain('Token refreshed');
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
+
+  it.skipIf(process.platform !== 'linux')(
+    'ends in good order where a worker has closed its channel and is told to end',
+    async () => {
+      const preloaded = new URL('closed-channel.mjs', import.meta.url).href;
+      const { child, errors } = await started({ PORT: '0', NODE_OPTIONS: `--import=${preloaded}` }, 'cluster');
+      child.kill('SIGINT');
+      expect(await once(child, 'exit')).toEqual([0, null]);
+      expect(await errors).toBe('');
+    },
+  );
 
   it('says what to install where there is no Redis', async () => {
     const child = start([script('cluster')], { PORT: '0', PATH: '/nowhere' });
