@@ -18,15 +18,8 @@ const applications = [
 
 /** Options that decide over the wire format; left out, they have their defaults. */
 const WIRE = [
-  'apiPath',
-  'tokenRequest',
-  'clientAuthentication',
-  'authorizationParams',
-  'scopeSeparator',
-  'headers',
-  'pkce',
-  'userProfile',
-  'endsGrant',
+  ...['apiPath', 'tokenRequest', 'clientAuthentication', 'authorizationParams', 'scopeSeparator', 'headers', 'pkce'],
+  ...['userProfile', 'endsGrant'],
 ] as const;
 
 /** Returns a provider's options for the emulator: its endpoints are all on one host. */

@@ -47,17 +47,8 @@ function run(...args: readonly string[]): Run {
 describe('passport-oauth-app emulator', () => {
   test('prints what to paste, logs each request without secrets, and Ctrl-C ends it cleanly', async () => {
     const { child, says, ended } = run(
-      'emulator',
-      '--port',
-      '0',
-      '--client-id',
-      'my-id',
-      '--client-secret',
-      "it's",
-      '--redirect-url',
-      'http://localhost:1/a',
-      '--redirect-url',
-      'http://localhost:1/b',
+      ...['emulator', '--port', '0', '--client-id', 'my-id', '--client-secret', "it's", '--redirect-url'],
+      ...['http://localhost:1/a', '--redirect-url', 'http://localhost:1/b'],
     );
     const text = await says(/Ctrl-C ends it/);
     const origin = /authUrl: '(http:\/\/127\.0\.0\.1:\d+)'/.exec(text)?.[1] ?? '';

@@ -220,19 +220,10 @@ describe('the OpenAPI document', () => {
     expect(openapi).toBe('3.1.0');
     const described = Object.entries(paths).flatMap(([path, item]) => Object.keys(item).map((m) => `${m} ${path}`));
     expect(described).toEqual([
-      'get /_emulator/requests',
-      'delete /_emulator/requests',
-      'get /_emulator/faults',
-      'post /_emulator/faults',
-      'delete /_emulator/faults',
-      'delete /_emulator/faults/{id}',
-      'get /_emulator/users',
-      'post /_emulator/users',
-      'post /_emulator/applications',
-      'post /_emulator/revoke',
-      'post /_emulator/expire-access-tokens',
-      'post /_emulator/advance',
-      'post /_emulator/reset',
+      ...['get /_emulator/requests', 'delete /_emulator/requests', 'get /_emulator/faults', 'post /_emulator/faults'],
+      ...['delete /_emulator/faults', 'delete /_emulator/faults/{id}', 'get /_emulator/users', 'post /_emulator/users'],
+      ...['post /_emulator/applications', 'post /_emulator/revoke', 'post /_emulator/expire-access-tokens'],
+      ...['post /_emulator/advance', 'post /_emulator/reset'],
     ]);
     for (const operation of described) {
       const [method = '', path = ''] = operation.split(' ');

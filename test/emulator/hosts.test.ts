@@ -56,13 +56,7 @@ describe('hosts that are not the emulator’s', { meta: { threats: [68] } }, () 
   );
 
   test.each([
-    'localhost',
-    'a.localhost:4000',
-    '127.0.0.1',
-    '[::1]:4000',
-    '192.168.1.5:4000',
-    '[2001:db8::1]',
-    '0.0.0.0',
+    ...['localhost', 'a.localhost:4000', '127.0.0.1', '[::1]:4000', '192.168.1.5:4000', '[2001:db8::1]', '0.0.0.0'],
   ])('allowRemote has its pages and its control at %s', async (host) => {
     await start({ allowRemote: true, host: '0.0.0.0' });
     for (const path of pages) expect((await send(path, { host })).status).not.toBe(421);

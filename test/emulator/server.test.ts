@@ -214,18 +214,8 @@ describe('listening', () => {
     const folder = mkdtempSync(join(tmpdir(), 'emulator-'));
     const [keyFile, certFile] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
     const openssl = [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:P-256',
-      '-nodes',
-      '-days',
-      '2',
-      '-subj',
-      '/CN=localhost',
-      '-keyout',
+      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2', '-subj'],
+      ...['/CN=localhost', '-keyout'],
       keyFile,
       '-out',
       certFile,

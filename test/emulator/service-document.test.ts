@@ -139,14 +139,9 @@ describe('service.md 4.1: request authorization code', () => {
   });
 
   test.each([
-    'http://localhost:3000/callback/',
-    'http://localhost:3000/callback?x=1',
-    'http://localhost:3000/Callback',
-    'http://localhost:3001/callback',
-    'https://localhost:3000/callback',
-    'http://evil.example/callback',
-    '//evil.example',
-    'javascript:alert(1)',
+    ...['http://localhost:3000/callback/', 'http://localhost:3000/callback?x=1', 'http://localhost:3000/Callback'],
+    ...['http://localhost:3001/callback', 'https://localhost:3000/callback', 'http://evil.example/callback'],
+    ...['//evil.example', 'javascript:alert(1)'],
   ])('service.md 4.1, 5.6 and 7: nobody is redirected to the unregistered %s', async (url) => {
     for (const button of ['Approve', 'Decline']) {
       const asked = await fetch(authorizeUrl(service, { redirect_uri: url }), { redirect: 'manual' });

@@ -162,13 +162,8 @@ describe.each<Framework>(['express', 'connect'])('requireAuthorization under %s'
   });
 
   test.each([
-    '//evil.example',
-    '//evil.example/%2e%2e',
-    '/\\evil.example',
-    '/.//evil.example',
-    '/a/..//evil.example',
-    '/a/%2e%2e//evil.example',
-    'http://evil.example/',
+    ...['//evil.example', '//evil.example/%2e%2e', '/\\evil.example', '/.//evil.example', '/a/..//evil.example'],
+    ...['/a/%2e%2e//evil.example', 'http://evil.example/'],
   ])('leads to / from the request path %s', { meta: { threats: [17] } }, async (path) => {
     await open(guarded);
     for (const follows of [true, false]) expect(await pageAfterLogin(path, follows)).toBe('/');

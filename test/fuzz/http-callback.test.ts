@@ -23,25 +23,13 @@ const target = (text: string) =>
     .replaceAll(/[^\x21-\xff]/g, encodeURIComponent);
 const header = (text: string) => text.replaceAll(/[^\t\x20-\x7e\x80-\xff]/g, '');
 const name = fc.constantFrom(
-  'code',
-  'state',
-  'error',
-  'error_description',
-  'code[]',
-  '__proto__[x]',
-  'state[__proto__]',
+  ...['code', 'state', 'error', 'error_description', 'code[]', '__proto__[x]', 'state[__proto__]'],
 );
 const query = fc
   .array(fc.tuple(fc.oneof(name, hostileText), hostileText), { maxLength: 5 })
   .map((pairs) => target(pairs.map(([left, right]) => `${left}=${right}`).join('&')));
 const path = fc.constantFrom(
-  '/callback',
-  '/callback/',
-  '/CALLBACK',
-  '/login',
-  '//callback',
-  '/callback/..',
-  '/./callback',
+  ...['/callback', '/callback/', '/CALLBACK', '/login', '//callback', '/callback/..', '/./callback'],
 );
 const method = fc.constantFrom('GET', 'GET', 'GET', 'HEAD', 'POST', 'PUT');
 const cookie = fc.array(hostileText.map(header), { maxLength: 4 }).map((texts) => texts.join('; '));

@@ -10,16 +10,8 @@ import { arePrototypesUntouched, asOwnProperties, base64url, hostileJson, hostil
 const plain = new GrantCodec([]);
 const sealed = new GrantCodec([new Secret('canary of the encryption key')]);
 const names = [
-  'accessToken',
-  'refreshToken',
-  'expiresAt',
-  'lifetimeMs',
-  'organizationDomain',
-  'subject',
-  'generation',
-  'lineage',
-  'ended',
-  'retryAt',
+  ...['accessToken', 'refreshToken', 'expiresAt', 'lifetimeMs', 'organizationDomain', 'subject', 'generation'],
+  ...['lineage', 'ended', 'retryAt'],
   ...['scope', 'createdAt', 'refreshedAt', 'refreshTokenExpiresAt'],
   'id',
 ];

@@ -19,15 +19,7 @@ describe('Retry-After', () => {
   });
 
   test.each([
-    undefined,
-    '',
-    ' ',
-    '-5',
-    '1.5',
-    '1e3',
-    '0x10',
-    'soon',
-    '7 seconds',
+    ...[undefined, '', ' ', '-5', '1.5', '1e3', '0x10', 'soon', '7 seconds'],
     '9'.repeat(16),
     '2026-01-02',
     'Monday',

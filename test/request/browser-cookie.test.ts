@@ -6,24 +6,7 @@ import { parseCookies, safeReturnTo } from '../../src/request/browser-cookie.js'
 test('a browser stays on this origin for any value', { meta: { threats: [17] } }, () => {
   const part = fc.oneof(
     fc.constantFrom(
-      '/',
-      '//',
-      '\\',
-      '.',
-      '..',
-      '/.',
-      '/..',
-      '%2e',
-      '%2f',
-      '%5c',
-      '\t',
-      '\n',
-      ' ',
-      ':',
-      '@',
-      '#',
-      '?',
-      ';',
+      ...['/', '//', '\\', '.', '..', '/.', '/..', '%2e', '%2f', '%5c', '\t', '\n', ' ', ':', '@', '#', '?', ';'],
     ),
     fc.constantFrom('evil.example', 'https:', 'javascript:', 'data:', '\0', '\u3002', '\uff0f', '\u2028', '\ud800'),
     fc.string({ unit: 'binary' }),
@@ -53,21 +36,7 @@ test('is the same when it is made safe twice', () => {
 test('a Cookie header is parsed as Express parses it', () => {
   // What the grammar turns on, and what `trim` would take for a space. As Node hands a header over: Latin-1.
   const part = fc.constantFrom(
-    '=',
-    ';',
-    '; ',
-    ' ',
-    '\t',
-    '"',
-    '%',
-    '%41',
-    '%e4',
-    '%C3%A4',
-    '\u00a0',
-    'ä',
-    'a',
-    'b',
-    '__proto__',
+    ...['=', ';', '; ', ' ', '\t', '"', '%', '%41', '%e4', '%C3%A4', '\u00a0', 'ä', 'a', 'b', '__proto__'],
   );
   const header = fc.array(part, { minLength: 2, maxLength: 30 }).map((parts) => parts.join(''));
   fc.assert(

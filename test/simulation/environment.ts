@@ -7,19 +7,8 @@ import type { Machine } from './machine.js';
 export type Package = typeof import('./package.js');
 
 const PARAMETERS = [
-  'module',
-  'exports',
-  'require',
-  'setTimeout',
-  'clearTimeout',
-  'setInterval',
-  'clearInterval',
-  'setImmediate',
-  'clearImmediate',
-  'performance',
-  'Date',
-  'Math',
-  'crypto',
+  ...['module', 'exports', 'require', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate'],
+  ...['clearImmediate', 'performance', 'Date', 'Math', 'crypto'],
 ];
 
 type Start = (...parameters: unknown[]) => void;

@@ -10,14 +10,8 @@ export const chromiumPath: string | undefined = ['chromium', 'chromium-browser',
   .find((path) => path !== undefined);
 
 const quiet = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  '--host-resolver-rules=MAP *.example.test 127.0.0.1',
+  ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
+  ...['--disable-component-update', '--disable-sync', '--host-resolver-rules=MAP *.example.test 127.0.0.1'],
 ];
 
 /** Whether there is a browser; its absence is an error where nothing may be skipped. For `describe.skipIf(!hasChromium())`. */

@@ -55,14 +55,7 @@ export async function startPostgres({ timeZone, startsAt }: PostgresSettings = {
       const args = [
         '-D',
         join(folder, 'data'),
-        '-U',
-        'postgres',
-        '-A',
-        'trust',
-        '-E',
-        'UTF8',
-        '--locale=C',
-        '--no-sync',
+        ...['-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'],
       ];
       return promisify(execFile)(initdb ?? 'initdb', args, { ...owner, cwd: folder });
     },
