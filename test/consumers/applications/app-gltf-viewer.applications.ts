@@ -78,12 +78,14 @@ describe.skipIf(missing)(`app-gltf-viewer${missing ? ` is skipped: ${missing}` :
     expect(await elements(two)).toEqual([200, ['User 2', 'd']]);
   });
 
-  test('refreshes once for 20 requests whose token is refused, and logs nobody out', async () => {
+  test('refreshes once for 20 pages and 20 calls whose token is refused, and logs nobody out', async () => {
     const browse = await logIn('1');
     service.expireAccessTokens();
     service.requests.length = 0;
+    const pages = Promise.all(Array.from({ length: 20 }, () => browse(`${origin}/`, { redirect: 'manual' })));
     const answers = await Promise.all(Array.from({ length: 20 }, () => elements(browse)));
     expect(answers).toEqual(answers.map(() => [200, ['User 1', 'd']]));
+    expect((await pages).map(({ status }) => status)).toEqual(Array(20).fill(200));
     expect(refreshesOf(service)).toBe(1);
     expect(await elements(browse)).toEqual([200, ['User 1', 'd']]);
   });
