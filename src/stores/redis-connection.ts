@@ -55,7 +55,7 @@ interface IoRedisPipeline {
 /** The part of a client of one node that is used. Both packages have it. */
 interface NodeClient {
   duplicate(options?: object): NodeClient;
-  on(event: string, listener: (...args: string[]) => void): unknown;
+  on(event: string, listener: (...args: string[]) => unknown): unknown;
   connect(): Promise<unknown>;
   subscribe(channel: string, listener?: (message: string) => void): Promise<unknown>;
   ping(): Promise<unknown>;
@@ -155,14 +155,15 @@ function nodeRedisConnection(client: Client): RedisConnection {
       const nodes = await Promise.all(masters().map(nodeOf));
       return nodes.map((node) => (command) => new Client(node).method('sendCommand')(command));
     },
-    listen: client.has('duplicate')
-      ? subscription(async () => {
-          if (isCluster) return await duplicate(await nodeOf(anyOf(masters())));
-          // A pool cannot subscribe, and a Sentinel client does not tell of lost connections: the nodes' clients do both.
-          if (isSentinel) return (await client.method('_execute')(false, duplicate)) as NodeClient;
-          return isPool ? ((await client.method('execute')(duplicate)) as NodeClient) : await duplicate(client.it);
-        })
-      : undefined,
+    listen:
+      client.has('duplicate') || isPool
+        ? subscription(async () => {
+            if (isCluster) return await duplicate(await nodeOf(anyOf(masters())));
+            // A pool cannot subscribe, and a Sentinel client does not tell of lost connections: the nodes' clients do both.
+            if (isSentinel) return (await client.method('_execute')(false, duplicate)) as NodeClient;
+            return isPool ? ((await client.method('execute')(duplicate)) as NodeClient) : await duplicate(client.it);
+          })
+        : undefined,
   };
 }
 
@@ -179,6 +180,8 @@ function subscription(create: () => Promise<NodeClient>): (channel: string) => L
       // A client of node-redis would connect again by itself, and not tell since when it hears again.
       for (const event of ['error', 'end', 'close', 'reconnecting']) node.on(event, lose);
       signal.addEventListener('abort', () => close(client));
+      // What is closed while it connects is open afterwards, in node-redis 6.
+      node.on('ready', () => signal.aborted && close(client));
       signal.throwIfAborted();
       await node.connect();
       // An application that has closed its own client, but not the strategy, ends all the same.
@@ -191,11 +194,13 @@ function subscription(create: () => Promise<NodeClient>): (channel: string) => L
     };
 }
 
-/** Closes a client, or ends its attempts to connect. */
+/** Closes a client, or ends its attempts to connect, within this call: a client of node-redis that has lost its connection opens the next one right after. */
 function close(client: Client): void {
   const method = ['destroy', 'disconnect'].find((name) => client.has(name)) ?? 'quit';
-  // Some versions throw, others reject, if the client is closed already.
-  Promise.resolve()
-    .then(() => client.method(method)())
-    .catch(() => undefined);
+  try {
+    const closed: unknown = client.method<() => unknown>(method)();
+    if (closed instanceof Promise) closed.catch(() => undefined);
+  } catch {
+    // It is closed already.
+  }
 }
