@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import express, { type Application, type NextFunction, type Request, type Response } from 'express';
+import express, { type Application, type NextFunction, type Request, type Response, type Router } from 'express';
 import session, { type Store } from 'express-session';
 import passport from 'passport';
 import {
@@ -41,6 +41,8 @@ export interface AppOptions {
   readonly secure: boolean;
   /** Shows what happens to the tokens. No application needs it. */
   readonly panel: Panel;
+  /** The pages for a frame of the emulated service. */
+  readonly embedded?: Router | undefined;
 }
 
 /** Returns the strategy: the addresses of the service, the credentials, and the user that a login leads to. */
@@ -51,7 +53,7 @@ export function createStrategy(options: StrategyOptions): Strategy {
 }
 
 /** Returns the application: log in, show projects, log out. */
-export function createApp({ strategy, sessionSecret, sessionStore, secure, panel }: AppOptions): Application {
+export function createApp({ strategy, sessionSecret, sessionStore, secure, panel, embedded }: AppOptions): Application {
   const logins = new passport.Passport();
   logins.use(strategy);
   logins.serializeUser((user, done) => done(null, user));
@@ -62,6 +64,9 @@ export function createApp({ strategy, sessionSecret, sessionStore, secure, panel
   if (secure) app.set('trust proxy', 1);
   app.use(securityHeaders, sameOriginPosts);
   app.use(express.static(fileURLToPath(new URL('../public/', import.meta.url))));
+  app.locals.hasEmbedded = embedded !== undefined;
+  // Before the session: a frame of the service needs none.
+  if (embedded) app.use('/embedded', embedded);
   app.use(
     session({
       name: 'example.sid',

@@ -22,7 +22,9 @@ export async function startService({
   tokenLifetime,
   clock,
 }: EmulatedServiceOptions): Promise<Emulator> {
-  const redirectUrls = ['localhost', '127.0.0.1'].map((host) => `http://${host}:${appPort}/callback`);
+  const redirectUrls = ['localhost', '127.0.0.1'].flatMap((host) =>
+    ['/callback', '/embedded/callback'].map((path) => `http://${host}:${appPort}${path}`),
+  );
   const service = await startEmulator({
     applications: [{ clientID: 'example-app', name: 'Example application', redirectUrls }],
     users: sampleUsers,

@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http';
 import { memoryTokenStore, type StrategyOptions } from 'passport-oauth-app';
 import type { Emulator } from 'passport-oauth-app/emulator';
 import { createApp, createStrategy } from './app.js';
+import { embeddedPages } from './embedded.js';
 import { startService, strategyOptionsFor } from './emulated-service.js';
 import { BreakableStore } from './incidents/breakable-store.js';
 import { Incidents } from './incidents/incidents.js';
@@ -83,14 +84,17 @@ async function serve(server: Server, port: number, options: ExampleOptions): Pro
     });
   const panel = new Panel({ journal, incidents, clock });
   const secure = realService?.callbackURL?.startsWith('https:') === true;
-  server.on('request', createApp({ strategy, sessionSecret, secure, panel }));
+  const url = `http://localhost:${port}`;
+  const embedded = service && embeddedPages(service, { ...strategyOptionsFor(service), clock }, url);
+  server.on('request', createApp({ strategy, sessionSecret, secure, panel, embedded: embedded?.router }));
   const close = async () => {
     panel.close();
     await closeServer(server);
     await incidents?.close();
     await strategy.close();
+    await embedded?.close();
     stopHearing();
     await service?.close();
   };
-  return { url: `http://localhost:${port}`, service, close };
+  return { url, service, close };
 }

@@ -68,6 +68,21 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
     await other.getByRole('heading', { name: 'Pocket Garden' }).waitFor();
   });
 
+  it('logs in inside a frame of the service, and stays as it was outside of it', async () => {
+    await open('/');
+    await page.getByRole('link', { name: 'See it inside the service' }).click();
+    const frame = page.frameLocator('iframe');
+    const button = frame.getByRole('button', { name: 'Log in' });
+    const [popup] = await Promise.all([page.waitForEvent('popup'), button.click()]);
+    await popup.getByRole('button', { name: 'Approve' }).click();
+    await frame.getByText('Pocket Garden').waitFor();
+    expect(await page.context().cookies()).toEqual([]);
+    await open('/');
+    await page.getByRole('heading', { name: 'Log in once' }).waitFor();
+    // The answer with the button is a 401, which the console reports.
+    expect(visit.problems.splice(0).filter((problem) => !problem.includes('status of 401'))).toEqual([]);
+  });
+
   it('logs out', async () => {
     await logIn('Ada Ferrant');
     await page.getByRole('button', { name: 'Log out', exact: true }).click();
