@@ -10,6 +10,7 @@ import {
   authorizationAddress,
   endpointAddress,
   enterpriseAddress,
+  furtherOrigins,
   serviceAddress,
 } from './oauth/addresses.js';
 import { type Claims, claimedDomain, type OrganizationDomainReader, type TokenResponseFields } from './oauth/claims.js';
@@ -43,6 +44,11 @@ export interface StrategyOptions<UserProfile extends object = object> {
   readonly baseUrl: string | undefined;
   /** Base URL of the API for enterprise organizations. `{domain}` is one whole label of its host. Default: all requests go to `baseUrl`. */
   readonly enterpriseBaseUrl?: string | undefined;
+  /**
+   * Further origins of the service that get the access token from `client.fetch`, such as its MCP server:
+   * `['https://{domain}.mcp.example.com']`. `{domain}` as in `enterpriseBaseUrl`. Default: none.
+   */
+  readonly origins?: readonly string[] | undefined;
   /** The client ID that the application received at registration. */
   readonly clientID: string | undefined;
   /**
@@ -129,6 +135,7 @@ export interface Settings {
   readonly authUrl: string;
   readonly baseUrl: string;
   readonly enterpriseBaseUrl: string | undefined;
+  readonly origins: readonly string[];
   readonly clientID: string;
   readonly clientSecret: Secrets;
   readonly callbackURL: string;
@@ -185,6 +192,7 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache'> &
   authUrl: check.requiredOption(serviceAddress),
   baseUrl: check.requiredOption(serviceAddress),
   enterpriseBaseUrl: check.withDefault(undefined, enterpriseAddress),
+  origins: check.withDefault([], furtherOrigins),
   clientID: check.requiredOption(check.text),
   clientSecret: check.requiredOption((option, value) => {
     const [first, ...others] = Array.isArray(value) && value.length > 0 ? value : [value];
@@ -258,12 +266,15 @@ const EMULATOR = Symbol.for('passport-oauth-app.emulator');
  *
  * @throws ConfigurationError that names the option
  */
-function refuseToLeaveEmulator(options: object, settings: Pick<Settings, (typeof ADDRESSES)[number]>): void {
+function refuseToLeaveEmulator(
+  options: object,
+  settings: Pick<Settings, (typeof ADDRESSES)[number] | 'origins'>,
+): void {
   const own: unknown = Reflect.get(options, EMULATOR);
   if (typeof own !== 'string' || !URL.canParse(own)) return;
   const { hostname } = new URL(own);
-  for (const option of ADDRESSES) {
-    const address = settings[option] ?? '';
+  const given = ADDRESSES.map((option) => [option, settings[option] ?? ''] as const);
+  for (const [option, address] of [...given, ...settings.origins.map((origin) => ['origins', origin] as const)]) {
     const url = /^https?:/.test(address) ? new URL(address.replace('{domain}', 'organization')) : undefined;
     if (!url || check.LOOPBACK_HOST.test(url.hostname) || `.${url.hostname}`.endsWith(`.${hostname}`)) continue;
     throw check.wrong(

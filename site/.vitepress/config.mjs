@@ -22,6 +22,7 @@ const sidebar = [
       page('List grants, keep them alive', 'grants'),
       page('Single-page apps and popups', 'single-page-apps'),
       page('Inside another application', 'embedded'),
+      page('Agents and MCP servers', 'agents'),
       page('Accounts and sessions', 'accounts'),
       page('Frameworks and tools', 'frameworks'),
       page('Test your application', 'testing'),

@@ -6,7 +6,7 @@ import type { ApiContext, Credential, CredentialSource } from './api-context.js'
 import { callError, noPlaceError, refusedResponse } from './api-error.js';
 import { abortable, CallLimit, NoPlace, type Release } from './call-limits.js';
 import type { CallRequest } from './call-options.js';
-import { pathOn, redirectTarget } from './request-target.js';
+import { addressOf, redirectTarget } from './request-target.js';
 import { parseBody, type ResponseHead, type ResponseMode } from './response.js';
 import { type Attempt, afterAttempt, type Progress, retryDelay, START, type TryFailure } from './retry-policy.js';
 
@@ -104,15 +104,15 @@ export class ApiCall<A extends ResponseHead> {
     const { bases, timeoutMs, maxResponseBytes } = this.#context;
     const { method, headers, body, signal, silenceMs } = this.#request;
     const { isBuffered } = this.#mode;
-    const base = bases.of(credential.organizationDomain);
-    const path = redirectedTo ?? pathOn(bases, base, this.#request);
+    const { base, origin, path: asked } = addressOf(bases, this.#request, credential.organizationDomain);
+    const path = redirectedTo ?? asked;
     let authorized = authorizedHeaders.get(credential);
     if (authorized?.given !== headers) {
       authorized = { given: headers, headers: ['authorization', `Bearer ${credential.accessToken}`, ...headers] };
       authorizedHeaders.set(credential, authorized);
     }
     const request: HttpStreamRequest = {
-      origin: base.origin,
+      origin,
       path,
       method,
       headers: authorized.headers,
@@ -170,7 +170,7 @@ export class ApiCall<A extends ResponseHead> {
       state = await this.#renew(progress, attempt, answer);
       if (state.renewed !== undefined) return state;
     }
-    const target = redirectTarget(this.#request, answer, base, path);
+    const target = redirectTarget(this.#request, answer, { origin: attempt.request.origin, prefix: base.prefix }, path);
     if (target !== undefined && progress.redirects < MAX_REDIRECTS) {
       return { ...state, redirects: progress.redirects + 1, redirectedTo: target };
     }

@@ -1,4 +1,4 @@
-import { ofStrategy } from '../errors.js';
+import { NotAuthorizedError, ofStrategy } from '../errors.js';
 import { ApiCall, type Finish } from './api-call.js';
 import type { ApiBase, ApiContext, Credential, CredentialSource } from './api-context.js';
 import { type ApiFetch, fetchFrom } from './api-fetch.js';
@@ -29,6 +29,9 @@ export let sourceOf: (client: ApiClient) => CredentialSource;
 /** Returns what a client shares with all others of its strategy, for the part of this package that answers requests. Set by the class itself. */
 export let contextOf: (client: ApiClient) => ApiContext;
 
+const NO_OTHER_TOKEN =
+  'The service refuses the access token, and there is no other one for now: the grant cannot be refreshed, or was refreshed just before.';
+
 /**
  * Calls the API on behalf of one user, each time with a token that is valid then.
  *
@@ -40,13 +43,15 @@ export class ApiClient {
   readonly #source: CredentialSource;
   readonly #context: ApiContext;
   #fetch: ApiFetch | undefined;
+  /** The access token of the last renewal that a caller of {@link accessToken} asked for. */
+  #lastRenewed: string | undefined;
   /** The base addresses that it has told. Outside a request the first may be told before the organization is known. */
   #told: Set<ApiBase> | undefined;
 
   /**
    * The WHATWG `fetch` of this grant, for ky, openapi-fetch, graphql-request and generated SDKs. It is bound: hand it on
    * as it is. A relative path lies below `baseUrl`, and so does the path of a URL below any `baseUrl` that this client has
-   * returned; another URL goes as it is if it is on the origin of the API, and is a `TypeError` otherwise. Never rejects
+   * returned; another URL goes as it is if it is on the origin of the API or on one of `origins`, and is a `TypeError` otherwise. Never rejects
    * for a status; a redirect to another origin is a response like any other.
    */
   declare readonly fetch: ApiFetch;
@@ -207,11 +212,16 @@ export class ApiClient {
   /**
    * Returns the access token, valid now. For another SDK; do not keep it, ask again.
    *
-   * @throws NotAuthorizedError, ServiceUnavailableError, TokenError, TokenStoreError
+   * @param options `refused`: the access token that the service has just refused. The result is another one, renewed if the
+   *   refused one is still the current one.
+   * @throws NotAuthorizedError also if there is no other one; ServiceUnavailableError, TokenError, TokenStoreError
    */
-  async accessToken(): Promise<string> {
-    const { accessToken } = await this.#credential();
-    return accessToken;
+  async accessToken(options: { readonly refused?: string | undefined } = {}): Promise<string> {
+    const { refused } = options;
+    if (refused !== undefined && typeof refused !== 'string') throw new TypeError('refused: expected an access token');
+    const credential = await this.#credential();
+    if (credential.accessToken !== refused) return credential.accessToken;
+    return await this.#renewed(credential);
   }
 
   /**
@@ -252,6 +262,21 @@ export class ApiClient {
   async #credential(): Promise<Credential> {
     try {
       return await this.#source.credential();
+    } catch (error) {
+      throw ofStrategy(error, this.#context.strategyName);
+    }
+  }
+
+  /** Returns another access token than the current one, which the service has refused. */
+  async #renewed(current: Credential): Promise<string> {
+    const source = this.#source;
+    // The service has refused a renewed one too: another would not help for a while.
+    if (current.accessToken === this.#lastRenewed) source.reportOutcome?.(false);
+    try {
+      const { accessToken } = (await source.renew?.(current)) ?? current;
+      if (accessToken === current.accessToken) throw new NotAuthorizedError(NO_OTHER_TOKEN);
+      this.#lastRenewed = accessToken;
+      return accessToken;
     } catch (error) {
       throw ofStrategy(error, this.#context.strategyName);
     }

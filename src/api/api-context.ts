@@ -65,17 +65,20 @@ export class BaseUrls {
   readonly #base: ApiBase;
   readonly #template: string | undefined;
   readonly #enterprise = new Map<string, ApiBase>();
+  readonly #origins: readonly string[];
 
   /**
    * @param baseUrl Base address of the API
    * @param template Base address of an enterprise organization, with `{domain}` as one whole label of its host
+   * @param origins Further origins that may get the token, with or without `{domain}`
    * @throws ConfigurationError if `baseUrl` is not a URL
    */
-  constructor(baseUrl: string, template?: string | undefined, apiPath = '/api/v2') {
+  constructor(baseUrl: string, template?: string | undefined, apiPath = '/api/v2', origins: readonly string[] = []) {
     if (!URL.canParse(baseUrl)) throw new ConfigurationError('baseUrl: expected a URL', { option: 'baseUrl' });
     this.apiPath = apiPath;
     this.#base = this.#parse(baseUrl);
     this.#template = template;
+    this.#origins = origins;
   }
 
   /**
@@ -87,18 +90,24 @@ export class BaseUrls {
     if (domain === undefined || this.#template === undefined) return this.#base;
     const cached = this.#enterprise.get(domain);
     if (cached !== undefined) return cached;
-    const address = this.#template.replace('{domain}', () => domain);
-    if (
-      !DOMAIN_LABEL.test(domain) ||
-      !URL.canParse(address) ||
-      !new URL(address).hostname.split('.').includes(domain)
-    ) {
-      throw new TokenResponseError('The organization domain is not one DNS label', { code: 'ERR_ORGANIZATION_DOMAIN' });
-    }
+    const address = addressOf(this.#template, domain);
     const base = this.#parse(address);
     if (this.#enterprise.size >= MAX_CACHED) this.#enterprise.clear();
     this.#enterprise.set(domain, base);
     return base;
+  }
+
+  /**
+   * Returns true if the token of an organization's user may go to an origin beside that of the API: one of `origins`, and
+   * with `{domain}` in it that of this organization alone.
+   *
+   * @throws TokenResponseError like {@link of}
+   */
+  mayReceiveToken(origin: string, domain: string | undefined): boolean {
+    return this.#origins.some((template) => {
+      if (!template.includes('{domain}')) return template === origin;
+      return domain !== undefined && addressOf(template, domain) === origin;
+    });
   }
 
   #parse(address: string): ApiBase {
@@ -106,6 +115,14 @@ export class BaseUrls {
     const prefix = `${pathname.replace(/\/+$/, '')}${this.apiPath}`;
     return Object.freeze({ url: `${origin}${prefix}`, origin, prefix });
   }
+}
+
+/** Returns an address of an organization. @throws TokenResponseError `ERR_ORGANIZATION_DOMAIN` unless the domain is one lower-case DNS label */
+function addressOf(template: string, domain: string): string {
+  const address = template.replace('{domain}', () => domain);
+  if (DOMAIN_LABEL.test(domain) && URL.canParse(address) && new URL(address).hostname.split('.').includes(domain))
+    return address;
+  throw new TokenResponseError('The organization domain is not one DNS label', { code: 'ERR_ORGANIZATION_DOMAIN' });
 }
 
 /** Options of {@link createApiContext}. */
@@ -117,6 +134,8 @@ export interface ApiContextOptions {
   readonly enterpriseBaseUrl?: string | undefined;
   /** Path of the API below its base address. Default: `/api/v2`. */
   readonly apiPath?: string | undefined;
+  /** Further origins that may get the token, already checked, with or without `{domain}`. Default: none. */
+  readonly origins?: readonly string[] | undefined;
   /** Milliseconds for one HTTP request. */
   readonly timeoutMs: number;
   /** Maximum of requests at once for each account. Default: no limit. */
@@ -159,7 +178,7 @@ export function createApiContext(options: ApiContextOptions): ApiContext {
   const deadlines = new Deadlines();
   return Object.freeze({
     http,
-    bases: new BaseUrls(options.baseUrl, options.enterpriseBaseUrl, options.apiPath),
+    bases: new BaseUrls(options.baseUrl, options.enterpriseBaseUrl, options.apiPath, options.origins),
     timeoutMs,
     limiter: concurrency === undefined ? undefined : new ConcurrencyLimiter(concurrency, deadlines, timeoutMs),
     headers: defaultHeaders(options.headers),

@@ -62,7 +62,7 @@ const MAX_READ_AHEAD_MS = 100;
  * status, once no other try follows.
  *
  * @param told Base addresses that the client has told: what lies below one of them lies below the one in use
- * @throws TypeError for a URL of another origin than the API's, for `Authorization` and `Host`, for a wrong `timeout`, and
+ * @throws TypeError for a URL of another origin than the API's and those of `origins`, for `Authorization` and `Host`, for a wrong `timeout`, and
  *   for a redirect if `redirect` is `error`
  * @throws like any other call if there is no response
  * @see https://fetch.spec.whatwg.org/
@@ -162,9 +162,9 @@ const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 function responseOf(
   { status, headers, body }: FetchedResponse,
   { method, path }: CallRequest,
-  { base, path: sentPath }: Attempt<FetchedResponse>,
+  { request, path: sentPath }: Attempt<FetchedResponse>,
 ): Response {
-  const url = `${base.origin}${sentPath}`;
+  const url = `${request.origin}${sentPath}`;
   const hasBody = method !== 'HEAD' && !BODILESS.has(status);
   try {
     if (hasBody && !(body instanceof Readable)) return fetchedResponse({ status, headers, bytes: body, url });

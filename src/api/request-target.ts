@@ -144,23 +144,27 @@ export function targetOf(input: string | URL): RequestTarget {
 }
 
 /**
- * Returns path and query of a request on the origin of `base`.
+ * Returns the origin of a request, and its path with the query.
  *
- * @throws TypeError for a URL of another origin
+ * @param organizationDomain That of the credential that the request will have
+ * @throws TypeError for a URL of an origin that may not get the token
  */
-export function pathOn(bases: BaseUrls, base: ApiBase, { path, query, origin, isWholeOrigin }: RequestTarget): string {
+export function addressOf(
+  bases: BaseUrls,
+  { path, query, origin, isWholeOrigin }: RequestTarget,
+  organizationDomain: string | undefined,
+): { readonly base: ApiBase; readonly origin: string; readonly path: string } {
+  const base = bases.of(organizationDomain);
   if (origin !== undefined) {
-    if (origin === base.origin) return `${path}${query}`;
+    if (origin === base.origin || bases.mayReceiveToken(origin, organizationDomain))
+      return { base, origin, path: `${path}${query}` };
     throw new TypeError(
-      `url: it is not on the origin of the API, ${base.origin}. A link to another host goes to the global fetch(url), without the token.`,
+      `url: it is not on the origin of the API, ${base.origin}, nor on one of the option \`origins\`. A link to another host goes to the global fetch(url), without the token.`,
     );
   }
-  if (isWholeOrigin) {
-    const prefixes = [base.prefix, bases.apiPath].filter((prefix) => prefix !== '');
-    const prefix = prefixes.find((each) => path === each || path.startsWith(`${each}/`)) ?? '';
-    return `${base.prefix}${path.slice(prefix.length)}${query}`;
-  }
-  return `${base.prefix}${path}${query}`;
+  const prefixes = isWholeOrigin ? [base.prefix, bases.apiPath].filter((each) => each !== '') : [];
+  const prefix = prefixes.find((each) => path === each || path.startsWith(`${each}/`)) ?? '';
+  return { base, origin: base.origin, path: `${base.prefix}${path.slice(prefix.length)}${query}` };
 }
 
 /** What decides if a redirect of a request may be followed. */
@@ -180,7 +184,7 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 export function redirectTarget(
   { method, redirect, isWholeOrigin }: RedirectedRequest,
   response: { readonly status: number; readonly headers: HttpHeaders },
-  base: ApiBase,
+  base: Pick<ApiBase, 'origin' | 'prefix'>,
   currentPath: string,
 ): string | undefined {
   const location = headerValue(response.headers, 'location');

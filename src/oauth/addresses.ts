@@ -57,6 +57,23 @@ export function enterpriseAddress(option: string, value: unknown): string {
 }
 
 /**
+ * Checks further origins that may get the access token, and returns them as `URL.origin` has them. One may have `{domain}`
+ * as {@link enterpriseAddress} takes it.
+ *
+ * @throws ConfigurationError unless it is a list of https origins, or http ones of loopback hosts, without a path
+ */
+export function furtherOrigins(option: string, value: unknown): readonly string[] {
+  if (!Array.isArray(value))
+    throw invalid(option, `expected a list of origins, such as ['https://${DOMAIN}.mcp.example.com']`);
+  return value.map((entry: unknown) => {
+    const isTemplate = typeof entry === 'string' && /[{}]/.test(entry);
+    const address = isTemplate ? enterpriseAddress(option, entry) : serviceAddress(option, entry);
+    if (new URL(address.replace(DOMAIN, SAMPLE_LABEL)).pathname === '/') return address;
+    throw invalid(option, 'expected origins without a path');
+  });
+}
+
+/**
  * Checks the address of an endpoint: a path below the address of the authorization server, or a whole URL. A trailing
  * slash and a query are kept.
  *
