@@ -26,6 +26,7 @@ import { LoginRounds } from './request/login-rounds.js';
 import { RequestClients } from './request/request-clients.js';
 import { shortestLeaseMs } from './stores/held-lock.js';
 import { leaseMsOf } from './stores/lease-lock.js';
+import { SharedPlaces } from './stores/shared-places.js';
 import type { TokenStore } from './stores/token-store.js';
 
 /** Grants that are deleted at a time: a long list must not flood the token store. */
@@ -64,7 +65,6 @@ export class Runtime implements LoginContext {
     this.#http = http;
     this.settings = settings;
     this.verify = verify;
-    this.api = createApiContext({ ...settings, http, strategyName, now: clock });
     this.usualRequest = authorizationRequest(settings, callbackURL, settings.scope);
     // A path such as `callback` without a slash is resolved against that of each request.
     const isFixed = ABSOLUTE_URL.test(callbackURL) || callbackURL.startsWith('/');
@@ -72,6 +72,10 @@ export class Runtime implements LoginContext {
     this.pendingLogins = new PendingLogins({ strategyName, service, callbackURL, clientSecret, clock });
     const namespace = encodeURIComponent(`${strategyName}.${service}`);
     this.usedLogins = new UsedLogins({ namespace, clock });
+    const { concurrency: max } = settings;
+    const store = () => this.managers.onlyStore;
+    const sharing = max === undefined ? undefined : new SharedPlaces({ max, namespace, store });
+    this.api = createApiContext({ ...settings, http, strategyName, now: clock, sharing });
     // Several applications of a host may be clients of one service: their callback URLs differ.
     const application = shortHash(service, callbackURL);
     const cookieName = (purpose: string) => `${cookieToken(strategyName)}.${purpose}.${application}`;
@@ -129,7 +133,7 @@ export class Runtime implements LoginContext {
   /** Waits for running refreshes and saves, then frees the connections. */
   async close(): Promise<void> {
     this.#name.release();
-    await Promise.all([this.managers.close(), this.usedLogins.close()]);
+    await Promise.all([this.managers.close(), this.usedLogins.close(), this.api.limiter.close()]);
     await this.#http.close();
   }
 }

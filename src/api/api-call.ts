@@ -4,11 +4,21 @@ import { type HttpStreamRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import type { ApiContext, Credential, CredentialSource } from './api-context.js';
 import { callError, noPlaceError, refusedResponse } from './api-error.js';
-import { abortable, CallLimit, NoPlace, type Release } from './call-limits.js';
+import { abortable, CallLimit } from './call-limits.js';
 import type { CallRequest } from './call-options.js';
+import { NoPlace, type Place } from './concurrency-limiter.js';
 import { addressOf, redirectTarget } from './request-target.js';
 import { parseBody, type ResponseHead, type ResponseMode } from './response.js';
-import { type Attempt, afterAttempt, type Progress, retryDelay, START, type TryFailure } from './retry-policy.js';
+import {
+  type Attempt,
+  afterAttempt,
+  DEFAULT_RETRY,
+  type Progress,
+  retryDelay,
+  START,
+  THROTTLED_RETRY,
+  type TryFailure,
+} from './retry-policy.js';
 
 const MAX_REDIRECTS = 5;
 
@@ -61,7 +71,7 @@ export class ApiCall<A extends ResponseHead> {
           this.#signal?.throwIfAborted();
           const ready = progress.renewed ?? this.#source.credential();
           // Awaited only if need be: each promise on the way costs a share of the throughput.
-          const isReady = limiter === undefined && !(ready instanceof Promise);
+          const isReady = !limiter.isActive && !(ready instanceof Promise);
           attempt = isReady ? this.#attempt(ready, progress) : await this.#attemptLater(ready, progress);
           attempt.answer = await http.send(attempt.request, this.#mode.exchange);
         } catch (error) {
@@ -77,6 +87,7 @@ export class ApiCall<A extends ResponseHead> {
         if (progress.renewed !== undefined && answer !== undefined) {
           this.#source.reportOutcome?.(progress.renewed, answer.status !== 401);
         }
+        if (answer !== undefined) this.#learn(answer.status, attempt);
         if (answer !== undefined && ((answer.status >= 200 && answer.status < 300) || answer.status === 304)) {
           const result = finish(answer, this.#request, attempt);
           if (!(result instanceof Promise)) return result;
@@ -100,7 +111,7 @@ export class ApiCall<A extends ResponseHead> {
   }
 
   /** Returns the next attempt, not sent yet. @throws TypeError for a URL of another origin */
-  #attempt(credential: Credential, { redirectedTo }: Progress, onEnd?: Release): Attempt<A> {
+  #attempt(credential: Credential, { redirectedTo }: Progress, place?: Place): Attempt<A> {
     const { bases, timeoutMs, maxResponseBytes } = this.#context;
     const { method, headers, body, signal, silenceMs } = this.#request;
     const { isBuffered } = this.#mode;
@@ -120,39 +131,44 @@ export class ApiCall<A extends ResponseHead> {
       timeoutMs: this.#limit?.remainingMs ?? silenceMs ?? timeoutMs,
       signal,
       maxBytes: isBuffered ? maxResponseBytes : Infinity,
-      onEnd,
+      onEnd: place?.release,
       timeoutCovers: this.#limit !== undefined ? 'total' : silenceMs === undefined ? 'silence' : 'any-silence',
       bodyError: isBuffered ? undefined : (error: unknown) => this.#seen(error, true),
     };
-    return { credential, base, path, request, answer: undefined, fault: undefined };
+    return { credential, base, path, request, place, answer: undefined, fault: undefined };
   }
 
   /** Returns the next attempt once there are a credential and a place for it. */
   async #attemptLater(ready: Credential | Promise<Credential>, progress: Progress): Promise<Attempt<A>> {
     const credential = ready instanceof Promise ? await abortable(ready, this.#signal) : ready;
-    if (this.#context.limiter === undefined) return this.#attempt(credential, progress);
-    const release = await this.#place(credential, progress);
+    const place = await this.#place(credential, progress);
+    if (place === undefined) return this.#attempt(credential, progress);
     try {
       // The wait may have outlived the credential.
       const current = progress.renewed ?? (await abortable(Promise.resolve(this.#source.credential()), this.#signal));
-      return this.#attempt(current, progress, release);
+      return this.#attempt(current, progress, place);
     } catch (error) {
-      release?.();
+      place.release();
       throw error;
     }
   }
 
-  /** Waits for a place among the requests of the account: the user and organization, or else the grant. */
-  async #place({ subject, organizationDomain = '' }: Credential, { sent }: Progress): Promise<Release | undefined> {
+  /** Waits for a place among the requests of the account, if these are limited. */
+  async #place(credential: Credential, { sent }: Progress): Promise<Place | undefined> {
     const { limiter } = this.#context;
-    const account = subject === undefined ? this.#source.grantId : `${organizationDomain}/${subject}`;
-    if (limiter === undefined || account === undefined) return undefined;
+    const account = this.#accountOf(credential);
+    if (!limiter.isActive || account === undefined) return undefined;
     try {
       return await limiter.acquire(account, this.#signal);
     } catch (error) {
       if (!(error instanceof NoPlace) && !this.#limit?.expired) throw error;
       throw noPlaceError(this.#request.method, this.#request.path, limiter.max, sent);
     }
+  }
+
+  /** Returns the account of a credential: the user and organization, or else the grant. */
+  #accountOf({ subject, organizationDomain = '' }: Credential): string | undefined {
+    return subject === undefined ? this.#source.grantId : `${organizationDomain}/${subject}`;
   }
 
   /** Returns the state for another try, after the wait for it; `undefined` if the response is the result. Otherwise throws. */
@@ -190,6 +206,15 @@ export class ApiCall<A extends ResponseHead> {
     });
   }
 
+  /** Adapts how many requests of the account run at once to what the service takes. */
+  #learn(status: number, { credential, place }: Attempt<A>): void {
+    const { limiter, http } = this.#context;
+    const account = place === undefined && status === 429 ? this.#accountOf(credential) : undefined;
+    if (account !== undefined) limiter.begin(account, http.pending + 1);
+    else if (status === 429) place?.refused();
+    else place?.accepted();
+  }
+
   /** Returns the state with a newer credential, if there is one and the request can be sent again. */
   async #renew(progress: Progress, { credential }: Attempt<A>, answer: A): Promise<Progress> {
     const state = { ...progress, renewals: progress.renewals + 1 };
@@ -208,9 +233,24 @@ export class ApiCall<A extends ResponseHead> {
   async #retry(progress: Progress, failure: TryFailure): Promise<Progress | undefined> {
     const { method, retry } = this.#request;
     const failures = progress.failures + 1;
-    const { waitedMs } = progress;
+    const { waitedMs, throttledMs } = progress;
     const remainingMs = this.#limit?.remainingMs ?? Infinity;
     const failed = { method, isReplayable: this.#isReplayable, failures, waitedMs, remainingMs, failure };
+    if (retry === DEFAULT_RETRY && 'status' in failure && failure.status === 429) {
+      const throttles = progress.throttles + 1;
+      const limits =
+        this.#limit === undefined
+          ? THROTTLED_RETRY
+          : { ...THROTTLED_RETRY, maxTotalMs: Infinity, maxDelayMs: Infinity };
+      const delayMs = retryDelay(
+        { ...failed, failures: throttles, waitedMs: throttledMs },
+        limits,
+        this.#context.random(),
+      );
+      if (delayMs === undefined) return undefined;
+      await this.#context.wait(delayMs, this.#signal);
+      return { ...progress, throttles, throttledMs: throttledMs + delayMs };
+    }
     const delayMs = retryDelay(failed, retry, this.#context.random());
     if (delayMs === undefined) return undefined;
     await this.#context.wait(delayMs, this.#signal);

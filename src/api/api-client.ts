@@ -271,7 +271,7 @@ export class ApiClient {
   async #renewed(current: Credential): Promise<string> {
     const source = this.#source;
     // The service has refused a renewed one too: another would not help for a while.
-    if (current.accessToken === this.#lastRenewed) source.reportOutcome?.(false);
+    if (current.accessToken === this.#lastRenewed) source.reportOutcome?.(current, false);
     try {
       const { accessToken } = (await source.renew?.(current)) ?? current;
       if (accessToken === current.accessToken) throw new NotAuthorizedError(NO_OTHER_TOKEN);

@@ -1,7 +1,8 @@
 import { ConfigurationError, TokenResponseError } from '../errors.js';
 import { Deadlines } from '../http/deadlines.js';
 import type { HttpClient } from '../http/http-client.js';
-import { ConcurrencyLimiter, wait } from './call-limits.js';
+import { wait } from './call-limits.js';
+import { ConcurrencyLimiter, type PlaceSharing } from './concurrency-limiter.js';
 import { type DefaultHeaders, defaultHeaders, type RequestHeaders } from './request-headers.js';
 
 /** Credential of one API request. Immutable: a refresh creates a new one. */
@@ -140,6 +141,8 @@ export interface ApiContextOptions {
   readonly timeoutMs: number;
   /** Maximum of requests at once for each account. Default: no limit. */
   readonly concurrency?: number | undefined;
+  /** Shares the places of each account out over processes. Default: they are those of this process. */
+  readonly sharing?: PlaceSharing | undefined;
   /** Sent with each request. */
   readonly headers?: RequestHeaders | undefined;
   /** For events. */
@@ -159,7 +162,7 @@ export interface ApiContext {
   readonly http: HttpClient;
   readonly bases: BaseUrls;
   readonly timeoutMs: number;
-  readonly limiter: ConcurrencyLimiter | undefined;
+  readonly limiter: ConcurrencyLimiter;
   readonly headers: DefaultHeaders;
   readonly strategyName: string;
   readonly maxResponseBytes: number;
@@ -180,7 +183,7 @@ export function createApiContext(options: ApiContextOptions): ApiContext {
     http,
     bases: new BaseUrls(options.baseUrl, options.enterpriseBaseUrl, options.apiPath, options.origins),
     timeoutMs,
-    limiter: concurrency === undefined ? undefined : new ConcurrencyLimiter(concurrency, deadlines, timeoutMs),
+    limiter: new ConcurrencyLimiter({ max: concurrency, deadlines, patienceMs: timeoutMs, sharing: options.sharing }),
     headers: defaultHeaders(options.headers),
     strategyName,
     maxResponseBytes: options.maxResponseBytes ?? MAX_RESPONSE_BYTES,

@@ -54,7 +54,8 @@ export interface RequestOptions {
   readonly timeout?: number | undefined;
   /**
    * Further tries after a failure: `limit` of them (default 2), each after a wait of at most `maxDelay` milliseconds
-   * (default 10,000; a longer `Retry-After` ends the call). `false` for none. The renewal after a 401 does not count.
+   * (default 10,000; a longer `Retry-After` ends the call). `false` for none. The renewal after a 401 does not count, nor
+   * does a 429 by default: it is waited for and sent again for `timeout`, or 30 s.
    */
   readonly retry?: false | { readonly limit?: number | undefined; readonly maxDelay?: number | undefined } | undefined;
   /** Validates the parsed body. The result is the output of the schema; a mismatch is an `ApiError` with `issues`. */
@@ -176,7 +177,7 @@ function retryLimits(retry: unknown): RetryLimits {
   if (typeof maxDelay !== 'number' || !(maxDelay >= 0 && maxDelay < 2 ** 31)) {
     throw new TypeError('retry.maxDelay: expected milliseconds, 0 or more');
   }
-  return { limit, maxDelayMs: maxDelay, maxTotalMs: Infinity };
+  return { limit, maxDelayMs: maxDelay, maxTotalMs: Infinity, maxBackOffMs: maxDelay };
 }
 
 /**

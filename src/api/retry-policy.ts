@@ -1,6 +1,7 @@
 import type { HttpStreamRequest } from '../http/message.js';
 import { TransportError, type TransportFault } from '../http/transport-error.js';
 import type { ApiBase, Credential } from './api-context.js';
+import type { Place } from './concurrency-limiter.js';
 
 /** Limits of the further tries of one call. */
 export interface RetryLimits {
@@ -10,10 +11,28 @@ export interface RetryLimits {
   readonly maxDelayMs: number;
   /** Maximum of all waits together, in milliseconds. */
   readonly maxTotalMs: number;
+  /** Maximum wait before one try if the service asks for none, in milliseconds. */
+  readonly maxBackOffMs: number;
 }
 
 /** Some seconds at most: a browser waits for most calls. */
-export const DEFAULT_RETRY: RetryLimits = Object.freeze({ limit: 2, maxDelayMs: 10_000, maxTotalMs: 15_000 });
+export const DEFAULT_RETRY: RetryLimits = Object.freeze({
+  limit: 2,
+  maxDelayMs: 10_000,
+  maxTotalMs: 15_000,
+  maxBackOffMs: 10_000,
+});
+
+/**
+ * After a 429, unless the call names limits of its own: it says that the request was not performed (RFC 6585, 4), so it
+ * is no failure while there is time.
+ */
+export const THROTTLED_RETRY: RetryLimits = Object.freeze({
+  limit: Infinity,
+  maxDelayMs: 30_000,
+  maxTotalMs: 30_000,
+  maxBackOffMs: 2_000,
+});
 
 /** Upper bound of the wait before the second try; doubles with each further one. */
 const BASE_DELAY_MS = 250;
@@ -52,7 +71,7 @@ export function retryDelay(failed: FailedTry, limits: RetryLimits, random: numbe
   const asked = 'status' in failed.failure ? (failed.failure.retryAfterMs ?? 0) : 0;
   if (asked > limits.maxDelayMs) return undefined;
   // The jitter is added: everybody else was told the same time.
-  const backOff = Math.min(BASE_DELAY_MS * 2 ** (failed.failures - 1), limits.maxDelayMs);
+  const backOff = Math.min(BASE_DELAY_MS * 2 ** (failed.failures - 1), limits.maxBackOffMs);
   const delay = asked + random * backOff;
   const isInTime = failed.waitedMs + delay <= limits.maxTotalMs && delay < failed.remainingMs;
   return isInTime ? delay : undefined;
@@ -72,6 +91,9 @@ export interface Progress {
   readonly requests: number;
   readonly failures: number;
   readonly waitedMs: number;
+  /** Refusals with 429 that {@link THROTTLED_RETRY} bounds, and the milliseconds waited after them. */
+  readonly throttles: number;
+  readonly throttledMs: number;
   readonly redirects: number;
   /** Path and query of the redirect that is followed. */
   readonly redirectedTo: string | undefined;
@@ -90,6 +112,8 @@ export const START: Progress = Object.freeze({
   requests: 0,
   failures: 0,
   waitedMs: 0,
+  throttles: 0,
+  throttledMs: 0,
   redirects: 0,
   redirectedTo: undefined,
   renewed: undefined,
@@ -104,6 +128,8 @@ export interface Attempt<A> {
   readonly base: ApiBase;
   readonly path: string;
   readonly request: HttpStreamRequest;
+  /** The place that it takes among the requests of its account, if these are limited. */
+  readonly place: Place | undefined;
   answer: A | undefined;
   fault: unknown;
 }

@@ -9,12 +9,18 @@ export class GrantManagers {
   readonly #tokenStore: TokenStore | undefined;
   readonly #createManager: (store: TokenStore) => GrantManager;
   readonly #byStore = new Map<object, GrantManager>();
+  readonly #stores: TokenStore[] = [];
   #isClosed = false;
 
   constructor(tokenStore: TokenStore | undefined, createManager: (store: TokenStore) => GrantManager) {
     this.#tokenStore = tokenStore;
     this.#createManager = createManager;
     if (tokenStore) this.#add(tokenStore, tokenStore);
+  }
+
+  /** The store of all grants; `undefined` if there is none yet, or several session stores have some. */
+  get onlyStore(): TokenStore | undefined {
+    return this.#stores.length === 1 ? this.#stores[0] : undefined;
   }
 
   /** Returns the manager outside of a request. @throws ConfigurationError if there is no store yet, or several session stores */
@@ -44,6 +50,7 @@ export class GrantManagers {
   #add(key: object, store: TokenStore): GrantManager {
     const manager = this.#createManager(store);
     this.#byStore.set(key, manager);
+    this.#stores.push(store);
     if (this.#isClosed) void manager.close();
     return manager;
   }

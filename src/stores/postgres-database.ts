@@ -1,7 +1,7 @@
 import { TokenStoreError } from '../errors.js';
 import { DEFAULT_LEASE_SECONDS } from './lease-lock.js';
 import { once, PAGE_ROWS, type SqlDatabase, sqlTokenStore } from './sql-token-store.js';
-import { MARK_PREFIX, type TokenStore } from './token-store.js';
+import { MARK_PREFIX, SHARE_PREFIX, type TokenStore } from './token-store.js';
 
 /** The part of a pool of pg that is used: single queries. A client of pg, or of a proxy that pools transactions, works too. */
 export interface PostgresPoolLike {
@@ -107,7 +107,7 @@ export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]
     VALUES ($1, $2, $3, clock_timestamp() + $4 * ${ms}) ON CONFLICT (id) DO NOTHING RETURNING id`;
   // Within the statement: it is told when that takes effect, and not otherwise. Marks of used logins concern nobody.
   const told = (message: string, condition = 'true'): string =>
-    `CASE WHEN ${condition} AND id NOT LIKE '${MARK_PREFIX}%' THEN pg_notify('${channelOf(name)}', ${message}) END`;
+    `CASE WHEN ${condition} AND id NOT LIKE '${MARK_PREFIX}%' AND id NOT LIKE '${SHARE_PREFIX}%' THEN pg_notify('${channelOf(name)}', ${message}) END`;
   const withVersion = `id || ' ' || version`;
   return {
     product: 'PostgreSQL',
@@ -133,7 +133,7 @@ export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]
       release: `DELETE FROM ${table} WHERE id = $1 AND record = $2`,
       sweep: `DELETE FROM ${table} WHERE id IN
         (SELECT id FROM ${table} WHERE expires_at < now() LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED)`,
-      list: `SELECT id FROM ${table} WHERE id > $1 AND id NOT LIKE 'lock %' AND id NOT LIKE '${MARK_PREFIX}%'
+      list: `SELECT id FROM ${table} WHERE id > $1 AND id NOT LIKE 'lock %' AND id NOT LIKE '${MARK_PREFIX}%' AND id NOT LIKE '${SHARE_PREFIX}%'
         AND expires_at > now() ORDER BY id LIMIT ${PAGE_ROWS}`,
     },
     run: async (statement, values) => {

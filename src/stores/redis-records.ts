@@ -148,7 +148,7 @@ export function redisRecords(
       else await run('delete', DELETE_VERSION, id, version, ...message);
     },
     update: async (id, grant, version) => {
-      const record = [JSON.stringify(grant), ttlMs, ...telling(id, updateMessage(id, grant, version))];
+      const record = [JSON.stringify(grant), ttlMsOf(id, ttl), ...telling(id, updateMessage(id, grant, version))];
       let saved = await run('update', UPDATE, id, version, ...record);
       // A save that is repeated since no replica has confirmed it finds its own record.
       if (!saved.isDone && replicas > 0) saved = await run('update', UPDATE, id, grant.version, ...record);
@@ -160,7 +160,7 @@ export function redisRecords(
     },
     add: async (id, grant) => {
       const message = telling(id, changeMessage(id, grant.version));
-      return (await run('save', ADD, id, JSON.stringify(grant), ttlMs, ...message)).isDone;
+      return (await run('save', ADD, id, JSON.stringify(grant), ttlMsOf(id, ttl), ...message)).isDone;
     },
     lock: leaseLock(leases, leaseMs),
   };

@@ -110,7 +110,6 @@ export function sqlTokenStore(
     runStatement(database, verb, statement, values);
   // A grant id holds no white space, so it never equals the id of a lease.
   const leaseId = (id: string): string => `lock ${id}`;
-  const ttlMs = ttlMsOf('', ttl);
   const leaseMs = Math.ceil(lease * 1000);
   let sweptAt = Number.NEGATIVE_INFINITY;
   const sweep = (): void => {
@@ -143,13 +142,13 @@ export function sqlTokenStore(
       else await run('delete', statements.deleteVersion, [id, version]);
     },
     update: async (id, grant, version) => {
-      const values = [grant.version, JSON.stringify(grant), ttlMs, id, version];
+      const values = [grant.version, JSON.stringify(grant), ttlMsOf(id, ttl), id, version];
       const { changed } = await run('update', statements.update, values);
       sweep();
       return changed > 0;
     },
     add: async (id, grant) => {
-      const add = () => run('save', statements.add, [id, grant.version, JSON.stringify(grant), ttlMs]);
+      const add = () => run('save', statements.add, [id, grant.version, JSON.stringify(grant), ttlMsOf(id, ttl)]);
       if ((await add()).changed > 0) return true;
       await run('delete', statements.deleteExpired, [id]);
       return (await add()).changed > 0;

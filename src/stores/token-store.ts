@@ -47,7 +47,8 @@ export interface HeldLease {
  * to live, it must exceed the lifetime of a refresh token, not of an access token: never derive it from `expiresAt`.
  *
  * Ids that begin with `login:` are marks of used logins. The package deletes them after some minutes; a process that ends
- * before leaves them to the time to live, which may be 12 minutes for such an id.
+ * before leaves them to the time to live, which may be 12 minutes for such an id. Those that begin with `limit:` hold shares
+ * of the option `concurrency`; a minute is enough for them.
  *
  * `tokenStoreChecks` of `passport-oauth-app/conformance` checks all of this.
  */
@@ -123,17 +124,24 @@ export const ttlSeconds: Optional<number> = withDefault(30 * 24 * 60 * 60, numbe
 /** What ids of marks begin with. A mark tells other processes that a login has been used up. */
 export const MARK_PREFIX = 'login:';
 
-/** Returns true for the id of a mark. */
+/** What ids of shares begin with. A record under one tells how many requests each process may run at once for an account. */
+export const SHARE_PREFIX = 'limit:';
+
+/** Returns true for the id of a mark or share, which is no grant. */
 export function isMark(id: string): boolean {
-  return id.startsWith(MARK_PREFIX);
+  return id.startsWith(MARK_PREFIX) || id.startsWith(SHARE_PREFIX);
 }
 
 /** How long a mark is kept: its login expires after ten minutes, and clocks of several hosts differ a little. */
 const MARK_TTL_SECONDS = 12 * 60;
 
-/** Returns how long a store keeps what it has under an id, in milliseconds: marks of used logins for minutes, grants for `ttl` seconds. */
+/** How long a share is kept after its last renewal, which is half a second old at the most while it is in use. */
+const SHARE_TTL_SECONDS = 60;
+
+/** Returns how long a store keeps what it has under an id, in milliseconds: marks of used logins for minutes, shares for one, grants for `ttl` seconds. */
 export function ttlMsOf(id: string, ttl: number): number {
-  return Math.ceil((isMark(id) ? Math.min(ttl, MARK_TTL_SECONDS) : ttl) * 1000);
+  const shortest = id.startsWith(SHARE_PREFIX) ? SHARE_TTL_SECONDS : MARK_TTL_SECONDS;
+  return Math.ceil((isMark(id) ? Math.min(ttl, shortest) : ttl) * 1000);
 }
 
 /**

@@ -1,4 +1,5 @@
 import { channel } from 'node:diagnostics_channel';
+import { Readable } from 'node:stream';
 import { inspect } from 'node:util';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
@@ -60,10 +61,28 @@ describe('a 429', () => {
     expect(api.fixture.waits).toEqual([1_250]);
   });
 
-  test('that stays ends the POST with its ApiError', async () => {
+  test('is waited for and sent again, for 30 s in all', async () => {
+    api.server.next(faulty.json({}, 429, { 'retry-after': '11' }));
+    api.server.next(faulty.json({}, 429), 9);
+    expect(await api.fixture.client.post('/projects', { json: {} })).toEqual({});
+    expect(api.fixture.waits).toEqual([11_250, 500, 1_000, ...Array.from({ length: 7 }, () => 2_000)]);
     api.server.always(faulty.json({}, 429));
+    api.fixture.waits.length = 0;
     await expect(api.fixture.client.post('/projects', { json: {} })).rejects.toMatchObject({ status: 429, sent: true });
-    expect(api.server.requests).toHaveLength(3);
+    const waited = api.fixture.waits.reduce((sum, ms) => sum + ms, 0);
+    expect([waited <= 30_000, waited > 28_000]).toEqual([true, true]);
+  });
+
+  test('is the answer if its Retry-After is longer than the time that is left, or nothing may be sent again', async () => {
+    api.server.always(faulty.json({}, 429, { 'retry-after': '31' }));
+    await expect(api.fixture.client.get('/a')).rejects.toMatchObject({ status: 429, retryAfter: 31 });
+    api.server.always(faulty.json({}, 429, { 'retry-after': '5' }));
+    await expect(api.fixture.client.get('/b', { timeout: 4_000 })).rejects.toMatchObject({ status: 429 });
+    await expect(api.fixture.client.get('/c', { retry: false })).rejects.toMatchObject({ status: 429 });
+    const body = Readable.from(['x']);
+    await expect(api.fixture.client.post('/d', { body })).rejects.toMatchObject({ status: 429 });
+    expect((await api.fixture.client.fetch('/e', { method: 'POST', body: Readable.from(['x']) })).status).toBe(429);
+    expect([api.server.requests.length, api.fixture.waits]).toEqual([5, []]);
   });
 });
 

@@ -220,3 +220,121 @@ describe('a place is given back', { meta: { threats: [66] } }, () => {
     await http.close();
   });
 });
+
+describe('a refusal with 429', () => {
+  /** A service that takes so many requests at once, and what came of all. */
+  function limitedTo(places: number) {
+    const seen = { most: 0, refused: 0, running: 0 };
+    server.always((socket, received) => {
+      if (seen.running >= places) {
+        seen.refused++;
+        return faulty.json({}, 429)(socket, received);
+      }
+      seen.running++;
+      seen.most = Math.max(seen.most, seen.running);
+      setTimeout(() => {
+        seen.running--;
+        faulty.json({})(socket, received);
+      }, 5);
+    });
+    return seen;
+  }
+
+  test.for([undefined, 40])(
+    'lowers what runs at once, and no call is lost, with concurrency %s',
+    async (concurrency) => {
+      const { client, http } = createFixture(server.origin, { concurrency });
+      const seen = limitedTo(4);
+      await Promise.all(Array.from({ length: 200 }, () => client.post('/x', { json: {} })));
+      expect([seen.refused > 0, seen.most <= 4]).toEqual([true, true]);
+      await http.close();
+    },
+  );
+
+  test('counts once for all requests that were sent before it, and each success adds a little', async () => {
+    const { client, http } = createFixture(server.origin, { concurrency: 16 });
+    const held: (() => void)[] = [];
+    let status = 429;
+    server.always((socket, received) => void held.push(() => faulty.json({}, status)(socket, received)));
+    const answer = async (expected: number) => {
+      await vi.waitFor(() => expect(held).toHaveLength(expected));
+      for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+      expect(held).toHaveLength(expected);
+      for (const each of held.splice(0)) each();
+    };
+    const calls = Promise.all(Array.from({ length: 60 }, () => client.get('/x')));
+    await answer(16);
+    status = 200;
+    await answer(8);
+    await answer(8);
+    await answer(9);
+    server.always(faulty.json({}));
+    await calls;
+    await http.close();
+  });
+});
+
+describe('over a store that several processes share', () => {
+  const share = { places: 1, isSettled: true };
+
+  test('a busy account asks the store once, and gives back when it is closed', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const asked: string[] = [];
+    const sharing = {
+      isAvailable: true,
+      renew: async (account: string) => {
+        asked.push(account);
+        return { places: 20, isSettled: true };
+      },
+      giveBack: async (account: string) => void asked.push(`back ${account}`),
+    };
+    const { client, http, limiter } = createFixture(server.origin, { concurrency: 20, sharing });
+    for (let call = 0; call < 5; call++) await client.get('/x');
+    await Promise.all(Array.from({ length: 40 }, () => client.get('/x')));
+    expect(asked).toEqual(['grant-1']);
+    await limiter.close();
+    expect(asked).toEqual(['grant-1', 'back grant-1']);
+    await http.close();
+  });
+
+  test('an account whose share is asked for keeps no other waiting, and an abort leaves the place', async () => {
+    let answer = (_share: typeof share) => {};
+    const sharing = {
+      isAvailable: true,
+      renew: (account: string) =>
+        account === 'grant-1' ? new Promise<typeof share>((resolve) => (answer = resolve)) : Promise.resolve(share),
+      giveBack: async () => {},
+    };
+    const { client, another, http, limiter } = createFixture(server.origin, { concurrency: 20, sharing });
+    const controller = new AbortController();
+    const aborted = client.get('/aborted', { signal: controller.signal });
+    const timed = client.get('/timed', { timeout: 20 });
+    const waiting = client.get('/waiting');
+    const other = new MemorySource();
+    other.grantId = 'grant-2';
+    await another(other).get('/other');
+    controller.abort();
+    await expect(aborted).rejects.toMatchObject({ name: 'AbortError' });
+    await expect(timed).rejects.toMatchObject({ code: 'ERR_CONCURRENCY' });
+    answer(share);
+    await waiting;
+    await client.get('/last');
+    expect(targets()).toEqual(['/other', '/waiting', '/last'].map((path) => `GET /api/v2${path}`));
+    await limiter.close();
+    await http.close();
+  });
+
+  test('a store that fails leaves the limit to this process', async () => {
+    const sharing = {
+      isAvailable: true,
+      renew: () => Promise.reject(new Error('down')),
+      giveBack: () => Promise.reject(new Error('down')),
+    };
+    const { client, http, limiter } = createFixture(server.origin, { concurrency: 2, sharing });
+    await Promise.all([1, 2, 3].map(() => client.get('/x')));
+    expect(server.requests).toHaveLength(3);
+    await limiter.close();
+    await http.close();
+  });
+});

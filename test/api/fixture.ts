@@ -2,6 +2,7 @@ import { afterEach, beforeEach } from 'vitest';
 import { type ApiClient, createApiClient } from '../../src/api/api-client.js';
 import type { Credential, CredentialSource } from '../../src/api/api-context.js';
 import { type ApiContextOptions, createApiContext } from '../../src/api/api-context.js';
+import type { ConcurrencyLimiter } from '../../src/api/concurrency-limiter.js';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { type FaultyServer, startFaultyServer } from '../support/faulty-server.js';
@@ -70,6 +71,7 @@ export interface Fixture {
   readonly client: ApiClient;
   readonly source: MemorySource;
   readonly http: HttpClient;
+  readonly limiter: ConcurrencyLimiter;
   /** Milliseconds of each wait between tries. */
   readonly waits: number[];
   another(source?: CredentialSource): ApiClient;
@@ -98,6 +100,7 @@ export function createFixture(
     source,
     http,
     waits,
+    limiter: context.limiter,
     another: (own = source) => createApiClient(own, context),
   };
 }

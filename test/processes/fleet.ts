@@ -80,7 +80,11 @@ export async function startFleet(
   service.requests.length = 0;
   const workers = await Promise.all(
     Array.from({ length: processes }, () =>
-      Worker.start(store.shared(lease), { ...service.options, timeout: 120_000 }),
+      Worker.start(store.shared(lease), {
+        ...service.options,
+        concurrency: options.concurrency,
+        timeout: 120_000,
+      }),
     ),
   );
   return {
@@ -98,7 +102,7 @@ export async function startFleet(
   };
 }
 
-interface EmulatorFleetOptions extends Pick<EmulatorOptions, 'refreshTokenReuse'> {
+interface EmulatorFleetOptions extends Pick<EmulatorOptions, 'refreshTokenReuse' | 'concurrency' | 'latency' | 'log'> {
   readonly processes?: number;
   readonly users?: readonly string[];
   /** Seconds. */

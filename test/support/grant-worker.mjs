@@ -20,6 +20,10 @@ const strategy = new Strategy({
   clock: () => Date.now() + aheadMs,
   dispatcher: new Agent().compose(identified),
 });
+if (store.memory) {
+  const expiresAt = Date.now() + 3_600_000;
+  await strategy.importGrant('1', { ...store.memory, refreshToken: 'unused', expiresAt });
+}
 const attach = apiClient(strategy);
 const server = createServer((req, res) => {
   req.user = { id: req.headers['x-user'] };

@@ -2,6 +2,7 @@
 import { createRequire } from 'node:module';
 import { Cluster, Redis } from 'ioredis';
 import mysql from 'mysql2/promise';
+import { memoryTokenStore } from 'passport-oauth-app';
 import { mysqlTokenStore } from 'passport-oauth-app/mysql';
 import { postgresTokenStore } from 'passport-oauth-app/postgres';
 import { redisTokenStore } from 'passport-oauth-app/redis';
@@ -16,6 +17,7 @@ export async function openStore({ lease, replicas, client: kindOfClient, ...stor
   const options = { lease };
   const [kind] = Object.keys(store);
   const address = store[kind];
+  if (kind === 'memory') return { tokenStore: memoryTokenStore(), close: () => {} };
   if (kind === 'postgres') {
     const pool = new pg.Pool({ connectionString: address }).on('error', ignore);
     return { tokenStore: postgresTokenStore(pool, options), close: () => pool.end() };

@@ -10,6 +10,8 @@ export type SharedStore = {
   readonly replicas?: number;
 } & (
   | { readonly redis: string }
+  /** A store of its own, in which user 1 has this token. */
+  | { readonly memory: { readonly accessToken: string } }
   | { readonly sentinel: { readonly ports: readonly number[]; readonly name: string } }
   | { readonly cluster: { readonly ports: readonly number[] } }
   | { readonly postgres: string }

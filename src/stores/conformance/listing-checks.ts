@@ -42,6 +42,7 @@ export const LIST_CHECKS: readonly Check[] = [
     run: async ({ store, newId, note }) => {
       const id = newId();
       await store.set(note(`login:${id}`), sampleGrant(1));
+      await store.set(note(`limit:${id}`), sampleGrant(1));
       const list = (): Promise<readonly string[]> => listed(store, id);
       assert.deepEqual(store.lock ? await store.lock(id, list) : await list(), []);
     },
