@@ -92,7 +92,7 @@ export interface TokenStore {
    */
   lock?<T>(id: string, work: (lease?: HeldLease) => Promise<T>): Promise<T>;
   /**
-   * Yields the ids of all grants, in any order. Marks of used logins and locks are no grants.
+   * Yields the ids of all grants, in any order. Marks of used logins, shares and locks are no grants.
    *
    * Reads page by page: neither this process nor the store holds the whole list, and other calls are answered meanwhile. A
    * grant that is there from the beginning to the end is yielded, if the storage is reorganized meanwhile perhaps twice. One

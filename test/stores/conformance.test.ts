@@ -366,7 +366,7 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
     create: broken(({ set }) => {
       const ids = new Set<string>();
       return {
-        set: (id, grant) => set(id, grant).finally(() => !id.startsWith('login:') && ids.add(id)),
+        set: (id, grant) => set(id, grant).finally(() => !/^(?:login|limit):/.test(id) && ids.add(id)),
         list: async function* () {
           yield* ids;
         },
