@@ -38,7 +38,8 @@ export async function applyPatch(patch: string, folder: string): Promise<Applied
     const found = createHash('sha1').update(`blob ${bytes.length}\0`).update(bytes).digest('hex');
     if (found !== blob) throw new Error(`${file}: expected the file with Git's hash ${blob}, got ${found}`);
     const before = bytes.toString().split('\n');
-    const quoted = hunks.flatMap(({ lines }) => lines).find((line) => isSentence(line) && before.includes(line));
+    const known = new Set(before.map((line) => line.trim()));
+    const quoted = hunks.flatMap(({ lines }) => lines).find((line) => isSentence(line) && known.has(line.trim()));
     if (quoted !== undefined) throw new Error(`${file}: the patch quotes a line of the application: ${quoted}`);
     const after = [...before];
     // From the end, so that the numbers of the lines before stay.
@@ -52,7 +53,7 @@ export async function applyPatch(patch: string, folder: string): Promise<Applied
   return { removed, added };
 }
 
-/** Brackets alone, and lines such as `name: 'spotify',`, are nobody's. */
+/** Brackets alone, and lines such as `passReqToCallback: true,`, are nobody's. */
 const isSentence = (line: string): boolean => line.trim().length > 24;
 
 function changesOf(patch: string): readonly FileChange[] {
