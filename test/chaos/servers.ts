@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { createPool } from 'mysql2/promise';
 import pg from 'pg';
@@ -9,7 +10,8 @@ import { createClient } from 'redis';
 import { vi } from 'vitest';
 import { type StoreServer, shareStore } from '../processes/fleet.js';
 import { hasMariadb, startMariadb } from '../support/mariadb-server.js';
-import { hasPostgres, startPostgres } from '../support/postgres-server.js';
+import { hasPgbouncer, startPgbouncer } from '../support/pgbouncer-server.js';
+import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
 import { SENTINEL_NAME, startRedisCluster, startRedisSentinel } from '../support/redis-topologies.js';
 import { hasSqlite, sqlitePackages } from '../support/sqlite.js';
@@ -20,6 +22,8 @@ export type Harm = () => Promise<() => unknown>;
 /** A store with its servers, and the harm that can be done to them. */
 export interface Target extends StoreServer {
   readonly harms: Readonly<Record<string, Harm>>;
+  /** The harms after which the store may have forgotten what it had confirmed. */
+  readonly forgets: readonly string[];
 }
 
 type ClientPackage = 'redis' | 'ioredis';
@@ -33,12 +37,22 @@ export const targets: Readonly<Record<string, readonly [isInstalled: boolean, st
   'Redis Cluster, node-redis': [hasRedis(), () => startCluster('redis')],
   'Redis Cluster, ioredis': [hasRedis(), () => startCluster('ioredis')],
   PostgreSQL: [hasPostgres(), startPostgresTarget],
+  'PostgreSQL, serializable': [hasPostgres(), startSerializable],
+  'PgBouncer, transaction mode': [hasPostgres() && hasPgbouncer(), startBounced],
   MariaDB: [hasMariadb(), startMariadbTarget],
   SQLite: [hasSqlite(), startSqlite],
 };
 
 /** How many replicas confirm a write, with Sentinel and Cluster. `REPLICAS=0` shows what a failover loses otherwise. */
 const replicas = Number(process.env.REPLICAS ?? 1);
+
+/** The policies by which Redis takes keys when its memory is full; `noeviction` is tried as "out of memory". */
+const POLICIES = ['volatile-ttl', 'volatile-lru', 'volatile-lfu', 'volatile-random'].concat([
+  'allkeys-lru',
+  'allkeys-lfu',
+  'allkeys-random',
+]);
+const [EMPTY, evictionOf] = ['kill -9, restart empty', (policy: string): string => `maxmemory, ${policy}`];
 
 const none = (): void => undefined;
 const instantly = async (): Promise<void> => undefined;
@@ -51,13 +65,42 @@ async function startSingleRedis(client: ClientPackage): Promise<Target> {
     await connection.sendCommand(command);
     connection.destroy();
   };
+  const connection = await createClient({ url: server.url }).on('error', none).connect();
+  /** Writes sessions of 4 KiB, which expire before the grants do. */
+  const fill = async (name: string, count: number): Promise<void> => {
+    const names = Array.from({ length: count }, (_, index) => `session:${name}${index}`);
+    await Promise.all(names.map((each) => connection.set(each, 'x'.repeat(4096), { EX: 86_400 })));
+  };
+  await fill('before', 500);
+  const evict = async (policy: string): Promise<() => unknown> => {
+    const used = Number(/^used_memory:([0-9]+)/m.exec(await connection.info('memory'))?.[1]);
+    await admin('CONFIG', 'SET', 'maxmemory-policy', policy, 'maxmemory', String(used));
+    let count = 0;
+    // As many sessions as there were before, while the harm lasts.
+    const logins = setInterval(() => void fill(`after${count++}-`, 17).catch(none), 100);
+    return () => {
+      clearInterval(logins);
+      return admin('CONFIG', 'SET', 'maxmemory', '0');
+    };
+  };
   return {
     ...store,
+    stop: async () => {
+      connection.destroy();
+      await store.stop();
+    },
+    forgets: [EMPTY, ...POLICIES.map(evictionOf)],
     harms: {
       'kill -9, restart': async () => {
         await server.kill();
         return server.restart;
       },
+      [EMPTY]: async () => {
+        await admin('FLUSHALL');
+        await server.kill();
+        return server.restart;
+      },
+      ...Object.fromEntries(POLICIES.map((policy) => [evictionOf(policy), () => evict(policy)])),
       SIGSTOP: async () => freeze(server.pid),
       'CLIENT PAUSE ALL': async () => {
         await admin('CLIENT', 'PAUSE', '3000', 'ALL');
@@ -95,6 +138,7 @@ async function startSentinel(client: ClientPackage): Promise<Target> {
   };
   return {
     ...store,
+    forgets: [],
     harms: {
       'failover by command': async () => {
         const former = await primary();
@@ -123,6 +167,7 @@ async function startCluster(client: ClientPackage): Promise<Target> {
   const [, killed = 0] = servers.ports;
   return {
     ...store,
+    forgets: [],
     harms: {
       'failover by command': async () => {
         // The fourth node replicates the first one.
@@ -137,18 +182,94 @@ async function startCluster(client: ClientPackage): Promise<Target> {
   };
 }
 
+/** Runs statements over a connection of their own. */
+async function runSql({ connectionString }: PostgresServer, ...statements: string[]): Promise<void> {
+  const client = new pg.Client({ connectionString });
+  client.on('error', none);
+  await client.connect();
+  for (const statement of statements) await client.query(statement);
+  await client.end();
+}
+
+const TERMINATE = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'`;
+
+async function startSerializable(): Promise<Target> {
+  const server = await startPostgres();
+  const options = encodeURIComponent('-c default_transaction_isolation=serializable');
+  const connectionString = `${server.connectionString}?options=${options}`;
+  const store = await shareStore(server, (lease) => ({ postgres: connectionString, lease }));
+  return {
+    ...store,
+    forgets: [],
+    harms: {
+      'transactions that read and write all rows': async () => {
+        let isEnded = false;
+        const rewrite = async (): Promise<void> => {
+          const client = new pg.Client({ connectionString });
+          await client.connect();
+          while (!isEnded) {
+            const update = 'UPDATE passport_oauth_app_grants SET version = version';
+            await client.query(`BEGIN; SELECT count(*) FROM passport_oauth_app_grants; ${update}`).catch(none);
+            await client.query('COMMIT').catch(none);
+            await delay(5);
+          }
+          await client.end();
+        };
+        const ended = Promise.all([rewrite(), rewrite()]);
+        return () => {
+          isEnded = true;
+          return ended;
+        };
+      },
+      pg_terminate_backend: async () => {
+        await runSql(server, TERMINATE);
+        return none;
+      },
+    },
+  };
+}
+
+async function startBounced(): Promise<Target> {
+  const server = await startPostgres();
+  const bouncer = await startPgbouncer(server);
+  const stop = async (): Promise<void> => {
+    await bouncer.stop();
+    await server.stop();
+  };
+  const store = await shareStore({ kill: bouncer.kill, restart: bouncer.restart, stop }, (lease) => ({
+    postgres: bouncer.connectionString,
+    lease,
+  }));
+  return {
+    ...store,
+    forgets: [],
+    harms: {
+      'kill -9 of PgBouncer, restart': async () => {
+        await bouncer.kill();
+        return bouncer.restart;
+      },
+      'SIGSTOP of PgBouncer': async () => freeze(bouncer.pid),
+      'kill of PostgreSQL, restart': async () => {
+        await server.kill();
+        return server.restart;
+      },
+      'PostgreSQL read-only': async () => {
+        const reset = ['ALTER SYSTEM RESET default_transaction_read_only', 'SELECT pg_reload_conf()'];
+        await runSql(server, 'ALTER SYSTEM SET default_transaction_read_only = on', 'SELECT pg_reload_conf()');
+        return () => runSql(server, ...reset);
+      },
+    },
+  };
+}
+
 async function startPostgresTarget(): Promise<Target> {
   const server = await startPostgres();
   const store = await shareStore(server, (lease) => ({ postgres: server.connectionString, lease }));
-  const admin = async (...statements: string[]): Promise<void> => {
-    const client = new pg.Client({ connectionString: server.connectionString });
-    client.on('error', none);
-    await client.connect();
-    for (const statement of statements) await client.query(statement);
-    await client.end();
-  };
+  const admin = (...statements: string[]): Promise<void> => runSql(server, ...statements);
   return {
     ...store,
+    forgets: [],
     harms: {
       'kill, restart': async () => {
         await server.kill();
@@ -156,8 +277,7 @@ async function startPostgresTarget(): Promise<Target> {
       },
       SIGSTOP: async () => freezeAll(server.pid),
       pg_terminate_backend: async () => {
-        await admin(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-          WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'`);
+        await admin(TERMINATE);
         return none;
       },
       'statement time-out of 1 ms': async () => {
@@ -180,6 +300,7 @@ async function startMariadbTarget(): Promise<Target> {
   const store = await shareStore(server, (lease) => ({ mysql: server.uri, lease }));
   return {
     ...store,
+    forgets: [],
     harms: {
       'kill -9, restart': async () => {
         await server.kill();
@@ -212,6 +333,7 @@ async function startSqlite(): Promise<Target> {
   const store = await shareStore({ kill: instantly, restart: instantly, stop }, (lease) => ({ sqlite: file, lease }));
   return {
     ...store,
+    forgets: [],
     harms: {
       'locked by another process': async () => {
         const [[, open] = []] = sqlitePackages;

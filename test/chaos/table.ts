@@ -5,13 +5,14 @@ import type { Figures } from './trial.js';
 const PAGE = new URL('../../docs/chaos.md', import.meta.url);
 const [BEGIN, END] = ['<!-- Written by npm run chaos -->', '<!-- Until here -->'];
 const HEAD = [
-  ...['store', 'harm', 'requests', 'not answered with 200', 'logins lost', 'logins lost with a process'],
+  ...['store', 'harm', 'requests', 'not answered with 200', 'logins lost', 'logins lost for a reason with a name'],
   ...['token requests / rotations needed', 'slowest request'],
 ];
 
 /** Returns a row of the table in docs/chaos.md. */
 export function rowOf(store: string, harm: string, figures: Figures): string {
-  const { requests, unavailable, loginsLost, lostInProcess, tokenRequests, rotationsNeeded, slowestMs } = figures;
+  const { requests, unavailable, loginsLost, lostByName, tokenRequests, rotationsNeeded, slowestMs } = figures;
+  const named = Object.entries(lostByName).flatMap(([name, count]) => (count > 0 ? [`${count} \`${name}\``] : []));
   const slowest = `${(slowestMs / 1000).toFixed(1)} s`;
   return line([
     store,
@@ -19,7 +20,7 @@ export function rowOf(store: string, harm: string, figures: Figures): string {
     requests,
     unavailable,
     loginsLost,
-    lostInProcess,
+    named.join(', ') || 0,
     `${tokenRequests} / ${rotationsNeeded}`,
     slowest,
   ]);

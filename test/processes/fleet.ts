@@ -59,13 +59,15 @@ export interface Fleet {
   /** Lets so many seconds pass for all, the service included. */
   advance(seconds: number): Promise<void>;
   tokenRequests(): number;
+  /** Starts a process of this version in place of another one, which then ends in good order. */
+  replace(index: number): Promise<void>;
   close(): Promise<void>;
 }
 
 /** Starts processes over a shared store in which these users are logged in. */
 export async function startFleet(
   store: StoreServer,
-  { processes = 4, users = ['1'], lease = 30, ...options }: EmulatorFleetOptions = {},
+  { processes = 4, users = ['1'], lease = 30, timeout = 120_000, script, ...options }: EmulatorFleetOptions = {},
 ): Promise<Fleet> {
   const service = await startEmulator({
     ...options,
@@ -78,23 +80,25 @@ export async function startFleet(
   for (const user of users) await world.logIn(new Browser(), user);
   await world.close();
   service.requests.length = 0;
-  const workers = await Promise.all(
-    Array.from({ length: processes }, () =>
-      Worker.start(store.shared(lease), {
-        ...service.options,
-        concurrency: options.concurrency,
-        timeout: 120_000,
-      }),
-    ),
-  );
+  const settings = { ...service.options, concurrency: options.concurrency, timeout };
+  const start = (version?: string) => Worker.start(store.shared(lease), settings, version);
+  const workers = await Promise.all(Array.from({ length: processes }, () => start(script)));
+  let aheadSeconds = 0;
   return {
     service,
     workers,
     advance: async (seconds) => {
       service.advance(seconds);
+      aheadSeconds += seconds;
       await Promise.all(workers.map((worker) => worker.advance(seconds)));
     },
     tokenRequests: () => service.requests.filter(({ path }) => path === '/oauth/token').length,
+    replace: async (index) => {
+      const next = await start();
+      await next.advance(aheadSeconds);
+      const [former] = workers.splice(index, 1, next);
+      await former?.close();
+    },
     close: async () => {
       await Promise.all(workers.map((worker) => worker.kill()));
       await service.close();
@@ -107,4 +111,8 @@ interface EmulatorFleetOptions extends Pick<EmulatorOptions, 'refreshTokenReuse'
   readonly users?: readonly string[];
   /** Seconds. */
   readonly lease?: number;
+  /** Milliseconds, for a token request. Default: so long that no event of a test comes later. */
+  readonly timeout?: number;
+  /** What the processes run, if not this version of the package. */
+  readonly script?: string | undefined;
 }

@@ -33,9 +33,14 @@ export class Worker {
   readonly #url: string;
   #messages = 0;
 
-  /** Starts a process; it is ready for requests. @param options Of the strategy, as JSON: addresses, credentials and the wire. */
-  static async start(store: SharedStore, options: object): Promise<Worker> {
-    const child = fork(SCRIPT, [JSON.stringify({ store, options })]);
+  /**
+   * Starts a process; it is ready for requests.
+   *
+   * @param options Of the strategy, as JSON: addresses, credentials and the wire.
+   * @param script That of another version of the package; this one's by default.
+   */
+  static async start(store: SharedStore, options: object, script: string = SCRIPT): Promise<Worker> {
+    const child = fork(script, [JSON.stringify({ store, options })]);
     const [{ port }] = (await once(child, 'message')) as [{ port: number }];
     return new Worker(child, `http://127.0.0.1:${port}/`);
   }
