@@ -11,9 +11,9 @@ const SOURCE = '../../src/';
 
 const path = (relative) => fileURLToPath(new URL(relative, import.meta.url));
 
-/** Installs the packages that the simulation alone needs, once: a Lua interpreter. */
+/** Installs the packages that the simulation alone needs, once: a Lua interpreter, and SQLite. */
 export function installSimulation() {
-  if (existsSync(path('node_modules'))) return;
+  if (existsSync(path('node_modules/sql.js'))) return;
   execFileSync('npm', ['ci', '--no-fund', '--no-audit'], { cwd: path('.'), stdio: ['ignore', 'ignore', 'inherit'] });
 }
 

@@ -22,6 +22,7 @@ npm run simulate -- [options]
   --list               prints every example that was kept, one a line
   --source FOLDER      the source of the package (default: src)
   --beside REVISION    gives every other process the package of that commit or tag
+  --store STORE        redis (default) or sqlite
   --lacks METHOD       plays with a token store that has no lock, or no update
   --part K/N           only every N-th trial, from the K-th on; of pairs, every N-th first fault
   --jobs N             threads (default: one for each processor)
@@ -43,6 +44,7 @@ const { values } = parseArgs({
     list: { type: 'boolean' },
     source: { type: 'string' },
     beside: { type: 'string' },
+    store: { type: 'string' },
     lacks: { type: 'string' },
     part: { type: 'string' },
     jobs: { type: 'string' },
@@ -113,6 +115,7 @@ function taskOf(share) {
     scenario,
     mutation,
     isFrozen: values.freezes ?? false,
+    store: values.store,
     lacks: values.lacks && `no ${values.lacks}`,
     isMutated: values.mutations ?? false,
     isEachMode: values['each-mode'] ?? false,

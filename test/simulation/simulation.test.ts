@@ -51,6 +51,31 @@ describe('several processes in simulated time', () => {
   );
 
   it(
+    `keep every invariant over one file of SQLite, by its own engine (part ${PART})`,
+    async () => {
+      const some = ['--store', 'sqlite', '--seeds', isWhole ? '400' : '100', '--part', PART, '--json'];
+      const tally: Tally = JSON.parse(await simulate(...some));
+      expect(tally.violations).toEqual({});
+      const places = ['--store', 'sqlite', '--exhaustive', '1', '--scenario', 'brief', '--mode', 'revoke'];
+      const brief: Tally = JSON.parse(await simulate(...places, '--part', isWhole ? '1/1' : '1/16', '--json'));
+      expect(brief.violations).toEqual({});
+      expect(total(tally) + total(brief)).toBeGreaterThan(isWhole ? 1_000 : 40);
+      expect(Object.keys(brief.losses).join()).toMatch(/answer lost|crash|record dropped/);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'find a lock that is given back before the refresh, also over SQLite',
+    async () => {
+      const mutation = ['--mutation', 'the lock is given back before the refresh'];
+      const tally: Tally = JSON.parse(await simulate('--store', 'sqlite', '--seeds', '6', ...mutation, '--json'));
+      expect(Object.keys(tally.violations).join()).toContain('one request');
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
     'do the very same again for the same seed',
     async () => {
       const first = await simulate('--seed', '40');

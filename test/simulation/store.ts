@@ -126,7 +126,8 @@ export class StoreServer {
     else if (row) this.#leases.set(id, { machine, since: this.#now(), until: endOf(row) });
     else {
       this.#leases.delete(id);
-      if (lease) this.releases.set(lease, this.#now());
+      // One that has ended by itself was not given back.
+      if (lease && lease.until > this.#now()) this.releases.set(lease, this.#now());
     }
   }
 

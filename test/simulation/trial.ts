@@ -7,7 +7,7 @@ import type { Mutation } from './mutations.js';
 import type { Loss, Violation } from './oracle.js';
 import type { Random } from './random.js';
 import type { Mode } from './service.js';
-import type { Lack } from './store-client.js';
+import type { Lack, StoreKind } from './store-client.js';
 import { World } from './world.js';
 
 /** What users do, and what goes wrong by itself, in a world. */
@@ -45,6 +45,8 @@ export interface TrialOptions {
   readonly seed: number;
   readonly load: Load;
   readonly faultAt: (step: Step, world: World) => Fault | undefined;
+  /** Which of the package's stores the processes have. Default: `redis`. */
+  readonly store?: StoreKind | undefined;
   readonly mutation?: Mutation | undefined;
   readonly isTraced?: boolean;
 }
@@ -118,6 +120,7 @@ class Trial implements Stage {
       lifetimeS: scenario.lifetimeS,
       latency: scenario.latency,
       isTraced: options.isTraced ?? false,
+      store: options.store ?? 'redis',
       lacks: scenario.lacks,
       faultAt: (step, world) => {
         this.#steps.push({ target: step.target, op: step.op });

@@ -7,8 +7,9 @@ import { Random } from './random.js';
 import { RedisServer } from './redis-server.js';
 import { Scheduler } from './scheduler.js';
 import { type Mode, Service } from './service.js';
+import { SqliteFile } from './sqlite-file.js';
 import { StoreServer } from './store.js';
-import type { Lack } from './store-client.js';
+import type { Lack, StoreKind } from './store-client.js';
 
 /** What a simulated world is made of. */
 export interface WorldOptions {
@@ -20,6 +21,8 @@ export interface WorldOptions {
   readonly faultAt: (step: Step, world: World) => Fault | undefined;
   /** Returns how long a message takes, in milliseconds. */
   readonly latency: (random: Random) => number;
+  /** Which store of the package all processes have. */
+  readonly store: StoreKind;
   /** What the token store lacks. */
   readonly lacks: Lack | undefined;
   /** Whether to keep what happens, line by line. */
@@ -35,6 +38,7 @@ export class World {
   readonly options: WorldOptions;
   readonly service: Service;
   readonly redis: RedisServer;
+  readonly sqlite: SqliteFile;
   /** What an observer sees of the store's server. */
   readonly store: StoreServer;
   readonly oracle: Oracle;
@@ -59,7 +63,9 @@ export class World {
     const now = () => this.scheduler.now;
     this.service = new Service(options.mode, options.lifetimeS, now);
     this.redis = new RedisServer(now);
-    this.store = new StoreServer(this.redis, now, (write) => this.oracle.stored(write));
+    this.sqlite = new SqliteFile(now);
+    const keyspace = options.store === 'sqlite' ? this.sqlite : this.redis;
+    this.store = new StoreServer(keyspace, now, (write) => this.oracle.stored(write));
     this.oracle = new Oracle(this);
   }
 
@@ -131,18 +137,33 @@ export class World {
 
   /** Sends a request of `machine` over the network. `effect` runs at the other side, at most once. */
   call<T>(machine: Machine, target: Target, op: string, effect: Effect<T>, ends: CallEnds<T>): Call {
-    this.#steps += 1;
-    const step: Step = { index: this.#steps, machine, target, op, time: this.scheduler.now };
-    const fault = this.isFaulty ? this.options.faultAt(step, this) : undefined;
-    if (fault) {
-      this.faults.push({ step, fault });
-      this.note(machine, `#${step.index} ${op}`, `FAULT ${describeFault(fault)}`);
-      if (fault.kind === 'jump') machine.jump(fault.ms);
-      else this.#befall(machine, target, fault, 'leave');
-    }
+    const { step, fault } = this.#begin(machine, target, op);
     const exchange = new Exchange(this, step, fault, effect, ends);
     machine.send(() => exchange.leave(this.#cutOf(machine, target)));
     return exchange;
+  }
+
+  /**
+   * Does at once what takes no message: a statement of a database in the same machine. A fault that keeps it from its effect, and a
+   * connection that is cut, stand for a file that another process has locked.
+   *
+   * @throws Error with the code of SQLite for a locked file, also where the process does not run any more
+   */
+  perform<T>(machine: Machine, op: string, effect: () => T): T {
+    const busy = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' });
+    if (!machine.isAlive || machine.isFrozen) throw busy;
+    const { step, fault } = this.#begin(machine, 'store', op);
+    const isCut = this.#cutOf(machine, 'store') !== undefined;
+    const isRefused = fault?.kind === 'refuse' || (fault !== undefined && 'effect' in fault && fault.effect !== 'done');
+    if (!machine.isAlive || machine.isFrozen || isCut || isRefused) throw busy;
+    this.running = undefined;
+    const result = effect();
+    this.running = machine;
+    this.note(machine, `#${step.index} ${op} is done`);
+    if (fault?.kind === 'evict') this.evict(fault.what);
+    if (fault) this.#befall(machine, 'store', fault, 'answer');
+    if (!machine.isAlive) throw busy;
+    return result;
   }
 
   /** How long one message takes. */
@@ -155,6 +176,20 @@ export class World {
   befall(step: Step, fault: Fault | undefined): Connection | undefined {
     if (fault) this.#befall(step.machine, step.target, fault, 'answer');
     return this.#cutOf(step.machine, step.target);
+  }
+
+  /** Counts a call, and lets its process meet with the part of its fault that comes first. */
+  #begin(machine: Machine, target: Target, op: string): { readonly step: Step; readonly fault: Fault | undefined } {
+    this.#steps += 1;
+    const step: Step = { index: this.#steps, machine, target, op, time: this.scheduler.now };
+    const fault = this.isFaulty ? this.options.faultAt(step, this) : undefined;
+    if (fault) {
+      this.faults.push({ step, fault });
+      this.note(machine, `#${step.index} ${op}`, `FAULT ${describeFault(fault)}`);
+      if (fault.kind === 'jump') machine.jump(fault.ms);
+      else this.#befall(machine, target, fault, 'leave');
+    }
+    return { step, fault };
   }
 
   #befall(machine: Machine, target: Target, fault: Fault, way: 'leave' | 'answer'): void {
