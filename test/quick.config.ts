@@ -20,6 +20,7 @@ export default defineConfig({
     ...base.test,
     // Files share what is loaded, which saves a third of the time.
     isolate: false,
+    env: { SAMPLE: '1' },
     include: files.filter((file) => file.endsWith('.test.ts') && !OUTSIDE.test(readFileSync(file, 'utf8'))),
   },
 });

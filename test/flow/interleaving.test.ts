@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
+import { orSample } from '../support/sample.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
@@ -65,8 +66,8 @@ async function request(person: Person, hasFaults: boolean): Promise<void> {
 
 describe('random interleavings', { meta: { threats: [50] } }, () => {
   test.each([
-    [1, 4_000, false],
-    [2, 2_000, true],
+    [1, orSample(10_000, 4_000), false],
+    [2, orSample(5_000, 2_000), true],
   ])(
     'logins, logouts and refreshes interleaved at random deliver nothing to another user and bring nothing back (seed %i, %i steps, faults: %s)',
     async (seed, steps, hasFaults) => {
