@@ -91,7 +91,9 @@ export class EndpointBackoff {
     const requestedMs = failure.retryAfter === undefined ? undefined : failure.retryAfter * 1000;
     const ms = this.#backoffs.fail(id, now, requestedMs);
     if (this.#failed.size < DOWN_AFTER_GRANTS) this.#failed.add(id);
-    if (requestedMs !== undefined) this.#pausedUntil = now + ms;
+    const pauseMs = this.#pausedUntil - now;
+    // The answer to a request that was sent before a longer pause began does not shorten it.
+    if (requestedMs !== undefined) this.#pausedUntil = now + Math.max(ms, pauseMs <= MAX_MS ? pauseMs : 0);
     else if (this.#failed.size >= DOWN_AFTER_GRANTS) this.#backoffs.fail(ENDPOINT, now);
     const { message, code, cause } = failure;
     return new ServiceUnavailableError(message, { code, cause, retryAfter: Math.ceil(ms / 1000) });
