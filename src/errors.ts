@@ -112,12 +112,30 @@ export class ServiceUnavailableError extends OAuthAppError {
   }
 }
 
-/** Reports that there is no grant: no user logged in, or the grant was revoked, refused or deleted. */
+/**
+ * Reports that there is no grant: no user logged in, or the grant was revoked, refused or deleted. With the code
+ * `ERR_INSUFFICIENT_SCOPE` and status 403: that the grant lacks scopes which the route requires.
+ */
 export class NotAuthorizedError extends OAuthAppError {
   override readonly name = 'NotAuthorizedError';
+  /** The scopes that are missing; `undefined` if there is no grant. */
+  readonly scope: readonly string[] | undefined;
 
-  constructor(message: string, details: { readonly code?: string; readonly cause?: unknown } = {}) {
-    super(message, { code: details.code ?? 'ERR_NOT_AUTHORIZED', status: 401, cause: details.cause });
+  constructor(
+    message: string,
+    details: {
+      readonly code?: string;
+      readonly status?: number;
+      readonly cause?: unknown;
+      readonly scope?: readonly string[] | undefined;
+    } = {},
+  ) {
+    super(message, {
+      code: details.code ?? 'ERR_NOT_AUTHORIZED',
+      status: details.status ?? 401,
+      cause: details.cause,
+    });
+    this.scope = details.scope;
   }
 }
 

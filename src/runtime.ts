@@ -24,6 +24,7 @@ import { RequestGrants, StrategyName } from './request/grant-reference.js';
 import { ABSOLUTE_URL, asRouted } from './request/incoming-request.js';
 import { LoginRounds } from './request/login-rounds.js';
 import { RequestClients } from './request/request-clients.js';
+import { StepUps } from './request/step-ups.js';
 import { shortestLeaseMs } from './stores/held-lock.js';
 import { leaseMsOf } from './stores/lease-lock.js';
 import { SharedPlaces } from './stores/shared-places.js';
@@ -46,6 +47,7 @@ export class Runtime implements LoginContext {
   readonly returnCookie: ReturnCookie;
   readonly rounds: LoginRounds;
   readonly frames: FrameLogins;
+  readonly stepUps: StepUps;
   readonly hostMismatches: HostMismatches = new HostMismatches();
   readonly warnings: Set<string> = new Set();
   readonly usualRequest: string;
@@ -81,6 +83,8 @@ export class Runtime implements LoginContext {
     const cookieName = (purpose: string) => `${cookieToken(strategyName)}.${purpose}.${application}`;
     this.returnCookie = new ReturnCookie(cookieName('return-to'));
     this.rounds = new LoginRounds(cookieName('rounds'), new CookieSeal('login rounds', clientSecret), clock);
+    const stepUpSeal = new CookieSeal('step-ups', clientSecret);
+    this.stepUps = new StepUps(cookieName('step-up'), stepUpSeal, settings.scope, clock);
     this.endpoint = new TokenEndpoint({ ...settings, clientSecret: clientSecret[0], http });
     const { revocationPath } = settings;
     const revocation =
@@ -91,10 +95,10 @@ export class Runtime implements LoginContext {
     this.managers = new GrantManagers(settings.tokenStore, create);
     this.#name = new StrategyName(strategyName, service);
     this.grants = new RequestGrants({ ...settings, strategyName: this.#name }, this.managers);
-    const { api, grants, managers, pendingLogins, returnCookie, rounds, usedLogins } = this;
+    const { api, grants, managers, pendingLogins, returnCookie, rounds, stepUps, usedLogins } = this;
     const seal = new CookieSeal(`frame ${application}`, clientSecret);
     this.frames = new FrameLogins({ name: strategyName, seal, grants, pendingLogins, usedLogins, clock });
-    this.clients = new RequestClients({ api, grants, managers, returnCookie, rounds });
+    this.clients = new RequestClients({ api, grants, managers, returnCookie, rounds, stepUps });
   }
 
   /** Creates an API client over any source of credentials. Bound, so that it can be passed on. */

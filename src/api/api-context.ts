@@ -25,7 +25,7 @@ export interface CredentialSource {
   readonly authorized: boolean;
   /** Of the credential last seen; no I/O. */
   readonly organizationDomain: string | undefined;
-  /** Of the credential last seen; no I/O. */
+  /** Of the credential last seen; no I/O. Empty if its scopes are not known, `undefined` before the first. */
   readonly scope?: readonly string[] | undefined;
   /**
    * Returns a credential that is valid now, after a refresh if one is due. Synchronous if it is at hand.

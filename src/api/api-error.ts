@@ -1,6 +1,7 @@
 import { OAuthAppError, ServiceUnavailableError } from '../errors.js';
 import type { HttpHeaders } from '../http/message.js';
 import type { TransportError, TransportFault } from '../http/transport-error.js';
+import { grantedScope } from '../oauth/scope.js';
 import { withoutSecrets } from '../redaction.js';
 import type { SchemaIssue } from './call-options.js';
 
@@ -16,6 +17,8 @@ export interface ApiErrorDetails {
   readonly path: string;
   /** Milliseconds that the service asks to wait. */
   readonly retryAfterMs?: number | undefined;
+  /** The scopes that the request needs, if the service refused it for lack of them. */
+  readonly scope?: readonly string[] | undefined;
   readonly issues?: readonly SchemaIssue[] | undefined;
   readonly code?: string | undefined;
   readonly cause?: unknown;
@@ -39,6 +42,8 @@ export class ApiError extends OAuthAppError {
   readonly path: string;
   /** Seconds after which a new try makes sense, if the service said so. */
   readonly retryAfter: number | undefined;
+  /** The scopes that the request needs, with the code `ERR_INSUFFICIENT_SCOPE`, if the service names them. */
+  readonly scope: readonly string[] | undefined;
   /** Always true: there is a response, so the request was sent. */
   readonly sent = true;
 
@@ -47,6 +52,7 @@ export class ApiError extends OAuthAppError {
     this.method = details.method;
     this.path = details.path;
     this.retryAfter = details.retryAfterMs === undefined ? undefined : Math.ceil(details.retryAfterMs / 1000);
+    this.scope = details.scope;
     this.#data = details.data;
     this.#headers = details.headers;
     this.#issues = details.issues;
@@ -70,6 +76,9 @@ export class ApiError extends OAuthAppError {
 
 /** Maximum length of what the service says, in a message. */
 const MAX_LENGTH = 300;
+
+/** Maximum length of a `WWW-Authenticate` header that is read. */
+const MAX_CHALLENGE = 4_096;
 
 /** Maximum number of entries of a list of errors in a message. */
 const MAX_ENTRIES = 3;
@@ -101,7 +110,22 @@ export function refusedResponse({ accessToken, isTokenRenewed, ...details }: Ref
     said === undefined ? '' : `${said}.`,
     (isTokenRenewed ? RENEWED_HINT : HINTS[status]) ?? '',
   ];
-  return new ApiError(parts.filter((part) => part !== '').join(' '), details);
+  return new ApiError(parts.filter((part) => part !== '').join(' '), { ...details, ...insufficientScope(details) });
+}
+
+/**
+ * Returns code and scopes of a refusal for lack of scopes.
+ *
+ * @see RFC 6750, 3 and 3.1
+ */
+function insufficientScope({
+  status,
+  headers,
+}: RefusedResponse | Omit<RefusedResponse, 'accessToken' | 'isTokenRenewed'>): Pick<ApiErrorDetails, 'code' | 'scope'> {
+  const challenge = status === 403 ? String(headers['www-authenticate'] ?? '').slice(0, MAX_CHALLENGE) : '';
+  if (!/\berror\s*=\s*"?insufficient_scope\b/i.test(challenge)) return {};
+  const [, scope] = /[\s,]scope\s*=\s*"([^"]*)"/i.exec(challenge) ?? [];
+  return { code: 'ERR_INSUFFICIENT_SCOPE', scope: scope === undefined ? undefined : grantedScope(scope) };
 }
 
 /** Creates the error for a success that cannot be used. */

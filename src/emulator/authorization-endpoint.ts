@@ -176,7 +176,8 @@ export function serveAuthorization(incoming: IncomingRequest, setting: Authoriza
       const { consents, users, scopes, remembers } = setting;
       const approver = consents.approver(request.application.clientID, request.scopes);
       const asks = !remembers || headers[ASK_HEADER] !== undefined || single(query ?? {}, 'prompt') === 'consent';
-      if (!asks && approver !== undefined && users.byId.has(approver)) return approved(request, approver, setting);
+      if (!asks && approver !== undefined && users.byId.has(approver))
+        return approved(request, approver, request.scopes, setting);
       return consentPage({ ...request, action: path }, users.byId.values(), scopes, consents.userId);
     });
   }
@@ -215,13 +216,23 @@ function decided(request: AuthorizationRequest, form: Query, setting: Authorizat
   const [first] = users.byId.values();
   const user = Object.hasOwn(form, 'user') ? users.byId.get(single(form, 'user') ?? '') : first;
   if (user === undefined) return errorPage(400, 'invalid_request', 'The field user must be the id of a user.');
-  if (setting.remembers) setting.consents.remember(user.id, request.application.clientID, request.scopes);
-  return approved(request, user.id, setting);
+  // A form without the choice, as tests send it, grants all.
+  const ticked = new Set([form.granted ?? []].flat());
+  const isChosen = single(form, 'choice') === 'scopes';
+  const granted = isChosen ? request.scopes.filter((scope) => ticked.has(scope)) : request.scopes;
+  if (setting.remembers) setting.consents.remember(user.id, request.application.clientID, granted);
+  return approved(request, user.id, granted, setting);
 }
 
-function approved(request: AuthorizationRequest, userId: string, { codes }: AuthorizationSetting): Reply {
+function approved(
+  request: AuthorizationRequest,
+  userId: string,
+  granted: readonly string[],
+  { codes }: AuthorizationSetting,
+): Reply {
   const { application, redirectUri, scopes, challenge, state } = request;
-  const approval = { clientID: application.clientID, redirectUri, userId, scopes, challenge };
+  const isReduced = granted.length < scopes.length;
+  const approval = { clientID: application.clientID, redirectUri, userId, scopes: granted, isReduced, challenge };
   return redirect(redirectUri, { code: codes.issue(approval), state });
 }
 

@@ -6,7 +6,10 @@ export interface Approval {
   readonly clientID: string;
   readonly redirectUri: string;
   readonly userId: string;
+  /** The scopes that the user has granted. */
   readonly scopes: readonly string[];
+  /** True if more were asked for: the token response says so (RFC 6749, 5.1). */
+  readonly isReduced?: boolean;
   /** The S256 code challenge, if the request had one (RFC 7636, 4.3). */
   readonly challenge: string | undefined;
 }

@@ -13,6 +13,8 @@ export interface TokenResponse {
   readonly expires_in?: number;
   readonly refresh_token?: string;
   readonly refresh_token_expires_in?: number;
+  /** The granted scopes, if they are fewer than those asked for. */
+  readonly scope?: string;
 }
 
 /** User and scopes of a valid access token, or the reason why it is refused. */
@@ -84,7 +86,7 @@ export class Grants {
   }
 
   /** Starts a grant and returns its id and first tokens. */
-  start({ clientID, userId, scopes }: Approval): { readonly id: number; readonly response: TokenResponse } {
+  start({ clientID, userId, scopes, isReduced }: Approval): { readonly id: number; readonly response: TokenResponse } {
     this.#grantSerial += 1;
     const grant: Grant = {
       id: this.#grantSerial,
@@ -98,7 +100,8 @@ export class Grants {
     };
     const oldest = this.#grants.keys().next().value;
     if (this.#grants.size >= maxGrants && oldest !== undefined) this.#grants.delete(oldest);
-    return { id: grant.id, response: this.#issue(grant, this.#refreshToken(grant.id, grant.current)) };
+    const response = this.#issue(grant, this.#refreshToken(grant.id, grant.current));
+    return { id: grant.id, response: isReduced ? { ...response, scope: scopes.join(' ') } : response };
   }
 
   /**

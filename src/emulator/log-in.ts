@@ -66,9 +66,9 @@ const pageHeaders = { accept: 'text/html,application/xhtml+xml,application/xml;q
 
 /** Creates the visits of a service. @param authorizationUrl - Its authorization endpoint. No other one is ever approved. */
 export function createVisits(users: Users, authorizationUrl: string): Visits {
-  const decide = (url: URL, { user, decline = false }: Choice) => {
+  const decide = (url: URL, { user, decline = false, scope }: Choice) => {
     const [first] = users.byId.keys();
-    return approve(url, users.require(user ?? first).id, decline);
+    return approve(url, users.require(user ?? first).id, decline, scope);
   };
   function logIn<Answer extends AgentAnswer>(agent: Agent<Answer>, options?: LogInOptions): Promise<Answer>;
   function logIn(fetch: typeof globalThis.fetch, options: LogInOptions): Promise<LoggedIn>;
@@ -152,6 +152,8 @@ export interface Choice {
   readonly user?: string | undefined;
   /** Presses Decline instead of Approve. */
   readonly decline?: boolean | undefined;
+  /** The scopes that are granted, of those that the application asks for. Default: all. */
+  readonly scope?: readonly string[] | undefined;
 }
 
 interface PageResponse {
@@ -168,13 +170,15 @@ interface PageResponse {
  * @returns The URL that the service then redirects to: the application's callback.
  * @throws {EmulatorError} `ERR_EMULATOR_APPROVAL` if the service shows an error page instead.
  */
-export async function approve(url: URL, user: string, decline: boolean): Promise<string> {
+export async function approve(url: URL, user: string, decline: boolean, scope?: readonly string[]): Promise<string> {
   const opened = await send(url, 'GET', undefined, { [ASK_HEADER]: '1' });
   if (opened.headers.location !== undefined) return opened.headers.location;
   if (opened.status !== 200) throw notApproved(opened);
   const form = new URLSearchParams(url.search);
   form.set('user', user);
   form.set('decision', decline ? 'decline' : 'approve');
+  if (scope) form.set('choice', 'scopes');
+  for (const name of scope ?? []) form.append('granted', name);
   const decided = await send(new URL(url.pathname, url), 'POST', form.toString());
   if (decided.headers.location === undefined) throw notApproved(decided);
   return decided.headers.location;

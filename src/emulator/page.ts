@@ -184,12 +184,13 @@ function requestedScopes(
   if (requested.length === 0) return html``;
   const items = requested.map((scope) => {
     const description = Object.hasOwn(scopes, scope) ? scopes[scope] : undefined;
-    return html`<li>${description ?? 'Use'} <code>${scope}</code></li>
+    return html`<li><label><input type="checkbox" name="granted" value="${scope}" checked> ${description ?? 'Use'} <code>${scope}</code></label></li>
 `;
   });
   return html`<h2 id="asks">${name} asks to</h2>
 <ul aria-labelledby="asks">
 ${items}
 </ul>
+<input type="hidden" name="choice" value="scopes">
 `;
 }

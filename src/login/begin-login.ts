@@ -4,6 +4,7 @@ import { endpointUrl } from '../oauth/addresses.js';
 import { type ReturnCookie, safeReturnTo } from '../request/browser-cookie.js';
 import type { RequestGrants } from '../request/grant-reference.js';
 import { hostOf, isSecure, originalUrl, queryOf, redirectUriFor } from '../request/incoming-request.js';
+import type { StepUps } from '../request/step-ups.js';
 import type { FrameLogins } from './frame-logins.js';
 import type { PendingLogins } from './pending-logins.js';
 
@@ -39,6 +40,7 @@ export interface BeginLoginContext {
   readonly grants: RequestGrants;
   readonly pendingLogins: PendingLogins;
   readonly returnCookie: ReturnCookie;
+  readonly stepUps: StepUps;
   readonly hostMismatches: HostMismatches;
   readonly frames: FrameLogins;
 }
@@ -52,13 +54,13 @@ export interface BeginLoginContext {
  * @see service.md, 4.1; RFC 6749, 4.1.1; RFC 7636, 4.3
  */
 export function beginLogin(
-  { settings, usualRequest, grants, pendingLogins, returnCookie, hostMismatches, frames }: BeginLoginContext,
+  { settings, usualRequest, grants, pendingLogins, returnCookie, stepUps, hostMismatches, frames }: BeginLoginContext,
   req: IncomingMessage,
   res: ServerResponse,
   callbackURL: string,
   options: LoginOptions,
 ): string | undefined {
-  const scope = options.scope === undefined ? settings.scope : check.scope('scope', options.scope);
+  const ofRouteOrStrategy = options.scope === undefined ? settings.scope : check.scope('scope', options.scope);
   const redirectUri = redirectUriFor(req, callbackURL);
   if (redirectUri === undefined) return undefined;
   const frame = frames.popupOf(req)?.target;
@@ -67,6 +69,9 @@ export function beginLogin(
   const remembered = frame ? undefined : returnCookie.take(req, res);
   const [requested, ...others] = queryOf(originalUrl(req)).getAll('returnTo');
   const returnTo = requested === undefined ? remembered : safeReturnTo(others.length === 0 ? requested : undefined);
+  // What a page of the application has asked for: nothing that a link could say.
+  const steppedUp = returnTo === undefined ? undefined : stepUps.take(req, res, returnTo, grants.idOf(req));
+  const scope = steppedUp ?? ofRouteOrStrategy;
   const isConnection = Boolean(options.assignProperty);
   const isUsual = redirectUri === settings.callbackURL && scope === settings.scope;
   const request = isUsual ? usualRequest : authorizationRequest(settings, redirectUri, scope);
@@ -78,7 +83,8 @@ export function beginLogin(
   const isSilent = prompts.some((prompt) => prompt.split(' ').includes('none'));
   const userMark = grants.userMarkOf(req, isConnection);
   const ownScope = scope === settings.scope ? undefined : scope;
-  const login = { redirectUri, returnTo, isConnection, isSilent, scope: ownScope, userMark, frame };
+  const isStepUp = steppedUp !== undefined;
+  const login = { redirectUri, returnTo, isConnection, isSilent, isStepUp, scope: ownScope, userMark, frame };
   const used = request.length + `${further}`.length + STATE_LENGTH;
   const { state, codeChallenge, cookies } = pendingLogins.begin(req, login, settings.pkce, { used, freed });
   hostMismatches.note(req, redirectUri, state);

@@ -22,6 +22,7 @@ import {
   userOf,
 } from '../request/incoming-request.js';
 import { lostCookieCause } from '../request/session.js';
+import type { StepUps } from '../request/step-ups.js';
 import type { HostMismatches } from './begin-login.js';
 import type { FrameLogins } from './frame-logins.js';
 import type { PendingLogin, PendingLogins } from './pending-logins.js';
@@ -67,6 +68,7 @@ export interface FinishLoginContext {
   readonly usedLogins: UsedLogins<CallbackOutcome>;
   readonly endpoint: TokenEndpoint;
   readonly returnCookie: ReturnCookie;
+  readonly stepUps: StepUps;
   readonly hostMismatches: HostMismatches;
   readonly frames: FrameLogins;
   readonly clientOf: (source: CredentialSource) => ApiClient;
@@ -171,11 +173,32 @@ export async function finishLogin(
     isGone = hasLeft && outcome.kind === 'success';
   } finally {
     callback.end(isGone ? outcome : undefined);
+    noteScopes(context, req, res, query.kind, login, outcome);
     // The user may try again, and still wants to go to the page of this login.
     const isLost = outcome?.kind !== 'success' && login.returnTo !== undefined && !res.headersSent;
     if (isLost) context.returnCookie.remember(req, res, login.returnTo);
   }
   return isGone ? abandoned : outcome;
+}
+
+/** Tells the page that a login leads back to which of the scopes that were asked for were not granted: it does not ask again at once. */
+function noteScopes(
+  { stepUps, settings }: FinishLoginContext,
+  req: IncomingMessage,
+  res: ServerResponse,
+  answer: 'code' | 'error',
+  { isStepUp, scope = settings.scope }: PendingLogin,
+  outcome: CallbackOutcome | undefined,
+): void {
+  if (res.headersSent) return;
+  const granted = outcome?.kind === 'success' ? (outcome.tokens.scope ?? []) : undefined;
+  if (granted !== undefined)
+    stepUps.noteRefused(
+      req,
+      res,
+      scopeNames(scope).filter((name) => !granted.includes(name)),
+    );
+  else if (isStepUp && answer === 'error') stepUps.noteRefused(req, res, scopeNames(scope));
 }
 
 /**

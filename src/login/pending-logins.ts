@@ -30,6 +30,8 @@ export interface PendingLogin {
   readonly isConnection: boolean;
   /** True if the authorization request had the `prompt` `none`: the user is asked nothing (OpenID Connect Core, 3.1.2.1). */
   readonly isSilent: boolean;
+  /** True if a page has asked for more scopes. */
+  readonly isStepUp?: boolean;
   /** The scopes that were asked for, if they are not the strategy's own. */
   readonly scope?: string | undefined;
   /** Identifies the user who was logged in when the login began: see `RequestGrants.userMarkOf`. */
@@ -47,7 +49,7 @@ export interface PendingLogin {
 /** What a cookie holds of a login, in this order. */
 type Sealed = readonly [
   codeVerifier: string | 0,
-  /** 1: a connection; 2: with a prompt. */
+  /** 1: a connection; 2: with a prompt; 4: a step-up. */
   flags: number,
   returnTo: string | 0,
   userMark?: string | 0,
@@ -142,12 +144,12 @@ export class PendingLogins {
     req: IncomingMessage,
     login: Pick<
       PendingLogin,
-      'redirectUri' | 'returnTo' | 'isConnection' | 'isSilent' | 'scope' | 'userMark' | 'frame'
+      'redirectUri' | 'returnTo' | 'isConnection' | 'isSilent' | 'isStepUp' | 'scope' | 'userMark' | 'frame'
     >,
     pkce: boolean,
     response: { readonly used: number; readonly freed: number } = { used: 0, freed: 0 },
   ): BegunLogin {
-    const { redirectUri, returnTo, userMark, isConnection, isSilent, scope, frame } = login;
+    const { redirectUri, returnTo, userMark, isConnection, isSilent, isStepUp, scope, frame } = login;
     const state = randomBytes(32).toString('base64url');
     const codeVerifier = pkce ? randomBytes(32).toString('base64url') : undefined;
     const hasHostPrefix = /^https:/i.test(redirectUri);
@@ -164,7 +166,7 @@ export class PendingLogins {
     const optional: (string | 0)[] = isUsual ? (userMark ? [userMark] : []) : [userMark || 0, redirectUri];
     if (scope !== undefined || frame) optional.splice(0, 3, userMark || 0, isUsual ? 0 : redirectUri, scope ?? 0);
     if (frame) optional.push(frame.challenge, frame.grantId ?? 0);
-    const start = [codeVerifier ?? 0, (isConnection ? 1 : 0) | (isSilent ? 2 : 0)];
+    const start = [codeVerifier ?? 0, (isConnection ? 1 : 0) | (isSilent ? 2 : 0) | (isStepUp ? 4 : 0)];
     const bareLength = name.length + PAIR_LENGTH + issued.length + 1;
     let content = JSON.stringify([...start, returnTo ?? 0, ...optional]);
     let length = bareLength + CookieSeal.lengthOf(content);
@@ -214,6 +216,7 @@ export class PendingLogins {
         returnTo: returnTo || undefined,
         isConnection: (flags & 1) !== 0,
         isSilent: (flags & 2) !== 0,
+        isStepUp: (flags & 4) !== 0,
         scope: scope === 0 ? undefined : scope,
         userMark: userMark || '',
         codeVerifier: codeVerifier || undefined,

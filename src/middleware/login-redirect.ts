@@ -3,7 +3,7 @@ import { ApiClient } from '../api/api-client.js';
 import { type Optional, withDefault, wrong } from '../checks.js';
 import { MAX_RESPONSE_HEADERS, safeReturnTo } from '../request/browser-cookie.js';
 import { asRouted, browserUrl, isPrefetch, pathOf, redirect } from '../request/incoming-request.js';
-import { returnCookieOf } from '../request/request-clients.js';
+import { loginHelpOf } from '../request/request-clients.js';
 
 /** Longest address of a redirect, in characters. */
 const MAX_LOCATION = MAX_RESPONSE_HEADERS - 300;
@@ -28,7 +28,7 @@ export function redirectToLogin(req: IncomingMessage, res: ServerResponse, login
   const page = safeReturnTo(holdsToken.has(req) ? pathOf(url) : url);
   const whole = withReturnTo(login, page);
   const location = whole.length > MAX_LOCATION ? login : whole;
-  const cookie = client instanceof ApiClient ? returnCookieOf(client) : undefined;
+  const cookie = client instanceof ApiClient ? loginHelpOf(client)?.returnCookie : undefined;
   // For a login page of the application that links to the login route. Nobody has asked for a prefetched page yet. A long
   // page stands in one place only.
   if (!isPrefetch(req)) cookie?.remember(req, res, page, location.length);

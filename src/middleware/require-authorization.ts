@@ -1,9 +1,17 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, contextOf } from '../api/api-client.js';
-import { type Readers, readOptions, withDefault } from '../checks.js';
+import { type Readers, readOptions, scope, withDefault } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
-import { isPageRequest, originalUrl, queryOf, refuseFramework } from '../request/incoming-request.js';
-import { unprepared } from '../request/request-clients.js';
+import { safeReturnTo } from '../request/browser-cookie.js';
+import {
+  browserUrl,
+  isPageRequest,
+  isPrefetch,
+  originalUrl,
+  queryOf,
+  refuseFramework,
+} from '../request/incoming-request.js';
+import { knownScopeOf, loginHelpOf, unprepared } from '../request/request-clients.js';
 import { clientProperty, type Handler, strategyNameFor } from './api-client.js';
 import { type Frame, frameOption } from './embedded.js';
 import { isLoginRoute, loginRoute, redirectToLogin } from './login-redirect.js';
@@ -12,6 +20,11 @@ import { isLoginRoute, loginRoute, redirectToLogin } from './login-redirect.js';
 export interface RequireAuthorizationOptions {
   /** Path of the login route, where browsers that request a page are redirected. Default: no redirect, always the error. */
   readonly login?: string | undefined;
+  /**
+   * Scopes that the route needs: `'tm'` or `['project', 'tm']`. A browser that requests a page and lacks one is redirected to
+   * `login`, which asks the user for them in addition to those that are granted. Default: none.
+   */
+  readonly scope?: string | readonly string[] | undefined;
   /** The request's property that holds the client, as told to `apiClient`. Default `'apiClient'`. */
   readonly property?: string | undefined;
   /** What `embedded` has returned: a page request of a frame gets a button that opens the login. Default: none. */
@@ -20,22 +33,26 @@ export interface RequireAuthorizationOptions {
 
 const READERS: Readers<{
   readonly login: string | undefined;
+  readonly scope: readonly string[];
   readonly property: string;
   readonly frame: Frame | undefined;
 }> = {
   login: loginRoute,
+  scope: withDefault([], (option, value) => scope(option, value).split(' ').filter(Boolean)),
   property: clientProperty,
   frame: withDefault(undefined, frameOption),
 };
 
 /**
- * Creates middleware that calls the next handler if the request has a grant. Otherwise it redirects a browser that
- * requests a page to `login`, which leads back to the page; any other request gets a `NotAuthorizedError` (401).
+ * Creates middleware that calls the next handler if the request has a grant, and the grant has all scopes of the route.
+ * Otherwise it redirects a browser that requests a page to `login`, which leads back to the page; any other request gets a
+ * `NotAuthorizedError`: 401 without a grant, 403 (`ERR_INSUFFICIENT_SCOPE`) without a scope. A visitor who comes back from the
+ * login without the scopes gets that 403 as well.
  *
  * @throws ConfigurationError that names the wrong or unknown option
  */
 export function requireAuthorization(options: RequireAuthorizationOptions = {}): Handler {
-  const { login, property, frame } = readOptions('requireAuthorization(options)', options, READERS);
+  const { login, property, scope: needed, frame } = readOptions('requireAuthorization(options)', options, READERS);
   return function passIfAuthorized(req, res, next) {
     const client: unknown = Reflect.get(req, property);
     if (!(client instanceof ApiClient)) {
@@ -55,17 +72,43 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     } catch (error) {
       return next(ofStrategy(error, contextOf(client).strategyName));
     }
-    if (client.authorized) return next();
-    if (login === undefined || !isPageRequest(req))
-      return next(ofStrategy(new NotAuthorizedError(LOG_IN), contextOf(client).strategyName));
+    const granted = client.authorized ? knownScopeOf(client) : [];
+    // As long as the grant cannot be loaded, its calls report why.
+    const missing = granted === undefined ? [] : needed.filter((name) => !granted.includes(name));
+    if (client.authorized && missing.length === 0) return next();
+    const { strategyName } = contextOf(client);
+    const refusal = () =>
+      ofStrategy(client.authorized ? insufficientScope(missing) : new NotAuthorizedError(LOG_IN), strategyName);
+    if (login === undefined || !isPageRequest(req) || frame?.isFor(req)) return next(refusal());
     const guarded = isLoginRoute(req, login) ? 'login' : guardsCallback(req) && 'callback';
     if (guarded) {
       const message = `requireAuthorization({ login }) is mounted before the ${guarded} route, which nobody could reach then. Mount it on the routes that need a login, or after the routes of login and callback.`;
       const error = new ConfigurationError(message, { code: 'ERR_LOGIN_LOOP' });
-      return next(ofStrategy(error, contextOf(client).strategyName));
+      return next(ofStrategy(error, strategyName));
     }
+    if (missing.length > 0 && !asksFor(missing, client, req, res)) return next(refusal());
     redirectToLogin(req, res, login, client);
   };
+}
+
+/**
+ * Has the login ask for the missing scopes, in addition to those that are granted. Returns false if that leads nowhere: they
+ * were refused a moment ago, or the login does not begin for this page.
+ */
+function asksFor(missing: readonly string[], client: ApiClient, req: IncomingMessage, res: ServerResponse): boolean {
+  const { stepUps } = loginHelpOf(client) ?? {};
+  // Nobody has asked for a prefetched page yet.
+  if (!stepUps || isPrefetch(req)) return true;
+  if (client.authorized && stepUps.isRefused(req, missing)) return false;
+  const base = client.scope.length > 0 ? client.scope : stepUps.ownScope;
+  const union = [...new Set([...base, ...missing])];
+  return stepUps.ask(req, res, safeReturnTo(browserUrl(req)), union, client.grantId) || !client.authorized;
+}
+
+function insufficientScope(missing: readonly string[]): NotAuthorizedError {
+  const names = missing.join(', ');
+  const message = `The user has not granted what this request needs: the scope ${names}. A page request is redirected to the login route of requireAuthorization({ login, scope }), unless the user has just refused.`;
+  return new NotAuthorizedError(message, { code: 'ERR_INSUFFICIENT_SCOPE', status: 403, scope: missing });
 }
 
 const LOG_IN = 'Log in first: this request is not authorized.';

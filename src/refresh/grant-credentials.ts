@@ -34,7 +34,7 @@ export class GrantCredentials implements CredentialSource {
   }
 
   get scope(): readonly string[] | undefined {
-    return this.#hasEnded ? undefined : this.#last?.scope;
+    return this.#hasEnded ? undefined : this.#last && (this.#last.scope ?? []);
   }
 
   /** Returns true if these credentials come from this manager and the user has not logged out. */

@@ -75,7 +75,7 @@ function decoded(value: string): string {
 }
 
 /**
- * Sets a cookie of visible ASCII. Ends it if the response, or the browser, has no room for the value.
+ * Sets a cookie of visible ASCII. Ends it, and returns false, if the response, or the browser, has no room for the value.
  *
  * @param used Characters that other headers of this package take in the response.
  */
@@ -86,13 +86,14 @@ export function setCookie(
   value: string,
   maxAgeS: number,
   used = 0,
-): void {
+): boolean {
   const encoded = value.replace(/[%;,"=]/g, encodeURIComponent);
   const length = name.length + encoded.length + 1;
   const others = (req.headers.cookie ?? '').length - (readCookie(req, name)?.length ?? 0);
-  if (length > MAX_RESPONSE_HEADERS - SET_COOKIE_LENGTH - used || others + length > MAX_COOKIE_HEADER)
-    endCookie(req, res, name);
-  else appendCookie(req, res, `${name}=${encoded}; Max-Age=${maxAgeS}`);
+  const hasRoom = length <= MAX_RESPONSE_HEADERS - SET_COOKIE_LENGTH - used && others + length <= MAX_COOKIE_HEADER;
+  if (hasRoom) appendCookie(req, res, `${name}=${encoded}; Max-Age=${maxAgeS}`);
+  else endCookie(req, res, name);
+  return hasRoom;
 }
 
 /** Ends a cookie in the browser. */

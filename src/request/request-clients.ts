@@ -12,6 +12,7 @@ import type { RequestGrants } from './grant-reference.js';
 import { frameworkError, isPageRequest } from './incoming-request.js';
 import type { LoginRounds } from './login-rounds.js';
 import { type Done, polyfillSessionMethods, sessionOf } from './session.js';
+import type { StepUps } from './step-ups.js';
 
 /** What clients are created with. */
 export interface RequestClientsOptions {
@@ -21,14 +22,23 @@ export interface RequestClientsOptions {
   /** Holds the page to return to, for browsers that are sent to log in. */
   readonly returnCookie: ReturnCookie;
   readonly rounds: LoginRounds;
+  readonly stepUps: StepUps;
 }
 
-/** By the sources of clients that are not authorized. */
-const returnCookies = new WeakMap<CredentialSource, ReturnCookie>();
+/** What sends a browser to the login of a strategy. */
+type LoginHelp = Pick<RequestClientsOptions, 'returnCookie' | 'stepUps'>;
 
-/** Returns the return cookie of a client's strategy, if the client is not authorized. */
-export function returnCookieOf(client: ApiClient): ReturnCookie | undefined {
-  return returnCookies.get(sourceOf(client));
+/** By the context that all clients of a strategy share. */
+const loginHelps = new WeakMap<ApiContext, LoginHelp>();
+
+/** Returns the return cookie and the step-ups of a client's strategy; `undefined` for a client outside of requests. */
+export function loginHelpOf(client: ApiClient): LoginHelp | undefined {
+  return loginHelps.get(contextOf(client));
+}
+
+/** Returns the scopes of a client's grant; `undefined` as long as the grant could not be loaded. */
+export function knownScopeOf(client: ApiClient): readonly string[] | undefined {
+  return sourceOf(client).scope;
 }
 
 type LogIn = (this: IncomingMessage, user: unknown, options: unknown, done?: Done) => unknown;
@@ -65,7 +75,7 @@ export class RequestClients {
 
   constructor(options: RequestClientsOptions) {
     this.#options = options;
-    returnCookies.set(this.#noGrant, options.returnCookie);
+    loginHelps.set(options.api, options);
   }
 
   /**
@@ -124,8 +134,7 @@ export class RequestClients {
   }
 
   #attached(req: IncomingMessage, res: ServerResponse, source: GrantCredentials): undefined {
-    const { returnCookie, rounds } = this.#options;
-    if (!source.authorized) returnCookies.set(source, returnCookie);
+    const { rounds } = this.#options;
     rounds.noteReturn(req, res, source.authorized ? 'grant' : 'lost');
   }
 

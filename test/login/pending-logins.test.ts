@@ -15,7 +15,7 @@ const create = (change: { strategyName?: string; service?: string; clientSecret?
     ...change,
   });
 
-const anonymous = { isConnection: false, isSilent: false, userMark: '' };
+const anonymous = { isConnection: false, isSilent: false, isStepUp: false, userMark: '' };
 const https = { ...anonymous, redirectUri: 'https://app.example/callback', returnTo: '/projects' };
 const http = { ...anonymous, redirectUri: 'http://localhost/callback', returnTo: undefined };
 

@@ -112,6 +112,10 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
     'At the emulator: recursive schemas, deep and large JSON, DNS rebinding under `allowRemote`',
     'it answers, stays flat, refuses foreign hosts',
   ],
+  83: [
+    'Step-up: declined, granted in part, two tabs, scopes in a hand-made link',
+    'no loop, no lost grant, no added scope',
+  ],
   84: [
     'Revocation endpoint down, slow, lying; a refresh that ends after the logout',
     'the logout is done at once; the late pair is revoked',
