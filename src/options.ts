@@ -14,6 +14,7 @@ import {
   serviceAddress,
 } from './oauth/addresses.js';
 import { type Claims, claimedDomain, type OrganizationDomainReader, type TokenResponseFields } from './oauth/claims.js';
+import type { ApplicationGrant } from './oauth/token-endpoint.js';
 import type { EndsGrant } from './oauth/token-response.js';
 import { Secret } from './redaction.js';
 import type { TokenStore } from './stores/token-store.js';
@@ -80,6 +81,12 @@ export interface StrategyOptions<UserProfile extends object = object> {
   readonly tokenStore?: TokenStore | undefined;
   /** Returns the id of a grant, such as the user's id in the application. Default: a random id that is kept in the session. */
   readonly grantId?: GrantIdReader | undefined;
+  /**
+   * Returns the parameters of the token request of a grant that belongs to the application and to no user, such as
+   * `{ grant_type: 'client_credentials' }` (RFC 6749, 4.4); `undefined` for the ids of users. `strategy.client(grantId)` then
+   * works with no login before it. Asked for each token request. Default: all grants are of users.
+   */
+  readonly applicationGrant?: ApplicationGrant | undefined;
   /** One secret or several. The first encrypts tokens at rest; all decrypt. Default: tokens are not encrypted. */
   readonly encryptionKeys?: string | readonly string[] | undefined;
   /** Seconds before the token expires. Within `leeway` a request waits for a refresh; within `ahead` a refresh starts in the background. Default: 30 and 300. */
@@ -147,6 +154,7 @@ export interface Settings {
   readonly passReqToCallback: boolean;
   readonly tokenStore: TokenStore | undefined;
   readonly grantId: ((req: IncomingMessage, user: unknown) => unknown) | undefined;
+  readonly applicationGrant: ApplicationGrant | undefined;
   readonly encryptionKeys: readonly Secret[];
   readonly refresh: RefreshWindow;
   readonly cache: GrantRepositoryOptions['cache'];
@@ -214,6 +222,7 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache'> &
     ),
   ),
   grantId: optionalFunction(),
+  applicationGrant: optionalFunction(),
   encryptionKeys: check.withDefault([], check.secrets),
   refresh: check.group({ leeway: check.withDefault(30, seconds), ahead: check.withDefault(300, seconds) }),
   cache: {

@@ -16,6 +16,7 @@ import { RevocationEndpoint } from './oauth/revocation-endpoint.js';
 import { TokenEndpoint } from './oauth/token-endpoint.js';
 import { type ImportedTokens, readImportedTokens } from './oauth/token-response.js';
 import type { Settings } from './options.js';
+import { askForParameters } from './refresh/application-grants.js';
 import { GrantCredentials } from './refresh/grant-credentials.js';
 import { GrantManager } from './refresh/grant-manager.js';
 import { CookieSeal, cookieToken, ReturnCookie } from './request/browser-cookie.js';
@@ -121,6 +122,12 @@ export class Runtime implements LoginContext {
     return await manager.import(grantId, tokenSet, replace);
   }
 
+  /** Redeems a code that has come without a callback, and stores the tokens. @throws ConfigurationError, TokenError, TokenResponseError, ServiceUnavailableError, TokenStoreError */
+  async importCode(grantId: string, code: string): Promise<void> {
+    const manager = this.managers.only();
+    await manager.put(grantId, await this.endpoint.exchangeCode({ code }));
+  }
+
   /** Deletes grants. Tries all of them before it throws. @throws ConfigurationError if no token store is known yet; TokenStoreError */
   async deleteGrants(grantIds: readonly string[]): Promise<void> {
     const manager = this.managers.only();
@@ -152,7 +159,7 @@ function managerFactory(
   endpoint: TokenEndpoint,
   revocation: RevocationEndpoint | undefined,
 ): (store: TokenStore) => GrantManager {
-  const { name: strategy, cache, refresh: window, clock } = settings;
+  const { name: strategy, cache, refresh: window, clock, applicationGrant } = settings;
   const codec = new GrantCodec(settings.encryptionKeys);
   const shortestMs = shortestLeaseMs(endpoint.timeoutMs);
   return (store) => {
@@ -178,6 +185,7 @@ function managerFactory(
         if (grantChannel.hasSubscribers) grantChannel.publish({ strategy, grantId, action });
       },
       onUnlockedRefresh: () => warnOfUnlockedRefresh(strategy),
+      parametersOf: applicationGrant && ((id) => askForParameters(applicationGrant, id, settings.timeoutMs)),
     });
   };
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import OAuth2Strategy from 'passport-oauth2';
 import type { ApiClient } from './api/api-client.js';
-import { boolean, readOptions, withDefault } from './checks.js';
+import { boolean, readOptions, text, withDefault } from './checks.js';
 import { ConfigurationError, ofStrategy } from './errors.js';
 import { checkedGrantId } from './grants/grant.js';
 import type { GrantSummary } from './grants/grant-summary.js';
@@ -140,6 +140,19 @@ export class Strategy<UserProfile extends object = object> extends Base {
       const { replace } = readOptions('importGrant', options, { replace: withDefault(true, boolean) });
       return await runtimeOf(this).importGrant(checkedGrantId(grantId), tokens, replace);
     });
+  }
+
+  /**
+   * Redeems an authorization code that has come by another way than the browser, such as an installation event, and stores
+   * the grant as {@link importGrant} does. The token request has no `redirect_uri`.
+   *
+   * @param grantId The id that the option `grantId` returns for the user, or any id for `strategy.client(grantId)`.
+   * @throws TokenError if the service refuses the code, TokenResponseError, ServiceUnavailableError: nothing is stored
+   * @throws ConfigurationError for an invalid id or code, or if no token store is known: see {@link client}
+   * @throws TokenStoreError if the grant could not be saved
+   */
+  async importCode(grantId: string, code: string): Promise<void> {
+    await named(this.name, async () => runtimeOf(this).importCode(checkedGrantId(grantId), text('code', code)));
   }
 
   /**

@@ -62,6 +62,9 @@ export function fieldError(
 ): string | undefined {
   for (const name of [...required, ...optional]) {
     const value = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    // JSON clients send these as numbers, and no domain as null.
+    if (typeof value === 'number' && (name === 'user_id' || name === 'agent_id')) continue;
+    if (value === null && name === 'domain') continue;
     if (value === undefined || value === '') {
       if (required.includes(name)) return `The field ${name} is missing.`;
     } else if (typeof value !== 'string') return `The field ${name} must be a string.`;

@@ -4,7 +4,8 @@ import type { Clock, Secrets } from './sources.js';
 /** A user's approval of an application. */
 export interface Approval {
   readonly clientID: string;
-  readonly redirectUri: string;
+  /** `undefined` for a code that an installation has brought. */
+  readonly redirectUri: string | undefined;
   readonly userId: string;
   /** The scopes that the user has granted. */
   readonly scopes: readonly string[];
@@ -18,7 +19,7 @@ export interface Approval {
 export interface Redemption {
   readonly code: string;
   readonly clientID: string;
-  readonly redirectUri: string;
+  readonly redirectUri: string | undefined;
   readonly verifier: string | undefined;
 }
 

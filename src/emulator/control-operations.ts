@@ -82,6 +82,13 @@ export const schemas: Readonly<Record<string, Schema>> = {
   Application: fields({ clientID: string, clientSecret: string, name: string, redirectUrls: listOf(string) }, [
     'redirectUrls',
   ]),
+  Installation: fields(
+    {
+      ...{ appId: string, appSecret: string, clientId: string, userId: string, agentId: string },
+      ...{ organizationId: number, domain: string, baseUrl: string, code: string },
+    },
+    ['appId', 'appSecret', 'clientId', 'organizationId', 'baseUrl'],
+  ),
   Error: fields({ error: fields({ message: string, code: string, option: string }, ['message', 'code']) }),
 };
 
@@ -173,6 +180,24 @@ export const operations: readonly ControlOperation[] = [
     body: ref('Application'),
     answer: ref('Application'),
     handle: (controls, registration): Application => controls.register(registration),
+  },
+  {
+    method: 'POST',
+    path: '/installations',
+    summary: 'Installs an application in the organization of a user, and returns the Installed event',
+    status: 201,
+    body: fields({ userId: string, appId: string, clientID: string, authentication: string }, []),
+    answer: ref('Installation'),
+    handle: (controls, given) => controls.install(given),
+  },
+  {
+    method: 'DELETE',
+    path: '/installations',
+    summary: 'Removes an installation, ends its grants, and returns the Uninstall event',
+    status: 200,
+    body: fields({ appId: string, userId: string }, []),
+    answer: ref('Installation'),
+    handle: (controls, given) => controls.uninstall(given),
   },
   {
     method: 'POST',

@@ -9,6 +9,7 @@ import { type Endpoint, type Fault, Faults } from './faults.js';
 import { Grants } from './grants.js';
 import { addressedOrganization, isOwnHost, type Listener, listen } from './hosts.js';
 import { type Identity, identityOf } from './identities.js';
+import { type Installation, Installations, type InstallOptions, type Uninstallation } from './installations.js';
 import { createVisits, type Visits } from './log-in.js';
 import { openApiRoutes } from './openapi-routes.js';
 import { type EmulatorOptions, type ResolvedOptions, resolveOptions } from './options.js';
@@ -85,6 +86,18 @@ export interface Emulator extends Visits {
    * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the URL is not of a page, or no user has the id.
    */
   embed(url: string | URL, options?: EmbedOptions): string;
+  /**
+   * Installs an application in the organization of a user, and returns what the Installed event of the service carries.
+   *
+   * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the user or the application is unknown.
+   */
+  install(options?: InstallOptions): Installation;
+  /**
+   * Removes an installation, ends its grants, and returns what the Uninstall event carries.
+   *
+   * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if there is no such installation.
+   */
+  uninstall(options?: Pick<InstallOptions, 'appId' | 'userId'>): Uninstallation;
   /** Moves the time of the service forward by some seconds. */
   advance(seconds: number): void;
   /**
@@ -149,7 +162,18 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
   const faults = new Faults(() => secrets.random(), options.latency);
   const requests = new RequestLog(options.keepRequests, options.keepBodyBytes);
   const consents = new Consents();
-  const controls = new Controls({ applications, users, codes, consents, grants, faults, clock, requests });
+  const installations = new Installations({ applications, users, codes, secrets });
+  const controls = new Controls({
+    applications,
+    users,
+    codes,
+    consents,
+    grants,
+    installations,
+    faults,
+    clock,
+    requests,
+  });
   const application = () => applications.byId.get(registered[0]?.clientID ?? '');
   const embedding = new Embedding({ users, consents, clock, secrets, application });
   const api = new Api({
@@ -177,7 +201,7 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
         },
       }),
       token: (request) => ({
-        serve: async () => serveToken(request, { applications, codes, grants, codeReuse, profile }),
+        serve: async () => serveToken(request, { applications, codes, grants, installations, codeReuse, profile }),
       }),
       revoke: (request) => ({ serve: async () => serveRevocation(request, { applications, grants, profile }) }),
       api: (request) => api.admit(request),
@@ -247,6 +271,8 @@ function createEmulator(
   const { clientID = '', clientSecret = '' } = first ?? {};
   const { profile } = options;
   const addresses = addressesOf(options, listener);
+  controls.baseUrlOf = (domain) =>
+    domain === undefined ? addresses.baseUrl : addresses.enterpriseBaseUrl.replace('{domain}', domain);
   let closed: Promise<void> | undefined;
   return {
     ...addresses,
@@ -273,6 +299,8 @@ function createEmulator(
     expireAccessTokens: () => controls.expireAccessTokens(),
     revoke: (userId) => void controls.revoke(userId),
     embed: (url, given) => `${hostPageOrigin(addresses.authUrl)}${EMBED_PATH}${embedding.add(url, given)}`,
+    install: (given = {}) => controls.install(given),
+    uninstall: (given = {}) => controls.uninstall(given),
     advance: (seconds) => controls.advance(seconds),
     reset: () => controls.reset(),
     ...createVisits(users, `${addresses.authUrl}${profile.authorizationPath}`),

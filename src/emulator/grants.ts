@@ -61,6 +61,8 @@ export interface Grant {
   previous: number | undefined;
   /** When the refresh tokens expire, in epoch milliseconds; `undefined` if they do not. */
   refreshExpiresAt?: number | undefined;
+  /** The account of an application that acts for itself (RFC 6749, 4.4). */
+  readonly account?: EmulatorUser | undefined;
 }
 
 // Beyond this, the grant whose last refresh is oldest is dropped: a soak of millions of logins keeps its memory.
@@ -87,21 +89,31 @@ export class Grants {
 
   /** Starts a grant and returns its id and first tokens. */
   start({ clientID, userId, scopes, isReduced }: Approval): { readonly id: number; readonly response: TokenResponse } {
+    const grant = this.#create({ clientID, userId, scopes });
+    const response = this.#issue(grant, this.#refreshToken(grant.id, grant.current));
+    return { id: grant.id, response: isReduced ? { ...response, scope: scopes.join(' ') } : response };
+  }
+
+  /**
+   * Starts a grant of an application, and returns its token: there is no refresh token (RFC 6749, 4.4.3).
+   *
+   * @param grant - `account`: the application's own, if it acts for no user.
+   */
+  startForApplication(grant: Pick<Grant, 'clientID' | 'userId' | 'scopes' | 'account'>): TokenResponse {
+    return this.#issue(this.#create(grant), undefined);
+  }
+
+  #create(given: Pick<Grant, 'clientID' | 'userId' | 'scopes' | 'account'>): Grant {
     this.#grantSerial += 1;
-    const grant: Grant = {
-      id: this.#grantSerial,
-      clientID,
-      userId,
-      scopes,
-      access: { serial: 0, expiresAt: 0 },
+    const oldest = this.#grants.keys().next().value;
+    if (this.#grants.size >= maxGrants && oldest !== undefined) this.#grants.delete(oldest);
+    const access = { serial: 0, expiresAt: 0 };
+    const serials = {
       current: this.#nextRefreshSerial(),
       previous: undefined,
       refreshExpiresAt: this.#refreshExpiry(),
     };
-    const oldest = this.#grants.keys().next().value;
-    if (this.#grants.size >= maxGrants && oldest !== undefined) this.#grants.delete(oldest);
-    const response = this.#issue(grant, this.#refreshToken(grant.id, grant.current));
-    return { id: grant.id, response: isReduced ? { ...response, scope: scopes.join(' ') } : response };
+    return { ...given, id: this.#grantSerial, access, ...serials };
   }
 
   /**
@@ -153,7 +165,7 @@ export class Grants {
       return { refusal: 'The access token has expired.' };
     }
     const grant = this.#grants.get(grantId);
-    const user = grant === undefined ? undefined : users.byId.get(grant.userId);
+    const user = grant && (grant.account ?? users.byId.get(grant.userId));
     if (grant === undefined || user === undefined) return { refusal: 'The access token was revoked.' };
     if (this.#setting.refreshTokenReuse === 'until-used' && serial === grant.access.serial) grant.previous = undefined;
     return { user, scopes: grant.scopes, grantId };
@@ -186,6 +198,12 @@ export class Grants {
   /** Ends one grant: its access and refresh tokens are refused from now on. */
   end(id: number): void {
     this.#grants.delete(id);
+  }
+
+  /** Ends the grants of an installed application that act for a user, and have no refresh token, and those of its code. */
+  endOf(clientID: string, userId: string): void {
+    for (const grant of [...this.#grants.values()])
+      if (grant.clientID === clientID && grant.userId === userId) this.#grants.delete(grant.id);
   }
 
   /** Ends all grants, or those of one user. Returns their number. */

@@ -7,6 +7,7 @@ export { type Emulator, type ServiceOptions, startEmulator } from './emulator.js
 export type { Delay, Endpoint, Fault } from './faults.js';
 export type { RefreshTokenReuse } from './grants.js';
 export { type DomainHosts, lookup } from './hosts.js';
+export type { Installation, InstalledAuthentication, InstallOptions, Uninstallation } from './installations.js';
 export type { Agent, AgentAnswer, Choice, LoggedIn, LogInOptions } from './log-in.js';
 export type { Query } from './messages.js';
 export type { EmulatorOptions, OpenerPolicy } from './options.js';

@@ -5,6 +5,7 @@ import type { Consents } from './consents.js';
 import type { Application, Applications, EmulatorUser, Users } from './directory.js';
 import type { Faults } from './faults.js';
 import type { Grants } from './grants.js';
+import type { Installation, Installations, Uninstallation } from './installations.js';
 import type { RequestLog } from './server.js';
 import type { Clock, Secrets } from './sources.js';
 
@@ -15,6 +16,7 @@ export interface ControlledState {
   readonly codes: Codes;
   readonly consents: Consents;
   readonly grants: Grants;
+  readonly installations: Installations;
   readonly faults: Faults;
   readonly clock: Clock;
   readonly requests: RequestLog;
@@ -26,6 +28,8 @@ const lastMs = Date.UTC(9999, 11, 31);
 /** Changes the service from outside. The members of `Emulator` and the control requests over HTTP both use it. */
 export class Controls {
   readonly state: ControlledState;
+  /** Returns the base address of the API of an organization, once the service listens. */
+  baseUrlOf: (domain: string | undefined) => string = () => '';
   readonly #firstUsers: readonly EmulatorUser[];
   readonly #listeners = new Set<() => void>();
 
@@ -73,6 +77,20 @@ export class Controls {
     return this.#change(() => this.state.grants.endAll(id));
   }
 
+  /** Installs an application, and returns the Installed event. */
+  install(options: unknown): Installation {
+    return this.#change(() => this.state.installations.install(options, this.baseUrlOf));
+  }
+
+  /** Removes an installation, ends the grants of its application, and returns the Uninstall event. */
+  uninstall(options: unknown): Uninstallation {
+    return this.#change(() => {
+      const { event, userId } = this.state.installations.uninstall(options);
+      this.state.grants.endOf(event.clientId, userId);
+      return event;
+    });
+  }
+
   /** Moves the time of the service forward. */
   advance(seconds: unknown): void {
     const { clock } = this.state;
@@ -93,7 +111,7 @@ export class Controls {
    * stay registered, because an application under test is often registered once for several tests.
    */
   reset(): void {
-    const { faults, requests, codes, consents, grants, users, clock } = this.state;
+    const { faults, requests, codes, consents, grants, installations, users, clock } = this.state;
     this.#change(() => {
       consents.forget();
       faults.clear();
@@ -101,6 +119,7 @@ export class Controls {
       requests.clear();
       codes.restore([]);
       grants.endAll();
+      installations.clear();
       users.replaceAll(this.#firstUsers);
       clock.offsetMs = 0;
     });
@@ -136,6 +155,7 @@ interface SavedState {
   readonly users: readonly unknown[];
   readonly codes: ReturnType<Controls['state']['codes']['snapshot']>;
   readonly grants: ReturnType<Controls['state']['grants']['snapshot']>;
+  readonly installations?: ReturnType<Controls['state']['installations']['snapshot']>;
 }
 
 /** A file that keeps the state of the service across restarts. */
@@ -184,7 +204,8 @@ export class StateFile {
     try {
       const saved: SavedState = JSON.parse(text);
       if (!isRecord(saved) || saved.version !== 1) throw new TypeError('another format');
-      const { applications, users, codes, grants, clock } = this.#controls.state;
+      const { applications, users, codes, grants, installations, clock } = this.#controls.state;
+      installations.restore(saved.installations ?? []);
       for (const application of saved.applications) applications.restore(application);
       for (const user of saved.users) users.put(user, 'state');
       codes.restore(saved.codes);
@@ -198,7 +219,7 @@ export class StateFile {
   }
 
   #save(): void {
-    const { applications, users, codes, grants, clock } = this.#controls.state;
+    const { applications, users, codes, grants, installations, clock } = this.#controls.state;
     const state: SavedState = {
       version: 1,
       secrets: this.#secrets.snapshot(),
@@ -207,6 +228,7 @@ export class StateFile {
       users: [...users.byId.values()],
       codes: codes.snapshot(),
       grants: grants.snapshot(),
+      installations: installations.snapshot(),
     };
     const text = JSON.stringify(state);
     if (text === this.#saved) return;

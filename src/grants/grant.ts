@@ -98,6 +98,21 @@ export function newGrant(tokens: TokenSet, now: number): Grant {
   };
 }
 
+/** The access token of {@link emptyGrant}. */
+const NO_TOKEN = '';
+
+/** Returns a grant of the application that has no token yet. It has expired. */
+export function emptyGrant(): Grant {
+  const tokens = { accessToken: NO_TOKEN, refreshToken: undefined, lifetimeMs: 0, refreshTokenLifetimeMs: undefined };
+  const facts = { scope: undefined, claims: {}, subject: undefined, organizationDomain: undefined, params: {} };
+  return newGrant({ ...tokens, ...facts }, 0);
+}
+
+/** Returns true for an {@link emptyGrant}, which no store has. */
+export function isEmptyGrant({ accessToken }: Grant): boolean {
+  return accessToken === NO_TOKEN;
+}
+
 /** Returns the grant after a refresh. Keeps what the token response leaves out. @param now Epoch milliseconds of the token response. */
 export function refreshedGrant(grant: Grant, tokens: TokenSet, now: number): Grant {
   const isSameRefreshToken = tokens.refreshToken === undefined || tokens.refreshToken === grant.refreshToken;

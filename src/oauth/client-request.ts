@@ -53,9 +53,10 @@ export class ClientRequest {
   }
 
   /** Returns the request with these parameters. They come before the credentials, or after them. */
-  with(before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>> = {}): HttpRequest {
+  with(before: Readonly<Record<string, string>>, after: Readonly<Record<string, string | number>> = {}): HttpRequest {
     const parameters = { ...before, ...this.#credentials, ...after };
-    const body = this.#isJson ? JSON.stringify(parameters) : new URLSearchParams(parameters).toString();
+    const texts = () => Object.entries(parameters).map(([name, value]): [string, string] => [name, `${value}`]);
+    const body = this.#isJson ? JSON.stringify(parameters) : new URLSearchParams(texts()).toString();
     return { ...this.#request, body };
   }
 }

@@ -5,6 +5,7 @@ import { TransportError } from '../http/transport-error.js';
 import { safeCause } from '../redaction.js';
 import type { OrganizationDomainReader } from './claims.js';
 import { ClientRequest, type ClientRequestOptions, MAX_RESPONSE_BYTES } from './client-request.js';
+import { grantedScope } from './scope.js';
 import { type EndsGrant, type Refusal, readTokenResponse, refusalOf, type TokenSet } from './token-response.js';
 
 /** Options of a {@link TokenEndpoint}. */
@@ -19,11 +20,23 @@ export interface TokenEndpointOptions extends ClientRequestOptions {
   readonly clock: () => number;
 }
 
+/** Parameters of a token request. The client's ID and secret are none of them. */
+export interface TokenParameters {
+  readonly grant_type: string;
+  readonly [name: string]: string | number;
+}
+
+/**
+ * Returns the parameters of the token request for a grant that belongs to the application, such as
+ * `{ grant_type: 'client_credentials', scope: 'project' }` (RFC 6749, 4.4); `undefined` for the grant of a user.
+ */
+export type ApplicationGrant = (grantId: string) => TokenParameters | undefined | Promise<TokenParameters | undefined>;
+
 /** The code of a callback, and the parameters of the authorization request that it answers. */
 export interface AuthorizationCode {
   readonly code: string;
-  /** Exactly that of the authorization request (RFC 6749, 4.1.3). */
-  readonly redirectUri: string;
+  /** Exactly that of the authorization request (RFC 6749, 4.1.3); `undefined` for a code that the service has sent without one. */
+  readonly redirectUri?: string | undefined;
   /** With PKCE (RFC 7636, 4.5). */
   readonly codeVerifier?: string | undefined;
   /** Granted if the token response states no scope (RFC 6749, 5.1); `undefined` if it is not known. */
@@ -89,7 +102,8 @@ export class TokenEndpoint {
   async exchangeCode({ code, redirectUri, codeVerifier, scope }: AuthorizationCode): Promise<TokenSet> {
     const proof = codeVerifier === undefined ? {} : { code_verifier: codeVerifier };
     const secrets = codeVerifier === undefined ? [code] : [code, codeVerifier];
-    const tokens = await this.#send('authorization_code', { redirect_uri: redirectUri, code, ...proof }, secrets);
+    const target = redirectUri === undefined ? {} : { redirect_uri: redirectUri };
+    const tokens = await this.#send('authorization_code', { ...target, code, ...proof }, secrets);
     return { ...tokens, scope: tokens.scope ?? scope };
   }
 
@@ -114,6 +128,23 @@ export class TokenEndpoint {
       if (!endsGrant) this.#noteRefusal(refreshToken, refusal);
       throw error;
     }
+  }
+
+  /**
+   * Gets tokens of the application itself. A refresh token in the response is not kept: the same request can be made again
+   * (RFC 6749, 4.4.3).
+   *
+   * @param mayRepeat See {@link refresh}.
+   * @see RFC 6749, 4.4 and 4.5
+   */
+  async requestTokens({ grant_type, ...fields }: TokenParameters, mayRepeat?: () => boolean): Promise<TokenSet> {
+    this.#throwDuringPause();
+    // Short ones, such as ids, are parts of other words.
+    const texts = Object.entries(fields).filter(([name, value]) => name !== 'scope' && `${value}`.length >= 8);
+    const secrets = texts.map(([, value]) => `${value}`);
+    const tokens = await this.#send(grant_type, fields, secrets, mayRepeat);
+    const scope = tokens.scope ?? grantedScope(fields.scope);
+    return { ...tokens, scope, refreshToken: undefined, refreshTokenLifetimeMs: undefined };
   }
 
   /** Throws the last `invalid_client` again during its pause. After it, one refresh asks the service, and the others wait for its answer as long. */
@@ -167,7 +198,7 @@ export class TokenEndpoint {
 
   async #send(
     grantType: string,
-    fields: Readonly<Record<string, string>>,
+    fields: Readonly<Record<string, string | number>>,
     secrets: readonly string[],
     mayRepeat?: () => boolean,
   ): Promise<TokenSet> {

@@ -257,8 +257,12 @@ function unusable(found: string, advice = ''): TokenResponseError {
 export interface ImportedTokens {
   /** Without one, the first request refreshes. */
   readonly accessToken?: string | undefined;
-  readonly refreshToken: string;
-  /** When the access token expires, in epoch milliseconds or as a `Date`. Default: its `exp` claim; without that, the first request refreshes. */
+  /** Without one, the grant ends with its access token. */
+  readonly refreshToken?: string | undefined;
+  /**
+   * When the access token expires, in epoch milliseconds or as a `Date`. Default: its `exp` claim; without that, the first
+   * request refreshes, or, without a refresh token, after an hour.
+   */
   readonly expiresAt?: number | Date | undefined;
 }
 
@@ -270,9 +274,9 @@ const MIN_EXPIRES_AT = 1_000_000_000_000;
 
 const readExpiry = check.number(MIN_EXPIRES_AT, Number.MAX_SAFE_INTEGER, 'milliseconds since 1970');
 
-const READERS: check.Readers<Required<ImportedTokens> & { readonly expiresAt: number | undefined }> = {
+const READERS: check.Readers<Omit<ImportedTokens, 'expiresAt'> & { readonly expiresAt: number | undefined }> = {
   accessToken: check.withDefault(undefined, visibleText),
-  refreshToken: visibleText,
+  refreshToken: check.withDefault(undefined, visibleText),
   expiresAt: check.withDefault(undefined, (option, value) =>
     readExpiry(option, value instanceof Date ? value.getTime() : value),
   ),
@@ -298,10 +302,13 @@ export function readImportedTokens(
   readOrganizationDomain: OrganizationDomainReader,
 ): TokenSet {
   const given = check.readOptions('importGrant(grantId, tokens)', check.record('tokens', tokens), READERS);
+  if (given.accessToken === undefined && given.refreshToken === undefined)
+    throw check.wrong('refreshToken', 'expected a refresh token, an access token, or both, got neither');
   const accessToken = given.accessToken ?? NO_ACCESS_TOKEN;
   const claims = readClaims(accessToken);
   const { exp } = claims;
-  const claimedExpiry = typeof exp === 'number' ? exp * 1000 : now;
+  const guess = given.refreshToken === undefined ? now + DEFAULT_S * 1000 : now;
+  const claimedExpiry = typeof exp === 'number' ? exp * 1000 : guess;
   const expiresAt = given.accessToken === undefined ? now : (given.expiresAt ?? claimedExpiry);
   return {
     accessToken,

@@ -3,6 +3,7 @@ import { NotAuthorizedError } from '../errors.js';
 import type { GrantEvent, GrantLostEvent } from '../events.js';
 import {
   type EndedGrant,
+  emptyGrant,
   type Freshness,
   freshness,
   type Grant,
@@ -26,7 +27,7 @@ import { UnsavedGrants } from './unsaved-grants.js';
 
 /** Options of a {@link GrantManager}. */
 export interface GrantManagerOptions
-  extends Pick<RefresherOptions, 'endpoint' | 'onRefresh'>,
+  extends Pick<RefresherOptions, 'endpoint' | 'onRefresh' | 'parametersOf'>,
     Pick<GrantRepositoryOptions, 'strategyName' | 'store' | 'codec' | 'cache' | 'clock'> {
   readonly window: RefreshWindow;
   /** Revokes the tokens of deleted grants at the service. `undefined`: they are not revoked. */
@@ -110,10 +111,11 @@ export class GrantManager {
   stored(grantId: string): Grant | Promise<Grant> {
     return (
       this.#known(grantId) ??
-      this.#repository.read(grantId).then((read) => {
-        const grant = this.#unsaved.byId.get(grantId)?.grant ?? read;
-        if (!grant) throw new NotAuthorizedError(NO_GRANT);
-        return grant;
+      this.#find(grantId).then(async (grant) => {
+        if (grant) return grant;
+        // One of the application needs no login before it.
+        if ((await this.#options.parametersOf?.(grantId)) === undefined) throw new NotAuthorizedError(NO_GRANT);
+        return emptyGrant();
       })
     );
   }
@@ -126,10 +128,10 @@ export class GrantManager {
    */
   async renew(grantId: string, refused: string): Promise<Grant> {
     const known = this.#known(grantId) ?? (await this.#repository.read(grantId));
-    if (!known) throw new NotAuthorizedError(NO_GRANT);
+    if (!known) return await this.#load(grantId);
     if (known.accessToken !== refused) return await this.#freshen(grantId, known);
     // Nothing can replace it, and the API may have refused it for one request only.
-    if (known.refreshToken === undefined && this.#freshness(known) !== 'expired') return known;
+    if (!this.#mayBeRefreshed(known) && this.#freshness(known) !== 'expired') return known;
     if (this.#refusals.remainingMs(grantId, this.#options.clock()) > 0) return known;
     return await this.#refresher.refresh(grantId, known, 'refused');
   }
@@ -278,14 +280,26 @@ export class GrantManager {
   }
 
   async #load(grantId: string): Promise<Grant> {
-    return await this.#freshen(grantId, await this.stored(grantId));
+    const grant = await this.#find(grantId);
+    if (!grant && !this.#options.parametersOf) throw new NotAuthorizedError(NO_GRANT);
+    return await this.#freshen(grantId, grant ?? emptyGrant());
+  }
+
+  async #find(grantId: string): Promise<Grant | undefined> {
+    const read = await this.#repository.read(grantId);
+    return this.#unsaved.byId.get(grantId)?.grant ?? read;
+  }
+
+  /** Returns true for a grant with a refresh token, and for one without that may be the application's. */
+  #mayBeRefreshed({ refreshToken }: Grant): boolean {
+    return refreshToken !== undefined || this.#options.parametersOf !== undefined;
   }
 
   #freshen(grantId: string, grant: Grant): Grant | Promise<Grant> {
     const { clock, window } = this.#options;
     const state = freshness(grant, clock(), window);
     if (state === 'expired') return this.#refresher.refresh(grantId, grant, 'expired');
-    if (state === 'due' && grant.refreshToken !== undefined && this.#refresher.isIdle(grantId))
+    if (state === 'due' && this.#mayBeRefreshed(grant) && this.#refresher.isIdle(grantId))
       this.#background.request(grantId);
     return grant;
   }

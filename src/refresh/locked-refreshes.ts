@@ -1,16 +1,19 @@
 import { NotAuthorizedError, ServiceUnavailableError } from '../errors.js';
 import type { RefreshEvent } from '../events.js';
 import {
+  emptyGrant,
   type Grant,
   hasSameTokens,
+  isEmptyGrant,
   isOlder,
   isOtherSubject,
   isPastEnd,
+  newGrant,
   refreshedGrant,
   withRotatedRefreshToken,
 } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
-import type { TokenEndpoint } from '../oauth/token-endpoint.js';
+import type { TokenEndpoint, TokenParameters } from '../oauth/token-endpoint.js';
 import { rotatedRefreshToken, type TokenSet } from '../oauth/token-response.js';
 import type { HeldLock } from '../stores/held-lock.js';
 import type { EndpointBackoff } from './backoff.js';
@@ -26,6 +29,8 @@ export interface RefreshInFlight {
   readonly overtaken: AbortSignal;
   /** The grant whose refresh token was sent last. */
   current?: Grant;
+  /** Parameters of the token request of a grant of the application, which has no refresh token. */
+  readonly parameters?: TokenParameters | undefined;
 }
 
 /** How a refresh under one lock has ended. */
@@ -114,13 +119,13 @@ export class LockedRefreshes {
   }
 
   async #run(run: LockedRun, kept: Grant | undefined): Promise<Outcome> {
-    const { id, seen } = run.refresh;
+    const { id, seen, parameters } = run.refresh;
     const { repository, backoff, clock, isUsable, signal } = this.#options;
     const isHeld = () => repository.access.use(() => run.lock.isHeld(), 'lock', CHECK_MS);
     // At once: whoever has taken a lost lock since may have read the same pair.
     const [stored, held] = kept ? [kept, true] : await Promise.all([this.#newest(id), isHeld()]);
-    if (!stored) throw new NotAuthorizedError(NO_GRANT);
-    let pair = stored;
+    if (!stored && !parameters) throw new NotAuthorizedError(NO_GRANT);
+    let pair = stored ?? emptyGrant();
     for (let tries = 0; tries < MAX_PAIRS; tries++) {
       if (pair.accessToken !== seen.accessToken && isUsable(pair)) break;
       if (isPastEnd(pair, clock())) {
@@ -158,6 +163,7 @@ export class LockedRefreshes {
     run.refresh.current = grant;
     const sentAt = performance.now();
     try {
+      if (run.refresh.parameters) return await this.#request(run, grant, run.refresh.parameters);
       const { refreshToken, previousRefreshToken } = grant;
       let tokens = refreshToken && (await this.#send(run, grant, refreshToken));
       if (!tokens && previousRefreshToken) {
@@ -175,6 +181,26 @@ export class LockedRefreshes {
         const retryAt = clock() + backoff.remainingMs(id, clock());
         run.lock.holdUntil(repository.replace(id, { ...grant, retryAt }, grant.version));
       }
+      throw error;
+    }
+  }
+
+  /** Gets new tokens for a grant of the application, and saves them. @throws whatever the token endpoint throws: the grant is kept */
+  async #request(run: LockedRun, grant: Grant, parameters: TokenParameters): Promise<Outcome> {
+    const { endpoint, backoff, clock } = this.#options;
+    const { id, overtaken } = run.refresh;
+    try {
+      const tokens = await endpoint.requestTokens(parameters, () => run.lock.maySend);
+      backoff.succeed(id);
+      const isFirst = isEmptyGrant(grant);
+      return await this.#save(
+        run,
+        grant,
+        (isFirst ? newGrant : refreshedGrant.bind(undefined, grant))(tokens, clock()),
+      );
+    } catch (error) {
+      if (error instanceof ServiceUnavailableError && !overtaken.aborted) throw backoff.fail(id, error, clock());
+      backoff.succeed(id);
       throw error;
     }
   }
@@ -232,7 +258,13 @@ export class LockedRefreshes {
     const { repository, unsaved, onOrphaned } = this.#options;
     const storedVersion = unsaved.storedVersion(id, before);
     try {
-      if (await repository.replace(id, next, storedVersion)) {
+      let isSaved = false;
+      if (!isEmptyGrant(before)) isSaved = await repository.replace(id, next, storedVersion);
+      else if (!overtaken.aborted) {
+        await repository.create(id, next, undefined);
+        isSaved = true;
+      }
+      if (isSaved) {
         unsaved.drop(id);
         return { outcome: 'refreshed', grant: next };
       }

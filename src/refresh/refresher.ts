@@ -1,9 +1,9 @@
 import { setMaxListeners } from 'node:events';
 import { NotAuthorizedError, OAuthAppError, ServiceUnavailableError, TokenStoreError } from '../errors.js';
 import type { RefreshEvent } from '../events.js';
-import { type Grant, isPastEnd } from '../grants/grant.js';
+import { type Grant, isEmptyGrant, isPastEnd } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
-import type { TokenEndpoint } from '../oauth/token-endpoint.js';
+import type { TokenEndpoint, TokenParameters } from '../oauth/token-endpoint.js';
 import type { LockAge } from '../stores/held-lock.js';
 import { EndpointBackoff } from './backoff.js';
 import { LockedRefreshes, type LockedResult, NO_GRANT, type RefreshInFlight } from './locked-refreshes.js';
@@ -22,6 +22,8 @@ export interface RefresherOptions {
   readonly onOrphaned: (id: string, grant: Grant) => void;
   readonly onRefresh: (id: string, event: Omit<RefreshEvent, 'strategy' | 'grantId'>) => void;
   readonly onLost: (id: string, reason: 'refused' | 'expired' | 'other-subject') => void;
+  /** Asks for the parameters of a grant of the application; `undefined` without the option `applicationGrant`. */
+  readonly parametersOf?: ((id: string) => Promise<TokenParameters | undefined>) | undefined;
 }
 
 /**
@@ -53,6 +55,7 @@ class SharedRefresh implements RefreshInFlight {
   readonly result: Promise<Grant>;
   current?: Grant;
   outcome?: RefreshResult['outcome'];
+  parameters?: TokenParameters | undefined;
   readonly #overtaken = new AbortController();
 
   constructor(
@@ -190,7 +193,13 @@ export class Refresher {
       const error = this.#backoff.error(id, clock());
       if (error) throw error;
     }
-    const { lockWaitMs, lostLease, reused, ...result } = await this.#refreshUnderLock(refresh);
+    const failure = seen.refreshToken === undefined ? await this.#ask(refresh) : undefined;
+    if (!failure && seen.refreshToken === undefined && !refresh.parameters) {
+      // The grant of a user: nothing can replace its access token.
+      if (isEmptyGrant(seen)) throw new NotAuthorizedError(NO_GRANT);
+      if (isUsable(seen)) return seen;
+    }
+    const { lockWaitMs, lostLease, reused, ...result } = failure ?? (await this.#refreshUnderLock(refresh));
     refresh.outcome = result.outcome;
     const hasFailed = result.outcome === 'failed';
     const { scope } = (hasFailed ? undefined : result.grant) ?? {};
@@ -210,6 +219,16 @@ export class Refresher {
     if (!result.grant) throw new NotAuthorizedError(NO_GRANT);
     if (result.outcome === 'refreshed' || result.outcome === 'unsaved') this.#refreshed.add(result.grant);
     return result.grant;
+  }
+
+  /** Asks for the parameters of the token request of a grant that has no refresh token. Returns the result of the refresh if that fails. */
+  async #ask(refresh: SharedRefresh): Promise<RefreshResult | undefined> {
+    try {
+      refresh.parameters = await this.#options.parametersOf?.(refresh.id);
+      return undefined;
+    } catch (error) {
+      return { outcome: 'failed', error, reused: false, lockWaitMs: 0, lostLease: false };
+    }
   }
 
   /** Refreshes under a lock. Takes another one if the first is too old, or lost, once a refresh token is to be sent. Never rejects. */

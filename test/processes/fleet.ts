@@ -67,7 +67,15 @@ export interface Fleet {
 /** Starts processes over a shared store in which these users are logged in. */
 export async function startFleet(
   store: StoreServer,
-  { processes = 4, users = ['1'], lease = 30, timeout = 120_000, script, ...options }: EmulatorFleetOptions = {},
+  {
+    processes = 4,
+    users = ['1'],
+    lease = 30,
+    timeout = 120_000,
+    script,
+    strategy = {},
+    ...options
+  }: EmulatorFleetOptions = {},
 ): Promise<Fleet> {
   const service = await startEmulator({
     ...options,
@@ -80,7 +88,7 @@ export async function startFleet(
   for (const user of users) await world.logIn(new Browser(), user);
   await world.close();
   service.requests.length = 0;
-  const settings = { ...service.options, concurrency: options.concurrency, timeout };
+  const settings = { ...service.options, concurrency: options.concurrency, timeout, ...strategy };
   const start = (version?: string) => Worker.start(store.shared(lease), settings, version);
   const workers = await Promise.all(Array.from({ length: processes }, () => start(script)));
   let aheadSeconds = 0;
@@ -108,6 +116,8 @@ export async function startFleet(
 
 interface EmulatorFleetOptions extends Pick<EmulatorOptions, 'refreshTokenReuse' | 'concurrency' | 'latency' | 'log'> {
   readonly processes?: number;
+  /** Further options of the processes' strategies, as JSON. */
+  readonly strategy?: object;
   readonly users?: readonly string[];
   /** Seconds. */
   readonly lease?: number;

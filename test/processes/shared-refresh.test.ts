@@ -43,6 +43,23 @@ describe.each(stores)(
       120_000,
     );
 
+    test.skipIf(!isInstalled)(
+      'make one token request for a grant of the application, at its first use and at its end',
+      { meta: { threats: [86] } },
+      async () => {
+        const applicationParameters = { grant_type: 'client_credentials' };
+        fleet = await startFleet(store, { strategy: { applicationParameters } });
+        const everyone = async () => {
+          const answers = await Promise.all(fleet.workers.flatMap((worker) => [worker.ask('m'), worker.ask('m')]));
+          expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+          return new Set(answers.map(({ text }) => text)).size;
+        };
+        expect([await everyone(), fleet.tokenRequests()]).toEqual([1, 1]);
+        await fleet.advance(3 * HOURS);
+        expect([await everyone(), fleet.tokenRequests()]).toEqual([1, 2]);
+      },
+    );
+
     test.skipIf(!isInstalled)('read again before they refresh, if they come late with an old pair', async () => {
       fleet = await startFleet(store, { processes: 2 });
       const [first, second] = fleet.workers as [Worker, Worker];

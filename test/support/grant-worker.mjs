@@ -6,13 +6,16 @@ import { Agent } from 'undici';
 import { openStore } from './open-store.mjs';
 
 const { store, options } = JSON.parse(process.argv[2]);
+// Of a grant of the application, if the tests are about one.
+const { applicationParameters, ...others } = options;
 let aheadMs = 0;
 // Tells the service which process sends a request.
 const identified = (dispatch) => (request, handler) =>
   dispatch({ ...request, headers: [...request.headers, 'x-process', String(process.pid)] }, handler);
 
 const strategy = new Strategy({
-  ...options,
+  ...others,
+  ...(applicationParameters ? { applicationGrant: () => applicationParameters } : {}),
   callbackURL: 'http://127.0.0.1/callback',
   scope: 'project',
   tokenStore: (await openStore(store)).tokenStore,

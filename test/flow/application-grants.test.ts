@@ -1,0 +1,251 @@
+import { memoryTokenStore, Strategy, type StrategyOptions } from 'passport-oauth-app';
+import type { Emulator } from 'passport-oauth-app/emulator';
+import { crowdinAgent, crowdinApp } from 'passport-oauth-app/providers';
+import { describe, expect, onTestFinished } from 'vitest';
+import { EventLog } from '../support/event-log.js';
+import { test } from '../support/fixture.js';
+import { storeId } from '../support/store-id.js';
+import { TestClock } from '../support/test-clock.js';
+
+type ApplicationGrant = NonNullable<StrategyOptions['applicationGrant']>;
+
+const HOURS = 3600;
+
+/** A strategy of the service, with a clock that the test moves. */
+function open(service: Emulator, applicationGrant: ApplicationGrant, options: Partial<StrategyOptions> = {}) {
+  const clock = new TestClock();
+  const tokenStore = options.tokenStore ?? memoryTokenStore();
+  const usual = { callbackURL: '/callback', scope: 'project', clock: clock.now, tokenStore };
+  const strategy = new Strategy({ ...service.options, ...usual, applicationGrant, ...options });
+  onTestFinished(() => strategy.close());
+  const advance = (seconds: number) => {
+    clock.advance(seconds);
+    service.advance(seconds);
+  };
+  return { strategy, tokenStore, advance };
+}
+
+const bodies = (service: Emulator) =>
+  service.requests.flatMap(({ path, body }) => (path === '/oauth/token' ? [body as Record<string, unknown>] : []));
+const machine: ApplicationGrant = (id) =>
+  id.startsWith('machine') ? { grant_type: 'client_credentials', scope: 'project' } : undefined;
+
+describe('a grant of the application', { meta: { threats: [86] } }, () => {
+  test('gets its token at first use, with the client and no login, and keeps no refresh token and no parameters', async ({
+    startWorld,
+  }) => {
+    const { service } = await startWorld({ service: { users: [{ id: '1', name: 'Ada', tokenFields: {} }] } });
+    const { strategy, tokenStore } = open(service, machine);
+    const client = strategy.client('machine');
+    expect(await client.projects()).toMatchObject({ data: [] });
+    await client.projects();
+    const { clientID: client_id, clientSecret: client_secret } = service.options;
+    expect(bodies(service)).toEqual([{ grant_type: 'client_credentials', client_id, client_secret, scope: 'project' }]);
+    const { sealed = '' } = (await tokenStore.get(storeId(service.options, 'machine'))) ?? {};
+    const record = Buffer.from(sealed, 'base64url').toString();
+    expect(record).toContain('accessToken');
+    expect(record).not.toMatch(/refreshToken|client_credentials|grant_type/);
+  });
+
+  test('asks again ahead of its end, at its end and after a 401, with parameters that are new each time', async ({
+    startWorld,
+  }) => {
+    const { service } = await startWorld();
+    let asked = 0;
+    const { strategy, advance } = open(service, () => ({
+      grant_type: 'client_credentials',
+      client_assertion: `assertion-${++asked}`,
+    }));
+    const client = strategy.client('any');
+    const events = new EventLog('refresh');
+    await client.projects();
+    advance(2 * HOURS - 200);
+    await client.projects();
+    await expect.poll(() => bodies(service).length).toBe(2);
+    advance(3 * HOURS);
+    await client.projects();
+    service.expireAccessTokens();
+    await client.projects();
+    events.stop();
+    expect(bodies(service).map(({ client_assertion }) => client_assertion)).toEqual([
+      ...['assertion-1', 'assertion-2', 'assertion-3', 'assertion-4'],
+    ]);
+    expect(events.values('refresh', 'trigger')).toEqual(['expired', 'ahead', 'expired', 'refused']);
+    expect(events.values('refresh', 'outcome')).toEqual(['refreshed', 'refreshed', 'refreshed', 'refreshed']);
+  });
+
+  test('makes one token request for a hundred calls at once, and calls the function once', async ({ startWorld }) => {
+    const { service } = await startWorld();
+    let asked = 0;
+    const { strategy } = open(service, (id) => {
+      asked += 1;
+      return machine(id);
+    });
+    const clients = Array.from({ length: 100 }, () => strategy.client('machine'));
+    await Promise.all(clients.map((client) => client.projects()));
+    expect([bodies(service).length, asked]).toEqual([1, 1]);
+  });
+
+  test('leaves the ids of users to their logins', async ({ startWorld, browser }) => {
+    const tokenStore = memoryTokenStore();
+    const grantId = (_req: unknown, user: object) => String(Reflect.get(user, 'id'));
+    const world = await startWorld({ strategy: { tokenStore, grantId, applicationGrant: machine } });
+    await expect(world.strategy.client('1').projects()).rejects.toMatchObject({ name: 'NotAuthorizedError' });
+    expect(world.tokenRequests()).toEqual([]);
+    await world.logIn(browser, '1');
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    // Without a refresh token it ends with its access token, and not before.
+    await world.strategy.importGrant('imported', { accessToken: await world.strategy.client('1').accessToken() });
+    world.service.requests.length = 0;
+    await world.strategy.client('imported').projects();
+    world.service.expireAccessTokens();
+    await expect(world.strategy.client('imported').projects()).rejects.toMatchObject({ status: 401 });
+    expect(world.tokenRequests()).toEqual([]);
+  });
+
+  test('is kept, and tried again, where the service refuses it: a TokenError that quotes none of its parameters', async ({
+    startWorld,
+  }) => {
+    const { service } = await startWorld();
+    const secret = 'assertion-that-nobody-may-see';
+    const { strategy } = open(service, () => ({ grant_type: 'client_credentials', client_assertion: secret }));
+    const body = { error: 'invalid_grant', error_description: `not ${secret}` };
+    service.fail('token', { status: 400, body });
+    const error: unknown = await strategy
+      .client('any')
+      .projects()
+      .catch((reason) => reason);
+    expect(error).toMatchObject({ name: 'TokenError', error: 'invalid_grant', strategy: 'oauth-app' });
+    expect(String(error)).not.toContain(secret);
+    await strategy.client('any').projects();
+    expect(bodies(service)).toHaveLength(2);
+  });
+
+  test('waits out an outage of the token endpoint, as a refresh does', async ({ startWorld }) => {
+    const { service } = await startWorld();
+    const { strategy, advance } = open(service, machine);
+    service.fail('token', { status: 503, times: 1 });
+    for (let call = 0; call < 3; call++)
+      await expect(strategy.client('machine').projects()).rejects.toMatchObject({ status: 503 });
+    expect(bodies(service)).toHaveLength(1);
+    advance(60);
+    await strategy.client('machine').projects();
+  });
+
+  test('can be deleted: the next use asks for a new token', async ({ startWorld }) => {
+    const { service } = await startWorld();
+    const { strategy } = open(service, machine);
+    const before = await strategy.client('machine').accessToken();
+    await strategy.deleteGrant('machine');
+    expect(await strategy.client('machine').accessToken()).not.toBe(before);
+  });
+
+  test.for<[string, () => unknown, RegExp]>([
+    [
+      'throws',
+      () => {
+        throw new Error('key store down, secret-of-the-application');
+      },
+      /the function threw/,
+    ],
+    ['rejects', () => Promise.reject(new Error('secret-of-the-application')), /the function threw/],
+    ['hangs', () => new Promise(() => {}), /within the timeout of 300 ms/],
+    ['returns a text', () => 'secret-of-the-application', /got (a )?string/],
+    ['returns no grant_type', () => ({ scope: 'secret-of-the-application' }), /none with a grant_type/],
+    ['returns an object as a parameter', () => ({ grant_type: 'x', a: {} }), /for a\b/],
+    ['asks for client_id', () => ({ grant_type: 'x', client_id: 'a' }), /client_id, which is added/],
+    ['asks for client_secret', () => ({ grant_type: 'x', client_secret: 'a' }), /client_secret, which is added/],
+  ])(
+    'whose function %s is an error that names the option, and sends nothing',
+    async ([, answer, message], { startWorld }) => {
+      const { service } = await startWorld();
+      const { strategy } = open(service, answer as ApplicationGrant, { timeout: 300 });
+      const error: unknown = await strategy
+        .client('any')
+        .projects()
+        .catch((reason) => reason);
+      expect(error).toMatchObject({ name: 'ConfigurationError', option: 'applicationGrant', strategy: 'oauth-app' });
+      expect(String(error)).toMatch(message);
+      expect(String(error)).not.toContain('secret-of-the-application');
+      expect(bodies(service)).toEqual([]);
+    },
+  );
+});
+
+describe('an application that is installed in an organization', { meta: { threats: [86] } }, () => {
+  test.for([
+    ['crowdin_app', undefined],
+    ['crowdin_app', '2'],
+    ['crowdin_agent', '2'],
+  ] as const)(
+    'works as the organization by %s, for user %s, until it is uninstalled',
+    async ([grantType, userId], { startWorld }) => {
+      const { service } = await startWorld();
+      const installed = service.install(userId === undefined ? {} : { userId });
+      const { strategy } = open(service, () =>
+        grantType === 'crowdin_app' ? crowdinApp(installed) : crowdinAgent({ agentId: '', ...installed }),
+      );
+      const client = strategy.client('organization');
+      expect(JSON.stringify(await client.projects())).toContain(userId === '2' ? 'Acme' : 'Pocket Garden');
+      expect([client.organizationDomain, client.baseUrl]).toEqual([installed.domain, `${installed.baseUrl}/api/v2`]);
+      const [body = {}] = bodies(service);
+      expect(body).toMatchObject({ grant_type: grantType, app_id: installed.appId, user_id: installed.userId });
+      const { appId, appSecret, clientId, organizationId, domain, baseUrl } = installed;
+      const event = {
+        appId,
+        appSecret,
+        clientId,
+        organizationId,
+        ...(domain === undefined ? {} : { domain }),
+        baseUrl,
+      };
+      expect(service.uninstall(userId === undefined ? {} : { userId })).toEqual(event);
+      await expect(client.projects()).rejects.toMatchObject({ name: 'TokenError', error: 'invalid_grant' });
+    },
+  );
+
+  test('can be installed over HTTP, with the fields of the event', async ({ startWorld }) => {
+    const { service } = await startWorld();
+    const control = async (method: string, body: object) => {
+      const headers = { 'content-type': 'application/json' };
+      const answer = await fetch(`${service.authUrl}/_emulator/installations`, {
+        method,
+        headers,
+        body: JSON.stringify(body),
+      });
+      return [answer.status, JSON.parse(await answer.text())] as const;
+    };
+    const [status, event] = await control('POST', { userId: '2', appId: 'app' });
+    expect([status, Object.keys(event).sort()]).toEqual([
+      201,
+      ['agentId', 'appId', 'appSecret', 'baseUrl', 'clientId', 'code', 'domain', 'organizationId', 'userId'],
+    ]);
+    const { strategy } = open(service, () => crowdinApp(event));
+    await strategy.client('organization').projects();
+    expect((await control('DELETE', { userId: '2', appId: 'app' }))[0]).toBe(200);
+    expect((await control('DELETE', { userId: '2', appId: 'app' }))[0]).toBe(400);
+    await expect(strategy.client('organization').projects()).rejects.toMatchObject({ name: 'TokenError' });
+  });
+
+  test('redeems the code of its event for the grant of a user, once, with no redirect_uri', async ({ startWorld }) => {
+    const { service } = await startWorld();
+    const { code = '' } = service.install({ userId: '2', authentication: 'authorization_code' });
+    const { strategy, advance, tokenStore } = open(service, () => undefined);
+    await strategy.importCode('user', code);
+    const { clientID: client_id, clientSecret: client_secret } = service.options;
+    expect(bodies(service)).toEqual([{ grant_type: 'authorization_code', client_id, client_secret, code }]);
+    await strategy.client('user').projects();
+    advance(2 * HOURS);
+    await strategy.client('user').projects();
+    expect(bodies(service).at(-1)).toMatchObject({ grant_type: 'refresh_token' });
+    await expect(strategy.importCode('other', code)).rejects.toMatchObject({
+      name: 'TokenError',
+      error: 'invalid_grant',
+    });
+    expect(await tokenStore.get(storeId(service.options, 'other'))).toBeUndefined();
+    await expect(strategy.importCode('other', '')).rejects.toMatchObject({
+      name: 'ConfigurationError',
+      option: 'code',
+    });
+  });
+});
