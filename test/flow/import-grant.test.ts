@@ -159,7 +159,7 @@ describe('importGrant', () => {
   });
 
   test.for<[string, unknown, string]>([
-    ['no refresh token', { accessToken: 'a' }, 'refreshToken'],
+    ['neither of the tokens', { expiresAt: new Date() }, 'refreshToken'],
     ['an empty refresh token', { refreshToken: '' }, 'refreshToken'],
     ['an access token that no header can carry', { refreshToken: 'r', accessToken: 'a b' }, 'accessToken'],
     ['a refresh token with a line break at its end', { refreshToken: 'r\n' }, 'refreshToken'],

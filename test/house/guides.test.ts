@@ -62,6 +62,50 @@ const html = { headers: { accept: 'text/html' } };
 `;
 const CLEAN = { exitCode: 0, stdout: '', stderr: '' };
 
+test('docs/jobs.md has an installed application, from the Installed event to the Uninstall event', async () => {
+  const outcome = await visit(
+    'docs/jobs.md',
+    ['installed.ts'],
+    `
+import { SignJWT } from 'jose';
+import { memoryTokenStore } from 'passport-oauth-app';
+import { installedApplication } from './installed.js';
+// Express prints errors otherwise.
+process.env.NODE_ENV = 'test';
+const { service, options } = await start('/callback');
+server.on('request', installedApplication({ ...options, tokenStore: memoryTokenStore() }));
+const post = async (path, event) => {
+  const headers = { 'content-type': 'application/json' };
+  return (await fetch(origin + path, { method: 'POST', headers, body: JSON.stringify(event) })).status;
+};
+const event = service.install({ userId: '2' });
+const frame = async (secret, claims = {}) => {
+  const payload = { sub: '7', aud: options.clientID, domain: event.domain, ...claims };
+  const token = await new SignJWT(payload).setProtectedHeader({ alg: 'HS256' }).setExpirationTime('1m').sign(Buffer.from(secret));
+  return fetch(origin + '/frame?jwtToken=' + token);
+};
+assert.equal(await post('/installed', { ...event, appSecret: 'guessed' }), 403);
+assert.equal(await post('/installed', event), 204);
+const page = await frame(options.clientSecret);
+assert.equal(page.status, 200);
+assert.match(await page.text(), /Acme Storefront/);
+// An event of another organization takes over nothing.
+const other = { ...service.install({ userId: '1' }), domain: undefined, organizationId: event.organizationId };
+assert.equal(await post('/installed', other), 204);
+assert.match(await (await frame(options.clientSecret)).text(), /Acme Storefront/);
+assert.match(await (await frame(options.clientSecret, { domain: null, sub: '1' })).text(), /Pocket Garden/);
+assert.equal((await frame('another secret of some length')).status, 401);
+assert.equal((await frame(options.clientSecret, { aud: 'another' })).status, 401);
+assert.equal(await post('/uninstall', { ...event, appSecret: 'guessed' }), 403);
+assert.equal((await frame(options.clientSecret)).status, 200);
+assert.equal(await post('/uninstall', service.uninstall({ userId: '2' })), 204);
+assert.equal((await frame(options.clientSecret)).status, 401);
+process.exit();
+`,
+  );
+  expect(outcome).toEqual(CLEAN);
+});
+
 describe('docs/single-page-apps.md', () => {
   const page = 'docs/single-page-apps.md';
 

@@ -124,6 +124,10 @@ const THREATS: Readonly<Record<number, readonly [threat: string, outcome: string
     '`forward`: path tricks, foreign pages, smuggled headers, an endless upload, a browser that goes away',
     'nothing is sent that `allow` does not name; nothing leaks; all ends',
   ],
+  86: [
+    '`applicationGrant` throws, hangs, returns rubbish, asks for `client_id`; four processes at once',
+    'an error that names the option, and nothing is sent; one token request',
+  ],
   87: ['An import while another process stores a login', 'the newer pair stays'],
   88: [
     'A dead refresh token refused by other words than `invalid_grant`; a Basic secret with special characters',
