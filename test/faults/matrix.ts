@@ -50,7 +50,11 @@ export interface Row {
 
 /** An answer that repeats all that was sent: nothing of it may show. */
 function quoting(status: number, wrap: (sent: string) => unknown = (sent) => ({ message: sent })): Behaviour {
-  return (socket, request) => json(wrap(sentIn(request)), status)(socket, request);
+  return (socket, request) => {
+    // The API asks for more patience than a call has.
+    const isLong = status === 429 && request.headers.authorization !== undefined;
+    json(wrap(sentIn(request)), status, isLong ? { 'retry-after': '31' } : {})(socket, request);
+  };
 }
 
 function sentIn({ headers, body }: ReceivedRequest): string {
@@ -108,7 +112,7 @@ const silences: Row[] = [
 ];
 
 const statuses: Row[] = [500, 502, 503, 504, 429, 408].map((status) => {
-  const isTriedAgain = status !== 500 && status !== 408;
+  const isTriedAgain = status >= 502;
   return {
     fault: `status ${status}, which quotes the request`,
     trouble: { does: quoting(status) },
