@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import type { TokenStore } from 'passport-oauth-app';
 import { tokenStoreChecks } from 'passport-oauth-app/conformance';
 import { type PostgresPoolLike, postgresMigration, postgresTokenStore } from 'passport-oauth-app/postgres';
 import pg from 'pg';
@@ -191,6 +192,17 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     await postgresTokenStore(pool).lock('clock', async () => {
       await pool.query(`UPDATE ${TABLE} SET expires_at = expires_at + interval '3 hours' WHERE id = 'lock clock'`);
       expect(await postgresTokenStore(pool).lock('clock', async () => 'taken')).toBe('taken');
+    });
+  });
+
+  test('sees before a token is sent that its lease has ended early, since the clock was set forward', async () => {
+    const pool = connect();
+    const store: TokenStore = postgresTokenStore(pool);
+    await store.lock?.('forward', async (lease) => {
+      expect(await lease?.isHeld()).toBe(true);
+      await pool.query(`UPDATE ${TABLE} SET expires_at = expires_at - interval '1 hour' WHERE id = 'lock forward'`);
+      expect(await lease?.isHeld()).toBe(false);
+      expect(await postgresTokenStore(pool).lock('forward', async () => 'taken')).toBe('taken');
     });
   });
 

@@ -218,7 +218,7 @@ describe.skipIf(!hasRedis())('with Redis', () => {
   });
 });
 
-describe.skipIf(!hasRedis())('with a Redis that evicts', () => {
+describe.skipIf(!hasRedis())('with a Redis that evicts', { meta: { threats: [78] } }, () => {
   let redis: RedisServer;
   let client: ReturnType<typeof createClient>;
   const KEYS = 300;
@@ -285,6 +285,18 @@ describe.skipIf(!hasRedis())('with a Redis that evicts', () => {
       });
     },
   );
+
+  test('sees before a token is sent that its lease has ended early, since the clock of Redis was set forward', async () => {
+    const [store, other]: TokenStore[] = [redisTokenStore(client), redisTokenStore(client)];
+    await client.sendCommand(['CONFIG', 'SET', 'maxmemory', '0']);
+    await store?.lock?.('id', async (lease) => {
+      const record = JSON.parse((await client.get('oauth-app-grant:lock id')) ?? '');
+      // An hour later by the clock of Redis, which is the end's.
+      await client.set('oauth-app-grant:lock id', JSON.stringify({ ...record, endsAt: record.endsAt - 3_600_000 }));
+      expect(await lease?.isHeld()).toBe(false);
+      expect(await other?.lock?.('id', async () => 'taken')).toBe('taken');
+    });
+  });
 
   test('sees before a token is sent that a Redis which lost its data has no lease any more', async () => {
     const store: TokenStore = redisTokenStore(client);
