@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import express from 'express';
 import { ConfigurationError, forward, requireAuthorization, Strategy } from 'passport-oauth-app';
 import { describe, expect, onTestFinished } from 'vitest';
+import { fastForward } from '../support/fast-forward.js';
 import {
   answer,
   type FaultyServer,
@@ -265,19 +266,24 @@ describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) u
   });
 
   test('ends an upload that stops, and its call', { meta: { threats: [85] } }, async ({ logInto }) => {
-    const { api, send, world } = await start(logInto, { framework, strategy: { timeout: 200 } });
-    const short = send('POST', '/api/projects', { 'content-length': '10' });
-    short.write('half');
-    const long = send('PUT', '/api/projects/7/files/1', { 'content-length': '100000' });
-    const ends = [short, long].map((each) =>
-      once(
-        each.on('error', () => {}),
-        'close',
-      ),
-    );
-    long.write('begun');
-    expect((await responseTo(short)).answered.statusCode).toBe(408);
-    await Promise.all(ends);
+    const begun: unknown[] = [];
+    const before = (app: App) => app.use('/api', (req, _res, next) => next(void begun.push(req)));
+    const { api, send, world } = await start(logInto, { framework, before });
+    const uploads = async () => {
+      const short = send('POST', '/api/projects', { 'content-length': '10' });
+      short.write('half');
+      const long = send('PUT', '/api/projects/7/files/1', { 'content-length': '100000' });
+      const ends = [short, long].map((each) =>
+        once(
+          each.on('error', () => {}),
+          'close',
+        ),
+      );
+      long.write('begun');
+      expect((await responseTo(short)).answered.statusCode).toBe(408);
+      await Promise.all(ends);
+    };
+    await fastForward(uploads, () => begun.length === 2);
     expect(world.errors.map(({ code }) => code).sort()).toEqual(['ERR_REQUEST_TIMEOUT', 'ERR_SERVICE_TIMEOUT']);
     await until(() => expect(api.open).toBe(0));
     expect(api.requests).toEqual([]);

@@ -40,7 +40,6 @@ describe.each(stores)(
           keepTokenRequests(fleet);
         }
       },
-      120_000,
     );
 
     test.skipIf(!isInstalled)(
@@ -173,7 +172,6 @@ describe.each(stores)(
         }
         expect(fleet.tokenRequests()).toBeLessThanOrEqual(4);
       },
-      60_000,
     );
 
     test.skipIf(!isInstalled)('lose no pair when one of them ends by a signal in the middle of a refresh', async () => {

@@ -10,7 +10,7 @@ import { redisTokenStore } from 'passport-oauth-app/redis';
 import { sqliteTokenStore } from 'passport-oauth-app/sqlite';
 import pg from 'pg';
 import { createClient, createCluster } from 'redis';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { hasMariadb, startMariadb } from '../support/mariadb-server.js';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
@@ -81,7 +81,7 @@ describe('100,000 grants are listed', () => {
       const nodeRedis = createCluster({ rootNodes: nodes.map((socket) => ({ socket })) });
       await nodeRedis.on('error', () => undefined).connect();
       const ioredis = new Cluster(nodes);
-      await vi.waitUntil(() => ioredis.status === 'ready', { timeout: 10_000 });
+      await expect.poll(() => ioredis.status).toBe('ready');
       onTestFinished(async () => {
         nodeRedis.destroy();
         ioredis.disconnect();
