@@ -14,6 +14,7 @@ import {
 } from 'passport-oauth-app';
 import { declinedPage } from './pages/declined.js';
 import { errorPage } from './pages/error.js';
+import { glossaryPage } from './pages/glossary.js';
 import { homePage } from './pages/home.js';
 import { notFoundPage } from './pages/not-found.js';
 import { type ProjectList, projectsPage } from './pages/projects.js';
@@ -96,6 +97,9 @@ export function createApp({ strategy, sessionSecret, sessionStore, secure, panel
   app.get('/projects', requireAuthorization({ login: '/login' }), async (req, res) => {
     const projects = await req.apiClient.projects<ProjectList>();
     res.send(await projectsPage(req, res, projects));
+  });
+  app.get('/glossary', requireAuthorization({ login: '/login', scope: 'glossary' }), async (req, res) => {
+    res.send(await glossaryPage(req, res));
   });
   app.post('/logout', logout(strategy), (_req, res) => {
     res.redirect(303, '/');

@@ -57,6 +57,27 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
     await page.getByRole('heading', { name: 'Hello, Ada Ferrant' }).waitFor();
   });
 
+  it('asks for one permission more by a button, again after a refusal, and keeps the login when it is declined', async () => {
+    await logIn('Ada Ferrant');
+    await page.getByRole('link', { name: 'Use my glossary' }).click();
+    await page.getByRole('button', { name: 'Decline' }).click();
+    await page.getByRole('heading', { name: 'You declined, and nothing has changed' }).waitFor();
+    await open('/');
+    await page.getByRole('link', { name: 'Use my glossary' }).click();
+    await page.getByRole('checkbox', { name: 'glossary' }).uncheck();
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.getByRole('heading', { name: 'This page needs one permission more' }).waitFor();
+    await page.getByRole('link', { name: 'Ask me again' }).click();
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.getByRole('heading', { name: 'Glossary' }).waitFor();
+    expect(page.url()).toBe(`${application.url}/glossary`);
+    visit.problems.splice(
+      0,
+      visit.problems.length,
+      ...visit.problems.filter((problem) => !String(problem).includes('403')),
+    );
+  });
+
   it('logs in from two tabs of a fresh profile at once', async () => {
     const other = await visit.tab();
     await Promise.all([open('/login'), open('/projects', other)]);

@@ -69,6 +69,24 @@ describe('the pages of the example', () => {
     expect(text).not.toMatch(/<style|style=|<script>|eyJ[\w-]{8}/);
   });
 
+  it('ask for one permission more where it is needed, and say so where it is refused', async () => {
+    await application.logIn(browser);
+    const ask = async (choice: object) => {
+      const consent = await browser.settle(await open('/glossary'));
+      const callback = await application.service.approve(consent.headers.get('location') ?? '', choice);
+      return browser.settle(await browser.visit(callback));
+    };
+    const refused = await ask({ scope: ['project', 'tm'] });
+    expect([refused.status, refused.url]).toEqual([403, `${application.url}/glossary`]);
+    expect(refused.text).toContain('You have not allowed glossary');
+    const click = { 'sec-fetch-user': '?1', 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate' };
+    const consent = await browser.settle(await browser.visit(`${application.url}/glossary`, { headers: click }));
+    const callback = await application.service.approve(consent.headers.get('location') ?? '');
+    const page = await browser.settle(await browser.visit(callback));
+    expect(page.url).toBe(`${application.url}/glossary`);
+    expect(page.text).toContain('<code>glossary</code>');
+  });
+
   it('say that a login was declined', async () => {
     const login = await open('/login');
     const callback = await application.service.approve(login.headers.get('location') ?? '', { decline: true });

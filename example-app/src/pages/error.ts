@@ -43,6 +43,10 @@ ${wait}
 }
 
 function wordsFor(error: unknown, status: number, viewer: Express.User | undefined): Words {
+  if (error instanceof NotAuthorizedError && error.status === 403) {
+    const text = `You have not allowed ${error.scope?.join(', ')}. All else works as before.`;
+    return { title: 'This page needs one permission more', text, way: ['/glossary', 'Ask me again'] };
+  }
   if (error instanceof NotAuthorizedError) {
     return { title: 'Your permission has ended', text: 'Log in to go on.', way: login };
   }

@@ -27,7 +27,7 @@ fresh.</p>
   const intro = html`<h1>Hello, ${viewer.name}</h1>
 <p class="lead">${viewer.organization ? `Organization ${viewer.organization}` : 'A personal account'}. Requests go to
 <code>${req.apiClient.baseUrl}</code></p>
-<div class="actions"><a class="button" href="/projects">See my projects</a><a class="quiet" href="/login">Log in as somebody else</a>${inFrame(req)}</div>`;
+<div class="actions"><a class="button" href="/projects">See my projects</a><a class="quiet" href="/glossary">Use my glossary</a><a class="quiet" href="/login">Log in as somebody else</a>${inFrame(req)}</div>`;
   return layout(req, res, { title: 'Home', intro, main: html`${firstMinute}${views?.incidents}` });
 }
 
