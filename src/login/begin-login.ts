@@ -71,7 +71,7 @@ export function beginLogin(
   const returnTo = requested === undefined ? remembered : safeReturnTo(others.length === 0 ? requested : undefined);
   // What a page of the application has asked for: nothing that a link could say.
   const steppedUp = returnTo === undefined ? undefined : stepUps.take(req, res, returnTo, grants.idOf(req));
-  const scope = steppedUp ?? ofRouteOrStrategy;
+  const scope = steppedUp ?? frame?.scope ?? ofRouteOrStrategy;
   const isConnection = Boolean(options.assignProperty);
   const isUsual = redirectUri === settings.callbackURL && scope === settings.scope;
   const request = isUsual ? usualRequest : authorizationRequest(settings, redirectUri, scope);

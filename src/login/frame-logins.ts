@@ -53,10 +53,13 @@ export class FrameLogins {
     this.#options = options;
   }
 
-  /** Returns a new verifier, and a handle for the address of the popup, which names the frame. */
-  create(grantId: string | undefined): { readonly verifier: string; readonly handle: string } {
+  /** Returns a new verifier, and a handle for the address of the popup, which names the frame and the scopes that it needs. */
+  create(
+    grantId: string | undefined,
+    scope: string | undefined,
+  ): { readonly verifier: string; readonly handle: string } {
     const verifier = randomBytes(32).toString('base64url');
-    const content = JSON.stringify([challengeOf(verifier), grantId ?? 0]);
+    const content = JSON.stringify([challengeOf(verifier), grantId ?? 0, scope]);
     return { verifier, handle: this.#options.seal.seal('handle', content) };
   }
 
@@ -64,8 +67,8 @@ export class FrameLogins {
   read(handle: string): FrameTarget | undefined {
     const text = this.#options.seal.open('handle', handle);
     if (text === undefined) return undefined;
-    const [challenge, grantId] = JSON.parse(text) as [string, string | 0];
-    return { challenge, grantId: grantId || undefined };
+    const [challenge, grantId, scope] = JSON.parse(text) as [string, string | 0, string | null];
+    return { challenge, grantId: grantId || undefined, scope: scope ?? undefined };
   }
 
   /** Returns the frame that the login of a callback is for. */

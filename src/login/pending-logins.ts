@@ -18,6 +18,8 @@ export interface FrameTarget {
   readonly challenge: string;
   /** Id of the grant of the frame's user, where the frame's requests tell who that is. */
   readonly grantId: string | undefined;
+  /** Scopes that the page of the frame needs, with those that are granted; `undefined` for those of every login. */
+  readonly scope?: string | undefined;
 }
 
 /** A login between its authorization request and its callback. */

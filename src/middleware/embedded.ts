@@ -166,15 +166,16 @@ export class Frame {
   /**
    * Answers a page request of the frame with the button.
    *
+   * @param scope Scopes that the popup asks for. Default: those of every login.
    * @throws NotAuthorizedError if the request names no user, where it should; ConfigurationError if the frame would lose its session
    */
-  answer(req: IncomingMessage, res: ServerResponse): void {
+  answer(req: IncomingMessage, res: ServerResponse, scope?: string): void {
     const { hosts, login, path, words } = this.#settings;
     const { frames: logins, grants } = this.#runtime;
     const user = seen.get(req)?.user;
     if (this.#identifies && !user) throw new NotAuthorizedError('The token of this frame names no user.');
     if (!this.#identifies) refuseUnpartitionedSession(req);
-    const { handle, verifier } = logins.create(user ? grants.newId(req, user) : undefined);
+    const { handle, verifier } = logins.create(user ? grants.newId(req, user) : undefined, scope);
     const url = `${login}${login.includes('?') ? '&' : '?'}${HANDLE}=${handle}`;
     sendFramePage(req, res, buttonPage(words, hosts, { url, path, verifier }));
   }

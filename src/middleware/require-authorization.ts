@@ -66,20 +66,22 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     }
     const pending = unprepared.get(client)?.prepareFully();
     if (pending) return void pending.then(() => passIfAuthorized(req, res, next));
-    try {
-      frame?.requireOrder(req);
-      if (!client.authorized && frame?.isFor(req) && isPageRequest(req)) return frame.answer(req, res);
-    } catch (error) {
-      return next(ofStrategy(error, contextOf(client).strategyName));
-    }
     const granted = client.authorized ? knownScopeOf(client) : [];
     // As long as the grant cannot be loaded, its calls report why.
     const missing = granted === undefined ? [] : needed.filter((name) => !granted.includes(name));
+    try {
+      frame?.requireOrder(req);
+      const isEnough = client.authorized && missing.length === 0;
+      if (!isEnough && frame?.isFor(req) && isPageRequest(req))
+        return frame.answer(req, res, missing.length === 0 ? undefined : withMissing(missing, client).join(' '));
+    } catch (error) {
+      return next(ofStrategy(error, contextOf(client).strategyName));
+    }
     if (client.authorized && missing.length === 0) return next();
     const { strategyName } = contextOf(client);
     const refusal = () =>
       ofStrategy(client.authorized ? insufficientScope(missing) : new NotAuthorizedError(LOG_IN), strategyName);
-    if (login === undefined || !isPageRequest(req) || frame?.isFor(req)) return next(refusal());
+    if (login === undefined || !isPageRequest(req)) return next(refusal());
     const guarded = isLoginRoute(req, login) ? 'login' : guardsCallback(req) && 'callback';
     if (guarded) {
       const message = `requireAuthorization({ login }) is mounted before the ${guarded} route, which nobody could reach then. Mount it on the routes that need a login, or after the routes of login and callback.`;
@@ -100,9 +102,16 @@ function asksFor(missing: readonly string[], client: ApiClient, req: IncomingMes
   // Nobody has asked for a prefetched page yet.
   if (!stepUps || isPrefetch(req)) return true;
   if (client.authorized && stepUps.isRefused(req, missing)) return false;
-  const base = client.scope.length > 0 ? client.scope : stepUps.ownScope;
-  const union = [...new Set([...base, ...missing])];
-  return stepUps.ask(req, res, safeReturnTo(browserUrl(req)), union, client.grantId) || !client.authorized;
+  return (
+    stepUps.ask(req, res, safeReturnTo(browserUrl(req)), withMissing(missing, client), client.grantId) ||
+    !client.authorized
+  );
+}
+
+/** Returns the missing scopes with those that are granted; where none is, with those of every login. */
+function withMissing(missing: readonly string[], client: ApiClient): readonly string[] {
+  const base = client.scope.length > 0 ? client.scope : (loginHelpOf(client)?.stepUps.ownScope ?? []);
+  return [...new Set([...base, ...missing])];
 }
 
 function insufficientScope(missing: readonly string[]): NotAuthorizedError {

@@ -300,6 +300,25 @@ describe('a popup', { meta: { threats: [93] } }, () => {
   });
 });
 
+test('a frame whose grant lacks a scope gets the button, which asks for it and for what is granted', async ({
+  open,
+}) => {
+  const { world, browser } = await open({ strategy: { scope: 'project' } });
+  const { requests } = world.service;
+  const asked = () => requests.flatMap(({ query }) => (typeof query.scope === 'string' ? [query.scope] : []));
+  const logIn = async (path: string) => {
+    const { verifier, url } = dataOf(await browser.load(path));
+    expect(url).not.toContain('project');
+    await browser.take({ code: dataOf(await browser.logIn({ url })).code, verifier });
+    return browser.load(path);
+  };
+  expect((await logIn('/board')).status).toBe(200);
+  expect((await browser.load('/deep', { ...FETCH, accept: '*/*' })).status).toBe(403);
+  expect((await logIn('/deep')).status).toBe(200);
+  expect(asked()).toEqual(['project', 'project tm']);
+  expect(world.grantKeys()).toHaveLength(1);
+});
+
 describe('embedded()', () => {
   test('says so where it stands after apiClient, before the session, or after the routes', async ({ startWorld }) => {
     const { beforeClient, routes, ...usual } = inFrame();

@@ -25,7 +25,7 @@ export function sessionWith(cookie: SessionOptions['cookie']): Pick<WorldOptions
   };
 }
 
-/** An application in a frame of the service: its page is /board, its API below /api. */
+/** An application in a frame of the service: its page is /board, one that needs a scope /deep, its API below /api. */
 export function inFrame(
   given: WorldOptions = {},
   options: Partial<EmbeddedOptions> = {},
@@ -48,6 +48,8 @@ export function inFrame(
     routes: (app, world) => {
       const guard = requireAuthorization({ login: '/login', frame, ...authorization } as object) as Handler;
       const show: Handler = (req, res) => sendJson(res, { user: req.user, url: Reflect.get(req, 'originalUrl') });
+      const deep = requireAuthorization({ login: '/login', frame, scope: 'tm' } as object) as Handler;
+      for (const handler of [deep, show]) app.use('/deep', handler);
       for (const handler of [guard, show]) app.use('/board', handler);
       for (const handler of [requireAuthorization() as Handler, show]) app.use('/api', handler);
       given.routes?.(app, world);
