@@ -10,6 +10,12 @@ const REVISION = '5089aee';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 let folder: string | undefined;
 
+/** Removes what {@link formerWorker} has built. */
+export function removeFormerVersion(): void {
+  if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+  folder = undefined;
+}
+
 /** Builds the former version, once, and returns the script of a process of it. Needs the history of the repository. */
 export async function formerWorker(): Promise<string> {
   folder ??= build();
@@ -18,7 +24,6 @@ export async function formerWorker(): Promise<string> {
 
 function build(): string {
   const built = mkdtempSync(join(tmpdir(), 'former-version-'));
-  process.once('exit', () => rmSync(built, { recursive: true, force: true }));
   const archive = execFileSync('git', ['archive', REVISION], { cwd: root, maxBuffer: 2 ** 28 });
   execFileSync('tar', ['-x', '-C', built], { input: archive });
   symlinkSync(join(root, 'node_modules'), join(built, 'node_modules'));

@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from 'vitest';
+import { removeFormerVersion } from './former-version.js';
 import { targets } from './servers.js';
 import { rowOf, writeTable } from './table.js';
 import { processHarms, tryHarm } from './trial.js';
@@ -8,6 +9,7 @@ const { CHAOS = '', HARM = '' } = process.env;
 const rows: string[] = [];
 
 afterAll(async () => {
+  removeFormerVersion();
   if (process.env.REPLICAS === undefined) await writeTable(rows);
 });
 
