@@ -12,6 +12,7 @@ import {
   Strategy,
   type StrategyOptions,
 } from 'passport-oauth-app';
+import { operatorRoutes } from './operator.js';
 import { declinedPage } from './pages/declined.js';
 import { errorPage } from './pages/error.js';
 import { glossaryPage } from './pages/glossary.js';
@@ -44,6 +45,8 @@ export interface AppOptions {
   readonly panel: Panel;
   /** The pages for a frame of the emulated service. */
   readonly embedded?: Router | undefined;
+  /** True if every visitor may see the operator's page: on a developer's own computer alone. */
+  readonly openToOperators?: boolean | undefined;
 }
 
 /** Returns the strategy: the addresses of the service, the credentials, and the user that a login leads to. */
@@ -54,7 +57,15 @@ export function createStrategy(options: StrategyOptions): Strategy {
 }
 
 /** Returns the application: log in, show projects, log out. */
-export function createApp({ strategy, sessionSecret, sessionStore, secure, panel, embedded }: AppOptions): Application {
+export function createApp({
+  strategy,
+  sessionSecret,
+  sessionStore,
+  secure,
+  panel,
+  embedded,
+  openToOperators,
+}: AppOptions): Application {
   const logins = new passport.Passport();
   logins.use(strategy);
   logins.serializeUser((user, done) => done(null, user));
@@ -101,6 +112,8 @@ export function createApp({ strategy, sessionSecret, sessionStore, secure, panel
   app.get('/glossary', requireAuthorization({ login: '/login', scope: 'glossary' }), async (req, res) => {
     res.send(await glossaryPage(req, res));
   });
+  app.set('has operator', openToOperators === true);
+  if (openToOperators) app.use(operatorRoutes(strategy));
   app.post('/logout', logout(strategy), (_req, res) => {
     res.redirect(303, '/');
   });

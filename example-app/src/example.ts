@@ -86,7 +86,9 @@ async function serve(server: Server, port: number, options: ExampleOptions): Pro
   const secure = realService?.callbackURL?.startsWith('https:') === true;
   const url = `http://localhost:${port}`;
   const embedded = service && embeddedPages(service, { ...strategyOptionsFor(service), clock }, url);
-  server.on('request', createApp({ strategy, sessionSecret, secure, panel, embedded: embedded?.router }));
+  const openToOperators = service !== undefined;
+  const pages = { panel, embedded: embedded?.router, openToOperators };
+  server.on('request', createApp({ strategy, sessionSecret, secure, ...pages }));
   const close = async () => {
     panel.close();
     await closeServer(server);

@@ -112,6 +112,26 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
     expect(page.url()).toContain(application.service.authUrl);
   });
 
+  it('shows the operator all grants, and logs an account out everywhere', async () => {
+    await open('/grants');
+    await page.getByText('Nobody is logged in').waitFor();
+    const phones = await Promise.all([chromium.visit(), chromium.visit()]);
+    await logIn('Ben Okafor');
+    for (const each of phones) await logIn('Ada Ferrant', '/projects', each.page);
+    await page.getByRole('link', { name: 'Grants' }).click();
+    await page.getByText('acme · 1 login').waitFor();
+    await page.getByText('Personal account · 2 logins').waitFor();
+    expect(await findings(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Log out everywhere: account 1' }).click();
+    await page.getByText('Personal account').waitFor({ state: 'detached' });
+    await page.getByText('acme · 1 login').waitFor();
+    for (const each of phones) {
+      await open('/', each.page);
+      await each.page.getByText('Your permission has ended').waitFor();
+      await each.close();
+    }
+  });
+
   it('tells the other tabs that somebody has logged out, where nothing can be pressed any more', async () => {
     await logIn('Ada Ferrant');
     const other = await visit.tab();
@@ -242,6 +262,9 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
     await page.getByText('Ben Okafor').check();
     await page.getByRole('button', { name: 'Approve' }).click();
     await page.waitForURL(`${application.url}/**`);
+    await open('/grants');
+    expect(await overflow(page)).toEqual([]);
+    await open('/');
     await page.getByRole('button', { name: '12 calls at once' }).click();
     await page.getByText('12 waited').waitFor();
     await page.getByText('Log: every event').click();
@@ -267,7 +290,7 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
 
     it('on the pages of those who are', async () => {
       await logIn('Ada Ferrant');
-      for (const path of ['/', '/projects', '/declined']) {
+      for (const path of ['/', '/projects', '/grants', '/declined']) {
         await open(path);
         await live(page);
         expect(await findings(page)).toEqual([]);

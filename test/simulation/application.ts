@@ -107,6 +107,11 @@ export class Application {
     );
   }
 
+  /** The nightly job. */
+  keepAlive(): Promise<Ending> {
+    return this.#ending('keep-alive', async () => void (await this.#strategy.keepAlive({ olderThan: 60, rate: 100 })));
+  }
+
   /** The process is asked to end. */
   close(): Promise<Ending> {
     return this.#ending('close', async () => {

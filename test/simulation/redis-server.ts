@@ -52,6 +52,9 @@ export class RedisServer implements Keyspace {
           this.#rows.delete(each);
           return isThere;
         }).length;
+      // All at once: it has few keys.
+      case 'SCAN':
+        return ['0', [...this.#rows.keys()].filter((each) => this.read(each))];
       // Nobody listens.
       case 'PUBLISH':
         return 0;

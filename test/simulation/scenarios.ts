@@ -78,8 +78,28 @@ const brief: Scenario = {
   },
 };
 
+/** The nightly job of all processes at once, twice; the second time while somebody logs out, and a token has expired. */
+const nights: Scenario = {
+  machines: ['A', 'B', 'C'],
+  users: ['ada', 'ben'],
+  lifetimeS: 240,
+  healMs: 400 * SECOND,
+  latency: near,
+  play(stage) {
+    stage.at(0, () => stage.login('A', 'ada'));
+    stage.at(0.5 * SECOND, () => stage.login('B', 'ben'));
+    for (const [seconds, machine] of [...rounds(100, 0.001, 'ABC'), ...rounds(350, 0.002, 'CAB')]) {
+      stage.at(seconds * SECOND, () => stage.keepAlive(machine));
+      stage.at(seconds * SECOND + 1, () => stage.request(machine, 'ben'));
+    }
+    stage.at(350.004 * SECOND, () => stage.logout('B', 'ada'));
+    for (const [seconds, machine] of rounds(360, 10, 'ABCABC'))
+      stage.at(seconds * SECOND, () => stage.request(machine, 'ben'));
+  },
+};
+
 /** The scenario of pairs. */
 export const SCENARIO_OF_PAIRS = 'brief';
 
 /** What the exhaustive search places faults in. */
-export const SCENARIOS: Readonly<Record<string, Scenario>> = { rotations, logouts, brief };
+export const SCENARIOS: Readonly<Record<string, Scenario>> = { rotations, logouts, brief, nights };

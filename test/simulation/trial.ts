@@ -33,6 +33,8 @@ export interface Stage {
   request(machine: string, user: string): void;
   login(machine: string, user: string): void;
   logout(machine: string, user: string): void;
+  /** Refreshes the grants of all users that are older than a minute. */
+  keepAlive(machine: string): void;
   machine(name: string): Machine | undefined;
   /** Replaces a process by one of the next release: it is closed first. Its keys, or those of the one before. */
   deploy(name: string, encryptionKeys?: readonly string[]): void;
@@ -187,6 +189,10 @@ class Trial implements Stage {
 
   request(name: string, user: string): void {
     this.#within(name, (application) => application.request(user));
+  }
+
+  keepAlive(name: string): void {
+    this.#within(name, (application) => application.keepAlive());
   }
 
   deploy(name: string, encryptionKeys?: readonly string[]): void {

@@ -32,7 +32,9 @@ export async function layout(req: Request, res: Response, { title, intro, main }
 <header>
 <div class="bar">
 <a class="brand" href="/"><img src="/icon.svg" alt="" width="28" height="28"><span>passport-oauth-app <small>example</small></span></a>
-<nav aria-label="Pages">${link(req, '/', 'Home')}${link(req, '/projects', 'Projects')}</nav>
+<nav aria-label="Pages">${link(req, '/', 'Home')}${link(req, '/projects', 'Projects')}${
+    req.app.get('has operator') ? link(req, '/grants', 'Grants') : undefined
+  }</nav>
 ${account(req)}
 </div>
 </header>
