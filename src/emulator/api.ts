@@ -149,12 +149,17 @@ function user({ user: { id, name, domain } }: ApiRequest): unknown {
   return { data: { id, fullName: name, organization: domain ?? null } };
 }
 
+/** What the API takes. A control may change it. */
+export interface Limits {
+  /** Most requests of one account at once; `undefined` sets no limit. */
+  concurrency: number | undefined;
+}
+
 /** Dependencies of the API. */
 export interface ApiSetting {
   readonly grants: Grants;
   readonly routes: ApiRoutes;
-  /** Most requests of one account at once; `undefined` sets no limit. */
-  readonly concurrency: number | undefined;
+  readonly limits: Limits;
   readonly allowRemote: boolean;
   readonly profile: Pick<Profile, 'apiPath' | 'plainHostForOrganizations'>;
 }
@@ -182,7 +187,7 @@ export class Api {
   admit(incoming: IncomingRequest): Admission | Reply {
     const bearer = this.#authenticate(incoming);
     if ('status' in bearer) return { serve: async () => bearer, release: () => {} };
-    const { concurrency = Number.POSITIVE_INFINITY } = this.#setting;
+    const { concurrency = Number.POSITIVE_INFINITY } = this.#setting.limits;
     const { id } = bearer.user;
     const running = this.#running.get(id) ?? 0;
     if (running >= concurrency) {

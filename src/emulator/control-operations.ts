@@ -221,6 +221,18 @@ export const operations: readonly ControlOperation[] = [
   },
   {
     method: 'POST',
+    path: '/limit',
+    summary: 'Limits the API requests of one account at once; null for no limit',
+    status: 200,
+    body: fields({ concurrency: { type: ['integer', 'null'] } }),
+    answer: object,
+    handle: (controls, given) => {
+      controls.limit(record('The body', given, ['concurrency']).concurrency);
+      return {};
+    },
+  },
+  {
+    method: 'POST',
     path: '/advance',
     summary: 'Moves the time of the service forward',
     status: 200,

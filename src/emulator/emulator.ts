@@ -98,6 +98,8 @@ export interface Emulator extends Visits {
    * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if there is no such installation.
    */
   uninstall(options?: Pick<InstallOptions, 'appId' | 'userId'>): Uninstallation;
+  /** Changes the option `concurrency`: most API requests of one account at once; `undefined` for no limit. */
+  limit(concurrency: number | undefined): void;
   /** Moves the time of the service forward by some seconds. */
   advance(seconds: number): void;
   /**
@@ -138,7 +140,7 @@ interface Service {
 }
 
 function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[], identity: Identity): Service {
-  const { profile, allowRemote, concurrency, codeReuse, refreshTokenReuse, refreshTokenLifetime, scopes } = options;
+  const { profile, allowRemote, codeReuse, refreshTokenReuse, refreshTokenLifetime, scopes } = options;
   const { crossOriginOpenerPolicy: openerPolicy, consent } = options;
   const { accessTokenLifetime = profile.accessTokenLifetime } = options;
   const { plainHostForOrganizations = profile.plainHostForOrganizations } = options;
@@ -163,7 +165,9 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
   const requests = new RequestLog(options.keepRequests, options.keepBodyBytes);
   const consents = new Consents();
   const installations = new Installations({ applications, users, codes, secrets });
+  const limits = { concurrency: options.concurrency };
   const controls = new Controls({
+    limits,
     applications,
     users,
     codes,
@@ -179,7 +183,7 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
   const api = new Api({
     grants,
     routes: new ApiRoutes([...routes, ...(identity.routes ?? [])]),
-    concurrency,
+    limits,
     allowRemote,
     profile: { apiPath: profile.apiPath, plainHostForOrganizations },
   });
@@ -301,6 +305,7 @@ function createEmulator(
     embed: (url, given) => `${hostPageOrigin(addresses.authUrl)}${EMBED_PATH}${embedding.add(url, given)}`,
     install: (given = {}) => controls.install(given),
     uninstall: (given = {}) => controls.uninstall(given),
+    limit: (concurrency) => controls.limit(concurrency),
     advance: (seconds) => controls.advance(seconds),
     reset: () => controls.reset(),
     ...createVisits(users, `${addresses.authUrl}${profile.authorizationPath}`),

@@ -1,5 +1,6 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { EmulatorError, isRecord, refuse } from './checks.js';
+import type { Limits } from './api.js';
+import { EmulatorError, integer, isRecord, refuse } from './checks.js';
 import type { Codes } from './codes.js';
 import type { Consents } from './consents.js';
 import type { Application, Applications, EmulatorUser, Users } from './directory.js';
@@ -18,6 +19,7 @@ export interface ControlledState {
   readonly grants: Grants;
   readonly installations: Installations;
   readonly faults: Faults;
+  readonly limits: Limits;
   readonly clock: Clock;
   readonly requests: RequestLog;
 }
@@ -89,6 +91,13 @@ export class Controls {
       this.state.grants.endOf(event.clientId, userId);
       return event;
     });
+  }
+
+  /** Changes how many requests of one account the API takes at once; `undefined` and `null` for any number. */
+  limit(concurrency: unknown): void {
+    const most =
+      concurrency === undefined || concurrency === null ? undefined : integer('concurrency', concurrency, 1, 1_000_000);
+    this.#change(() => (this.state.limits.concurrency = most));
   }
 
   /** Moves the time of the service forward. */

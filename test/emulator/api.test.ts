@@ -185,6 +185,25 @@ describe('simultaneous requests', () => {
     expect((await projects(service, ada)).status).toBe(200);
   });
 
+  test('the limit changes by a control, and goes', async () => {
+    const token = await start();
+    const limit = (concurrency: unknown) =>
+      fetch(`${service.authUrl}/_emulator/limit`, { method: 'POST', body: JSON.stringify({ concurrency }) });
+    expect((await limit(1)).status).toBe(200);
+    const release = hold(service, 'api');
+    const first = projects(service, token);
+    await expect.poll(() => service.requests.filter(({ path }) => path.startsWith('/api')).length).toBe(1);
+    expect((await projects(service, token)).status).toBe(429);
+    expect((await limit(0)).status).toBe(400);
+    service.limit(2);
+    expect((await projects(service, token)).status).toBe(200);
+    service.limit(1);
+    expect((await limit(null)).status).toBe(200);
+    expect((await projects(service, token)).status).toBe(200);
+    release();
+    expect((await first).status).toBe(200);
+  });
+
   test('a delayed request keeps its place', async () => {
     const token = await start({ concurrency: 1 });
     const release = hold(service, 'api');

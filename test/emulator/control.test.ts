@@ -224,7 +224,7 @@ describe('the OpenAPI document', () => {
       ...['delete /_emulator/faults', 'delete /_emulator/faults/{id}', 'get /_emulator/users', 'post /_emulator/users'],
       ...['post /_emulator/applications', 'post /_emulator/installations', 'delete /_emulator/installations'],
       ...['post /_emulator/revoke', 'post /_emulator/expire-access-tokens'],
-      ...['post /_emulator/advance', 'post /_emulator/reset'],
+      ...['post /_emulator/limit', 'post /_emulator/advance', 'post /_emulator/reset'],
     ]);
     for (const operation of described) {
       const [method = '', path = ''] = operation.split(' ');
