@@ -51,8 +51,8 @@ describe.each([
     const cases = [
       // The token is another one, and nothing is known of its end.
       [{ refresh_token: 'another' }, undefined],
-      [{ refresh_token: 'another', refresh_token_expires_in: 600 }, 600],
-      [{ refresh_token: 'another', refresh_token_expires_in: '7200.5' }, 7_200.5],
+      [{ refresh_token: 'another', refresh_token_expires_in: 8_000 }, 8_000],
+      [{ refresh_token: 'another', refresh_token_expires_in: '10800.5' }, 10_800.5],
       [{ refresh_token: 'one', refresh_token_expires_in: 0, refresh_expires_in: -1 }, undefined],
       [{ refresh_token: 'two', refresh_token_expires_in: 'soon', refresh_expires_in: 9_000 }, 9_000],
       // The token is the same: it ends when it was to end.
