@@ -200,15 +200,18 @@ describe('a code', { meta: { threats: [93] } }, () => {
     expect(JSON.stringify(framed.world.stored())).not.toContain(code.slice(0, 40));
   });
 
-  test('takes the place of the grant that the session of the frame had', async ({ open }) => {
+  test('gives the frame another session, in place of the one it had and of its grant', async ({ open }) => {
     const framed = await open();
     await framed.browser.take(await begin(framed));
     const [first] = framed.world.grantKeys();
+    const session = () => framed.browser.frame.cookies(framed.world.url).get('connect.sid');
+    const former = session();
     const { verifier, ...button } = dataOf(await new FramedBrowser(framed.world).load());
     const { code } = dataOf(await framed.browser.logIn(button));
     await framed.browser.take({ code, verifier });
     await expect.poll(() => framed.world.grantKeys()).toHaveLength(1);
     expect(framed.world.grantKeys()).not.toContain(first);
+    expect([former, session()]).toEqual([expect.any(String), expect.not.stringContaining(former ?? '')]);
   });
 });
 
