@@ -8,15 +8,26 @@ export interface GrantSummary extends GrantFacts {
   readonly ended: boolean;
 }
 
-/** Returns what an application may know of a grant. @param now Epoch milliseconds. */
-export function summaryOf(grantId: string, grant: Grant | EndedGrant, now: number): GrantSummary {
+/** Returns what an application may know of a grant. @param now Epoch milliseconds. @param isAskedAgain See {@link hasEnded}. */
+export function summaryOf(
+  grantId: string,
+  grant: Grant | EndedGrant,
+  now: number,
+  isAskedAgain: boolean,
+): GrantSummary {
   const { subject, organizationDomain, scope, createdAt, refreshedAt, expiresAt, refreshTokenExpiresAt } = grant;
   const dates = { createdAt, refreshedAt, expiresAt, refreshTokenExpiresAt };
-  return { grantId, subject, organizationDomain, scope, ...dates, ended: hasEnded(grant, now) };
+  return { grantId, subject, organizationDomain, scope, ...dates, ended: hasEnded(grant, now, isAskedAgain) };
 }
 
-/** Returns true if the grant cannot be used any more, nor refreshed. @param now Epoch milliseconds. */
-export function hasEnded(grant: Grant | EndedGrant, now: number): boolean {
+/**
+ * Returns true if the grant cannot be used any more, nor refreshed.
+ *
+ * @param now Epoch milliseconds.
+ * @param isAskedAgain True if a token may be asked for without a refresh token: the grant may be the application's.
+ */
+export function hasEnded(grant: Grant | EndedGrant, now: number, isAskedAgain = false): boolean {
   if ('ended' in grant) return true;
+  if (grant.refreshToken === undefined && isAskedAgain) return false;
   return (grant.refreshToken === undefined ? grant.expiresAt : (grant.refreshTokenExpiresAt ?? Infinity)) <= now;
 }

@@ -239,18 +239,22 @@ export class GrantManager {
   /** Returns what is known of a grant, an ended one included; `undefined` if there is none. @throws TokenStoreError */
   async summary(grantId: string): Promise<GrantSummary | undefined> {
     const grant = this.#unsaved.byId.get(grantId)?.grant ?? (await this.#repository.peek(grantId));
-    return grant && summaryOf(grantId, grant, this.#options.clock());
+    return grant && this.#summaryOf(grantId, grant);
   }
 
   /** Yields what is known of each grant of the strategy. @throws like {@link GrantRepository.all} */
   async *summaries(signal?: AbortSignal): AsyncGenerator<GrantSummary> {
-    for await (const [grantId, grant] of this.#all(signal)) yield summaryOf(grantId, grant, this.#options.clock());
+    for await (const [grantId, grant] of this.#all(signal)) yield this.#summaryOf(grantId, grant);
   }
 
   /** Refreshes the grants whose tokens are old. @throws like {@link keepAlive} */
   keepAlive(options: KeepAliveSettings): Promise<KeepAliveResult> {
     const signal = this.#refresher.untilClosed(options.signal);
     return keepAlive(this.#all(signal), this.#refresher, this.#options.clock, { ...options, signal });
+  }
+
+  #summaryOf(grantId: string, grant: Grant | EndedGrant): GrantSummary {
+    return summaryOf(grantId, grant, this.#options.clock(), this.#options.parametersOf !== undefined);
   }
 
   async *#all(signal?: AbortSignal): AsyncGenerator<readonly [grantId: string, grant: Grant | EndedGrant]> {

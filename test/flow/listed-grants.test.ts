@@ -85,6 +85,17 @@ describe('the grants of a strategy', () => {
     expect(await world.strategy.grant('1')).toMatchObject({ subject: '1', ended: true });
   });
 
+  test('without a refresh token have not ended where the application asks for tokens again', async ({ startWorld }) => {
+    const clock = () => Date.UTC(2031, 0, 1);
+    for (const applicationGrant of [undefined, () => undefined]) {
+      const tokenStore = memoryTokenStore();
+      const { strategy, service } = await startWorld({ strategy: { ...byUser, tokenStore, clock, applicationGrant } });
+      const id = storeId(service.options, 'organization');
+      await tokenStore.set(id, formerRecord(id, null));
+      expect(await strategy.grant('organization')).toMatchObject({ ended: applicationGrant === undefined });
+    }
+  });
+
   test('are read from records of earlier versions, without what these did not keep', async ({ startWorld }) => {
     const tokenStore = memoryTokenStore();
     const { strategy, service } = await startWorld({ strategy: { ...byUser, tokenStore } });
