@@ -180,7 +180,7 @@ describe('an option that a middleware does not have is named', () => {
   test.each<[string, string, (options: never) => unknown, string]>([
     ['apiClient', 'prop', (options) => apiClient(strategy, options), 'the options are property'],
     ['apiClient', 'Property', (options) => apiClient(strategy, options), 'did you mean property?'],
-    ['requireAuthorization', 'redirect', requireAuthorization, 'the options are login, property'],
+    ['requireAuthorization', 'redirect', requireAuthorization, 'the options are login, scope, property, frame'],
     ['logout', 'property', (options) => Reflect.apply(logout, undefined, [strategy, options]), 'it has none'],
   ])('%s, %s', (_name, option, create, hint) => {
     expect(() => create({ [option]: 'x' } as never)).toThrow(

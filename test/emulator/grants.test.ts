@@ -344,7 +344,7 @@ describe('the token endpoint', () => {
     await refused(
       await postToken(service, { grant_type: 'password' }),
       'unsupported_grant_type',
-      /authorization_code or refresh_token/,
+      /must be one of authorization_code, refresh_token/,
     );
   });
 
