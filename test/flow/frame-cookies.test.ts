@@ -1,11 +1,9 @@
-import cookieSession from 'cookie-session';
 import type { SessionOptions } from 'express-session';
-import { memoryTokenStore } from 'passport-oauth-app';
 import { describe, expect } from 'vitest';
 import type { Page } from '../support/browser.js';
 import { test } from '../support/fixture.js';
 import { ForgetfulBrowser, roundsOf } from '../support/rounds.js';
-import { type Handler, sendJson, type WorldOptions } from '../support/world.js';
+import { sendJson, type WorldOptions } from '../support/world.js';
 
 const LAX = {};
 const NONE = { sameSite: 'none' } as const;
@@ -40,15 +38,6 @@ describe('cookies of a login', { meta: { threats: [94] } }, () => {
       expect(attributes(page).length).toBeGreaterThan(0);
       expect(new Set(attributes(page))).toEqual(new Set([expected]));
     }
-  });
-
-  test('follow a session of cookie-session', async ({ startWorld, browser }) => {
-    const world = await startWorld({
-      session: false,
-      strategy: { tokenStore: memoryTokenStore() },
-      before: (app) => app.use(cookieSession({ keys: ['key'], ...NONE }) as unknown as Handler),
-    });
-    expect(attributes(await browser.visit(`${world.url}/login`))).toEqual(['SameSite=None; Secure']);
   });
 });
 

@@ -62,5 +62,12 @@ describe('cookie-session, which has no store', () => {
       const me = await whoami(browser);
       expect([me.user, me.authorized, me.session]).toEqual([undefined, false, {}]);
     });
+
+    test('its attributes are those of the cookies of a login', async () => {
+      const inFrames = cookieSession({ keys: ['key'], sameSite: 'none' }) as unknown as Handler;
+      await open({ ...options, before: (app) => app.use(inFrames) });
+      const [cookie] = (await new Browser().visit(`${world.url}/login`)).headers.getSetCookie();
+      expect(cookie).toMatch(/^oauth-app\..*; HttpOnly; SameSite=None; Secure$/);
+    });
   });
 });
