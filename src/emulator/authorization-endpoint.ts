@@ -216,7 +216,7 @@ function decided(request: AuthorizationRequest, form: Query, setting: Authorizat
   const [first] = users.byId.values();
   const user = Object.hasOwn(form, 'user') ? users.byId.get(single(form, 'user') ?? '') : first;
   if (user === undefined) return errorPage(400, 'invalid_request', 'The field user must be the id of a user.');
-  // A form without the choice, as tests send it, grants all.
+  // A form without the choice, as tests send it that fill in the hidden fields alone, grants all.
   const ticked = new Set([form.granted ?? []].flat());
   const isChosen = single(form, 'choice') === 'scopes';
   const granted = isChosen ? request.scopes.filter((scope) => ticked.has(scope)) : request.scopes;

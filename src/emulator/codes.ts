@@ -80,6 +80,12 @@ export class Codes {
     return code;
   }
 
+  /** Returns false for a code that an installation has brought: it has come without a redirect. */
+  needsRedirectUri(code: string): boolean {
+    const issued = this.#codes.get(code);
+    return issued === undefined || issued.approval.redirectUri !== undefined;
+  }
+
   /** Checks a code against everything that it is bound to. Only `markUsed` consumes it: a refused attempt leaves it valid. */
   redeem({ code, clientID, redirectUri, verifier }: Redemption): Redeemed {
     const issued = this.#codes.get(code);

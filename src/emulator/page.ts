@@ -191,6 +191,6 @@ function requestedScopes(
 <ul aria-labelledby="asks">
 ${items}
 </ul>
-<input type="hidden" name="choice" value="scopes">
+<input type="checkbox" name="choice" value="scopes" checked hidden>
 `;
 }

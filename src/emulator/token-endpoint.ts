@@ -53,7 +53,7 @@ function answer(fields: Fields, incoming: IncomingRequest, setting: TokenSetting
   return refreshRefusal === undefined ? refusal(400, 'invalid_grant', response.refusal) : json(400, refreshRefusal);
 }
 
-/** Required parameters of each grant type, the client's apart. A code that an installation has brought has no `redirect_uri`. */
+/** Required parameters of each grant type, the client's apart. `redirect_uri` depends on the code. */
 const parametersOf: ReadonlyMap<string, readonly string[]> = new Map([
   ['authorization_code', ['code']],
   ['refresh_token', ['refresh_token']],
@@ -78,6 +78,8 @@ function applicationTokens(fields: Fields, application: Application, { grants, i
 }
 
 function exchange(fields: Fields, { clientID }: Application, { codes, grants, codeReuse }: TokenSetting): Reply {
+  const error = codes.needsRedirectUri(String(fields.code)) ? fieldError(fields, ['redirect_uri']) : undefined;
+  if (error !== undefined) return invalid(error);
   const verifier = fields.code_verifier;
   const redeemed = codes.redeem({
     code: String(fields.code),

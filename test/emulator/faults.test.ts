@@ -278,7 +278,7 @@ describe('several faults', () => {
 });
 
 test.each<[unknown, unknown, RegExp]>([
-  ['tokens', {}, /the endpoint must be one of 'authorize', 'token', 'api'/],
+  ['tokens', {}, /the endpoint must be one of 'authorize', 'token', 'revoke', 'api'/],
   ['token', { stauts: 500 }, /unknown key "stauts".*Known are: status/],
   ['token', { status: 99 }, /^status must be a whole number from 200 to 599, but it is 99/],
   ['token', { status: '500' }, /^status must be/],

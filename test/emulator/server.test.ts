@@ -321,7 +321,15 @@ describe('options', () => {
       'enterpriseBaseUrl',
       'clientID',
       'clientSecret',
-      ...['authorizationPath', 'tokenPath', 'apiPath', 'tokenRequest', 'clientAuthentication', 'scopeSeparator'],
+      ...[
+        'authorizationPath',
+        'tokenPath',
+        'revocationPath',
+        'apiPath',
+        'tokenRequest',
+        'clientAuthentication',
+        'scopeSeparator',
+      ],
       'authorizationParams',
     ]);
   });
