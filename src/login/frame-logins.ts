@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { AuthorizationError } from '../errors.js';
 import { isRandomGrantId } from '../grants/grant.js';
+import type { GrantManager } from '../refresh/grant-manager.js';
 import type { CookieSeal } from '../request/browser-cookie.js';
 import type { RequestGrants } from '../request/grant-reference.js';
 import { originalUrl, queryOf } from '../request/incoming-request.js';
@@ -38,6 +39,9 @@ const LIFETIME_MS = 60 * 1000;
 
 /** How far the clock of the host that takes a code may be behind the clock of the host that has issued it. */
 const CLOCK_SKEW_MS = 60 * 1000;
+
+/** How long it is known that a code was taken: well beyond the moment at which its issuer asks. */
+const MARK_LIFETIME_MS = 5 * LIFETIME_MS;
 
 /**
  * Logins that a popup does for a frame, whose consent page cannot be framed.
@@ -107,23 +111,25 @@ export class FrameLogins {
   }
 
   /**
-   * Returns a code for the session of a popup's request. Removes its grant after a minute, if no frame has taken the code:
-   * nothing would refer to it.
+   * Returns a code for the session of a popup's request. Discards its grant after two minutes, if no frame has taken the
+   * code: nothing would refer to it. Without locks the token store cannot tell what other processes took, and its `ttl` ends
+   * the grant.
    */
   issue(req: IncomingMessage, { challenge }: FrameTarget): string {
-    const { seal, clock, name, grants, usedLogins } = this.#options;
+    const { seal, clock, name, grants } = this.#options;
     const content = { ...sessionOf(req) };
     const id = randomBytes(32).toString('base64url');
     const expiresAt = clock() + LIFETIME_MS;
     const sealed: Sealed = [id, challenge, expiresAt, content];
     const grantId = content[name];
-    if (isRandomGrantId(grantId)) {
-      const manager = grants.managerFor(req);
-      const expire = async () => {
-        const { isFirst } = await usedLogins.use(id, expiresAt, manager.access);
-        if (isFirst) await manager.remove(grantId);
+    const manager = grants.managerFor(req);
+    if (isRandomGrantId(grantId) && manager.access.hasLock) {
+      const discardUntaken = async () => {
+        // After a pause of this process the mark of another one may be gone.
+        if (clock() >= expiresAt + 2 * CLOCK_SKEW_MS) return;
+        if (await this.#use(id, expiresAt, manager)) await manager.discard(grantId);
       };
-      setTimeout(() => void expire().catch(() => {}), LIFETIME_MS + CLOCK_SKEW_MS).unref();
+      setTimeout(() => void discardUntaken().catch(() => {}), LIFETIME_MS + CLOCK_SKEW_MS).unref();
     }
     return seal.seal('code', JSON.stringify(sealed));
   }
@@ -136,7 +142,7 @@ export class FrameLogins {
    * @throws TokenStoreError if the session or the mark of the code cannot be saved
    */
   async take(req: IncomingMessage, code: string, verifier: string): Promise<boolean> {
-    const { seal, clock, name, grants, usedLogins } = this.#options;
+    const { seal, clock, name, grants } = this.#options;
     const text = seal.open('code', code);
     const before = sessionOf(req);
     if (text === undefined || !before) return false;
@@ -144,16 +150,21 @@ export class FrameLogins {
     const leftMs = expiresAt - clock();
     if (challenge !== challengeOf(verifier) || leftMs <= 0 || leftMs > LIFETIME_MS + CLOCK_SKEW_MS) return false;
     const manager = grants.managerFor(req);
-    const { isFirst, callback } = await usedLogins.use(id, expiresAt, manager.access);
-    if (!isFirst) return false;
-    callback.end(undefined);
+    if (!(await this.#use(id, expiresAt, manager))) return false;
     const former = grants.referenceOf(req);
     polyfillSessionMethods(before, false);
     emptySession(before);
     const session = await regenerateSession(req, before);
     await saveSession(Object.assign(session, content));
-    if (former !== undefined && former !== content[name]) manager.remove(former).catch(() => {});
+    if (former !== undefined && former !== content[name]) manager.discard(former).catch(() => {});
     return true;
+  }
+
+  /** Uses a code up. Returns false if that was done before, in any process where the token store has locks. */
+  async #use(id: string, expiresAt: number, { access }: GrantManager): Promise<boolean> {
+    const { isFirst, callback } = await this.#options.usedLogins.use(id, expiresAt + MARK_LIFETIME_MS, access);
+    if (isFirst) callback.end(undefined);
+    return isFirst;
   }
 }
 

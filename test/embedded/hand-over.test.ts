@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { embedded, memoryTokenStore, requireAuthorization, Strategy } from 'passport-oauth-app';
-import { describe, expect, onTestFinished } from 'vitest';
+import session from 'express-session';
+import { embedded, memoryTokenStore, requireAuthorization, Strategy, type TokenStore } from 'passport-oauth-app';
+import { describe, expect, onTestFinished, vi } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { test as base } from '../support/fixture.js';
 import {
@@ -212,6 +213,94 @@ describe('a code', { meta: { threats: [93] } }, () => {
     await expect.poll(() => framed.world.grantKeys()).toHaveLength(1);
     expect(framed.world.grantKeys()).not.toContain(first);
     expect([former, session()]).toEqual([expect.any(String), expect.not.stringContaining(former ?? '')]);
+  });
+});
+
+describe('the grant of a code', { meta: { threats: [93] } }, () => {
+  /** Two processes of an application, over one session store; `later` lets two minutes pass, and the codes' timers run. */
+  const processes = async (startWorld: (options?: WorldOptions) => Promise<World>, tokenStore?: TokenStore) => {
+    const clock = { now: Date.now() };
+    const timers = vi.spyOn(globalThis, 'setTimeout');
+    onTestFinished(() => timers.mockRestore());
+    const options = inFrame({
+      ...sessionWith(COOKIES.partitioned),
+      session: { proxy: true, cookie: COOKIES.partitioned, store: new session.MemoryStore() },
+      strategy: {
+        clock: () => clock.now,
+        revocationPath: '/oauth/revoke',
+        ...(tokenStore ? { tokenStore } : {}),
+      },
+    });
+    const one = await startWorld(options);
+    const other = await startWorld({ ...options, running: one.service });
+    const { service } = one;
+    const redirectUrls = [one, other].map(({ url }) => `${url}/callback`);
+    service.register({ clientID: service.options.clientID, redirectUrls });
+    const later = async () => {
+      clock.now += 120_000;
+      const due = timers.mock.calls.flatMap(([run, ms]) => (ms === 120_000 ? [run] : []));
+      timers.mockClear();
+      for (const run of due) run();
+      // What the timers do is done before this: the marks and grants of one store are written one after the other.
+      for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
+      return service.requests.filter(({ path }) => path === '/oauth/revoke').length;
+    };
+    return { one, other, clock, later };
+  };
+
+  const STORES: [string, () => TokenStore | undefined][] = [
+    ['with locks', () => memoryTokenStore()],
+    ['without locks', () => undefined],
+  ];
+  const grantsOf = async ({ strategy }: World) => {
+    let count = 0;
+    for await (const _grant of strategy.grants()) count++;
+    return count;
+  };
+
+  test.for(STORES)('that another process took stays, with a store %s', async ([, storeOf], { startWorld }) => {
+    const { one, other, later } = await processes(startWorld, storeOf());
+    const browser = new FramedBrowser(other);
+    const { verifier, url } = dataOf(await new FramedBrowser(one).load());
+    const { code } = dataOf(await new FramedBrowser(one).logIn({ url }));
+    expect((await browser.take({ code, verifier })).status).toBe(204);
+    expect(await later()).toBe(0);
+    expect((await browser.load()).status).toBe(200);
+  });
+
+  test.for(STORES)('stays after a consent of 9.5 minutes, with a store %s', async ([, storeOf], { startWorld }) => {
+    const { one, clock, later } = await processes(startWorld, storeOf());
+    const browser = new FramedBrowser(one);
+    const { verifier, url } = dataOf(await browser.load());
+    const begun = await browser.tabs.visit(one.url + url, { headers: WINDOW });
+    const callback = await one.service.approve(begun.headers.get('location') ?? '');
+    clock.now += 9.5 * 60_000;
+    const { code } = dataOf(await browser.tabs.visit(callback));
+    expect((await browser.take({ code, verifier })).status).toBe(204);
+    expect(await later()).toBe(0);
+    expect((await browser.load()).status).toBe(200);
+  });
+
+  test('goes where nobody takes the code, and nothing is revoked', async ({ startWorld }) => {
+    const { one, later } = await processes(startWorld, memoryTokenStore());
+    const browser = new FramedBrowser(one);
+    await browser.logIn(dataOf(await browser.load()));
+    expect(await grantsOf(one)).toBe(1);
+    const revocations = await later();
+    expect([await grantsOf(one), revocations]).toEqual([0, 0]);
+  });
+
+  test('that the frame had before goes, and is not revoked', async ({ startWorld }) => {
+    const { one, later } = await processes(startWorld, memoryTokenStore());
+    const browser = new FramedBrowser(one);
+    const buttons = [dataOf(await browser.load()), dataOf(await browser.load())];
+    for (const { verifier, url } of buttons) {
+      const { code } = dataOf(await browser.logIn({ url }));
+      expect((await browser.take({ code, verifier })).status).toBe(204);
+    }
+    expect(await later()).toBe(0);
+    expect(await grantsOf(one)).toBe(1);
+    expect((await browser.load()).status).toBe(200);
   });
 });
 
