@@ -142,11 +142,13 @@ export class Frame {
       return next();
     }
     const user = identify && (await identified(identify, req));
-    if (identify) holdsToken.add(req);
+    const isNamed = user !== undefined || (this.#identifies && isInFrame(req));
+    if (isNamed) holdsToken.add(req);
     seen.set(req, { hadSession: sessionOf(req) !== undefined, user });
-    if (user) {
+    // A frame whose token is nobody's is nobody's as well, whoever the browser's session belongs to.
+    if (user || (this.#identifies && isInFrame(req))) {
       if (sessionOf(req)) detachSession(req);
-      setUser(req, user);
+      setUser(req, user || undefined);
     }
     next();
   }
@@ -270,13 +272,13 @@ function lostSession(req: IncomingMessage): ConfigurationError {
 /** Errors of jose and jsonwebtoken for a token that is expired, forged or no token. */
 const TOKEN_ERROR = /^ERR_J(?:WT|WS|WE|WK|WKS|OSE)_|^(?:JsonWebToken|TokenExpired|NotBefore)Error$/;
 
-/** Returns the user whom a request names. A token that is refused names nobody. */
+/** Returns the user whom a request names; `undefined` if it names nobody, and false if its token is refused. */
 async function identified(identify: NonNullable<Settings['identify']>, req: IncomingMessage): Promise<unknown> {
   try {
     return (await identify(req as IncomingMessage & Express.Request)) || undefined;
   } catch (error) {
     const { code, name }: { readonly code?: unknown; readonly name?: unknown } = Object(error);
-    if (TOKEN_ERROR.test(String(code)) || TOKEN_ERROR.test(String(name))) return undefined;
+    if (TOKEN_ERROR.test(String(code)) || TOKEN_ERROR.test(String(name))) return false;
     throw error;
   }
 }

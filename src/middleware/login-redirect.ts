@@ -22,10 +22,15 @@ export function isLoginRoute(req: IncomingMessage, login: string): boolean {
 /** Requests whose address may hold a signed token that names a user: its query is for nobody else. */
 export const holdsToken: WeakSet<IncomingMessage> = new WeakSet();
 
+/** Returns the page that a login leads back to. */
+export function pageOf(req: IncomingMessage): string {
+  const url = browserUrl(req);
+  return safeReturnTo(holdsToken.has(req) ? pathOf(url) : url);
+}
+
 /** Redirects a browser to the login route, which leads back to the requested page. @param client That of the request, if there is one. */
 export function redirectToLogin(req: IncomingMessage, res: ServerResponse, login: string, client: unknown): void {
-  const url = browserUrl(req);
-  const page = safeReturnTo(holdsToken.has(req) ? pathOf(url) : url);
+  const page = pageOf(req);
   const whole = withReturnTo(login, page);
   const location = whole.length > MAX_LOCATION ? login : whole;
   const cookie = client instanceof ApiClient ? loginHelpOf(client)?.returnCookie : undefined;

@@ -2,19 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, contextOf } from '../api/api-client.js';
 import { type Readers, readOptions, scope, withDefault } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
-import { safeReturnTo } from '../request/browser-cookie.js';
-import {
-  browserUrl,
-  isPageRequest,
-  isPrefetch,
-  originalUrl,
-  queryOf,
-  refuseFramework,
-} from '../request/incoming-request.js';
+import { isPageRequest, isPrefetch, originalUrl, queryOf, refuseFramework } from '../request/incoming-request.js';
 import { knownScopeOf, loginHelpOf, unprepared } from '../request/request-clients.js';
 import { clientProperty, type Handler, strategyNameFor } from './api-client.js';
 import { type Frame, frameOption } from './embedded.js';
-import { isLoginRoute, loginRoute, redirectToLogin } from './login-redirect.js';
+import { isLoginRoute, loginRoute, pageOf, redirectToLogin } from './login-redirect.js';
 
 /** Options of {@link requireAuthorization}. */
 export interface RequireAuthorizationOptions {
@@ -102,10 +94,7 @@ function asksFor(missing: readonly string[], client: ApiClient, req: IncomingMes
   // Nobody has asked for a prefetched page yet.
   if (!stepUps || isPrefetch(req)) return true;
   if (client.authorized && stepUps.isRefused(req, missing)) return false;
-  return (
-    stepUps.ask(req, res, safeReturnTo(browserUrl(req)), withMissing(missing, client), client.grantId) ||
-    !client.authorized
-  );
+  return stepUps.ask(req, res, pageOf(req), withMissing(missing, client), client.grantId) || !client.authorized;
 }
 
 /** Returns the missing scopes with those that are granted; where none is, with those of every login. */

@@ -125,6 +125,37 @@ describe.for([
   });
 });
 
+test("a frame whose token is nobody's gets no session of the browser, and a tab gets it", {
+  meta: { threats: [95] },
+}, async ({ open }) => {
+  const { world, browser } = await open();
+  await world.logIn(browser.frame);
+  for (const token of ['', await sign({ exp: inAnHour - 7200 }), await sign({ exp: inAnHour, aud: 'other' })]) {
+    const page = await browser.load(`/board?jwtToken=${token}`);
+    expect([page.status, page.text.includes('<button')]).toEqual([401, false]);
+  }
+  expect((await browser.load('/board', {})).status).toBe(200);
+});
+
+test('a tab beside such frames keeps its query, and steps up for a page with one', async ({ startWorld }) => {
+  const strategy = { grantId: () => '1', tokenStore: memoryTokenStore(), scope: 'project' };
+  const world = await startWorld(inFrame({ strategy }, { identify }));
+  world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${world.url}/callback`] });
+  const { tabs } = new FramedBrowser(world);
+  await world.logIn(tabs);
+  const expired = await sign({ exp: inAnHour - 7200 });
+  for (const [page, returnTo] of [
+    ['/deep?x=1', '/deep?x=1'],
+    [`/deep?jwtToken=${expired}`, '/deep'],
+  ]) {
+    const asked = await tabs.visit(`${world.url}${page}`);
+    const location = new URL(asked.headers.get('location') ?? '', world.url);
+    expect(location.searchParams.get('returnTo')).toBe(returnTo);
+    const begun = await tabs.visit(location.href);
+    expect(new URL(begun.headers.get('location') ?? '').searchParams.get('scope')).toBe('project tm');
+  }
+});
+
 test('other errors of identify go to the error handler', async ({ startWorld }) => {
   const failing = async () => {
     throw Object.assign(new Error('the database is down'), { status: 503 });
