@@ -19,7 +19,7 @@ export interface PlaceSharing {
    * Renews the share of this process, or takes one.
    *
    * @param wanted Requests that run or wait
-   * @param running Requests that run: their places cannot be given back yet
+   * @param running Requests that run, or may begin before the answer: their places cannot be given back yet
    * @throws if the store fails
    */
   renew(account: string, wanted: number, running: number): Promise<Share>;
@@ -287,11 +287,14 @@ class AccountQueue implements Expiring {
     let nextMs = RENEWAL_MS;
     try {
       if (wanted === 0 && !this.#isUsed) {
+        // Calls that come from now on wait for the next share.
+        this.#share = undefined;
         await sharing?.giveBack(this.#account);
         nextMs = Infinity;
       } else {
         this.#isUsed = false;
-        const share = await sharing?.renew(this.#account, Math.max(wanted, 1), this.running);
+        const mayRun = Math.max(this.running, this.#share ?? 0);
+        const share = await sharing?.renew(this.#account, Math.max(wanted, 1), mayRun);
         this.#share = share?.places ?? this.#max;
         if (share?.isSettled === false) nextMs = UNSETTLED_RENEWAL_MS;
       }

@@ -9,6 +9,8 @@ export interface Holding {
   readonly places: number;
   /** Requests of the process that ran or waited. */
   readonly wanted: number;
+  /** Higher than those of all others when it came, and with each renewal that finds it with a place: the lowest has waited longest. */
+  readonly turn: number;
 }
 
 /** The holdings of an account, by process. */
@@ -59,7 +61,7 @@ export class SharedPlaces {
    * Renews the share of this process, or takes one.
    *
    * @param wanted Requests that run or wait
-   * @param running Requests that run: their places cannot be given back yet
+   * @param running Requests that run, or may begin before the answer: their places cannot be given back yet
    * @returns how many requests it may run, and false if it or others have yet to give back what is not theirs any more
    * @throws if the store fails
    */
@@ -73,12 +75,14 @@ export class SharedPlaces {
     await this.#change(account, (holdings) => {
       const others = this.#alive(account, holdings);
       const mine = holdings[this.#owner];
-      const due = fairShares({ ...others, [this.#owner]: { beat: 0, places: 0, wanted } }, max)[this.#owner] ?? 0;
+      const last = Math.max(0, ...Object.values(others).map(({ turn }) => turn));
+      const turn = mine === undefined || mine.places > 0 ? last + 1 : mine.turn;
+      const due = fairShares({ ...others, [this.#owner]: { beat: 0, places: 0, wanted, turn } }, max)[this.#owner] ?? 0;
       const taken = Object.values(others).reduce((sum, { places }) => sum + places, 0);
       const held = Math.max(Math.min(due, Math.max(0, max - taken)), Math.min(running, mine?.places ?? 0));
-      // With more processes than places, each may run one request, and the service refuses what is too much.
-      share = { places: due === 0 ? 1 : Math.min(due, held), isSettled: held === due };
-      return { ...others, [this.#owner]: { beat: (mine?.beat ?? 0) + 1, places: held, wanted } };
+      // With more processes than places, one without any asks again soon: its turn comes with the next renewal of another.
+      share = { places: Math.min(due, held), isSettled: held === due && due > 0 };
+      return { ...others, [this.#owner]: { beat: (mine?.beat ?? 0) + 1, places: held, wanted, turn } };
     });
     return share;
   }
@@ -164,17 +168,17 @@ function holdingsOf(record: StoredGrant | undefined): Holdings {
 
 function isHolding(value: unknown): value is Holding {
   if (typeof value !== 'object' || value === null) return false;
-  return ['beat', 'places', 'wanted'].every((name) => Number.isSafeInteger(Reflect.get(value, name)));
+  return ['beat', 'places', 'wanted', 'turn'].every((name) => Number.isSafeInteger(Reflect.get(value, name)));
 }
 
 /**
  * Returns how many places each process is due: what it wants, as far as all can have it, and an equal part of what nobody
- * wants. Each process computes the same.
+ * wants. With more processes than places, each of those that have waited longest is due one. Each process computes the same.
  */
 export function fairShares(holdings: Holdings, max: number): Readonly<Record<string, number>> {
-  const byNeed = Object.entries(holdings).sort(
-    ([owner, { wanted }], [other, { wanted: otherWanted }]) => wanted - otherWanted || (owner < other ? -1 : 1),
-  );
+  const all = Object.entries(holdings);
+  const rank = ({ wanted, turn }: Holding) => (all.length > max ? turn : wanted);
+  const byNeed = all.sort(([owner, one], [other, two]) => rank(one) - rank(two) || (owner < other ? -1 : 1));
   let left = max;
   const shares = byNeed.map(([owner, { wanted }], index) => {
     const share = Math.min(wanted, Math.ceil(left / (byNeed.length - index)));

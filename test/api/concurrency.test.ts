@@ -1,8 +1,10 @@
 import { text } from 'node:stream/consumers';
+import { memoryTokenStore } from 'passport-oauth-app';
 import { Agent, type Dispatcher } from 'undici';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';
+import { SharedPlaces } from '../../src/stores/shared-places.js';
 import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
 import { createFixture, credentialOf, MemorySource } from './fixture.js';
@@ -324,6 +326,36 @@ describe('over a store that several processes share', () => {
     await limiter.close();
     await http.close();
   });
+
+  test.for([
+    [1, 2],
+    [2, 3],
+  ] as const)(
+    '%i at once, %i processes: never more at the service, and all calls are answered',
+    async ([max, count]) => {
+      let running = 0;
+      let most = 0;
+      server.always((socket, received) => {
+        most = Math.max(most, ++running);
+        // Longer than a place takes to come back to a process that may not have it any more.
+        setTimeout(() => {
+          running--;
+          faulty.json({})(socket, received);
+        }, 60);
+      });
+      const tokenStore = memoryTokenStore();
+      const processes = Array.from({ length: count }, () => {
+        const sharing = new SharedPlaces({ max, namespace: 'oauth-app.service', store: () => tokenStore });
+        return createFixture(server.origin, { concurrency: max, sharing });
+      });
+      await Promise.all(processes.flatMap(({ client }) => Array.from({ length: 12 }, () => client.get('/x'))));
+      expect([most, server.requests.length]).toEqual([max, count * 12]);
+      for (const { limiter, http } of processes) {
+        await limiter.close();
+        await http.close();
+      }
+    },
+  );
 
   test('a store that fails leaves the limit to this process', async () => {
     const sharing = {
