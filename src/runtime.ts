@@ -125,7 +125,7 @@ export class Runtime implements LoginContext {
   /** Redeems a code that has come without a callback, and stores the tokens. @throws ConfigurationError, TokenError, TokenResponseError, ServiceUnavailableError, TokenStoreError */
   async importCode(grantId: string, code: string): Promise<void> {
     const manager = this.managers.only();
-    await manager.put(grantId, await this.endpoint.exchangeCode({ code }));
+    await manager.import(grantId, await this.endpoint.exchangeCode({ code }), true);
   }
 
   /** Deletes grants. Tries all of them before it throws. @throws ConfigurationError if no token store is known yet; TokenStoreError */

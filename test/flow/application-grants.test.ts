@@ -231,7 +231,10 @@ describe('an application that is installed in an organization', { meta: { threat
     const { service } = await startWorld();
     const { code = '' } = service.install({ userId: '2', authentication: 'authorization_code' });
     const { strategy, advance, tokenStore } = open(service, () => undefined);
+    const log = new EventLog('grant');
+    onTestFinished(() => log.stop());
     await strategy.importCode('user', code);
+    expect(log.events.map(({ event }) => event)).toMatchObject([{ grantId: 'user', action: 'imported' }]);
     const { clientID: client_id, clientSecret: client_secret } = service.options;
     expect(bodies(service)).toEqual([{ grant_type: 'authorization_code', client_id, client_secret, code }]);
     await strategy.client('user').projects();
