@@ -250,11 +250,19 @@ export class GrantManager {
   /** Refreshes the grants whose tokens are old. @throws like {@link keepAlive} */
   keepAlive(options: KeepAliveSettings): Promise<KeepAliveResult> {
     const signal = this.#refresher.untilClosed(options.signal);
-    return keepAlive(this.#all(signal), this.#refresher, this.#options.clock, { ...options, signal });
+    return keepAlive(this.#all(signal), this.#refresher, this.#options.clock, this.#isAskedAgain, {
+      ...options,
+      signal,
+    });
   }
 
   #summaryOf(grantId: string, grant: Grant | EndedGrant): GrantSummary {
-    return summaryOf(grantId, grant, this.#options.clock(), this.#options.parametersOf !== undefined);
+    return summaryOf(grantId, grant, this.#options.clock(), this.#isAskedAgain);
+  }
+
+  /** True if a token may be asked for without a refresh token. */
+  get #isAskedAgain(): boolean {
+    return this.#options.parametersOf !== undefined;
   }
 
   async *#all(signal?: AbortSignal): AsyncGenerator<readonly [grantId: string, grant: Grant | EndedGrant]> {

@@ -60,12 +60,14 @@ export function readKeepAliveOptions(options: unknown): KeepAliveSettings {
  *
  * @param grants The grants to look at; ended ones are skipped.
  * @param clock Epoch milliseconds.
+ * @param isAskedAgain See {@link hasEnded}. What has no refresh token is not refreshed: the application's is asked for at its use.
  * @throws the signal's reason, and whatever the iteration throws
  */
 export async function keepAlive(
   grants: AsyncIterable<readonly [grantId: string, grant: Grant | EndedGrant]>,
   refresher: Refresher,
   clock: () => number,
+  isAskedAgain: boolean,
   { olderThan, rate, signal }: Omit<KeepAliveSettings, 'signal'> & { readonly signal: AbortSignal },
 ): Promise<KeepAliveResult> {
   const counts = { seen: 0, refreshed: 0, ended: 0, failed: 0 };
@@ -74,7 +76,7 @@ export async function keepAlive(
   let nextAt = 0;
   for await (const [id, grant] of grants) {
     signal.throwIfAborted();
-    if ('ended' in grant || hasEnded(grant, clock())) continue;
+    if ('ended' in grant || hasEnded(grant, clock(), isAskedAgain)) continue;
     counts.seen += 1;
     // The time at which the tokens were issued: records of all versions have it.
     const ageMs = clock() - (grant.expiresAt - grant.lifetimeMs);

@@ -92,7 +92,10 @@ describe('the grants of a strategy', () => {
       const { strategy, service } = await startWorld({ strategy: { ...byUser, tokenStore, clock, applicationGrant } });
       const id = storeId(service.options, 'organization');
       await tokenStore.set(id, formerRecord(id, null));
-      expect(await strategy.grant('organization')).toMatchObject({ ended: applicationGrant === undefined });
+      const hasEnded = applicationGrant === undefined;
+      expect(await strategy.grant('organization')).toMatchObject({ ended: hasEnded });
+      const seen = hasEnded ? 0 : 1;
+      expect(await strategy.keepAlive({ olderThan: 0 })).toEqual({ seen, refreshed: 0, ended: 0, failed: 0 });
     }
   });
 
