@@ -176,7 +176,8 @@ export function serveAuthorization(incoming: IncomingRequest, setting: Authoriza
       const { consents, users, scopes, remembers } = setting;
       const approver = consents.approver(request.application.clientID, request.scopes);
       const asks = !remembers || headers[ASK_HEADER] !== undefined || single(query ?? {}, 'prompt') === 'consent';
-      if (!asks && approver !== undefined && users.byId.has(approver))
+      // HEAD is a safe method (RFC 9110, 9.2.1): it issues no code.
+      if (method === 'GET' && !asks && approver !== undefined && users.byId.has(approver))
         return approved(request, approver, request.scopes, setting);
       return consentPage({ ...request, action: path }, users.byId.values(), scopes, consents.userId);
     });

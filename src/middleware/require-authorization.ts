@@ -93,7 +93,7 @@ function asksFor(missing: readonly string[], client: ApiClient, req: IncomingMes
   const { stepUps } = loginHelpOf(client) ?? {};
   // Nobody has asked for a prefetched page yet.
   if (!stepUps || isPrefetch(req)) return true;
-  if (client.authorized && stepUps.isRefused(req, missing)) return false;
+  if (client.authorized && stepUps.isRefused(req, res, missing)) return false;
   return stepUps.ask(req, res, pageOf(req), withMissing(missing, client), client.grantId) || !client.authorized;
 }
 

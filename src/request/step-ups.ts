@@ -13,9 +13,9 @@ const REFUSED_MAX_AGE_S = 60;
 /** How often a page may ask without a login that begins for it: its login route leads elsewhere, and would lead here again. */
 const MAX_UNANSWERED = 3;
 
-/** What a cookie holds. `at`: epoch milliseconds. */
+/** What a cookie holds. `at`: epoch milliseconds. `isNext`: the browser's next visit of the page is the callback's redirect, whatever its headers say. */
 type Asked = readonly [at: number, scope: string, asked: number];
-type Refused = readonly [at: number, scope: string];
+type Refused = readonly [at: number, scope: string, isNext: boolean];
 
 /**
  * Carries the scopes that a page needs from `requireAuthorization` to the login, and from its callback back to the page.
@@ -72,18 +72,25 @@ export class StepUps {
   /** Notes which scopes of those that a login has asked for were not granted: none, if the list is empty. */
   noteRefused(req: IncomingMessage, res: ServerResponse, scope: readonly string[]): void {
     const name = this.#nameFor(req, '');
-    if (scope.length > 0) this.#write(req, res, name, name, [this.#clock(), scope.join(' ')], REFUSED_MAX_AGE_S);
+    // Of a service at the application's own origin, the redirect has the headers of a click in the application.
+    const isNext = req.headers['sec-fetch-site'] === 'same-origin';
+    const refused: Refused = [this.#clock(), scope.join(' '), isNext];
+    if (scope.length > 0) this.#write(req, res, name, name, refused, REFUSED_MAX_AGE_S);
     else if (readCookie(req, name) !== undefined) endCookie(req, res, name);
   }
 
   /** Returns true if one of the scopes was refused a moment ago, and the visitor has not asked for the page by a click since. */
-  isRefused(req: IncomingMessage, scope: readonly string[]): boolean {
-    const { 'sec-fetch-user': user, 'sec-fetch-site': site } = req.headers;
-    // A redirect from the service has `cross-site`, even after a click there.
-    if (user === '?1' && (site === 'same-origin' || site === 'none')) return false;
+  isRefused(req: IncomingMessage, res: ServerResponse, scope: readonly string[]): boolean {
     const name = this.#nameFor(req, '');
-    const [, refused = ''] = this.#read<Refused>(req, name, name, REFUSED_MAX_AGE_S) ?? [];
-    return scopeNames(refused).some((one) => scope.includes(one));
+    const [at = 0, refused = '', isNext = false] = this.#read<Refused>(req, name, name, REFUSED_MAX_AGE_S) ?? [];
+    if (!scopeNames(refused).some((one) => scope.includes(one))) return false;
+    if (isNext) {
+      this.#write(req, res, name, name, [at, refused, false], REFUSED_MAX_AGE_S);
+      return true;
+    }
+    const { 'sec-fetch-user': user, 'sec-fetch-site': site } = req.headers;
+    // A redirect from a service of another origin has `cross-site`, even after a click there.
+    return !(user === '?1' && (site === 'same-origin' || site === 'none'));
   }
 
   /** A cookie without the prefix may come from a sibling host: with https it is not read. */

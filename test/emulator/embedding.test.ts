@@ -37,6 +37,8 @@ describe('consent that is remembered', () => {
     const location = new URL((await get(authorization(service))).headers.get('location') ?? '');
     expect([location.pathname, location.searchParams.get('state')]).toEqual(['/callback', 's']);
     expect(location.searchParams.get('code')).toMatch(/\S/);
+    const head = await fetch(authorization(service), { method: 'HEAD', redirect: 'manual' });
+    expect([head.status, head.headers.get('location')]).toEqual([200, null]);
     expect([await answered('tm+project'), await answered('tm', '&prompt=consent')]).toEqual([200, 200]);
     await service.approve(authorization(service), { decline: true });
     expect(await answered('tm')).toBe(302);

@@ -25,12 +25,15 @@ const options = (framework: Framework = 'express', more: WorldOptions = {}): Wor
 });
 
 const locationOf = ({ headers }: Page) => headers.get('location') ?? '';
+const CLICK = { 'sec-fetch-user': '?1', 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate' };
 const askedBy = (authorization: string) => new URL(authorization).searchParams.get('scope');
 
 /** A browser that visits pages as a person does, and goes on to the consent page. */
 class Visitor {
   readonly world: World;
   readonly browser = new Browser();
+  /** Sent with each visit. */
+  headers: Record<string, string> = {};
 
   constructor(world: World) {
     this.world = world;
@@ -38,7 +41,7 @@ class Visitor {
 
   visit(path: string, headers: Record<string, string> = {}): Promise<Page> {
     const url = path.startsWith('/') ? this.world.url + path : path;
-    return this.browser.visit(url, { headers: { accept: 'text/html', ...headers } });
+    return this.browser.visit(url, { headers: { accept: 'text/html', ...this.headers, ...headers } });
   }
 
   /** Asks for a page, and returns the authorization request that it leads to. */
@@ -100,13 +103,24 @@ describe('a visitor who comes back from the consent without the scope', { meta: 
       expect([back.status, back.json()]).toEqual([403, expect.objectContaining(INSUFFICIENT)]);
       for (let reload = 0; reload < 3; reload++) expect((await visitor.visit('/tm')).status).toBe(403);
       expect((await visitor.visit('/projects')).status).toBe(200);
-      const click = { 'sec-fetch-user': '?1', 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate' };
-      const again = await visitor.visit('/tm', click);
+      const again = await visitor.visit('/tm', CLICK);
       expect(again.status).toBe(302);
       const granted = await visitor.decide(locationOf(await visitor.visit(locationOf(again))));
       expect([granted.status, granted.json()]).toEqual([200, ['project', 'tm']]);
     },
   );
+
+  test('of a service at the origin of the application gets 403 too, and is asked again after a click', async ({
+    startWorld,
+  }) => {
+    const visitor = new Visitor(await startWorld(options()));
+    await visitor.decide(locationOf(await visitor.visit('/login')));
+    // So browsers mark the redirects that follow a click there.
+    visitor.headers = CLICK;
+    const back = await visitor.decide(await visitor.ask('/tm'), { scope: ['project'] });
+    expect([back.status, back.json()]).toEqual([403, expect.objectContaining(INSUFFICIENT)]);
+    expect((await visitor.visit('/tm')).status).toBe(302);
+  });
 
   test('at the first login already gets 403 as well', async ({ startWorld }) => {
     const visitor = new Visitor(await startWorld(options()));
