@@ -29,6 +29,7 @@ class Request {
   url = '/';
   originalUrl = '/';
   headers = HEADERS;
+  socket = seen.socket;
   sessionStore = store;
   sessionID = seen.sessionID;
   session = seen.session;
@@ -39,6 +40,8 @@ class Request {
     this.res = res;
   }
 }
+
+Object.setPrototypeOf(Request.prototype, Object.getPrototypeOf(seen));
 
 const HEADERS = seen.headers;
 /** Express' own, not sent yet. */

@@ -99,11 +99,14 @@ export class RequestGrants {
   readonly #managers: GrantManagers;
   /** True if the session holds the grant's id; false if the option `grantId` makes it. */
   readonly idIsInSession: boolean;
+  /** Made once: each request reads it. */
+  readonly #connectionKey: string;
   #sessionSeen = false;
 
   constructor(options: RequestGrantsOptions, managers: GrantManagers) {
     this.#options = options;
     this.idIsInSession = options.grantId === undefined;
+    this.#connectionKey = connectionKey(options.name);
     this.#managers = managers;
   }
 
@@ -128,7 +131,7 @@ export class RequestGrants {
     if (!grantId) {
       if (strategyName.mayBeShared) strategyName.warnIfShared(req);
       const reference = this.referenceOf(req);
-      return !this.isAnonymous(req) && isRefusedUser(req) ? undefined : reference;
+      return isRefusedUser(req) && !this.isAnonymous(req) ? undefined : reference;
     }
     const user = userOf(req);
     if (user === undefined || user === null || user === false) return undefined;
@@ -138,7 +141,7 @@ export class RequestGrants {
 
   /** Returns true if the session's account was connected before any login: it belongs to the session, not to a user. */
   isAnonymous(req: IncomingMessage): boolean {
-    return sessionOf(req)?.[connectionKey(this.#options.name)] === ANONYMOUS;
+    return sessionOf(req)?.[this.#connectionKey] === ANONYMOUS;
   }
 
   /** Returns the id that the session refers to, whoever is logged in. */

@@ -78,7 +78,9 @@ export class LoginRounds {
    * @param found `lost`: the session is there, and its grant was not found.
    */
   noteReturn(req: IncomingMessage, res: ServerResponse, found: 'grant' | 'lost' | 'none'): void {
-    if (readCookie(req, this.#cookieName(req)) === undefined || res.headersSent) return;
+    // Each request passes here: most have no such cookie, and then its whole name need not be known.
+    if (!req.headers.cookie?.includes(this.#name) || res.headersSent) return;
+    if (readCookie(req, this.#cookieName(req)) === undefined) return;
     const [rounds, grantId, at, cameBack, account] = this.#read(req) ?? [0, '', 0, '', ''];
     if (found === 'grant') {
       if (cameBack !== 'lost') this.reset(req, res);
