@@ -1,4 +1,5 @@
 import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { accessSync, constants } from 'node:fs';
 import { createServer } from 'node:net';
@@ -58,15 +59,27 @@ export function userIds(name: string): { readonly uid: number; readonly gid: num
   return { uid: id('-u'), gid: id('-g') };
 }
 
-/** A TCP port of the loopback interface that is free just now. */
+/** Where free ports are looked for: below those that systems give to connections and to listeners on port 0, which would take one meanwhile. */
+const PORTS = { first: 12_000, count: 10_000 };
+
+/** A TCP port of the loopback interface that is free just now; so is the one 10,000 above it, which a node of a Redis Cluster takes too. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
+  for (;;) {
+    const port = PORTS.first + randomInt(PORTS.count);
+    if ((await isFree(port)) && (await isFree(port + 10_000))) return port;
+  }
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer().listen(port, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+  } catch {
+    return false;
+  }
   server.close();
   await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
+  return true;
 }
 
 /** The path of an executable, looked for in `folders` and then in PATH; `undefined` if there is none. */
