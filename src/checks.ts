@@ -30,6 +30,16 @@ const MAX_URL_LENGTH = 2048;
 export const LOOPBACK_HOST: RegExp = /(^|\.)localhost$|^127(\.\d{1,3}){3}$|^\[::1\]$/;
 
 /**
+ * Returns true for one lower-case label of a host name: letters, digits and inner hyphens, 63 at most (RFC 1123, 2.1).
+ *
+ * Not every `xn--` label stands for a name (RFC 5891, 4.4): of those that do not, no URL can be made.
+ */
+export function isDnsLabel(label: string): boolean {
+  if (!/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label)) return false;
+  return !label.startsWith('xn--') || URL.canParse(`https://${label}.invalid`);
+}
+
+/**
  * Reads an object of options.
  *
  * @param where names the object in the message about an unknown option

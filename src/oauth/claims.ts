@@ -1,3 +1,4 @@
+import { isDnsLabel } from '../checks.js';
 import { ConfigurationError, TokenResponseError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 
@@ -20,9 +21,6 @@ export const MAX_TOKEN_LENGTH: number = 16 * 1024;
 
 /** Maximum nesting of claims. A token with deeper ones counts as one without claims. */
 const MAX_LEVELS = 64;
-
-/** One DNS label (RFC 1123, 2.1), lower-cased already. */
-const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** Fatal: text that is not UTF-8 is no JSON. */
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
@@ -101,9 +99,7 @@ export function asOrganizationDomain(value: unknown): string | undefined {
   if (value === undefined || value === null || value === '') return undefined;
   // Lower-casing maps the Kelvin sign to "k": only ASCII is let through to it.
   const label = typeof value === 'string' && /^[\x21-\x7e]{1,63}$/.test(value) ? value.toLowerCase() : '';
-  // Not every `xn--` label stands for a name (RFC 5891, 4.4), and no URL can be made of those that do not.
-  const isHostLabel = !label.startsWith('xn--') || URL.canParse(`https://${label}.invalid`);
-  if (DNS_LABEL.test(label) && isHostLabel) return label;
+  if (isDnsLabel(label)) return label;
   throw new TokenResponseError(
     'The access token names an organization domain that is not a DNS label (letters, digits and inner hyphens, at most 63). ' +
       'Nothing was sent. If another claim holds the domain, set the option organizationDomain.',

@@ -1,10 +1,11 @@
+import { wasSetBack } from '../clock.js';
 import type { HeldLease } from './token-store.js';
 
 /** How old a lock may be when a refresh token is sent, on each clock, in milliseconds. */
 export interface LockAge {
   /** On the monotonic clock, which stops while some machines are suspended. */
   readonly ageMs: number;
-  /** On the wall clock, which may be set. */
+  /** On the wall clock, which may be set; infinite once it was set back, since a suspension may not show then. */
   readonly wallAgeMs: number;
 }
 
@@ -77,10 +78,14 @@ export class HeldLock {
     return (await this.#lease?.isHeld()) ?? true;
   }
 
-  /** Returns how long the lock is held for a pair that is not saved, so that its last save ends before the lease. In milliseconds. */
+  /**
+   * Returns how long the lock is held for a pair that is not saved, so that its last save ends before the lease. In milliseconds.
+   *
+   * By the monotonic clock alone: whoever holds a lease that has ended harms nobody, but a wall clock that was set forward
+   * must not give the lock to a process that knows the old pair only.
+   */
   holdMs(): number {
-    const { ageMs, wallAgeMs } = this.#age();
-    const leftMs = this.#leaseMs - Math.max(ageMs, wallAgeMs) - Math.min(SAVE_MS, this.#leaseMs / 2);
+    const leftMs = this.#leaseMs - this.#age().ageMs - Math.min(SAVE_MS, this.#leaseMs / 2);
     return Math.max(0, Math.min(MAX_HOLD_MS, leftMs));
   }
 
@@ -103,6 +108,7 @@ export class HeldLock {
 
   #age(): LockAge {
     const { monotonic, wall } = this.#askedAt;
-    return { ageMs: performance.now() - monotonic, wallAgeMs: this.#clock() - wall };
+    const [ageMs, wallAgeMs] = [performance.now() - monotonic, this.#clock() - wall];
+    return { ageMs, wallAgeMs: wasSetBack(ageMs, wallAgeMs) ? Number.POSITIVE_INFINITY : wallAgeMs };
   }
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { number, type Optional, withDefault, withMethods } from '../checks.js';
+import { wasSetBack } from '../clock.js';
 import { TokenStoreError } from '../errors.js';
 import type { HeldLease } from './token-store.js';
 import { KeyedQueue, pause, withTimeout } from './waiting.js';
@@ -114,9 +115,10 @@ async function takeLease(
       void releaseLease(lease, id, owner, leaseMs);
       throw error;
     });
-    const ageMs = Math.max(performance.now() - askedAt[0], Date.now() - askedAt[1]);
-    if (isTaken && ageMs < leaseMs) return { owner, ageMs };
-    // This process was frozen until now: the lease may have ended, and belong to another owner.
+    const ages = [performance.now() - askedAt[0], Date.now() - askedAt[1]] as const;
+    const ageMs = Math.max(...ages);
+    if (isTaken && ageMs < leaseMs && !wasSetBack(...ages)) return { owner, ageMs };
+    // This process was frozen until now, or cannot tell: the lease may have ended, and belong to another owner.
     if (isTaken) await releaseLease(lease, id, owner, leaseMs);
     const leftMs = deadline - performance.now();
     if (leftMs <= 0) throw lockTimeout('another process holds it');

@@ -1,7 +1,15 @@
 import { readOptions, withMethods, wrong } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { leaseSeconds } from './lease-lock.js';
-import { once, PAGE_ROWS, type SqlDatabase, type SqlResult, sqlTokenStore, tableName } from './sql-token-store.js';
+import {
+  once,
+  PAGE_ROWS,
+  type SqlDatabase,
+  type SqlResult,
+  SWEEP_ROWS,
+  sqlTokenStore,
+  tableName,
+} from './sql-token-store.js';
 import { type ListedTokenStore, ttlSeconds } from './token-store.js';
 
 /** A pool of mysql2/promise. A connection works too. */
@@ -28,9 +36,6 @@ export interface MysqlTokenStoreOptions {
    */
   readonly lease?: number | undefined;
 }
-
-/** Number of expired rows that are deleted at a time. */
-const SWEEP_ROWS = 1000;
 
 /** ER_NO_SUCH_TABLE */
 const TABLE_MISSING = 1146;

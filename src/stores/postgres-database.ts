@@ -1,15 +1,12 @@
 import { TokenStoreError } from '../errors.js';
 import { DEFAULT_LEASE_SECONDS } from './lease-lock.js';
-import { once, PAGE_ROWS, type SqlDatabase, sqlTokenStore } from './sql-token-store.js';
+import { once, PAGE_ROWS, type SqlDatabase, SWEEP_ROWS, sqlTokenStore } from './sql-token-store.js';
 import { MARK_PREFIX, SHARE_PREFIX, type TokenStore } from './token-store.js';
 
 /** The part of a pool of pg that is used: single queries. A client of pg, or of a proxy that pools transactions, works too. */
 export interface PostgresPoolLike {
   query(text: string, values?: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
 }
-
-/** Number of expired rows that are deleted at a time. */
-const SWEEP_ROWS = 1000;
 
 /** serialization_failure, deadlock_detected: the statement lost against a concurrent one. */
 const LOST: readonly unknown[] = ['40001', '40P01'];
@@ -132,7 +129,7 @@ export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]
       findLease: `SELECT 1 FROM ${table} WHERE id = $1 AND record = $2 AND expires_at > clock_timestamp()`,
       release: `DELETE FROM ${table} WHERE id = $1 AND record = $2`,
       sweep: `DELETE FROM ${table} WHERE id IN
-        (SELECT id FROM ${table} WHERE expires_at < now() LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED)`,
+        (SELECT id FROM ${table} WHERE expires_at < now() LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED) RETURNING 1`,
       list: `SELECT id FROM ${table} WHERE id > $1 AND id NOT LIKE 'lock %' AND id NOT LIKE '${MARK_PREFIX}%' AND id NOT LIKE '${SHARE_PREFIX}%'
         AND expires_at > now() ORDER BY id LIMIT ${PAGE_ROWS}`,
     },

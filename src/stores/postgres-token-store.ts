@@ -4,6 +4,7 @@ import { leaseSeconds } from './lease-lock.js';
 import { channelOf, createTable, type PostgresPoolLike, postgresDatabase } from './postgres-database.js';
 import { sqlTokenStore, tableName } from './sql-token-store.js';
 import { type ListedTokenStore, type TokenStore, ttlSeconds } from './token-store.js';
+import { pause } from './waiting.js';
 
 export type { PostgresPoolLike } from './postgres-database.js';
 
@@ -42,7 +43,7 @@ export function postgresMigration(options: { readonly table?: string | undefined
  *
  * `watch` listens (`LISTEN`) on a connection of its own, made as the pool makes its connections; for a client in place of a
  * pool there is no `watch`. Through PgBouncer in transaction mode nothing is heard: what other processes delete then holds
- * after `cache.ttl`.
+ * after `cache.ttl`, and a process warning (`ERR_NO_NOTIFICATIONS`) says so.
  *
  * @param pool of pg; the application listens for its `error` events and ends it
  * @throws {ConfigurationError} if `pool` has no method `query`, or an option is wrong or unknown
@@ -65,6 +66,16 @@ export function postgresTokenStore(
   return { ...sqlTokenStore(postgresDatabase(pool, table), times), ...(listen && { watch: watchOver(listen) }) };
 }
 
+/** How long a notification may take, in milliseconds. */
+const HEARD_MS = 5_000;
+
+function warnOfDeafness(): void {
+  process.emitWarning(
+    'postgresTokenStore: no notification of PostgreSQL arrives, most likely because the pool leads to PgBouncer in transaction mode. What another process deletes or imports holds here only after cache.ttl (30 s unless set). To have it hold at once, give the store a pool that leads to PostgreSQL itself, or to PgBouncer in session mode.',
+    { code: 'ERR_NO_NOTIFICATIONS' },
+  );
+}
+
 /** The part of a client of pg that is used to hear of changes. */
 interface PostgresClient {
   on(event: string, listener: (message: { readonly payload?: string | undefined }) => void): unknown;
@@ -75,18 +86,33 @@ interface PostgresClient {
 }
 
 /** Returns what listens to a channel by a client that is made as the pool makes its own. `undefined` for anything but a pool. */
-function listenOn(pool: object, channel: string): ListenForChanges | undefined {
+function listenOn(pool: PostgresPoolLike, channel: string): ListenForChanges | undefined {
   if (!('Client' in pool && 'options' in pool && typeof pool.Client === 'function')) return undefined;
   const Client = pool.Client as new (options: unknown) => PostgresClient;
+  let hasWarned = false;
   return async ({ tell, lose, signal }) => {
     const client = new Client(pool.options);
+    let isHeard = false;
     for (const event of ['error', 'end']) client.on(event, lose);
-    client.on('notification', ({ payload }) => tell(payload ?? ''));
+    client.on('notification', ({ payload }) => {
+      isHeard = true;
+      tell(payload ?? '');
+    });
     signal.addEventListener('abort', () => void client.end().catch(() => undefined));
     await client.connect();
     // An application that has ended its pool, but not closed the strategy, ends all the same.
     client.unref?.();
     await client.query(`LISTEN "${channel}"`);
+    // By the pool: a proxy may pass on what the connection itself tells, and nothing else. No grant has an empty id.
+    void pool
+      .query('SELECT pg_notify($1, $2)', [channel, ''])
+      .then(() => pause(HEARD_MS, { signal, unref: true }))
+      .then(() => {
+        if (!isHeard && !hasWarned) warnOfDeafness();
+        hasWarned ||= !isHeard;
+      })
+      // The pool fails or is ended, or the connection is: that says nothing of notifications.
+      .catch(() => undefined);
     return () => client.query('SELECT 1');
   };
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { keyPrefix, readOptions, withDefault, withMethods } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
@@ -53,7 +53,8 @@ export function sessionTokenStore(store: SessionStoreLike, options: SessionToken
     const session = await call(store, 'get', prefix, id);
     if (typeof session !== 'object' || session === null || !('grant' in session && 'id' in session)) return undefined;
     // Compared, so that no store's treatment of keys can mix up two users.
-    return session.id === id ? asStoredGrant(structuredClone(session.grant)) : undefined;
+    const grant = session.id === id ? asStoredGrant(session.grant) : undefined;
+    return grant && { ...grant };
   };
   return {
     get,
@@ -64,7 +65,7 @@ export function sessionTokenStore(store: SessionStoreLike, options: SessionToken
       const expires = new Date(Date.now() + maxAge);
       const cookie = { originalMaxAge: maxAge, maxAge, expires, httpOnly: true, path: '/' };
       // A copy: some stores keep the object itself, or write to it.
-      await call(store, 'set', prefix, id, { cookie, id, grant: structuredClone(grant) });
+      await call(store, 'set', prefix, id, { cookie, id, grant: { ...grant } });
     },
     delete: async (id, version) => {
       if (version !== undefined && (await get(id))?.version !== version) return;
@@ -85,8 +86,8 @@ function call(
   record: object = {},
 ): Promise<unknown> {
   // A key that every session store can hold: short, a valid file name, and the same in upper and lower case.
-  const hash = BigInt(`0x${createHash('sha256').update(id).digest('hex')}`);
-  const key = prefix + hash.toString(36).padStart(HASH_LENGTH, '0').slice(-HASH_LENGTH);
+  const digest = BigInt(`0x${hash('sha256', id, 'hex')}`);
+  const key = prefix + digest.toString(36).padStart(HASH_LENGTH, '0').slice(-HASH_LENGTH);
   return new Promise((resolve, reject) => {
     const fail = (error: unknown): void =>
       reject(new TokenStoreError(`The session store could not ${VERBS[method]} a grant.`, { cause: safeCause(error) }));

@@ -1,6 +1,6 @@
 import { readOptions, withMethods, wrong } from '../checks.js';
 import { leaseSeconds } from './lease-lock.js';
-import { PAGE_ROWS, type SqlDatabase, sqlTokenStore, tableName } from './sql-token-store.js';
+import { PAGE_ROWS, type SqlDatabase, SWEEP_ROWS, sqlTokenStore, tableName } from './sql-token-store.js';
 import { type ListedTokenStore, ttlSeconds } from './token-store.js';
 
 /** The part of a database that is used: a `DatabaseSync` of node:sqlite, or a `Database` of better-sqlite3. */
@@ -27,9 +27,6 @@ export interface SqliteTokenStoreOptions {
    */
   readonly lease?: number | undefined;
 }
-
-/** Number of expired rows that are deleted at a time. */
-const SWEEP_ROWS = 1000;
 
 /** SQLITE_BUSY and SQLITE_LOCKED: another connection is writing. */
 const BUSY: readonly unknown[] = [5, 6];

@@ -68,30 +68,34 @@ const GRACE_MS = 20;
  * Settles as `promise` does, rejects with `timeoutError()` after `ms` milliseconds, or with the reason of `signal` when that
  * aborts. The promise goes on by itself then; its rejection is handled.
  */
-export async function withTimeout<T>(
+export function withTimeout<T>(
   promise: Promise<T>,
   ms: number,
   timeoutError: () => Error,
   signal?: AbortSignal,
 ): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  let abort = (): void => undefined;
-  const limit = new Promise<never>((_resolve, reject) => {
+  return new Promise((resolve, reject) => {
     const dueAt = performance.now() + ms;
-    const expire = (): void => reject(timeoutError());
-    timer = setTimeout(() => {
+    const expire = (): void => fail(timeoutError());
+    let timer = setTimeout(() => {
       // Timers run before sockets are read.
       if (performance.now() - dueAt > LATE_MS) timer = setTimeout(expire, GRACE_MS);
       else expire();
     }, ms);
-    abort = () => reject(signal?.reason);
+    const abort = (): void => fail(signal?.reason);
+    const end = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', abort);
+    };
+    const fail = (error: unknown): void => {
+      end();
+      reject(error);
+    };
+    signal?.addEventListener('abort', abort);
+    if (signal?.aborted) abort();
+    promise.then((value) => {
+      end();
+      resolve(value);
+    }, fail);
   });
-  signal?.addEventListener('abort', abort);
-  if (signal?.aborted) abort();
-  try {
-    return await Promise.race([promise, limit]);
-  } finally {
-    clearTimeout(timer);
-    signal?.removeEventListener('abort', abort);
-  }
 }

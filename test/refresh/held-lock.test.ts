@@ -25,11 +25,17 @@ describe.skipIf(!hasRedis())('over Redis, a process', { meta: { threats: [47, 78
   });
 
   /** A store, with what happens once Redis has answered the request for a lock, its check and its release. */
-  function open(prefix: string, answered: (what: 'taken' | 'refused' | 'other', key: string) => unknown, lease = 30) {
+  function open(
+    prefix: string,
+    answered: (what: 'taken' | 'refused' | 'released' | 'other', key: string) => unknown,
+    lease = 30,
+  ) {
     const sendCommand = async (args: readonly string[]): Promise<unknown> => {
       const answer: unknown = await client.sendCommand(args);
-      const isTake = args[0] === 'EVAL' && args[1]?.includes("'set'") && args[3]?.includes('lock ');
-      await answered(isTake ? (answer === 1 ? 'taken' : 'refused') : 'other', `${args[3]}`);
+      const isOfLock = args[0] === 'EVAL' && args[3]?.includes('lock ');
+      const isTake = isOfLock && args[1]?.includes("'set'");
+      const isRelease = isOfLock && args[1]?.includes("'del'") && answer === 1;
+      await answered(isTake ? (answer === 1 ? 'taken' : 'refused') : isRelease ? 'released' : 'other', `${args[3]}`);
       return answer;
     };
     return redisTokenStore({ isOpen: true, sendCommand } as never, { prefix, lease });
@@ -40,7 +46,9 @@ describe.skipIf(!hasRedis())('over Redis, a process', { meta: { threats: [47, 78
       'was stopped',
       (ms) => {
         const now = performance.now.bind(performance);
+        const wall = Date.now;
         vi.spyOn(performance, 'now').mockImplementation(() => now() + ms);
+        vi.spyOn(Date, 'now').mockImplementation(() => wall() + ms);
       },
     ],
     [
@@ -130,15 +138,15 @@ describe.skipIf(!hasRedis())('over Redis, a process', { meta: { threats: [47, 78
   }) => {
     const prefix = `${prefixes++}:`;
     const order: string[] = [];
-    const store = open(prefix, () => undefined, 2);
-    const { lock } = store;
-    store.lock = (id, work) => lock(id, work).finally(() => order.push('released by the holder'));
+    // Answers of one connection come in the order of the calls.
+    const store = open(prefix, (what) => what === 'released' && order.push('released by the holder'), 2);
     store.update = () => Promise.reject(new Error('The store is down'));
     const manager = grants.another({ store });
     await manager.put('id', tokens('old'));
     grants.clock.advance(LIFETIME_S);
     expect(await grants.use(manager)).toBe('access-1');
-    await open(prefix, () => undefined, 2).lock(`oauth-app+id`, async () => order.push('taken by another process'));
+    const other = open(prefix, (what) => what === 'taken' && order.push('taken by another process'), 2);
+    await other.lock('oauth-app+id', async () => undefined);
     expect(order).toEqual(['released by the holder', 'taken by another process']);
     await manager.remove('id');
   });
@@ -177,6 +185,35 @@ describe('a lock', () => {
     expect(held(30_000, 15_000).holdMs()).toBe(12_000);
     expect(held(30_000).holdMs()).toBe(15_000);
   });
+
+  test('is held for a pair that is not saved whatever the wall clock is set to', () => {
+    vi.spyOn(performance, 'now').mockReturnValue(0);
+    let wallMs = 0;
+    const lock = new HeldLock(
+      { leaseMs: 30_000, ageMs: 0, isHeld: async () => true },
+      () => wallMs,
+      async () => {},
+    );
+    wallMs = 3 * 3_600_000;
+    expect(lock.limitTo(10_000).maySend).toBe(false);
+    expect(lock.holdMs()).toBe(15_000);
+  });
+
+  test('whose age no clock shows, since the wall clock was set back, is of no use until the last try', () => {
+    vi.spyOn(performance, 'now').mockReturnValue(0);
+    let wallMs = 0;
+    const lock = new HeldLock(
+      { leaseMs: 30_000, ageMs: 0, isHeld: async () => true },
+      () => wallMs,
+      async () => {},
+    );
+    // NTP has stepped it.
+    wallMs = -500;
+    expect(lock.limitTo(10_000, { ageMs: 5_000, wallAgeMs: 5_000 }).maySend).toBe(true);
+    wallMs = -3 * 3_600_000;
+    expect(lock.limitTo(10_000, { ageMs: 5_000, wallAgeMs: 5_000 }).maySend).toBe(false);
+    expect(lock.limitTo(10_000, { ageMs: 5_000, wallAgeMs: Number.POSITIVE_INFINITY }).maySend).toBe(true);
+  });
 });
 
 test('a lock that has grown too old by the monotonic clock alone is taken again before the token is sent', async ({
@@ -195,3 +232,26 @@ test('a lock that has grown too old by the monotonic clock alone is taken again 
   expect(store.calls.filter((call) => call === 'lock')).toHaveLength(2);
   expect(grants.events).toMatchObject([{ outcome: 'refreshed', lostLease: true }]);
 });
+
+test.for([
+  ['once', 1, 2],
+  ['each time', 3, 3],
+] as const)(
+  'a lock is taken again, and no more than twice, when the wall clock is set back %s meanwhile',
+  async ([, steps, locks], { grants }) => {
+    const { clock, manager, store } = grants;
+    await manager.put('id', tokens('old'));
+    clock.advance(LIFETIME_S);
+    let [taken, set] = [0, 0];
+    store.before = (method) => {
+      if (method === 'lock') taken += 1;
+      if (method !== 'get' || set >= Math.min(taken, steps)) return;
+      set += 1;
+      clock.advance(-60);
+    };
+    expect(await grants.use()).toBe('access-1');
+    expect([set, taken]).toEqual([steps, locks]);
+    expect(grants.sent()).toEqual(['refresh-old']);
+    expect(grants.events).toMatchObject([{ outcome: 'refreshed', lostLease: true }]);
+  },
+);

@@ -116,6 +116,24 @@ test('does not work on a lease that ended before the answer came', async () => {
   expect(lease.takes).toBe(2);
 });
 
+test('takes a lease again if the wall clock was set back before the answer came: its age is not known', async () => {
+  const lease = memoryLease();
+  const lock = leaseLock(
+    {
+      take: async (id, owner) => {
+        const isTaken = await lease.take(id, owner);
+        if (lease.takes === 1) vi.setSystemTime(Date.now() - 3_600_000);
+        return isTaken;
+      },
+      release: (id, owner) => lease.release(id, owner),
+    },
+    LEASE_MS,
+  );
+  const work = lock('id', async () => lease.takes);
+  await vi.advanceTimersByTimeAsync(LEASE_MS);
+  expect(await work).toBe(2);
+});
+
 test('throws for an argument that is wrong, and names it', () => {
   const lease = memoryLease();
   const wrong: readonly unknown[] = [undefined, {}, { take: lease.take }, { ...lease, isHeld: true }];

@@ -1,18 +1,15 @@
-import { inspect } from 'node:util';
 import { createPool as createCallbackPool } from 'mysql2';
 import { createPool, type Pool, type PoolOptions } from 'mysql2/promise';
 import { tokenStoreChecks } from 'passport-oauth-app/conformance';
 import { type MysqlPoolLike, mysqlMigration, mysqlTokenStore } from 'passport-oauth-app/mysql';
-import { afterAll, afterEach, beforeAll, describe, expect, expectTypeOf, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest';
 import { hasMariadb, type MariadbServer, startMariadb } from '../support/mariadb-server.js';
+import { testSqlStore } from './sql-store.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
-const TABLE = 'passport_oauth_app_grants';
 /** Seconds: short, so that its end can be waited for. */
 const LEASE = { lease: 2 };
 const forever = (): Promise<never> => new Promise(() => undefined);
-
-afterEach(() => void vi.useRealTimers());
 
 describe.skipIf(!hasMariadb())('with MariaDB', () => {
   let mariadb: MariadbServer;
@@ -41,6 +38,13 @@ describe.skipIf(!hasMariadb())('with MariaDB', () => {
     for (const { name, run } of tokenStoreChecks(create, LEASE)) test(name, run);
   });
 
+  testSqlStore({
+    open: (options) => mysqlTokenStore(connect(), options),
+    query: (sql) => rows(connect(), sql),
+    now: 'UTC_TIMESTAMP(3)',
+    secondsLeft: 'TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(3), expires_at)',
+  });
+
   test('passes every check with one connection for everything', async () => {
     const pool = connect({ connectionLimit: 1 });
     for (const { run } of tokenStoreChecks(() => mysqlTokenStore(pool))) await run();
@@ -50,23 +54,27 @@ describe.skipIf(!hasMariadb())('with MariaDB', () => {
     const pool = connect();
     pool.on('connection', (connection) => void connection.query('SET autocommit = 0'));
     const store = mysqlTokenStore(pool);
-    for (const call of [() => store.get('id'), () => store.set('id', grant), () => store.lock('id', async () => 1)])
+    for (const call of [
+      () => store.get('uncommitted'),
+      () => store.set('uncommitted', grant),
+      () => store.lock('uncommitted', async () => 1),
+    ])
       await expect(call()).rejects.toThrow(/have autocommit = 0.* Give mysqlTokenStore a pool with autocommit = 1/);
-    expect(await mysqlTokenStore(connect()).get('id')).toBeUndefined();
+    expect(await mysqlTokenStore(connect()).get('uncommitted')).toBeUndefined();
   });
 
   test('refuses read-only connections at its first use, also later, and says what to set', async () => {
     const message = /^The connections of the pool are read-only.* pool of the primary with transaction_read_only = OFF/;
     const pool = connect();
     pool.on('connection', (connection) => void connection.query('SET SESSION TRANSACTION READ ONLY'));
-    await expect(mysqlTokenStore(pool).get('id')).rejects.toThrow(message);
+    await expect(mysqlTokenStore(pool).get('read-only')).rejects.toThrow(message);
     const one = connect({ connectionLimit: 1 });
     const store = mysqlTokenStore(one);
-    expect(await store.get('id')).toBeUndefined();
+    expect(await store.get('read-only')).toBeUndefined();
     await one.query('SET SESSION TRANSACTION READ ONLY');
-    await expect(store.set('id', grant)).rejects.toThrow(message);
+    await expect(store.set('read-only', grant)).rejects.toThrow(message);
     await one.query('SET SESSION TRANSACTION READ WRITE');
-    await store.set('id', grant);
+    await store.set('read-only', grant);
   });
 
   test('passes every check with a callback pool', async () => {
@@ -92,12 +100,6 @@ describe.skipIf(!hasMariadb())('with MariaDB', () => {
     await connect().query('SET GLOBAL TRANSACTION ISOLATION LEVEL REPEATABLE READ');
   });
 
-  test('creates its table once when many processes miss it at the same moment', async () => {
-    const stores = Array.from({ length: 20 }, () => mysqlTokenStore(connect(), { table: 'made_at_once' }));
-    await Promise.all(stores.map((store, index) => store.set(`id${index}`, grant)));
-    expect(await stores[0]?.get('id19')).toEqual(grant);
-  });
-
   test('needs no privilege to create a table that the migration has created', async () => {
     const owner = connect();
     await owner.query(mysqlMigration({ table: 'migrated' }));
@@ -110,65 +112,14 @@ describe.skipIf(!hasMariadb())('with MariaDB', () => {
     expect(await store.get('id')).toEqual(grant);
   });
 
-  test('counts the time to live anew at each write, and takes a row past it for absent', async () => {
-    const pool = connect();
-    const store = mysqlTokenStore(pool, { ttl: 100 });
-    const seconds = `SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(3), expires_at) AS s FROM ${TABLE} WHERE id = 'ttl'`;
-    const left = async (): Promise<unknown> => (await rows(pool, seconds)) as { s: number }[];
-    await store.set('ttl', grant);
-    expect(await left()).toEqual([{ s: expect.toBeOneOf([99, 100]) }]);
-    await pool.query(`UPDATE ${TABLE} SET expires_at = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE id = 'ttl'`);
-    expect(await store.get('ttl')).toBeUndefined();
-    expect(await store.update('ttl', grant, 1)).toBe(false);
-    expect(await store.add('ttl', grant)).toBe(true);
-    await pool.query(`UPDATE ${TABLE} SET expires_at = UTC_TIMESTAMP(3) + INTERVAL 9 SECOND WHERE id = 'ttl'`);
-    expect(await store.update('ttl', grant, 1)).toBe(true);
-    expect(await left()).toEqual([{ s: expect.toBeOneOf([99, 100]) }]);
-  });
-
-  test('deletes expired rows in passing', async () => {
+  test('deletes all expired rows in passing, a thousand at a time', async () => {
     const pool = connect({ connectionLimit: 1 });
     await pool.query(mysqlMigration({ table: 'swept' }));
     await pool.query(`INSERT INTO swept SELECT CONCAT('old', seq), 1, '{}', '2000-01-01' FROM seq_1_to_1500`);
     const count = async (): Promise<unknown> => rows(pool, 'SELECT COUNT(*) AS n FROM swept');
     await mysqlTokenStore(pool, { table: 'swept' }).set('a', grant);
     expect(await count()).toEqual([{ n: 501 }]);
-  });
-
-  test('leaves no lock behind', async () => {
-    const pool = connect();
-    const locks = (): Promise<unknown> =>
-      rows(pool, `SELECT CAST(id AS CHAR) AS id FROM ${TABLE} WHERE id LIKE 'lock%'`);
-    expect(await mysqlTokenStore(pool).lock('traceless', locks)).toEqual([{ id: 'lock traceless' }]);
-    expect(await locks()).toEqual([]);
-  });
-
-  test('takes over a lease that ends too late, as after the clock was set back', async () => {
-    const pool = connect();
-    await mysqlTokenStore(pool).lock('clock', async () => {
-      await pool.query(`UPDATE ${TABLE} SET expires_at = expires_at + INTERVAL 3 HOUR WHERE id = 'lock clock'`);
-      expect(await mysqlTokenStore(pool).lock('clock', async () => 'taken')).toBe('taken');
-    });
-  });
-
-  test('gives the lock on when the lease of a holder that died is over, and refuses the late write of that holder', async () => {
-    const [late, next] = [mysqlTokenStore(connect(), { lease: 1 }), mysqlTokenStore(connect())];
-    await late.set('late', grant);
-    await late.lock('late', async () => {
-      await next.lock('late', async () => {
-        expect(await next.update('late', { ...grant, version: 2 }, 1)).toBe(true);
-        expect(await late.update('late', { ...grant, version: 3 }, 1)).toBe(false);
-      });
-    });
-    expect(await next.get('late')).toEqual({ ...grant, version: 2 });
-  });
-
-  test('treats a damaged record as no grant', async () => {
-    const pool = connect();
-    const store = mysqlTokenStore(pool);
-    await store.set('spoilt', grant);
-    await pool.query(`UPDATE ${TABLE} SET record = LEFT(record, 10) WHERE id = 'spoilt'`);
-    expect(await store.get('spoilt')).toBeUndefined();
+    await expect.poll(count).toEqual([{ n: 1 }]);
   });
 
   test('rejects while MariaDB is down, returns the result of work that runs, and works again after its restart', async () => {
@@ -189,28 +140,6 @@ describe.skipIf(!hasMariadb())('with MariaDB', () => {
     await pool.end();
     await server.stop();
   });
-});
-
-test('gives up a query that is not answered within five seconds', async () => {
-  vi.useFakeTimers();
-  const reading = mysqlTokenStore({ query: forever, execute: forever })
-    .get('id')
-    .catch((error: unknown) => error);
-  await vi.advanceTimersByTimeAsync(5000);
-  expect(await reading).toMatchObject({
-    name: 'TokenStoreError',
-    message: 'MySQL did not read a grant within 5000 ms.',
-  });
-});
-
-test('rejects with errors that quote no secret, and shows none when it is inspected', async () => {
-  const secret = 'eyJhbGciOiJkaXIifQ.secret-secret-secret';
-  const query = (options: object, values: Buffer[]) =>
-    Promise.reject(Object.assign(new Error(`syntax error near ${values.join()}`), { options, values }));
-  const store = mysqlTokenStore({ query, execute: query });
-  const error = await store.set('id', { ...grant, sealed: secret }).catch((fault: unknown) => fault);
-  expect(error).toMatchObject({ name: 'TokenStoreError', code: 'ERR_TOKEN_STORE', status: 503 });
-  expect(inspect([error, store], { depth: 10, showHidden: true })).not.toContain('secret-secret');
 });
 
 test('throws at creation for an argument that is wrong, and names it', () => {

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { getEventListeners } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { KeyedQueue, withTimeout } from '../../src/stores/waiting.js';
+import { KeyedQueue, pause, withTimeout } from '../../src/stores/waiting.js';
 import { gate } from '../refresh/fixture.js';
 import { heldUuids } from '../support/heap.js';
 
@@ -61,9 +62,51 @@ describe('a queue by key', () => {
   });
 });
 
-describe('a time limit', () => {
-  afterEach(() => vi.restoreAllMocks());
+const REASON = new Error('closed');
 
+/** Timers and the monotonic clock stand still until the test advances them. */
+function stopTime(): void {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+}
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+describe('a pause', () => {
+  test('lasts its time, and leaves no listener on its signal', async () => {
+    stopTime();
+    const { signal } = new AbortController();
+    const ended = vi.fn();
+    void pause(50, { signal }).then(ended);
+    await vi.advanceTimersByTimeAsync(49);
+    expect(ended).not.toHaveBeenCalled();
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(ended).toHaveBeenCalledOnce();
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+  });
+
+  test('is ended by its signal, with its reason and without a timer, also where that has aborted before', async () => {
+    stopTime();
+    const controller = new AbortController();
+    const paused = pause(50, { signal: controller.signal });
+    controller.abort(REASON);
+    await expect(paused).rejects.toBe(REASON);
+    await expect(pause(50, { signal: controller.signal })).rejects.toBe(REASON);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('keeps the process alive unless it is told not to', async () => {
+    const timers = vi.spyOn(globalThis, 'setTimeout');
+    const pauses = [pause(1), pause(1, { unref: true })];
+    expect(timers.mock.results.map(({ value }) => value.hasRef())).toEqual([true, false]);
+    await Promise.all(pauses);
+  });
+});
+
+describe('a time limit', () => {
   const late = () => new Error('late');
 
   test('a promise that takes too long is rejected with the error of the time limit', async () => {
@@ -79,5 +122,45 @@ describe('a time limit', () => {
   test('after a suspension, an answer that has not arrived is waited for no longer', async () => {
     vi.spyOn(performance, 'now').mockReturnValueOnce(0).mockReturnValue(40_000);
     await expect(withTimeout(new Promise(() => {}), 1, late)).rejects.toThrow('late');
+  });
+
+  test('expires at its time, up to a tenth of a second late; beyond that, an answer is waited for', async () => {
+    stopTime();
+    const failed = vi.fn();
+    const expire = async (lateMs: number) => {
+      failed.mockClear();
+      const now = performance.now();
+      withTimeout(new Promise(() => {}), 50, late).catch(failed);
+      vi.spyOn(performance, 'now').mockReturnValue(now + 50 + lateMs);
+      await vi.advanceTimersByTimeAsync(49);
+      expect(failed).not.toHaveBeenCalled();
+      await vi.advanceTimersByTimeAsync(1);
+      vi.restoreAllMocks();
+    };
+    await expire(100);
+    expect(failed).toHaveBeenCalledOnce();
+    await expire(101);
+    expect(failed).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(20);
+    expect(failed).toHaveBeenCalledOnce();
+  });
+
+  test('is ended by a signal, with its reason, also where that has aborted before', async () => {
+    const controller = new AbortController();
+    const waiting = withTimeout(new Promise(() => {}), 60_000, late, controller.signal);
+    controller.abort(REASON);
+    await expect(waiting).rejects.toBe(REASON);
+    await expect(withTimeout(new Promise(() => {}), 60_000, late, controller.signal)).rejects.toBe(REASON);
+  });
+
+  test('leaves no timer and no listener once it has settled', async () => {
+    stopTime();
+    const { signal } = new AbortController();
+    const { opened, open } = gate();
+    const waiting = withTimeout(opened, 60_000, late, signal);
+    expect([vi.getTimerCount(), getEventListeners(signal, 'abort').length]).toEqual([1, 1]);
+    open();
+    await waiting;
+    expect([vi.getTimerCount(), getEventListeners(signal, 'abort').length]).toEqual([0, 0]);
   });
 });

@@ -20,12 +20,15 @@ export function hasMariadb(): boolean {
   return isInstalled('mariadbd', installer && executable);
 }
 
+/** Small, since each server gets a copy. */
+const LOG_SIZE = '--innodb-log-file-size=8M';
+
 /** Starts MariaDB on a free port, with its data in a folder of its own. Takes a few seconds. */
 export async function startMariadb(): Promise<MariadbServer> {
   const server = await startDataServer({
     name: 'mariadb',
     user: 'mysql',
-    prepare: install,
+    prepare: { program: executable ?? 'mariadbd', run: install },
     command: (folder, port, owner) => ({
       file: executable ?? 'mariadbd',
       args: [
@@ -39,6 +42,7 @@ export async function startMariadb(): Promise<MariadbServer> {
         // Only a crash of the whole machine can lose data so; a killed server loses none.
         '--innodb-flush-log-at-trx-commit=2',
         '--innodb-buffer-pool-size=16M',
+        LOG_SIZE,
         `--init-file=${join(folder, 'init.sql')}`,
       ],
       options: { ...owner, cwd: folder },
@@ -50,7 +54,7 @@ export async function startMariadb(): Promise<MariadbServer> {
 
 async function install(folder: string, owner: Owner): Promise<void> {
   // A server that starts deletes all temporary tables in its folder for them, those of another server too.
-  const args = ['--no-defaults', `--datadir=${join(folder, 'data')}`, `--tmpdir=${folder}`, '--skip-test-db'];
+  const args = ['--no-defaults', `--datadir=${join(folder, 'data')}`, `--tmpdir=${folder}`, '--skip-test-db', LOG_SIZE];
   const command = [...args, '--auth-root-authentication-method=normal'];
   await promisify(execFile)(installer ?? 'mariadb-install-db', command, { ...owner, cwd: folder });
   await writeFile(

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type DataServer, startDataServer } from './data-server.js';
+import { type DataServer, type Owner, startDataServer } from './data-server.js';
 import { findExecutable, isInstalled } from './service-process.js';
 
 /** A PostgreSQL of the tests' own, with one database and one role, both named postgres. Its process is the postmaster. */
@@ -51,14 +51,7 @@ export async function startPostgres({ timeZone, startsAt }: PostgresSettings = {
   const server = await startDataServer({
     name: 'postgres',
     user: 'postgres',
-    prepare: (folder, owner) => {
-      const args = [
-        '-D',
-        join(folder, 'data'),
-        ...['-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'],
-      ];
-      return promisify(execFile)(initdb ?? 'initdb', args, { ...owner, cwd: folder });
-    },
+    prepare: { program: initdb ?? 'initdb', run: install },
     command: (folder, port, owner) => {
       // Only a crash of the whole machine can lose data without fsync; a killed server loses none.
       const settings = ['fsync=off', 'full_page_writes=off', 'listen_addresses=127.0.0.1'];
@@ -78,4 +71,9 @@ export async function startPostgres({ timeZone, startsAt }: PostgresSettings = {
     endSignal: 'SIGINT',
   });
   return Object.assign(server, { connectionString: `postgres://postgres@127.0.0.1:${server.port}/postgres` });
+}
+
+function install(folder: string, owner: Owner): Promise<unknown> {
+  const args = ['-D', join(folder, 'data'), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
+  return promisify(execFile)(initdb ?? 'initdb', args, { ...owner, cwd: folder });
 }

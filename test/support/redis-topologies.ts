@@ -33,8 +33,29 @@ export interface RedisTopology {
 export const SENTINEL_NAME = 'grants';
 
 /** Starts a Cluster of three primaries with a replica each. */
-export async function startRedisCluster(): Promise<RedisTopology> {
+export function startRedisCluster(): Promise<RedisTopology> {
+  return startTopology(startCluster);
+}
+
+/** Starts a primary, its replicas, and three Sentinels that watch them under {@link SENTINEL_NAME}. */
+export function startRedisSentinel(replicas = 1): Promise<RedisTopology & { readonly primary: number }> {
+  return startTopology((topology) => startSentinel(topology, replicas));
+}
+
+type Topology = Awaited<ReturnType<typeof newTopology>>;
+
+/** Starts nodes; all are ended if one of them fails. */
+async function startTopology<T>(start: (topology: Topology) => Promise<T>): Promise<T> {
   const topology = await newTopology();
+  try {
+    return await start(topology);
+  } catch (error) {
+    await topology.stop();
+    throw error;
+  }
+}
+
+async function startCluster(topology: Topology): Promise<RedisTopology> {
   const settings = [
     '--cluster-enabled',
     'yes',
@@ -71,9 +92,10 @@ export async function startRedisCluster(): Promise<RedisTopology> {
   return { ...topology, ports: primaries };
 }
 
-/** Starts a primary, its replicas, and three Sentinels that watch them under {@link SENTINEL_NAME}. */
-export async function startRedisSentinel(replicas = 1): Promise<RedisTopology & { readonly primary: number }> {
-  const topology = await newTopology();
+async function startSentinel(
+  topology: Topology,
+  replicas: number,
+): Promise<RedisTopology & { readonly primary: number }> {
   const primary = await topology.start([]);
   for (let index = 0; index < replicas; index += 1) await topology.start(['--replicaof', '127.0.0.1', String(primary)]);
   const sentinels: number[] = [];
