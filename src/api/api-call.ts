@@ -6,19 +6,11 @@ import type { ApiContext, Credential, CredentialSource } from './api-context.js'
 import { callError, noPlaceError, refusedResponse } from './api-error.js';
 import { abortable, CallLimit } from './call-limits.js';
 import type { CallRequest } from './call-options.js';
+import { type Attempt, afterAttempt, type Progress, START } from './call-progress.js';
 import { NoPlace, type Place } from './concurrency-limiter.js';
 import { addressOf, redirectTarget } from './request-target.js';
 import { parseBody, type ResponseHead, type ResponseMode } from './response.js';
-import {
-  type Attempt,
-  afterAttempt,
-  DEFAULT_RETRY,
-  type Progress,
-  retryDelay,
-  START,
-  THROTTLED_RETRY,
-  type TryFailure,
-} from './retry-policy.js';
+import { DEFAULT_RETRY, retryDelay, THROTTLED_RETRY, type TryFailure } from './retry-policy.js';
 
 const MAX_REDIRECTS = 5;
 

@@ -8,11 +8,11 @@ import type { ApiBase, ApiContext, CredentialSource } from './api-context.js';
 import { unusableResponse } from './api-error.js';
 import { abortable } from './call-limits.js';
 import { type CallRequest, requestTo } from './call-options.js';
+import type { Attempt } from './call-progress.js';
 import { fetchedResponse, headerPairs } from './fetched-response.js';
 import { type RequestBodyInit, readableOf } from './request-body.js';
 import { type RequestTarget, targetOf } from './request-target.js';
 import type { ResponseMode } from './response.js';
-import type { Attempt } from './retry-policy.js';
 
 /** The `fetch` of an API client. Its bodies may also be those of a call: Node streams and async iterables. */
 export type ApiFetch = (input: string | URL | Request, init?: FetchInit) => Promise<Response>;

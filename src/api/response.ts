@@ -4,7 +4,7 @@ import { type HttpHeaders, type HttpResponse, type HttpStream, headerValue } fro
 import { StreamedExchange } from '../http/streamed-exchange.js';
 import { mismatch, unusableResponse } from './api-error.js';
 import type { CallRequest } from './call-options.js';
-import type { Attempt } from './retry-policy.js';
+import type { Attempt } from './call-progress.js';
 
 /** A response of the API. */
 export interface ApiResponse<T = unknown> {
