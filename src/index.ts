@@ -46,8 +46,8 @@ export { logout } from './middleware/logout.js';
 export { type ErrorHandler, type OAuthErrorsOptions, oauthErrors } from './middleware/oauth-errors.js';
 export { type RequireAuthorizationOptions, requireAuthorization } from './middleware/require-authorization.js';
 export type { Claims, TokenResponseFields } from './oauth/claims.js';
+export type { ImportedTokens } from './oauth/imported-tokens.js';
 export type { ApplicationGrant, TokenParameters } from './oauth/token-endpoint.js';
-export type { ImportedTokens } from './oauth/token-response.js';
 export type { AuthorizationParams, GrantIdReader, IncomingRequest, StrategyOptions } from './options.js';
 export type { KeepAliveOptions, KeepAliveResult } from './refresh/keep-alive.js';
 export {

@@ -14,7 +14,7 @@ import { UsedLogins } from './login/used-logins.js';
 import type { AnyVerify } from './login/verify.js';
 import { RevocationEndpoint } from './oauth/revocation-endpoint.js';
 import { TokenEndpoint } from './oauth/token-endpoint.js';
-import { type ImportedTokens, readImportedTokens } from './oauth/token-response.js';
+import { type ImportedTokens, readImportedTokens } from './oauth/imported-tokens.js';
 import type { Settings } from './options.js';
 import { askForParameters } from './refresh/application-grants.js';
 import { GrantCredentials } from './refresh/grant-credentials.js';

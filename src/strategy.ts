@@ -7,7 +7,7 @@ import { checkedGrantId } from './grants/grant.js';
 import type { GrantSummary } from './grants/grant-summary.js';
 import { type AuthenticateOptions, authenticate, type PassportActions } from './login/authenticate.js';
 import type { AnyVerify, VerifyOfEitherArity, VerifyWithRequestOfEitherArity } from './login/verify.js';
-import type { ImportedTokens } from './oauth/token-response.js';
+import type { ImportedTokens } from './oauth/imported-tokens.js';
 import { checkVerify, resolveOptions, type Settings, type StrategyOptions } from './options.js';
 import {
   abortSignal,

@@ -1,6 +1,8 @@
+import { remainingMs } from '../clock.js';
 import { ConfigurationError } from '../errors.js';
 import { StoreAccess, type WriteLimits } from '../stores/store-access.js';
 import type { TokenStore } from '../stores/token-store.js';
+import { pause } from '../stores/waiting.js';
 import {
   type EndedGrant,
   endedGrant,
@@ -45,6 +47,9 @@ const UPDATE: WriteLimits = { waitMs: 2_000, abandonMs: 2_000 };
 const LIST_MS = 30_000;
 /** How many listed grants are read at once. */
 const LISTED_AT_ONCE = 100;
+
+/** Pauses before further reads of a listed grant whose read failed, in milliseconds: one slow read must not end a list of a million. */
+const READ_LISTED_AGAIN_MS = [500, 2_000];
 
 /** How often a compare-and-set is tried that loses against other processes. */
 const MAX_TRIES = 4;
@@ -97,9 +102,7 @@ export class GrantRepository {
     const seen = this.#cache.get(id);
     if (seen === undefined) return undefined;
     const { cache, clock } = this.#options;
-    const ageMs = clock() - seen.since;
-    // A negative age means that the clock was set back.
-    const isRecent = cache !== undefined && ageMs >= 0 && ageMs < cache.ttlMs;
+    const isRecent = cache !== undefined && remainingMs(seen.since + cache.ttlMs, clock(), cache.ttlMs) > 0;
     return isRecent || this.access.isDown ? seen.grant : undefined;
   }
 
@@ -145,17 +148,32 @@ export class GrantRepository {
    * Yields the grants of this strategy, and the tombstones, as {@link peek} returns them: page by page, so that the memory
    * that it takes does not depend on their number.
    *
-   * @throws ConfigurationError with the code ERR_NO_LIST if the store cannot list; the signal's reason
+   * @throws ConfigurationError with the code ERR_NO_LIST if the store cannot list; TokenStoreError if it fails for seconds; the
+   *   signal's reason
    */
   async *all(signal?: AbortSignal): AsyncGenerator<readonly [grantId: string, grant: Grant | EndedGrant]> {
     const ids: string[] = [];
-    const page = () => Promise.all(ids.splice(0).map(async (id) => [id, await this.peek(id)] as const));
+    const page = () =>
+      Promise.all(ids.splice(0).map(async (id) => [id, await this.#peekPatiently(id, signal)] as const));
     for await (const id of this.#ids(signal)) {
       ids.push(id);
       if (ids.length < LISTED_AT_ONCE) continue;
       for (const [grantId, grant] of await page()) if (grant) yield [grantId, grant];
+      // A store that answers at once (SQLite, memory) would keep the process from everything else, for minutes.
+      await new Promise((resolve) => setImmediate(resolve));
     }
     for (const [grantId, grant] of await page()) if (grant) yield [grantId, grant];
+  }
+
+  async #peekPatiently(id: string, signal: AbortSignal | undefined): Promise<Grant | EndedGrant | undefined> {
+    for (const ms of READ_LISTED_AGAIN_MS) {
+      try {
+        return await this.peek(id);
+      } catch {
+        await pause(ms, signal && { signal });
+      }
+    }
+    return await this.peek(id);
   }
 
   /** Saves the grant of a login in place of any other. @param whenSaved Called before this process can see the grant. */
@@ -237,19 +255,27 @@ export class GrantRepository {
   }
 
   /**
-   * Deletes the grant by its version. In a store that compares versions, a late delete cannot remove a later login. Returns
-   * what was deleted: the grant as the store had it last, or `undefined` if there was none, or none that can be read.
+   * Deletes the grant by its version. In a store that compares versions, a late delete cannot remove a later login.
    *
-   * @param whenRemoved Called before any other write of the grant starts.
+   * @param whenRemoved Called before any other write of the grant starts, with what was deleted: the grant as the store had it
+   *   last, or `undefined` if there was none, or none that can be read. A slow store may be done after this has rejected.
+   * @param whenFound Called with the grant before the store is told to delete it: a deletion that fails may have taken effect.
    */
-  remove(id: string, whenRemoved: () => void): Promise<Grant | undefined> {
+  remove(
+    id: string,
+    whenRemoved: (grant: Grant | undefined) => void,
+    whenFound: (grant: Grant) => void = () => undefined,
+  ): Promise<void> {
     const last = this.#cache.get(id)?.grant;
     this.#remember(id, undefined);
     return this.access.write(id, REMOVAL, async (store, signal) => {
       const storeId = this.storeId(id);
       // Most likely the store has what was seen last. At once, so that no later read finds it; a store that does not compare
       // versions would delete tokens that nobody has read.
-      if (last && store.update) await store.delete(storeId, last.version);
+      if (last && store.update) {
+        whenFound(last);
+        await store.delete(storeId, last.version);
+      }
       signal.throwIfAborted();
       let removed: { readonly grant: Grant | EndedGrant | undefined } | undefined;
       for (let tries = 0; ; tries++) {
@@ -259,14 +285,14 @@ export class GrantRepository {
         // Gone, or replaced by a login that came later.
         if (!record || (removed && removed.grant?.lineage !== grant?.lineage)) break;
         if (tries === MAX_TRIES) throw new Error('The grant is still there after it was deleted');
+        if (grant && !('ended' in grant)) whenFound(grant);
         await store.delete(storeId, record.version);
         signal.throwIfAborted();
         removed = { grant };
       }
       this.#remember(id, undefined);
-      whenRemoved();
       const grant = removed ? removed.grant : last;
-      return grant && !('ended' in grant) ? grant : undefined;
+      whenRemoved(grant && !('ended' in grant) ? grant : undefined);
     });
   }
 

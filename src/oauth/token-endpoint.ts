@@ -1,12 +1,22 @@
+import { remainingMs } from '../clock.js';
 import { ConfigurationError, cloneError, ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
 import type { HttpClient } from '../http/http-client.js';
-import type { HttpResponse } from '../http/message.js';
+import type { HttpRequest, HttpResponse } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import { safeCause } from '../redaction.js';
 import type { OrganizationDomainReader } from './claims.js';
 import { ClientRequest, type ClientRequestOptions, MAX_RESPONSE_BYTES } from './client-request.js';
+import { RequestQueue, Turn } from './request-queue.js';
 import { grantedScope } from './scope.js';
 import { type EndsGrant, type Refusal, readTokenResponse, refusalOf, type TokenSet } from './token-response.js';
+
+/** How a token request is sent. */
+export interface TokenRequestOptions {
+  /** Asked before a request that could not be sent is made once more: the first try may have taken long. */
+  readonly mayRepeat?: () => boolean;
+  /** The request's turn, which has come. Default: it is sent at once, and takes no turn of others. */
+  readonly turn?: Turn | undefined;
+}
 
 /** Options of a {@link TokenEndpoint}. */
 export interface TokenEndpointOptions extends ClientRequestOptions {
@@ -83,6 +93,7 @@ export class TokenEndpoint {
   readonly #options: TokenEndpointOptions;
   readonly #clientSecret: string;
   readonly #request: ClientRequest;
+  readonly #queue: RequestQueue;
   #clientRefusal: ClientRefusal | undefined;
   /** Refresh tokens that were refused without ending their grant; `undefined` once that was reported. */
   #refused: Set<string> | undefined = new Set();
@@ -91,6 +102,7 @@ export class TokenEndpoint {
     this.#options = options;
     this.#clientSecret = options.clientSecret.reveal();
     this.#request = new ClientRequest(options, options.tokenPath);
+    this.#queue = new RequestQueue(options.timeoutMs);
   }
 
   /** Time limit of one request, in milliseconds. */
@@ -98,7 +110,12 @@ export class TokenEndpoint {
     return this.#options.timeoutMs;
   }
 
-  /** Exchanges an authorization code for tokens. @see RFC 6749, 4.1.3 */
+  /** Returns a turn to be waited for. @param isAwaited True if a page waits for the request. */
+  turn(isAwaited: boolean): Turn {
+    return new Turn(this.#queue, isAwaited);
+  }
+
+  /** Exchanges an authorization code for tokens. At once: a code is short-lived, and refreshes do not wait for logins. @see RFC 6749, 4.1.3 */
   async exchangeCode({ code, redirectUri, codeVerifier, scope }: AuthorizationCode): Promise<TokenSet> {
     const proof = codeVerifier === undefined ? {} : { code_verifier: codeVerifier };
     const secrets = codeVerifier === undefined ? [code] : [code, codeVerifier];
@@ -112,13 +129,12 @@ export class TokenEndpoint {
    * none, the one that was sent stays valid, and is that of the pair. Resolves to `undefined` if the service says that the
    * refresh token is dead: by `invalid_grant`, or as the option `endsGrant` knows it.
    *
-   * @param mayRepeat Asked before a request that could not be sent is made once more: the first try may have taken long.
    * @see RFC 6749, 6
    */
-  async refresh(refreshToken: string, mayRepeat?: () => boolean): Promise<TokenSet | undefined> {
+  async refresh(refreshToken: string, options?: TokenRequestOptions): Promise<TokenSet | undefined> {
     this.#throwDuringPause();
     try {
-      const tokens = await this.#send('refresh_token', { refresh_token: refreshToken }, [refreshToken], mayRepeat);
+      const tokens = await this.#send('refresh_token', { refresh_token: refreshToken }, [refreshToken], options);
       return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
     } catch (error) {
       const refusal = refusalOf(error);
@@ -134,15 +150,14 @@ export class TokenEndpoint {
    * Gets tokens of the application itself. A refresh token in the response is not kept: the same request can be made again
    * (RFC 6749, 4.4.3).
    *
-   * @param mayRepeat See {@link refresh}.
    * @see RFC 6749, 4.4 and 4.5
    */
-  async requestTokens({ grant_type, ...fields }: TokenParameters, mayRepeat?: () => boolean): Promise<TokenSet> {
+  async requestTokens({ grant_type, ...fields }: TokenParameters, options?: TokenRequestOptions): Promise<TokenSet> {
     this.#throwDuringPause();
     // Short ones, such as ids, are parts of other words.
     const texts = Object.entries(fields).filter(([name, value]) => name !== 'scope' && `${value}`.length >= 8);
     const secrets = texts.map(([, value]) => `${value}`);
-    const tokens = await this.#send(grant_type, fields, secrets, mayRepeat);
+    const tokens = await this.#send(grant_type, fields, secrets, options);
     const scope = tokens.scope ?? grantedScope(fields.scope);
     return { ...tokens, scope, refreshToken: undefined, refreshTokenLifetimeMs: undefined };
   }
@@ -152,9 +167,7 @@ export class TokenEndpoint {
     const refusal = this.#clientRefusal;
     if (!refusal) return;
     const now = this.#options.clock();
-    const leftMs = refusal.until - now;
-    // More than any pause lasts: the clock was set back.
-    if (leftMs > 0 && leftMs <= MAX_PAUSE_MS) throw cloneError(refusal.error);
+    if (remainingMs(refusal.until, now, MAX_PAUSE_MS) > 0) throw cloneError(refusal.error);
     this.#clientRefusal = { ...refusal, until: now + refusal.pauseMs };
   }
 
@@ -200,20 +213,13 @@ export class TokenEndpoint {
     grantType: string,
     fields: Readonly<Record<string, string | number>>,
     secrets: readonly string[],
-    mayRepeat?: () => boolean,
+    { mayRepeat, turn }: TokenRequestOptions = {},
   ): Promise<TokenSet> {
-    const { http, tokenRequest, organizationDomain, clock } = this.#options;
+    const { tokenRequest, organizationDomain, clock } = this.#options;
     const request = this.#request.with({ grant_type: grantType }, fields);
     try {
-      let response: HttpResponse;
-      try {
-        response = await http.send(request);
-      } catch (error) {
-        // Only a request that was not sent may be repeated: a code or a rotating refresh token works once.
-        if (!(error instanceof TransportError) || error.sent || error.kind !== 'connect') throw error;
-        if (mayRepeat?.() === false) throw error;
-        response = await http.send(request);
-      }
+      const send = () => this.#sendOrRepeat(request, mayRepeat);
+      const response = await (turn ? turn.send(send) : send());
       const tokens = readTokenResponse(response, {
         organizationDomain,
         now: clock(),
@@ -227,6 +233,18 @@ export class TokenEndpoint {
     } catch (error) {
       this.#noteClient(error);
       throw error instanceof TransportError ? failure(error) : error;
+    }
+  }
+
+  async #sendOrRepeat(request: HttpRequest, mayRepeat: (() => boolean) | undefined): Promise<HttpResponse> {
+    const { http } = this.#options;
+    try {
+      return await http.send(request);
+    } catch (error) {
+      // Only a request that was not sent may be repeated: a code or a rotating refresh token works once.
+      if (!(error instanceof TransportError) || error.sent || error.kind !== 'connect') throw error;
+      if (mayRepeat?.() === false) throw error;
+      return await http.send(request);
     }
   }
 }

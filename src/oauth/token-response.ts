@@ -1,4 +1,3 @@
-import * as check from '../checks.js';
 import { ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
 import { type HttpResponse, retryAfterMs } from '../http/message.js';
 import { withoutSecrets } from '../redaction.js';
@@ -59,7 +58,8 @@ export type EndsGrant = (refusal: Refusal) => boolean;
 
 const MAX_DESCRIPTION_LENGTH = 200;
 
-const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
+/** A token is visible ASCII (RFC 6749, appendix A). */
+export const VISIBLE_ASCII: RegExp = /^[\x21-\x7e]+$/;
 
 /** RFC 6749, 5.2. */
 const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
@@ -157,7 +157,7 @@ const DAY_S = 24 * 60 * 60;
 const TEN_YEARS_S = 10 * 365 * DAY_S;
 const MIN_GUESS_S = 60;
 /** Assumed if neither the response nor the token states a lifetime. */
-const DEFAULT_S = 3600;
+export const DEFAULT_LIFETIME_S = 3600;
 
 /**
  * Returns the lifetime of an access token in milliseconds: at most 24 hours, and never so short that refreshes follow
@@ -174,7 +174,7 @@ export function tokenLifetime(expiresIn: unknown, claims: Claims, now: number): 
   if (stated !== undefined) return Math.min(stated, DAY_S) * 1000;
   const { exp, iat } = claims;
   const own = typeof exp === 'number' ? secondsOf(exp - (typeof iat === 'number' ? iat : now / 1000)) : undefined;
-  return Math.min(Math.max(own ?? DEFAULT_S, MIN_GUESS_S), DAY_S) * 1000;
+  return Math.min(Math.max(own ?? DEFAULT_LIFETIME_S, MIN_GUESS_S), DAY_S) * 1000;
 }
 
 /**
@@ -251,74 +251,4 @@ function unusable(found: string, advice = ''): TokenResponseError {
   return new TokenResponseError(
     `The token endpoint answered with ${found}; expected a JSON token response. Nothing of it was kept.${advice}`,
   );
-}
-
-/** Tokens that an application obtained elsewhere: with another library, or from an installation event. */
-export interface ImportedTokens {
-  /** Without one, the first request refreshes. */
-  readonly accessToken?: string | undefined;
-  /** Without one, the grant ends with its access token. */
-  readonly refreshToken?: string | undefined;
-  /**
-   * When the access token expires, in epoch milliseconds or as a `Date`. Default: its `exp` claim; without that, the first
-   * request refreshes, or, without a refresh token, after an hour.
-   */
-  readonly expiresAt?: number | Date | undefined;
-}
-
-/** Never sent: its grant has expired, and is refreshed before it is used. */
-const NO_ACCESS_TOKEN = 'imported-without-access-token';
-
-/** 2001-09-09 in epoch milliseconds. A smaller number is most likely in seconds. */
-const MIN_EXPIRES_AT = 1_000_000_000_000;
-
-const readExpiry = check.number(MIN_EXPIRES_AT, Number.MAX_SAFE_INTEGER, 'milliseconds since 1970');
-
-const READERS: check.Readers<Omit<ImportedTokens, 'expiresAt'> & { readonly expiresAt: number | undefined }> = {
-  accessToken: check.withDefault(undefined, visibleText),
-  refreshToken: check.withDefault(undefined, visibleText),
-  expiresAt: check.withDefault(undefined, (option, value) =>
-    readExpiry(option, value instanceof Date ? value.getTime() : value),
-  ),
-};
-
-/** Reads a token. @see RFC 6749, appendix A */
-function visibleText(option: string, value: unknown): string {
-  const token = check.text(option, value);
-  if (VISIBLE_ASCII.test(token)) return token;
-  throw check.wrong(option, 'expected visible ASCII characters, without line breaks');
-}
-
-/**
- * Reads tokens that were obtained elsewhere.
- *
- * @param now Epoch milliseconds.
- * @throws ConfigurationError that names the member that is wrong, missing or unknown
- * @throws TokenResponseError if the token names an invalid organization domain
- */
-export function readImportedTokens(
-  tokens: unknown,
-  now: number,
-  readOrganizationDomain: OrganizationDomainReader,
-): TokenSet {
-  const given = check.readOptions('importGrant(grantId, tokens)', check.record('tokens', tokens), READERS);
-  if (given.accessToken === undefined && given.refreshToken === undefined)
-    throw check.wrong('refreshToken', 'expected a refresh token, an access token, or both, got neither');
-  const accessToken = given.accessToken ?? NO_ACCESS_TOKEN;
-  const claims = readClaims(accessToken);
-  const { exp } = claims;
-  const guess = given.refreshToken === undefined ? now + DEFAULT_S * 1000 : now;
-  const claimedExpiry = typeof exp === 'number' ? exp * 1000 : guess;
-  const expiresAt = given.accessToken === undefined ? now : (given.expiresAt ?? claimedExpiry);
-  return {
-    accessToken,
-    refreshToken: given.refreshToken,
-    lifetimeMs: Math.max(0, expiresAt - now),
-    refreshTokenLifetimeMs: undefined,
-    scope: undefined,
-    claims,
-    subject: subjectOf(claims),
-    organizationDomain: organizationDomainOf(claims, readOrganizationDomain),
-    params: {},
-  };
 }

@@ -1,10 +1,13 @@
-import { ServiceUnavailableError } from '../errors.js';
+import { remainingMs } from '../clock.js';
+import { cloneError, ServiceUnavailableError } from '../errors.js';
 
 interface Backoff {
   /** Number of failures in a row. */
   readonly failures: number;
   /** Epoch milliseconds. */
   readonly until: number;
+  /** What callers get during the backoff; `undefined` for an endpoint that failed. */
+  readonly refusal?: Error | undefined;
 }
 
 const FIRST_MS = 1_000;
@@ -20,17 +23,16 @@ export class Backoffs extends Map<string, Backoff> {
   /** Returns how long the key is not to be tried, in milliseconds; 0 if it may be tried now. @param now Epoch milliseconds. */
   remainingMs(key: string, now: number): number {
     const backoff = this.get(key);
-    const leftMs = backoff === undefined ? 0 : backoff.until - now;
-    // More than any backoff lasts: the clock was set back.
-    return leftMs > 0 && leftMs <= MAX_MS ? leftMs : 0;
+    return backoff === undefined ? 0 : remainingMs(backoff.until, now, MAX_MS);
   }
 
   /**
    * Starts the key's next backoff and returns its length. Failures during a backoff do not lengthen it.
    *
    * @param requestedMs What the service asked for; counts within 1 s to 30 s.
+   * @param refusal What the service answered.
    */
-  fail(key: string, now: number, requestedMs?: number): number {
+  fail(key: string, now: number, requestedMs?: number, refusal?: Error): number {
     for (const [ended, { until }] of this) {
       if (Math.abs(now - until) <= MAX_MS) break;
       this.delete(ended);
@@ -40,7 +42,7 @@ export class Backoffs extends Map<string, Backoff> {
     const ownMs = leftMs > 0 ? leftMs : FIRST_MS * 2 ** Math.min(failures, 10);
     const ms = Math.min(Math.max(requestedMs ?? ownMs, leftMs, FIRST_MS), MAX_MS);
     this.delete(key);
-    this.set(key, { failures: leftMs > 0 ? failures : failures + 1, until: now + ms });
+    this.set(key, { failures: leftMs > 0 ? failures : failures + 1, until: now + ms, refusal });
     const [oldest = key] = this.keys();
     if (this.size > MAX_KEYS) this.delete(oldest);
     return ms;
@@ -67,10 +69,8 @@ export class EndpointBackoff {
 
   /** Returns how long the grant is not to be refreshed, in milliseconds. @param now Epoch milliseconds. */
   remainingMs(id: string, now: number): number {
-    const pauseMs = this.#pausedUntil - now;
-    const backoffMs = Math.max(this.#backoffs.remainingMs(id, now), this.#backoffs.remainingMs(ENDPOINT, now));
-    // More than any pause lasts: the clock was set back.
-    return pauseMs > backoffMs && pauseMs <= MAX_MS ? pauseMs : backoffMs;
+    const pauseMs = remainingMs(this.#pausedUntil, now, MAX_MS);
+    return Math.max(pauseMs, this.#backoffs.remainingMs(id, now), this.#backoffs.remainingMs(ENDPOINT, now));
   }
 
   /** Returns how long no grant is to be refreshed, in milliseconds. @param now Epoch milliseconds. */
@@ -79,9 +79,11 @@ export class EndpointBackoff {
   }
 
   /** Returns the error for callers during a backoff of the grant, if there is one. @param now Epoch milliseconds. */
-  error(id: string, now: number): ServiceUnavailableError | undefined {
+  error(id: string, now: number): Error | undefined {
     const leftMs = this.#backoffs.size === 0 && this.#pausedUntil === 0 ? 0 : this.remainingMs(id, now);
     if (leftMs === 0) return undefined;
+    const refusal = this.#backoffs.remainingMs(id, now) > 0 ? this.#backoffs.get(id)?.refusal : undefined;
+    if (refusal) return cloneError(refusal) as Error;
     const message = 'The token endpoint has just failed; it is tried again later. The grant is kept.';
     return new ServiceUnavailableError(message, { retryAfter: Math.ceil(leftMs / 1000) });
   }
@@ -91,17 +93,27 @@ export class EndpointBackoff {
     const requestedMs = failure.retryAfter === undefined ? undefined : failure.retryAfter * 1000;
     const ms = this.#backoffs.fail(id, now, requestedMs);
     if (this.#failed.size < DOWN_AFTER_GRANTS) this.#failed.add(id);
-    const pauseMs = this.#pausedUntil - now;
     // The answer to a request that was sent before a longer pause began does not shorten it.
-    if (requestedMs !== undefined) this.#pausedUntil = now + Math.max(ms, pauseMs <= MAX_MS ? pauseMs : 0);
+    if (requestedMs !== undefined) this.#pausedUntil = now + Math.max(ms, remainingMs(this.#pausedUntil, now, MAX_MS));
     else if (this.#failed.size >= DOWN_AFTER_GRANTS) this.#backoffs.fail(ENDPOINT, now);
     const { message, code, cause } = failure;
     return new ServiceUnavailableError(message, { code, cause, retryAfter: Math.ceil(ms / 1000) });
   }
 
+  /**
+   * Records an answer that gave a grant of the application no token: a refusal, or an unusable one. The next try would most
+   * likely get the same, and a busy job makes many.
+   */
+  refuse(id: string, refusal: Error, now: number): void {
+    this.#failed.clear();
+    this.#backoffs.delete(ENDPOINT);
+    this.#backoffs.fail(id, now, undefined, refusal);
+  }
+
   /** Joins a backoff of the grant that another process has begun. @param retryAt Epoch milliseconds. One that no backoff reaches comes from a clock that differs. */
   join(id: string, now: number, retryAt: number): void {
-    if (retryAt > now && retryAt <= now + MAX_MS) this.#backoffs.fail(id, now, retryAt - now);
+    const leftMs = remainingMs(retryAt, now, MAX_MS);
+    if (leftMs > 0) this.#backoffs.fail(id, now, leftMs);
   }
 
   /** Records an answer, be it a refusal. */

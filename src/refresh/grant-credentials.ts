@@ -47,6 +47,15 @@ export class GrantCredentials implements CredentialSource {
     this.#hasEnded = true;
   }
 
+  /** Gets the first credential if it is cached and not due for a refresh: most requests need no more. Returns whether it is. */
+  prepareFresh(): boolean {
+    const grant = this.#manager.fresh(this.grantId);
+    if (grant === undefined) return false;
+    this.#mayBeExpired = false;
+    this.#received(grant);
+    return true;
+  }
+
   /**
    * Gets the first credential. Never rejects: calls of the client do. Returns `undefined` if it was cached.
    *

@@ -76,13 +76,13 @@ export class GrantManager {
     this.#revocations = options.revocation && new Revocations(options.revocation, options.onGrant);
     this.#unsaved = new UnsavedGrants(this.#repository, (grantId, event, grant) => {
       onRefresh(grantId, event);
-      if (event.outcome === 'discarded') void this.#revokeOrphaned(grantId, grant);
+      if (event.outcome === 'discarded') this.#revokeUnlessStored(grantId, grant);
     });
     this.#refresher = new Refresher({
       ...options,
       repository: this.#repository,
       unsaved: this.#unsaved,
-      onOrphaned: (grantId, grant) => this.#revocations?.start(grantId, grant),
+      onDiscarded: (grantId, grant) => this.#revokeUnlessStored(grantId, grant),
       isUsable: (grant) => this.#freshness(grant) !== 'expired',
     });
   }
@@ -99,6 +99,12 @@ export class GrantManager {
     if (known === undefined) return this.#load(grantId);
     const { clock, window } = this.#options;
     return freshness(known, clock(), window) === 'fresh' ? known : this.#freshen(grantId, known);
+  }
+
+  /** Returns the grant if this process has it, and it is not due for a refresh. */
+  fresh(grantId: string): Grant | undefined {
+    const known = this.#known(grantId);
+    return known && this.#freshness(known) === 'fresh' ? known : undefined;
   }
 
   /** Returns true if there is such a grant, whether or not it is due for a refresh. @throws TokenStoreError if it cannot be read */
@@ -209,16 +215,31 @@ export class GrantManager {
    * Deletes the grant of a user who logs out, and then revokes its tokens at the service, which nobody waits for. A refresh
    * that runs does not bring it back: its new tokens are revoked as well.
    *
-   * @throws TokenStoreError if it could not be deleted
+   * @throws TokenStoreError if it is not known to be deleted
    */
   async remove(grantId: string): Promise<void> {
     const unsaved = this.#unsaved.byId.get(grantId)?.grant;
+    let found = unsaved;
+    let isRemoved = false;
     this.#forget(grantId);
-    const stored = await this.#repository.remove(grantId, () => this.#forget(grantId));
-    const grant = unsaved ?? stored;
-    if (!grant) return;
-    this.#options.onGrant(grantId, 'deleted');
-    this.#revocations?.start(grantId, grant);
+    const whenRemoved = (stored: Grant | undefined) => {
+      isRemoved = true;
+      this.#forget(grantId);
+      const grant = unsaved ?? stored;
+      if (!grant) return;
+      this.#options.onGrant(grantId, 'deleted');
+      this.#revocations?.start(grantId, grant);
+    };
+    try {
+      await this.#repository.remove(grantId, whenRemoved, (grant) => {
+        // The store's is newer than what this process has seen last.
+        found = unsaved ?? grant;
+      });
+    } catch (error) {
+      // The store may have deleted it all the same: the next try would find nothing to revoke.
+      if (found && !isRemoved) this.#revokeUnlessStored(grantId, found, () => isRemoved);
+      throw error;
+    }
   }
 
   /**
@@ -230,10 +251,15 @@ export class GrantManager {
   async discard(grantId: string): Promise<void> {
     const lock =
       this.#revocations && (await this.access.acquire(this.#repository.storeId(grantId)).catch(() => undefined));
-    this.#forget(grantId);
-    const grant = await this.#repository.remove(grantId, () => this.#forget(grantId));
-    await lock?.release();
-    if (grant) this.#options.onGrant(grantId, 'deleted');
+    try {
+      this.#forget(grantId);
+      await this.#repository.remove(grantId, (grant) => {
+        this.#forget(grantId);
+        if (grant) this.#options.onGrant(grantId, 'deleted');
+      });
+    } finally {
+      await lock?.release();
+    }
   }
 
   /** Returns what is known of a grant, an ended one included; `undefined` if there is none. @throws TokenStoreError */
@@ -280,10 +306,14 @@ export class GrantManager {
     return this.#closing;
   }
 
-  /** Revokes tokens that the store did not take, if the grant was deleted meanwhile. */
-  async #revokeOrphaned(grantId: string, grant: Grant): Promise<void> {
-    const stored = await this.#repository.readAnew(grantId).catch(() => grant);
-    if (!stored) this.#revocations?.start(grantId, grant);
+  /**
+   * Revokes tokens of which it is not known whether their grant was deleted.
+   *
+   * @param isRevoked Asked last: the deletion may have ended, and its tokens be revoked, meanwhile.
+   */
+  #revokeUnlessStored(grantId: string, grant: Grant, isRevoked: () => boolean = () => false): void {
+    const isDeleted = async () => (await this.#repository.readAnew(grantId)) === undefined && !isRevoked();
+    this.#revocations?.start(grantId, grant, isDeleted);
   }
 
   /** Returns the grant if this process has it, without I/O: unsaved, or cached. */

@@ -1,3 +1,4 @@
+import { abortable } from '../api/call-limits.js';
 import { number, type Reader, readOptions, withDefault, withMethods } from '../checks.js';
 import type { EndedGrant, Grant } from '../grants/grant.js';
 import { hasEnded } from '../grants/grant-summary.js';
@@ -85,7 +86,7 @@ export async function keepAlive(
       const waitMs = Math.max(nextAt - performance.now(), refresher.pauseMs());
       if (waitMs > 0) await pause(waitMs, { signal });
     }
-    if (running.size >= MAX_RUNNING) await Promise.race(running);
+    if (running.size >= MAX_RUNNING) await abortable(Promise.race(running), signal);
     const refresh = refresher.keepAlive(id, grant).then((outcome) => {
       if (outcome) counts[outcome] += 1;
       running.delete(refresh);
@@ -93,6 +94,6 @@ export async function keepAlive(
     running.add(refresh);
     nextAt = performance.now() + 1000 / rate;
   }
-  await Promise.all(running);
+  await abortable(Promise.all(running), signal);
   return counts;
 }

@@ -1,4 +1,4 @@
-import { NotAuthorizedError, ServiceUnavailableError } from '../errors.js';
+import { NotAuthorizedError, ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
 import type { RefreshEvent } from '../events.js';
 import {
   emptyGrant,
@@ -13,6 +13,7 @@ import {
   withRotatedRefreshToken,
 } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
+import type { Turn } from '../oauth/request-queue.js';
 import type { TokenEndpoint, TokenParameters } from '../oauth/token-endpoint.js';
 import { rotatedRefreshToken, type TokenSet } from '../oauth/token-response.js';
 import type { HeldLock } from '../stores/held-lock.js';
@@ -29,6 +30,8 @@ export interface RefreshInFlight {
   readonly overtaken: AbortSignal;
   /** The grant whose refresh token was sent last. */
   current?: Grant;
+  /** Its turn at the token endpoint, which has come before its lock was taken. */
+  readonly turn?: Turn;
   /** Parameters of the token request of a grant of the application, which has no refresh token. */
   readonly parameters?: TokenParameters | undefined;
 }
@@ -60,8 +63,8 @@ export interface LockedRefreshesOptions {
   /** Returns true if a grant that another process has saved can be used without a refresh. */
   readonly isUsable: (grant: Grant) => boolean;
   readonly onLost: (id: string, reason: LossReason) => void;
-  /** Called with new tokens of a grant that was deleted during its refresh. */
-  readonly onOrphaned: (id: string, grant: Grant) => void;
+  /** Called with new tokens that the store did not take, since a login or a logout came during the refresh. */
+  readonly onDiscarded: (id: string, grant: Grant) => void;
   /** Aborts when the strategy is closed: no refresh token is sent any more. */
   readonly signal: AbortSignal;
 }
@@ -87,6 +90,11 @@ const SLOW_FAILURE_MS = 1_000;
 
 /** How long the store may take to tell whether the lock is still held, in milliseconds: as long as for a read. */
 const CHECK_MS = 5_000;
+
+/** Returns true for an answer that another try would get again. After an `invalid_client` the endpoint pauses for all grants. */
+function isOfTheGrant(error: unknown): error is TokenError | TokenResponseError {
+  return error instanceof TokenResponseError || (error instanceof TokenError && error.error !== 'invalid_client');
+}
 
 /** A refresh under one lock, as far as it has come. */
 interface LockedRun {
@@ -188,9 +196,9 @@ export class LockedRefreshes {
   /** Gets new tokens for a grant of the application, and saves them. @throws whatever the token endpoint throws: the grant is kept */
   async #request(run: LockedRun, grant: Grant, parameters: TokenParameters): Promise<Outcome> {
     const { endpoint, backoff, clock } = this.#options;
-    const { id, overtaken } = run.refresh;
+    const { id, overtaken, turn } = run.refresh;
     try {
-      const tokens = await endpoint.requestTokens(parameters, () => run.lock.maySend);
+      const tokens = await endpoint.requestTokens(parameters, { mayRepeat: () => run.lock.maySend, turn });
       backoff.succeed(id);
       const isFirst = isEmptyGrant(grant);
       return await this.#save(
@@ -199,8 +207,10 @@ export class LockedRefreshes {
         (isFirst ? newGrant : refreshedGrant.bind(undefined, grant))(tokens, clock()),
       );
     } catch (error) {
-      if (error instanceof ServiceUnavailableError && !overtaken.aborted) throw backoff.fail(id, error, clock());
-      backoff.succeed(id);
+      if (overtaken.aborted) throw error;
+      if (error instanceof ServiceUnavailableError) throw backoff.fail(id, error, clock());
+      if (isOfTheGrant(error)) backoff.refuse(id, error, clock());
+      else backoff.succeed(id);
       throw error;
     }
   }
@@ -208,9 +218,9 @@ export class LockedRefreshes {
   /** Sends a refresh token. Returns `undefined` if the service refuses it. @throws whatever may leave the grant valid */
   async #send(run: LockedRun, grant: Grant, sent: string): Promise<TokenSet | undefined> {
     const { endpoint, backoff, clock } = this.#options;
-    const { id, overtaken } = run.refresh;
+    const { id, overtaken, turn } = run.refresh;
     try {
-      const tokens = await endpoint.refresh(sent, () => run.lock.maySend);
+      const tokens = await endpoint.refresh(sent, { mayRepeat: () => run.lock.maySend, turn });
       backoff.succeed(id);
       return tokens;
     } catch (error) {
@@ -255,7 +265,7 @@ export class LockedRefreshes {
    */
   async #save(run: LockedRun, before: Grant, next: Grant): Promise<Outcome> {
     const { id, trigger, overtaken } = run.refresh;
-    const { repository, unsaved, onOrphaned } = this.#options;
+    const { repository, unsaved, onDiscarded } = this.#options;
     const storedVersion = unsaved.storedVersion(id, before);
     try {
       let isSaved = false;
@@ -276,9 +286,8 @@ export class LockedRefreshes {
       // A login or a logout has come in between: the pair is of no use, saved or not.
     }
     unsaved.drop(id);
-    const stored = await repository.readAnew(id);
-    if (!stored) onOrphaned(id, next);
-    return { outcome: 'discarded', grant: stored };
+    onDiscarded(id, next);
+    return { outcome: 'discarded', grant: await repository.readAnew(id) };
   }
 
   /** Ends a grant that is of no use any more. Returns the one that the store has in its place. @throws NotAuthorizedError if there is none */

@@ -3,6 +3,7 @@ import { NotAuthorizedError, OAuthAppError, ServiceUnavailableError, TokenStoreE
 import type { RefreshEvent } from '../events.js';
 import { type Grant, isEmptyGrant, isPastEnd } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
+import type { Turn } from '../oauth/request-queue.js';
 import type { TokenEndpoint, TokenParameters } from '../oauth/token-endpoint.js';
 import type { LockAge } from '../stores/held-lock.js';
 import { EndpointBackoff } from './backoff.js';
@@ -18,8 +19,8 @@ export interface RefresherOptions {
   readonly clock: () => number;
   /** Returns true if a grant that another process has saved can be used without a refresh. */
   readonly isUsable: (grant: Grant) => boolean;
-  /** Called with new tokens of a grant that was deleted during its refresh. */
-  readonly onOrphaned: (id: string, grant: Grant) => void;
+  /** Called with new tokens that the store did not take, since a login or a logout came during the refresh. */
+  readonly onDiscarded: (id: string, grant: Grant) => void;
   readonly onRefresh: (id: string, event: Omit<RefreshEvent, 'strategy' | 'grantId'>) => void;
   readonly onLost: (id: string, reason: 'refused' | 'expired' | 'other-subject') => void;
   /** Asks for the parameters of a grant of the application; `undefined` without the option `applicationGrant`. */
@@ -52,6 +53,7 @@ class SharedRefresh implements RefreshInFlight {
   readonly trigger: RefreshEvent['trigger'];
   /** On the monotonic clock. */
   readonly since: number = performance.now();
+  readonly turn: Turn;
   readonly result: Promise<Grant>;
   current?: Grant;
   outcome?: RefreshResult['outcome'];
@@ -62,11 +64,13 @@ class SharedRefresh implements RefreshInFlight {
     id: string,
     seen: Grant,
     trigger: RefreshEvent['trigger'],
+    turn: Turn,
     run: (refresh: SharedRefresh) => Promise<Grant>,
   ) {
     this.id = id;
     this.seen = seen;
     this.trigger = trigger;
+    this.turn = turn;
     this.result = run(this);
   }
 
@@ -123,13 +127,15 @@ export class Refresher {
    *   TokenStoreError if it is kept but cannot be refreshed now. Concurrent callers share the error object.
    */
   async refresh(id: string, seen: Grant, trigger: RefreshEvent['trigger']): Promise<Grant> {
+    const isAwaited = trigger === 'expired' || trigger === 'refused';
     // A refresh that a login or logout has overtaken may end with "no grant", which says nothing about the new grant.
     for (let other = this.#inFlight.get(id); other; other = this.#inFlight.get(id)) {
+      if (isAwaited) other.turn.hurry();
       if (!other.overtaken.aborted) return await other.result;
       await other.result.catch(() => undefined);
     }
     this.#closing.signal.throwIfAborted();
-    const refresh = new SharedRefresh(id, seen, trigger, (running) =>
+    const refresh = new SharedRefresh(id, seen, trigger, this.#options.endpoint.turn(isAwaited), (running) =>
       this.#run(running).finally(() => this.#inFlight.delete(id)),
     );
     this.#inFlight.set(id, refresh);
@@ -199,7 +205,7 @@ export class Refresher {
       if (isEmptyGrant(seen)) throw new NotAuthorizedError(NO_GRANT);
       if (isUsable(seen)) return seen;
     }
-    const { lockWaitMs, lostLease, reused, ...result } = failure ?? (await this.#refreshUnderLock(refresh));
+    const { lockWaitMs, lostLease, reused, ...result } = failure ?? (await this.#refreshInTurn(refresh));
     refresh.outcome = result.outcome;
     const hasFailed = result.outcome === 'failed';
     const { scope } = (hasFailed ? undefined : result.grant) ?? {};
@@ -231,7 +237,30 @@ export class Refresher {
     }
   }
 
-  /** Refreshes under a lock. Takes another one if the first is too old, or lost, once a refresh token is to be sent. Never rejects. */
+  /**
+   * Waits for the turn at the token endpoint, and then refreshes under a lock: no lock is held, or grows old, while others are
+   * ahead. Takes another lock if the first is too old, or lost, once a refresh token is to be sent. Never rejects.
+   */
+  async #refreshInTurn(refresh: SharedRefresh): Promise<RefreshResult> {
+    try {
+      await refresh.turn.wait(this.#closing.signal);
+      const result = await this.#refreshUnderLock(refresh);
+      if (result.outcome === 'failed') this.#endWaits();
+      return result;
+    } catch (error) {
+      return { outcome: 'failed', error, reused: false, lockWaitMs: 0, lostLease: false };
+    } finally {
+      refresh.turn.end();
+    }
+  }
+
+  /** Ends the refreshes that wait for their turn if the endpoint is to be left alone now. */
+  #endWaits(): void {
+    const now = this.#options.clock();
+    if (this.#backoff.pauseMs(now) === 0) return;
+    for (const { id, turn } of this.#inFlight.values()) turn.giveUp(() => this.#backoff.error(id, now));
+  }
+
   async #refreshUnderLock(refresh: SharedRefresh): Promise<RefreshResult> {
     const { repository, unsaved, endpoint } = this.#options;
     const { id } = refresh;

@@ -1,4 +1,4 @@
-import { ServiceUnavailableError } from '../errors.js';
+import { ServiceUnavailableError, TokenStoreError } from '../errors.js';
 import type { RevocableTokens, RevocationEndpoint } from '../oauth/revocation-endpoint.js';
 
 /** Pauses before the further tries of a revocation, in milliseconds. `Retry-After` makes one longer, up to the maximum. */
@@ -19,7 +19,7 @@ type OnRevoked = (grantId: string, action: 'revoked' | 'revocation-failed') => v
 export class Revocations {
   readonly #endpoint: RevocationEndpoint;
   readonly #onRevoked: OnRevoked;
-  readonly #running = new Set<Promise<void>>();
+  readonly #running = new Set<Promise<unknown>>();
   readonly #closing = new AbortController();
 
   constructor(endpoint: RevocationEndpoint, onRevoked: OnRevoked) {
@@ -27,10 +27,14 @@ export class Revocations {
     this.#onRevoked = onRevoked;
   }
 
-  /** Starts to revoke the tokens of a grant. Never throws. */
-  start(grantId: string, tokens: RevocableTokens): void {
-    const running = this.#revoke(tokens).then(
-      () => this.#onRevoked(grantId, 'revoked'),
+  /**
+   * Starts to revoke the tokens of a grant. Never throws.
+   *
+   * @param isDeleted Asked first, where it is not known that the grant is deleted. False: its tokens are not revoked.
+   */
+  start(grantId: string, tokens: RevocableTokens, isDeleted?: () => Promise<boolean>): void {
+    const running: Promise<unknown> = this.#revoke(tokens, isDeleted).then(
+      (isRevoked) => isRevoked && this.#onRevoked(grantId, 'revoked'),
       () => this.#onRevoked(grantId, 'revocation-failed'),
     );
     this.#running.add(running);
@@ -47,16 +51,24 @@ export class Revocations {
     grace.abort();
   }
 
-  async #revoke(tokens: RevocableTokens): Promise<void> {
+  /** Returns false if there is nothing to revoke. */
+  async #revoke(tokens: RevocableTokens, isDeleted: () => Promise<boolean> = async () => true): Promise<boolean> {
+    let isKnown = false;
+    const attempt = async () => {
+      isKnown ||= await isDeleted();
+      if (isKnown) await this.#endpoint.revoke(tokens);
+      return isKnown;
+    };
     for (const pauseMs of PAUSES_MS) {
       try {
-        return await this.#endpoint.revoke(tokens);
+        return await attempt();
       } catch (error) {
-        if (!(error instanceof ServiceUnavailableError)) throw error;
-        await this.#pause(Math.min(Math.max(pauseMs, (error.retryAfter ?? 0) * 1000), MAX_PAUSE_MS));
+        if (!(error instanceof ServiceUnavailableError || error instanceof TokenStoreError)) throw error;
+        const retryAfter = error instanceof ServiceUnavailableError ? error.retryAfter : undefined;
+        await this.#pause(Math.min(Math.max(pauseMs, (retryAfter ?? 0) * 1000), MAX_PAUSE_MS));
       }
     }
-    return await this.#endpoint.revoke(tokens);
+    return await attempt();
   }
 
   /** Waits before a further try. Not once the strategy is closed: the last tries follow at once. */

@@ -61,7 +61,7 @@ describe('a grant of the application', { meta: { threats: [86] } }, () => {
     await client.projects();
     advance(2 * HOURS - 200);
     await client.projects();
-    await expect.poll(() => bodies(service).length).toBe(2);
+    await expect.poll(() => events.values('refresh', 'outcome').length).toBe(2);
     advance(3 * HOURS);
     await client.projects();
     service.expireAccessTokens();
@@ -108,7 +108,7 @@ describe('a grant of the application', { meta: { threats: [86] } }, () => {
   }) => {
     const { service } = await startWorld();
     const secret = 'assertion-that-nobody-may-see';
-    const { strategy } = open(service, () => ({ grant_type: 'client_credentials', client_assertion: secret }));
+    const { strategy, advance } = open(service, () => ({ grant_type: 'client_credentials', client_assertion: secret }));
     const body = { error: 'invalid_grant', error_description: `not ${secret}` };
     service.fail('token', { status: 400, body });
     const error: unknown = await strategy
@@ -117,6 +117,7 @@ describe('a grant of the application', { meta: { threats: [86] } }, () => {
       .catch((reason) => reason);
     expect(error).toMatchObject({ name: 'TokenError', error: 'invalid_grant', strategy: 'oauth-app' });
     expect(String(error)).not.toContain(secret);
+    advance(1);
     await strategy.client('any').projects();
     expect(bodies(service)).toHaveLength(2);
   });
@@ -130,6 +131,64 @@ describe('a grant of the application', { meta: { threats: [86] } }, () => {
     expect(bodies(service)).toHaveLength(1);
     advance(60);
     await strategy.client('machine').projects();
+  });
+
+  test.for<[string, object, object, number[]]>([
+    ['a refusal', { status: 400, body: { error: 'invalid_scope' } }, { error: 'invalid_scope' }, [1, 2, 4, 8, 16, 30]],
+    ['an answer that is unusable', { status: 200, body: 'no JSON' }, { name: 'TokenResponseError' }, [1, 2, 4]],
+    ['a 503', { status: 503 }, { status: 503 }, [1, 2, 4]],
+    ['a 429 with Retry-After', { status: 429, headers: { 'Retry-After': '20' } }, { status: 503 }, [20, 20]],
+  ])(
+    'asks once more after %s when a pause is over, which grows, however many calls a job makes',
+    async ([, fault, expected, pausesS], { startWorld }) => {
+      const { service } = await startWorld();
+      const { strategy, advance } = open(service, machine);
+      const busy = async () => {
+        for (let call = 0; call < 5; call++)
+          await expect(strategy.client('machine').projects()).rejects.toMatchObject(expected);
+      };
+      service.fail('token', { ...fault, times: 100 });
+      for (const [index, seconds] of pausesS.entries()) {
+        await busy();
+        expect(bodies(service)).toHaveLength(index + 1);
+        advance(seconds - 0.1);
+        await busy();
+        expect(bodies(service)).toHaveLength(index + 1);
+        advance(0.1);
+      }
+    },
+  );
+
+  test('ends the pause after a refusal with the grant, and with the token of another process', async ({
+    startWorld,
+  }) => {
+    const { service } = await startWorld();
+    const { strategy, tokenStore } = open(service, machine);
+    const other = open(service, machine, { tokenStore });
+    const refuse = () => service.fail('token', { status: 400, body: { error: 'unauthorized_client' } });
+    refuse();
+    await expect(strategy.client('machine').projects()).rejects.toMatchObject({ error: 'unauthorized_client' });
+    await strategy.deleteGrant('machine');
+    await strategy.client('machine').projects();
+    await strategy.deleteGrant('machine');
+    refuse();
+    await expect(strategy.client('machine').projects()).rejects.toMatchObject({ error: 'unauthorized_client' });
+    await other.strategy.client('machine').projects();
+    await strategy.client('machine').projects();
+    expect(bodies(service)).toHaveLength(4);
+  });
+
+  test('leaves the secret of a client that is refused alone for a moment, whichever grant asks', async ({
+    startWorld,
+  }) => {
+    const { service } = await startWorld();
+    const { strategy, advance } = open(service, machine);
+    service.fail('token', { status: 401, body: { error: 'invalid_client' } });
+    for (const id of ['machine 1', 'machine 2', 'machine 3', 'machine 1'])
+      await expect(strategy.client(id).projects()).rejects.toMatchObject({ error: 'invalid_client' });
+    expect(bodies(service)).toHaveLength(1);
+    advance(2);
+    await strategy.client('machine 1').projects();
   });
 
   test('can be deleted: the next use asks for a new token', async ({ startWorld }) => {

@@ -3,6 +3,7 @@ import { type GrantSummary, memoryTokenStore, type StoredGrant, type TokenStore 
 import { Browser } from '../support/browser.js';
 import { test } from '../support/fixture.js';
 import { storeId } from '../support/store-id.js';
+import { TroubledStore } from '../support/troubled-store.js';
 
 const byUser = { grantId: (_req: unknown, user: { id: string }) => user.id };
 const users = ['1', '2'].map((id) => ({ id, name: id, domain: 'acme', projects: [] }));
@@ -156,6 +157,21 @@ describe('the grants of a strategy', () => {
     expect(isEnded).toBe(true);
   });
 
+  test('leave the process time for others, where the store answers at once', async ({ startWorld }) => {
+    const { strategy } = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+    for (let id = 0; id < 500; id += 1) await strategy.importGrant(`${id}`, { accessToken: 'a', refreshToken: 'r' });
+    let turns = 0;
+    let isOver = false;
+    const turn = () => {
+      turns += 1;
+      if (!isOver) setImmediate(turn);
+    };
+    setImmediate(turn);
+    expect(await all(strategy.grants())).toHaveLength(500);
+    isOver = true;
+    expect(turns).toBeGreaterThanOrEqual(4);
+  });
+
   test('cannot be listed where the token store has no list; one is told all the same', async ({ logInto }) => {
     const { world, whoami } = await logInto();
     const { strategy } = world;
@@ -165,6 +181,23 @@ describe('the grants of a strategy', () => {
     const { grantId } = await whoami();
     expect(await strategy.grant(grantId)).toMatchObject({ grantId, subject: '1', ended: false });
     expect(await strategy.grant('nobody')).toBeUndefined();
+  });
+
+  test('are listed on where the store fails to read one of them for a moment, and not where it is down', async ({
+    startWorld,
+  }) => {
+    const tokenStore = new TroubledStore();
+    const { strategy } = await startWorld({ strategy: { tokenStore } });
+    for (const id of ['one', 'other']) await strategy.importGrant(id, { accessToken: 'a', refreshToken: 'r' });
+    const ids = async () => (await all(strategy.grants())).map(({ grantId }) => grantId);
+    let failures = 0;
+    tokenStore.before = (method, id) => {
+      if (method === 'get' && id.endsWith('other') && failures++ === 0) throw new Error('The store is slow');
+    };
+    expect(await ids()).toEqual(['one', 'other']);
+    expect(failures).toBe(2);
+    tokenStore.fail('get');
+    await expect(ids()).rejects.toMatchObject({ status: 503 });
   });
 
   test('cannot be told while the store fails: that is an error, and no end', async ({ startWorld }) => {

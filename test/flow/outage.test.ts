@@ -1,32 +1,15 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../src/emulator/faults.js';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { fastForward } from '../support/fast-forward.js';
 import { hold } from '../support/hold.js';
 import { Network } from '../support/network.js';
-import { TestClock } from '../support/test-clock.js';
-import { startWorld, type World, type WorldOptions } from '../support/world.js';
+import { browser, clock, loggedIn, projects, refreshTokens, world } from '../support/one-world.js';
+import { startWorld } from '../support/world.js';
 
 const HOURS = 3600;
 
-let world: World;
-let clock: TestClock;
-let browser: Browser;
-
-afterEach(() => world.close());
-
-async function loggedIn({ service, strategy, ...options }: WorldOptions = {}): Promise<void> {
-  clock = new TestClock();
-  const times = { clock: clock.now };
-  world = await startWorld({ ...options, service: { ...times, ...service }, strategy: { ...times, ...strategy } });
-  browser = new Browser();
-  await world.logIn(browser);
-  world.service.requests.length = 0;
-}
-
-const projects = () => browser.visit(`${world.url}/projects`);
-const refreshTokens = () => world.tokenRequests().map(({ body }) => (body as Record<string, string>).refresh_token);
 const lastRetryAfter = () => world.errors.at(-1)?.retryAfter;
 
 /** The service is back: the user goes on, with the refresh token that was tried before and without a login. */

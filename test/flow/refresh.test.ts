@@ -1,38 +1,20 @@
 import { request } from 'node:http';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ServiceUnavailableError } from '../../src/index.js';
 import { gate } from '../refresh/fixture.js';
 import { Browser, type Page } from '../support/browser.js';
+import { hold } from '../support/hold.js';
+import { browser, clock, loggedIn, projects, refreshTokens, whoami, world } from '../support/one-world.js';
 import { orSample } from '../support/sample.js';
 import { storeId } from '../support/store-id.js';
-import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
-import { startWorld, type World, type WorldOptions } from '../support/world.js';
+import { startWorld, type WorldOptions } from '../support/world.js';
 
 const HOURS = 3600;
 
-let world: World;
-let clock: TestClock;
-let browser: Browser;
-
-afterEach(() => world.close());
-
-/** A user is logged in, and no request of the login is counted. */
-async function loggedIn({ service, strategy, ...options }: WorldOptions = {}, user?: string): Promise<void> {
-  clock = new TestClock();
-  const times = { clock: clock.now };
-  world = await startWorld({ ...options, service: { ...times, ...service }, strategy: { ...times, ...strategy } });
-  browser = new Browser();
-  await world.logIn(browser, user);
-  world.service.requests.length = 0;
-}
-
-const projects = () => browser.visit(`${world.url}/projects`);
-const whoami = async () => (await browser.visit(`${world.url}/whoami`)).json();
 const many = (count: number): Promise<Page[]> => Promise.all(Array.from({ length: count }, projects));
 const statuses = (pages: readonly Page[]) => [...new Set(pages.map(({ status }) => status))];
-const refreshTokens = () => world.tokenRequests().map(({ body }) => (body as Record<string, string>).refresh_token);
 /** An answer of the token endpoint that is right in form, for another user or with another domain. */
 const tokensOf = (claims: object, more: object = { refresh_token: 'another' }) => ({
   access_token: ['{"alg":"none"}', JSON.stringify(claims), 'x']
@@ -121,12 +103,13 @@ describe('an expired token', { meta: { threats: [35, 42, 44] } }, () => {
     const store = new TroubledStore();
     await loggedIn({ strategy: { tokenStore: store } });
     clock.advance(2 * HOURS);
-    world.service.fail('token', { delay: 100 });
+    const release = hold(world.service, 'token');
     const cookie = [...browser.cookies(world.url)].map((pair) => pair.join('=')).join('; ');
     const going = request(`${world.url}/projects`, { headers: { cookie } }).on('error', () => {});
     going.end();
     await until(() => expect(world.tokenRequests()).toHaveLength(1));
     going.destroy();
+    release();
     await until(() => expect(store.calls).toContain('update'));
     expect((await projects()).status).toBe(200);
     expect(world.tokenRequests()).toHaveLength(1);

@@ -1,7 +1,9 @@
 import { describe, expect } from 'vitest';
 import type { Profile } from '../../src/emulator/profiles.js';
 import { memoryTokenStore } from '../../src/index.js';
+import { gate } from '../refresh/fixture.js';
 import { EventLog } from '../support/event-log.js';
+import { fastForward } from '../support/fast-forward.js';
 import { test as base } from '../support/fixture.js';
 import { HoldingAgent } from '../support/holding-agent.js';
 import type { LoggedIn } from '../support/logged-in.js';
@@ -107,7 +109,8 @@ describe('a revocation endpoint', { meta: { threats: [84] } }, () => {
     flow.world.service.fail('revoke', { status: 503 });
     flow.world.service.fail('revoke', { reset: true });
     await logOut(flow);
-    await until(() => expect(actions(grantEvents)).toEqual(['stored', 'deleted', 'revoked']));
+    const revoked = () => until(() => expect(actions(grantEvents)).toEqual(['stored', 'deleted', 'revoked']));
+    await fastForward(revoked);
     expect(revocations(flow.world)).toHaveLength(3);
   });
 
@@ -189,6 +192,75 @@ describe('the new pair of a refresh that a logout overtakes is revoked', { meta:
   });
 });
 
+describe('a logout that the store has reported as failed', () => {
+  test('has its tokens revoked if the grant is gone all the same, though the next logout finds none', async ({
+    logInto,
+    grantEvents,
+  }) => {
+    const tokenStore = new TroubledStore();
+    const flow = await logInto({ strategy: { revocationPath, tokenStore } });
+    const { grantId } = await flow.whoami();
+    const remove = tokenStore.inner.delete;
+    tokenStore.inner.delete = async (id, version) => {
+      await remove.call(tokenStore.inner, id, version);
+      throw new Error('The answer was lost');
+    };
+    await expect(flow.world.strategy.deleteGrant(grantId)).rejects.toMatchObject({ status: 503 });
+    await flow.world.strategy.deleteGrant(grantId);
+    await until(() => expect(actions(grantEvents)).toEqual(['stored', 'revoked']));
+    expect(revocations(flow.world)).toHaveLength(1);
+  });
+
+  test('has the newest pair revoked, where another process has refreshed the one that this process has seen last', async ({
+    logInto,
+    startWorld,
+    grantEvents,
+  }) => {
+    const tokenStore = new TroubledStore();
+    const flow = await logInto({ strategy: { revocationPath, tokenStore } });
+    const { grantId } = await flow.whoami();
+    const running = flow.world.service;
+    const other = await startWorld({ running, strategy: { revocationPath, tokenStore, clock: flow.clock.now } });
+    const client = other.strategy.client(grantId);
+    const newest = await client.accessToken({ refused: await client.accessToken() });
+    const remove = tokenStore.inner.delete;
+    tokenStore.inner.delete = async (id, version) => {
+      await remove.call(tokenStore.inner, id, version);
+      if (!(await tokenStore.inner.get(id))) throw new Error('The answer was lost');
+    };
+    await expect(flow.world.strategy.deleteGrant(grantId)).rejects.toMatchObject({ status: 503 });
+    await until(() => expect(actions(grantEvents)).toContain('revoked'));
+    expect(await apiStatus(flow, newest)).toBe(401);
+  });
+
+  test('has its tokens revoked when a slow store has deleted the grant after all', async ({ logInto, grantEvents }) => {
+    const tokenStore = new TroubledStore();
+    const flow = await logInto({ strategy: { revocationPath, tokenStore } });
+    const { grantId } = await flow.whoami();
+    const slow = gate();
+    tokenStore.before = (method) => (method === 'delete' ? slow.opened : undefined);
+    const deletion = fastForward(() => flow.world.strategy.deleteGrant(grantId));
+    await expect(deletion).rejects.toMatchObject({ code: 'ERR_TOKEN_STORE_TIMEOUT' });
+    expect(actions(grantEvents)).toEqual(['stored']);
+    slow.open();
+    await until(() => expect(actions(grantEvents)).toEqual(['stored', 'deleted', 'revoked']));
+    expect(revocations(flow.world)).toHaveLength(1);
+  });
+
+  test('is told as a failed revocation if the store does not say whether the grant is gone', async ({
+    logInto,
+    grantEvents,
+  }) => {
+    const tokenStore = new TroubledStore();
+    const flow = await logInto({ strategy: { revocationPath, tokenStore } });
+    const { grantId } = await flow.whoami();
+    tokenStore.fail('delete', 'get');
+    await expect(flow.world.strategy.deleteGrant(grantId)).rejects.toMatchObject({ status: 503 });
+    await flow.world.strategy.close();
+    expect([revocations(flow.world), actions(grantEvents)]).toEqual([[], ['stored', 'revocation-failed']]);
+  });
+});
+
 describe('nothing is revoked', () => {
   test('when the grant cannot be deleted', async ({ logInto, grantEvents }) => {
     const tokenStore = new TroubledStore();
@@ -197,6 +269,28 @@ describe('nothing is revoked', () => {
     expect((await logOut(flow)).status).toBe(503);
     await flow.world.strategy.close();
     expect([revocations(flow.world), actions(grantEvents)]).toEqual([[], ['stored']]);
+  });
+
+  test('when a grant that a login has replaced cannot be deleted, whose lock is given back', async ({
+    logInto,
+    grantEvents,
+  }) => {
+    const tokenStore = new TroubledStore();
+    let held = 0;
+    const lock = tokenStore.inner.lock.bind(tokenStore.inner);
+    tokenStore.inner.lock = async (id, work) => {
+      held++;
+      try {
+        return await lock(id, work);
+      } finally {
+        held--;
+      }
+    };
+    const flow = await logInto({ strategy: { revocationPath, tokenStore } });
+    tokenStore.fail('delete');
+    await flow.browser.visit(await flow.world.begin(flow.browser));
+    await until(() => expect([tokenStore.calls.includes('delete'), held]).toEqual([true, 0]));
+    expect([revocations(flow.world), actions(grantEvents)]).toEqual([[], ['stored', 'stored']]);
   });
 
   test('when another login takes the place of a grant, even during a refresh', async ({

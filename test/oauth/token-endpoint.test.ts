@@ -43,6 +43,19 @@ const endpoint = (authUrl = server.origin) =>
 const lastBody = () => JSON.parse(server.requests.at(-1)?.body.toString() ?? '');
 
 describe('a code exchange', () => {
+  test('is sent at once, whatever is under way, and takes no turn of a refresh', async () => {
+    const held: (() => void)[] = [];
+    server.always((socket, request) => void held.push(() => json(good)(socket, request)));
+    const client = endpoint();
+    const exchanges = Array.from({ length: 20 }, () => client.exchangeCode({ code: 'c' }));
+    const turn = client.turn(true);
+    await turn.wait();
+    const refresh = client.refresh('refresh', { turn });
+    await server.received(21);
+    for (const answer of held) answer();
+    expect(await Promise.all([...exchanges, refresh])).toHaveLength(21);
+  });
+
   test('sends JSON with exactly the fields of service.md, 4.2', async () => {
     server.next(json(good));
     await endpoint(`${server.origin}/base`).exchangeCode({ code: 'c', redirectUri: 'https://app.example/callback' });
@@ -113,7 +126,7 @@ test.each([
     },
   });
   http = new HttpClient({ dispatcher });
-  const refreshed = endpoint('http://127.0.0.1:9').refresh('old', () => mayRepeat);
+  const refreshed = endpoint('http://127.0.0.1:9').refresh('old', { mayRepeat: () => mayRepeat });
   await expect(refreshed).rejects.toMatchObject({ name: 'ServiceUnavailableError' });
   expect(connections).toBe(tries);
   await dispatcher.close();

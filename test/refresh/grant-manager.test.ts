@@ -94,16 +94,16 @@ describe('a refresh in the background', () => {
     expect(service.requests).toHaveLength(1);
   });
 
-  test('is one of 32 at a time; the others wait, and close() drops them', async ({ grants }) => {
+  test('begins only as fast as the endpoint answers; the others wait, and close() drops them', async ({ grants }) => {
     const { manager, service } = grants;
     const ids = Array.from({ length: 50 }, (_none, index) => `${index}`);
     for (const id of ids) await manager.put(id, tokens(id));
     service.always(hang());
     grants.clock.advance(LIFETIME_S - 60);
     await Promise.all(ids.map((id) => manager.current(id)));
-    await service.received(32);
+    await service.received(16);
     await manager.close();
-    expect(service.requests).toHaveLength(32);
+    expect(service.requests).toHaveLength(16);
   });
 
   test('backs off after a failure, by grant, for a time that doubles', async ({ grants }) => {
@@ -155,15 +155,19 @@ describe('a refresh in the background', () => {
       const { manager, service, clock } = grants;
       const ids = Array.from({ length: 33 }, (_none, index) => `${index}`);
       for (const id of ids) await manager.put(id, tokens(id));
+      const refusal = json({ error: 'invalid_request' }, 400);
       const held: (() => void)[] = [];
       service.always((socket, request) => {
-        held.push(() => json({ error: 'invalid_client' }, 401)(socket, request));
+        held.push(() => refusal(socket, request));
       });
       clock.advance(LIFETIME_S - 60);
       for (const id of ids) await manager.current(id);
-      await service.received(32);
+      await service.received(16);
+      const renewed = manager.renew('32', 'access-32');
       service.next(json({ access_token: 'asked-for', token_type: 'bearer', expires_in: LIFETIME_S }));
-      await manager.renew('32', 'access-32');
+      held.shift()?.();
+      expect(await renewed).toMatchObject({ accessToken: 'asked-for' });
+      service.always(refusal);
       for (const answer of held) answer();
       await grants.idle();
       vi.advanceTimersByTime(100);

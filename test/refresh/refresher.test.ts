@@ -48,6 +48,53 @@ describe('a refresh', () => {
     expect(grants.sent()).toHaveLength(1);
   });
 
+  test('that waits for its turn at the token endpoint holds no lock, sends nothing, and reads again afterwards', async ({
+    grants,
+  }) => {
+    const { manager, service, clock, store, events } = grants;
+    const ids = Array.from({ length: 17 }, (_none, index) => `${index}`);
+    for (const id of ids) await manager.put(id, tokens(id));
+    clock.advance(LIFETIME_S);
+    const held: (() => void)[] = [];
+    service.always((socket, request) => {
+      held.push(() => pair('late')(socket, request));
+    });
+    const pages = Promise.allSettled(ids.map((id) => manager.current(id)));
+    await service.received(16);
+    expect(store.calls.filter((call) => call === 'lock')).toHaveLength(16);
+    // Another process has a queue of its own.
+    service.next(pair('other'));
+    expect(await grants.another().current('16')).toMatchObject({ accessToken: 'access-other' });
+    for (const answer of held) answer();
+    expect((await pages).at(-1)).toMatchObject({ value: { accessToken: 'access-other' } });
+    expect(grants.sent().filter((token) => token === 'refresh-16')).toHaveLength(1);
+    expect(events.map(({ outcome }) => outcome)).toContain('adopted');
+  });
+
+  test('that waits for its turn fails at once when the endpoint turns out to be down', async ({ grants }) => {
+    const { manager, service, clock, store } = grants;
+    const ids = Array.from({ length: 60 }, (_none, index) => `${index}`);
+    for (const id of ids) await manager.put(id, tokens(id));
+    clock.advance(LIFETIME_S);
+    const held: (() => void)[] = [];
+    service.always((socket) => {
+      held.push(() => socket.destroy());
+    });
+    const pages = ids.map((id) => manager.current(id));
+    const settled = Promise.allSettled(pages);
+    await service.received(16);
+    for (const fail of held.splice(0)) fail();
+    const last = await Promise.allSettled(pages.slice(-5));
+    for (const page of last)
+      expect(page).toMatchObject({
+        reason: { name: 'ServiceUnavailableError', message: expect.stringContaining('has just failed') },
+      });
+    for (const fail of held.splice(0)) fail();
+    await settled;
+    // A refresh whose turn comes takes a lock and reads: no refresh does that only to find the backoff.
+    expect(store.calls.filter((call) => call === 'lock').length).toBeLessThan(40);
+  });
+
   test('ends a grant without a refresh token, and sends nothing', async ({ grants }) => {
     await grants.manager.put('id', tokens('single', { refreshToken: undefined }));
     grants.clock.advance(LIFETIME_S);
