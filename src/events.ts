@@ -29,7 +29,7 @@ export interface RefreshEvent {
   readonly reason?: string;
   /** The scopes that the grant has now, if they are not those that it had. */
   readonly scope?: readonly string[];
-  /** The wait for the lock included. With `saved`, and with `discarded` after `unsaved`: how long the new pair was in memory only. */
+  /** The waits for its turn at the token endpoint and for the lock included. With `saved`, and with `discarded` after `unsaved`: how long the new pair was in memory only. */
   readonly durationMs: number;
   /** How long it waited for the lock of the token store, in milliseconds; left out below 100. Part of `durationMs`. */
   readonly lockWaitMs?: number;

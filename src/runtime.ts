@@ -6,25 +6,33 @@ import { grantChannel, grantLostChannel, refreshChannel, warnOfShortLease, warnO
 import { GrantCodec } from './grants/grant.js';
 import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/authenticate.js';
-import { authorizationRequest, HostMismatches } from './login/begin-login.js';
+import {
+  type AuthorizationRequest,
+  authorizationRequest,
+  type FurtherParams,
+  furtherParams,
+  HostMismatches,
+} from './login/begin-login.js';
 import type { CallbackOutcome } from './login/finish-login.js';
 import { FrameLogins } from './login/frame-logins.js';
 import { PendingLogins } from './login/pending-logins.js';
 import { UsedLogins } from './login/used-logins.js';
 import type { AnyVerify } from './login/verify.js';
+import { type ImportedTokens, readImportedTokens } from './oauth/imported-tokens.js';
 import { RevocationEndpoint } from './oauth/revocation-endpoint.js';
 import { TokenEndpoint } from './oauth/token-endpoint.js';
-import { type ImportedTokens, readImportedTokens } from './oauth/imported-tokens.js';
 import type { Settings } from './options.js';
 import { askForParameters } from './refresh/application-grants.js';
 import { GrantCredentials } from './refresh/grant-credentials.js';
 import { GrantManager } from './refresh/grant-manager.js';
-import { CookieSeal, cookieToken, ReturnCookie } from './request/browser-cookie.js';
+import { cookieToken } from './request/browser-cookie.js';
+import { CookieSeal } from './request/cookie-seal.js';
 import { GrantManagers } from './request/grant-managers.js';
 import { RequestGrants, StrategyName } from './request/grant-reference.js';
 import { ABSOLUTE_URL, asRouted } from './request/incoming-request.js';
 import { LoginRounds } from './request/login-rounds.js';
 import { RequestClients } from './request/request-clients.js';
+import { ReturnCookie } from './request/return-cookie.js';
 import { StepUps } from './request/step-ups.js';
 import { shortestLeaseMs } from './stores/held-lock.js';
 import { leaseMsOf } from './stores/lease-lock.js';
@@ -51,12 +59,15 @@ export class Runtime implements LoginContext {
   readonly stepUps: StepUps;
   readonly hostMismatches: HostMismatches = new HostMismatches();
   readonly warnings: Set<string> = new Set();
-  readonly usualRequest: string;
+  readonly usualRequest: AuthorizationRequest;
+  readonly usualParams: FurtherParams | undefined;
   readonly callbackPath: string | undefined;
   readonly endpoint: TokenEndpoint;
   readonly managers: GrantManagers;
   readonly grants: RequestGrants;
   readonly clients: RequestClients;
+  /** True once a request has come to a route of login or callback. */
+  isInUse = false;
   readonly #name: StrategyName;
   readonly #http: HttpClient;
 
@@ -69,6 +80,8 @@ export class Runtime implements LoginContext {
     this.settings = settings;
     this.verify = verify;
     this.usualRequest = authorizationRequest(settings, callbackURL, settings.scope);
+    const { authorizationParams: params } = settings;
+    this.usualParams = typeof params === 'function' ? undefined : furtherParams(params);
     // A path such as `callback` without a slash is resolved against that of each request.
     const isFixed = ABSOLUTE_URL.test(callbackURL) || callbackURL.startsWith('/');
     this.callbackPath = isFixed ? asRouted(new URL(callbackURL, 'http://relative.invalid').pathname) : undefined;

@@ -5,7 +5,8 @@ import { boolean, readOptions, text, withDefault } from './checks.js';
 import { ConfigurationError, ofStrategy } from './errors.js';
 import { checkedGrantId } from './grants/grant.js';
 import type { GrantSummary } from './grants/grant-summary.js';
-import { type AuthenticateOptions, authenticate, type PassportActions } from './login/authenticate.js';
+import { type AuthenticateOptions, authenticate } from './login/authenticate.js';
+import type { PassportActions } from './login/passport-actions.js';
 import type { AnyVerify, VerifyOfEitherArity, VerifyWithRequestOfEitherArity } from './login/verify.js';
 import type { ImportedTokens } from './oauth/imported-tokens.js';
 import { checkVerify, resolveOptions, type Settings, type StrategyOptions } from './options.js';
@@ -95,7 +96,10 @@ export class Strategy<UserProfile extends object = object> extends Base {
 
   /** Handles a request to the routes of login and callback. Passport calls it. */
   override authenticate(req: IncomingMessage, options: AuthenticateOptions = {}): void {
-    refuseHooks(this);
+    const runtime = runtimeOf(this);
+    // Once more at the first request: a method may have been set on the strategy meanwhile.
+    if (!runtime.isInUse) refuseHooks(this);
+    runtime.isInUse = true;
     // Requests share an instance that is given to passport.authenticate: its actions are this request's until the next await.
     const actions: PassportActions = {
       success: this.success.bind(this),
@@ -103,7 +107,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
       redirect: this.redirect.bind(this),
       error: this.error.bind(this),
     };
-    void authenticate(runtimeOf(this), actions, req, options);
+    void authenticate(runtime, actions, req, options);
   }
 
   /**

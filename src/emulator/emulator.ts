@@ -80,7 +80,8 @@ export interface Emulator extends Visits {
   revoke(userId: string): void;
   /**
    * Returns the address of a page of the service that shows an application in a frame, at another site than the application. The
-   * address in the frame gets a token (JWT, HS256) that the secret of the first application has signed, as Crowdin Apps do.
+   * address in the frame gets a token (JWT, HS256) that the secret of the first application has signed, as Crowdin Apps do. Browsers
+   * resolve its host; Node's `fetch` gets the same page at `authUrl`, or with `lookup`.
    *
    * @param url - Page of the application.
    * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the URL is not of a page, or no user has the id.

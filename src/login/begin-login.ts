@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
 import { endpointUrl } from '../oauth/addresses.js';
-import { type ReturnCookie, safeReturnTo } from '../request/browser-cookie.js';
 import type { RequestGrants } from '../request/grant-reference.js';
 import { hostOf, isSecure, originalUrl, queryOf, redirectUriFor } from '../request/incoming-request.js';
+import { type ReturnCookie, safeReturnTo } from '../request/return-cookie.js';
 import type { StepUps } from '../request/step-ups.js';
 import type { FrameLogins } from './frame-logins.js';
 import type { PendingLogins } from './pending-logins.js';
@@ -35,8 +35,10 @@ export interface BeginLoginContext {
     readonly scope: string;
     readonly pkce: boolean;
   };
-  /** For the strategy's own `callbackURL` and `scope`: see {@link authorizationRequest}. */
-  readonly usualRequest: string;
+  /** For the strategy's own `callbackURL` and `scope`. */
+  readonly usualRequest: AuthorizationRequest;
+  /** The strategy's own, unless they depend on the request. */
+  readonly usualParams: FurtherParams | undefined;
   readonly grants: RequestGrants;
   readonly pendingLogins: PendingLogins;
   readonly returnCookie: ReturnCookie;
@@ -54,12 +56,13 @@ export interface BeginLoginContext {
  * @see service.md, 4.1; RFC 6749, 4.1.1; RFC 7636, 4.3
  */
 export function beginLogin(
-  { settings, usualRequest, grants, pendingLogins, returnCookie, stepUps, hostMismatches, frames }: BeginLoginContext,
+  context: BeginLoginContext,
   req: IncomingMessage,
   res: ServerResponse,
   callbackURL: string,
   options: LoginOptions,
 ): string | undefined {
+  const { settings, grants, pendingLogins, returnCookie, stepUps, hostMismatches, frames } = context;
   const ofRouteOrStrategy = options.scope === undefined ? settings.scope : check.scope('scope', options.scope);
   const redirectUri = redirectUriFor(req, callbackURL);
   if (redirectUri === undefined) return undefined;
@@ -67,38 +70,67 @@ export function beginLogin(
   const freed = frame ? 0 : returnCookie.lengthIn(req);
   // The page to return to, and its cookie, belong to the user's tabs.
   const remembered = frame ? undefined : returnCookie.take(req, res);
-  const [requested, ...others] = queryOf(originalUrl(req)).getAll('returnTo');
+  const url = originalUrl(req);
+  const [requested, ...others] = url.includes('?') ? queryOf(url).getAll('returnTo') : [];
   const returnTo = requested === undefined ? remembered : safeReturnTo(others.length === 0 ? requested : undefined);
   // What a page of the application has asked for: nothing that a link could say.
   const steppedUp = returnTo === undefined ? undefined : stepUps.take(req, res, returnTo, grants.idOf(req));
   const scope = steppedUp ?? frame?.scope ?? ofRouteOrStrategy;
   const isConnection = Boolean(options.assignProperty);
   const isUsual = redirectUri === settings.callbackURL && scope === settings.scope;
-  const request = isUsual ? usualRequest : authorizationRequest(settings, redirectUri, scope);
-  const { authorizationParams: given } = settings;
-  const params = paramsFor(req, given);
-  const ofRoute = options.authorizationParams === undefined ? {} : paramsFor(req, options.authorizationParams);
-  const further = new URLSearchParams({ ...params, ...ofRoute });
-  const prompts = [queryOf(request), further].flatMap((query) => query.getAll('prompt'));
-  const isSilent = prompts.some((prompt) => prompt.split(' ').includes('none'));
+  const request = isUsual ? context.usualRequest : authorizationRequest(settings, redirectUri, scope);
+  const further = furtherParamsFor(context, req, options.authorizationParams);
+  const isSilent = request.isSilent || further.isSilent;
   const userMark = grants.userMarkOf(req, isConnection);
   const ownScope = scope === settings.scope ? undefined : scope;
-  const isStepUp = steppedUp !== undefined;
+  const isStepUp = steppedUp !== undefined || frame?.isStepUp === true;
   const login = { redirectUri, returnTo, isConnection, isSilent, isStepUp, scope: ownScope, userMark, frame };
-  const used = request.length + `${further}`.length + STATE_LENGTH;
+  const used = request.url.length + further.text.length + STATE_LENGTH;
   const { state, codeChallenge, cookies } = pendingLogins.begin(req, login, settings.pkce, { used, freed });
   hostMismatches.note(req, redirectUri, state);
   for (const cookie of cookies) res.appendHeader('Set-Cookie', cookie);
-  const rest = new URLSearchParams([['state', state], ...further]);
-  if (codeChallenge !== undefined) {
-    rest.set('code_challenge', codeChallenge);
-    rest.set('code_challenge_method', 'S256');
-  }
-  return `${request}&${rest}`;
+  // Base64url needs no escapes.
+  const challenge = codeChallenge === undefined ? '' : `&code_challenge=${codeChallenge}&code_challenge_method=S256`;
+  return `${request.url}&state=${state}${further.text}${challenge}`;
 }
 
 /** Characters of the parameters `state`, `code_challenge` and `code_challenge_method` in an authorization request. */
 const STATE_LENGTH = 150;
+
+/** The URL of an authorization request up to its `state`. */
+export interface AuthorizationRequest {
+  readonly url: string;
+  /** True if a parameter asks for no page of the service: see `PendingLogin.isSilent`. */
+  readonly isSilent: boolean;
+}
+
+/** Parameters that the application adds to an authorization request: `&name=value` for each. */
+export interface FurtherParams {
+  readonly text: string;
+  /** See {@link AuthorizationRequest.isSilent}. */
+  readonly isSilent: boolean;
+}
+
+/** Returns the parameters of the strategy and of the route, which replace them. @throws ConfigurationError */
+function furtherParamsFor(
+  { usualParams, settings }: BeginLoginContext,
+  req: IncomingMessage,
+  ofRoute: unknown,
+): FurtherParams {
+  if (ofRoute === undefined && usualParams) return usualParams;
+  const own = paramsFor(req, settings.authorizationParams);
+  return furtherParams(ofRoute === undefined ? own : { ...own, ...paramsFor(req, ofRoute) });
+}
+
+/** Returns parameters as a part of a URL. */
+export function furtherParams(params: Readonly<Record<string, string>>): FurtherParams {
+  const query = new URLSearchParams(params);
+  return { text: query.size === 0 ? '' : `&${query}`, isSilent: isSilent(query) };
+}
+
+function isSilent(query: URLSearchParams): boolean {
+  return query.getAll('prompt').some((prompt) => prompt.split(' ').includes('none'));
+}
 
 /** Reads the option `authorizationParams`, or its result for a request. @throws ConfigurationError */
 function paramsFor(req: IncomingMessage, given: unknown): Readonly<Record<string, string>> {
@@ -106,17 +138,18 @@ function paramsFor(req: IncomingMessage, given: unknown): Readonly<Record<string
   return check.authorizationParams('authorizationParams', value);
 }
 
-/** Returns the URL of an authorization request up to its `state`. */
+/** Returns an authorization request up to its `state`. */
 export function authorizationRequest(
   { authUrl, authorizationPath, clientID, scopeSeparator }: AuthorizationRequestSettings,
   redirectUri: string,
   scope: string,
-): string {
+): AuthorizationRequest {
   const query = new URLSearchParams({ client_id: clientID, redirect_uri: redirectUri, response_type: 'code' });
   // Services without scopes get none.
   if (scope !== '') query.set('scope', scope.replaceAll(' ', scopeSeparator));
   const endpoint = endpointUrl(authUrl, authorizationPath);
-  return `${endpoint}${endpoint.search === '' ? '?' : '&'}${query}`;
+  const url = `${endpoint}${endpoint.search === '' ? '?' : '&'}${query}`;
+  return { url, isSilent: isSilent(endpoint.searchParams) };
 }
 
 const OVER_HTTP =
@@ -137,8 +170,8 @@ export class HostMismatches {
   /** Remembers a login if its callback has another host name, and warns once. */
   note(req: IncomingMessage, redirectUri: string, state: string): void {
     const { host: header, 'x-forwarded-host': forwardedHost, 'x-forwarded-proto': forwardedProto } = req.headers;
-    const isTls = isSecure(req) || /^\s*https\b/i.test(String(forwardedProto ?? ''));
-    if (!isTls && /^https:/i.test(redirectUri)) this.#remember(state, OVER_HTTP);
+    const isTls = () => isSecure(req) || /^\s*https\b/i.test(String(forwardedProto ?? ''));
+    if (/^https:/i.test(redirectUri) && !isTls()) this.#remember(state, OVER_HTTP);
     // Nearly every login: no URL has to be parsed to see that its host is the same.
     const isSame = redirectUri.startsWith(`//${header}/`, redirectUri.indexOf(':') + 1);
     if (isSame && forwardedHost === undefined) return;

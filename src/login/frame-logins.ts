@@ -1,9 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { CLOCK_SKEW_MS, remainingMs } from '../clock.js';
 import { AuthorizationError } from '../errors.js';
 import { isRandomGrantId } from '../grants/grant.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
-import type { CookieSeal } from '../request/browser-cookie.js';
+import type { CookieSeal } from '../request/cookie-seal.js';
 import type { RequestGrants } from '../request/grant-reference.js';
 import { originalUrl, queryOf } from '../request/incoming-request.js';
 import { emptySession, polyfillSessionMethods, regenerateSession, saveSession, sessionOf } from '../request/session.js';
@@ -14,7 +15,9 @@ import type { UsedLogins } from './used-logins.js';
 export interface FramePopup {
   readonly target: FrameTarget;
   /** How its login ended so far. `other`: another user than the frame's has logged in. */
-  outcome: 'pending' | 'stored' | 'other';
+  outcome: 'pending' | 'stored' | 'other' | 'declined';
+  /** Scopes that its login has asked for, and the user has not granted. */
+  refused: readonly string[];
 }
 
 /** What a session holds: JSON by name. */
@@ -37,8 +40,8 @@ export interface FrameLoginsOptions {
 
 const LIFETIME_MS = 60 * 1000;
 
-/** How far the clock of the host that takes a code may be behind the clock of the host that has issued it. */
-const CLOCK_SKEW_MS = 60 * 1000;
+/** How long scopes count as refused in the frame, as they do in a tab. */
+const REFUSED_MS = 60 * 1000;
 
 /** How long it is known that a code was taken: well beyond the moment at which its issuer asks. */
 const MARK_LIFETIME_MS = 5 * LIFETIME_MS;
@@ -57,13 +60,18 @@ export class FrameLogins {
     this.#options = options;
   }
 
-  /** Returns a new verifier, and a handle for the address of the popup, which names the frame and the scopes that it needs. */
+  /**
+   * Returns a new verifier, and a handle for the address of the popup, which names the frame and the scopes that it needs.
+   *
+   * @param isStepUp True if the frame is logged in, and lacks scopes.
+   */
   create(
     grantId: string | undefined,
     scope: string | undefined,
+    isStepUp: boolean,
   ): { readonly verifier: string; readonly handle: string } {
     const verifier = randomBytes(32).toString('base64url');
-    const content = JSON.stringify([challengeOf(verifier), grantId ?? 0, scope]);
+    const content = JSON.stringify([challengeOf(verifier), grantId ?? 0, scope ?? 0, isStepUp]);
     return { verifier, handle: this.#options.seal.seal('handle', content) };
   }
 
@@ -71,8 +79,8 @@ export class FrameLogins {
   read(handle: string): FrameTarget | undefined {
     const text = this.#options.seal.open('handle', handle);
     if (text === undefined) return undefined;
-    const [challenge, grantId, scope] = JSON.parse(text) as [string, string | 0, string | null];
-    return { challenge, grantId: grantId || undefined, scope: scope ?? undefined };
+    const [challenge, grantId, scope, isStepUp] = JSON.parse(text) as [string, string | 0, string | 0, boolean];
+    return { challenge, grantId: grantId || undefined, scope: scope || undefined, isStepUp };
   }
 
   /** Returns the frame that the login of a callback is for. */
@@ -83,7 +91,7 @@ export class FrameLogins {
 
   /** Notes that a popup has sent a request. */
   note(req: IncomingMessage, target: FrameTarget): FramePopup {
-    const popup: FramePopup = { target, outcome: 'pending' };
+    const popup: FramePopup = { target, outcome: 'pending', refused: [] };
     this.#popups.set(req, popup);
     return popup;
   }
@@ -91,6 +99,21 @@ export class FrameLogins {
   /** Returns the popup that has sent a request. */
   popupOf(req: IncomingMessage): FramePopup | undefined {
     return this.#popups.get(req);
+  }
+
+  /** Returns the scopes that a popup's user has just refused, for the address that its frame loads; `undefined` if there are none. */
+  sealRefused({ refused }: FramePopup): string | undefined {
+    const { seal, clock } = this.#options;
+    return refused.length > 0 ? seal.seal('refused', JSON.stringify([clock(), ...refused])) : undefined;
+  }
+
+  /** Returns the scopes that a frame's address tells to be refused a moment ago. */
+  readRefused(sealed: string): readonly string[] {
+    const { seal, clock } = this.#options;
+    const text = seal.open('refused', sealed);
+    if (text === undefined) return [];
+    const [at, ...scope] = JSON.parse(text) as [number, ...string[]];
+    return remainingMs(at + REFUSED_MS, clock(), REFUSED_MS + CLOCK_SKEW_MS) > 0 ? scope : [];
   }
 
   /**
@@ -147,8 +170,8 @@ export class FrameLogins {
     const before = sessionOf(req);
     if (text === undefined || !before) return false;
     const [id, challenge, expiresAt, content] = JSON.parse(text) as Sealed;
-    const leftMs = expiresAt - clock();
-    if (challenge !== challengeOf(verifier) || leftMs <= 0 || leftMs > LIFETIME_MS + CLOCK_SKEW_MS) return false;
+    const isAlive = remainingMs(expiresAt, clock(), LIFETIME_MS + CLOCK_SKEW_MS) > 0;
+    if (!isAlive || challenge !== challengeOf(verifier)) return false;
     const manager = grants.managerFor(req);
     if (!(await this.#use(id, expiresAt, manager))) return false;
     const former = grants.referenceOf(req);

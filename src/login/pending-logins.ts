@@ -1,16 +1,17 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { parseCookie } from 'cookie';
+import { CLOCK_SKEW_MS, remainingMs } from '../clock.js';
 import type { Secret } from '../redaction.js';
 import {
-  CookieSeal,
   cookieAttributes,
   cookieToken,
   HOST_PREFIX,
   MAX_COOKIE_HEADER,
   MAX_RESPONSE_HEADERS,
-  parseCookies,
   SET_COOKIE_LENGTH,
 } from '../request/browser-cookie.js';
+import { CookieSeal } from '../request/cookie-seal.js';
 
 /** For which frame a popup logs in. */
 export interface FrameTarget {
@@ -20,6 +21,8 @@ export interface FrameTarget {
   readonly grantId: string | undefined;
   /** Scopes that the page of the frame needs, with those that are granted; `undefined` for those of every login. */
   readonly scope?: string | undefined;
+  /** True if the frame is logged in, and lacks scopes. */
+  readonly isStepUp?: boolean;
 }
 
 /** A login between its authorization request and its callback. */
@@ -86,9 +89,6 @@ export interface PendingLoginsOptions {
 
 const LIFETIME_MS = 10 * 60 * 1000;
 
-/** How far the clock of the host that a login returns to may be behind the clock of the host where it began. */
-const CLOCK_SKEW_MS = 60 * 1000;
-
 /** The name of a pending login's cookie, of any strategy. */
 const LOGIN_COOKIE = /^(?:__Host-)?[\w%-]+\.login\.[\w-]{16}$/;
 
@@ -122,11 +122,14 @@ export class PendingLogins {
   readonly #options: PendingLoginsOptions;
   readonly #seal: CookieSeal;
   readonly #token: string;
+  /** What the seal of all logins is bound to. */
+  readonly #context: string;
 
   constructor(options: PendingLoginsOptions) {
     this.#options = options;
     this.#seal = new CookieSeal('pending login', options.clientSecret);
     this.#token = cookieToken(options.strategyName);
+    this.#context = JSON.stringify([options.strategyName, options.service, options.callbackURL]);
   }
 
   /**
@@ -179,7 +182,7 @@ export class PendingLogins {
       length = bareLength + CookieSeal.lengthOf(content);
     }
 
-    const value = `${issued}.${this.#seal.seal(this.#context(state, issued), content)}`;
+    const value = `${issued}.${this.#seal.seal(`${this.#context} ${state} ${issued}`, content)}`;
     const cookies = [loginCookie(req, name, value, LIFETIME_MS)];
     for (const [ended, [oldest, text]] of pending.entries()) {
       const isFull = pending.length - ended >= MAX_PENDING || length > room;
@@ -190,7 +193,7 @@ export class PendingLogins {
     }
     return {
       state,
-      codeChallenge: codeVerifier && createHash('sha256').update(codeVerifier).digest('base64url'),
+      codeChallenge: codeVerifier && hash('sha256', codeVerifier, 'base64url'),
       cookies,
     };
   }
@@ -200,18 +203,16 @@ export class PendingLogins {
     const { cookie: header = '' } = req.headers;
     const bareName = /^[\w-]{43}$/.test(state) ? this.#cookieName(state) : undefined;
     if (bareName === undefined || !header.includes(bareName)) return undefined;
-    const cookies = parseCookies(header);
+    const cookies = parseCookie(header);
     for (const scheme of ['https:', 'http:']) {
       const name = scheme === 'https:' ? `${HOST_PREFIX}${bareName}` : bareName;
       const [issued = '', sealed] = cookies[name]?.split('.', 2) ?? [];
-      const text = sealed && this.#seal.open(this.#context(state, issued), sealed);
+      const text = sealed && this.#seal.open(`${this.#context} ${state} ${issued}`, sealed);
       if (!text) continue;
       const [codeVerifier, flags, returnTo, userMark, sealedUri, scope, ...frame] = JSON.parse(text) as Sealed;
       const redirectUri = sealedUri || this.#options.callbackURL;
       const expiresAt = Number.parseInt(issued, 36) + LIFETIME_MS;
-      const leftMs = expiresAt - this.#options.clock();
-      // Much more than a whole lifetime left: the clock was set back. Clocks of several hosts differ a little.
-      const isAlive = leftMs > 0 && leftMs <= LIFETIME_MS + CLOCK_SKEW_MS;
+      const isAlive = remainingMs(expiresAt, this.#options.clock(), LIFETIME_MS + CLOCK_SKEW_MS) > 0;
       if (!isAlive || !redirectUri.toLowerCase().startsWith(scheme)) continue;
       return {
         redirectUri,
@@ -234,19 +235,14 @@ export class PendingLogins {
   isOfAnother({ headers: { cookie = '' } }: IncomingMessage, state: string): boolean {
     const own = this.#cookieName(state);
     const end = own.slice(this.#token.length);
-    return Object.keys(parseCookies(cookie)).some(
+    return Object.keys(parseCookie(cookie)).some(
       (name) => name.endsWith(end) && name !== own && name !== HOST_PREFIX + own,
     );
   }
 
-  #context(state: string, issued: string): string {
-    const { strategyName, service, callbackURL } = this.#options;
-    return JSON.stringify([strategyName, service, callbackURL, state, issued]);
-  }
-
   /** Returns the name of a login's cookie, without the prefix for https, which keeps sibling hosts from planting one. */
   #cookieName(state: string): string {
-    const id = createHash('sha256').update(state).digest('base64url').slice(0, 16);
+    const id = hash('sha256', state, 'base64url').slice(0, 16);
     return `${this.#token}.login.${id}`;
   }
 }
@@ -254,7 +250,7 @@ export class PendingLogins {
 /** Returns name and value of the pending logins in a `Cookie` header, of any strategy, the oldest first. */
 function pendingIn(header: string, hasHostPrefix: boolean): (readonly [name: string, value: string])[] {
   const pending: (readonly [string, string])[] = [];
-  for (const [name, value = ''] of Object.entries(parseCookies(header))) {
+  for (const [name, value = ''] of Object.entries(parseCookie(header))) {
     // Any sibling host can plant a cookie without the prefix: with https such cookies are not ours.
     if (LOGIN_COOKIE.test(name) && name.startsWith(HOST_PREFIX) === hasHostPrefix) pending.push([name, value]);
   }

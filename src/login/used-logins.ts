@@ -1,8 +1,9 @@
 import { createHash, randomInt } from 'node:crypto';
+import { CLOCK_SKEW_MS } from '../clock.js';
 import type { StoreAccess } from '../stores/store-access.js';
 import { MARK_PREFIX, type TokenStore } from '../stores/token-store.js';
 
-/** Maximum number of used logins that are remembered at once; beyond it the oldest is forgotten. About 300 bytes each. */
+/** Maximum number of used logins that are remembered at once; beyond it the oldest is forgotten. About 230 bytes each. */
 const MAX_USED = 50_000;
 
 /** How long the token store may take for one operation, in milliseconds. */
@@ -10,9 +11,6 @@ const STORE_LIMIT_MS = 5_000;
 
 /** Shortest time between two looks for expired logins, in milliseconds. */
 const MIN_WAIT_MS = 1_000;
-
-/** How long a mark outlives its login: clocks of several hosts differ a little. */
-const CLOCK_SKEW_MS = 60_000;
 
 /** What used logins are remembered with. */
 export interface UsedLoginsOptions {
@@ -26,11 +24,11 @@ export interface UsedLoginsOptions {
 export class RunningCallback<T> {
   /** Epoch milliseconds at which its login expires. */
   readonly expiresAt: number;
-  /** Deletes the mark of the login from the token store, if this callback has left one. Never rejects. */
-  deleteMark: (() => Promise<void>) | undefined;
+  /** The token store that has the mark of the login, if this callback has left one. */
+  markedIn: StoreAccess | undefined;
   #hasEnded = false;
   #abandoned: T | undefined;
-  #waiting: (() => void)[] = [];
+  #waiting: (() => void)[] | undefined;
 
   constructor(expiresAt: number) {
     this.expiresAt = expiresAt;
@@ -40,13 +38,18 @@ export class RunningCallback<T> {
   end(abandoned: T | undefined): void {
     this.#hasEnded = true;
     this.#abandoned = abandoned;
-    for (const resolve of this.#waiting) resolve();
-    this.#waiting = [];
+    for (const resolve of this.#waiting ?? []) resolve();
+    this.#waiting = undefined;
   }
 
   /** Waits for the end. Resolves to the outcome if the browser has gone away, once; else to `undefined`. */
   async takeOver(): Promise<T | undefined> {
-    if (!this.#hasEnded) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    if (!this.#hasEnded) {
+      await new Promise<void>((resolve) => {
+        this.#waiting ??= [];
+        this.#waiting.push(resolve);
+      });
+    }
     const outcome = this.#abandoned;
     this.#abandoned = undefined;
     return outcome;
@@ -54,7 +57,7 @@ export class RunningCallback<T> {
 }
 
 /**
- * Remembers used logins until they would have expired, so that each is used once: in this process, and in the token
+ * Remembers used logins until they have expired by the clock of any host, so that each is used once: in this process, and in the token
  * store where that has locks.
  */
 export class UsedLogins<T> {
@@ -85,13 +88,15 @@ export class UsedLogins<T> {
     const before = this.#used.get(state);
     if (before) return { isFirst: false, callback: before };
     const callback = new RunningCallback<T>(expiresAt);
-    this.#used.set(state, callback);
+    // A copy: the state of a callback is a slice of its URL, which it would keep in memory as a whole, with the code in it.
+    const used = Buffer.from(state, 'latin1').toString('latin1');
+    this.#used.set(used, callback);
     this.#schedule();
     let isFirst = true;
     try {
-      if (access.hasLock) isFirst = await this.#mark(access, state, callback);
+      if (access.hasLock) isFirst = await this.#mark(access, used, callback);
     } catch (error) {
-      this.#used.delete(state);
+      this.#used.delete(used);
       callback.end(undefined);
       throw error;
     }
@@ -109,11 +114,11 @@ export class UsedLogins<T> {
   #forgetExpired(): Promise<void>[] {
     const now = this.#options.clock();
     const deletions: Promise<void>[] = [];
-    for (const [used, { expiresAt, deleteMark }] of this.#used) {
+    for (const [used, { expiresAt, markedIn }] of this.#used) {
       const hasExpired = expiresAt + CLOCK_SKEW_MS <= now;
       if (!hasExpired && this.#used.size < MAX_USED) break;
       this.#used.delete(used);
-      if (hasExpired && deleteMark) deletions.push(deleteMark());
+      if (hasExpired && markedIn) deletions.push(this.#deleteMark(markedIn, used));
     }
     return deletions;
   }
@@ -133,7 +138,7 @@ export class UsedLogins<T> {
   /** Leaves a mark in the token store. Returns false if another process has left one before. */
   async #mark(access: StoreAccess, state: string, callback: RunningCallback<T>): Promise<boolean> {
     const { expiresAt } = callback;
-    const id = `${MARK_PREFIX}${this.#options.namespace}+${createHash('sha256').update(state).digest('base64url')}`;
+    const id = this.#markId(state);
     const call = <R>(task: (store: TokenStore) => Promise<R>) => access.use(task, 'login', STORE_LIMIT_MS);
     const lock = await access.acquire(id);
     try {
@@ -142,7 +147,17 @@ export class UsedLogins<T> {
     } finally {
       await lock.release();
     }
-    callback.deleteMark = () => call((store) => store.delete(id)).catch(() => {});
+    callback.markedIn = access;
     return true;
+  }
+
+  /** Deletes the mark of a login. Never rejects: a mark that stays ends with its time to live. */
+  #deleteMark(access: StoreAccess, state: string): Promise<void> {
+    const id = this.#markId(state);
+    return access.use((store) => store.delete(id), 'login', STORE_LIMIT_MS).catch(() => {});
+  }
+
+  #markId(state: string): string {
+    return `${MARK_PREFIX}${this.#options.namespace}+${createHash('sha256').update(state).digest('base64url')}`;
   }
 }

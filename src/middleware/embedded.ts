@@ -23,14 +23,16 @@ import { runtimeOf, type Strategy } from '../strategy.js';
 import type { Handler } from './api-client.js';
 import {
   buttonPage,
+  declinedPage,
   endPage,
   type FramePage,
   type FrameWords,
   frameWords,
   messagePage,
+  REFUSED,
   sendFramePage,
 } from './frame-pages.js';
-import { holdsToken, isLoginRoute, loginRoute } from './login-redirect.js';
+import { holdsToken, isLoginRoute, JWT, loginRoute } from './login-redirect.js';
 
 /** Options of {@link embedded}. */
 export interface EmbeddedOptions {
@@ -142,11 +144,13 @@ export class Frame {
       return next();
     }
     const user = identify && (await identified(identify, req));
-    const isNamed = user !== undefined || (this.#identifies && isInFrame(req));
-    if (isNamed) holdsToken.add(req);
+    // A bad token may count as none. Addresses of ordinary pages hold hashes and slugs, which are no tokens.
+    const isOfFrame = this.#identifies && isInFrame(req);
+    const isSuspect = isOfFrame || (this.#identifies && JWT.test(browserUrl(req)));
+    if (user !== undefined || isSuspect) holdsToken.add(req);
     seen.set(req, { hadSession: sessionOf(req) !== undefined, user });
     // A frame whose token is nobody's is nobody's as well, whoever the browser's session belongs to.
-    if (user || (this.#identifies && isInFrame(req))) {
+    if (user || isOfFrame) {
       if (sessionOf(req)) detachSession(req);
       setUser(req, user || undefined);
     }
@@ -165,19 +169,26 @@ export class Frame {
     return isInFrame(req) || Boolean(seen.get(req)?.user);
   }
 
+  /** Returns true if the user has refused one of the scopes a moment ago, in the popup that this frame had opened. */
+  isRefused(req: IncomingMessage, scope: readonly string[]): boolean {
+    const refused = this.#runtime.frames.readRefused(queryOf(browserUrl(req)).get(REFUSED) ?? '');
+    return scope.some((name) => refused.includes(name));
+  }
+
   /**
    * Answers a page request of the frame with the button.
    *
    * @param scope Scopes that the popup asks for. Default: those of every login.
+   * @param isStepUp True if the frame is logged in, and lacks scopes.
    * @throws NotAuthorizedError if the request names no user, where it should; ConfigurationError if the frame would lose its session
    */
-  answer(req: IncomingMessage, res: ServerResponse, scope?: string): void {
+  answer(req: IncomingMessage, res: ServerResponse, scope: string | undefined, isStepUp: boolean): void {
     const { hosts, login, path, words } = this.#settings;
     const { frames: logins, grants } = this.#runtime;
     const user = seen.get(req)?.user;
     if (this.#identifies && !user) throw new NotAuthorizedError('The token of this frame names no user.');
     if (!this.#identifies) refuseUnpartitionedSession(req);
-    const { handle, verifier } = logins.create(user ? grants.newId(req, user) : undefined, scope);
+    const { handle, verifier } = logins.create(user ? grants.newId(req, user) : undefined, scope, isStepUp);
     const url = `${login}${login.includes('?') ? '&' : '?'}${HANDLE}=${handle}`;
     sendFramePage(req, res, buttonPage(words, hosts, { url, path, verifier }));
   }
@@ -223,10 +234,12 @@ export class Frame {
     const popup = logins.popupOf(req);
     if (popup?.outcome === 'other')
       return messagePage(403, words, words.otherAccount, '<small>ERR_OTHER_ACCOUNT</small>');
+    const refused = popup && logins.sealRefused(popup);
+    if (popup?.outcome === 'declined') return declinedPage(words, { refused });
     if (popup?.outcome !== 'stored' || statusCode >= 400) return undefined;
-    if (this.#identifies) return endPage(words, undefined);
+    if (this.#identifies) return endPage(words, { refused });
     const isLoggedIn = Object.keys(sessionOf(req) ?? {}).length > 0;
-    return isLoggedIn ? endPage(words, logins.issue(req, popup.target)) : undefined;
+    return isLoggedIn ? endPage(words, { code: logins.issue(req, popup.target), refused }) : undefined;
   }
 
   /** Takes the code that the popup has given the frame, or tells whether the session that came of it came back. */
@@ -244,6 +257,7 @@ export class Frame {
     if (!isFrame) return sendStatus(res, 403);
     if (!sessionOf(req)) throw misplaced('after the session');
     const body = await readBody(req);
+    if (body === TOO_LONG) return sendStatus(res, 413);
     const { code, verifier } = typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {};
     if (typeof code !== 'string' || typeof verifier !== 'string') return sendStatus(res, 400);
     sendStatus(res, (await this.#runtime.frames.take(req, code, verifier)) ? 204 : 403);
@@ -283,16 +297,18 @@ async function identified(identify: NonNullable<Settings['identify']>, req: Inco
   }
 }
 
+/** Stands for a body that is too long. */
+const TOO_LONG = Symbol('too long');
+
 /** Reads the JSON body of a request, unless a parser of the application has done so. Returns `undefined` if it is none. */
 async function readBody(req: IncomingMessage & { readonly body?: unknown }): Promise<unknown> {
   if (typeof req.body === 'object' && req.body !== null && !Buffer.isBuffer(req.body)) return req.body;
   let text = req.body === undefined ? '' : String(req.body);
   if (!req.readableEnded && text === '') {
     req.setEncoding('utf8');
-    for await (const chunk of req) {
-      text += chunk;
-      if (text.length > MAX_BODY) return undefined;
-    }
+    // Reads to the end: a loop that is left destroys the connection, before the answer. Node's requestTimeout ends one without end.
+    for await (const chunk of req) if (text.length <= MAX_BODY) text += chunk;
+    if (text.length > MAX_BODY) return TOO_LONG;
   }
   try {
     return JSON.parse(text);

@@ -17,6 +17,7 @@ const ENGLISH = {
   reload: 'You are logged in. Close this window, and load the page that you came from again.',
   otherAccount:
     'This is another account than the one of the page that you came from. Nothing was saved. Close this window.',
+  declined: 'You have not given the permission. Close this window.',
   stale: 'The application has not opened this window, or too long ago. Close it, and load the application again.',
 };
 
@@ -39,7 +40,7 @@ main{box-sizing:border-box;width:100%;max-width:28rem;padding:1.5rem;text-align:
 h1{margin:0 0 .5rem;font-size:1.25rem}p{margin:0 0 1rem}
 button{font:inherit;font-weight:600;min-height:44px;padding:.5rem 1.5rem;border:0;border-radius:8px;background:var(--line);color:var(--on);cursor:pointer}
 button:focus-visible{outline:3px solid CanvasText;outline-offset:2px}
-[role=status]{margin:1rem 0}small:not([hidden]){display:block}`;
+[role=status]{margin:1rem 0}button+p{min-height:4.5rem}small:not([hidden]){display:block}`;
 
 /** Runs in the frame. `d`: the values of {@link buttonPage}. */
 const BUTTON_SCRIPT = `const say=t=>{document.querySelector('[role=status]').textContent=t};let popup;
@@ -49,11 +50,15 @@ addEventListener('message',async({origin,source,data})=>{
 if(!popup||source!==popup||origin!==location.origin||data?.type!==d.type)return;
 try{
 if(data.code){await send({method:'POST',headers:{'x-requested-with':'fetch','content-type':'application/json'},body:JSON.stringify({code:data.code,verifier:d.verifier})});await send()}
-location.reload()}catch(error){say(d.failed+' ('+error.message+')')}});`;
+if(!data.refused)return location.reload();
+const own=new URL(location);own.searchParams.set(d.refused,data.refused);location.replace(own)}catch(error){say(d.failed+' ('+error.message+')')}});`;
 
 /** Runs in the popup. `d`: the values of {@link endPage}. */
-const END_SCRIPT = `if(window.opener&&!opener.closed){opener.postMessage({type:d.type,code:d.code},location.origin);close()}
+const END_SCRIPT = `if(window.opener&&!opener.closed){opener.postMessage({type:d.type,code:d.code,refused:d.refused},location.origin);close()}
 else{document.querySelector('[role=status]').textContent=d.lost;document.querySelector('small').hidden=false}`;
+
+/** The parameter of the frame's own address that tells which scopes its user has just refused: the frame may have no cookies. */
+export const REFUSED = 'refused';
 
 /** Type of the message that the popup sends to the frame. */
 const MESSAGE = 'passport-oauth-app';
@@ -86,20 +91,34 @@ export function buttonPage(
     words,
     main: `<h1>${escaped(words.title)}</h1><p>${escaped(words.help)}</p><button type="button">${escaped(words.button)}</button><p role="status"></p>`,
     script: BUTTON_SCRIPT,
-    values: { ...values, type: MESSAGE, waiting, blocked, failed },
+    values: { ...values, type: MESSAGE, refused: REFUSED, waiting, blocked, failed },
     ancestors: hosts.join(' '),
   };
 }
 
-/** Returns the page that ends a popup. @param code For the frame; none where its requests tell who its user is. */
-export function endPage(words: FrameWords, code: string | undefined): FramePage {
-  const lost = code === undefined ? words.reload : words.noOpener;
-  const hint = `<small hidden>${FOR_DEVELOPERS}</small>`;
-  return {
-    ...messagePage(200, words, words.done, code === undefined ? '<small hidden></small>' : hint),
-    script: END_SCRIPT,
-    values: { type: MESSAGE, code, lost },
-  };
+/** What a popup brings its frame. */
+export interface PopupResult {
+  /** A new session; none where the frame's requests tell who its user is. */
+  readonly code?: string;
+  /** The scopes that the user has refused, sealed. */
+  readonly refused?: string | undefined;
+}
+
+/** Returns the page that ends a popup whose login has succeeded. */
+export function endPage(words: FrameWords, result: PopupResult): FramePage {
+  const isCarried = result.code !== undefined;
+  const page = messagePage(200, words, words.done, `<small hidden>${isCarried ? FOR_DEVELOPERS : ''}</small>`);
+  return withResult(page, result, isCarried ? words.noOpener : words.reload);
+}
+
+/** Returns the page that ends a popup whose user has refused the scopes that the frame lacks. */
+export function declinedPage(words: FrameWords, result: PopupResult): FramePage {
+  return withResult(messagePage(403, words, words.declined, '<small hidden></small>'), result, words.declined);
+}
+
+/** Has a page of the popup bring its result to the frame. @param lost What to tell the user where there is no link to it. */
+function withResult(page: FramePage, result: PopupResult, lost: string): FramePage {
+  return { ...page, script: END_SCRIPT, values: { ...result, type: MESSAGE, lost } };
 }
 
 /** Returns a page of the popup that has nothing to do but to tell the user. @param more HTML */

@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient } from '../api/api-client.js';
 import { type Optional, withDefault, wrong } from '../checks.js';
-import { MAX_RESPONSE_HEADERS, safeReturnTo } from '../request/browser-cookie.js';
+import { MAX_RESPONSE_HEADERS } from '../request/browser-cookie.js';
 import { asRouted, browserUrl, isPrefetch, pathOf, redirect } from '../request/incoming-request.js';
 import { loginHelpOf } from '../request/request-clients.js';
+import { safeReturnTo } from '../request/return-cookie.js';
 
 /** Longest address of a redirect, in characters. */
 const MAX_LOCATION = MAX_RESPONSE_HEADERS - 300;
@@ -22,10 +23,21 @@ export function isLoginRoute(req: IncomingMessage, login: string): boolean {
 /** Requests whose address may hold a signed token that names a user: its query is for nobody else. */
 export const holdsToken: WeakSet<IncomingMessage> = new WeakSet();
 
+/** Matches a path that may hold a signed token: 240 bits of base64url in a row, as signatures have. A UUID is shorter. */
+const MAY_BE_TOKEN = /[\w-]{40}/;
+
+/**
+ * Matches an address that holds a JSON Web Token: base64url of `{"…`, and two dots. It looks from the first dot back, so that it
+ * reads a long address once.
+ */
+export const JWT: RegExp = /\.(?<=eyJ[\w-]{12,}\.)[\w-]*\./;
+
 /** Returns the page that a login leads back to. */
 export function pageOf(req: IncomingMessage): string {
   const url = browserUrl(req);
-  return safeReturnTo(holdsToken.has(req) ? pathOf(url) : url);
+  if (!holdsToken.has(req)) return safeReturnTo(url);
+  const path = pathOf(url);
+  return MAY_BE_TOKEN.test(path) ? '/' : safeReturnTo(path);
 }
 
 /** Redirects a browser to the login route, which leads back to the requested page. @param client That of the request, if there is one. */

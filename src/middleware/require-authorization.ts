@@ -64,8 +64,11 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     try {
       frame?.requireOrder(req);
       const isEnough = client.authorized && missing.length === 0;
-      if (!isEnough && frame?.isFor(req) && isPageRequest(req))
-        return frame.answer(req, res, missing.length === 0 ? undefined : withMissing(missing, client).join(' '));
+      if (!isEnough && frame?.isFor(req) && isPageRequest(req)) {
+        if (client.authorized && frame.isRefused(req, missing)) throw insufficientScope(missing);
+        const scope = missing.length === 0 ? undefined : withMissing(missing, client).join(' ');
+        return frame.answer(req, res, scope, client.authorized);
+      }
     } catch (error) {
       return next(ofStrategy(error, contextOf(client).strategyName));
     }

@@ -127,11 +127,13 @@ export class RequestGrants {
   /** Returns the id of the request's grant, if it has one. @throws ConfigurationError if the option `grantId` returns no valid id */
   idOf(req: IncomingMessage): string | undefined {
     const { grantId, strategyName } = this.#options;
-    if (sessionOf(req)) this.#sessionSeen = true;
+    const session = sessionOf(req);
+    if (session) this.#sessionSeen = true;
     if (!grantId) {
       if (strategyName.mayBeShared) strategyName.warnIfShared(req);
-      const reference = this.referenceOf(req);
-      return isRefusedUser(req) && !this.isAnonymous(req) ? undefined : reference;
+      const reference = session?.[this.#options.name];
+      if (!session || !isRandomGrantId(reference)) return undefined;
+      return isRefusedUser(req, session) && !this.isAnonymous(req) ? undefined : reference;
     }
     const user = userOf(req);
     if (user === undefined || user === null || user === false) return undefined;

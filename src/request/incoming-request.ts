@@ -41,6 +41,18 @@ export function queryOf(url: string): URLSearchParams {
   return new URLSearchParams(start < 0 ? '' : url.slice(start + 1));
 }
 
+/** Returns the parameters of {@link queryOf} in their order: without a parser if none of them is escaped, as most are not. */
+export function parametersOf(url: string): Iterable<readonly [name: string, value: string]> {
+  const start = url.indexOf('?');
+  if (start < 0 || !/^[!-$&-*,->@-~]*$/.test(url.slice(start + 1))) return queryOf(url);
+  const pairs: [string, string][] = [];
+  for (const part of url.slice(start + 1).split('&')) {
+    const equals = part.indexOf('=');
+    if (part !== '') pairs.push(equals < 0 ? [part, ''] : [part.slice(0, equals), part.slice(equals + 1)]);
+  }
+  return pairs;
+}
+
 /** Returns a path as routers compare it by default: case-insensitive, with or without a slash at the end. */
 export function asRouted(path: string): string {
   return path.toLowerCase().replace(/\/$/, '');
@@ -236,16 +248,29 @@ export function refuseFramework(
 /** Waits for a method that takes a callback, or returns a promise, or does both. Rejects with its error. */
 export function settle(call: (done: (error?: unknown) => void) => unknown): Promise<void> {
   return new Promise((resolve, reject) => {
-    const done = (error?: unknown) => (error ? reject(error) : resolve());
-    whenSettled(call(done), done);
+    callOnce(call, (error) => (error ? reject(error) : resolve()));
   });
 }
 
-/** Calls `done` when a value that a method returned is a promise, of any library, and settles. */
-export function whenSettled(returned: unknown, done: (error?: unknown) => void): void {
-  if (typeof returned !== 'object' || returned === null || !('then' in returned)) return;
-  Promise.resolve(returned).then(
-    () => done(),
-    (error: unknown) => done(error || new Error('A promise was rejected without a reason')),
-  );
+/**
+ * Calls a method that takes a callback, or returns a promise of any library, or does both. `done` is called by the first of
+ * them, once.
+ *
+ * @returns what the method has returned
+ */
+export function callOnce(call: (once: (error?: unknown) => void) => unknown, done: (error?: unknown) => void): unknown {
+  let isDone = false;
+  const once = (error?: unknown) => {
+    if (isDone) return;
+    isDone = true;
+    done(error);
+  };
+  const returned = call(once);
+  if (typeof returned === 'object' && returned !== null && 'then' in returned) {
+    Promise.resolve(returned).then(
+      () => once(),
+      (error: unknown) => once(error || new Error('A promise was rejected without a reason')),
+    );
+  }
+  return returned;
 }

@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { CLOCK_SKEW_MS, remainingMs } from '../clock.js';
 import { ConfigurationError } from '../errors.js';
-import { type CookieSeal, endCookie, HOST_PREFIX, readCookie, setCookie } from './browser-cookie.js';
+import type { GrantManager } from '../refresh/grant-manager.js';
+import { endCookie, HOST_PREFIX, readCookie, setCookie } from './browser-cookie.js';
+import type { CookieSeal } from './cookie-seal.js';
 import { asRouted, browserUrl, isSecure, pathOf } from './incoming-request.js';
 import { cookieSettingsOf, lostCookieCause } from './session.js';
 
@@ -23,7 +26,7 @@ export const NO_ACCOUNT = '';
  */
 type Return = '' | 'none' | 'lost';
 
-/** What the cookie holds. `at`: epoch milliseconds of the last round. `grantId`: that of its grant, if the session holds the id. */
+/** What the cookie holds. `at`: epoch milliseconds of the last round. `grantId`: that of the last login that succeeded, if the session holds the id. */
 type Sealed = readonly [rounds: number, grantId: string, at: number, cameBack: Return, account: string];
 
 /**
@@ -48,17 +51,21 @@ export class LoginRounds {
   }
 
   /**
-   * Counts a login of a browser that did not come with one.
+   * Counts a login of a browser that did not come with one, and discards the grant of the round before: no session refers to it.
+   * A failed one discards nothing: it may be forged, or of a tab beside the one that has logged in.
    *
-   * @param account Text of the account that has logged in, or {@link NO_ACCOUNT} for a failure that leads to the login route.
    * @param grantId The new grant, if the session holds its id.
-   * @returns the grant of the round before: no session refers to it
    */
-  count(req: IncomingMessage, res: ServerResponse, account: string, grantId: string): string | undefined {
+  count(req: IncomingMessage, res: ServerResponse, account: string, grantId: string, manager: GrantManager): void {
     const before = this.#read(req);
     const rounds = isRound(before, account) ? before[0] + 1 : 1;
-    this.#write(req, res, [rounds, grantId, this.#clock(), account === NO_ACCOUNT ? 'none' : '', markOf(account)]);
-    return before?.[1] || undefined;
+    const lastGrantId = before?.[1] ?? '';
+    if (account === NO_ACCOUNT) {
+      this.#write(req, res, [rounds, lastGrantId, this.#clock(), 'none', markOf(account)]);
+    } else {
+      this.#write(req, res, [rounds, grantId, this.#clock(), '', markOf(account)]);
+      if (lastGrantId) manager.discard(lastGrantId).catch(() => {});
+    }
   }
 
   /** Remembers the path of a login route. */
@@ -78,8 +85,7 @@ export class LoginRounds {
    * @param found `lost`: the session is there, and its grant was not found.
    */
   noteReturn(req: IncomingMessage, res: ServerResponse, found: 'grant' | 'lost' | 'none'): void {
-    // Each request passes here: most have no such cookie, and then its whole name need not be known.
-    if (!req.headers.cookie?.includes(this.#name) || res.headersSent) return;
+    if (!this.#isIn(req) || res.headersSent) return;
     if (readCookie(req, this.#cookieName(req)) === undefined) return;
     const [rounds, grantId, at, cameBack, account] = this.#read(req) ?? [0, '', 0, '', ''];
     if (found === 'grant') {
@@ -96,27 +102,36 @@ export class LoginRounds {
 
   /** Starts counting anew. */
   reset(req: IncomingMessage, res: ServerResponse): void {
+    if (!this.#isIn(req)) return;
     const name = this.#cookieName(req);
     if (readCookie(req, name) !== undefined) endCookie(req, res, name);
   }
 
-  /** Returns an error, and the grant of the last round, if the browser has made too many rounds with this account. */
-  loopOf(
-    req: IncomingMessage,
-    account: string,
-  ): { readonly error: ConfigurationError; readonly grantId: string | undefined } | undefined {
+  /**
+   * Throws if the browser has made too many rounds with this account. Starts counting anew, and discards the grant of the last
+   * one, as {@link count} does.
+   *
+   * @throws ConfigurationError that names the likely cause
+   */
+  async refuseLoop(req: IncomingMessage, res: ServerResponse, account: string, manager: GrantManager): Promise<void> {
     const before = this.#read(req);
-    if (!isRound(before, account) || before[0] < MAX_ROUNDS) return undefined;
+    if (!isRound(before, account) || before[0] < MAX_ROUNDS) return;
     const [rounds, grantId, , cameBack] = before;
+    this.reset(req, res);
+    if (grantId && account !== NO_ACCOUNT) await manager.discard(grantId);
     const story =
       cameBack === 'lost'
         ? `came back with its session each time, but its grant was not found. ${LOST_GRANT}`
         : `came back without a session, or without its user, each time. ${likelyCause(req)}`;
-    const error = new ConfigurationError(
+    throw new ConfigurationError(
       `The browser has logged in ${rounds} times within a minute before this login, and ${story} ${ONE_BROWSER}`,
       { code: 'ERR_LOGIN_LOOP' },
     );
-    return { error, grantId: grantId || undefined };
+  }
+
+  /** Each request passes here: most have no such cookie, and then its whole name need not be known. */
+  #isIn({ headers }: IncomingMessage): boolean {
+    return headers.cookie?.includes(this.#name) === true;
   }
 
   /** A cookie without the prefix may come from a sibling host: with https it is not read. */
@@ -130,13 +145,14 @@ export class LoginRounds {
   }
 
   #read(req: IncomingMessage): Sealed | undefined {
+    if (!this.#isIn(req)) return undefined;
     const name = this.#cookieName(req);
     const value = readCookie(req, name);
     const text = value && this.#seal.open(name, value);
     if (!text) return undefined;
     const content = JSON.parse(text) as Sealed;
-    // Clocks of several hosts differ a little.
-    return Math.abs(this.#clock() - content[2]) > MAX_AGE_S * 1000 ? undefined : content;
+    const maxAgeMs = MAX_AGE_S * 1000;
+    return remainingMs(content[2] + maxAgeMs, this.#clock(), maxAgeMs + CLOCK_SKEW_MS) > 0 ? content : undefined;
   }
 }
 

@@ -5,12 +5,12 @@ import { ConfigurationError, OAuthAppError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { GrantCredentials } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
-import type { ReturnCookie } from './browser-cookie.js';
 import { FailedSource, NoGrantSource } from './credential-sources.js';
 import type { GrantManagers } from './grant-managers.js';
 import type { RequestGrants } from './grant-reference.js';
 import { frameworkError, isPageRequest } from './incoming-request.js';
 import type { LoginRounds } from './login-rounds.js';
+import type { ReturnCookie } from './return-cookie.js';
 import { type Done, polyfillSessionMethods, sessionOf } from './session.js';
 import type { StepUps } from './step-ups.js';
 
@@ -94,7 +94,10 @@ export class RequestClients {
       const grantId = grants.idOf(req);
       if (grantId !== undefined) {
         const manager = grants.managerFor(req);
-        source = this.#sourceOf(req, manager, grantId) ?? new GrantCredentials(manager, grantId);
+        // A client under one property alone is that of a request that passes for the second time.
+        const mayHaveSource = this.#properties.length > 1 || (req as WithClients)[property] !== undefined;
+        const known = mayHaveSource ? this.#sourceOf(req, manager, grantId) : undefined;
+        source = known ?? new GrantCredentials(manager, grantId);
       }
     } catch (error) {
       source = failedSource(error);
@@ -114,13 +117,19 @@ export class RequestClients {
       req.logout = wrapped;
     }
     if (grants.isAnonymous(req)) this.#wrapLogIn(req);
+    const pending = source.prepareFresh() ? undefined : this.#prepare(req, client, source);
+    // No closure here: it would cost memory in each request that needs none.
+    if (pending) return this.#attachedAfter(pending, req, res, source);
+    this.#options.rounds.noteReturn(req, res, source.authorized ? 'grant' : 'lost');
+    return undefined;
+  }
+
+  #prepare(req: IncomingMessage, client: ApiClient, source: GrantCredentials): Promise<void> | undefined {
     // `prepare` never rejects: the client's calls report the error.
     // A logout must neither start a refresh nor wait for one, and what the request is for is known to its handler alone.
     const isPage = (req.method === 'GET' || req.method === 'HEAD') && !LOGOUT_PATH.test(req.url ?? '');
     if (!isPage) unprepared.set(client, source);
-    const pending = source.prepare(isPage);
-    // No closure here: it would cost memory in each request that needs none.
-    return pending ? this.#attachedAfter(pending, req, res, source) : this.#attached(req, res, source);
+    return source.prepare(isPage);
   }
 
   async #attachedAfter(
@@ -130,12 +139,7 @@ export class RequestClients {
     source: GrantCredentials,
   ): Promise<void> {
     await pending;
-    this.#attached(req, res, source);
-  }
-
-  #attached(req: IncomingMessage, res: ServerResponse, source: GrantCredentials): undefined {
-    const { rounds } = this.#options;
-    rounds.noteReturn(req, res, source.authorized ? 'grant' : 'lost');
+    this.#options.rounds.noteReturn(req, res, source.authorized ? 'grant' : 'lost');
   }
 
   #wrapLogOut(logOut: LogOut): LogOut {

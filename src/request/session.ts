@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
+import { parseCookie } from 'cookie';
 import { ConfigurationError, TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import { isInForeignFrame, isInFrame, isSecure, settle, setUser, userOf, whenSettled } from './incoming-request.js';
+import { isInForeignFrame, isInFrame, isSecure, settle, setUser, userOf } from './incoming-request.js';
 
 /** Node's callback: an error, or nothing. */
 export type Done = (error?: unknown) => void;
@@ -27,8 +28,7 @@ export function passportRecordOf(req: IncomingMessage): unknown {
  * Returns true if Passport has removed the user from the session: `deserializeUser` has answered `false`, in this request or
  * in an earlier one.
  */
-export function isRefusedUser(req: IncomingMessage): boolean {
-  const { passport } = sessionOf(req) ?? {};
+export function isRefusedUser(req: IncomingMessage, { passport }: SessionLike): boolean {
   return typeof passport === 'object' && passport !== null && !('user' in passport) && !userOf(req);
 }
 
@@ -86,17 +86,10 @@ export async function reloadSession(req: IncomingMessage, changes: SessionChange
 /** The message of express-session's `reload` for a session that its store no longer has. */
 const MISSING = /failed to load session/i;
 
-/** Returns true if the request's cookie names the session: a new one is in no store yet. */
+/** Returns true if a cookie of the request names the session: a new one is in no store yet. */
 function isBroughtAlong({ headers }: IncomingMessage, id: unknown): boolean {
-  return typeof id === 'string' && decodedCookies(headers.cookie ?? '').includes(id);
-}
-
-function decodedCookies(header: string): string {
-  try {
-    return decodeURIComponent(header);
-  } catch {
-    return header;
-  }
+  if (typeof id !== 'string') return false;
+  return Object.values(parseCookie(headers.cookie ?? '')).some((value) => value?.includes(id));
 }
 
 /** Saves the session now, if it has a method for that. @throws TokenStoreError if its store fails */
@@ -163,29 +156,6 @@ export function detachSession(req: IncomingMessage): void {
   // Without an id express-session saves, touches and destroys nothing, and sets no cookie.
   if ('sessionID' in req) req.sessionID = undefined;
   setUser(req, undefined);
-}
-
-/** Calls `then` after the next successful call of a session's callback method, and replaces its error by one of ours. */
-export function intercept(session: SessionLike, method: 'regenerate' | 'save', then?: () => void): void {
-  const original = session[method];
-  if (typeof original !== 'function') return;
-  const own = Object.getOwnPropertyDescriptor(session, method);
-  const intercepted = function (this: unknown, done?: Done, ...others: unknown[]) {
-    delete session[method];
-    if (own) Object.defineProperty(session, method, own);
-    let ended = false;
-    const end: Done = (error) => {
-      if (ended) return;
-      ended = true;
-      if (!error) then?.();
-      done?.(error ? sessionStoreFailed(error) : undefined);
-    };
-    const returned: unknown = original.call(this, end, ...others);
-    whenSettled(returned, end);
-    return returned;
-  };
-  // Not enumerable: Passport would copy it along with the session.
-  Object.defineProperty(session, method, { value: intercepted, configurable: true, enumerable: false, writable: true });
 }
 
 /** Deletes everything from a session except its cookie settings. */

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { CLOCK_SKEW_MS, remainingMs } from '../clock.js';
 import { scopeNames } from '../oauth/scope.js';
-import { type CookieSeal, endCookie, HOST_PREFIX, readCookie, setCookie } from './browser-cookie.js';
+import { endCookie, HOST_PREFIX, readCookie, setCookie } from './browser-cookie.js';
+import type { CookieSeal } from './cookie-seal.js';
 import { isSecure } from './incoming-request.js';
 
 /** How long a login may begin after its page has asked for it, in seconds: an own login page may stand in between. */
@@ -71,9 +73,11 @@ export class StepUps {
 
   /** Notes which scopes of those that a login has asked for were not granted: none, if the list is empty. */
   noteRefused(req: IncomingMessage, res: ServerResponse, scope: readonly string[]): void {
+    if (scope.length === 0 && !req.headers.cookie?.includes(this.#name)) return;
     const name = this.#nameFor(req, '');
-    // Of a service at the application's own origin, the redirect has the headers of a click in the application.
-    const isNext = req.headers['sec-fetch-site'] === 'same-origin';
+    // Of a service at the application's own origin, the redirect has the headers of a click in the application. Of a consent
+    // page with `Referrer-Policy: no-referrer`, Firefox marks it like an address that the visitor has typed.
+    const isNext = ['same-origin', 'none'].includes(String(req.headers['sec-fetch-site']));
     const refused: Refused = [this.#clock(), scope.join(' '), isNext];
     if (scope.length > 0) this.#write(req, res, name, name, refused, REFUSED_MAX_AGE_S);
     else if (readCookie(req, name) !== undefined) endCookie(req, res, name);
@@ -120,8 +124,8 @@ export class StepUps {
     const text = value && this.#seal.open(context, value);
     if (!text) return undefined;
     const content = JSON.parse(text) as C;
-    // Clocks of several hosts differ a little.
-    return Math.abs(this.#clock() - content[0]) > maxAgeS * 1000 ? undefined : content;
+    const maxAgeMs = maxAgeS * 1000;
+    return remainingMs(content[0] + maxAgeMs, this.#clock(), maxAgeMs + CLOCK_SKEW_MS) > 0 ? content : undefined;
   }
 }
 

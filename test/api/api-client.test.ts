@@ -657,7 +657,7 @@ describe('a stream', () => {
     api.server.next(faulty.truncated());
     const broken = await api.fixture.client.stream('GET', '/export');
     await expect(text(broken.body)).rejects.toMatchObject({ name: 'ServiceUnavailableError', status: 503 });
-    api.server.next(faulty.drip(5));
+    api.server.next(faulty.drip(60_000));
     let isBegun = false;
     const slow = fastForward(
       async () => {

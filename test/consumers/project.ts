@@ -23,7 +23,7 @@ export interface Outcome {
 }
 
 /** What the package brings along itself; an installation has these whether it asks for them or not. */
-const BROUGHT_ALONG = ['jose', 'passport-oauth2', 'undici'];
+const BROUGHT_ALONG = ['cookie', 'jose', 'passport-oauth2', 'undici'];
 
 const ownCompiler = join(repository, 'node_modules/typescript/bin/tsc');
 

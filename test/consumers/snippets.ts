@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, sep } from 'node:path';
 import { repository } from './packed.js';
 
 /** A block of code in a document. */
@@ -24,13 +24,13 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
   sh: 'sh',
 };
 
-/** README.md and docs/*.md. */
+/** README.md, docs/*.md and the generated pages in docs/figures. */
 export const documents: readonly string[] = [
   'README.md',
-  ...readdirSync(join(repository, 'docs'))
+  ...readdirSync(join(repository, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .sort()
-    .map((name) => `docs/${name}`),
+    .map((name) => `docs/${name.split(sep).join('/')}`),
 ];
 
 /** All blocks of code of a document, in order. */

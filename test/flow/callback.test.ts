@@ -1,19 +1,13 @@
 import { inspect } from 'node:util';
 import passportModule from 'passport';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Strategy } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
+import { open, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
-import { type Framework, type Handler, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
+import { type Framework, type Handler, sendJson } from '../support/world.js';
 
 const frameworks: readonly Framework[] = ['express', 'connect'];
-
-let world: World;
-const open = async (options?: WorldOptions) => {
-  world = await startWorld(options);
-  return world;
-};
-afterEach(() => world.close());
 
 /** The callback URL with its query changed. */
 function altered(callback: string, change: (query: URLSearchParams) => void): string {

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { gate } from '../refresh/fixture.js';
 import { fastForward } from '../support/fast-forward.js';
+import { hold } from '../support/hold.js';
 import { type LoggedIn, logInto } from '../support/logged-in.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
@@ -37,10 +38,12 @@ describe('close()', { meta: { threats: [44] } }, () => {
     const store = new TroubledStore();
     flow = await logInto({ strategy: { tokenStore: store } });
     flow.clock.advance(2 * HOURS - 60);
-    flow.world.service.fail('token', { delay: 100 });
+    const release = hold(flow.world.service, 'token');
     expect((await flow.projects()).status).toBe(200);
     await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
-    await flow.world.strategy.close();
+    const closed = flow.world.strategy.close();
+    release();
+    await closed;
     expect(store.calls).toContain('update');
   });
 });

@@ -1,16 +1,7 @@
 import { memoryTokenStore, type StoredGrant, type TokenStore } from 'passport-oauth-app';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { startWorld, type World, type WorldOptions } from '../support/world.js';
-
-let world: World;
-const open = async (options?: WorldOptions) => {
-  world = await startWorld(options);
-  return world;
-};
-afterEach(() => world.close());
-
-const whoami = async (browser: Browser) => (await browser.visit(`${world.url}/whoami`)).json();
+import { open, whoami, world } from '../support/one-world.js';
 
 describe('a domain claim that is no DNS label ends the login before any request to the API', {
   meta: { threats: [27] },

@@ -191,6 +191,14 @@ describe('small edges of a login', () => {
     );
   });
 
+  test('a method of OAuth2Strategy that is set on a strategy after its creation is refused', async ({ startWorld }) => {
+    const world = await startWorld();
+    Object.assign(world.strategy, { userProfile: () => ({}) });
+    for (let time = 0; time < 2; time++) expect((await rawRequest(world.url, '/login')).status).toBe(500);
+    Reflect.deleteProperty(world.strategy, 'userProfile');
+    expect((await rawRequest(world.url, '/login')).status).toBe(302);
+  });
+
   test('a client secret is replaced without ending a login', async ({ startWorld, browser }) => {
     const callbackURL = 'http://app.example/callback';
     const { service } = await startWorld();

@@ -4,7 +4,8 @@ import { describe, expect } from 'vitest';
 import type { Browser, Page } from '../support/browser.js';
 import { test } from '../support/fixture.js';
 import { ForgetfulBrowser, roundsOf } from '../support/rounds.js';
-import { type Handler, sendJson, type World } from '../support/world.js';
+import { until } from '../support/until.js';
+import { type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 const html = { headers: { accept: 'text/html' } };
 
@@ -208,6 +209,55 @@ describe('a cookie that counts rounds and that a sibling host has planted', { me
     const browser = new ForgetfulBrowser();
     browser.cookies(world.url).set('oauth-app.rounds.aaaaaaaaaaa', 'rubbish');
     expect((await goRound(world, browser, '/projects')).page.json().code).toBe('ERR_LOGIN_LOOP');
+  });
+});
+
+describe('a callback that fails and leads to the login route', { meta: { threats: [60] } }, () => {
+  const application: WorldOptions = {
+    callback:
+      ({ passport }) =>
+      (req, res, next) =>
+        (passport.authenticate('oauth-app', { failureRedirect: '/login' }) as Handler)(req, res, (error) =>
+          error ? next(error) : sendJson(res, {}),
+        ),
+  };
+  const logIn = (world: World, browser: Browser) =>
+    world.begin(browser, {}, '/login?returnTo=/page').then((callback) => browser.visit(callback));
+  const decline = (world: World, browser: Browser) => world.begin(browser, { decline: true }, '/login?returnTo=/other');
+  const forge = ({ url }: World) => `${url}/callback?code=x&state=${'A'.repeat(43)}`;
+
+  test.for([
+    ['declines in other tabs', decline],
+    ['opens links that another site has forged', forge],
+  ] as const)(
+    'leaves the grant of a user who has just logged in, and who %s',
+    async ([, failing], { startWorld, browser }) => {
+      const world = await startWorld(application);
+      const callbacks: string[] = [];
+      for (let tab = 0; tab < 3; tab++) callbacks.push(await failing(world, browser));
+      expect((await logIn(world, browser)).status).toBe(200);
+      const [grant] = world.grantKeys();
+      const answers: number[] = [];
+      for (const callback of callbacks) answers.push((await browser.visit(callback)).status);
+      expect(answers).toEqual([302, 302, 500]);
+      expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({
+        authorized: true,
+        user: { id: '1' },
+      });
+      expect(world.grantKeys()).toEqual([grant]);
+    },
+  );
+
+  test('keeps in mind the grant of a session that is lost, which the next login discards', async ({ startWorld }) => {
+    const world = await startWorld(application);
+    const browser = new ForgetfulBrowser();
+    expect((await logIn(world, browser)).status).toBe(200);
+    const [lost] = world.grantKeys();
+    expect((await browser.visit(await decline(world, browser))).status).toBe(302);
+    expect(world.grantKeys()).toEqual([lost]);
+    expect((await logIn(world, browser)).status).toBe(200);
+    await until(() => expect(world.grantKeys()).not.toContain(lost));
+    expect(world.grantKeys()).toHaveLength(1);
   });
 });
 

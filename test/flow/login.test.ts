@@ -1,19 +1,13 @@
 import session from 'express-session';
 import request from 'supertest';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { Browser } from '../support/browser.js';
+import { open, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { orSample } from '../support/sample.js';
-import { type Framework, type Handler, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
+import { type Framework, type Handler, sendJson } from '../support/world.js';
 
 const frameworks: readonly Framework[] = ['express', 'connect'];
-
-let world: World;
-const open = async (options?: WorldOptions) => {
-  world = await startWorld(options);
-  return world;
-};
-afterEach(() => world.close());
 
 describe.each(frameworks)('a login under %s', (framework) => {
   test('ends with a session that refers to a grant, and with a client that works', async () => {

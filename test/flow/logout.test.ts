@@ -1,20 +1,13 @@
 import session from 'express-session';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { apiClient, logout, Strategy } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
-import { type Framework, type Handler, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
+import { open, whoami, world } from '../support/one-world.js';
+import { type Framework, type Handler, sendJson } from '../support/world.js';
 
 const store = new session.MemoryStore();
 
-let world: World;
-const open = async (options?: WorldOptions) => {
-  world = await startWorld(options);
-  return world;
-};
-afterEach(() => world.close());
-
-const whoami = async (browser: Browser) => (await browser.visit(`${world.url}/whoami`)).json();
 const logOut = (browser: Browser) => browser.visit(`${world.url}/logout`, { method: 'POST' });
 
 describe.each<Framework>(['express', 'connect'])('logout under %s', (framework) => {

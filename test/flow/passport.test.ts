@@ -1,21 +1,13 @@
 import { once } from 'node:events';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Profile } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
+import { open, whoami, world } from '../support/one-world.js';
 import { until } from '../support/until.js';
-import { type Handler, type Req, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
+import { type Handler, type Req, sendJson, type WorldOptions } from '../support/world.js';
 
 type Done = (error?: unknown, user?: unknown, info?: unknown) => void;
 type Params = Record<string, unknown>;
-
-let world: World;
-const open = async (options?: WorldOptions) => {
-  world = await startWorld(options);
-  return world;
-};
-afterEach(() => world.close());
-
-const whoami = async (browser: Browser) => (await browser.visit(`${world.url}/whoami`)).json();
 
 /** Logs in; what the session then knows. */
 async function logInAndAsk(user?: string) {

@@ -1,17 +1,11 @@
 import express from 'express';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
+import { open, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
-import { type App, type Framework, type Handler, startWorld, type World, type WorldOptions } from '../support/world.js';
+import type { App, Framework, Handler, WorldOptions } from '../support/world.js';
 
 const frameworks: readonly Framework[] = ['express', 'connect'];
-
-let world: World;
-const open = async (options?: WorldOptions) => {
-  world = await startWorld(options);
-  return world;
-};
-afterEach(() => world.close());
 
 /** The `redirect_uri` of the authorization request that the login route answers with. */
 async function redirectUriFor(headers: Record<string, string>, path = '/login'): Promise<string | null> {

@@ -1,11 +1,12 @@
 import { request } from 'node:http';
 import { memoryTokenStore } from 'passport-oauth-app';
-import { describe, expect } from 'vitest';
+import { beforeEach, describe, expect, vi } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { test } from '../support/fixture.js';
+import { hold } from '../support/hold.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
-import type { Handler, World } from '../support/world.js';
+import type { App, Handler, World } from '../support/world.js';
 
 const cookiesOf = (browser: Browser, url: string) =>
   [...browser.cookies(url)].map(([name, value]) => `${name}=${value}`).join('; ');
@@ -66,6 +67,16 @@ describe('the callback of a browser that is logged in already', () => {
 });
 
 describe('a reload of a slow callback', () => {
+  const arrived = vi.fn();
+  const dropped = vi.fn();
+  const before = (app: App) =>
+    app.use((_req, res, next) => {
+      arrived();
+      res.once('close', () => res.writableEnded || dropped());
+      next();
+    });
+  beforeEach(() => vi.clearAllMocks());
+
   /** Sends a request and drops it when the token endpoint is being asked. */
   async function drop(world: World, browser: Browser, callback: string): Promise<void> {
     const headers = { cookie: cookiesOf(browser, world.url) };
@@ -73,14 +84,19 @@ describe('a reload of a slow callback', () => {
     first.end();
     await until(() => expect(world.tokenRequests()).toHaveLength(1));
     first.destroy();
+    await until(() => expect(dropped).toHaveBeenCalledOnce());
   }
 
   test('ends logged in, with one token request and one grant', async ({ startWorld, browser }) => {
-    const world = await startWorld();
+    const world = await startWorld({ before });
     const callback = await world.begin(browser, {}, '/login?returnTo=/reports');
-    world.service.fail('token', { delay: 300 });
+    const release = hold(world.service, 'token');
     await drop(world, browser, callback);
-    const page = await browser.visit(callback);
+    arrived.mockClear();
+    const again = browser.visit(callback);
+    await until(() => expect(arrived).toHaveBeenCalledOnce());
+    release();
+    const page = await again;
     expect([page.status, page.headers.get('location')]).toEqual([302, '/reports']);
     expect(world.tokenRequests()).toHaveLength(1);
     expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
@@ -88,14 +104,13 @@ describe('a reload of a slow callback', () => {
   });
 
   test('ends logged in too where it comes after the exchange has ended', async ({ startWorld, browser }) => {
-    const world = await startWorld();
+    const verified = vi.fn((_accessToken, _refreshToken, profile, done) => done(null, { id: profile.id }));
+    const world = await startWorld({ before, verify: verified });
     const callback = await world.begin(browser);
-    world.service.fail('token', { delay: 150 });
-    let answered: Promise<unknown> = Promise.resolve();
-    world.service.requests.length = 0;
-    answered = drop(world, browser, callback);
-    await answered;
-    await until(() => expect(world.tokenRequests()).toHaveLength(1));
+    const release = hold(world.service, 'token');
+    await drop(world, browser, callback);
+    release();
+    await until(() => expect(verified).toHaveBeenCalledOnce());
     expect((await browser.visit(callback)).status).toBe(302);
     expect((await browser.visit(callback)).headers.get('location')).toBe('/');
     expect(world.tokenRequests()).toHaveLength(1);
@@ -106,11 +121,12 @@ describe('a reload of a slow callback', () => {
     startWorld,
     browser,
   }) => {
-    const world = await startWorld();
+    const world = await startWorld({ before });
     const callback = await world.begin(browser);
-    world.service.fail('token', { delay: 200 });
+    const release = hold(world.service, 'token');
     await drop(world, browser, callback);
     expect((await new Browser().visit(callback)).status).toBe(403);
+    release();
     expect((await browser.visit(callback)).status).toBe(302);
   });
 });

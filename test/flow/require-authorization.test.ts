@@ -1,15 +1,9 @@
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { apiClient, requireAuthorization, type Strategy } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
+import { open, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
-import { type Handler, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
-
-let world: World;
-const open = async (options?: WorldOptions) => {
-  world = await startWorld(options);
-  return world;
-};
-afterEach(() => world?.close());
+import { type Handler, sendJson, type WorldOptions } from '../support/world.js';
 
 const behind = (guard: Handler): WorldOptions => ({
   routes: (app) => {

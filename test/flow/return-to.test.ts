@@ -1,15 +1,9 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { requireAuthorization } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
+import { open, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
-import { type App, type Framework, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
-
-let world: World;
-const open = async (options?: WorldOptions) => {
-  world = await startWorld(options);
-  return world;
-};
-afterEach(() => world.close());
+import { type App, type Framework, sendJson, type WorldOptions } from '../support/world.js';
 
 /** What no login may lead to, as it would stand in a session. */
 const hostile: readonly [string, unknown][] = [

@@ -1,22 +1,15 @@
 import session from 'express-session';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type StoredGrant, Strategy, type TokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
+import { open, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { until } from '../support/until.js';
-import { type Framework, type Handler, sendJson, startWorld, type World, type WorldOptions } from '../support/world.js';
+import { type Framework, type Handler, sendJson } from '../support/world.js';
 
 const frameworks: readonly Framework[] = ['express', 'connect'];
 
-let world: World;
-const open = async (options?: WorldOptions) => {
-  world = await startWorld(options);
-  return world;
-};
-afterEach(() => world.close());
-
-const whoami = async (browser: Browser) => (await browser.visit(`${world.url}/whoami`)).json();
 const hasReference = (_key: string, entry: unknown) => JSON.stringify(entry).includes('"oauth-app"');
 
 /** Removals of grants that nobody refers to run in the background. */

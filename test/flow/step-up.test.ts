@@ -110,13 +110,14 @@ describe('a visitor who comes back from the consent without the scope', { meta: 
     },
   );
 
-  test('of a service at the origin of the application gets 403 too, and is asked again after a click', async ({
-    startWorld,
-  }) => {
+  test.for([
+    ['of a service at the origin of the application', CLICK],
+    ['of a consent page without referrer, in Firefox,', { ...CLICK, 'sec-fetch-site': 'none' }],
+  ] as const)('%s gets 403 too, and is asked again after a click', async ([_page, headers], { startWorld }) => {
     const visitor = new Visitor(await startWorld(options()));
     await visitor.decide(locationOf(await visitor.visit('/login')));
     // So browsers mark the redirects that follow a click there.
-    visitor.headers = CLICK;
+    visitor.headers = headers;
     const back = await visitor.decide(await visitor.ask('/tm'), { scope: ['project'] });
     expect([back.status, back.json()]).toEqual([403, expect.objectContaining(INSUFFICIENT)]);
     expect((await visitor.visit('/tm')).status).toBe(302);

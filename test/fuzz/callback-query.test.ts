@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
-import { hasCallbackParameters, readCallbackQuery } from '../../src/login/finish-login.js';
+import { hasCallbackParameters, readCallbackQuery } from '../../src/login/callback-request.js';
 import { holds } from './fuzz.js';
 import { arePrototypesUntouched, hostileText } from './hostile.js';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { safeReturnTo } from '../../src/request/browser-cookie.js';
+import { safeReturnTo } from '../../src/request/return-cookie.js';
 import { holds } from './fuzz.js';
 import { hostileText } from './hostile.js';
 

@@ -2,8 +2,10 @@ import { readFileSync } from 'node:fs';
 import { SourceMap } from 'node:module';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { withAbsoluteLinks, withLinksToUnpublished } from '../../.github/release/prepare.mjs';
 import manifest from '../../package.json' with { type: 'json' };
 import { type Packed, pack, repository } from '../consumers/packed.js';
+import { documents } from '../consumers/snippets.js';
 
 let packed: Packed;
 beforeAll(async () => {
@@ -24,14 +26,29 @@ describe('the tarball', () => {
   });
 
   // Pictures are `<img>`: they stay in the repository, whose pages show them.
-  test('has no link in its documents to a file that it lacks', () => {
+  test('has no link in its documents to a file that it lacks, once the release has prepared them', () => {
+    const prepared = (document: string) =>
+      document === 'README.md'
+        ? withAbsoluteLinks(text(document), 'someone/project', 'v1.2.3')
+        : withLinksToUnpublished(text(document), manifest, 'someone/project', 'v1.2.3');
+    // The links of README.md lead to files of the repository: readme.test.ts looks for each.
     const dead = ending(/\.md$/).flatMap((document) =>
-      [...text(document).matchAll(/\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)/g)]
+      [...prepared(document).matchAll(/\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)/g)]
         .map(([, target = '']) => join(dirname(document), target))
         .filter((target) => !packed.files.includes(target))
         .map((target) => `${document}: ${target}`),
     );
     expect(dead).toEqual([]);
+  });
+
+  test('leaves the pages of evidence out, which the menu of the site has under one entry', () => {
+    const config = readFileSync(join(repository, 'site/.vitepress/config.mjs'), 'utf8');
+    const [, evidence = ''] = /text: 'Evidence',([\s\S]*?)^ {2}\}/m.exec(config) ?? [];
+    const pages = [...evidence.matchAll(/page\('[^']+', '([\w/-]+)'\)/g)].map(([, name]) => `docs/${name}.md`);
+    const published = ['docs/security.md', 'docs/servers.md'];
+    expect(pages.filter((page) => packed.files.includes(page))).toEqual(published);
+    const unpublished = documents.filter((document) => !packed.files.includes(document));
+    expect(pages.filter((page) => !published.includes(page)).sort()).toEqual(unpublished.sort());
   });
 
   test('has source maps that name files of src and hold their text', () => {

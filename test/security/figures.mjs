@@ -1,11 +1,11 @@
-// Measures what docs/security.md states, and writes it there: a million fuzz cases, the fault matrix, floods of 100,000 requests.
+// Measures what docs/figures/security.md states, and writes it there: a million fuzz cases, the fault matrix, floods of 100,000 requests.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const PAGE = fileURLToPath(new URL('../../docs/security.md', import.meta.url));
+const PAGE = fileURLToPath(new URL('../../docs/figures/security.md', import.meta.url));
 const directory = mkdtempSync(join(tmpdir(), 'figures-'));
 const SECURITY_FIGURES = join(directory, 'figures.jsonl');
 const env = {
@@ -24,7 +24,7 @@ function seconds(...paths) {
     stdio: 'inherit',
   });
   if (run.status !== 0)
-    throw new Error(`${paths.join(', ')}: there are findings, see above; docs/security.md is as it was`);
+    throw new Error(`${paths.join(', ')}: there are findings, see above; docs/figures/security.md is as it was`);
   return Math.round((performance.now() - since) / 1000);
 }
 

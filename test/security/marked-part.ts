@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-const PAGE = fileURLToPath(new URL('../../docs/security.md', import.meta.url));
+const PAGE = fileURLToPath(new URL('../../docs/figures/security.md', import.meta.url));
 
-/** What stands in docs/security.md between `<!-- name -->` and `<!-- /name -->`. */
+/** What stands in docs/figures/security.md between `<!-- name -->` and `<!-- /name -->`. */
 export function readMarked(name: string): string {
   const page = readFileSync(PAGE, 'utf8');
   const [start, end] = bounds(page, name);
@@ -21,6 +21,6 @@ function bounds(page: string, name: string): [number, number] {
   const open = `<!-- ${name} -->\n`;
   const start = page.indexOf(open) + open.length;
   const end = page.indexOf(`\n<!-- /${name} -->`);
-  if (start < open.length || end < start) throw new Error(`docs/security.md has no part ${name}`);
+  if (start < open.length || end < start) throw new Error(`docs/figures/security.md has no part ${name}`);
   return [start, end];
 }

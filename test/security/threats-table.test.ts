@@ -8,7 +8,7 @@ test('every line of the threat model has a test', () => {
   expect(without).toEqual([]);
 });
 
-test('the table of docs/security.md names the tests that there are (npm run security:table writes it)', () => {
+test('the table of docs/figures/security.md names the tests that there are (npm run security:table writes it)', () => {
   if (process.env.UPDATE_SECURITY_TABLE) writeMarked('threats', threatsTable());
   expect(readMarked('threats')).toBe(threatsTable());
 });

@@ -172,11 +172,11 @@ export function testsOfThreats(): ReadonlyMap<number, readonly string[]> {
   return found;
 }
 
-/** The table of docs/security.md. */
+/** The table of docs/figures/security.md. */
 export function threatsTable(): string {
   const rows = [...testsOfThreats()].map(([number, files]) => {
     const [threat, outcome] = THREATS[number] ?? ['', ''];
-    return `| ${number} | ${threat} | ${outcome} | ${files.map((file) => `\`${file.slice('test/'.length)}\``).join(', ')} |`;
+    return `| ${number} | ${threat} | ${outcome} | ${files.map((file) => `\`${file.slice('test/'.length).replace(/\.test\.ts$/, '')}\``).join(', ')} |`;
   });
   return ['| | what may come | what comes of it | shown in `test/` |', '|---|---|---|---|', ...rows].join('\n');
 }

@@ -16,7 +16,7 @@ const quiet = [
 
 /** Whether there is a browser; its absence is an error where nothing may be skipped. For `describe.skipIf(!hasChromium())`. */
 export function hasChromium(): boolean {
-  return isInstalled('chromium', chromiumPath);
+  return isInstalled('chromium', chromiumPath, 'REQUIRE_BROWSER');
 }
 
 /** A browser that runs, and fresh profiles in it. */

@@ -1,3 +1,5 @@
+import { syncBuiltinESMExports } from 'node:module';
+import timers from 'node:timers';
 import { setImmediate as turn } from 'node:timers/promises';
 import { vi } from 'vitest';
 
@@ -10,7 +12,12 @@ const STEP_MS = 10;
  * @param isDue Whether time passes. Without it, `work` must not need an exchange that a limit could end.
  */
 export async function fastForward<T>(work: () => Promise<T>, isDue: () => boolean = () => true): Promise<T> {
+  // The emulator's timers come from this module, and stay as they are.
+  const { setTimeout, clearTimeout } = timers;
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  Object.assign(timers, { setTimeout, clearTimeout });
+  // Imports of `node:timers/promises` are faked by this.
+  syncBuiltinESMExports();
   try {
     let isOver = false;
     const result = work().finally(() => {
@@ -24,5 +31,6 @@ export async function fastForward<T>(work: () => Promise<T>, isDue: () => boolea
     return await result;
   } finally {
     vi.useRealTimers();
+    syncBuiltinESMExports();
   }
 }

@@ -1,5 +1,6 @@
 import type { SessionOptions } from 'express-session';
 import { type EmbeddedOptions, embedded, requireAuthorization } from 'passport-oauth-app';
+import type { Choice } from 'passport-oauth-app/emulator';
 import { Browser, type Page } from './browser.js';
 import { type Handler, sendJson, type World, type WorldOptions } from './world.js';
 
@@ -28,7 +29,7 @@ export function sessionWith(cookie: SessionOptions['cookie']): Pick<WorldOptions
 /** An application in a frame of the service: its page is /board, one that needs a scope /deep, its API below /api. */
 export function inFrame(
   given: WorldOptions = {},
-  options: Partial<EmbeddedOptions> = {},
+  options: Partial<EmbeddedOptions> | ((world: World) => Partial<EmbeddedOptions>) = {},
   authorization: object = {},
 ): WorldOptions {
   let frame: Handler;
@@ -41,7 +42,7 @@ export function inFrame(
         path: '/login/frame',
         login: '/login',
         hosts: [hostOf(world)],
-        ...options,
+        ...(typeof options === 'function' ? options(world) : options),
       }) as Handler;
       app.use(frame);
     },
@@ -77,6 +78,7 @@ export interface PageData {
   readonly path: string;
   readonly verifier: string;
   readonly code: string;
+  readonly refused: string;
 }
 
 /** Returns what the script of a page gets. */
@@ -101,12 +103,15 @@ export class FramedBrowser {
     return this.frame.visit(this.#world.url + path, { headers });
   }
 
-  /** Presses the button, approves, and returns the page that ends the popup. */
-  async logIn({ url }: Pick<PageData, 'url'>, user?: string, tabs: Browser = this.tabs): Promise<Page> {
+  /** Presses the button, approves as a user or as told, and returns the page that ends the popup. */
+  async logIn({ url }: Pick<PageData, 'url'>, choice: string | Choice = {}, tabs: Browser = this.tabs): Promise<Page> {
     const begun = await tabs.visit(this.#world.url + url, { headers: WINDOW });
     const location = begun.headers.get('location');
     if (!location) return begun;
-    const callback = await this.#world.service.approve(location, user === undefined ? {} : { user });
+    const callback = await this.#world.service.approve(
+      location,
+      typeof choice === 'string' ? { user: choice } : choice,
+    );
     return tabs.visit(callback, { headers: { ...WINDOW, 'sec-fetch-site': 'cross-site' } });
   }
 

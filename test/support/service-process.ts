@@ -88,9 +88,9 @@ export function findExecutable(name: string, folders: readonly string[] = []): s
   return all.map((folder) => join(folder, name)).find(isExecutable);
 }
 
-/** Whether the service is there. Under REQUIRE_SERVICES=1 its absence is an error, so that no test is skipped. */
-export function isInstalled(name: string, path: string | undefined): boolean {
-  if (path === undefined && process.env.REQUIRE_SERVICES === '1') throw new Error(`${name} is not installed`);
+/** Whether the service is there. Where the variable is 1, its absence is an error, so that no test is skipped. */
+export function isInstalled(name: string, path: string | undefined, variable = 'REQUIRE_SERVICES'): boolean {
+  if (path === undefined && process.env[variable] === '1') throw new Error(`${name} is not installed`);
   return path !== undefined;
 }
 

@@ -50,7 +50,7 @@ export async function moveApplication(packed: Packed, { name, start, packages = 
   for (const found of packages) await symlink(join(repository, 'node_modules', found), join(modules, found));
   const own = join(modules, 'passport-oauth-app');
   await cp(packed.folder, own, { recursive: true });
-  for (const found of ['jose', 'passport-oauth2', 'undici']) {
+  for (const found of ['cookie', 'jose', 'passport-oauth2', 'undici']) {
     await mkdir(dirname(join(own, 'node_modules', found)), { recursive: true });
     await symlink(join(repository, 'node_modules', found), join(own, 'node_modules', found));
   }

@@ -6,7 +6,7 @@ import request from 'supertest';
 import { MockAgent } from 'undici';
 import { expect, test } from 'vitest';
 
-test('a logged-in user sees how many projects there are', async () => {
+test('a MockAgent of undici takes the place of the service: a logged-in user sees how many projects there are', async () => {
   const service = new MockAgent();
   service.disableNetConnect();
   const token = { access_token: 'any', token_type: 'bearer', expires_in: 7200, refresh_token: 'other' };

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { hasCallbackParameters, readCallbackQuery } from '../../src/login/finish-login.js';
+import { hasCallbackParameters, readCallbackQuery } from '../../src/login/callback-request.js';
 
 const malformed = { kind: 'malformed' };
 

@@ -1,0 +1,217 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { AuthorizationError, ConfigurationError } from '../errors.js';
+import type { GrantManager } from '../refresh/grant-manager.js';
+import type { RequestGrants } from '../request/grant-reference.js';
+import {
+  ABSOLUTE_URL,
+  asRouted,
+  isInFrame,
+  isPrefetch,
+  originalPath,
+  originalUrl,
+  parametersOf,
+  routedPathOf,
+  userOf,
+} from '../request/incoming-request.js';
+import { lostCookieCause, type SessionContent } from '../request/session.js';
+import type { HostMismatches } from './begin-login.js';
+import type { FrameLogins } from './frame-logins.js';
+import type { LoginReport } from './login-report.js';
+import type { PendingLogin, PendingLogins } from './pending-logins.js';
+
+/** What a callback's route asks for: options of `passport.authenticate` or `passport.authorize`. */
+export interface CallbackRoute {
+  readonly callbackURL: string | undefined;
+  /** True for `passport.authorize`, which connects an account and logs nobody in. */
+  readonly isConnection: boolean;
+  /** True if Passport logs the user in with a session. */
+  readonly establishesSession: boolean;
+  /** The option `successReturnToOrRedirect` or `successRedirect`. */
+  readonly page: unknown;
+  readonly failureRedirect: unknown;
+}
+
+/** A request to a callback's route. */
+export interface CallbackRequest {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly route: CallbackRoute;
+  /** Of the request's grants. */
+  readonly manager: GrantManager;
+  /** The content of the session when the callback began, for `passport.authorize`. */
+  readonly sessionAtStart: SessionContent;
+  readonly report: LoginReport;
+}
+
+/** What a callback is checked with. */
+export interface CheckCallbackContext {
+  readonly settings: { readonly callbackURL: string };
+  readonly grants: RequestGrants;
+  readonly pendingLogins: PendingLogins;
+  readonly hostMismatches: HostMismatches;
+  readonly frames: FrameLogins;
+}
+
+/** A callback that Passport's `fail` answers. */
+export interface CallbackFailure {
+  readonly kind: 'fail';
+  /** `replayed`: the state is unknown, or used up. `abandoned`: the browser has gone away. */
+  readonly reason: 'refused' | 'replayed' | 'declined' | 'denied' | 'abandoned';
+  readonly info: unknown;
+  readonly status?: number;
+}
+
+/** A callback of a login that this browser has begun, and that may end at this route. */
+export interface CheckedCallback {
+  readonly kind: 'checked';
+  readonly state: string;
+  readonly login: PendingLogin;
+  readonly answer: Exclude<CallbackQuery, { readonly kind: 'malformed' }>;
+}
+
+const UNKNOWN_LOGIN =
+  'This login was not begun in this browser, has been finished already, or is older than ten minutes. Please log in again.';
+
+/** The failure of a callback whose login is unknown, or used up. */
+export const REPLAYED: CallbackFailure = {
+  kind: 'fail',
+  reason: 'replayed',
+  info: { message: UNKNOWN_LOGIN },
+  status: 403,
+};
+
+const CONNECTION_AS_LOGIN = 'This account was to be connected, which logs nobody in. Please log in.';
+
+const OTHER_USER =
+  'Another user is logged in now than when the connection of this account was begun. Please connect it again.';
+
+const NOBODY_TO_CONNECT =
+  'Nobody is logged in, so this account cannot be connected: its grant would belong to nobody. Please log in first.';
+
+/**
+ * Checks a callback, in the order of what costs least, and changes nothing: it may be refused here, and its login still be
+ * finished by another one.
+ *
+ * @throws AuthorizationError for a prefetch; ConfigurationError if `embedded()` is mounted in the wrong order
+ * @see service.md, 4.1; RFC 6749, 4.1.2
+ */
+export function checkCallback(
+  { settings, grants, pendingLogins, hostMismatches, frames }: CheckCallbackContext,
+  { req, res, route }: CallbackRequest,
+): CheckedCallback | CallbackFailure {
+  // The service redirects, so a callback is a GET; and a prefetch does not come from the user.
+  if (req.method !== 'GET') {
+    res.setHeader('Allow', 'GET');
+    return refused('The callback takes GET requests.', 405);
+  }
+  if (isPrefetch(req)) {
+    throw new AuthorizationError('A callback must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
+  }
+  const answer = readCallbackQuery(originalUrl(req));
+  if (answer.kind === 'malformed') return refused('The parameters of the callback are malformed.', 400);
+  const { state } = answer;
+  const login = state === undefined ? undefined : pendingLogins.find(req, state);
+  if (state === undefined || !login || !leadsHere(login.redirectUri, req, route.callbackURL, settings.callbackURL)) {
+    // passport.authenticate tries several strategies, one after the other: the next one has the login.
+    if (state !== undefined && pendingLogins.isOfAnother(req, state)) return { ...REPLAYED, reason: 'refused' };
+    const message = hostMismatches.messageOf(state) ?? framed(req);
+    return message === undefined ? REPLAYED : { ...REPLAYED, info: { message } };
+  }
+  if (login.frame && !frames.popupOf(req)) {
+    const order =
+      'embedded(strategy, …) is mounted after the callback route: mount it after the session, and before apiClient(strategy) and the routes.';
+    throw new ConfigurationError(order, { code: 'ERR_MIDDLEWARE_ORDER' });
+  }
+  if (login.isConnection && !route.isConnection) return refused(CONNECTION_AS_LOGIN, 403);
+  if (route.isConnection && login.userMark !== grants.userMarkOf(req, true)) return refused(OTHER_USER, 403);
+  // The login may have begun at a route of passport.authenticate.
+  const ownerless = route.isConnection ? refuseOwnerless(grants, req) : undefined;
+  return ownerless ?? { kind: 'checked', state, login, answer };
+}
+
+/**
+ * Returns the refusal of a connection that nobody is logged in for, where the option `grantId` keys grants by the user: the
+ * connected account's id may be the id of another user here.
+ */
+export function refuseOwnerless(grants: RequestGrants, req: IncomingMessage): CallbackFailure | undefined {
+  return grants.idIsInSession || userOf(req) ? undefined : refused(NOBODY_TO_CONNECT, 403);
+}
+
+/**
+ * Returns true if the redirect URL of a login led to this request, as far as the request shows.
+ *
+ * @param own The option `callbackURL` of the callback's route.
+ * @param usual The strategy's `callbackURL`. A login with this URL may end at any route: proxies change paths.
+ */
+function leadsHere(redirectUri: string, req: IncomingMessage, own: string | undefined, usual: string): boolean {
+  if (own === undefined && usual === redirectUri) return true;
+  if (own !== undefined && ABSOLUTE_URL.test(own)) return own === redirectUri;
+  const expected = routedPathOf(redirectUri, req);
+  if (own !== undefined) return routedPathOf(own, req) === expected;
+  const here = asRouted(originalPath(req));
+  // A proxy may have removed the front of the path, or added one.
+  return expected.endsWith(here) || here.endsWith(expected);
+}
+
+/** The parameters of a callback. `malformed` is answered with 400 before anything is looked up. */
+export type CallbackQuery =
+  | { readonly kind: 'code'; readonly code: string; readonly state: string | undefined }
+  | { readonly kind: 'error'; readonly error: string; readonly state: string | undefined }
+  | { readonly kind: 'malformed' };
+
+/** Longest value of each parameter of RFC 6749, 4.1.2 and 4.1.2.1 that is read. Descriptions are the sender's words: they are ignored. */
+const MAX_LENGTH = { code: 4096, state: 512, error: 2048 } as const;
+
+/** Visible ASCII and space (VSCHAR of RFC 6749, appendix A). */
+const VISIBLE_ASCII = /^[\x20-\x7e]+$/;
+
+/** Stands for an error that is not visible ASCII: nothing of its text is used. */
+const UNREGISTERED_ERROR = 'unregistered_error';
+
+const MALFORMED: CallbackQuery = { kind: 'malformed' };
+
+/** Returns true if a query has a parameter of a callback, well-formed or not. @param url Path and query. */
+export function hasCallbackParameters(url: string): boolean {
+  for (const [name] of parametersOf(url)) {
+    if (Object.hasOwn(MAX_LENGTH, name.split('[', 1)[0] ?? '')) return true;
+  }
+  return false;
+}
+
+/**
+ * Reads the query of a callback from the request's URL itself: frameworks turn repeated and bracketed parameters into
+ * lists and objects, and Connect parses nothing.
+ *
+ * @param url Path and query.
+ * @see RFC 6749, 4.1.2; service.md, 4.1
+ */
+export function readCallbackQuery(url: string): CallbackQuery {
+  const found: { -readonly [Name in keyof typeof MAX_LENGTH]?: string } = {};
+  for (const [name, value] of parametersOf(url)) {
+    const [stem = ''] = name.split('[', 1);
+    const isOurs = Object.hasOwn(MAX_LENGTH, stem);
+    // Bracketed forms of our parameters, and whatever reaches for a prototype.
+    if (value === '__proto__' || name.includes('__proto__') || (isOurs && stem !== name)) return MALFORMED;
+    if (!isOurs) continue;
+    const known = name as keyof typeof MAX_LENGTH;
+    if (found[known] !== undefined || value === '' || value.length > MAX_LENGTH[known]) return MALFORMED;
+    if (VISIBLE_ASCII.test(value)) found[known] = value;
+    // Some services send a sentence as the error. NUL and broken UTF-8 are not text.
+    else if (known === 'error' && !/[\0\ufffd]/.test(value)) found.error = UNREGISTERED_ERROR;
+    else return MALFORMED;
+  }
+  const { code, error, state } = found;
+  if (code !== undefined && error === undefined) return { kind: 'code', code, state };
+  if (error !== undefined && code === undefined) return { kind: 'error', error, state };
+  return MALFORMED;
+}
+
+/** Returns what to say of a callback in a frame, which most likely has lost the cookie of its login. */
+function framed(req: IncomingMessage): string | undefined {
+  const cause = isInFrame(req) ? lostCookieCause(req) : undefined;
+  return cause && `${UNKNOWN_LOGIN} ${cause}`;
+}
+
+function refused(message: string, status: number): CallbackFailure {
+  return { kind: 'fail', reason: 'refused', info: { message }, status };
+}

@@ -1,0 +1,134 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { NotAuthorizedError } from '../errors.js';
+import { redirect, userIdOf, userOf } from '../request/incoming-request.js';
+import { type LoginRounds, NO_ACCOUNT } from '../request/login-rounds.js';
+import { refuseStrictSession, sessionContent } from '../request/session.js';
+import {
+  type CallbackFailure,
+  type CallbackRequest,
+  type CallbackRoute,
+  type CheckCallbackContext,
+  checkCallback,
+} from './callback-request.js';
+import { connectAccount } from './connect-account.js';
+import { type EstablishSessionContext, establishSession } from './establish-session.js';
+import { type FinishedLogin, type FinishLoginContext, finishLogin } from './finish-login.js';
+import { LoginReport } from './login-report.js';
+import type { PassportActions } from './passport-actions.js';
+
+/** What callbacks need of their strategy. */
+export interface CallbackContext extends CheckCallbackContext, FinishLoginContext, EstablishSessionContext {
+  readonly settings: CheckCallbackContext['settings'] & FinishLoginContext['settings'];
+  readonly rounds: LoginRounds;
+}
+
+/**
+ * Answers a request to the callback's route: checks it, finishes its login once, establishes the session of the user, and ends
+ * with one of Passport's actions.
+ *
+ * @throws what is Passport's `error` to report
+ */
+export async function handleCallback(
+  context: CallbackContext,
+  actions: PassportActions,
+  req: IncomingMessage,
+  res: ServerResponse,
+  route: CallbackRoute,
+): Promise<void> {
+  // Passport calls it for successRedirect and failureRedirect. Responses of Connect have none.
+  if (typeof Reflect.get(res, 'redirect') !== 'function') {
+    const value = redirect.bind(undefined, res);
+    Object.defineProperty(res, 'redirect', { value, configurable: true, writable: true });
+  }
+  const manager = context.grants.requireSessionAndStore(req, route.establishesSession);
+  // A popup redirects nowhere, and its frame takes the session by a request of its own site.
+  const redirects = Boolean(route.page) && !context.frames.popupOf(req);
+  if (route.establishesSession && redirects) refuseStrictSession(req);
+  const sessionAtStart = route.isConnection ? sessionContent(req) : new Map<string, string>();
+  const report = new LoginReport(context.settings.name);
+  const request = { req, res, route, manager, sessionAtStart, report };
+  try {
+    const checked = checkCallback(context, request);
+    const outcome = checked.kind === 'checked' ? await finishLogin(context, request, checked) : checked;
+    if (outcome.kind === 'success') await succeed(context, actions, request, outcome);
+    else await fail(context, actions, request, outcome);
+  } catch (error) {
+    report.publishError(error);
+    throw error;
+  }
+}
+
+/** Ends a login that the service and the application have accepted. Its session may still fail. */
+async function succeed(
+  context: CallbackContext,
+  actions: PassportActions,
+  request: CallbackRequest,
+  login: FinishedLogin,
+): Promise<void> {
+  const { grants, rounds, frames } = context;
+  const { req, res, route, manager } = request;
+  const account = accountOf(login);
+  const isKnown = route.establishesSession && !rounds.hasLost(req) && (await grants.hasGrant(req));
+  // Rounds are those of the user's tabs: a popup leads to no page.
+  const mayBeRound = route.establishesSession && !isKnown && !frames.popupOf(req);
+  if (mayBeRound) await rounds.refuseLoop(req, res, account, manager);
+  const handoff = await (route.isConnection ? connectAccount : establishSession)(context, request, login);
+  if ('kind' in handoff) return await fail(context, actions, request, handoff);
+  if (isKnown) rounds.reset(req, res);
+  // A login that came from a page: if the session is lost on the way, the page sends the browser round again.
+  const grantId = grants.idIsInSession ? handoff.grantId : '';
+  if (mayBeRound && login.returnTo !== undefined) rounds.count(req, res, account, grantId, manager);
+  try {
+    await actions.success(login.verdict.user, login.verdict.info);
+  } finally {
+    handoff.reportUnwritten();
+  }
+}
+
+/** Ends a callback that logs nobody in, and is no error. */
+async function fail(
+  context: CallbackContext,
+  actions: PassportActions,
+  request: CallbackRequest,
+  { reason, info, status }: CallbackFailure,
+): Promise<void> {
+  const { rounds, frames } = context;
+  const { req, res, route, manager, report } = request;
+  const page = reason === 'replayed' ? await pageOfLoggedIn(context, request) : undefined;
+  const leadsBack = page === undefined && !frames.popupOf(req) && rounds.leadsToLogin(route.failureRedirect);
+  if (leadsBack) {
+    await rounds.refuseLoop(req, res, NO_ACCOUNT, manager);
+    rounds.count(req, res, NO_ACCOUNT, '', manager);
+  }
+  // Events know one reason for a state that is wrong, unknown or used up.
+  const published = reason === 'replayed' ? 'refused' : reason;
+  report.publish(reason === 'declined' ? 'declined' : 'refused', { reason: published });
+  if (page === undefined) actions.fail(info, status);
+  else actions.redirect(page);
+}
+
+/** Returns a text that identifies the account of a login. One that nothing identifies is another one each time. */
+function accountOf({ tokens, verdict }: FinishedLogin): string {
+  return tokens.subject ?? userIdOf(verdict.user) ?? randomUUID();
+}
+
+/**
+ * Returns the page that the callback's route names, if the user is logged in with this strategy already: for the back
+ * button, a reload, and a bookmarked callback.
+ */
+async function pageOfLoggedIn(
+  { grants }: CallbackContext,
+  { req, route, manager }: CallbackRequest,
+): Promise<string | undefined> {
+  const { page, isConnection } = route;
+  const grantId = grants.idOf(req);
+  if (typeof page !== 'string' || grantId === undefined || (!isConnection && !userOf(req))) return undefined;
+  try {
+    await manager.current(grantId);
+  } catch (error) {
+    // An outage of service or store ends no login.
+    if (error instanceof NotAuthorizedError) return undefined;
+  }
+  return page;
+}

@@ -1,0 +1,70 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { endCookie, readCookie, setCookie } from './browser-cookie.js';
+
+/** Lifetime of the return cookie, in seconds: long enough for a page that links to the login route. */
+const RETURN_MAX_AGE_S = 10 * 60;
+
+/** Maximum length of a path to return to, in characters. */
+const MAX_RETURN_TO = 2048;
+
+/** Control characters and white space, which browsers drop or read as an end, and the backslash, which they read as a slash. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is about
+const UNSAFE = /[\x00-\x20\x7f\\]/;
+
+/**
+ * Remembers, in a cookie of one strategy, the path to return to after the login, for links without `returnTo`.
+ *
+ * Visitors who are sent to log in thus leave nothing in the session store. The cookie holds a path and nothing else, and
+ * is checked when it is read.
+ */
+export class ReturnCookie {
+  readonly #name: string;
+
+  /** @param name Differs for each application of a host. */
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  /**
+   * Stores a page's path, or `/` for an unsafe or overlong one. Ends the cookie if it does not fit, so that no older path is
+   * followed.
+   *
+   * @param used Characters that other headers of this package take in the response.
+   */
+  remember(req: IncomingMessage, res: ServerResponse, path: string, used = 0): void {
+    setCookie(req, res, this.#name, safeReturnTo(path), RETURN_MAX_AGE_S, used);
+  }
+
+  /** Returns the number of characters that the cookie takes in the request. */
+  lengthIn({ headers: { cookie = '' } }: IncomingMessage): number {
+    const start = cookie.indexOf(`${this.#name}=`);
+    if (start === -1) return 0;
+    const end = cookie.indexOf(';', start);
+    return (end === -1 ? cookie.length : end) - start;
+  }
+
+  /** Returns the stored path, and ends the cookie, so that a later login does not lead there. */
+  take(req: IncomingMessage, res: ServerResponse): string | undefined {
+    const value = readCookie(req, this.#name);
+    if (value === undefined) return undefined;
+    endCookie(req, res, this.#name);
+    return safeReturnTo(value);
+  }
+}
+
+/**
+ * Returns the normalized path if `value` is one of this origin that a browser can return to after the login, else `/`.
+ *
+ * Refuses what a browser could take for another origin, also after it has resolved dot segments.
+ */
+export function safeReturnTo(value: unknown): string {
+  if (typeof value !== 'string' || value.length > MAX_RETURN_TO || !value.startsWith('/')) return '/';
+  // In query and fragment a backslash is a character like any other, but not every reader knows that.
+  const [, path = '', rest = ''] = /^([^?#]*)(.*)$/s.exec(value) ?? [];
+  const text = path + rest.replaceAll('\\', '%5C');
+  if (UNSAFE.test(text) || !URL.canParse(text, 'http://relative.invalid')) return '/';
+  const { origin, pathname, search, hash } = new URL(text, 'http://relative.invalid');
+  const safe = pathname + search + hash;
+  // Percent-encoding can make a path nine times as long.
+  return origin === 'http://relative.invalid' && !safe.startsWith('//') && safe.length <= MAX_RETURN_TO ? safe : '/';
+}
