@@ -2,14 +2,14 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import type { Figures } from './trial.js';
 
-const PAGE = new URL('../../docs/chaos.md', import.meta.url);
+const PAGE = new URL('../../docs/figures/chaos.md', import.meta.url);
 const [BEGIN, END] = ['<!-- Written by npm run chaos -->', '<!-- Until here -->'];
 const HEAD = [
   ...['store', 'harm', 'requests', 'not answered with 200', 'logins lost', 'logins lost for a reason with a name'],
   ...['token requests / rotations needed', 'slowest request'],
 ];
 
-/** Returns a row of the table in docs/chaos.md. */
+/** Returns a row of the table in docs/figures/chaos.md. */
 export function rowOf(store: string, harm: string, figures: Figures): string {
   const { requests, unavailable, loginsLost, lostByName, tokenRequests, rotationsNeeded, slowestMs } = figures;
   const named = Object.entries(lostByName).flatMap(([name, count]) => (count > 0 ? [`${count} \`${name}\``] : []));
@@ -26,7 +26,7 @@ export function rowOf(store: string, harm: string, figures: Figures): string {
   ]);
 }
 
-/** Writes the table between the two marks of docs/chaos.md. Rows of trials that were not made stay. */
+/** Writes the table between the two marks of docs/figures/chaos.md. Rows of trials that were not made stay. */
 export async function writeTable(rows: readonly string[]): Promise<void> {
   const text = await readFile(PAGE, 'utf8');
   const [before = '', rest = ''] = text.split(BEGIN);

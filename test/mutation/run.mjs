@@ -1,13 +1,13 @@
 // The command `npm run mutate`: see docs/security.md.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const USAGE = `npm run mutate -- [options] [folder or file of src ...]
-  --tests PATH   a folder or file of tests to run; may be repeated (default: those of the folders, and test/flow)
+  --tests PATH   a folder or file of tests to run; may be repeated (default: those of the folders, and flows about them)
   --jobs N       processes (default: 1)
   --list         prints each mutant that no test finds
   --report FILE  writes the report as JSON`;
@@ -26,6 +26,19 @@ const { values, positionals } = parseArgs({
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const here = fileURLToPath(new URL('.', import.meta.url));
 const FOLDERS = ['src/refresh', 'src/grants', 'src/stores', 'src/login', 'src/request', 'src/oauth'];
+
+/** What else is about a folder: whole flows, which take the most time of a mutant that they do not find. Without an entry: all of test/flow. */
+const FLOWS = {
+  grants: [
+    ...['test/refresh/grant-manager.test.ts', 'test/refresh/keep-alive.test.ts', 'test/flow/encryption.test.ts'],
+    ...['test/flow/import-grant.test.ts', 'test/flow/listed-grants.test.ts'],
+  ],
+  refresh: [
+    ...['application-grants', 'clock', 'cool-down', 'later-login', 'logout-race', 'outage', 'refresh', 'refresh-ahead'],
+    ...['refresh-token-end', 'refused-refreshes', 'revocation', 'scopes', 'store-failure'],
+  ].map((name) => `test/flow/${name}.test.ts`),
+  stores: ['test/refresh/held-lock.test.ts', 'test/flow/store-failure.test.ts'],
+};
 
 if (values.help) console.log(USAGE);
 else main();
@@ -78,12 +91,17 @@ function optionsOf(targets, directory, report) {
   };
 }
 
-/** Tests of a folder of `src` have its name below `test`; whole logins stand in test/flow. */
+/** A file's own tests come first, or those of its folder: they have its name below `test`. */
 function testsOf(targets) {
-  const folders = targets
-    .map((target) => target.split(/[/\\]/)[1])
-    .filter((name) => existsSync(join(root, 'test', name)));
-  return [...new Set([...folders, 'flow'])].map((name) => `test/${name}`);
+  const own = targets.flatMap((target) => {
+    const [, folder, file = ''] = target.split(/[/\\]/);
+    const name = file.replace(/\.ts.*$/, '.test.ts');
+    const files = readdirSync(join(root, 'test')).map((each) => `test/${each}/${name}`);
+    const found = file === '' ? [] : files.filter((path) => existsSync(join(root, path)));
+    return found.length > 0 ? found : [`test/${folder}`].filter((path) => existsSync(join(root, path)));
+  });
+  const flows = targets.flatMap((target) => FLOWS[target.split(/[/\\]/)[1]] ?? ['test/flow']);
+  return [...new Set([...own, ...flows])];
 }
 
 function summary({ files }) {

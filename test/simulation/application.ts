@@ -6,6 +6,7 @@ import type { Damage } from './faults.js';
 import type { Machine } from './machine.js';
 import type { Mutation } from './mutations.js';
 import type { TokenRequest } from './oracle.js';
+import { ASSERTION } from './organizations.js';
 import { type Family, type TokenAnswer, tokensIn } from './service.js';
 import type { Lease } from './store.js';
 import { type StoreClient, storeClient } from './store-client.js';
@@ -30,6 +31,7 @@ export interface Parts {
 
 const AUTH = 'https://accounts.example.com';
 const API = 'https://api.example.com';
+const REVOCATION_PATH = '/oauth/revoke';
 const CALLBACK = 'https://app.example.net/callback';
 
 /** One process of the application, with the package in it. */
@@ -41,6 +43,7 @@ export class Application {
   /** Requests that have not been answered, and since when. */
   readonly pending = new Map<object, { readonly what: string; readonly begun: number }>();
   isClosed = false;
+  #assertions = 0;
 
   constructor(
     world: World,
@@ -55,6 +58,9 @@ export class Application {
     const store = storeClient(passportOAuthApp, world, machine);
     const plain: Parts = { world, machine, store, dispatch: (options, handler) => this.#dispatch(options, handler) };
     const parts = { ...plain, ...mutation?.parts(plain) };
+    // An earlier commit, which knows neither option.
+    const isCurrent = 'keepAlive' in passportOAuthApp.Strategy.prototype;
+    if (!isCurrent) world.revocations.isIncomplete = true;
     this.#strategy = new passportOAuthApp.Strategy({
       authUrl: AUTH,
       baseUrl: API,
@@ -66,6 +72,9 @@ export class Application {
       dispatcher: { dispatch: parts.dispatch } as unknown as Dispatcher,
       tokenStore: parts.store as TokenStore,
       grantId: (req) => String(req.headers['x-user']),
+      ...(world.options.revokes && isCurrent && { revocationPath: REVOCATION_PATH }),
+      ...(world.options.organizations.length > 0 &&
+        isCurrent && { applicationGrant: (grantId: string) => this.#parametersOf(grantId) }),
       ...(encryptionKeys.length > 0 && { encryptionKeys: [...encryptionKeys] }),
       ...mutation?.options,
     });
@@ -105,6 +114,15 @@ export class Application {
     return this.#ending(`logout of ${user}`, () =>
       this.#handle(this.#package.logout(this.#strategy), requestOf(user, '/logout')),
     );
+  }
+
+  /** Work as an organization. */
+  job(organization: string): Promise<Ending> {
+    return this.#ending(`job of ${organization}`, async () => {
+      const answer: unknown = await this.#strategy.client(organization).projects();
+      if (Reflect.get(Object(answer), 'user') !== organization)
+        this.#world.oracle.violate('own token', `a job of ${organization} was answered with ${JSON.stringify(answer)}`);
+    });
   }
 
   /** The nightly job. */
@@ -152,10 +170,45 @@ export class Application {
     });
   }
 
-  #dispatch({ origin, body, headers }: DispatchOptions, handler: DispatchHandler): boolean {
-    if (String(origin) === AUTH) this.#tokenRequest(JSON.parse(String(body)), handler);
+  #parametersOf(grantId: string) {
+    if (!this.#world.options.organizations.includes(grantId)) return undefined;
+    this.#assertions += 1;
+    return { grant_type: 'client_credentials', organization: grantId, assertion: `${ASSERTION}${this.#assertions}` };
+  }
+
+  #dispatch({ origin, path, body, headers }: DispatchOptions, handler: DispatchHandler): boolean {
+    const fields = String(origin) === AUTH ? JSON.parse(String(body)) : undefined;
+    if (path === REVOCATION_PATH) this.#revocation(fields.token, handler);
+    else if (fields?.organization) this.#request(fields.organization, handler);
+    else if (fields) this.#tokenRequest(fields, handler);
     else this.#apiRequest(headers as readonly string[], handler);
     return true;
+  }
+
+  #revocation(token: string, handler: DispatchHandler): void {
+    const { service, oracle } = this.#world;
+    const revoke = () => {
+      const family = service.revoke(token);
+      if (family && !family.isOfApplication) oracle.revoked(family, this.machine);
+    };
+    this.#respond('revoke', handler, revoke, { left: () => {}, read: () => [200, {}], lost: () => {} });
+  }
+
+  /** A token request of the application itself. */
+  #request(organization: string, handler: DispatchHandler): void {
+    const { service, organizations } = this.#world;
+    const { machine } = this;
+    const issuedAt = this.#world.scheduler.now;
+    this.#respond('request', handler, () => service.requestTokens(organization), {
+      left: () => organizations.asks(organization, machine, issuedAt),
+      read: (answer, damage) => {
+        const body = 'pair' in answer ? service.body(answer.pair) : {};
+        if (damage === 'page') return [200, '<p>Sorry</p>'];
+        if (damage === 'half') return [200, JSON.stringify(body).slice(0, 40)];
+        return [200, { ...body, ...(damage && { [damage]: undefined }) }];
+      },
+      lost: () => {},
+    });
   }
 
   #tokenRequest(body: Readonly<Record<string, string>>, handler: DispatchHandler): void {
@@ -183,6 +236,7 @@ export class Application {
         const body = service.body(answer.pair);
         if (damage === 'page' || damage === 'half' || damage === 'refresh_token')
           oracle.lost(answer.pair, 'damaged', scheduler.now - issuedAt);
+        else if (damage === 'access_token') oracle.learnedInPart(answer.pair, machine);
         else oracle.learned(answer.pair, machine);
         if (damage === 'page') return [200, '<p>Sorry</p>'];
         if (damage === 'half') return [200, JSON.stringify(body).slice(0, 40)];

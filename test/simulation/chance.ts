@@ -1,5 +1,6 @@
 import { type Clocks, type Cut, type Fault, faultsOf, type Way } from './faults.js';
 import { Random } from './random.js';
+import { SCENARIO_OF_CROWD, SCENARIOS } from './scenarios.js';
 import { MODES, type Mode } from './service.js';
 import type { Lack } from './store-client.js';
 import type { Scenario, Stage, TrialOptions } from './trial.js';
@@ -9,6 +10,9 @@ const SECOND = 1000;
 const FIRST_KEY = 'the first of the keys of this application';
 const NEXT_KEY = 'the next of the keys of this application';
 const USERS = ['ada', 'Ada', 'ben', 'cal', 'dee', 'eve', 'fay', 'gus', 'hal', 'ivy'];
+
+/** Every so many seeds play a morning: it has as many users as they have together. */
+const MORNING_EVERY = 50;
 
 /** What a seed stands for: users, requests, logins, logouts, deployments, new keys and faults by chance. */
 export function trialOfSeed(
@@ -22,19 +26,27 @@ export function trialOfSeed(
   const healMs = random.between(240, 720) * SECOND;
   const slowness = random.pick([1, 1, 3, 20]);
   const rotates = random.chance(0.1);
-  const scenario: Scenario = {
+  // Of their own, so that a seed stands for the same users and requests as before.
+  const life = new Random(seed, 'life of grants');
+  const organizations = life.chance(0.3) ? ['acme', 'globex'].slice(0, 1 + life.below(2)) : [];
+  const ofUsers: Scenario = {
     machines,
     users,
     lacks,
+    revokes: life.chance(0.5),
+    organizations,
     ...(rotates && { encryptionKeys: [FIRST_KEY] }),
     lifetimeS: random.pick([60, 120, 240, 600]),
     healMs,
     latency: (messages) => slowness * random1(messages),
     play: (stage) => {
       play(stage, random, { machines, users, healMs });
+      work(stage, life, { machines, organizations, healMs });
       if (rotates) rotateKeys(stage, machines, healMs);
     },
   };
+  const crowd = seed % MORNING_EVERY === 0 ? SCENARIOS[SCENARIO_OF_CROWD] : undefined;
+  const scenario = crowd ? { ...crowd, lacks } : ofUsers;
   const faults = new Random(seed, 'faults');
   const rate = random.pick([0, 0.002, 0.01, 0.03, 0.1]);
   const faultAt: TrialOptions['faultAt'] = ({ target, op }) => {
@@ -95,6 +107,29 @@ function play(stage: Stage, random: Random, { machines, users, healMs }: Cast): 
       const machine = stage.machine(name);
       if (machine) trouble(stage, machine);
     });
+  }
+}
+
+/** Jobs of the organizations, often in all processes at once, and the nightly job, of some processes at a time. */
+function work(
+  stage: Stage,
+  random: Random,
+  { machines, organizations, healMs }: Omit<Cast, 'users'> & Required<Pick<Scenario, 'organizations'>>,
+): void {
+  for (const organization of organizations) {
+    const everyMs = random.pick([5, 20]) * SECOND;
+    for (let time = random.between(0, 10 * SECOND); time < healMs; time += random.between(0, 2 * everyMs)) {
+      const at = time;
+      for (const machine of random.chance(0.3) ? machines : [random.pick(machines)])
+        stage.at(at + random.between(0, 10), () => stage.job(machine, organization));
+    }
+    for (let count = random.below(3); count > 0; count -= 1)
+      stage.at(random.between(0, healMs), () => stage.world.service.refuse(organization));
+  }
+  for (let count = random.pick([0, 0, 1, 2]); count > 0; count -= 1) {
+    const at = random.between(0, healMs - 60 * SECOND);
+    for (const machine of machines)
+      if (random.chance(0.7)) stage.at(at + random.between(0, 200), () => stage.keepAlive(machine));
   }
 }
 

@@ -62,7 +62,7 @@ function instantiate(start: Start, host: Host): Package {
   const known = new Map<string, unknown>([
     ['node:crypto', crypto],
     ['node:timers', time],
-    ['node:timers/promises', { setTimeout: (ms: number, value?: unknown) => pause(host, ms, value) }],
+    ['node:timers/promises', { setTimeout: (...given: Pause) => pause(host, ...given) }],
     ['node:perf_hooks', { performance: time.performance }],
     ['jose/jwe/compact/encrypt', { CompactEncrypt: SyncEncrypt }],
     ['jose/jwe/compact/decrypt', { compactDecrypt: syncDecrypt }],
@@ -91,8 +91,23 @@ function instantiate(start: Start, host: Host): Package {
   return module.exports as Package;
 }
 
-function pause(host: Host, ms: number, value: unknown): Promise<unknown> {
-  return new Promise((resolve) => host.machine.setTimer(() => resolve(value), ms));
+type Pause = [ms: number, value?: unknown, options?: { readonly signal?: AbortSignal }];
+
+function pause(host: Host, ...[ms, value, options]: Pause): Promise<unknown> {
+  const { machine } = host;
+  const signal = options?.signal;
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      machine.clearTimer(timer);
+      reject(signal?.reason);
+    };
+    const timer = machine.setTimer(() => {
+      signal?.removeEventListener('abort', abort);
+      resolve(value);
+    }, ms);
+    if (signal?.aborted) abort();
+    else signal?.addEventListener('abort', abort);
+  });
 }
 
 function timersOf(host: Host) {

@@ -90,7 +90,7 @@ export class Exchange<T> implements Call {
     }
     const held = cut?.cut === 'hold' ? cut.until - scheduler.now : 0;
     const slow = fault?.kind === 'slow' && fault.way === 'leave' ? fault.ms : 0;
-    scheduler.after(this.#world.latency() + held + slow, () => this.#arrive());
+    scheduler.after(this.#world.latency() + held + slow, () => this.#world.serve(this.#step, () => this.#arrive()));
   }
 
   /** The request is at the other side. */

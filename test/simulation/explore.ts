@@ -1,7 +1,7 @@
 import { trialOfSeed } from './chance.js';
 import { describeFault, type Fault, faultsOf, freezes, type Target } from './faults.js';
 import type { Mutation } from './mutations.js';
-import { SCENARIO_OF_PAIRS, SCENARIOS } from './scenarios.js';
+import { SCENARIO_OF_CROWD, SCENARIO_OF_PAIRS, SCENARIOS } from './scenarios.js';
 import type { Mode } from './service.js';
 import type { Lack, StoreKind } from './store-client.js';
 import { count, emptyTally, type Tally } from './tally.js';
@@ -198,7 +198,7 @@ function playOfSeed(exploration: Exploration, seed: number): Play {
 }
 
 function scenarioNames(only: string | undefined): readonly string[] {
-  return only === undefined ? Object.keys(SCENARIOS) : [only];
+  return only === undefined ? Object.keys(SCENARIOS).filter((name) => name !== SCENARIO_OF_CROWD) : [only];
 }
 
 /** A scenario without a fault, and with each single one. */

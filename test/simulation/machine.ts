@@ -60,6 +60,8 @@ export class Machine {
   #freeze: { readonly from: number; readonly clocks: Clocks } | undefined;
   /** By how much the wall clock has been set back, in all. */
   setBackMs = 0;
+  /** Whether the wall clock has always told the time: what was saved by another one is still in the store. */
+  isOnTime = true;
   #monotonicLag = 0;
   #wallLead = 0;
   diedAt = Number.POSITIVE_INFINITY;
@@ -93,6 +95,7 @@ export class Machine {
   /** Sets the wall clock. */
   jump(ms: number): void {
     this.#wallLead += ms;
+    this.isOnTime = false;
     this.setBackMs += Math.max(0, -ms);
   }
 
@@ -171,7 +174,10 @@ export class Machine {
     if (!freeze || !this.isAlive) return;
     const stood = this.#scheduler.now - freeze.from;
     if (freeze.clocks !== 'stop') this.#monotonicLag += stood;
-    if (freeze.clocks === 'pause') this.#wallLead -= stood;
+    if (freeze.clocks === 'pause') {
+      this.#wallLead -= stood;
+      this.isOnTime = false;
+    }
     this.#freeze = undefined;
     const sends = this.#outbox.splice(0);
     const receives = this.#inbox.splice(0);

@@ -40,6 +40,11 @@ export type Loss =
   | 'record dropped'
   /** The store answered a read with an older record than it had. */
   | 'stale read'
+  /**
+   * The answer of a login had no refresh token, and a process with a wrong clock has saved it: its access token counts as good
+   * after its end. Nothing can replace it, and the API refuses it until then.
+   */
+  | 'end unseen'
   /** The store has no `lock`, or no `update`. */
   | 'no lock'
   | 'no update'
@@ -56,6 +61,8 @@ export interface Violation {
     | 'saved'
     | 'logged out'
     | 'own token'
+    | 'revoked'
+    | 'no secret'
     | 'settles'
     | 'no rejection'
     | 'empty';
@@ -86,7 +93,7 @@ export interface TokenRequest {
 }
 
 /** What is known of a user's login. */
-interface Login {
+export interface Login {
   readonly user: string;
   state: 'out' | 'in' | 'unsure';
   since: number;
@@ -121,6 +128,11 @@ const SAVE_AGAIN_MS = 13_000;
 const TIMEOUT_MS = 10_000;
 /** How long a lease lasts. */
 const LEASE_MS = 30_000;
+/**
+ * No pair that is good is so young when it is refreshed, whoever asks: requests do so later in its life, and the nightly job after a
+ * minute. One that the service has revoked is, and one whose access token could not be read.
+ */
+const YOUNG_MS = 30_000;
 
 /** Watches a world: who has which token, what the service honours, and what must never happen. */
 export class Oracle {
@@ -132,6 +144,10 @@ export class Oracle {
   readonly #storeAsked = new Set<{ readonly machine: Machine; readonly since: number }>();
   /** Logins that ended by themselves before the user logged in or out again. */
   readonly losses: Loss[] = [];
+  /** Serials of pairs that no process has got. */
+  readonly unseen = new Set<number>();
+  /** When the token endpoint gave which pair. */
+  readonly #givenAt = new Map<number, number>();
   /** Used refresh tokens that were shown. */
   reuses = 0;
   /** Whether a user has logged out. */
@@ -157,7 +173,7 @@ export class Oracle {
   violate(invariant: Violation['invariant'], detail: string): void {
     const { scheduler } = this.#world;
     const { lacks } = this.#world.options;
-    if (lacks && ['one request', 'kept', 'saved', 'logged out'].includes(invariant)) {
+    if (lacks && ['one request', 'kept', 'saved', 'logged out', 'revoked'].includes(invariant)) {
       this.#world.note(this.#world.running, lacks, `${invariant}: ${detail}`);
       this.losses.push(lacks);
       return;
@@ -223,6 +239,7 @@ export class Oracle {
     const { scheduler } = this.#world;
     const { machine } = request;
     const login = this.login(pair.family.user);
+    this.#givenAt.set(pair.serial, scheduler.now);
     if (pair.shown === undefined) login.families.add(pair.family.id);
     this.#onTheirWay.set(pair.serial, machine);
     login.wholeSince = Number.POSITIVE_INFINITY;
@@ -241,9 +258,16 @@ export class Oracle {
     if (rotation?.pair === pair) rotation.learnedAt = this.#world.scheduler.now;
   }
 
+  /** Its process has the pair without the access token. */
+  learnedInPart(pair: Pair, machine: Machine): void {
+    this.#givenAt.delete(pair.serial);
+    this.learned(pair, machine);
+  }
+
   /** No process will ever have the pair. @param waitedMs How long after its process has sent the request */
   lost(pair: Pair, how: LostAnswer | 'damaged', waitedMs: number): void {
     this.#onTheirWay.delete(pair.serial);
+    this.unseen.add(pair.serial);
     const isKept = how === 'on its way' || (how === 'given up' && waitedMs >= TIMEOUT_MS);
     const detail = `the answer with ${pair.serial} was ${how === 'on its way' ? 'lost' : how}`;
     const loss = how === 'damaged' ? 'answer damaged' : isKept ? 'answer lost' : undefined;
@@ -258,9 +282,12 @@ export class Oracle {
     const { ids, user } = this.login(family.user);
     const lease = [...ids].map((id) => store.lease(id)).find((found) => found?.machine === machine);
     const isDropped = store.droppedLeases.some(({ id, time }) => ids.has(id) && time >= scheduler.now - 2 * LEASE_MS);
-    const isForgotten = isDropped || this.#hasFailedOver(ids, scheduler.now - 2 * LEASE_MS);
-    if (!lease && issuedAt === scheduler.now && !isForgotten && !this.#isFrozenSending({ machine, issuedAt, lease }))
+    const isForgotten = isDropped || this.hasFailedOver(ids, scheduler.now - 2 * LEASE_MS);
+    if (!lease && issuedAt === scheduler.now && !isForgotten && !this.isFrozenSending({ machine, issuedAt, lease }))
       this.violate('one request', `${machine.name} shows a refresh token of ${user} without the lock`);
+    const ageMs = issuedAt - (this.#givenAt.get(token.serial) ?? 0);
+    if (ageMs < YOUNG_MS && service.honours(token) && this.#world.machines.every(({ isOnTime }) => isOnTime))
+      this.violate('one request', `${machine.name} refreshes the grant of ${user} anew after ${ageMs} ms`);
     return lease;
   }
 
@@ -270,6 +297,19 @@ export class Oracle {
     this.#world.note(request.machine, 'shows a used refresh token', `${token.serial}`);
     if (!family.isRevoked) return;
     this.#checkLife(family, () => this.#whyReused(token, request));
+  }
+
+  /** A process has ended a grant at the service's revocation endpoint. */
+  revoked(family: Family, machine: Machine): void {
+    const login = this.login(family.user);
+    const isStale = this.#world.store.staleReads.some(({ id }) => login.ids.has(id));
+    const loss = forgottenOf(login) ?? (isStale ? 'stale read' : undefined);
+    this.#checkLife(family, () => [loss, `${machine.name} has revoked the grant`]);
+  }
+
+  /** Whether a process that had this pair has died since then. */
+  hasDied(serial: number, since: number): boolean {
+    return [...(this.#knowers.get(serial) ?? [])].some(({ diedAt, isAlive }) => !isAlive && diedAt >= since);
   }
 
   /** The store has a record in place of another. */
@@ -286,7 +326,7 @@ export class Oracle {
         rotation.savedAt = Math.min(rotation.savedAt, scheduler.now);
     for (const familyId of new Set([...present, ...this.#familiesOf(before)])) {
       const family = service.family(familyId);
-      if (!family) continue;
+      if (!family || family.isOfApplication) continue;
       const login = this.login(family.user);
       login.ids.add(id);
       if (present.includes(familyId)) login.forgotten.delete(familyId);
@@ -383,6 +423,16 @@ export class Oracle {
     return records.some((record) => this.#tokensOf(record).some((token) => this.#world.service.honours(token)));
   }
 
+  /** Whether all that is left of a login is an access token that has ended, which a process may not know by its clock. */
+  isEndUnseen({ families, ids }: Login): boolean {
+    const { service, store, machines } = this.#world;
+    const left = [...ids].flatMap((id) => this.#tokensOf(store.record(id)));
+    const isEnded = ({ kind, family, serial }: Token) =>
+      kind === 'access' && service.bearer(`at-${family}-${serial}`) === undefined;
+    const isDamaged = [...families].every((id) => this.#lostEarlier.get(id)?.[0] === 'answer damaged');
+    return isDamaged && left.length > 0 && left.every(isEnded) && machines.some(({ isOnTime }) => !isOnTime);
+  }
+
   #isHeld(login: Login, family: Family): boolean {
     if (this.isSaved(login)) return true;
     const serials = family.previous === undefined ? [family.current] : [family.current, family.previous];
@@ -447,7 +497,7 @@ export class Oracle {
     const { pair, request, learnedAt, savedAt, refusedSaves } = rotation;
     // It may have died before: while a login is tried again, the pair of the earlier try counts as one of its.
     const { machine: holder } = request;
-    if (savedAt <= scheduler.now) return [this.#hasFailedOver(login.ids, savedAt) ? 'failover' : undefined, died];
+    if (savedAt <= scheduler.now) return [this.hasFailedOver(login.ids, savedAt) ? 'failover' : undefined, died];
     const ranFor = (since: number) => holder.runningBetween(since, Math.min(holder.diedAt, scheduler.now));
     if (ranFor(learnedAt) < SAVE_MS || ranFor(refusedSaves.at(-1) ?? learnedAt) < SAVE_AGAIN_MS) return ['crash', died];
     return [undefined, `${died}, and ${holder.name} had not tried to save ${pair.serial}`];
@@ -462,7 +512,7 @@ export class Oracle {
   #whyReused(token: Token, request: TokenRequest): [Loss | undefined, string] {
     const rotation = this.#rotations.get(token.serial);
     const what = `${request.machine.name} showed the used refresh token ${token.serial}`;
-    if (this.#isFrozenSending(request) || (rotation && this.#isFrozenSending(rotation.request)))
+    if (this.isFrozenSending(request) || (rotation && this.isFrozenSending(rotation.request)))
       return ['frozen while sending', what];
     if (request.delivery === 'again' || rotation?.request.delivery === 'again') return ['request came twice', what];
     if (request.delivery === 'late') return ['request came late', what];
@@ -470,7 +520,7 @@ export class Oracle {
     const { pair, time, savedAt, refusedSaves } = rotation;
     const { machine: holder, lease } = rotation.request;
     const whose = `${what} of ${holder.name}`;
-    if (this.#hasFailedOver(this.login(pair.family.user).ids, time - LEASE_MS)) return ['failover', whose];
+    if (this.hasFailedOver(this.login(pair.family.user).ids, time - LEASE_MS)) return ['failover', whose];
     const since = request.lease?.since ?? time - LEASE_MS;
     const { ids } = this.login(pair.family.user);
     const { droppedLeases, staleReads } = this.#world.store;
@@ -494,7 +544,7 @@ export class Oracle {
   }
 
   /** Whether the process stood still after its last look at the lock, and had lost the lock when it went on. */
-  #isFrozenSending({ machine, issuedAt, lease }: Pick<TokenRequest, 'machine' | 'issuedAt' | 'lease'>): boolean {
+  isFrozenSending({ machine, issuedAt, lease }: Pick<TokenRequest, 'machine' | 'issuedAt' | 'lease'>): boolean {
     if (lease) return false;
     const lookedAt = this.#lookedAt.get(machine) ?? Number.POSITIVE_INFINITY;
     return machine.freezes.some(({ from, until, clocks }) => {
@@ -504,7 +554,7 @@ export class Oracle {
   }
 
   /** Whether the store has forgotten something about a login since then: its record, or what became of its lease. */
-  #hasFailedOver(logins: ReadonlySet<string>, since: number): boolean {
+  hasFailedOver(logins: ReadonlySet<string>, since: number): boolean {
     return this.#world.store.failovers.some(({ time, ids }) => time >= since && [...logins].some((id) => ids.has(id)));
   }
 
@@ -531,7 +581,7 @@ export class Oracle {
 }
 
 /** Returns how the store has lost all that it had of a login. */
-function forgottenOf({ families, forgotten }: Login): Loss | undefined {
+export function forgottenOf({ families, forgotten }: Login): Loss | undefined {
   const losses = [...families].map((id) => forgotten.get(id));
   return losses.every((loss) => loss !== undefined) ? losses[0] : undefined;
 }

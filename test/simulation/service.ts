@@ -6,7 +6,9 @@ export const MODES: readonly Mode[] = ['refuse', 'revoke', 'grace'];
 /** What one authorization gave, as the service knows it. */
 export interface Family {
   readonly id: number;
+  /** The user, or the organization that the grant of an application is for. */
   readonly user: string;
+  readonly isOfApplication: boolean;
   /** Serial of the refresh token that is good. */
   current: number;
   /** Serial of the one before, where it works once more. */
@@ -85,9 +87,27 @@ export class Service {
     const user = this.#codes.get(code);
     if (user === undefined || user === '') return { refusal: 'unknown', token: undefined };
     this.#codes.set(code, '');
-    const family: Family = { id: this.#families.length, user, current: 0, previous: undefined, isRevoked: false };
-    this.#families.push(family);
-    return { pair: this.#issue(family, undefined) };
+    return { pair: this.#issue(this.#open(user, false), undefined) };
+  }
+
+  /** Gives the application itself a token for an organization. */
+  requestTokens(organization: string): TokenAnswer {
+    return { pair: this.#issue(this.#open(organization, true), undefined) };
+  }
+
+  /** Revokes a token, and with a refresh token its grant. Returns the family that this ends. @see RFC 7009, 2.2: any other token is no error */
+  revoke(text: string): Family | undefined {
+    const token = tokensIn(text)[0];
+    const family = token && this.#families[token.family];
+    const isGood = token?.kind === 'access' ? this.bearer(text) !== undefined : token && this.honours(token);
+    if (!family || !isGood) return undefined;
+    family.isRevoked = true;
+    return family;
+  }
+
+  /** Ends all access tokens of an organization, without a word to the application. */
+  refuse(organization: string): void {
+    for (const family of this.#families) if (family.user === organization) family.isRevoked = true;
   }
 
   /** Exchanges a refresh token. */
@@ -119,6 +139,19 @@ export class Service {
     const family = token && this.#families[token.family];
     if (!token || !family || family.isRevoked || token.kind !== 'access') return undefined;
     return (this.#expiries.get(token.serial) ?? 0) > this.#now() ? family : undefined;
+  }
+
+  /** Returns how long the API takes an access token from now on, in milliseconds; 0 for one that it refuses. */
+  remainingMs(text: string): number {
+    const serial = tokensIn(text)[0]?.serial ?? -1;
+    return this.bearer(text) ? (this.#expiries.get(serial) ?? 0) - this.#now() : 0;
+  }
+
+  #open(user: string, isOfApplication: boolean): Family {
+    const id = this.#families.length;
+    const family: Family = { id, user, isOfApplication, current: 0, previous: undefined, isRevoked: false };
+    this.#families.push(family);
+    return family;
   }
 
   #issue(family: Family, shown: number | undefined): Pair {

@@ -67,6 +67,22 @@ describe('several processes in simulated time', () => {
   );
 
   it(
+    'give all of 200 users their page when the tokens of all have ended, within 1.3 of what the token endpoint needs',
+    async () => {
+      const lines = (await simulate('--scenario', 'morning', '--mode', 'revoke')).split('\n');
+      const ends = lines.flatMap((line) => {
+        const [, ms, ending] = /^ *([\d.]+) +\w+ +request of u\d+ ends (.*)$/.exec(line) ?? [];
+        return ms !== undefined && Number(ms) < 400_000 ? [{ ms: Number(ms), ending }] : [];
+      });
+      expect(ends.filter(({ ending }) => ending !== 'authorized')).toEqual([]);
+      expect(ends).toHaveLength(400);
+      expect(Math.max(...ends.map(({ ms }) => ms)) - 300_000).toBeLessThan((200 / 5) * 400 * 1.3);
+      expect(lines.filter((line) => line.startsWith('violation'))).toEqual([]);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
     'find a lock that is given back before the refresh, also over SQLite',
     async () => {
       const mutation = ['--mutation', 'the lock is given back before the refresh'];

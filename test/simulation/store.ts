@@ -63,6 +63,8 @@ export class StoreServer {
   readonly staleReads: { readonly time: number; readonly id: string; readonly machine: Machine }[] = [];
   /** When leases were dropped. */
   readonly droppedLeases: { readonly time: number; readonly id: string }[] = [];
+  /** When records were dropped. */
+  readonly evictedRecords: { readonly time: number; readonly id: string }[] = [];
   #lastKey = '';
 
   constructor(keyspace: Keyspace, now: () => number, onWrite: (write: StoreWrite) => void) {
@@ -83,6 +85,13 @@ export class StoreServer {
     return lease && lease.until > this.#now() ? lease : undefined;
   }
 
+  /** Returns the lease that the process has of a grant, by the application's id of the grant. */
+  leaseOf(machine: Machine, grantId: string): Lease | undefined {
+    for (const [id, lease] of this.#leases)
+      if (lease.machine === machine && id.endsWith(`+${grantId}`) && lease.until > this.#now()) return lease;
+    return undefined;
+  }
+
   /** Performs a command of a process, which may change what is under `key`. */
   perform<T>(machine: Machine, op: string, key: string, command: () => T): T {
     this.#lastKey = key;
@@ -100,7 +109,7 @@ export class StoreServer {
     const change = { time: this.#now(), key, before: this.#rows.get(key), lease: this.#leases.get(id) };
     if (!change.before) return;
     this.#journal.push(change);
-    if (what === 'lease') this.droppedLeases.push({ time: this.#now(), id });
+    (what === 'lease' ? this.droppedLeases : this.evictedRecords).push({ time: this.#now(), id });
     this.#restore(key, undefined, undefined, 'eviction');
   }
 

@@ -1,3 +1,4 @@
+import { subscribe } from 'node:diagnostics_channel';
 import { Application, type Ending } from './application.js';
 import { forgetSealed, type Load } from './environment.js';
 import type { Step } from './exchange.js';
@@ -6,9 +7,10 @@ import type { Machine } from './machine.js';
 import type { Mutation } from './mutations.js';
 import type { Loss, Violation } from './oracle.js';
 import type { Random } from './random.js';
+import type { GrantEvent } from './revocations.js';
 import type { Mode } from './service.js';
 import type { Lack, StoreKind } from './store-client.js';
-import { World } from './world.js';
+import { type TokenWork, World } from './world.js';
 
 /** What users do, and what goes wrong by itself, in a world. */
 export interface Scenario {
@@ -18,10 +20,15 @@ export interface Scenario {
   /** When faults end, in milliseconds. */
   readonly healMs: number;
   readonly latency: (random: Random) => number;
+  readonly tokenWork?: TokenWork | undefined;
   /** The option of the same name, until a process is replaced. */
   readonly encryptionKeys?: readonly string[];
   /** What the token store lacks. */
   readonly lacks?: Lack | undefined;
+  /** Whether the service has a revocation endpoint. */
+  readonly revokes?: boolean;
+  /** What the application has grants of its own for. */
+  readonly organizations?: readonly string[];
   /** Has it all happen, in time. */
   readonly play: (stage: Stage) => void;
 }
@@ -35,6 +42,8 @@ export interface Stage {
   logout(machine: string, user: string): void;
   /** Refreshes the grants of all users that are older than a minute. */
   keepAlive(machine: string): void;
+  /** Has the application work as the organization. */
+  job(machine: string, organization: string): void;
   machine(name: string): Machine | undefined;
   /** Replaces a process by one of the next release: it is closed first. Its keys, or those of the one before. */
   deploy(name: string, encryptionKeys?: readonly string[]): void;
@@ -93,11 +102,16 @@ const REMAINDER_MS = 3600 * SECOND;
 let rejections: unknown[] = [];
 process.on('unhandledRejection', (reason) => rejections.push(reason));
 
+/** The world of the trial that runs. */
+let observed: World | undefined;
+subscribe('passport-oauth-app:grant', (event) => observed?.revocations.told(event as GrantEvent));
+
 /** Plays a scenario, lets everything heal, and looks at what is left. */
 export async function runTrial(options: TrialOptions): Promise<TrialResult> {
   rejections = [];
   forgetSealed();
   const trial = new Trial(options);
+  observed = trial.world;
   return await trial.run().catch((error: unknown) => trial.fail(error));
 }
 
@@ -121,9 +135,12 @@ class Trial implements Stage {
       mode,
       lifetimeS: scenario.lifetimeS,
       latency: scenario.latency,
+      tokenWork: scenario.tokenWork,
       isTraced: options.isTraced ?? false,
       store: options.store ?? 'redis',
       lacks: scenario.lacks,
+      revokes: scenario.revokes ?? false,
+      organizations: scenario.organizations ?? [],
       faultAt: (step, world) => {
         this.#steps.push({ target: step.target, op: step.op });
         return options.faultAt(step, world);
@@ -146,7 +163,9 @@ class Trial implements Stage {
     for (const user of scenario.users) this.#everywhere((name) => this.request(name, user));
     await scheduler.run(scheduler.now + REST_MS / 2);
     await this.#lookAtLogins();
+    await this.#lookAtOrganizations();
     await this.#close();
+    this.world.revocations.check();
     // Node tells of unhandled rejections when the event loop turns.
     await new Promise((resolve) => setImmediate(resolve));
     for (const reason of rejections) oracle.violate('no rejection', String(reason));
@@ -191,6 +210,10 @@ class Trial implements Stage {
     this.#within(name, (application) => application.request(user));
   }
 
+  job(name: string, organization: string): void {
+    this.#within(name, (application) => application.job(organization));
+  }
+
   keepAlive(name: string): void {
     this.#within(name, (application) => application.keepAlive());
   }
@@ -212,8 +235,9 @@ class Trial implements Stage {
 
   /** The same for a logout. */
   logout(name: string, user: string): void {
-    if (this.world.oracle.login(user).state !== 'out')
-      this.#session(name, user, 'out', (application) => application.logout(user));
+    if (this.world.oracle.login(user).state === 'out') return;
+    this.world.revocations.logoutBegins(user, this.#busy.has(user));
+    this.#session(name, user, 'out', (application) => application.logout(user));
   }
 
   #session(name: string, user: string, state: 'in' | 'out', act: (application: Application) => Promise<Ending>): void {
@@ -302,14 +326,34 @@ class Trial implements Stage {
       const found = endings.get(login.user) ?? [];
       const isOn = found.length === machines.length && found.every((ending) => ending === 'authorized');
       const isOff = found.length === machines.length && found.every((ending) => ending === 'not authorized');
+      const isRefused = found.every((ending) => typeof ending !== 'string' && ending.code === 'ERR_API');
       const what = `${login.user} is ${JSON.stringify(found)}`;
       if (login.state === 'unsure') oracle.violate('settles', `the login or logout of ${login.user} has not ended`);
+      else if (login.state === 'in' && isRefused && oracle.isEndUnseen(login)) oracle.losses.push('end unseen');
       else if (!isOn && !isOff) oracle.violate('kept', `unknown: ${what}`);
       else if (login.state === 'in' && isOff) oracle.isOff(login);
       else if (login.state === 'out' && isOn && login.undone) oracle.losses.push(login.undone);
       else if (login.state === 'out' && isOn) oracle.violate('logged out', what);
       else if (login.state === 'in' && isOn && !oracle.isSaved(login))
         oracle.violate('saved', `the store has no good pair of ${login.user}`);
+    }
+  }
+
+  /** Has every process work as each organization. */
+  async #lookAtOrganizations(): Promise<void> {
+    const { scheduler, oracle } = this.world;
+    const { machines, organizations = [] } = this.#options.scenario;
+    for (const organization of organizations) {
+      const found: Ending[] = [];
+      for (const name of machines)
+        this.#within(name, async (application) => {
+          const ending = await application.job(organization);
+          found.push(ending);
+          return ending;
+        });
+      await scheduler.run(scheduler.now + ROUND_MS);
+      if (found.length < machines.length || found.some((ending) => ending !== 'authorized'))
+        oracle.violate('kept', `the jobs of ${organization} are ${JSON.stringify(found)}`);
     }
   }
 

@@ -3,13 +3,21 @@ import type { Cut, Fault, Target } from './faults.js';
 import { describeFault } from './faults.js';
 import { Machine } from './machine.js';
 import { Oracle } from './oracle.js';
+import { Organizations } from './organizations.js';
 import { Random } from './random.js';
 import { RedisServer } from './redis-server.js';
+import { Revocations } from './revocations.js';
 import { Scheduler } from './scheduler.js';
 import { type Mode, Service } from './service.js';
 import { SqliteFile } from './sqlite-file.js';
 import { StoreServer } from './store.js';
 import type { Lack, StoreKind } from './store-client.js';
+
+/** A token endpoint that takes its time: so many requests at once, so many milliseconds each, in the order in which they come. */
+export interface TokenWork {
+  readonly places: number;
+  readonly ms: number;
+}
 
 /** What a simulated world is made of. */
 export interface WorldOptions {
@@ -21,10 +29,16 @@ export interface WorldOptions {
   readonly faultAt: (step: Step, world: World) => Fault | undefined;
   /** Returns how long a message takes, in milliseconds. */
   readonly latency: (random: Random) => number;
+  /** How many token requests the service works on at once, and for how long. Default: any number, in no time. */
+  readonly tokenWork?: TokenWork | undefined;
   /** Which store of the package all processes have. */
   readonly store: StoreKind;
   /** What the token store lacks. */
   readonly lacks: Lack | undefined;
+  /** Whether the service has a revocation endpoint. */
+  readonly revokes: boolean;
+  /** What the application has grants of its own for. */
+  readonly organizations: readonly string[];
   /** Whether to keep what happens, line by line. */
   readonly isTraced: boolean;
 }
@@ -42,6 +56,8 @@ export class World {
   /** What an observer sees of the store's server. */
   readonly store: StoreServer;
   readonly oracle: Oracle;
+  readonly revocations: Revocations;
+  readonly organizations: Organizations;
   readonly machines: Machine[] = [];
   readonly lines: string[] = [];
   /** Calls that did not go as they should, in order. */
@@ -55,6 +71,9 @@ export class World {
   readonly #random: Random;
   #cuts: Connection[] = [];
   #steps = 0;
+  /** Token requests that are worked on, and those that wait. */
+  #working = 0;
+  readonly #waiting: (() => void)[] = [];
   #digest = 2166136261;
 
   constructor(options: WorldOptions) {
@@ -65,8 +84,13 @@ export class World {
     this.redis = new RedisServer(now);
     this.sqlite = new SqliteFile(now);
     const keyspace = options.store === 'sqlite' ? this.sqlite : this.redis;
-    this.store = new StoreServer(keyspace, now, (write) => this.oracle.stored(write));
+    this.store = new StoreServer(keyspace, now, (write) => {
+      this.oracle.stored(write);
+      this.organizations.stored(write);
+    });
     this.oracle = new Oracle(this);
+    this.revocations = new Revocations(this);
+    this.organizations = new Organizations(this);
   }
 
   get steps(): number {
@@ -164,6 +188,25 @@ export class World {
     if (fault) this.#befall(machine, 'store', fault, 'answer');
     if (!machine.isAlive) throw busy;
     return result;
+  }
+
+  /** Has the service do what was asked: at once, but a token request when it is its turn, while faults last. */
+  serve({ target, op }: Step, act: () => void): void {
+    const { tokenWork } = this.options;
+    if (tokenWork === undefined || !this.isFaulty || target === 'store' || op === 'api') {
+      act();
+      return;
+    }
+    const work = (): void => {
+      this.#working += 1;
+      this.scheduler.after(tokenWork.ms, () => {
+        this.#working -= 1;
+        act();
+        this.#waiting.shift()?.();
+      });
+    };
+    if (this.#working < tokenWork.places) work();
+    else this.#waiting.push(work);
   }
 
   /** How long one message takes. */
