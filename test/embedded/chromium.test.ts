@@ -1,59 +1,19 @@
-import { jwtVerify } from 'jose';
-import { memoryTokenStore } from 'passport-oauth-app';
-import type { FrameLocator, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest';
 import { hasChromium, startProfile, type Visit } from '../support/chromium.js';
 import { test } from '../support/fixture.js';
 import { COOKIES, inFrame, sessionWith } from '../support/framed.js';
-import type { Req, World, WorldOptions } from '../support/world.js';
-
-/** The application as another site than the service; its siblings are below it. */
-function originOf({ url, service }: World): string {
-  const origin = url.replace('127.0.0.1', 'app.localhost');
-  service.register({ clientID: service.options.clientID, redirectUrls: [`${origin}/callback`] });
-  return origin;
-}
-
-/** A page that remembers in a cookie, not partitioned, that it was there. */
-const control: NonNullable<WorldOptions['before']> = (app) =>
-  app.use('/control', (req, res) => {
-    res.setHeader('Set-Cookie', 'control=1; SameSite=None; Secure');
-    res.end(`cookie: ${req.headers.cookie ?? 'none'}`);
-  });
-
-const signedIn = (secret: string): ((req: Req) => Promise<{ id: string } | undefined>) => {
-  return async ({ url = '' }) => {
-    const token = new URL(url, 'http://a').searchParams.get('jwtToken');
-    if (!token) return undefined;
-    const { payload } = await jwtVerify(token, new TextEncoder().encode(secret), { algorithms: ['HS256'] });
-    return { id: String(payload.sub) };
-  };
-};
-
-const byUser: WorldOptions['strategy'] = {
-  grantId: (_req: unknown, user: { id: string }) => user.id,
-  tokenStore: memoryTokenStore(),
-} as object;
-
-const inFrameOf = (page: Page): FrameLocator => page.frameLocator('iframe');
-const bodyOf = (page: Page) => inFrameOf(page).locator('body');
-const button = (page: Page) => inFrameOf(page).getByRole('button', { name: 'Log in' });
-
-/** Presses the button, and returns the popup. */
-async function openPopup(page: Page): Promise<Page> {
-  const [popup] = await Promise.all([page.waitForEvent('popup'), button(page).click()]);
-  return popup;
-}
-
-const approve = (popup: Page) => popup.getByRole('button', { name: 'Approve' }).click();
-
-/** Logs in by the popup, which closes. */
-async function logInByPopup(page: Page, user?: string): Promise<void> {
-  const popup = await openPopup(page);
-  if (user !== undefined) await popup.locator(`input[name="user"][value="${user}"]`).check();
-  await Promise.all([popup.waitForEvent('close'), approve(popup)]);
-  await bodyOf(page).getByText('"user"').waitFor();
-}
+import {
+  approve,
+  bodyOf,
+  button,
+  identified,
+  inFrameOf,
+  logInByPopup,
+  openPopup,
+  originOf,
+} from '../support/framed-page.js';
+import type { World } from '../support/world.js';
 
 describe.skipIf(!hasChromium()).for(['allowed', 'blocked'] as const)(
   'in a frame of the service, in Chromium with third-party cookies %s',
@@ -70,86 +30,10 @@ describe.skipIf(!hasChromium()).for(['allowed', 'blocked'] as const)(
     });
     afterAll(() => visit?.close());
 
-    test(`a page keeps a cookie that is not partitioned: ${mode === 'allowed'}`, async ({ startWorld }) => {
-      const world = await startWorld({ before: control });
-      const address = world.service.embed(`${originOf(world)}/control`);
-      await page.goto(address);
-      await bodyOf(page).getByText('cookie: none').waitFor();
-      await page.goto(address);
-      await bodyOf(page)
-        .getByText(`cookie: ${mode === 'allowed' ? 'control=1' : 'none'}`)
-        .waitFor();
-    });
-
-    test.for(['lax', 'none'] as const)(
-      'a session that is %s is refused before anybody leaves for the consent page',
-      { meta: { threats: [93, 94] } },
-      async (kind, { startWorld }) => {
-        const world = await startWorld(inFrame(sessionWith(COOKIES[kind])));
-        const origin = originOf(world);
-        for (const path of ['/login', '/board']) {
-          await page.goto(world.service.embed(origin + path));
-          await bodyOf(page).getByText('ERR_SESSION_COOKIE').waitFor();
-        }
-        expect(world.service.requests).toEqual([]);
-      },
-    );
-
-    test('a redirect to the consent page ends there, since that cannot be framed', async ({ startWorld }) => {
-      const world = await startWorld(sessionWith(COOKIES.partitioned));
-      await page.goto(world.service.embed(`${originOf(world)}/login`));
-      await expect.poll(() => page.frames()[1]?.url()).toMatch(/^chrome-error:/);
-    });
-
-    test('a redirect logs in where the service remembers its consent', async ({ startWorld }) => {
-      const world = await startWorld({
-        ...inFrame({}, {}, { frame: undefined }),
-        service: { consent: 'remember' },
-      });
-      const origin = originOf(world);
-      await page.goto(`${origin}/login`);
-      await approve(page);
-      await page.waitForURL(`${origin}/`);
-      await page.goto(world.service.embed(`${origin}/board?x=1`));
-      await bodyOf(page).getByText('"url":"/board?x=1').waitFor();
-    });
-
-    test('the button logs in, and the frame comes back to its own address', async ({ startWorld }) => {
-      const world = await startWorld(inFrame());
-      const address = world.service.embed(`${originOf(world)}/board?x=1`);
-      await page.goto(address);
-      await logInByPopup(page);
-      expect(await bodyOf(page).innerText()).toContain('"url":"/board?x=1');
-      await page.goto(address);
-      await bodyOf(page).getByText('"user":{"id":"1"}').waitFor();
-      const cookies = await page.context().cookies();
-      expect(cookies.map(({ name, partitionKey }) => [name, partitionKey])).toEqual([
-        ['connect.sid', 'http://service.localhost'],
-      ]);
-    });
-
-    test('a signed token logs in without any cookie', { meta: { threats: [95] } }, async ({ startWorld }) => {
-      const world: World = await startWorld(
-        inFrame(
-          { session: false, strategy: byUser ?? {}, authenticate: { session: false } },
-          { identify: (req) => signedIn(world.service.options.clientSecret)(req as Req) },
-        ),
-      );
-      await page.goto(world.service.embed(`${originOf(world)}/board`, { userId: '2' }));
-      await logInByPopup(page);
-      await bodyOf(page).getByText('"user":{"id":"2"}').waitFor();
-      expect(await page.context().cookies()).toEqual([]);
-    });
-
     test('another user in the popup is told so there, and nothing is stored', { meta: { threats: [96] } }, async ({
       startWorld,
     }) => {
-      const world: World = await startWorld(
-        inFrame(
-          { strategy: byUser ?? {} },
-          { identify: (req) => signedIn(world.service.options.clientSecret)(req as Req) },
-        ),
-      );
+      const world = await startWorld(identified());
       await page.goto(world.service.embed(`${originOf(world)}/board`, { userId: '1' }));
       const popup = await openPopup(page);
       await popup.getByText('Ben').click();
@@ -174,17 +58,12 @@ describe.skipIf(!hasChromium()).for(['allowed', 'blocked'] as const)(
       await popup.getByText('identify').waitFor();
       await popup.close();
       await button(page).waitFor();
-      const identified: World = await startWorld(
-        inFrame(
-          { service, strategy: byUser ?? {} },
-          { identify: (req) => signedIn(identified.service.options.clientSecret)(req as Req) },
-        ),
-      );
-      const address = identified.service.embed(`${originOf(identified)}/board`);
+      const other = await startWorld(identified({ service }));
+      const address = other.service.embed(`${originOf(other)}/board`);
       await page.goto(address);
-      const other = await openPopup(page);
-      await approve(other);
-      await other.getByText('load the page that you came from again').waitFor();
+      const second = await openPopup(page);
+      await approve(second);
+      await second.getByText('load the page that you came from again').waitFor();
       await page.goto(address);
       await bodyOf(page).getByText('"user":{"id":"1"}').waitFor();
     });
@@ -199,6 +78,7 @@ describe.skipIf(!hasChromium()).for(['allowed', 'blocked'] as const)(
       const inTab = async () => (await (await tab.goto(`${origin}/whoami`))?.json())?.user?.id;
       const logOut = (where: Pick<Page, 'evaluate'>) =>
         where.evaluate(() => fetch('/logout', { method: 'POST' }).then(({ status }) => status));
+      const callsApi = () => page.frames()[1]?.evaluate(() => fetch('/projects').then(({ status }) => status));
       await tab.goto(`${origin}/login`);
       await tab.getByText('Ben').click();
       await approve(tab);
@@ -210,10 +90,14 @@ describe.skipIf(!hasChromium()).for(['allowed', 'blocked'] as const)(
       await page.goto(address);
       await bodyOf(page).getByText('"user":{"id":"1"}').waitFor();
       expect(await inTab()).toBeUndefined();
+      expect(await callsApi()).toBe(200);
       await tab.goto(`${origin}/login`);
       await tab.getByText('Ben').click();
       await approve(tab);
       await tab.waitForURL(`${origin}/`);
+      await page.goto(address);
+      await bodyOf(page).getByText('"user":{"id":"1"}').waitFor();
+      expect(await callsApi()).toBe(200);
       expect(await logOut(page.frames()[1] ?? tab)).toBe(200);
       await page.goto(address);
       await button(page).waitFor();

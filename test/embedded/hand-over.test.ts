@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import session from 'express-session';
 import { embedded, memoryTokenStore, requireAuthorization, Strategy, type TokenStore } from 'passport-oauth-app';
+import type { Choice } from 'passport-oauth-app/emulator';
 import { describe, expect, onTestFinished, vi } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { test as base } from '../support/fixture.js';
@@ -16,6 +19,7 @@ import {
   sessionWith,
   WINDOW,
 } from '../support/framed.js';
+import { roundsOf } from '../support/rounds.js';
 import { type App, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 interface Framed {
@@ -188,6 +192,26 @@ describe('a code', { meta: { threats: [93] } }, () => {
     const older = { origin: world.url, 'x-requested-with': 'fetch' };
     expect((await browser.take({ code, verifier }, older)).status).toBe(204);
   });
+
+  test.for(['express', 'connect'] as const)(
+    'in a body that is too long is refused, and the connection goes on, with %s',
+    async (framework, { open }) => {
+      const framed = await open({ framework });
+      const { code, verifier } = await begin(framed);
+      const { host, hostname, port } = new URL(framed.world.url);
+      const post = (body: string, header: string) =>
+        `POST /login/frame HTTP/1.1\r\nHost: ${host}\r\nSec-Fetch-Site: same-origin\r\n${header}\r\n\r\n${body}`;
+      const long = JSON.stringify({ code, verifier, more: 'x'.repeat(2_000_000) });
+      const short = JSON.stringify({ code, verifier });
+      const socket = connect(Number(port), hostname);
+      socket.write(post(long, `Content-Length: ${long.length}`));
+      socket.write(post(`${long.length.toString(16)}\r\n${long}\r\n0\r\n\r\n`, 'Transfer-Encoding: chunked'));
+      socket.write(post(short, `Content-Length: ${short.length}\r\nConnection: close`));
+      expect([...(await text(socket)).matchAll(/^HTTP\/1\.1 (\d+)/gm)].map(([, status]) => status)).toEqual([
+        ...['413', '413', '204'],
+      ]);
+    },
+  );
 
   test('of another strategy is refused', async ({ open }) => {
     const [one, other] = [await open(), await open()];
@@ -378,6 +402,15 @@ describe('a popup', { meta: { threats: [93] } }, () => {
     for (const page of [begun, end]) expect(page.headers.get('cross-origin-opener-policy')).toBeNull();
   });
 
+  test("counts no rounds of the user's tabs", async ({ open }) => {
+    const { browser, world } = await open();
+    const { name, value } = await roundsOf(world, '1');
+    const tabs = browser.tabs.cookies(world.url);
+    tabs.set(name, value);
+    expect((await browser.logIn(dataOf(await browser.load()))).status).toBe(200);
+    expect([...tabs]).toEqual([[name, value]]);
+  });
+
   test('needs a strategy that stands where embedded() knows of it', async ({ open, startWorld }) => {
     const { browser, world } = await open();
     const { url } = dataOf(await browser.load());
@@ -409,6 +442,77 @@ test('a frame whose grant lacks a scope gets the button, which asks for it and f
   expect((await logIn('/deep')).status).toBe(200);
   expect(asked()).toEqual(['project', 'project tm']);
   expect(world.grantKeys()).toHaveLength(1);
+});
+
+describe('scopes that are refused in a popup', { meta: { threats: [83] } }, () => {
+  const project = { strategy: { scope: 'project' } };
+  const handOver = async ({ browser }: Framed, path: string, choice: Choice = {}) => {
+    const { verifier, ...button } = dataOf(await browser.load(path));
+    const end = await browser.logIn(button, choice);
+    const result = dataOf(end);
+    if (result.code) expect((await browser.take({ code: result.code, verifier })).status).toBe(204);
+    return { end, result };
+  };
+  const refusal = async ({ browser }: Framed, path: string) => {
+    const { status, json } = await browser.load(path);
+    return [status, json().code, json().name];
+  };
+  const REFUSED = [403, 'ERR_INSUFFICIENT_SCOPE', 'NotAuthorizedError'];
+
+  test.for([
+    ['left out', { scope: ['project'] }],
+    ['declined', { decline: true }],
+  ] as const)('end in a 403 of the frame, and not in the button: %s', async ([how, choice], { open }) => {
+    const framed = await open(project);
+    const { browser, clock, world } = framed;
+    await handOver(framed, '/board');
+    const { end, result } = await handOver(framed, '/deep?x=1', choice);
+    expect([end.status, result.code === undefined]).toEqual(how === 'declined' ? [403, true] : [200, false]);
+    const again = `/deep?x=1&refused=${result.refused}`;
+    expect(await refusal(framed, again)).toEqual(REFUSED);
+    expect(await refusal(framed, again)).toEqual(REFUSED);
+    expect((await browser.load('/board')).status).toBe(200);
+    // A click leads to the page itself, and a minute passes.
+    expect((await browser.load('/deep?x=1')).text).toContain('<button');
+    clock.now += 61_000;
+    expect((await browser.load(again)).text).toContain('<button');
+    expect(world.grantKeys()).toHaveLength(1);
+  });
+
+  test('leave the tabs of the user as they were', async ({ open }) => {
+    const framed = await open({ ...project, session: { cookie: COOKIES.partitioned, proxy: true } });
+    const { browser, world } = framed;
+    await world.logIn(browser.tabs);
+    await handOver(framed, '/board');
+    const before = [...browser.tabs.cookies(world.url)];
+    for (const choice of [{ scope: ['project'] }, { decline: true }]) await handOver(framed, '/deep', choice);
+    expect([...browser.tabs.cookies(world.url)]).toEqual(before);
+    expect((await browser.tabs.visit(`${world.url}/deep`)).headers.get('location')).toBe('/login?returnTo=%2Fdeep');
+  });
+
+  test('by the login of a frame end in a 403 as well, and one that is declined shows what the application says', async ({
+    open,
+  }) => {
+    const framed = await open(project);
+    const { result } = await handOver(framed, '/deep', { scope: ['project'] });
+    expect(await refusal(framed, `/deep?refused=${result.refused}`)).toEqual(REFUSED);
+    const stranger = new FramedBrowser(framed.world);
+    const declined = await stranger.logIn(dataOf(await stranger.load('/deep')), { decline: true });
+    expect([declined.status, declined.text]).toEqual([401, 'Unauthorized']);
+  });
+
+  test('are told by the application alone, and for their own page', async ({ open }) => {
+    const framed = await open(project);
+    await handOver(framed, '/board');
+    const { result } = await handOver(framed, '/deep', { decline: true });
+    for (const text of ['', 'tm', `${result.refused}x`, result.refused.slice(1)])
+      expect((await framed.browser.load(`/deep?refused=${text}`)).text).toContain('<button');
+    const other = await open(project);
+    await handOver(other, '/board');
+    expect((await other.browser.load(`/deep?refused=${result.refused}`)).text).toContain('<button');
+    const stranger = new FramedBrowser(framed.world);
+    expect((await stranger.load(`/deep?refused=${result.refused}`)).text).toContain('<button');
+  });
 });
 
 describe('embedded()', () => {

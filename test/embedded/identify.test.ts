@@ -156,6 +156,67 @@ test('a tab beside such frames keeps its query, and steps up for a page with one
   }
 });
 
+test('a bad token that identify takes for none leaves a tab without its query, and other pages keep theirs', {
+  meta: { threats: [95] },
+}, async ({ startWorld }) => {
+  const lenient = (req: Req) => identify(req).catch(() => undefined);
+  const strategy = { grantId: () => '1', tokenStore: memoryTokenStore(), scope: 'project' };
+  const world = await startWorld(inFrame({ strategy }, { identify: lenient }));
+  world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${world.url}/callback`] });
+  const expired = await sign({ exp: inAnHour - 7200 });
+  const hex = createHmac('sha256', SECRET).update('').digest('hex');
+  const uuid = '550e8400-e29b-41d4-a716-446655440000';
+  const unsigned = `${expired.split('.').slice(0, 2).join('.')}.`;
+  const pages: Record<string, string> = {
+    [`/board?x=1&jwtToken=${expired}`]: '/board',
+    [`/board?jwtToken=${encodeURIComponent(expired)}#part`]: '/board',
+    [`/board?jwtToken=${await sign({ exp: inAnHour, sub: 'deleted' })}`]: '/board',
+    [`/board?jwtToken=${unsigned}`]: '/board',
+    [`/board?next=${encodeURIComponent(`/deep?jwtToken=${expired}`)}`]: '/board',
+    [`/board/${expired}`]: '/',
+  };
+  const ordinary = [
+    `/board?project=${uuid}&filter=open`,
+    `/board/${hex}?tab=2`,
+    `/board?commit=${hex}`,
+    '/board/how-to-find-a-page-by-the-words-of-its-title.html?x=1',
+    `/board/heyJude-${hex}.json?x=1`,
+  ];
+  for (const page of ordinary) pages[page] = page;
+  for (const [page, returnTo] of Object.entries(pages)) {
+    const { tabs } = new FramedBrowser(world);
+    const asked = await tabs.visit(`${world.url}${page}`);
+    const location = asked.headers.get('location') ?? '';
+    expect(new URL(location, world.url).searchParams.get('returnTo')).toBe(returnTo);
+    const begun = await tabs.visit(`${world.url}/login`);
+    const end = await tabs.visit(await world.service.approve(begun.headers.get('location') ?? ''));
+    expect(end.headers.get('location')).toBe(returnTo);
+    const cookies = [asked, begun, end].flatMap(({ headers }) => headers.getSetCookie()).join();
+    for (const part of expired.split('.')) expect(location + cookies).not.toContain(part);
+  }
+});
+
+test('scopes that are refused in the popup end in a 403 of the frame', { meta: { threats: [83] } }, async ({
+  startWorld,
+}) => {
+  const strategy = { grantId: () => '1', tokenStore: memoryTokenStore(), scope: 'project' };
+  const world = await startWorld(inFrame({ session: false, strategy, authenticate: { session: false } }, { identify }));
+  world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${world.url}/callback`] });
+  const browser = new FramedBrowser(world);
+  const token = await sign({ exp: inAnHour });
+  const press = async (path: string, choice = {}) =>
+    dataOf(await browser.logIn(dataOf(await browser.load(`${path}?jwtToken=${token}`)), choice));
+  expect((await press('/board')).refused).toBeUndefined();
+  for (const choice of [{ scope: ['project'] }, { decline: true }]) {
+    const { refused } = await press('/deep', choice);
+    const page = await browser.load(`/deep?jwtToken=${token}&refused=${refused}`);
+    expect([page.status, page.json().code]).toEqual([403, 'ERR_INSUFFICIENT_SCOPE']);
+    expect((await browser.load(`/board?jwtToken=${token}`)).status).toBe(200);
+  }
+  expect((await press('/deep')).refused).toBeUndefined();
+  expect((await browser.load(`/deep?jwtToken=${token}`)).status).toBe(200);
+});
+
 test('other errors of identify go to the error handler', async ({ startWorld }) => {
   const failing = async () => {
     throw Object.assign(new Error('the database is down'), { status: 503 });

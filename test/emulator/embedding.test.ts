@@ -86,6 +86,13 @@ describe('a page that shows an application', () => {
     expect((await get(`${address}x`)).status).toBe(404);
   });
 
+  test("is read by Node's fetch at authUrl, where no resolver has to know the host", async () => {
+    const service = await start();
+    const { pathname } = new URL(service.embed('http://app.localhost:3000/board'));
+    const page = await (await globalThis.fetch(service.authUrl + pathname)).text();
+    expect(page).toContain('src="http://app.localhost:3000/board?jwtToken=');
+  });
+
   test('preselects its user on the consent page', async () => {
     const service = await start();
     const checked = async () => /value="(\d+)" checked/.exec(await (await get(authorization(service))).text())?.[1];

@@ -1,12 +1,10 @@
 import { memoryTokenStore } from 'passport-oauth-app';
-import { type Browser, launch, type Page } from 'puppeteer-core';
+import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { test } from '../support/fixture.js';
 import { inFrame } from '../support/framed.js';
-import { findExecutable, isInstalled } from '../support/service-process.js';
 import type { World } from '../support/world.js';
-
-const executablePath = findExecutable('firefox-esr') ?? findExecutable('firefox');
+import { approve, hasFirefox, startFirefox } from './firefox.js';
 
 /** The application as another site than the service. */
 function originOf({ url, service }: World): string {
@@ -25,17 +23,12 @@ const settings = [
   ['with third-party cookies blocked', 1],
 ] as const;
 
-describe.skipIf(!isInstalled('firefox-esr', executablePath)).for(settings)('in Firefox %s', ([, cookieBehavior]) => {
+describe.skipIf(!hasFirefox()).for(settings)('in Firefox %s', ([, cookieBehavior]) => {
   const isBlocked = cookieBehavior === 1;
   let browser: Browser;
   let page: Page;
   beforeAll(async () => {
-    browser = await launch({
-      browser: 'firefox',
-      executablePath: executablePath ?? '',
-      headless: true,
-      extraPrefsFirefox: { 'network.cookie.cookieBehavior': cookieBehavior },
-    });
+    browser = await startFirefox({ 'network.cookie.cookieBehavior': cookieBehavior });
   });
   afterAll(() => browser?.close());
 
@@ -97,7 +90,7 @@ describe.skipIf(!isInstalled('firefox-esr', executablePath)).for(settings)('in F
     const world = await startWorld({ ...inFrame({}, {}, { frame: undefined }), service: { consent: 'remember' } });
     const origin = originOf(world);
     await open(`${origin}/login`);
-    await page.locator('button.approve').click();
+    await approve(page);
     await expect.poll(() => page.url()).toBe(`${origin}/`);
     await page.goto(world.service.embed(`${origin}/board`));
     await frameWith('"user"');

@@ -22,7 +22,7 @@ export default defineConfig({
         resolve: { alias: [{ find: /^express$/, replacement: express4 }] },
         test: {
           name: 'Express 4',
-          include: [`test/flow/${FRAMEWORK}.test.ts`, 'test/embedded/{hand-over,identify}.test.ts'],
+          include: [`test/flow/${FRAMEWORK}.test.ts`, 'test/embedded/{hand-over,identify,table}.test.ts'],
         },
       },
     ],

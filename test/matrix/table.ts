@@ -1,11 +1,11 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Combination } from './combinations.js';
 
-const document = new URL('../../docs/compatibility.md', import.meta.url);
+const document = new URL('../../docs/figures/compatibility.md', import.meta.url);
 const begin = '<!-- Written by npm run test:matrix -->';
 const end = '<!-- Until here -->';
 
-/** Writes the combinations, and whether they work, between the two marks of docs/compatibility.md. */
+/** Writes the combinations, and whether they work, between the two marks of docs/figures/compatibility.md. */
 export async function writeTable(
   combinations: readonly Combination[],
   isWorking: (combination: Combination) => boolean,
