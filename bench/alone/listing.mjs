@@ -1,4 +1,5 @@
-// Lists a million grants of each store: node --expose-gc bench/alone/listing.mjs [grants]. Needs the built package, redis-server and PostgreSQL.
+// Lists a million grants of each store: node --expose-gc bench/alone/listing.mjs [grants] [store]. Needs the built package, redis-server,
+// PostgreSQL, MariaDB and better-sqlite3.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -6,13 +7,16 @@ import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import pg from 'pg';
 import { Strategy } from '../../dist/index.js';
+import { mysqlMigration, mysqlTokenStore } from '../../dist/mysql.js';
 import { postgresMigration, postgresTokenStore } from '../../dist/postgres.js';
 import { redisTokenStore } from '../../dist/redis.js';
 import { sqliteTokenStore } from '../../dist/sqlite.js';
+import { startMariadb } from '../lib/mariadb.mjs';
 import { startPostgres } from '../lib/postgres.mjs';
 import { redisClient, startRedis } from '../lib/redis.mjs';
 
 const COUNT = Number(process.argv[2] ?? 1_000_000);
+const ONLY = process.argv[3];
 const TABLE = 'passport_oauth_app_grants';
 const options = {
   authUrl: 'https://accounts.example.com',
@@ -92,6 +96,30 @@ async function postgresStore() {
   };
 }
 
+async function mariadbStore() {
+  const server = await startMariadb();
+  const pool = createRequire(import.meta.url)('mysql2/promise').createPool(server.url);
+  await pool.query(mysqlMigration());
+  const insert = `INSERT INTO ${TABLE} (id, version, record, expires_at) VALUES ?`;
+  const until = new Date(Date.now() + 86_400_000);
+  for (let from = 0; from < COUNT; from += 10_000) {
+    const { ids, records } = rows(from);
+    for (let start = 0; start < ids.length; start += 2_000) {
+      const values = ids.slice(start, start + 2_000).map((id, index) => [id, 1, records[start + index], until]);
+      await pool.query(insert, [values]);
+    }
+  }
+  await pool.query(`ANALYZE TABLE ${TABLE}`);
+  return {
+    ...none,
+    store: mysqlTokenStore(pool),
+    close: async () => {
+      await pool.end();
+      await server.stop();
+    },
+  };
+}
+
 async function sqliteStore() {
   const folder = mkdtempSync(join(tmpdir(), 'bench-listing-'));
   const Database = createRequire(import.meta.url)('better-sqlite3');
@@ -138,7 +166,9 @@ async function measure(iterable) {
   };
 }
 
-for (const [name, open] of Object.entries({ Redis: redisStore, PostgreSQL: postgresStore, SQLite: sqliteStore })) {
+const stores = { Redis: redisStore, PostgreSQL: postgresStore, MariaDB: mariadbStore, SQLite: sqliteStore };
+for (const [name, open] of Object.entries(stores)) {
+  if (ONLY !== undefined && name !== ONLY) continue;
   const opened = await open().catch((error) => void console.log(name, 'is left out:', error.message));
   if (!opened) continue;
   const strategy = new Strategy({ ...options, tokenStore: opened.store });

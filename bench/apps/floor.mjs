@@ -36,6 +36,19 @@ export function createApp({ store, service, origin }) {
     const authorization = `Bearer ${await freshToken(req.sessionID)}`;
     res.json(await dispatch(pool, { ...PROJECTS, headers: ['authorization', authorization] }));
   });
+  app.use('/api', async (req, res) => {
+    const authorization = `Bearer ${await freshToken(req.sessionID)}`;
+    const { statusCode, headers, body } = await pool.request({
+      path: `/api/v2${req.url}`,
+      method: req.method,
+      headers: { authorization, accept: req.headers.accept ?? '*/*' },
+    });
+    res.writeHead(statusCode, {
+      'content-type': headers['content-type'],
+      'content-length': headers['content-length'],
+    });
+    body.pipe(res);
+  });
   return { handler: app };
 
   function freshToken(id) {

@@ -38,6 +38,10 @@ export function createApp({ redis, postgres, service, origin, cache }) {
     await req.apiClient.accessToken();
     res.json({ user: req.user });
   });
+  app.get('/projects', async (req, res) => {
+    const { data } = await req.apiClient.get('/projects');
+    res.json({ projects: data.length });
+  });
   const advance = (ms) => {
     aheadMs += ms;
   };

@@ -3,7 +3,6 @@ import { parseArgs } from 'node:util';
 const USAGE = `npm run bench -- [options]
 
   --growth      the scenarios of growth instead of the targets (npm run bench:growth)
-  --flame       the profiles and flame graphs alone (npm run bench:flame)
   --only NAME   one scenario; may be given several times
   --quick       few and short rounds: shows what is broken, not how fast anything is
   --json FILE   keeps the results there; those of other scenarios in the file stay (default: bench/results.json, not with --quick)
@@ -21,7 +20,7 @@ export function readCommandLine({ targets, growth }) {
   }
   const group = values.growth ? growth : targets;
   return {
-    wanted: values.only ?? (values.flame ? ['profiles'] : group),
+    wanted: values.only ?? group,
     quick: values.quick ?? false,
     file: values.json ?? (values.quick ? undefined : 'bench/results.json'),
     measures: values.document !== true,
@@ -34,7 +33,6 @@ function parse() {
     return parseArgs({
       options: {
         growth: { type: 'boolean' },
-        flame: { type: 'boolean' },
         only: { type: 'string', multiple: true },
         quick: { type: 'boolean' },
         json: { type: 'string' },

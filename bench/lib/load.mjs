@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { Connection, getRequest } from './connection.mjs';
 import { logIn } from './log-in.mjs';
 import { quantile } from './statistics.mjs';
@@ -20,16 +21,22 @@ async function logIns({ port, users }) {
  * Makes so many requests over so many connections; each connection sends the next one when it has its answer.
  *
  * @param {{ ports: number[], path: string, headers: Record<string, string>[], requests: number, connections: number, users?: number }} task
- *   `headers`: of the requests in turn, over all connections; `users`: instead of them, `x-user` with a random number up to this
+ *   `headers`: of the requests in turn, over all connections; `users`: instead of them, `x-user` with a random number up to this; `withinMs`: the connections
+ *   begin one after the other in this time
  */
-async function run({ ports, path, headers, users, requests, connections, keepLatencies = false }) {
+async function run({ ports, path, headers, users, requests, connections, withinMs = 0, keepLatencies = false }) {
   const open = Array.from({ length: connections }, (_none, index) => {
     const port = ports[index % ports.length];
     return { connection: new Connection({ port }), texts: textsFor(path, port, headers, users) };
   });
   const counted = { statuses: {}, latencies: [], left: requests, next: 0 };
   const start = performance.now();
-  await Promise.all(open.map((one) => sendInTurn(one, counted)));
+  await Promise.all(
+    open.map(async (one, index) => {
+      if (withinMs > 0) await pause((withinMs * index) / connections);
+      await sendInTurn(one, counted);
+    }),
+  );
   const durationMs = performance.now() - start;
   for (const { connection } of open) connection.close();
   const { statuses, latencies } = counted;

@@ -35,7 +35,7 @@ function newStage(ending, { measuredCore: measured, otherCore: other }) {
     service: (options) => kept(startChild('service/service.mjs', options, { core: other })),
     load: () => kept(startChild('lib/load.mjs', undefined, { core: other })),
     /** A module of bench/ that is measured. */
-    measured: (file, options, execArgv) =>
+    measured: (file, options, execArgv = []) =>
       kept(startChild(file, options, { env: PRODUCTION, execArgv, core: measured })),
     /** @param {object} options which application, in front of which service: see apps/server.mjs */
     app: (options) => app(options, [LARGE_HEAP]),

@@ -1,7 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { writeHeapSnapshot } from 'node:v8';
 import { startGc, stopGc } from './gc.mjs';
-import { startProfile, stopProfile } from './profiler.mjs';
 
 /** The argument that this process was started with. */
 export const argument = JSON.parse(process.argv[2] ?? '{}');
@@ -16,9 +14,6 @@ export function answerTasks(ready, tasks = {}) {
   const all = {
     usage,
     memory,
-    snapshot,
-    startProfile,
-    stopProfile,
     startGc,
     stopGc,
     end: () => process.exit(),
@@ -64,9 +59,4 @@ async function memory({ collections = 3 } = {}) {
   }
   const { heapUsed, external, rss } = process.memoryUsage();
   return { heapBytes: heapUsed + external, rss };
-}
-
-/** Writes all objects of the heap, without garbage. @param {{ file: string }} options where to */
-function snapshot({ file }) {
-  writeHeapSnapshot(file);
 }

@@ -1,15 +1,14 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { capacity } from './capacity.mjs';
-import { explanationsOf } from './explanations.mjs';
 import { asMarkdown } from './format.mjs';
-import { growthPlot } from './growth-plot.mjs';
 import { plot } from './plot.mjs';
 import { tablesOf } from './tables.mjs';
-import { targetsOf } from './targets.mjs';
+import { missed, targetsOf } from './targets.mjs';
 
-/** Writes the figures of docs/performance.md anew, between its markers, and its plots. The words around them stay. */
+const PAGES = ['docs/performance.md', 'docs/figures/performance.md'];
+
+/** Writes the figures of the pages anew, between their markers, and the plots. The words around them stay. */
 export function writeDocument(root, results) {
-  const file = `${root}docs/performance.md`;
   const parts = {
     machine: machineText(results),
     targets: targetsText(results),
@@ -17,15 +16,14 @@ export function writeDocument(root, results) {
     capacity: capacity(results.scenarios),
     ...tables(results),
   };
-  const text = readFileSync(file, 'utf8').replaceAll(
-    /(<!-- bench: ([\w-]+) -->)[\s\S]*?(<!-- end -->)/g,
-    (whole, start, name, end) => (parts[name] === undefined ? whole : `${start}\n\n${parts[name]}\n\n${end}`),
-  );
-  writeFileSync(file, text);
-  const { scenarios } = results;
-  const pictures = { 'performance.svg': plot(scenarios), 'growth.svg': growthPlot(scenarios) };
-  for (const [name, svg] of Object.entries(pictures))
-    if (svg !== undefined) writeFileSync(`${root}docs/images/${name}`, svg);
+  for (const page of PAGES) {
+    const text = readFileSync(`${root}${page}`, 'utf8').replaceAll(
+      /(<!-- bench: ([\w-]+) -->)[\s\S]*?(<!-- end -->)/g,
+      (whole, start, name, end) => (parts[name] === undefined ? whole : `${start}\n\n${parts[name]}\n\n${end}`),
+    );
+    writeFileSync(`${root}${page}`, text);
+  }
+  writeFileSync(`${root}docs/images/performance.svg`, plot(results.scenarios));
 }
 
 function tables({ scenarios }) {
@@ -55,9 +53,8 @@ function targetsText({ scenarios }) {
 }
 
 function missedText({ scenarios }) {
-  const explained = explanationsOf(targetsOf(scenarios), scenarios);
-  const paragraphs = explained.map(({ target, text, table }) => {
-    return [`**${target}.** ${text}`, ...(table === undefined ? [] : [asMarkdown(table)])].join('\n\n');
-  });
-  return paragraphs.length === 0 ? 'None.' : paragraphs.join('\n\n');
+  const lines = missed(targetsOf(scenarios)).map(
+    ({ name, wanted, value, reason = '' }) => `- **${name}**: wanted ${wanted}, measured ${value}. ${reason}`,
+  );
+  return lines.length === 0 ? 'None.' : lines.join('\n').replaceAll(/ +$/gm, '');
 }

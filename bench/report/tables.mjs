@@ -1,4 +1,3 @@
-import { callsTable, partsTable } from './explanations.mjs';
 import { count, figure, mebibytes, spread } from './format.mjs';
 
 /** @typedef {import('./format.mjs').Table} Table */
@@ -14,26 +13,18 @@ const TABLES = {
     'first-request': firstRequestTable(result),
   }),
   logins: (result) => ({ logins: loginTable(result) }),
-  imports: (result) => ({ imports: importTable(result), 'import-parts': importPartsTable(result) }),
+  imports: (result) => ({ imports: importTable(result) }),
+  morning: (result) => ({ morning: morningTable(result) }),
   stampede: (result) => ({ stampede: stampedeTable(result), 'stampede-together': togetherTable(result) }),
   'late-save': (result) => ({ 'late-save': lateSaveTable(result) }),
-  heap: (result) => ({ heap: heapTable(result), 'heap-holders': holdersTable(result) }),
+  forward: (result) => ({ forward: comparison(result, 'requests/s') }),
+  memory: (result) => ({ memory: memoryTable(result) }),
   grants: (result) => ({ grants: grantsTable(result) }),
-  profiles: ({ rows }) =>
-    Object.fromEntries(
-      rows.flatMap((row) => [
-        [`profile-${row.name}`, partsTable(row)],
-        ...(row.calls ? [[`calls-${row.name}`, callsTable(row)]] : []),
-      ]),
-    ),
   'growth-grants': (result) => ({ 'growth-grants': growthGrantsTable(result) }),
   'growth-processes': (result) => ({
     'growth-processes': growthProcessesTable(result),
     'growth-refreshes': growthRefreshesTable(result),
   }),
-  'growth-lifetimes': (result) => ({ 'growth-lifetimes': lifetimesTable(result) }),
-  expiries: (result) => ({ expiries: expiriesTable(result) }),
-  soak: (result) => ({ soak: soakTable(result) }),
   emulator: (result) => ({ emulator: emulatorTable(result) }),
 };
 
@@ -120,6 +111,19 @@ function stampedeTable({ rows }) {
   ];
 }
 
+function morningTable({ rows }) {
+  return [
+    ['', 'the token endpoint takes, ms', 'refused', 'most requests at the endpoint', 'last page against the endpoint'],
+    ...rows.map(({ name, delayMs, refused, mostAtOnce, lastRatio }) => [
+      name,
+      count(delayMs),
+      count(refused),
+      count(mostAtOnce),
+      spread(lastRatio),
+    ]),
+  ];
+}
+
 function togetherTable({ together }) {
   return [
     [`${count(together.requests)} requests, ${together.processes} processes over Redis`, ''],
@@ -146,36 +150,8 @@ function lateSaveTable({ rows }) {
   ];
 }
 
-function heapTable({ rows }) {
-  return [['', 'bytes for a session'], ...rows.map(({ name, bytes }) => [name, spread(bytes)])];
-}
-
-/** Which object holds it; what is left is spread over many. */
-function holdersTable({ rows }) {
-  const holders = [...new Set(rows.flatMap((row) => row.holders.map(({ holder }) => holder)))];
-  const cell = (row, wanted) => {
-    const found = row.holders.find(({ holder }) => holder === wanted);
-    return found === undefined ? '' : `${figure(found.bytes)} (${figure(found.stringBytes)})`;
-  };
-  const rest = ({ bytes, holders: own }) => own.reduce((left, holder) => left - holder.bytes, bytes.value);
-  return [
-    ['bytes (in strings)', ...rows.map(({ name }) => name)],
-    ...holders.map((holder) => [`\`${holder}\``, ...rows.map((row) => cell(row, holder))]),
-    ['elsewhere', ...rows.map((row) => Math.round(rest(row)).toLocaleString('en'))],
-  ];
-}
-
-function importPartsTable({ parts: { steps, compile } }) {
-  const names = Object.keys(steps);
-  const all = [...new Set(names.toReversed().flatMap((name) => Object.keys(steps[name])))];
-  const ownCode = (ms) => names.map((name) => (steps[name]['own code'] === undefined ? '' : figure(ms)));
-  return [
-    ['CPU ms', ...names],
-    ...all.map((step) => [step, ...names.map((name) => figure(steps[name][step]))]),
-    ['of own code: read', ...ownCode(compile.reading)],
-    ['of own code: compile', ...ownCode(compile.compiling)],
-    ['all', ...names.map((name) => figure(Object.values(steps[name]).reduce((sum, ms) => sum + ms, 0)))],
-  ];
+function memoryTable({ rows }) {
+  return [['bytes', ''], ...rows.map(({ name, bytes }) => [name, spread(bytes)])];
 }
 
 function grantsTable({ rows }) {
@@ -254,56 +230,6 @@ function growthRefreshesTable({ refreshes }) {
   ];
 }
 
-function lifetimesTable({ rows }) {
-  const head = ['lifetime', 'refreshes of a user in an hour', 'refused', 'CPU µs each', 'p50 ms', 'p99 ms', 'p99.9 ms'];
-  return [
-    head,
-    ...rows.map((row) => [
-      lifetime(row.lifetimeS),
-      figure(row.refreshesPerUserHour),
-      count(row.refused),
-      spread(row.cpuUs),
-      figure(row.p50Ms),
-      figure(row.p99Ms),
-      figure(row.p999Ms),
-    ]),
-  ];
-}
-
-/** @param {number} seconds */
-export function lifetime(seconds) {
-  if (seconds < 120) return `${seconds} s`;
-  return seconds < 7_200 ? `${seconds / 60} min` : `${seconds / 3_600} h`;
-}
-
-function expiriesTable({ rows }) {
-  const head = [
-    'grants',
-    'ahead: refreshes',
-    'most in a second',
-    'most at once',
-    'expired: refreshes',
-    'most at once',
-    'all answered ms',
-    'CPU µs each',
-    'failures',
-  ];
-  return [
-    head,
-    ...rows.map(({ grants, ahead, expired }) => [
-      count(grants),
-      count(ahead.refreshed),
-      count(ahead.mostPerSecond),
-      count(ahead.mostAtOnce),
-      count(expired.refreshed),
-      count(expired.mostAtOnce),
-      figure(expired.durationMs),
-      figure(expired.cpuUs),
-      count(expired.failures),
-    ]),
-  ];
-}
-
 function emulatorTable({ uploads, statuses, peakBytes }) {
   const answers = Object.entries(statuses).map(([status, times]) => `${count(times)} with ${status}`);
   return [
@@ -311,26 +237,5 @@ function emulatorTable({ uploads, statuses, peakBytes }) {
     ['uploads', count(uploads)],
     ['answers', answers.join(', ')],
     ['most memory of the process', mebibytes(peakBytes)],
-  ];
-}
-
-function soakTable(result) {
-  const { heap, statuses, events } = result;
-  const others = Object.entries(statuses).filter(([status]) => status !== '200');
-  return [
-    ['', ''],
-    ['minutes', count(result.minutes)],
-    ['users', count(result.users)],
-    ['requests', count(result.requests)],
-    ['logins', `${count(result.logins)}, and ${count(result.failedLogins)} that met a fault`],
-    ['logouts', count(result.logouts)],
-    ['refreshes', count(events.refreshed ?? 0)],
-    ['faults', count(result.faults)],
-    ['requests that failed', others.map(([status, times]) => `${times} with ${status}`).join(', ') || 'none'],
-    [
-      'grants lost',
-      count(Object.entries(events).reduce((sum, [name, times]) => sum + (name.startsWith('lost') ? times : 0), 0)),
-    ],
-    ['heap: start, middle, end', [heap[0], heap[6], heap.at(-1)].map(mebibytes).join(', ')],
   ];
 }

@@ -10,9 +10,7 @@ import { count, figure, mebibytes, spread } from './format.mjs';
  * @property {string} wanted
  * @property {string} value with its interval
  * @property {'met' | 'met within the interval' | 'missed'} verdict
- * @property {string} [profile] which profile shows where the time goes, see scenarios/profiles.mjs
- * @property {string} [against] whose profile it is compared with
- * @property {string} [reason] what else was measured that tells, where there is no profile
+ * @property {string} [reason] what else was measured that tells
  */
 
 const OURS = 'passport-oauth-app';
@@ -24,35 +22,56 @@ export function targetsOf(results) {
   );
 }
 
+/** @param {Target[]} targets */
+export function missed(targets) {
+  return targets.filter(({ verdict }) => verdict === 'missed');
+}
+
 const CHECKS = [
   {
     scenario: 'middleware',
     check: ({ ns, bytes }) => [
-      atMost('middleware, cache hit: ns for a pass', 400, ns, 'middleware'),
-      atMost('middleware, cache hit: bytes for a pass', 300, bytes, 'middleware'),
+      atMost('middleware, cache hit: ns for a pass', 400, ns),
+      atMost('middleware, cache hit: bytes for a pass', 300, bytes),
     ],
   },
   {
     scenario: 'overhead',
-    check: (result) => [atMost('logged-in request: CPU against bare', 1.02, ours(result).cpuRatio, 'request', 'bare')],
+    check: (result) =>
+      isFair(result)
+        ? [atMost('logged-in request: CPU against bare with as large a session', 1.03, ours(result).cpuRatio)]
+        : [],
   },
   { scenario: 'overhead-redis', check: overRedis },
   { scenario: 'api-loop', check: apiLoop },
   {
     scenario: 'application',
-    check: (result) => [
-      atLeast('GET /projects against floor', 0.95, inverse(ours(result).cpuRatio), 'projects', 'floor'),
-    ],
+    check: (result) => [atLeast('GET /projects against floor', 0.95, inverse(ours(result).cpuRatio))],
+  },
+  {
+    scenario: 'forward',
+    check: (result) => [atLeast('forward against a pass-through by hand', 0.8, inverse(ours(result).cpuRatio))],
   },
   {
     scenario: 'logins',
     check: (result) => [
-      atLeast('logins, eight at a time, against floor', 0.9, inverse(ours(result).cpuRatio), 'login', 'floor'),
-      atMost('logins: CPU against hand-written', 1.15, ours(result).cpuToHandWritten, 'login', 'by hand'),
+      atLeast('logins, eight at a time, against floor', 0.85, inverse(ours(result).cpuRatio)),
+      atMost('logins: CPU against hand-written', 1.2, ours(result).cpuToHandWritten),
     ],
   },
   { scenario: 'stampede', check: stampede },
-  { scenario: 'heap', check: heap },
+  {
+    scenario: 'morning',
+    check: ({ rows }) =>
+      rows.flatMap(({ name, delayMs, refused, lastRatio }) => [
+        fact(`morning, ${name}, ${delayMs} ms: pages refused`, '0', refused === 0, String(refused)),
+        {
+          ...atMost(`morning, ${name}, ${delayMs} ms: last page against the token endpoint`, 1.3, lastRatio),
+          reason: 'The pages and the store share the cores with the token endpoint and the load.',
+        },
+      ]),
+  },
+  { scenario: 'memory', check: memory },
   { scenario: 'grants', check: grants },
   { scenario: 'imports', check: imports },
   {
@@ -65,13 +84,19 @@ const CHECKS = [
   },
 ];
 
-function overRedis({ rows }) {
-  const uncached = rows.find(({ name }) => name === `${OURS}, cache: false`);
-  const bare = rows.find(({ name }) => name === 'bare');
+function overRedis(result) {
+  const uncached = result.rows.find(({ name }) => name === `${OURS}, cache: false`);
+  const bare = result.rows.find(({ name }) => name === 'bare');
+  const name = 'over Redis, cache: false: throughput against bare with one more GET';
   return [
     atMost('over Redis, cache: false: round trips for a request', 1, exactly(uncached.commands - bare.commands)),
-    atLeast('over Redis, cache: false: throughput against bare', 0.97, inverse(uncached.cpuRatio), 'redis', 'bare'),
+    ...(isFair(result) ? [atLeast(name, 0.97, inverse(uncached.cpuRatio))] : []),
   ];
+}
+
+/** Whether it was measured against an application whose session is as large. */
+function isFair({ rows }) {
+  return rows.some(({ name }) => name.startsWith('bare, as large a session'));
 }
 
 function apiLoop({ rows }) {
@@ -82,8 +107,6 @@ function apiLoop({ rows }) {
       `API loop, ${size} project${size === 1 ? '' : 's'}, against bare dispatch`,
       0.9,
       inverse(of(size).cpuRatio),
-      size === 1 ? 'api-1' : 'api',
-      'bare dispatch',
     ),
   );
 }
@@ -103,15 +126,11 @@ function stampede({ rows, together }) {
   ];
 }
 
-function heap(result) {
-  const row = (name) => result.rows.find((one) => one.name === name);
-  const of = (name) => spread(inThousands(row(name).bytes));
-  const held = ours(result).holders.map(({ holder, bytes }) => `\`${holder}\` ${figure(bytes / 1000)} KB`);
+function memory({ rows }) {
+  const [grant, login] = rows.map(({ bytes }) => inThousands(bytes));
   return [
-    {
-      ...atMost('heap of a session, KB', 4, inThousands(ours(result).bytes)),
-      reason: `The tokens have ${result.tokenChars / 1000} KB. Held by ${held.join(', ')}. Without its cache the package takes ${of(`${OURS}, cache: false`)} KB, the floor ${of('floor')} KB, the hand-written application ${of('passport-oauth2 by hand')} KB, and a session of bare ${of('bare')} KB.`,
-    },
+    atMost('memory over Redis: a cached grant with tokens of 1.6 KB, KB', 1.9, grant),
+    atMost('memory over Redis: a used login, KB', 0.12, login),
   ];
 }
 
@@ -133,15 +152,7 @@ function grants({ rows }) {
 }
 
 function imports(result) {
-  const { steps, compile } = result.parts;
-  const own = steps[OURS];
-  const named = Object.entries(own).map(([name, ms]) => `${name} ${figure(ms)} ms`);
-  return [
-    {
-      ...atMost('import: CPU against passport-oauth2', 1.4, ours(result).cpuRatio),
-      reason: `One after the other: ${named.join(', ')}. To read the ${count(compile.files)} files of own code, ${figure(compile.bytes / 1000)} KB, takes ${figure(compile.reading)} ms, to compile them ${figure(compile.compiling)} ms.`,
-    },
-  ];
+  return [atMost('import: CPU against passport-oauth2', 1.45, ours(result).cpuRatio)];
 }
 
 function isOnce({ mostTokenRequests, mostFailures }) {
@@ -156,14 +167,14 @@ function ours({ rows }) {
   return rows.find(({ name }) => name === OURS);
 }
 
-function atLeast(name, least, measured, profile, against) {
+function atLeast(name, least, measured) {
   const verdict = verdictOf(measured.value >= least, measured.high >= least);
-  return { name, wanted: `≥ ${least}`, value: spread(measured), verdict, profile, against };
+  return { name, wanted: `≥ ${least}`, value: spread(measured), verdict };
 }
 
-function atMost(name, most, measured, profile, against) {
+function atMost(name, most, measured) {
   const verdict = verdictOf(measured.value <= most, measured.low <= most);
-  return { name, wanted: `≤ ${most}`, value: spread(measured), verdict, profile, against };
+  return { name, wanted: `≤ ${most}`, value: spread(measured), verdict };
 }
 
 function fact(name, wanted, isMet, value = isMet ? 'yes' : 'no') {

@@ -14,22 +14,37 @@ const CONTESTANTS = [
   { name: 'node:http alone, no login (limit)', app: 'plain-node' },
 ];
 
+const PASSING_ON = [
+  { name: 'pass-through by hand', app: 'floor' },
+  { name: 'pass-through by hand, once more', app: 'floor' },
+  { name: 'passport-oauth-app', app: 'ours' },
+];
+
 /** `GET /projects` of an application: one request comes in, one goes out to the API. */
-export async function application(settings) {
+export function application(settings) {
+  return play(settings, CONTESTANTS, '/projects', 'GET /projects of an application that asks the API');
+}
+
+/** The same, and the application passes the answer on as it is: `forward(strategy)`. */
+export function forward(settings) {
+  return play(settings, PASSING_ON, '/api/projects', 'A request that is passed on to the API');
+}
+
+async function play(settings, contestants, path, title) {
   const firsts = {};
   const plays = await fromTheStart(settings, async (stage) => {
     const service = await stage.service();
     const load = await stage.load();
     const entered = [];
     // One after the other: the first request of each is timed.
-    for (const { name, ...options } of CONTESTANTS) {
-      const { contestant, first } = await enter(stage, load, service.ready, name, options);
+    for (const { name, ...options } of contestants) {
+      const { contestant, first } = await enter(stage, load, { name, path, service: service.ready, ...options });
       firsts[name] = [...(firsts[name] ?? []), first];
       entered.push(contestant);
     }
     return entered;
   });
-  const rows = compared(plays, CONTESTANTS[0].name).map((row) => {
+  const rows = compared(plays, contestants[0].name).map((row) => {
     const own = firsts[row.name];
     return {
       ...row,
@@ -38,16 +53,16 @@ export async function application(settings) {
       startCpuMs: interval(own.map(({ cpuMs }) => cpuMs)),
     };
   });
-  return { title: 'GET /projects of an application that asks the API', rows };
+  return { title, rows };
 }
 
-async function enter(stage, load, service, name, options) {
-  const server = await stage.app({ service, ...options });
+async function enter(stage, load, { name, path, ...options }) {
+  const server = await stage.app(options);
   const { port } = server.ready;
   const since = performance.now();
   const [Cookie] = await load.ask('logIns', { port, users: 1 });
   const loginMs = performance.now() - since;
-  const task = { ports: [port], path: '/projects', connections: CONNECTIONS };
+  const task = { ports: [port], path, connections: CONNECTIONS };
   const once = await load.ask('run', { ...task, headers: [{ Cookie }], requests: 1, connections: 1 });
   const { cpuUs } = await server.ask('usage');
   const cookies = await load.ask('logIns', { port, users: USERS });

@@ -1,6 +1,4 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { installedSize } from '../lib/installed-size.mjs';
 import { interval, median, ratio } from '../lib/statistics.mjs';
@@ -45,7 +43,7 @@ export function imports({ quick }) {
     cpuRatio: ratio(of(index, 'cpuMs'), of(0, 'cpuMs')),
     ...(folder === undefined ? {} : { installed: installedSize(folder, filter) }),
   }));
-  return { title: 'Import of the main entry in a fresh process', rows, parts: partsOf(Math.ceil(times / 2)) };
+  return { title: 'Import of the main entry in a fresh process', rows };
 }
 
 const SCRIPT = `
@@ -59,58 +57,9 @@ process.exit();
 `;
 
 function importOnce(specifier) {
-  return runOnce(['--input-type=module', '-e', SCRIPT, specifier]);
-}
-
-const ENTRY = `${root}dist/index.js`;
-const BASELINE = 'passport-oauth2';
-
-/**
- * What the import of the package is made of, and beside it that of passport-oauth2: modules of Node, packages, its own code. Each
- * step has only that to do which those before it have not done.
- */
-function partsOf(times) {
-  const baseline = { specifier: BASELINE, ...task('loaded', BASELINE) };
-  const own = { specifier: ENTRY, ...task('loaded', ENTRY) };
-  const { dependencies } = JSON.parse(readFileSync(`${root}package.json`, 'utf8'));
-  const { resolve } = createRequire(ENTRY);
-  const packages = Object.keys(dependencies)
-    .map((name) => ({ name, path: resolve(name) }))
-    .filter(({ path }) => own.files.includes(path))
-    // First in both: the first package of CommonJS has Node's loader for it made ready.
-    .sort((one, other) => Number(other.name === BASELINE) - Number(one.name === BASELINE));
-  const builtins = ({ builtins: names }) => ({
-    name: 'modules of Node',
-    modules: names.map((name) => `node:${name}`),
-  });
-  const steps = {
-    [BASELINE]: [builtins(baseline), { name: BASELINE, modules: [resolve(BASELINE)] }],
-    'passport-oauth-app': [
-      builtins(own),
-      ...packages.map(({ name, path }) => ({ name, modules: [path] })),
-      { name: 'own code', modules: [ENTRY] },
-    ],
-  };
-  const medians = (samples) =>
-    Object.fromEntries(Object.keys(samples[0]).map((name) => [name, median(samples.map((sample) => sample[name]))]));
-  const sampled = (one) => medians(Array.from({ length: times }, one));
-  return {
-    steps: Object.fromEntries(
-      Object.entries(steps).map(([name, list]) => [name, sampled(() => task('steps', name, list))]),
-    ),
-    compile: sampled(() => task('compile', ENTRY)),
-  };
-}
-
-/** @param {string} name of a task of alone/import-steps.mjs */
-function task(name, entry, given) {
-  const flags = ['--experimental-vm-modules', '--no-warnings'];
-  return runOnce([...flags, 'alone/import-steps.mjs', name, entry, ...(given ? [JSON.stringify(given)] : [])]);
-}
-
-function runOnce(args) {
+  const args = ['--input-type=module', '-e', SCRIPT, specifier];
   const { stdout, stderr } = spawnSync(process.execPath, args, { cwd: bench, encoding: 'utf8' });
-  if (stdout === '') throw new Error(`${args.at(-1)} could not be imported\n${stderr}`);
+  if (stdout === '') throw new Error(`${specifier} could not be imported\n${stderr}`);
   return JSON.parse(stdout);
 }
 

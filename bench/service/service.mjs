@@ -40,6 +40,9 @@ await once(server, 'listening');
 const issuer = `http://127.0.0.1:${server.address().port}`;
 const tokens = new Tokens({ issuer, ...CREDENTIALS, ...argument });
 let tokenDelayMs = argument.tokenDelayMs ?? 0;
+/** Token requests that are worked on at once; the others wait in the order in which they came. */
+let freePlaces = argument.tokenCapacity ?? Infinity;
+const queue = [];
 
 answerTasks(
   { url: issuer, ...CREDENTIALS },
@@ -61,7 +64,12 @@ async function serve(socket, { path, head, body }) {
 
 async function serveToken(socket, fields) {
   tokens.started();
+  if (freePlaces === 0) await new Promise((resolve) => queue.push(resolve));
+  else freePlaces -= 1;
   if (tokenDelayMs > 0) await pause(tokenDelayMs);
+  const next = queue.shift();
+  if (next) next();
+  else freePlaces += 1;
   const { status, body } = tokens.answer(fields);
   socket.write(answerText(status, JSON.stringify(body)));
 }

@@ -1,0 +1,69 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { figure } from './report/format.mjs';
+
+/**
+ * For a maintainer: where the time of one kind of request goes, beside an application without the package.
+ *
+ *   npm run bench:profile -- request|projects|login [heap]
+ *
+ * Prints the functions that take most, and leaves the profiles for a browser's developer tools, or for speedscope.
+ */
+const KINDS = { request: ['/', 'bare'], projects: ['/projects', 'floor'], login: [undefined, 'floor'] };
+const REQUESTS = 20_000;
+const SHOWN = 25;
+
+const [kind = 'request', what = 'cpu'] = process.argv.slice(2);
+if (!Object.hasOwn(KINDS, kind) || !['cpu', 'heap'].includes(what)) {
+  console.error('npm run bench:profile -- request|projects|login [cpu|heap]');
+  process.exit(2);
+}
+execFileSync('npm', ['run', '--silent', 'build'], { stdio: 'inherit' });
+const { onStage } = await import('./lib/stage.mjs');
+const [path, other] = KINDS[kind];
+for (const app of ['ours', other]) {
+  const folder = mkdtempSync(join(tmpdir(), `bench-${kind}-${app}-`));
+  await onStage((stage) => profile(stage, app, folder), { pinned: true });
+  const [file] = readdirSync(folder);
+  console.log(`\n${app}: ${join(folder, file)}\n${most(JSON.parse(readFileSync(join(folder, file), 'utf8')))}`);
+}
+
+async function profile(stage, app, folder) {
+  const service = await stage.service();
+  const load = await stage.load();
+  const interval = what === 'cpu' ? ['--cpu-prof-interval', '200'] : [];
+  const server = await stage.measured('apps/server.mjs', { app, service: service.ready }, [
+    ...[`--${what}-prof`, `--${what}-prof-dir=${folder}`],
+    ...interval,
+  ]);
+  const { port } = server.ready;
+  const headers = (await load.ask('logIns', { port, users: 20 })).map((Cookie) => ({ Cookie }));
+  if (path === undefined) await load.ask('runLogIns', { port, requests: REQUESTS / 4, connections: 8 });
+  else await load.ask('run', { ports: [port], path, headers, requests: REQUESTS, connections: 32 });
+  // It writes the profile at its end.
+  await server.ask('end').catch(() => {});
+}
+
+/** The functions that take most by themselves: microseconds for the CPU, bytes for the heap. */
+function most({ nodes, samples, timeDeltas, head }) {
+  const own = new Map();
+  const add = ({ functionName, url }, amount) => {
+    const name = `${functionName || '(anonymous)'} ${url.split('/').slice(-3).join('/')}`;
+    own.set(name, (own.get(name) ?? 0) + amount);
+  };
+  const walk = ({ callFrame, selfSize, children }) => {
+    add(callFrame, selfSize);
+    for (const child of children) walk(child);
+  };
+  if (head !== undefined) walk(head);
+  const frames = new Map(nodes?.map(({ id, callFrame }) => [id, callFrame]));
+  for (const [index, id] of (samples ?? []).entries()) if (nodes) add(frames.get(id), timeDeltas[index]);
+  const sorted = [...own].filter(([name]) => !name.startsWith('(idle)')).sort(([, a], [, b]) => b - a);
+  const all = sorted.reduce((sum, [, amount]) => sum + amount, 0);
+  const lines = sorted
+    .slice(0, SHOWN)
+    .map(([name, amount]) => `${figure((amount / all) * 100).padStart(6)} %  ${name}`);
+  return lines.join('\n');
+}
