@@ -6,20 +6,14 @@ import {
   type ApiClient,
   ApiError,
   apiClient,
+  type GrantSummary,
   logout,
-  type Profile,
   requireAuthorization,
   Strategy,
   type StrategyOptions,
 } from 'passport-oauth-app';
-import { operatorRoutes } from './operator.js';
-import { declinedPage } from './pages/declined.js';
-import { errorPage } from './pages/error.js';
-import { glossaryPage } from './pages/glossary.js';
-import { homePage } from './pages/home.js';
-import { notFoundPage } from './pages/not-found.js';
-import { type ProjectList, projectsPage } from './pages/projects.js';
-import type { Panel } from './panel/panel.js';
+import { errorPage } from './errors.js';
+import * as pages from './pages.js';
 import { sameOriginPosts, securityHeaders } from './security.js';
 
 declare global {
@@ -42,7 +36,7 @@ export interface AppOptions {
   /** True if the application is reached by https, through one proxy. */
   readonly secure: boolean;
   /** Shows what happens to the tokens. No application needs it. */
-  readonly panel: Panel;
+  readonly panel: Router;
   /** The pages for a frame of the emulated service. */
   readonly embedded?: Router | undefined;
   /** True if every visitor may see the operator's page: on a developer's own computer alone. */
@@ -51,21 +45,18 @@ export interface AppOptions {
 
 /** Returns the strategy: the addresses of the service, the credentials, and the user that a login leads to. */
 export function createStrategy(options: StrategyOptions): Strategy {
-  return new Strategy({ ...options, userProfile: accountOf }, (_accessToken, _refreshToken, profile, done) =>
-    done(null, userOf(profile)),
-  );
+  return new Strategy({ ...options, userProfile: accountOf }, (_accessToken, _refreshToken, profile, done) => {
+    const { id = 'unknown', displayName, organizationDomain: organization } = profile;
+    done(null, { id, name: typeof displayName === 'string' ? displayName : `Account ${id}`, organization });
+  });
 }
 
+/** Id of the grant of the organization that has installed the application, which belongs to no user. */
+export const organizationGrant = 'organization';
+
 /** Returns the application: log in, show projects, log out. */
-export function createApp({
-  strategy,
-  sessionSecret,
-  sessionStore,
-  secure,
-  panel,
-  embedded,
-  openToOperators,
-}: AppOptions): Application {
+export function createApp(options: AppOptions): Application {
+  const { strategy, sessionSecret, sessionStore, secure, panel, embedded, openToOperators } = options;
   const logins = new passport.Passport();
   logins.use(strategy);
   logins.serializeUser((user, done) => done(null, user));
@@ -74,9 +65,9 @@ export function createApp({
   const app = express();
   app.disable('x-powered-by');
   if (secure) app.set('trust proxy', 1);
+  Object.assign(app.locals, { hasEmbedded: embedded !== undefined, hasOperator: openToOperators });
   app.use(securityHeaders, sameOriginPosts);
   app.use(express.static(fileURLToPath(new URL('../public/', import.meta.url))));
-  app.locals.hasEmbedded = embedded !== undefined;
   // Before the session: a frame of the service needs none.
   if (embedded) app.use('/embedded', embedded);
   app.use(
@@ -91,36 +82,43 @@ export function createApp({
   );
   app.use(logins.session());
   app.use(apiClient(strategy));
-  app.use(panel.router);
+  app.use(panel);
 
-  app.get('/', async (req, res) => {
-    res.send(await homePage(req, res));
-  });
+  app.get('/', (_req, res) => pages.send(res, pages.home));
   app.get('/login', logins.authenticate('oauth-app'));
   app.get(
     '/callback',
     logins.authenticate('oauth-app', { successReturnToOrRedirect: '/', failWithError: true }),
     declined,
   );
-  app.get('/declined', async (req, res) => {
-    res.send(await declinedPage(req, res));
-  });
+  app.get('/declined', (_req, res) => pages.send(res, pages.declined));
   app.get('/projects', requireAuthorization({ login: '/login' }), async (req, res) => {
-    const projects = await req.apiClient.projects<ProjectList>();
-    res.send(await projectsPage(req, res, projects));
+    const { data } = await req.apiClient.projects<pages.ProjectList>();
+    await pages.send(res, pages.projects(data));
   });
-  app.get('/glossary', requireAuthorization({ login: '/login', scope: 'glossary' }), async (req, res) => {
-    res.send(await glossaryPage(req, res));
-  });
-  app.set('has operator', openToOperators === true);
-  if (openToOperators) app.use(operatorRoutes(strategy));
+  app.get('/glossary', requireAuthorization({ login: '/login', scope: 'glossary' }), (_req, res) =>
+    pages.send(res, pages.glossary),
+  );
   app.post('/logout', logout(strategy), (_req, res) => {
     res.redirect(303, '/');
   });
 
-  app.use(async (req, res) => {
-    res.status(404).send(await notFoundPage(req, res));
-  });
+  // All grants, and a button that logs an account out everywhere. Put your own check of who the operator is in front of them.
+  if (openToOperators) {
+    app.get('/grants', async (_req, res) => pages.send(res, pages.grants(await grantsByAccount(strategy))));
+    app.post('/grants/:account/end', async (req, res) => {
+      const grants = (await grantsByAccount(strategy)).get(req.params.account) ?? [];
+      await strategy.deleteGrant(grants.map(({ grantId }) => grantId));
+      res.redirect(303, '/grants');
+    });
+    // A job of the organization: nobody has logged in for it.
+    app.post('/grants/job', async (_req, res) => {
+      const { data } = await strategy.client(organizationGrant).projects<pages.ProjectList>();
+      await pages.send(res, pages.job(data));
+    });
+  }
+
+  app.use((_req, res) => pages.send(res.status(404), pages.notFound));
   app.use(errorPage);
   return app;
 }
@@ -145,7 +143,13 @@ async function accountOf(client: ApiClient): Promise<{ displayName?: string }> {
   }
 }
 
-function userOf(profile: Profile): Express.User {
-  const { id = 'unknown', displayName, organizationDomain: organization } = profile;
-  return { id, name: typeof displayName === 'string' ? displayName : `Account ${id}`, organization };
+/** Lists the grants of users by account: each login of an account has its own. */
+async function grantsByAccount(strategy: Strategy): Promise<ReadonlyMap<string, readonly GrantSummary[]>> {
+  const accounts = new Map<string, readonly GrantSummary[]>();
+  for await (const grant of strategy.grants()) {
+    if (grant.grantId === organizationGrant) continue;
+    const account = grant.subject ?? 'unknown';
+    accounts.set(account, [...(accounts.get(account) ?? []), grant]);
+  }
+  return new Map([...accounts].sort());
 }

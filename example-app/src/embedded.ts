@@ -10,8 +10,8 @@ import {
   type StrategyOptions,
 } from 'passport-oauth-app';
 import type { Emulator } from 'passport-oauth-app/emulator';
-import { html } from './pages/html.js';
-import type { ProjectList } from './pages/projects.js';
+import { html } from './html.js';
+import type { ProjectList } from './pages.js';
 
 /** Where the pages for a frame are. */
 const root = '/embedded';
@@ -66,14 +66,13 @@ export function embeddedPages(service: Emulator, strategyOptions: StrategyOption
     const { data } = await req.apiClient.projects<ProjectList>();
     res.removeHeader('X-Frame-Options');
     res.set('Content-Security-Policy', `default-src 'none'; style-src 'self'; frame-ancestors ${host}`);
-    res.send(
-      html`<!doctype html>
+    const { source } = html`<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><title>Projects</title><link rel="stylesheet" href="/base.css"></head>
+<head><meta charset="utf-8"><title>Projects</title><link rel="stylesheet" href="/style.css"></head>
 <body><main><h1>Projects</h1>
 <ul>${data.map((project) => html`<li>${project.data.name}</li>`)}</ul></main></body>
-</html>`.source,
-    );
+</html>`;
+    res.send(source);
   });
   return { router, close: () => strategy.close() };
 }

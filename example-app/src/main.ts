@@ -1,56 +1,45 @@
-/**
- * The example application.
- *
- *   npm start              with an emulated service inside, nothing else needed
- *   npm start -- --tour    no browser: walks through everything by itself
- *
- * With these environment variables it runs against a real service instead: AUTH_URL, BASE_URL, CLIENT_ID, CLIENT_SECRET,
- * CALLBACK_URL, SCOPE (separated by spaces) and SESSION_SECRET; where it has enterprise organizations, ENTERPRISE_BASE_URL,
- * such as https://{domain}.api.example.com; where it takes a code challenge, PKCE=1. PORT is the port to listen on.
- */
-import { readCommandLine, usage } from './command-line.js';
 import { startExample } from './example.js';
-import { untilAskedToEnd } from './server.js';
-import { isExpected, realService, serverSettings } from './settings.js';
-import { tour } from './tour/tour.js';
+import { realService, run, SettingsError, serverSettings, untilAskedToEnd } from './server.js';
+import { tour } from './tour.js';
 
-async function main(args: readonly string[]): Promise<number> {
-  const command = readCommandLine(args);
-  if (command.kind === 'help') return say(usage, 0);
-  if (command.kind === 'mistake') return complain(`${command.mistake}\n${usage}`, 2);
+const usage = `Usage: npm start [-- OPTION]
+
+Runs the example application of passport-oauth-app, with an emulated service inside.
+
+  --tour   needs no browser: walks through login, refresh, enterprise host, decline
+           and logout by itself, and checks each step; exits with 0 if all were right
+  --help   this text
+
+Environment:
+  PORT            the port to listen on (3000, or a free one if that is taken)
+  AUTH_URL, BASE_URL, CLIENT_ID, CLIENT_SECRET, CALLBACK_URL, SCOPE, SESSION_SECRET
+                  all of them together: use this real service instead
+  ENTERPRISE_BASE_URL   its API for organizations, such as https://{domain}.api.example.com
+  PKCE=1          it takes a code challenge`;
+
+const print = (text: string) => void process.stdout.write(`${text}\n`);
+
+await run(async () => {
+  const args = process.argv.slice(2);
+  const unknown = args.find((arg) => arg !== '--tour' && arg !== '--help');
+  if (unknown !== undefined) {
+    process.stderr.write(`Unknown option: ${unknown}\n${usage}\n`);
+    process.exitCode = 2;
+    return;
+  }
+  if (args.includes('--help')) return print(usage);
   const service = realService(process.env);
-  if (command.kind === 'run') return run(service);
-  if (service) return complain('The tour walks through the emulated service: unset AUTH_URL and the others for it.', 2);
-  return (await tour((line) => void say(line, 0))) ? 0 : 1;
-}
-
-async function run(service: ReturnType<typeof realService>): Promise<number> {
+  if (args.includes('--tour')) {
+    if (service)
+      throw new SettingsError('The tour walks through the emulated service: unset AUTH_URL and the others for it.');
+    process.exitCode = (await tour(print)) ? 0 : 1;
+    return;
+  }
   const example = await startExample({ ...serverSettings(process.env), realService: service });
   const emulated =
     example.service && `\n  The emulated service listens on ${example.service.authUrl}. Ctrl-C ends both.`;
   const isAsked = untilAskedToEnd();
-  say(`\n  Open ${example.url}\n${emulated ?? ''}`, 0);
+  print(`\n  Open ${example.url}\n${emulated ?? ''}`);
   await isAsked;
   await example.close();
-  return 0;
-}
-
-function say(text: string, exitCode: number): number {
-  process.stdout.write(`${text}\n`);
-  return exitCode;
-}
-
-function complain(text: string, exitCode: number): number {
-  process.stderr.write(`${text}\n`);
-  return exitCode;
-}
-
-main(process.argv.slice(2)).then(
-  (exitCode) => {
-    process.exitCode = exitCode;
-  },
-  (error: unknown) => {
-    if (!isExpected(error)) throw error;
-    process.exitCode = complain(error.message, 1);
-  },
-);
+});

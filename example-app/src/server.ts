@@ -1,9 +1,84 @@
+import { randomBytes } from 'node:crypto';
 import type { Server } from 'node:http';
-import { SettingsError } from './settings.js';
+import { ConfigurationError, type StrategyOptions } from 'passport-oauth-app';
+import { EmulatorError } from 'passport-oauth-app/emulator';
+
+/** The environment, or a test's. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The port, and the secret that signs the session cookies. */
+export interface ServerSettings {
+  /** `undefined`: 3000, or a free one if that is taken. */
+  readonly port: number | undefined;
+  readonly sessionSecret: string;
+}
+
+/** Thrown if an environment variable is missing or malformed. The message says what to do. */
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError';
+}
 
 const usualPort = 3000;
 /** How long requests may take to finish when the server is closed. */
 const patienceMs = 5_000;
+const needed = ['AUTH_URL', 'BASE_URL', 'CLIENT_ID', 'CLIENT_SECRET', 'CALLBACK_URL', 'SCOPE', 'SESSION_SECRET'];
+
+/**
+ * Returns the options for a real service; `undefined` if the environment names none, so that the emulator is used.
+ *
+ * @throws {SettingsError} that names what is missing
+ */
+export function realService(env: Environment): StrategyOptions | undefined {
+  const { AUTH_URL = '', BASE_URL = '', CLIENT_ID = '', CLIENT_SECRET = '', CALLBACK_URL = '', SCOPE = '' } = env;
+  const telling = {
+    AUTH_URL,
+    BASE_URL,
+    ENTERPRISE_BASE_URL: env.ENTERPRISE_BASE_URL,
+    CLIENT_ID,
+    CLIENT_SECRET,
+    CALLBACK_URL,
+  };
+  const told = Object.entries(telling).filter(([, value]) => value);
+  if (told.length === 0) return undefined;
+  const missing = needed.filter((name) => !env[name]);
+  if (missing.length > 0) {
+    throw new SettingsError(
+      `For a real service these environment variables are missing: ${missing.join(', ')}.\n` +
+        `To run with the emulator instead, unset ${told.map(([name]) => name).join(', ')}.`,
+    );
+  }
+  return {
+    authUrl: AUTH_URL,
+    baseUrl: BASE_URL,
+    enterpriseBaseUrl: env.ENTERPRISE_BASE_URL || undefined,
+    clientID: CLIENT_ID,
+    clientSecret: CLIENT_SECRET,
+    callbackURL: CALLBACK_URL,
+    scope: SCOPE,
+    pkce: env.PKCE === '1',
+  };
+}
+
+/** Returns the port and the session secret. @throws {SettingsError} if `PORT` is no port */
+export function serverSettings({ PORT, SESSION_SECRET }: Environment): ServerSettings {
+  if (PORT && !(/^\d{1,5}$/.test(PORT) && Number(PORT) <= 65_535)) {
+    throw new SettingsError(`PORT: expected a number from 0 to 65535, got ${JSON.stringify(PORT)}.`);
+  }
+  // Without a secret of its own it forgets all logins when it ends, as the sessions in its memory do.
+  return { port: PORT ? Number(PORT) : undefined, sessionSecret: SESSION_SECRET || randomBytes(32).toString('hex') };
+}
+
+/** Runs a program. Errors of the settings are printed without a stack: their message says what to do. */
+export async function run(main: () => Promise<void>): Promise<void> {
+  try {
+    await main();
+  } catch (error) {
+    const expected = [SettingsError, ConfigurationError, EmulatorError].some((kind) => error instanceof kind);
+    if (!expected || !(error instanceof Error)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exit(1);
+  }
+}
 
 /**
  * Listens on `port`. Without one, on the usual port, or on a free one if that is taken.
@@ -22,17 +97,6 @@ export async function listen(server: Server, port: number | undefined, host: str
   }
 }
 
-/** Stops listening, and resolves when all requests have ended. Those that take too long are broken off. */
-export async function closeServer(server: Server): Promise<void> {
-  const closed = new Promise((resolve) => server.close(resolve));
-  // A connection whose last request ends after this is kept for another one that will never come.
-  const sweep = setInterval(() => server.closeIdleConnections(), 50);
-  const impatience = setTimeout(() => server.closeAllConnections(), patienceMs);
-  await closed;
-  clearInterval(sweep);
-  clearTimeout(impatience);
-}
-
 function listenOn(server: Server, port: number, host: string | undefined): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
@@ -42,6 +106,17 @@ function listenOn(server: Server, port: number, host: string | undefined): Promi
       resolve(typeof address === 'object' && address !== null ? address.port : port);
     });
   });
+}
+
+/** Stops listening, and resolves when all requests have ended. Those that take too long are broken off. */
+export async function closeServer(server: Server): Promise<void> {
+  const closed = new Promise((resolve) => server.close(resolve));
+  // A connection whose last request ends after this is kept for another one that will never come.
+  const sweep = setInterval(() => server.closeIdleConnections(), 50);
+  const impatience = setTimeout(() => server.closeAllConnections(), patienceMs);
+  await closed;
+  clearInterval(sweep);
+  clearTimeout(impatience);
 }
 
 /** Resolves on SIGINT or SIGTERM. A second signal ends the process at once. */

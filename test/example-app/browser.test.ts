@@ -112,6 +112,16 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
     expect(page.url()).toContain(application.service.authUrl);
   });
 
+  it('runs a job as the organization that has installed it, with nobody logged in', async () => {
+    await open('/grants');
+    await page.getByRole('button', { name: 'Run a job as the organization' }).click();
+    await page.getByText('Its job has seen 3 projects').waitFor();
+    expect(await findings(page)).toEqual([]);
+    // It is no login of a user.
+    await page.getByRole('link', { name: 'Back to the grants' }).click();
+    await page.getByText('Nobody is logged in').waitFor();
+  });
+
   it('shows the operator all grants, and logs an account out everywhere', async () => {
     await open('/grants');
     await page.getByText('Nobody is logged in').waitFor();

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 
 const { send } = cluster.Worker.prototype;
 cluster.Worker.prototype.send = function (message, ...more) {
-  if (message.kind === 'end') {
+  if (message[1] === 'end') {
     const { pid } = this.process;
     process.kill(pid, 'SIGKILL');
     // Until it is a zombie.

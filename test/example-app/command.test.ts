@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { realService, serverSettings } from '../../example-app/src/settings.js';
+import { realService, serverSettings } from '../../example-app/src/server.js';
 import { Browser } from '../support/browser.js';
 import { hasRedis } from '../support/redis-server.js';
 
@@ -61,7 +61,7 @@ describe('npm start', () => {
     const { out, err, code } = await run(['--tour']);
     expect(err).toBe('');
     expect(code).toBe(0);
-    expect(out).toContain('All 18 steps did what they should.');
+    expect(out).toContain('All 17 steps did what they should.');
     expect(out).toContain('error=access_denied');
     expect(out).toContain('http://acme.api.localhost');
     expect(out).toContain('service: and 17 more requests like the last one');

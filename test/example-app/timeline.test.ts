@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { latestBurst } from '../../example-app/src/panel/burst.js';
-import { burstSentence } from '../../example-app/src/panel/drawing.js';
-import type { Happening } from '../../example-app/src/panel/happening.js';
-import { Journal, type Story } from '../../example-app/src/panel/journal.js';
+import { burstSentence, latestBurst } from '../../example-app/src/panel/burst.js';
+
+import { type Happening, Journal, type Story } from '../../example-app/src/panel/journal.js';
 import { timelineOf } from '../../example-app/src/panel/timeline.js';
 import type { ApiEvent, RefreshEvent } from '../../src/index.js';
 
@@ -30,7 +29,7 @@ const call = (at: number, event: Partial<ApiEvent>, number = 1): Happening => ({
 /** The story of a grant to which this has happened. */
 function storyOf(happenings: readonly Happening[]): Story {
   const journal = new Journal();
-  for (const [id, happening] of happenings.entries()) journal.add({ ...happening, id, grantId: 'g', requests: [] });
+  for (const happening of happenings) journal.add({ ...happening, grantId: 'g', requests: [] });
   return journal.of('g');
 }
 

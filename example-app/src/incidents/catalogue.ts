@@ -1,33 +1,12 @@
-/** A button that breaks something. */
-export interface Incident {
-  readonly name: IncidentName;
-  readonly title: string;
-  readonly text: string;
-}
+import { type Html, html } from '../html.js';
 
-/** The names of the incidents, as they stand in `POST /incidents/{name}`. */
-export type IncidentName =
-  | 'burst'
-  | 'refuse'
-  | 'slow'
-  | 'other-process'
-  | 'unsaved'
-  | 'outage'
-  | 'store-down'
-  | 'bad-secret'
-  | 'mend'
-  | 'revoke'
-  | 'lost-answer'
-  | 'log-out';
-
-/** Incidents that the same lines of the application handle. */
+/** Incidents that the same lines of the application handle, as they stand in `file`. */
 export interface IncidentGroup {
   readonly title: string;
   readonly text: string;
-  /** Lines of this application, as they stand in `file`. */
   readonly code: string;
   readonly file: string;
-  readonly incidents: readonly Incident[];
+  readonly incidents: readonly { readonly name: string; readonly title: string; readonly text: string }[];
 }
 
 /** All incidents, by the code that handles them. */
@@ -36,8 +15,8 @@ export const incidentGroups: readonly IncidentGroup[] = [
     title: 'Nothing to handle',
     text: 'The call waits for a new token, or is made once more with it. The page notices nothing.',
     code: `app.get('/projects', requireAuthorization({ login: '/login' }), async (req, res) => {
-  const projects = await req.apiClient.projects<ProjectList>();
-  res.send(await projectsPage(req, res, projects));`,
+  const { data } = await req.apiClient.projects<pages.ProjectList>();
+  await pages.send(res, pages.projects(data));`,
     file: 'app.ts',
     incidents: [
       { name: 'burst', title: '12 calls at once', text: 'Twelve calls meet a token that the service refuses.' },
@@ -61,7 +40,7 @@ export const incidentGroups: readonly IncidentGroup[] = [
     code: `if (error instanceof ServiceUnavailableError || error instanceof ApiError) {
   if (error.retryAfter) res.set('Retry-After', String(Math.ceil(error.retryAfter)));
 }`,
-    file: 'pages/error.ts',
+    file: 'errors.ts',
     incidents: [
       {
         name: 'outage',
@@ -81,9 +60,9 @@ export const incidentGroups: readonly IncidentGroup[] = [
     title: 'Ask for the permission again',
     text: 'The grant has ended at the service. The user is sent to log in, once, and never in a loop.',
     code: `if (error instanceof NotAuthorizedError) {
-  return { title: 'Your permission has ended', text: 'Log in to go on.', way: login };
+  return ['Your permission has ended', 'Log in to go on.', login];
 }`,
-    file: 'pages/error.ts',
+    file: 'errors.ts',
     incidents: [
       { name: 'revoke', title: 'Revoke at the service', text: 'The service ends the permission.' },
       {
@@ -110,7 +89,21 @@ export const incidentGroups: readonly IncidentGroup[] = [
   },
 ];
 
-/** Returns the incident of this name, if there is one. */
-export function findIncident(name: unknown): Incident | undefined {
-  return incidentGroups.flatMap(({ incidents }) => incidents).find((incident) => incident.name === name);
-}
+/** The buttons that break something, each group beside the lines of code that handle it. */
+export const incidentsView: Html = html`<section aria-labelledby="incidents-title">
+<h2 id="incidents-title">Break something</h2>
+<p class="soft">Each button causes the incident and then makes one API call as any page would.</p>
+${incidentGroups.map(
+  ({ title, text, code, file, incidents }) => html`<section class="card">
+<h3>${title}</h3>
+<p class="soft">${text}</p>
+<pre><code>${code}</code></pre>
+<p class="soft file">example-app/src/${file}</p>
+<ul class="incidents">${incidents.map(
+    ({ name, title, text }) =>
+      html`<li><form method="post" action="/incidents/${name}"><button class="small" aria-describedby="about-${name}">${title}</button></form><p class="soft" id="about-${name}">${text}</p></li>`,
+  )}</ul>
+</section>
+`,
+)}
+</section>`;

@@ -1,13 +1,12 @@
 import type { ApiClient } from 'passport-oauth-app';
-import { because } from './happening.js';
-import { type Entry, startOf } from './journal.js';
-import type { Span } from './timeline.js';
+import { type Html, html } from '../html.js';
+import { causes, type Entry, startOf } from './journal.js';
+import { place, type Span, scale } from './timeline.js';
 import { reasonWords } from './words.js';
 
-/** One call of a burst: the stretches in which it waited for the API, and in between for the refresh. */
-export interface BurstRow extends Span {
+/** One call of a burst: the stretches on the way to the API, one for each attempt. In between it waited for the refresh. */
+interface Row extends Span {
   readonly number: number;
-  /** The time on the way to the API, one for each attempt. */
   readonly attempts: readonly (Span & { readonly outcome: string })[];
   /** The final status, or why there was none. */
   readonly outcome: string;
@@ -16,7 +15,7 @@ export interface BurstRow extends Span {
 
 /** Calls that were made at once, and the refreshes that they waited for. */
 export interface Burst extends Span {
-  readonly rows: readonly BurstRow[];
+  readonly rows: readonly Row[];
   readonly refreshes: readonly Span[];
   /** The number of calls that a refresh has held up. */
   readonly waited: number;
@@ -33,45 +32,43 @@ export interface BurstOrder {
 
 /** Makes API calls at once. Resolves when all have ended, well or not. */
 export async function runBurst(client: ApiClient, { burst, userId, from, count }: BurstOrder): Promise<void> {
-  const calls = Array.from({ length: count }, (_, index) => ({ burst, number: from + index }));
-  await Promise.allSettled(
-    calls.map((call) =>
-      because({ userId, call }, () => client.get('/projects', { headers: { 'X-Call': `${burst}.${call.number}` } })),
-    ),
-  );
+  const calls = Array.from({ length: count }, (_, index) => {
+    const number = from + index;
+    const headers = { 'X-Call': `${burst}.${number}` };
+    return causes.run({ userId, call: { burst, number } }, () => client.get('/projects', { headers }));
+  });
+  await Promise.allSettled(calls);
 }
 
 /** Returns the latest burst among the entries of a grant. */
 export function latestBurst(entries: readonly Entry[]): Burst | undefined {
   const burst = entries.findLast(({ cause }) => cause?.call)?.cause?.call?.burst;
-  if (burst === undefined) return undefined;
-  const calls = entries.filter(({ kind, cause }) => kind === 'api' && cause?.call?.burst === burst);
-  const numbers = [...new Set(calls.map(({ cause }) => cause?.call?.number ?? 0))].sort((one, other) => one - other);
-  if (numbers.length === 0) return undefined;
-  const rows = numbers.map((number) =>
-    burstRow(
-      number,
-      calls.filter(({ cause }) => cause?.call?.number === number),
-    ),
-  );
-  const span = {
-    from: Math.min(...rows.map(({ from }) => from)),
-    to: Math.max(...rows.map(({ to }) => to)),
-  };
-  const meanwhile = entries.filter(({ at }) => at >= span.from && at <= span.to);
+  const calls = new Map<number, Entry[]>();
+  for (const entry of entries) {
+    const { burst: own, number = 0 } = entry.cause?.call ?? {};
+    if (entry.kind === 'api' && own === burst && own !== undefined)
+      calls.set(number, [...(calls.get(number) ?? []), entry]);
+  }
+  if (calls.size === 0) return undefined;
+  const rows = [...calls].sort(([one], [other]) => one - other).map(rowOf);
+  const from = Math.min(...rows.map((row) => row.from));
+  const to = Math.max(...rows.map((row) => row.to));
+  const meanwhile = entries.filter(({ at }) => at >= from && at <= to);
   const refreshes = meanwhile
     .filter(({ kind, event }) => kind === 'refresh' && event.outcome === 'refreshed')
     .map((entry) => ({ from: startOf(entry), to: entry.at }));
+  const waited = rows.filter((row) => refreshes.some((one) => row.from <= one.to && row.to >= one.from)).length;
   return {
-    ...span,
+    from,
+    to,
     rows,
     refreshes,
-    waited: rows.filter(({ from, to }) => refreshes.some((refresh) => from <= refresh.to && to >= refresh.to)).length,
+    waited,
     lostLogins: meanwhile.filter(({ kind }) => kind === 'grant-lost').length,
   };
 }
 
-function burstRow(number: number, entries: readonly Entry[]): BurstRow {
+function rowOf([number, entries]: readonly [number, readonly Entry[]]): Row {
   const last = entries.at(-1);
   const from = Math.min(...entries.map(startOf));
   const to = Math.max(...entries.map(({ at }) => at));
@@ -83,18 +80,53 @@ function burstRow(number: number, entries: readonly Entry[]): BurstRow {
     outcome: request.outcome,
   }));
   // A real service does not tell when a request arrived.
-  return {
-    number,
-    from,
-    to,
-    outcome,
-    pid: last?.pid ?? 0,
-    attempts: attempts.length > 0 ? attempts : [{ from, to, outcome }],
-  };
+  const seen = attempts.length > 0 ? attempts : [{ from, to, outcome }];
+  return { number, from, to, outcome, pid: last?.pid ?? 0, attempts: seen };
 }
 
-/** Returns how often each outcome occurred, such as `12 × 200`. */
-export function countedOutcomes(rows: readonly BurstRow[]): readonly string[] {
+/** Returns the outcomes of a burst in words: how many refreshes there were, and how often each status came. */
+export function outcomeWords({ rows, refreshes }: Burst): readonly string[] {
   const outcomes = [...new Set(rows.map(({ outcome }) => outcome))];
-  return outcomes.map((one) => `${rows.filter(({ outcome }) => outcome === one).length} × ${one}`);
+  return [
+    `${refreshes.length} ${refreshes.length === 1 ? 'refresh' : 'refreshes'}`,
+    ...outcomes.map((one) => `${rows.filter(({ outcome }) => outcome === one).length} × ${one}`),
+  ];
+}
+
+/** Returns a burst in words, such as `12 waited, 1 refresh, 12 × 200, 0 lost logins`. */
+export function burstSentence(burst: Burst): string {
+  const { rows, waited, lostLogins } = burst;
+  const processes = new Set(rows.map(({ pid }) => pid)).size;
+  const lost = `${lostLogins} lost ${lostLogins === 1 ? 'login' : 'logins'}`;
+  return [`${waited} waited`, ...outcomeWords(burst), lost, ...(processes > 1 ? [`${processes} processes`] : [])].join(
+    ', ',
+  );
+}
+
+/** Draws a burst as a waterfall: one row for the refresh, one for each call. */
+export function burstDrawing(burst: Burst): Html {
+  const x = scale(burst, 92);
+  const height = 44 + burst.rows.length * 15;
+  const bar = (span: Span, colour: string, y: number, height: number, title?: Html) =>
+    html`<rect fill="var(--${colour})" ${place(x, span)} y="${y}" height="${height}"${colour === 'tint' ? undefined : html` rx="1.5"`}>${title}</rect>`;
+  const row = ({ number, from, to, attempts, outcome }: Row, index: number) => {
+    const y = 36 + index * 15;
+    return html`${bar({ from, to }, 'waiting', y + 4, 3)}${attempts.map((one) =>
+      bar(one, colourOf(one.outcome), y, 11, html`<title>Call ${number}: ${one.outcome}</title>`),
+    )}<text class="axis code" x="100%" y="${y + 10}" text-anchor="end">${/^\d+$/.test(outcome) ? outcome : '×'}</text>`;
+  };
+  const key = (colour: string, text: string, height = 11) =>
+    html`<span><svg width="14" height="${height}" aria-hidden="true"><rect fill="var(--${colour})" width="14" height="${height}"/></svg>${text}</span>`;
+  return html`<h3>The latest burst</h3><svg class="drawing" width="100%" height="${height}" role="img" aria-label="${burstSentence(burst)}">
+<text x="0" y="11">${burst.refreshes.length > 0 ? 'Refresh' : 'No refresh'}</text>
+<text class="axis" x="100%" y="11" text-anchor="end">${Math.round(burst.to - burst.from)} ms</text>
+${burst.refreshes.map((span) => html`${bar(span, 'tint', 28, height - 28)}${bar(span, 'token-1', 18, 10)}`)}
+${burst.rows.map(row)}
+</svg>
+<p class="legend">${key('bad', 'Refused')}${key('waiting', 'Waits for the refresh', 3)}${key('soft', 'Answered')}</p>
+<p><b>${burstSentence(burst)}</b></p>`;
+}
+
+function colourOf(outcome: string): string {
+  return /^2/.test(outcome) ? 'soft' : 'bad';
 }

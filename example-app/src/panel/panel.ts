@@ -1,70 +1,165 @@
 import { type Request, type Response, Router } from 'express';
-import { incidentsView } from '../incidents/incident-view.js';
-import { type Html, html } from '../pages/html.js';
-import { because } from './happening.js';
-import { type PanelOptions, PanelStreams, shownGrant } from './panel-streams.js';
-import { guide, idlePanel, panelView } from './panel-view.js';
-import { readTokenState } from './token-state.js';
+import { type ApiClient, OAuthAppError } from 'passport-oauth-app';
+import { type Html, html } from '../html.js';
+import { incidentsView } from '../incidents/catalogue.js';
+import { bringsToken, causes, type Entry, type Journal } from './journal.js';
+import { claimsOf } from './recorder.js';
+import { endedPanel, guide, idlePanel, type PanelContent, panelParts, panelView } from './view.js';
 
-/** The panel's pieces for a page, made by `res.locals.panel()`. */
+/** The panel's pieces for a page, made by `res.locals.panel()`. There are no incidents with a real service. */
 export interface PanelViews {
   readonly panel: Html;
-  /** The first minute; `undefined` with a real service, as are the buttons. */
-  readonly guide: Html | undefined;
+  readonly firstMinute: Html | undefined;
   readonly incidents: Html | undefined;
   readonly verdict: Html | undefined;
 }
+
+/** The surroundings of the panel. */
+export interface PanelOptions {
+  readonly journal: Journal;
+  /** Causes the incidents; a real service cannot be broken. */
+  readonly incidents?: Router | undefined;
+  /** Epoch milliseconds. */
+  readonly clock: () => number;
+}
+
+/** How often the parts are drawn anew, so that time passes on them. */
+const drawingMs = 1_000;
+/** How long entries that come one after the other are collected. */
+const soonMs = 50;
+/** How often an open page makes an API call. The token is refreshed by this when it is due. */
+const callingMs = 3_000;
 
 /** Shows what happens to the tokens beside each page: a router to be used after `apiClient(strategy)`. */
 export class Panel {
   readonly router: Router = Router();
   readonly #options: PanelOptions;
-  readonly #streams: PanelStreams;
+  readonly #closings = new Set<() => void>();
 
   constructor(options: PanelOptions) {
     this.#options = options;
-    this.#streams = new PanelStreams(options);
     this.router.use((req, _res, next) => {
       const { state } = req.query;
-      because({ userId: req.user?.id, state: typeof state === 'string' ? state : undefined }, next);
+      causes.run({ userId: req.user?.id, state: typeof state === 'string' ? state : undefined }, next);
     });
-    this.router.get('/panel/events', (req, res) => this.#streams.open(req, res));
-    if (options.incidents) this.router.use('/incidents', options.incidents.router);
+    this.router.get('/panel/events', (req, res) => this.#stream(req, res));
+    if (options.incidents) this.router.use('/incidents', options.incidents);
     this.router.use((req, res, next) => {
-      // Made when the page is, so that it shows what the page itself has led to; and once, as a verdict is shown once.
-      let views: Promise<PanelViews> | undefined;
-      res.locals.panel = () => {
-        views ??= this.#views(req);
-        return views;
-      };
+      // Made when the page is, so that it shows what the page itself has led to.
+      res.locals.panel = () => this.#views(req);
       next();
     });
   }
 
   /** Ends all streams, which would keep the server from closing. */
   close(): void {
-    this.#streams.close();
+    for (const close of this.#closings) close();
   }
 
   async #views(req: Request): Promise<PanelViews> {
-    const { journal, incidents, clock } = this.#options;
-    const token = req.apiClient.authorized ? await readTokenState(req.apiClient) : undefined;
-    // Reading the token may have ended the grant.
-    const { authorized } = req.apiClient;
+    const { journal, incidents } = this.#options;
+    const token = await tokenOf(req.apiClient);
     const grantId = shownGrant(req);
-    const story = grantId === undefined ? undefined : journal.of(grantId);
-    const { verdict, incidentAt } = req.session;
+    const content = grantId === undefined ? undefined : this.#content(req, grantId, token);
+    const { authorized } = req.apiClient;
+    const steps = guide(authorized && grantId !== undefined ? journal.of(grantId) : undefined);
+    const { verdict } = req.session;
     if (verdict !== undefined) delete req.session.verdict;
     return {
-      panel: story ? panelView({ story, token, authorized, incidentAt, now: clock() }) : idlePanel,
-      guide: incidents && html`<ol class="steps" data-part="guide">${guide(authorized ? story : undefined)}</ol>`,
+      panel: content ? panelView(content) : idlePanel(),
+      firstMinute:
+        incidents &&
+        html`<section class="card" aria-labelledby="minute-title">
+<h2 id="minute-title">The first minute</h2>
+<ol class="steps" data-part="guide">${steps}</ol>
+</section>`,
       incidents: incidents && authorized ? incidentsView : undefined,
       verdict: verdict && html`<p class="notice" role="status" data-tone="${verdict.tone}">${verdict.text}</p>`,
     };
   }
+
+  #content(req: Request, grantId: string, token: PanelContent['token']): PanelContent {
+    const { journal, clock } = this.#options;
+    const { incidentAt } = req.session;
+    // Reading the token may have ended the grant.
+    return { story: journal.of(grantId), token, authorized: req.apiClient.authorized, incidentAt, now: clock() };
+  }
+
+  /** Streams the parts of the panel as server-sent events, until the page is closed or the login has ended. */
+  #stream(req: Request, res: Response): void {
+    const { journal, incidents } = this.#options;
+    const { apiClient } = req;
+    const grantId = shownGrant(req);
+    // 204 tells an EventSource not to come again.
+    if (grantId === undefined) return void res.status(204).end();
+    res.set({ 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' }).flushHeaders();
+    const wasAuthorized = apiClient.authorized;
+    const sent = new Map<string, string>();
+    let token: PanelContent['token'];
+    let soon: NodeJS.Timeout | undefined;
+
+    const send = (event: string, data: unknown) => {
+      if (!res.writableEnded) res.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+    };
+    const draw = () => {
+      clearTimeout(soon);
+      soon = undefined;
+      if (wasAuthorized && !apiClient.authorized) {
+        send('end', endedPanel().source);
+        return close();
+      }
+      const parts = Object.entries(panelParts(this.#content(req, grantId, token)));
+      const changed = parts.filter(([name, { source }]) => sent.get(name) !== source);
+      for (const [name, { source }] of changed) sent.set(name, source);
+      send('parts', Object.fromEntries(changed.map(([name, { source }]) => [name, source])));
+    };
+    const look = async () => {
+      token = await tokenOf(apiClient);
+      draw();
+    };
+    // Reading the token after a failure could fail again, and so go round in circles.
+    const hear = (entry: Entry) => {
+      if (bringsToken(entry)) void look();
+      else soon ??= setTimeout(draw, soonMs).unref();
+    };
+    const timers = [setInterval(() => void look(), drawingMs).unref()];
+    // As a page would, so that the lane of API calls shows what users notice. A real service is spared.
+    if (incidents) timers.push(setInterval(() => void callApi(apiClient), callingMs).unref());
+    const close = () => {
+      for (const timer of [...timers, soon]) clearTimeout(timer);
+      journal.added.off(grantId, hear);
+      this.#closings.delete(close);
+      res.end();
+    };
+    this.#closings.add(close);
+    res.once('close', close);
+    journal.added.on(grantId, hear);
+    void look();
+  }
 }
 
-/** Returns the panel's pieces for a page; `undefined` if the request has failed before the panel's router. */
-export async function panelViews(res: Response): Promise<PanelViews | undefined> {
-  return res.locals.panel?.();
+/** Returns the id of the grant that this visitor may see: their own, or the one that they have just ended by an incident. */
+function shownGrant(req: Request): string | undefined {
+  return req.apiClient.authorized ? req.apiClient.grantId : req.session.endedGrant;
+}
+
+/** Returns the lifetime of the access token, refreshing it first if it is due; `undefined` if there is no valid token. */
+async function tokenOf(client: ApiClient): Promise<PanelContent['token']> {
+  if (!client.authorized) return undefined;
+  try {
+    const { iat, exp } = claimsOf(await client.accessToken());
+    if (typeof exp !== 'number') return undefined;
+    return { expiresAt: exp * 1000, issuedAt: (typeof iat === 'number' ? iat : exp) * 1000 };
+  } catch (error) {
+    if (error instanceof OAuthAppError) return undefined;
+    throw error;
+  }
+}
+
+/** Makes an API call. The panel draws from the events what came of it. */
+async function callApi(client: ApiClient): Promise<void> {
+  if (!client.authorized) return;
+  await client.projects().catch((error: unknown) => {
+    if (!(error instanceof OAuthAppError)) throw error;
+  });
 }

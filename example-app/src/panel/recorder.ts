@@ -1,27 +1,17 @@
 import type { LogEntry, ServiceRequest } from 'passport-oauth-app/emulator';
-import type { Cause, Happening } from './happening.js';
-import type { Entry, SeenRequest } from './journal.js';
-import { shortened, shortenedFields } from './shortened.js';
-import { claimsOf } from './token-state.js';
+import type { Entry, Happening, SeenRequest } from './journal.js';
 
-interface Seen {
-  readonly request: ServiceRequest;
-  readonly outcome: string;
-  readonly at: number;
-  readonly durationMs: number;
-}
+type Seen = SeenRequest & { readonly request: ServiceRequest };
+type Fields = Readonly<Record<string, unknown>>;
 
 const maxOpenRequests = 200;
+const secrets = new Set(['client_secret', 'code', 'code_verifier', 'refresh_token', 'access_token', 'state']);
 
-/**
- * Makes journal entries of events: numbers them and adds the requests that the emulated service received for each.
- * There is one for all processes.
- */
+/** Makes journal entries of events: adds the requests that the emulated service received. One for all processes. */
 export class Recorder {
   readonly #clock: () => number;
   readonly #known = new WeakSet<ServiceRequest>();
   #open: readonly Seen[] = [];
-  #count = 0;
 
   constructor(clock: () => number) {
     this.#clock = clock;
@@ -34,32 +24,30 @@ export class Recorder {
     );
     if (!request) return;
     this.#known.add(request);
-    const seen = { request, outcome: String(outcome), at: this.#clock(), durationMs };
-    this.#open = [...this.#open.slice(1 - maxOpenRequests), seen];
+    const seen = { method, host, path, outcome: String(outcome), at: this.#clock(), durationMs };
+    this.#open = [...this.#open.slice(1 - maxOpenRequests), { ...seen, detail: detailOf(request), request }];
   }
 
   /** Returns the entry; `undefined` for an event without a grant, such as a declined login. */
   record(happening: Happening): Entry | undefined {
-    const claimed = this.#open.filter(belongsTo(happening)).slice(-maxRequestsOf(happening));
+    const claimed = this.#open.filter(({ request }) => belongs(request, happening)).slice(-maxRequestsOf(happening));
     this.#open = this.#open.filter((seen) => !claimed.includes(seen));
     const { grantId } = happening.event;
-    if (grantId === undefined) return undefined;
-    this.#count += 1;
-    return { ...happening, id: this.#count, grantId, requests: claimed.map(seenRequest) };
+    return grantId === undefined
+      ? undefined
+      : { ...happening, grantId, requests: claimed.map(({ request, ...seen }) => seen) };
   }
 }
 
-function belongsTo({ kind, event, cause }: Happening): (seen: Seen) => boolean {
-  switch (kind) {
-    case 'login':
-      return ({ request }) => isGrant(request, 'authorization_code') || isVisit(request, cause);
-    case 'refresh':
-      return ({ request }) => event.outcome !== 'adopted' && isGrant(request, 'refresh_token');
-    case 'api':
-      return ({ request }) => request.path === `/api/v2${event.path}` && isCallOf(request, cause);
-    case 'grant-lost':
-      return () => false;
-  }
+function belongs(request: ServiceRequest, { kind, event, cause }: Happening): boolean {
+  const { grant_type, state } = fieldsOf(request);
+  if (kind === 'login')
+    return grant_type === 'authorization_code' || (request.path === '/oauth/authorize' && state === cause?.state);
+  if (kind === 'refresh') return event.outcome !== 'adopted' && grant_type === 'refresh_token';
+  if (kind !== 'api' || request.path !== `/api/v2${event.path}`) return false;
+  const call = cause?.call && `${cause.call.burst}.${cause.call.number}`;
+  if (call !== undefined || request.headers['x-call'] !== undefined) return request.headers['x-call'] === call;
+  return cause?.userId !== undefined && claimsOf(bearerOf(request)).sub === cause.userId;
 }
 
 /** A login takes three requests, a refresh one, an API call one for each attempt. */
@@ -68,36 +56,42 @@ function maxRequestsOf({ kind, event }: Happening): number {
   return kind === 'refresh' ? 1 : 3;
 }
 
-function isGrant({ path, body }: ServiceRequest, grantType: string): boolean {
-  return path === '/oauth/token' && isRecord(body) && body.grant_type === grantType;
+/** Returns the fields of a request's query and body. */
+export function fieldsOf({ query, body }: ServiceRequest): Fields {
+  const form = typeof body === 'string' ? Object.fromEntries(new URLSearchParams(body)) : body;
+  return { ...query, ...(typeof form === 'object' ? form : {}) };
 }
 
-/** Returns whether this is the visit to the consent page that the callback came from. */
-function isVisit({ path, query, body }: ServiceRequest, cause: Cause | undefined): boolean {
-  if (path !== '/oauth/authorize' || cause?.state === undefined) return false;
-  return (
-    query.state === cause.state || (typeof body === 'string' && new URLSearchParams(body).get('state') === cause.state)
-  );
+/** Returns the bearer token or the fields of a request, shortened. */
+export function detailOf(request: ServiceRequest): string {
+  const bearer = bearerOf(request);
+  return bearer ? `Authorization: Bearer ${shortened(bearer)}` : shortenedFields(fieldsOf(request));
 }
 
-function isCallOf({ headers }: ServiceRequest, cause: Cause | undefined): boolean {
-  if (cause?.call) return headers['x-call'] === `${cause.call.burst}.${cause.call.number}`;
-  const token = headers.authorization?.replace(/^Bearer /, '') ?? '';
-  return headers['x-call'] === undefined && cause?.userId !== undefined && claimsOf(token).sub === cause.userId;
+/** Returns the bearer token of a request, or nothing. */
+export function bearerOf({ headers }: ServiceRequest): string {
+  return headers.authorization?.replace(/^Bearer /, '') ?? '';
 }
 
-function seenRequest({ request, outcome, at, durationMs }: Seen): SeenRequest {
-  const { method, path, headers } = request;
-  return { method, host: headers.host ?? '', path, outcome, at, durationMs, detail: detailOf(request) };
+/** Returns the beginning of a secret and, if it is long, its end: enough to tell two secrets apart. */
+export function shortened(secret: string): string {
+  return `${secret.slice(0, 4)}…${secret.length >= 32 ? secret.slice(-4) : ''}`;
 }
 
-function detailOf({ query, headers, body }: ServiceRequest): string {
-  if (headers.authorization) return `Authorization: Bearer ${shortened(headers.authorization.replace(/^Bearer /, ''))}`;
-  if (isRecord(body)) return shortenedFields(body);
-  if (typeof body === 'string') return shortenedFields(Object.fromEntries(new URLSearchParams(body)));
-  return shortenedFields(query);
+/** Returns the fields of a query or body as text, with secrets shortened. */
+export function shortenedFields(fields: Fields, separator = ' '): string {
+  const pairs = Object.entries(fields).map(([name, value]) => [
+    name,
+    secrets.has(name) ? shortened(`${value}`) : value,
+  ]);
+  return pairs.map((pair) => pair.join('=')).join(separator);
 }
 
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
+/** Returns the claims of a JWT without checking its signature: good enough to show them, and for nothing else. */
+export function claimsOf(jwt: string): Fields {
+  try {
+    return { ...JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString()) };
+  } catch {
+    return {};
+  }
 }

@@ -1,4 +1,4 @@
-import type { RefreshEvent } from 'passport-oauth-app';
+import { type Html, html } from '../html.js';
 import { bringsToken, type Entry, type Story, startOf } from './journal.js';
 import { reasonWords } from './words.js';
 
@@ -8,16 +8,14 @@ export interface Span {
   readonly to: number;
 }
 
-/** The time in which one access token was in use. */
+/** The time in which one access token was in use. The number is 1 for the token of the login. */
 export interface TokenSpan extends Span {
-  /** 1 for the token of the login. */
   readonly number: number;
 }
 
-/** A request to the token endpoint or the API. */
+/** A request to the token endpoint, with the number of the token that it brought, or to the API. */
 export interface RequestSpan extends Span {
   readonly good: boolean;
-  /** The token that a good request to the token endpoint brought. */
   readonly token?: number;
   readonly title: string;
 }
@@ -36,13 +34,10 @@ export interface Timeline extends Span {
 /** The usual length of a timeline, and that of one right after an incident, in milliseconds. */
 const usualMs = 100_000;
 const zoomedMs = 20_000;
+/** How many colours the style sheet has for tokens. */
+const colours = 6;
 
-/**
- * Returns what happened to a grant in the 100 seconds before `now`, or in the 20 seconds before it if they show the
- * latest incident.
- *
- * @param incidentAt Epoch milliseconds.
- */
+/** Returns what happened to a grant in the last 100 seconds, or in 20 seconds if they show the latest incident. */
 export function timelineOf(
   { entries, refreshes }: Story,
   now: number,
@@ -74,20 +69,18 @@ function tokenSpans(entries: readonly Entry[], numberOf: (entry: Entry) => numbe
   let current = { from, number: first ? numberOf(first) - 1 : 1 };
   let inUse = current.number > 0;
   for (const entry of entries) {
+    const { kind, event, at } = entry;
     const isNew = bringsToken(entry);
-    const ended = entry.kind === 'grant-lost' || (entry.kind === 'refresh' && endsToken(entry.event));
-    if (inUse && (isNew || ended)) spans.push({ ...current, to: ended ? startOf(entry) : entry.at });
-    const adopted = entry.kind === 'refresh' && entry.event.outcome === 'adopted';
-    if (isNew) current = { from: entry.at, number: numberOf(entry) };
-    else if (adopted && !inUse) current = { ...current, from: entry.at };
+    const adopted = kind === 'refresh' && event.outcome === 'adopted';
+    // Ahead of its expiry a token is still used; after all other refreshes, requests have waited.
+    const waited = kind === 'refresh' && event.trigger !== 'ahead' && !adopted && event.outcome !== 'saved';
+    const ended = kind === 'grant-lost' || waited;
+    if (inUse && (isNew || ended)) spans.push({ ...current, to: ended ? startOf(entry) : at });
+    if (isNew) current = { from: at, number: numberOf(entry) };
+    else if (adopted && !inUse) current = { ...current, from: at };
     inUse = isNew || adopted || (inUse && !ended);
   }
   return inUse ? [...spans, { ...current, to }] : spans;
-}
-
-/** Returns whether the token before could not be used any more, so that requests waited. */
-function endsToken({ trigger, outcome }: RefreshEvent): boolean {
-  return trigger !== 'ahead' && outcome !== 'adopted' && outcome !== 'saved';
 }
 
 function outageSpans(entries: readonly Entry[], now: number): Span[] {
@@ -106,25 +99,97 @@ function outageSpans(entries: readonly Entry[], now: number): Span[] {
 }
 
 function tokenRequest(entry: Entry, numberOf: (entry: Entry) => number): RequestSpan[] {
-  const { kind, event, at } = entry;
-  if (kind === 'login') return [{ from: startOf(entry), to: at, good: true, token: numberOf(entry), title: 'Login' }];
-  if (kind !== 'refresh') return [];
+  const { kind, event, at: to } = entry;
+  if (kind !== 'login' && kind !== 'refresh') return [];
+  const from = startOf(entry);
+  if (bringsToken(entry)) {
+    return [{ from, to, good: true, token: numberOf(entry), title: kind === 'login' ? 'Login' : 'Refresh' }];
+  }
   // None of these took a request.
-  if (event.outcome === 'adopted' || event.outcome === 'saved' || event.reason === 'ERR_TOKEN_STORE') return [];
-  const span = { from: startOf(entry), to: at };
-  if (!bringsToken(entry)) return [{ ...span, good: false, title: reasonWords(event.reason) ?? event.outcome }];
-  return [{ ...span, good: true, token: numberOf(entry), title: 'Refresh' }];
+  const isFree = event.outcome === 'adopted' || event.outcome === 'saved' || event.reason === 'ERR_TOKEN_STORE';
+  return isFree ? [] : [{ from, to, good: false, title: reasonWords(event.reason) ?? event.outcome }];
 }
 
 function apiCall(entry: Entry): RequestSpan[] {
   if (entry.kind !== 'api') return [];
   const { method, path, status, reason } = entry.event;
-  return [
-    {
-      from: startOf(entry),
-      to: entry.at,
-      good: reason === undefined,
-      title: `${method} ${path}: ${status ?? reasonWords(reason)}`,
-    },
-  ];
+  const title = `${method} ${path}: ${status ?? reasonWords(reason)}`;
+  return [{ from: startOf(entry), to: entry.at, good: reason === undefined, title }];
+}
+
+/** Shown to visitors who have not logged in: two tokens, an outage, and the token after it. */
+export function sampleTimeline(): Timeline {
+  const [from, to] = [62_000, 80_000];
+  const span = (at: number, good: boolean, title: string) => ({ from: at, to: at, good, title });
+  const refresh = (at: number, token: number) => ({ ...span(at, true, 'Refresh'), token });
+  const failed = [62_000, 66_000, 73_000].map((at) => span(at, false, 'Refresh'));
+  const calls = Array.from({ length: 24 }, (_, index) => 5_000 + index * 4_000);
+  return {
+    ...{ from: 0, to: usualMs, hasToken: true, outages: [{ from, to }] },
+    tokens: [
+      { number: 1, from: 3_000, to: 36_000 },
+      { number: 2, from: 36_000, to: from },
+      { number: 3, from: to, to: usualMs },
+    ],
+    tokenRequests: [refresh(3_000, 1), refresh(36_000, 2), ...failed, refresh(to, 3)],
+    apiCalls: calls.map((at) => span(at, at < from || at >= to, 'GET /projects')),
+  };
+}
+
+/** Draws a timeline: the tokens, the requests to the token endpoint, the API calls. Works at any width. */
+export function timelineDrawing({ from, to, tokens, outages, tokenRequests, apiCalls }: Timeline): Html {
+  const x = scale({ from, to }, 100);
+  const seconds = Math.round((to - from) / 1000);
+  const failed = apiCalls.filter(({ good }) => !good).length;
+  const lane = (spans: readonly RequestSpan[], y: number) => spans.map((span) => mark(x, span, y));
+  return html`<svg class="drawing" width="100%" height="182" role="img" aria-label="The last ${seconds} seconds: ${tokens.length} tokens,
+${tokenRequests.length} token requests, ${apiCalls.length} API calls of which ${failed} failed, ${outages.length} outages">
+<defs><pattern id="hatch" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line stroke="var(--bad)" stroke-width="2" y2="7"/></pattern></defs>
+${[0, 25, 50, 75, 100].map((at) => html`<line stroke="var(--line)" x1="${at}%" x2="${at}%" y1="20" y2="156"/>`)}
+${outages.map((span) => html`<rect fill="url(#hatch)" fill-opacity="0.55" ${place(x, span)} y="20" height="136"><title>Outage</title></rect>`)}
+<text x="0" y="13">Access token</text>
+${tokens.map((token) => tokenBar(x, token))}
+<text x="0" y="70">Token endpoint</text>
+${lane(tokenRequests, 76)}
+<text x="0" y="117">API calls</text>
+${lane(apiCalls, 123)}
+<text class="axis" x="0" y="176">${seconds} s ago</text>
+<text class="axis" x="50%" y="176" text-anchor="middle">${seconds / 2} s</text>
+<text class="axis" x="100%" y="176" text-anchor="end">now</text>
+</svg>
+<p class="legend"><span><svg width="14" height="11" aria-hidden="true"><rect fill="url(#hatch)" width="14" height="11"/></svg>Outage</span><span><b aria-hidden="true">×</b> Failed</span></p>`;
+}
+
+function tokenBar(x: Scale, { number, from, to }: TokenSpan): Html {
+  const label = html`<text class="number" x="${x(from) + 1}%" y="40">${number}</text>`;
+  return html`<rect fill="${colourOf(number)}" ${place(x, { from, to })} y="22" height="26" rx="4"><title>Token ${number}</title></rect>${x(to) - x(from) > 4 ? label : undefined}`;
+}
+
+/** A request: a line, or a bar where it took long; a cross where it failed. */
+function mark(x: Scale, { good, token, title, from, to }: RequestSpan, y: number): Html {
+  const width = x(to) - x(from);
+  const isThin = width < 100 / 150;
+  const at = html`x="${x(from)}%"`;
+  if (!good && isThin)
+    return html`<text class="failed" ${at} y="${y + 19}" text-anchor="middle">×<title>${title}</title></text>`;
+  const fill = good ? (token === undefined ? 'var(--soft)' : colourOf(token)) : 'var(--bad)';
+  return html`<rect fill="${fill}" ${at} width="${isThin ? '3' : `${width}%`}" y="${y}" height="24" rx="1.5"><title>${title}</title></rect>`;
+}
+
+function colourOf(token: number): string {
+  return `var(--token-${token % colours})`;
+}
+
+/** The position of a time in a drawing, in per cent. */
+export type Scale = (at: number) => number;
+
+/** Returns the scale from 0 to `width` between the ends of a span. */
+export function scale({ from, to }: Span, width: number): Scale {
+  return (at) => Math.round(((at - from) / Math.max(1, to - from)) * width * 100) / 100;
+}
+
+/** Returns the attributes of a rectangle that shows a span. */
+export function place(x: Scale, { from, to }: Span): Html {
+  const width = Math.max(0.6, x(to) - x(from));
+  return html`x="${Math.min(x(from), 99.4)}%" width="${Math.round(width * 100) / 100}%"`;
 }

@@ -1,4 +1,5 @@
-import type { ApiEvent, GrantLostEvent, RefreshEvent } from 'passport-oauth-app';
+import type { GrantLostEvent, RefreshEvent } from 'passport-oauth-app';
+import { type Html, html } from '../html.js';
 import type { Entry } from './journal.js';
 
 /** An entry in words. */
@@ -8,29 +9,26 @@ export interface Words {
   readonly good: boolean;
 }
 
+const outcomes: Readonly<Record<RefreshEvent['outcome'], readonly [title: string, note?: string]>> = {
+  refreshed: ['Token refreshed'],
+  adopted: ['Token of another process used', 'it had refreshed first, so no request was needed'],
+  unsaved: ['Token refreshed, not saved yet', 'the token store failed, so the pair is kept in memory'],
+  saved: ['Token saved at last', 'the token store works again'],
+  discarded: ['Refreshed token discarded', 'the grant was ended or replaced meanwhile'],
+  failed: ['Refresh failed'],
+};
 const triggers: Readonly<Record<RefreshEvent['trigger'], string>> = {
   ahead: 'ahead of its expiry, while requests went on with the old one',
   expired: 'its lifetime was over, so requests waited for the new one',
   refused: 'the service had refused the old one before its time',
   'keep-alive': 'it was old, though nobody had used it',
 };
-
-const outcomes: Readonly<Record<RefreshEvent['outcome'], string>> = {
-  refreshed: 'Token refreshed',
-  adopted: 'Token of another process used',
-  unsaved: 'Token refreshed, not saved yet',
-  saved: 'Token saved at last',
-  discarded: 'Refreshed token discarded',
-  failed: 'Refresh failed',
+const losses: Readonly<Record<GrantLostEvent['reason'], string>> = {
+  refused: 'the service refused the refresh token',
+  expired: 'the refresh token has expired',
+  'other-subject': 'the service returned tokens of another user',
+  unreadable: 'the stored record could not be read',
 };
-
-const outcomeNotes: Partial<Record<RefreshEvent['outcome'], string>> = {
-  adopted: 'it had refreshed first, so no request was needed',
-  unsaved: 'the token store failed, so the pair is kept in memory',
-  saved: 'the token store works again',
-  discarded: 'the grant was ended or replaced meanwhile',
-};
-
 const reasons: Readonly<Record<string, string>> = {
   ERR_SERVICE_UNAVAILABLE: 'the service does not answer',
   ERR_SERVICE_TIMEOUT: 'the service does not answer in time',
@@ -41,13 +39,7 @@ const reasons: Readonly<Record<string, string>> = {
   ERR_TOKEN_RESPONSE: 'the response of the token endpoint is unusable',
   ERR_NOT_AUTHORIZED: 'the login has ended',
 };
-
-const lossReasons: Readonly<Record<GrantLostEvent['reason'], string>> = {
-  refused: 'the service refused the refresh token',
-  expired: 'the refresh token has expired',
-  'other-subject': 'the service returned tokens of another user',
-  unreadable: 'the stored record could not be read',
-};
+const maxLines = 40;
 
 /** Returns the code of an error in words. */
 export function reasonWords(code: string | undefined): string | undefined {
@@ -56,36 +48,52 @@ export function reasonWords(code: string | undefined): string | undefined {
 
 /** Returns an entry in words. */
 export function wordsFor({ kind, event }: Entry): Words {
-  switch (kind) {
-    case 'login':
-      return { title: 'Logged in', note: `code exchanged for tokens, ${ms(event)}`, good: true };
-    case 'refresh': {
-      const { outcome, trigger, reason } = event;
-      const note = outcomeNotes[outcome] ?? reasonWords(reason) ?? triggers[trigger];
-      return {
-        title: outcomes[outcome],
-        note: `${note}, ${ms(event)}`,
-        good: reason === undefined && outcome !== 'unsaved',
-      };
-    }
-    case 'api':
-      return apiWords(event);
-    case 'grant-lost':
-      return { title: 'Permission ended', note: lossReasons[event.reason], good: false };
+  if (kind === 'grant-lost') return { title: 'Permission ended', note: losses[event.reason], good: false };
+  const ms = `${Math.max(1, Math.round(event.durationMs))} ms`;
+  if (kind === 'login') return { title: 'Logged in', note: `code exchanged for tokens, ${ms}`, good: true };
+  const reason = reasonWords(event.reason);
+  if (kind === 'refresh') {
+    const [title, note = reason ?? triggers[event.trigger]] = outcomes[event.outcome];
+    return { title, note: `${note}, ${ms}`, good: !reason && event.outcome !== 'unsaved' };
   }
-}
-
-function apiWords({ method, path, status, reason, attempts, durationMs }: ApiEvent): Words {
-  const outcome = status ?? reasonWords(reason) ?? 'no answer';
-  const tries = attempts > 1 ? `, ${attempts} attempts` : '';
-  return { title: `${method} ${path}`, note: `${outcome}${tries}, ${ms({ durationMs })}`, good: reason === undefined };
-}
-
-function ms({ durationMs }: { readonly durationMs: number }): string {
-  return `${Math.max(1, Math.round(durationMs))} ms`;
+  const tries = event.attempts > 1 ? `, ${event.attempts} attempts` : '';
+  const note = `${event.status ?? reason ?? 'no answer'}${tries}, ${ms}`;
+  return { title: `${event.method} ${event.path}`, note, good: !reason };
 }
 
 /** Returns the time of day of the server, to the second. */
 export function clockTime(at: number): string {
   return new Date(at).toTimeString().slice(0, 8);
+}
+
+/** Returns the log, newest first. API calls in a row that went alike share a line. */
+export function logView(entries: readonly Entry[]): Html {
+  const lines: (readonly [Entry, ...Entry[]])[] = [];
+  for (const entry of entries.toReversed()) {
+    const above = lines.at(-1);
+    if (above && isAlike(above[0], entry)) lines.splice(-1, 1, [...above, entry]);
+    else if (lines.push([entry]) > maxLines) break;
+  }
+  return html`<ol>${lines.slice(0, maxLines).map(line)}</ol>`;
+}
+
+function isAlike(one: Entry, other: Entry): boolean {
+  if (one.kind !== 'api' || other.kind !== 'api') return false;
+  const look = ({ event, requests }: typeof one) => [event.path, event.status, event.reason, requests.length].join();
+  return look(one) === look(other);
+}
+
+function line(alike: readonly [Entry, ...Entry[]]): Html {
+  const [{ kind, at, requests }] = alike;
+  const { title, note, good } = wordsFor(alike[0]);
+  const pids = [...new Set(alike.map(({ pid }) => pid))].sort((one, other) => one - other);
+  const received = requests.map(
+    ({ method, host, path, outcome, detail }) =>
+      html`<li><b>${method}</b> ${host}<wbr>${path} <b class="outcome" data-good="${String(/^[23]/.test(outcome))}">${outcome}</b> <span class="soft">${detail}</span></li>`,
+  );
+  return html`<li class="entry" data-kind="${kind}" data-good="${String(good)}">
+<p><b>${alike.length > 1 ? `${alike.length} × ` : ''}${title}</b> <time datetime="${new Date(at).toISOString()}">${clockTime(at)}</time></p>
+<p class="soft">${note} · process${pids.length > 1 ? 'es' : ''} ${pids.join(' and ')}</p>
+${received.length > 0 ? html`<ul aria-label="Received by the service">${received}</ul>` : undefined}
+</li>`;
 }

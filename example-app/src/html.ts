@@ -11,9 +11,7 @@ type Value = string | number | Html | readonly Html[] | undefined;
 
 /** Template tag that escapes its values, except `Html` and lists of it. `undefined` becomes nothing. */
 export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Html {
-  let source = strings[0] ?? '';
-  for (const [index, value] of values.entries()) source += sourceOf(value) + (strings[index + 1] ?? '');
-  return new Html(source);
+  return new Html(strings.map((string, index) => string + sourceOf(values[index])).join(''));
 }
 
 function sourceOf(value: Value): string {

@@ -1,0 +1,39 @@
+import type { Worker } from 'node:cluster';
+
+/** A call, or an answer, which has no name. */
+type Message = readonly [id: number, name: string, args: readonly unknown[]];
+
+/**
+ * Returns the functions of the other process, and lets it call those of this one. A call resolves to what the other process
+ * returns; to nothing if that one is gone, or goes meanwhile.
+ */
+export function connect<Theirs extends object>(channel: Worker | NodeJS.Process, own: object): Theirs {
+  const waiting = new Map<number, (result: unknown) => void>();
+  let count = 0;
+  const isOpen = () => ('isConnected' in channel ? channel.isConnected() : channel.connected);
+  // A process that is about to end may have closed its channel already: it misses the message.
+  const send = (...message: Message) => {
+    if (isOpen()) channel.send?.(message, undefined, undefined, () => {});
+  };
+  channel.on('disconnect', () => {
+    for (const resolve of waiting.values()) resolve(undefined);
+    waiting.clear();
+  });
+  channel.on('message', async ([id, name, args]: Message) => {
+    if (name !== '') return send(id, '', [await Reflect.get(own, name)(...args)]);
+    waiting.get(id)?.(args[0]);
+    waiting.delete(id);
+  });
+  const call = async (name: string, args: readonly unknown[]) => {
+    if (!isOpen()) return undefined;
+    count += 1;
+    send(count, name, args);
+    return await new Promise((resolve) => waiting.set(count, resolve));
+  };
+  return new Proxy({} as Theirs, {
+    get:
+      (_target, name) =>
+      (...args: unknown[]) =>
+        call(String(name), args),
+  });
+}

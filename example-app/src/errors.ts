@@ -1,0 +1,81 @@
+import type { NextFunction, Request, Response } from 'express';
+import {
+  ApiError,
+  AuthorizationError,
+  NotAuthorizedError,
+  OAuthAppError,
+  ServiceUnavailableError,
+  TokenError,
+  TokenResponseError,
+  TokenStoreError,
+} from 'passport-oauth-app';
+import { html } from './html.js';
+import { send, viewerOf } from './pages.js';
+
+/** What the user reads, and the target and the text of the button. */
+type Words = readonly [title: string, text: string, way: readonly [href: string, text: string]];
+
+const home = ['/', 'Back to the start'] as const;
+const login = ['/login', 'Log in'] as const;
+const again = ['/projects', 'Try again'] as const;
+
+/** Express' error handler: a page in plain words, with the error's status. Details go to the server's log. */
+export async function errorPage(error: unknown, req: Request, res: Response, next: NextFunction): Promise<void> {
+  if (res.headersSent) return next(error);
+  const status = statusOf(error);
+  if (status >= 500) console.error(logLine(error, status));
+  if (error instanceof ServiceUnavailableError || error instanceof ApiError) {
+    if (error.retryAfter) res.set('Retry-After', String(Math.ceil(error.retryAfter)));
+  }
+  const seconds = res.get('Retry-After');
+  await send(res.status(status), () => {
+    const [title, text, [href, label]] = wordsFor(error, status, viewerOf(req));
+    const intro = html`<p class="status">${status}</p>
+<h1>${title}</h1>
+<p class="lead">${text}</p>
+${seconds ? html`<p>It can be tried again in <b>${seconds} s</b>.</p>` : undefined}
+<div class="actions"><a class="button" href="${href}"${seconds ? html` data-wait="${seconds}"` : undefined}>${label}</a></div>`;
+    return { title, intro };
+  });
+}
+
+function wordsFor(error: unknown, status: number, viewer: Express.User | undefined): Words {
+  if (error instanceof NotAuthorizedError && status === 403) {
+    const text = `You have not allowed ${error.scope?.join(', ')}. All else works as before.`;
+    return ['This page needs one permission more', text, ['/glossary', 'Ask me again']];
+  }
+  if (error instanceof NotAuthorizedError) {
+    return ['Your permission has ended', 'Log in to go on.', login];
+  }
+  if (error instanceof TokenStoreError)
+    return ['Our own storage does not answer', 'Nothing is lost. Please try again in a moment.', home];
+  if (error instanceof AuthorizationError)
+    return ['The service refused the login', 'It gave no permission this time.', login];
+  if (error instanceof TokenError || error instanceof TokenResponseError)
+    return ['The service refuses this application', 'The operator has to look after it.', home];
+  const answered = error instanceof ApiError;
+  if (error instanceof ServiceUnavailableError || (answered && (status === 429 || status >= 500))) {
+    if (!viewer)
+      return ['The service does not answer', 'You are not logged in yet. Please try again in a moment.', login];
+    const title = answered ? 'The service has a problem' : 'The service does not answer';
+    const text = 'You are still logged in. Please try again in a moment.';
+    return [status === 429 ? 'The service asks for patience' : title, text, again];
+  }
+  if (answered) return ['The service refused the request', `It answered with status ${status}.`, home];
+  if (status === 403) {
+    const text = 'It may be too old, or was finished already. Nothing has happened. Please log in again.';
+    return ['This login was not begun here', text, login];
+  }
+  return ['Something went wrong', 'It was logged, and is not your fault.', home];
+}
+
+function statusOf(error: unknown): number {
+  const status: unknown = error instanceof Error && 'status' in error ? error.status : undefined;
+  return typeof status === 'number' && status >= 400 && status < 600 ? status : 500;
+}
+
+/** The errors of the package hold no secret; of others, only the name and the message are known to be text. */
+function logLine(error: unknown, status: number): string {
+  if (error instanceof OAuthAppError) return `${status} ${error.name} ${error.code}: ${error.message}`;
+  return `${status} ${error instanceof Error ? error.stack : String(error)}`;
+}

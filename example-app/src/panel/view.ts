@@ -1,0 +1,108 @@
+import { type Html, html } from '../html.js';
+import { burstDrawing, latestBurst } from './burst.js';
+import type { Story } from './journal.js';
+import { sampleTimeline, timelineDrawing, timelineOf } from './timeline.js';
+import { clockTime, logView, reasonWords, wordsFor } from './words.js';
+
+/** The state of one grant that the panel shows. All times are in epoch milliseconds, by the clock of the server. */
+export interface PanelContent {
+  readonly story: Story;
+  /** When the token was issued and when it expires; `undefined` if there is no valid one at this moment. */
+  readonly token: { readonly issuedAt: number; readonly expiresAt: number } | undefined;
+  /** False once the grant has ended. */
+  readonly authorized: boolean;
+  /** When the visitor's latest incident began. */
+  readonly incidentAt: number | undefined;
+  readonly now: number;
+}
+
+/** Returns the pieces that change while a page is open. The page contains them, and the stream sends those that have changed. */
+export function panelParts(content: PanelContent): Readonly<Record<string, Html>> {
+  const { story, authorized, incidentAt, now } = content;
+  const timeline = timelineOf(story, now, incidentAt);
+  const burst = latestBurst(story.entries);
+  const latest = story.entries.findLast(({ kind }) => kind !== 'api');
+  const words = latest && wordsFor(latest);
+  return {
+    guide: guide(authorized ? story : undefined),
+    token: tokenView(content, timeline.hasToken),
+    timeline: timelineDrawing(timeline),
+    // One that ended before the latest incident would be taken for what came of it.
+    burst: burst && burst.to >= (incidentAt ?? 0) ? burstDrawing(burst) : html``,
+    latest: words ? html`<b>${words.title}</b>: ${words.note}` : html``,
+    log: logView(story.entries),
+  };
+}
+
+/** Returns the first minute in three steps. @param story `undefined` before the login */
+export function guide(story: Story | undefined): Html {
+  const steps: readonly (readonly [done: boolean | undefined, title: string, text: string])[] = [
+    [story && true, 'Log in', 'Approve on the page of the service. A code becomes tokens; they stay on the server.'],
+    [
+      story?.ranDown,
+      'Let the token run down',
+      'Leave this page open for half a minute. A new token comes before the old one ends.',
+    ],
+    [
+      story?.recovered,
+      'Break the service',
+      'Press “Service down for 30 s”. Calls fail, the login stays, and then they work again.',
+    ],
+  ];
+  const tick = html` <span class="tick">✓<span class="hidden"> done</span></span>`;
+  return html`${steps.map(
+    ([done, title, text]) =>
+      html`<li class="${done ? 'done' : 'open'}"><b>${title}${done ? tick : undefined}</b><span class="about">${text}</span></li>`,
+  )}`;
+}
+
+/** Returns the panel beside a page. The script keeps its parts up to date; without it they show the moment of the page. */
+export function panelView(content: PanelContent): Html {
+  const { token, timeline, burst, latest, log } = panelParts(content);
+  return html`<section class="panel" aria-labelledby="panel-title" data-panel="/panel/events">
+<div class="panel-head">
+<h2 id="panel-title">What happens to your token</h2>
+<p class="live"><span data-live>As of ${clockTime(content.now)}</span></p>
+</div>
+<div data-part="token">${token}</div>
+<div data-part="timeline">${timeline}</div>
+<div data-part="burst">${burst}</div>
+<p class="latest" role="status" data-part="latest">${latest}</p>
+<details>
+<summary>Log: every event, and what the service received</summary>
+<div class="log" role="region" aria-label="Log, newest first" tabindex="0" data-part="log">${log}</div>
+</details>
+</section>`;
+}
+
+/** Returns the panel of a visitor who has not logged in. */
+export function idlePanel(): Html {
+  return html`<section class="panel" aria-labelledby="panel-title">
+<div class="panel-head"><h2 id="panel-title">What happens to your token</h2></div>
+<p>An example: two tokens, an outage of the service, and the token after it. Log in to see your own.</p>
+${timelineDrawing(sampleTimeline())}
+</section>`;
+}
+
+/** Returns the panel of a page whose visitor has logged out, in this tab or another one. */
+export function endedPanel(): Html {
+  return html`<div class="panel-head"><h2 id="panel-title">What happened to your token</h2></div>
+<p role="status">You are logged out, or your permission has ended. <a href="/login">Log in to go on.</a></p>`;
+}
+
+function tokenView({ story, token, authorized, now }: PanelContent, hasToken: boolean): Html {
+  const line = (state: Html) => html`<p class="token-line"><span>Access token</span><b>${state}</b></p>`;
+  if (!authorized) return line(html`None: the login has ended`);
+  const { entries, refreshes } = story;
+  const times = refreshes === 1 ? 'once' : `${refreshes} times`;
+  const refreshed = refreshes === 0 ? html`Not refreshed yet.` : html`Refreshed <b>${times}</b> since you logged in.`;
+  if (!token || !hasToken) {
+    const reason = reasonWords(entries.findLast(({ kind }) => kind === 'refresh')?.event.reason);
+    return html`${line(html`No usable token`)}
+<p class="soft">The login is kept: ${reason ?? 'there is no valid token at this moment'}.</p><p class="soft">${refreshed}</p>`;
+  }
+  const seconds = Math.max(0, Math.round((token.expiresAt - now) / 1000));
+  const lifetime = Math.max(1, Math.round((token.expiresAt - token.issuedAt) / 1000));
+  return html`${line(html`${seconds} s <small>left of ${lifetime} s</small>`)}
+<progress max="${lifetime}" value="${seconds}" aria-label="Lifetime left of the access token"></progress><p class="soft">${refreshed}</p>`;
+}

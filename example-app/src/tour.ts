@@ -1,0 +1,212 @@
+import { type IncomingMessage, request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import type { Emulator, ServiceRequest } from 'passport-oauth-app/emulator';
+import { startExample } from './example.js';
+import { bearerOf, detailOf, fieldsOf, shortenedFields } from './panel/recorder.js';
+import { serverSettings } from './server.js';
+
+/** Cookies of a visitor, by host and name. */
+type Cookies = Map<string, Map<string, string>>;
+
+/** Thrown if a step of the tour did not do what it should. */
+class TourError extends Error {}
+
+/** Seconds. The tour moves the clock instead of waiting. */
+const tokenLifetime = 7200;
+const mostShown = 4;
+
+/**
+ * Walks through everything that the application does, over real HTTP, and checks what the service received.
+ *
+ * @param print Takes one line.
+ * @returns Whether each step did what it should.
+ */
+export async function tour(print: (line: string) => void): Promise<boolean> {
+  let movedMs = 0;
+  const expire = () => {
+    movedMs += (tokenLifetime + 1) * 1000;
+  };
+  const settings = { ...serverSettings({}), port: 0, tokenLifetime, clock: () => Date.now() + movedMs };
+  const { url, service, close } = await startExample(settings);
+  try {
+    if (!service) throw new TourError('there is no emulated service');
+    print(`\nAll ${await walk(url, service, expire, print)} steps did what they should.`);
+    return true;
+  } catch (error) {
+    if (!(error instanceof TourError)) throw error;
+    print(`    ${error.message}`);
+    return false;
+  } finally {
+    await close();
+  }
+}
+
+async function walk(
+  url: string,
+  service: Emulator,
+  expire: () => void,
+  print: (line: string) => void,
+): Promise<number> {
+  let steps = 0;
+  let seen = 0;
+  let usedRefreshToken: unknown;
+  const step = (title: string) => {
+    steps += 1;
+    print(`\n${String(steps).padStart(2)}. ${title}`);
+  };
+  const check = (what: string, holds: boolean) => {
+    if (!holds) throw new TourError(`Not as it should be: ${what}`);
+    print(`    ok: ${what}`);
+  };
+  const open = async (cookies: Cookies, address: string, method = 'GET') => {
+    const answer = await visit(cookies, new URL(address, url), method);
+    print(
+      `    ${method} ${shown(new URL(address, url))} -> ${answer.status}${answer.location && ` to ${shown(new URL(answer.location, url))}`}`,
+    );
+    return answer;
+  };
+  /** Returns the requests to the token endpoint and to the API since the last call, and prints the first of them. */
+  const news = () => {
+    const requests = service.requests.slice(seen).filter(({ path }) => !path.startsWith('/oauth/authorize'));
+    seen = service.requests.length;
+    for (const one of requests.slice(0, mostShown))
+      print(`    service: ${one.method} http://${one.headers.host}${one.path} ${detailOf(one)}`);
+    const more = requests.length - mostShown;
+    if (more > 0) print(`    service: and ${more} more requests like the last one`);
+    const isToken = ({ path }: ServiceRequest) => path === '/oauth/token';
+    return { tokens: requests.filter(isToken), api: requests.filter((one) => !isToken(one)) };
+  };
+  const checkTokenRequest = (tokens: readonly ServiceRequest[], fields: Readonly<Record<string, unknown>>) => {
+    const { clientID: client_id, clientSecret: client_secret } = service.options;
+    const [one, ...more] = tokens;
+    check('one token request', one !== undefined && more.length === 0);
+    const isJson = one?.headers['content-type']?.startsWith('application/json') === true;
+    check('a POST with a JSON body', one?.method === 'POST' && isJson);
+    const expected = { client_id, client_secret, ...fields };
+    check(`its fields are exactly ${Object.keys(expected).join(', ')}`, isSame(one?.body, expected));
+  };
+  const checkRefresh = (tokens: readonly ServiceRequest[]) => {
+    const { refresh_token } = tokens[0] ? fieldsOf(tokens[0]) : {};
+    checkTokenRequest(tokens, { grant_type: 'refresh_token', refresh_token });
+    check('its refresh token was not used before', refresh_token !== usedRefreshToken);
+    usedRefreshToken = refresh_token;
+  };
+  /** Opens the page with the projects, which has to show one of this name. @returns The bearer tokens that it took. */
+  const projects = async (cookies: Cookies, name: string, baseUrl: string, refreshes = true) => {
+    const page = await open(cookies, '/projects');
+    check(`the page shows ${name}`, page.status === 200 && page.text.includes(name));
+    const { tokens, api } = news();
+    if (refreshes) checkRefresh(tokens);
+    const { host } = new URL(baseUrl);
+    check(
+      `GET ${host}/api/v2/projects with a bearer token`,
+      api.length > 0 &&
+        api.every((one) => one.path === '/api/v2/projects' && one.headers.host === host && bearerOf(one) !== ''),
+    );
+    return api.map(bearerOf);
+  };
+  /** Goes through the consent page. @returns The callback. */
+  const decide = async (cookies: Cookies, user: string, decline = false) => {
+    step('The login sends the browser to the service');
+    const authorize = new URL((await open(cookies, '/login')).location, url);
+    const { state = '', ...others } = Object.fromEntries(authorize.searchParams);
+    const client_id = service.options.clientID;
+    const expected = { client_id, redirect_uri: `${url}/callback`, response_type: 'code', scope: 'project tm' };
+    check('to {auth_url}/oauth/authorize', authorize.href.startsWith(`${service.authUrl}/oauth/authorize?`));
+    check('client_id, redirect_uri, response_type, scope and state, nothing else', isSame(others, expected));
+    check('spaces in scope are plus signs', authorize.search.includes('scope=project+tm'));
+    check('state cannot be guessed', state.length >= 43);
+    step(decline ? 'The user declines' : 'The user approves');
+    const callback = new URL(await service.approve(authorize, { user, decline }));
+    print(`    to ${shown(callback)}`);
+    check('back to the application, with its state unchanged', callback.searchParams.get('state') === state);
+    return callback;
+  };
+  const silent = () =>
+    check('nothing reached the token endpoint or the API', Object.values(news()).flat().length === 0);
+
+  const { baseUrl, enterpriseBaseUrl } = service;
+  const ada: Cookies = new Map();
+  step('A page that needs a login sends the browser to it');
+  check('to /login', (await open(ada, '/projects')).location.startsWith('/login'));
+  const callback = await decide(ada, '1');
+  step('The application exchanges the code for tokens');
+  check('back to the page that was asked for', (await open(ada, callback.href)).location === '/projects');
+  const [redirect_uri, code] = [`${url}/callback`, callback.searchParams.get('code')];
+  checkTokenRequest(news().tokens, { grant_type: 'authorization_code', redirect_uri, code });
+  step('The page lists the projects of the user');
+  await projects(ada, 'Pocket Garden', baseUrl, false);
+
+  // The second refresh uses the refresh token that the first one returned.
+  for (const title of ['The access token expires: the next request refreshes it first', 'And once more']) {
+    step(title);
+    expire();
+    await projects(ada, 'Pocket Garden', baseUrl);
+  }
+  step('The service refuses the token before its time');
+  service.expireAccessTokens();
+  const bearers = await projects(ada, 'Pocket Garden', baseUrl);
+  check('the request was made once more, with the new token', bearers.length === 2 && new Set(bearers).size === 2);
+  step('Twenty requests at once meet an expired token');
+  expire();
+  const pages = await Promise.all(Array.from({ length: 20 }, () => visit(ada, new URL('/projects', url))));
+  const statuses = pages.map(({ status }) => status);
+  check(
+    'all twenty succeed',
+    statuses.every((status) => status === 200),
+  );
+  checkRefresh(news().tokens);
+
+  const ben: Cookies = new Map();
+  await open(ben, (await decide(ben, '2')).href);
+  news();
+  step("A member of an organization is served by the organization's own host");
+  await projects(ben, 'Acme Storefront', enterpriseBaseUrl.replace('{domain}', 'acme'), false);
+
+  const stranger: Cookies = new Map();
+  const refusal = await decide(stranger, '1', true);
+  step('The application says that the login was declined');
+  check('it goes on to its own page', (await open(stranger, refusal.href)).location === '/declined');
+  check('the page says so', (await open(stranger, '/declined')).text.includes('You declined'));
+  silent();
+  step('A callback that was not begun in this browser is refused');
+  check('403', (await open(stranger, '/callback?code=stolen-code&state=forged-state')).status === 403);
+  silent();
+  step('Logging out forgets the tokens');
+  check('back to the home page', (await open(ada, '/logout', 'POST')).location === '/');
+  check('projects need a login again', (await open(ada, '/projects')).location.startsWith('/login'));
+  silent();
+  return steps;
+}
+
+/** Returns an address with its secrets shortened. */
+function shown({ origin, pathname, searchParams }: URL): string {
+  const fields = shortenedFields(Object.fromEntries(searchParams), '&');
+  return `${origin}${pathname}${fields && `?${fields}`}`;
+}
+
+function isSame(one: unknown, other: object): boolean {
+  const sorted = (fields: unknown) => JSON.stringify(Object.entries(Object(fields)).sort());
+  return sorted(one) === sorted(other);
+}
+
+/** Opens a page as a browser does, and follows no redirect unseen. */
+async function visit(cookies: Cookies, url: URL, method = 'GET') {
+  const jar = cookies.get(url.host) ?? new Map<string, string>();
+  cookies.set(url.host, jar);
+  const headers = { accept: 'text/html', cookie: [...jar].map((pair) => pair.join('=')).join('; ') };
+  // Not fetch: its headers mark it as a script, and scripts are not redirected to a login.
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    request(url, { method, headers, agent: false }, resolve).once('error', reject).end();
+  });
+  for (const line of response.headers['set-cookie'] ?? []) {
+    const [, name = '', value = ''] = /^([^=;]*)=([^;]*)/.exec(line) ?? [];
+    if (/;\s*(max-age=0|expires=Thu, 01 Jan 1970)/i.test(line)) jar.delete(name);
+    else jar.set(name, value);
+  }
+  const {
+    statusCode: status,
+    headers: { location = '' },
+  } = response;
+  return { status, location, text: await text(response) };
+}
