@@ -1,9 +1,12 @@
-// Builds the site: the reference from the sources, then the pages. A dead link fails it. `npm run docs:build` runs it.
+// Builds the site: the reference from the sources, the diagrams, llms.txt, then the pages. A dead link fails it. `npm run docs:build` runs it.
 //
 // `node build.mjs serve` serves the pages instead, as they are at this moment.
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, createServer } from 'vitepress';
+import { sidebar } from './.vitepress/config.mjs';
+import { drawDiagrams } from './diagrams.mjs';
+import { writeLlmsText } from './llms.mjs';
 import { writeReference } from './reference.mjs';
 
 const here = import.meta.dirname;
@@ -16,9 +19,13 @@ for (const name of ['docs', 'README.md', 'CHANGELOG.md', 'CODE_OF_CONDUCT.md', '
   cpSync(join(here, '..', name), join(pages, name), { recursive: true });
 }
 await writeReference(join(pages, 'reference'));
+await drawDiagrams(pages, join(pages, 'public/diagrams'));
 
 if (process.argv[2] === 'serve') {
   const server = await createServer(here);
   await server.listen();
   server.printUrls();
-} else await build(here);
+} else {
+  await build(here);
+  writeLlmsText(pages, sidebar, join(here, 'dist'));
+}

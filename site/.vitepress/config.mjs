@@ -1,22 +1,25 @@
 import { defineConfig } from 'vitepress';
+import { diagramName } from '../diagrams.mjs';
 import { entryPoints } from '../reference.mjs';
 
 const page = (text, name) => ({ text, link: `/docs/${name}` });
 
 /** Each page of docs/ is in one group. */
-const sidebar = [
+export const sidebar = [
   {
     text: 'Start',
     items: [
       { text: 'Overview', link: '/README' },
       page('Tutorial', 'tutorial'),
+      page('How refresh tokens get lost', 'lost-logins'),
       page('Example application', 'example-app'),
     ],
   },
   {
     text: 'How to',
     items: [
-      page('Run in production', 'production'),
+      page('Choose a store', 'stores'),
+      page('Operate', 'production'),
       page('Call the API', 'api-client'),
       page('Jobs and webhooks', 'jobs'),
       page('List grants, keep them alive', 'grants'),
@@ -35,12 +38,11 @@ const sidebar = [
     items: [
       page('Options', 'options'),
       page('Providers', 'providers'),
-      page('Authorization servers', 'servers'),
-      page('Errors', 'errors'),
-      page('Events', 'events'),
-      page('Observability', 'observability'),
+      page('Errors and troubleshooting', 'errors'),
+      page('Events and observability', 'events'),
       page('A store of your own', 'own-store'),
       page('Compatibility', 'compatibility'),
+      page('Specifications', 'specifications'),
       {
         text: 'API',
         collapsed: true,
@@ -49,24 +51,26 @@ const sidebar = [
     ],
   },
   {
-    text: 'Explanation',
+    text: 'Evidence',
+    collapsed: true,
     items: [
-      page('How refresh tokens get lost', 'lost-logins'),
+      page('Security', 'security'),
+      page('Authorization servers', 'servers'),
+      page('Performance', 'performance'),
       page('The refresh protocol', 'refresh-protocol'),
       page('Chaos', 'chaos'),
-      page('Security', 'security'),
-      page('Performance', 'performance'),
       page('Architecture', 'architecture'),
       page('Dependencies', 'dependencies'),
+      page('Figures: performance', 'figures/performance'),
+      page('Figures: chaos', 'figures/chaos'),
+      page('Figures: compatibility', 'figures/compatibility'),
+      page('Figures: security', 'figures/security'),
     ],
-  },
-  {
-    text: 'Help',
-    items: [page('Troubleshooting and FAQ', 'troubleshooting'), { text: 'Report a vulnerability', link: '/SECURITY' }],
   },
   {
     text: 'Project',
     items: [
+      { text: 'Report a vulnerability', link: '/SECURITY' },
       { text: 'Contribute', link: '/CONTRIBUTING' },
       { text: 'Changelog', link: '/CHANGELOG' },
     ],
@@ -86,16 +90,39 @@ export default defineConfig({
   lastUpdated: false,
   // Pages of the tutorial's own application. All other dead links fail the build.
   ignoreDeadLinks: 'localhostLinks',
-  markdown: { config: renderMermaid },
-  themeConfig: { sidebar, search: { provider: 'local' }, outline: [2, 3] },
+  // The anchors that GitHub makes: links of the pages hold in both.
+  markdown: { config: showDiagrams, anchor: { slugify } },
+  themeConfig: {
+    sidebar,
+    outline: [2, 3],
+    search: { provider: 'local', options: { miniSearch: { searchOptions: { boostDocument } } } },
+  },
 });
 
-/** Turns a block in the language `mermaid` into the component that draws it in the browser. */
-function renderMermaid(markdown) {
+function slugify(heading) {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}_\- ]/gu, '')
+    .replaceAll(' ', '-');
+}
+
+/** Turns a block in the language `mermaid` into the picture that build.mjs has drawn of it. */
+function showDiagrams(markdown) {
   const fence = markdown.renderer.rules.fence;
-  markdown.renderer.rules.fence = (tokens, index, ...rest) => {
+  markdown.renderer.rules.fence = (tokens, index, options, env, self) => {
     const { info, content } = tokens[index];
-    if (info.trim() !== 'mermaid') return fence(tokens, index, ...rest);
-    return `<MermaidDiagram code="${encodeURIComponent(content)}" />`;
+    if (info.trim() !== 'mermaid') return fence(tokens, index, options, env, self);
+    return `<SiteDiagram name="${diagramName(content)}" label="Diagram: ${headingBefore(tokens, index)}" />`;
   };
+}
+
+function headingBefore(tokens, index) {
+  const heading = tokens.slice(0, index).findLastIndex(({ type }) => type === 'heading_open');
+  return heading < 0 ? 'overview' : tokens[heading + 1].content.replaceAll(/[^\w ,'-]/g, '');
+}
+
+/** Puts the pages that somebody has written before the generated ones, and the emulator's reference last. */
+function boostDocument(id) {
+  if (id.includes('/reference/')) return id.includes('emulator') ? 0.1 : 0.5;
+  return /\/figures\/|CHANGELOG|CONTRIBUTING|docs\/(?:emulator|testing)/.test(id) ? 0.5 : 2;
 }

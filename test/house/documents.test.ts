@@ -33,6 +33,17 @@ function sentenceLengths(document: string): readonly number[] {
   return sentences.map((sentence) => sentence.match(/[A-Za-z0-9`]\S*/g)?.length ?? 0).filter((words) => words > 1);
 }
 
+/** Anchors of the headings of a document, as GitHub and the site make them. */
+function anchorsOf(document: string): readonly string[] {
+  const headings = [...textOf(document).matchAll(/^#{2,} (.+)$/gm)].map(([, heading = '']) => heading);
+  return headings.map((heading) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
 function median(numbers: readonly number[]): number {
   return [...numbers].sort((one, other) => one - other)[numbers.length >> 1] ?? 0;
 }
@@ -60,8 +71,20 @@ describe('the documents', () => {
     expect(documents.filter((document) => ![...near, ...far, 'README.md'].includes(document))).toEqual([]);
   });
 
+  test('link to headings that there are', () => {
+    const dead = written.flatMap((document) =>
+      [...textOf(document).matchAll(/\]\((?!https?:)([^)#]*)#([^)]+)\)/g)]
+        .filter(([, target = '', anchor = '']) => {
+          const page = target === '' ? document : join(dirname(document), target);
+          return page.endsWith('.md') && !anchorsOf(page).includes(anchor);
+        })
+        .map(([link]) => `${document}: ${link}`),
+    );
+    expect(dead).toEqual([]);
+  });
+
   test('are all in the menu of the site', () => {
-    const menu = [...read('site/.vitepress/config.mjs').matchAll(/page\('[^']+', '([\w-]+)'\)/g)];
+    const menu = [...read('site/.vitepress/config.mjs').matchAll(/page\('[^']+', '([\w/-]+)'\)/g)];
     const pages = documents.filter((document) => document.startsWith('docs/'));
     expect(menu.map(([, name]) => `docs/${name}.md`).sort()).toEqual(pages.sort());
   });
@@ -75,6 +98,17 @@ describe('the documents', () => {
     expect(read('README.md').trim().split(/\s+/).length).toBeLessThanOrEqual(900);
   });
 
+  test('show on the first page of the site what README.md installs and runs', () => {
+    const shown = [...read('site/pages/index.md').matchAll(/^```\w+\n([\s\S]*?)^```$/gm)].map(([, code = '']) => code);
+    expect(shown).toHaveLength(2);
+    for (const code of shown) expect(read('README.md')).toContain(code.trim());
+  });
+
+  test('name the two commands of a clone in README.md', () => {
+    expect(read('README.md')).toContain('`npm ci && npm start`');
+    expect(read('README.md')).toContain('`npm ci && npm test`');
+  });
+
   test('name the types that a TypeScript project needs', () => {
     for (const document of ['README.md', 'docs/tutorial.md']) {
       expect(read(document)).toMatch(
@@ -85,13 +119,25 @@ describe('the documents', () => {
 });
 
 describe('docs/options.md', () => {
+  const strategy = read('docs/options.md').split('## Middleware')[0] ?? '';
+  const sections = new Map(
+    strategy
+      .split(/^### `/m)
+      .slice(1)
+      .map((section) => [section.split('`')[0] ?? '', section] as const),
+  );
+
   test('has exactly the options of a strategy', () => {
     const declared = /export interface StrategyOptions[^{]*\{([\s\S]*?)^\}/m.exec(read('src/options.ts'))?.[1] ?? '';
     const options = [...declared.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name]) => name);
-    const strategy = read('docs/options.md').split('## Middleware')[0] ?? '';
-    const rows = [...strategy.matchAll(/^\| (`\w+`(?:, `\w+`)*) \|/gm)].flatMap(([, names = '']) =>
-      names.match(/\w+/g),
-    );
-    expect(rows.sort()).toEqual(options.sort());
+    expect([...sections.keys()].filter((name) => name !== 'verify').sort()).toEqual(options.sort());
+  });
+
+  test('has a default and an example for each option that is not required', () => {
+    for (const [name, text] of sections) {
+      if (name === 'verify') continue;
+      expect(text, name).toMatch(/\brequired\. |\. Default: /);
+      expect(text, name).toMatch(/^Example: `|^```ts$/m);
+    }
   });
 });

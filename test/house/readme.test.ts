@@ -73,20 +73,27 @@ describe('docs/errors.md', () => {
   const sources = readdirSync(join(repository, 'src'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts'))
     .map((file) => read(join('src', file)));
-  const rows = [...read('docs/errors.md').matchAll(/^\| `(ERR_[A-Z_]+)` \| (?:`(\w+)`)?/gm)];
+  const sections = [...read('docs/errors.md').matchAll(/^### `(ERR_[A-Z_]+)`\n\n([\s\S]*?)(?=^##|$(?![\s\S]))/gm)];
 
-  test('has a row for each code in the sources, and for no other', () => {
+  test('has a heading for each code in the sources, and for no other', () => {
     const codes = sources.flatMap((text) => [...text.matchAll(/'(ERR_[A-Z_]+)'/g)].map(([, code]) => code));
     const ours = codes.filter((code) => !OF_NODE.has(code ?? ''));
-    // A code of two classes has two rows.
-    expect([...new Set(rows.map(([, code]) => code))].sort()).toEqual([...new Set(ours)].sort());
+    expect(sections.map(([, code]) => code).sort()).toEqual([...new Set(ours)].sort());
+  });
+
+  test('says for each code what to do', () => {
+    const without = sections.filter(([, , text = '']) => !text.includes('**Remedy:** '));
+    // The caller ended the call.
+    expect(without.map(([, code]) => code)).toEqual(['ERR_ABORTED']);
   });
 
   test('names each class of errors that can be thrown', () => {
     const classes = sources.flatMap((text) =>
       [...text.matchAll(/^export class (\w+Error) extends (?:OAuthApp)?Error\b/gm)].map(([, name]) => name),
     );
-    const named = new Set(rows.map(([, , name]) => name));
+    const named = new Set<string | undefined>(
+      sections.flatMap(([, , text = '']) => text.match(/(?<=`)\w+Error(?=`)/g) ?? []),
+    );
     expect(classes.filter((name) => !named.has(name) && !INNER_ERRORS.has(name ?? ''))).toEqual([]);
   });
 });

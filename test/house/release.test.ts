@@ -17,7 +17,7 @@ const env = {
 let checkout: string;
 beforeAll(async () => {
   checkout = await mkdtemp(join(tmpdir(), 'passport-oauth-app-release-'));
-  for (const name of ['package.json', 'README.md', '.github/release']) {
+  for (const name of ['package.json', 'README.md', 'docs', '.github/release']) {
     await cp(join(repository, name), join(checkout, name), { recursive: true });
   }
   await run(process.execPath, ['.github/release/prepare.mjs'], { cwd: checkout, env: { ...process.env, ...env } });
@@ -42,6 +42,14 @@ describe('the release workflow', () => {
       ([, link, image]) => link ?? image,
     );
     expect(targets.filter((target) => !/^(?:https:|#)/.test(target ?? ''))).toEqual([]);
+  });
+
+  test('makes links of docs to pages that are not published absolute, and no others', async () => {
+    const security = await read('docs/security.md');
+    expect(security).toContain('](https://git.example/someone/project/blob/v1.2.3/docs/refresh-protocol.md)');
+    expect(security).toContain('](https://git.example/someone/project/blob/v1.2.3/docs/figures/security.md#threats-');
+    expect(security).toContain('](embedded.md)');
+    expect(security).toContain('](../SECURITY.md)');
   });
 
   test('refuses to run where it cannot know the repository', async () => {
