@@ -153,7 +153,7 @@ describe('package.json', () => {
       return { ...its.dependencies, ...its.devDependencies };
     });
     const sections = readFileSync(join(repository, 'docs/dependencies.md'), 'utf8').split(/^## /m).slice(1);
-    const listed = sections.map((section) => [...section.matchAll(/^\| `([^`]+)`/gm)].map(([, name]) => name));
+    const listed = sections.map((section) => [...section.matchAll(/^- `([^`]+)`/gm)].map(([, name]) => name));
     expect(listed).toEqual(
       [dependencies, peerDependencies, devDependencies, ...beside].map((group) => Object.keys(group)),
     );
