@@ -11,6 +11,7 @@ import type { ReturnCookie } from '../request/return-cookie.js';
 import type { StepUps } from '../request/step-ups.js';
 import { type CallbackFailure, type CallbackRequest, type CheckedCallback, REPLAYED } from './callback-request.js';
 import type { FrameLogins } from './frame-logins.js';
+import { sentResponseError } from './grant-handoff.js';
 import type { PendingLogin } from './pending-logins.js';
 import type { RunningCallback, UsedLogins } from './used-logins.js';
 import {
@@ -70,8 +71,8 @@ const REGISTERED_ERRORS = new Set([
 /**
  * Finishes the login of a checked callback, once: calls for the tokens, then the application's `userProfile` and `verify`.
  *
- * A second callback of the login waits for the first one. If the browser has dropped that (a reload of the page), the second
- * gets its outcome, since the session belongs to whoever is still there.
+ * A second callback of the login waits for the first one. If the browser has dropped that (a reload of the page), the next one
+ * that still waits gets its outcome, since the session belongs to whoever is still there.
  *
  * @throws AuthorizationError, TokenError, TokenResponseError, ServiceUnavailableError, TokenStoreError, or what `userProfile`
  *   and `verify` throw
@@ -84,31 +85,41 @@ export async function finishLogin(
 ): Promise<CallbackOutcome> {
   const { state, login } = checked;
   const { callback, isFirst } = await context.usedLogins.use(state, login.expiresAt, request.manager.access);
-  const dropped = isFirst ? undefined : await callback.takeOver();
-  if (!isFirst && !dropped) return REPLAYED;
+  if (isFirst) return await finishFirst(context, request, checked, callback);
+  const dropped = await callback.takeOver(() => !request.res.headersSent && !hasLeft(request));
+  if (!dropped) return REPLAYED;
   request.res.appendHeader('Set-Cookie', login.endCookie);
-  return dropped ?? (await finishFirst(context, request, checked, callback));
+  return dropped;
 }
 
 async function finishFirst(
   context: FinishLoginContext,
-  { req, res }: CallbackRequest,
+  request: CallbackRequest,
   { login, answer }: CheckedCallback,
   callback: RunningCallback<CallbackOutcome>,
 ): Promise<CallbackOutcome> {
+  const { req, res } = request;
   let outcome: CallbackOutcome | undefined;
   let isDropped = false;
   try {
+    // The token store may have been slow: no code is spent on a response that was sent meanwhile.
+    const sent = sentResponseError(res);
+    if (sent) throw sent;
+    res.appendHeader('Set-Cookie', login.endCookie);
     outcome =
       answer.kind === 'error' ? declined(answer.error, login) : await exchangeCode(context, req, answer.code, login);
     // A browser that has dropped its request never learns of its session.
-    const hasLeft = !res.writableEnded && (res.destroyed || res.closed || req.socket.destroyed);
-    isDropped = hasLeft && outcome.kind === 'success';
+    isDropped = outcome.kind === 'success' && hasLeft(request);
     return isDropped ? ABANDONED : outcome;
   } finally {
     callback.end(isDropped ? outcome : undefined);
     if (!res.headersSent) tellPage(context, req, res, answer.kind, login, outcome);
   }
+}
+
+/** Returns true if the browser has dropped its request, which nobody has answered yet. */
+function hasLeft({ req, res }: CallbackRequest): boolean {
+  return !res.writableEnded && (res.destroyed || res.closed || req.socket.destroyed);
 }
 
 /**

@@ -42,14 +42,19 @@ export class RunningCallback<T> {
     this.#waiting = undefined;
   }
 
-  /** Waits for the end. Resolves to the outcome if the browser has gone away, once; else to `undefined`. */
-  async takeOver(): Promise<T | undefined> {
+  /**
+   * Waits for the end. Resolves to the outcome if the browser has gone away, once; else to `undefined`.
+   *
+   * @param isWaiting Returns false if the request that takes over has ended as well: the outcome is left to the next one.
+   */
+  async takeOver(isWaiting: () => boolean): Promise<T | undefined> {
     if (!this.#hasEnded) {
       await new Promise<void>((resolve) => {
         this.#waiting ??= [];
         this.#waiting.push(resolve);
       });
     }
+    if (!isWaiting()) return undefined;
     const outcome = this.#abandoned;
     this.#abandoned = undefined;
     return outcome;

@@ -5,6 +5,7 @@ import { describe, expect } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { test } from '../support/fixture.js';
 import { hold } from '../support/hold.js';
+import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import type { Handler, Req, World, WorldOptions } from '../support/world.js';
 
@@ -94,6 +95,30 @@ describe('a response that a time-out middleware has sent', { meta: { threats: [5
       await expectNothingLeft(world, browser);
     },
   );
+
+  test('while the token store is asked ends in an error, sends no code, and leaves no replay waiting', async ({
+    startWorld,
+    browser,
+  }) => {
+    const tokenStore = new TroubledStore();
+    let overdue: ServerResponse | undefined;
+    tokenStore.before = (method) => {
+      if (method === 'lock' && overdue && !overdue.headersSent) answer(overdue);
+    };
+    const world = await startWorld({
+      strategy: { tokenStore },
+      before: (app) =>
+        app.use('/callback', (_req, res, next) => {
+          overdue ??= res;
+          next();
+        }),
+    });
+    const callback = await world.begin(browser);
+    expect((await browser.visit(callback)).text).toBe('too slow');
+    await until(() => expect(world.errors.map(({ code }) => code)).toEqual(['ERR_RESPONSE_SENT']));
+    expect((await browser.visit(callback)).status).toBe(403);
+    expect(world.tokenRequests()).toEqual([]);
+  });
 
   test('while a user logs in again leaves the grant of the user to the browsers that have it', async ({
     startWorld,
