@@ -2,9 +2,10 @@ import { OAuthAppError, ofStrategy, ServiceUnavailableError } from '../errors.js
 import { apiChannel } from '../events.js';
 import { type HttpStreamRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
+import { abortable } from '../waiting.js';
 import type { ApiContext, Credential, CredentialSource } from './api-context.js';
 import { callError, noPlaceError, refusedResponse } from './api-error.js';
-import { abortable, CallLimit } from './call-limits.js';
+import { CallLimit } from './call-limits.js';
 import type { CallRequest } from './call-options.js';
 import { type Attempt, afterAttempt, type Progress, START } from './call-progress.js';
 import { NoPlace, type Place } from './concurrency-limiter.js';

@@ -2,7 +2,7 @@ import { isDnsLabel } from '../checks.js';
 import { ConfigurationError, TokenResponseError } from '../errors.js';
 import { Deadlines } from '../http/deadlines.js';
 import type { HttpClient } from '../http/http-client.js';
-import { wait } from './call-limits.js';
+import { pause } from '../waiting.js';
 import { ConcurrencyLimiter, type PlaceSharing } from './concurrency-limiter.js';
 import { type DefaultHeaders, defaultHeaders, type RequestHeaders } from './request-headers.js';
 
@@ -187,6 +187,6 @@ export function createApiContext(options: ApiContextOptions): ApiContext {
     deadlines,
     now: options.now ?? Date.now,
     random: options.random ?? Math.random,
-    wait: options.wait ?? wait,
+    wait: options.wait ?? ((ms, signal) => pause(ms, { signal })),
   });
 }

@@ -2,7 +2,7 @@ import { remainingMs } from '../clock.js';
 import { ConfigurationError } from '../errors.js';
 import { StoreAccess, type WriteLimits } from '../stores/store-access.js';
 import type { TokenStore } from '../stores/token-store.js';
-import { pause } from '../stores/waiting.js';
+import { pause } from '../waiting.js';
 import {
   type EndedGrant,
   endedGrant,
@@ -170,7 +170,7 @@ export class GrantRepository {
       try {
         return await this.peek(id);
       } catch {
-        await pause(ms, signal && { signal });
+        await pause(ms, { signal });
       }
     }
     return await this.peek(id);

@@ -14,7 +14,7 @@ import {
   sessionChanges,
   sessionOf,
 } from '../request/session.js';
-import { KeyedQueue } from '../stores/waiting.js';
+import { KeyedQueue } from '../waiting.js';
 import type { CallbackFailure, CallbackRequest } from './callback-request.js';
 import type { EstablishSessionContext } from './establish-session.js';
 import type { FinishedLogin } from './finish-login.js';

@@ -4,13 +4,14 @@ import { ApiCall } from '../api/api-call.js';
 import { ApiClient, contextOf, sourceOf } from '../api/api-client.js';
 import type { ApiContext } from '../api/api-context.js';
 import { FETCHED, type FetchedResponse } from '../api/api-fetch.js';
-import { abortable, CallLimit } from '../api/call-limits.js';
+import { CallLimit } from '../api/call-limits.js';
 import { methodOf, requestTo } from '../api/call-options.js';
 import { apiPath } from '../api/request-target.js';
 import { readOptions } from '../checks.js';
 import { ConfigurationError, ForwardError, ofStrategy } from '../errors.js';
 import { isOfOwnPage, pathOf, refuseFramework } from '../request/incoming-request.js';
 import { runtimeOf, type Strategy } from '../strategy.js';
+import { abortable } from '../waiting.js';
 import { AllowList } from './allow-list.js';
 import { clientProperty, type Handler } from './api-client.js';
 

@@ -2,7 +2,7 @@ import * as check from '../checks.js';
 import { ConfigurationError } from '../errors.js';
 import type { ApplicationGrant, TokenParameters } from '../oauth/token-endpoint.js';
 import { safeCause } from '../redaction.js';
-import { withTimeout } from '../stores/waiting.js';
+import { withTimeout } from '../waiting.js';
 
 /** Added to each token request as configured. */
 const OF_THE_CLIENT: ReadonlySet<string> = new Set(['client_id', 'client_secret']);

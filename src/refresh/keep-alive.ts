@@ -1,8 +1,7 @@
-import { abortable } from '../api/call-limits.js';
 import { number, type Reader, readOptions, withDefault, withMethods } from '../checks.js';
 import type { EndedGrant, Grant } from '../grants/grant.js';
 import { hasEnded } from '../grants/grant-summary.js';
-import { pause } from '../stores/waiting.js';
+import { abortable, pause } from '../waiting.js';
 import type { Refresher } from './refresher.js';
 
 /** Options of `strategy.keepAlive`. */

@@ -17,6 +17,7 @@ import type { Turn } from '../oauth/request-queue.js';
 import type { TokenEndpoint, TokenParameters } from '../oauth/token-endpoint.js';
 import { rotatedRefreshToken, type TokenSet } from '../oauth/token-response.js';
 import type { HeldLock } from '../stores/held-lock.js';
+import { pause } from '../waiting.js';
 import type { EndpointBackoff } from './backoff.js';
 import type { UnsavedGrants } from './unsaved-grants.js';
 
@@ -245,10 +246,7 @@ export class LockedRefreshes {
     const { id, seen, overtaken } = run.refresh;
     const pausesMs = repository.access.hasFailedRecently ? PAUSES_AFTER_FAILURE_MS : PAUSES_MS;
     for (const pauseMs of refused.refreshToken === undefined ? [] : [0, ...pausesMs]) {
-      if (pauseMs > 0) {
-        const { setTimeout: pause } = await import('node:timers/promises');
-        await pause(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
-      }
+      if (pauseMs > 0) await pause(pauseMs, { signal });
       const stored = await repository.readAnew(id);
       if (!stored || overtaken.aborted) break;
       if (hasSameTokens(stored, refused) || isOlder(stored, refused)) continue;

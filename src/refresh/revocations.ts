@@ -1,5 +1,6 @@
 import { ServiceUnavailableError, TokenStoreError } from '../errors.js';
 import type { RevocableTokens, RevocationEndpoint } from '../oauth/revocation-endpoint.js';
+import { pause, withTimeout } from '../waiting.js';
 
 /** Pauses before the further tries of a revocation, in milliseconds. `Retry-After` makes one longer, up to the maximum. */
 const PAUSES_MS = [250, 1_000, 4_000];
@@ -44,11 +45,8 @@ export class Revocations {
   /** Waits for the revocations that run, for some seconds. A pause before a further try ends at once. */
   async close(): Promise<void> {
     this.#closing.abort();
-    const { setTimeout: pause } = await import('node:timers/promises');
-    const grace = new AbortController();
-    const expired = pause(GRACE_MS, undefined, { signal: grace.signal }).catch(() => undefined);
-    await Promise.race([Promise.allSettled(this.#running), expired]);
-    grace.abort();
+    const ended = Promise.allSettled(this.#running);
+    await withTimeout(ended, GRACE_MS, () => new Error('Revocations still run')).catch(() => undefined);
   }
 
   /** Returns false if there is nothing to revoke. */
@@ -75,8 +73,7 @@ export class Revocations {
   async #pause(ms: number): Promise<void> {
     const { signal } = this.#closing;
     if (signal.aborted) return;
-    const { setTimeout: pause } = await import('node:timers/promises');
     // A revocation that waits must not keep the process alive.
-    await pause(ms, undefined, { signal, ref: false }).catch(() => undefined);
+    await pause(ms, { signal, unref: true }).catch(() => undefined);
   }
 }

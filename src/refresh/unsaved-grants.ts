@@ -2,6 +2,7 @@ import type { RefreshEvent } from '../events.js';
 import type { Grant } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
 import type { HeldLock } from '../stores/held-lock.js';
+import { pause } from '../waiting.js';
 
 /** A refreshed grant that is not in the store yet. */
 export interface UnsavedGrant {
@@ -104,7 +105,6 @@ export class UnsavedGrants {
 
   /** Tries until all grants are saved, for some seconds. Then releases all locks. */
   async saveAll(): Promise<void> {
-    const { setTimeout: pause } = await import('node:timers/promises');
     const until = performance.now() + SAVE_ALL_MS;
     await this.flush();
     if (this.#unsaved.size > 0) this.#repository.access.abandonWrites();

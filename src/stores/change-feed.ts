@@ -1,5 +1,5 @@
+import { pause, withTimeout } from '../waiting.js';
 import type { StoredGrant, TokenStore } from './token-store.js';
-import { pause, withTimeout } from './waiting.js';
 
 /** A connection of its own on which a store hears of changes. */
 export interface ChangeListener {

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { number, type Optional, withDefault, withMethods } from '../checks.js';
 import { wasSetBack } from '../clock.js';
 import { TokenStoreError } from '../errors.js';
+import { KeyedQueue, pause, withTimeout } from '../waiting.js';
 import type { HeldLease } from './token-store.js';
-import { KeyedQueue, pause, withTimeout } from './waiting.js';
 
 /** A lease that a shared store grants to one owner at a time, and that ends by itself. */
 export interface Lease {

@@ -1,10 +1,10 @@
 import { readOptions, withMethods } from '../checks.js';
+import { pause } from '../waiting.js';
 import { type ListenForChanges, watchOver } from './change-feed.js';
 import { leaseSeconds } from './lease-lock.js';
 import { channelOf, createTable, type PostgresPoolLike, postgresDatabase } from './postgres-database.js';
 import { sqlTokenStore, tableName } from './sql-token-store.js';
 import { type ListedTokenStore, type TokenStore, ttlSeconds } from './token-store.js';
-import { pause } from './waiting.js';
 
 export type { PostgresPoolLike } from './postgres-database.js';
 

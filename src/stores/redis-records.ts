@@ -1,10 +1,10 @@
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
+import { withTimeout } from '../waiting.js';
 import { changeMessage, updateMessage } from './change-feed.js';
 import { DEFAULT_LEASE_SECONDS, type Lease, leaseLock } from './lease-lock.js';
 import { connectionOf, type RedisClientLike, type RedisConnection } from './redis-connection.js';
 import { isMark, parseGrant, type TokenStore, ttlMsOf } from './token-store.js';
-import { withTimeout } from './waiting.js';
 
 /** How long one command may take, in milliseconds. Shorter than the patience of a browser's user. */
 const COMMAND_MS = 5000;

@@ -1,6 +1,6 @@
 import { createHash, randomInt, randomUUID } from 'node:crypto';
+import { withTimeout } from '../waiting.js';
 import { SHARE_PREFIX, type StoredGrant, type TokenStore } from './token-store.js';
-import { withTimeout } from './waiting.js';
 
 /** What one process has of an account's places, as it has written it. */
 export interface Holding {

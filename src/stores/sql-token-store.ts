@@ -1,9 +1,9 @@
 import { type Reader, wrong } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
+import { pause, withTimeout } from '../waiting.js';
 import { type Lease, leaseLock } from './lease-lock.js';
 import { type ListedTokenStore, parseGrant, ttlMsOf } from './token-store.js';
-import { pause, withTimeout } from './waiting.js';
 
 /** Result of one statement. */
 export interface SqlResult {

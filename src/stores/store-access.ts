@@ -1,8 +1,8 @@
 import { OAuthAppError, TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
+import { KeyedQueue, withTimeout } from '../waiting.js';
 import { HeldLock } from './held-lock.js';
 import type { HeldLease, TokenStore } from './token-store.js';
-import { KeyedQueue, withTimeout } from './waiting.js';
 
 /** Time limits of a write, in milliseconds. */
 export interface WriteLimits {

@@ -1,5 +1,5 @@
 import { number, type Optional, withDefault } from '../checks.js';
-import { KeyedQueue } from './waiting.js';
+import { KeyedQueue } from '../waiting.js';
 
 /**
  * One grant as a store keeps it: a small JSON object that the store does not interpret.

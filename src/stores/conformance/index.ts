@@ -1,5 +1,5 @@
 import { number, readOptions, withDefault } from '../../checks.js';
-import { withTimeout } from '../waiting.js';
+import { withTimeout } from '../../waiting.js';
 import { BASIC_CHECKS } from './basic-checks.js';
 import { LEASE_CHECKS } from './lease-checks.js';
 import { LIST_CHECKS, WATCH_CHECKS } from './listing-checks.js';

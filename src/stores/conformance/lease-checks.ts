@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
+import { withTimeout } from '../../waiting.js';
 import type { TokenStore } from '../token-store.js';
-import { withTimeout } from '../waiting.js';
 import { LONGER_THAN_A_POLL_MS } from './optional-checks.js';
 import type { LeaseCheck, Trial } from './trial.js';
 

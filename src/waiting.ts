@@ -41,7 +41,7 @@ export class KeyedQueue {
  */
 export function pause(
   ms: number,
-  { signal, unref = false }: { readonly signal?: AbortSignal; readonly unref?: boolean } = {},
+  { signal, unref = false }: { readonly signal?: AbortSignal | undefined; readonly unref?: boolean } = {},
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = (): void => {
@@ -55,6 +55,22 @@ export function pause(
     if (unref) timer.unref();
     if (signal?.aborted) abort();
     else signal?.addEventListener('abort', abort, { once: true });
+  });
+}
+
+/**
+ * Returns the result of a promise, or rejects with the signal's reason as soon as that is aborted. The work behind the
+ * promise goes on.
+ *
+ * @throws the signal's reason
+ */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  return new Promise((resolve, reject) => {
+    const giveUp = () => reject(signal.reason);
+    if (signal.aborted) giveUp();
+    else signal.addEventListener('abort', giveUp);
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
   });
 }
 

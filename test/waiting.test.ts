@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { getEventListeners } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { KeyedQueue, pause, withTimeout } from '../../src/stores/waiting.js';
-import { gate } from '../refresh/fixture.js';
-import { heldUuids } from '../support/heap.js';
+import { KeyedQueue, pause, withTimeout } from '../src/waiting.js';
+import { gate } from './refresh/fixture.js';
+import { heldUuids } from './support/heap.js';
 
 describe('a queue by key', () => {
   test('runs tasks of one key in order and one at a time, and of other keys meanwhile', async () => {
