@@ -3,7 +3,7 @@ import passportModule from 'passport';
 import { describe, expect, test } from 'vitest';
 import { Strategy } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
-import { open, world } from '../support/one-world.js';
+import { browser, open, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { type Framework, type Handler, sendJson } from '../support/world.js';
 
@@ -65,15 +65,14 @@ describe.each(frameworks)('under %s', (framework) => {
     { meta: { threats: [2] } },
     async (_what, more) => {
       await open({ framework });
-      const browser = new Browser();
       const callback = await world.begin(browser);
       const { pathname, search } = new URL(callback);
       const answer = await rawCallback(browser, `${pathname}${search}${more}`);
       expect(answer.status).toBe(400);
       expect(Reflect.get({}, 'polluted')).toBeUndefined();
       expect(world.tokenRequests()).toEqual([]);
-      await browser.visit(callback);
-      expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(true);
+      await visit(callback);
+      expect((await whoami()).authorized).toBe(true);
     },
   );
 
@@ -90,7 +89,6 @@ describe.each(frameworks)('under %s', (framework) => {
     { meta: { threats: [2] } },
     async (_what, value, errorStatus = 400) => {
       await open({ framework });
-      const browser = new Browser();
       const { searchParams } = new URL(await world.begin(browser));
       const good = { code: searchParams.get('code'), state: searchParams.get('state') };
       expect((await rawCallback(browser, `/callback?code=${value}&state=${good.state}`)).status).toBe(400);
@@ -106,32 +104,29 @@ describe.each(frameworks)('under %s', (framework) => {
 describe('the state', () => {
   test('that is forged is refused, and the pending login still works', { meta: { threats: [3] } }, async () => {
     await open();
-    const browser = new Browser();
     const callback = await world.begin(browser);
     for (const state of ['x', '__proto__x', 'A'.repeat(43), `${new URL(callback).searchParams.get('state')}A`]) {
-      const forged = await browser.visit(altered(callback, (query) => query.set('state', state)));
+      const forged = await visit(altered(callback, (query) => query.set('state', state)));
       expect(forged.status).toBe(403);
     }
     expect(world.tokenRequests()).toEqual([]);
-    expect((await browser.visit(callback)).status).toBe(302);
+    expect((await visit(callback)).status).toBe(302);
   });
 
   test('works once, in series', { meta: { threats: [5] } }, async () => {
     await open();
-    const browser = new Browser();
     const callback = await world.begin(browser);
     // The cookies as they were: an attacker keeps them.
     const cookie = [...browser.cookies(world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
-    expect((await browser.visit(callback)).status).toBe(302);
+    expect((await visit(callback)).status).toBe(302);
     // The browser is logged in by now: it goes to the route's page, and nothing happens.
-    expect((await browser.visit(callback)).headers.get('location')).toBe('/');
-    expect((await browser.visit(callback, { headers: { cookie } })).status).toBe(403);
+    expect((await visit(callback)).headers.get('location')).toBe('/');
+    expect((await visit(callback, { headers: { cookie } })).status).toBe(403);
     expect(world.tokenRequests()).toHaveLength(1);
   });
 
   test('works once, with fifty replays at once', { meta: { threats: [5] } }, async () => {
     await open();
-    const browser = new Browser();
     const callback = await world.begin(browser);
     const { pathname, search } = new URL(callback);
     const answers = await Promise.all(Array.from({ length: 50 }, () => rawCallback(browser, `${pathname}${search}`)));
@@ -142,12 +137,11 @@ describe('the state', () => {
 
   test('does not work again after the exchange failed', { meta: { threats: [5] } }, async () => {
     await open();
-    const browser = new Browser();
     const callback = await world.begin(browser);
     world.service.fail('token', { status: 500 });
     const { pathname, search } = new URL(callback);
     const cookie = [...browser.cookies(world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
-    expect((await browser.visit(callback)).status).toBe(503);
+    expect((await visit(callback)).status).toBe(503);
     expect((await rawRequest(world.url, `${pathname}${search}`, { headers: { cookie } })).status).toBe(403);
     expect(world.tokenRequests()).toHaveLength(1);
   });
@@ -169,14 +163,13 @@ describe('the state', () => {
 
   test("is refused with another login's cookie under any name", { meta: { threats: [6] } }, async () => {
     await open();
-    const browser = new Browser();
     const first = await world.begin(browser);
     const [nameOfFirst = ''] = [...browser.cookies(world.url).keys()];
     const attacker = new Browser();
     await world.begin(attacker);
     const [sealedForOther = ''] = [...attacker.cookies(world.url).values()];
     browser.cookies(world.url).set(nameOfFirst, sealedForOther);
-    expect((await browser.visit(first)).status).toBe(403);
+    expect((await visit(first)).status).toBe(403);
     expect(world.tokenRequests()).toEqual([]);
   });
 
@@ -191,14 +184,13 @@ describe('the state', () => {
         app.get('/login-other', passport.authenticate('other') as Handler);
       },
     });
-    const browser = new Browser();
     const callback = await world.begin(browser, {}, '/login-other');
-    expect((await browser.visit(callback)).status).toBe(403);
+    expect((await visit(callback)).status).toBe(403);
     // Not even under the name that the cookie would have there.
     for (const [name, value] of browser.cookies(world.url)) {
       browser.cookies(world.url).set(name.replace('other.', 'oauth-app.'), value);
     }
-    expect((await browser.visit(callback)).status).toBe(403);
+    expect((await visit(callback)).status).toBe(403);
     expect(world.tokenRequests()).toEqual([]);
     await other?.close();
   });
@@ -214,9 +206,8 @@ describe('the state', () => {
         app.get('/login-other', passport.authenticate(other as unknown as string) as Handler);
       },
     });
-    const browser = new Browser();
     const callback = await world.begin(browser, {}, '/login-other');
-    expect((await browser.visit(callback)).status).toBe(403);
+    expect((await visit(callback)).status).toBe(403);
     await other?.close();
   });
 
@@ -226,7 +217,6 @@ describe('the state', () => {
       clientID: world.service.options.clientID,
       redirectUrls: ['http://app.example/shop/callback'],
     });
-    const browser = new Browser();
     const { search } = new URL(await world.begin(browser));
     expect((await browser.visit(`${world.url}/callback${search}`)).status).toBe(302);
   });
@@ -241,23 +231,22 @@ describe('the state', () => {
         );
       },
     });
-    const browser = new Browser();
     const callback = await world.begin(browser);
     const { search } = new URL(callback);
     for (const path of ['/elsewhere', '/other/callback']) {
-      expect((await browser.visit(`${world.url}${path}${search}`)).status).toBe(403);
+      expect((await visit(`${path}${search}`)).status).toBe(403);
     }
     expect(world.tokenRequests()).toEqual([]);
-    expect((await browser.visit(callback)).status).toBe(302);
+    expect((await visit(callback)).status).toBe(302);
   });
 
   test('is good for ten minutes, and not for longer', { meta: { threats: [7] } }, async () => {
     let now = Date.now();
     await open({ strategy: { clock: () => now } });
-    const [browser, lateBrowser] = [new Browser(), new Browser()];
+    const lateBrowser = new Browser();
     const [late, inTime] = [await world.begin(lateBrowser), await world.begin(browser)];
     now += 10 * 60 * 1000 - 1;
-    expect((await browser.visit(inTime)).status).toBe(302);
+    expect((await visit(inTime)).status).toBe(302);
     now += 1;
     expect((await lateBrowser.visit(late)).status).toBe(403);
     expect(world.tokenRequests()).toHaveLength(1);
@@ -266,10 +255,9 @@ describe('the state', () => {
   test('from the future is refused, as after a clock was set back', { meta: { threats: [7] } }, async () => {
     let now = Date.now();
     await open({ strategy: { clock: () => now } });
-    const browser = new Browser();
     const callback = await world.begin(browser);
     now -= 60 * 60 * 1000;
-    expect((await browser.visit(callback)).status).toBe(403);
+    expect((await visit(callback)).status).toBe(403);
   });
 
   test.each([
@@ -281,16 +269,14 @@ describe('the state', () => {
     ['broken percent-encoding', () => '%E0%A4%A'],
   ])('does not go with a cookie that was replaced by %s', async (_what, replace) => {
     await open();
-    const browser = new Browser();
     const callback = await world.begin(browser);
     for (const [name, value] of browser.cookies(world.url)) browser.cookies(world.url).set(name, replace(value));
-    expect((await browser.visit(callback)).status).toBe(403);
+    expect((await visit(callback)).status).toBe(403);
     expect(world.tokenRequests()).toEqual([]);
   });
 
   test('goes with its cookie among hundreds of foreign and malformed ones', async () => {
     await open();
-    const browser = new Browser();
     const callback = await world.begin(browser);
     const own = [...browser.cookies(world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
     const foreign = Array.from({ length: 300 }, (_, index) => `__proto__=x; =y; ;;; c${index}=%FF; oauth-app.login.=z`);
@@ -305,12 +291,11 @@ describe('an error in the callback', () => {
     meta: { threats: [8] },
   }, async () => {
     await open();
-    const browser = new Browser();
     const callback = await world.begin(browser);
-    const forged = await browser.visit(`${world.url}/callback?error=access_denied&state=${'B'.repeat(43)}`);
+    const forged = await visit(`/callback?error=access_denied&state=${'B'.repeat(43)}`);
     expect(forged.status).toBe(403);
     expect(forged.text).not.toContain('denied');
-    expect((await browser.visit(callback)).status).toBe(302);
+    expect((await visit(callback)).status).toBe(302);
   });
 
   test('with a good state is a decline, with the message of the contract', { meta: { threats: [8] } }, async () => {
@@ -324,8 +309,7 @@ describe('an error in the callback', () => {
             sendJson(res, {});
           })(req, res, next),
     });
-    const browser = new Browser();
-    await browser.visit(await world.begin(browser, { decline: true }));
+    await visit(await world.begin(browser, { decline: true }));
     expect(failures).toEqual([
       { error: null, user: false, info: { message: 'The user declined authorization' }, status: undefined },
     ]);
@@ -334,21 +318,19 @@ describe('an error in the callback', () => {
 
   test('leads to failureRedirect where the application set one', async () => {
     await open({ authenticate: { failureRedirect: '/declined' } });
-    const browser = new Browser();
-    const page = await browser.visit(await world.begin(browser, { decline: true }));
+    const page = await visit(await world.begin(browser, { decline: true }));
     expect([page.status, page.headers.get('location')]).toEqual([302, '/declined']);
   });
 
   test('that is declined uses the state up', async () => {
     await open();
-    const browser = new Browser();
     const callback = await world.begin(browser, { decline: true });
     const retried = altered(callback, (query) => {
       query.delete('error');
       query.set('code', 'stolen');
     });
-    expect((await browser.visit(callback)).status).toBe(401);
-    expect((await browser.visit(retried)).status).toBe(403);
+    expect((await visit(callback)).status).toBe(401);
+    expect((await visit(retried)).status).toBe(403);
     expect(world.tokenRequests()).toEqual([]);
   });
 
@@ -359,9 +341,8 @@ describe('an error in the callback', () => {
     ['a_text_of_the_senders_own', undefined],
   ])('of %s with a good state is an AuthorizationError', { meta: { threats: [8] } }, async (code, told) => {
     await open();
-    const browser = new Browser();
     const callback = altered(await world.begin(browser, { decline: true }), (query) => query.set('error', code));
-    const page = await browser.visit(callback);
+    const page = await visit(callback);
     expect(page.status).toBe(502);
     expect(world.errors[0]).toMatchObject({ name: 'AuthorizationError', code: 'ERR_AUTHORIZATION', error: told });
     if (told === undefined) expect(`${page.text}${inspect(world.errors[0])}`).not.toContain(code);
@@ -382,14 +363,13 @@ describe('an error in the callback', () => {
       },
       authenticate: { failureFlash: true, failureMessage: true },
     });
-    const browser = new Browser();
     for (const error of ['access_denied', 'server_error', 'planted_error']) {
       const callback = altered(await world.begin(browser, { decline: true }), (query) => {
         query.set('error', error);
         query.set('error_description', description);
         query.set('error_uri', 'https://evil.example/');
       });
-      const page = await browser.visit(callback);
+      const page = await visit(callback);
       const shown = inspect([page.text, [...page.headers], flashed, world.errors, world.stored()], { depth: 9 });
       for (const planted of ['onerror', 'admin=1', 'planted', 'evil.example']) expect(shown).not.toContain(planted);
     }
@@ -408,19 +388,17 @@ describe('a callback that no person asked for', () => {
     ['the prefetch of Firefox', { headers: { 'x-moz': 'prefetch' } }, 503],
   ])('%s does not use the code up', { meta: { threats: [10] } }, async (_what, options, status) => {
     await open();
-    const browser = new Browser();
     const callback = await world.begin(browser);
     const { pathname, search } = new URL(callback);
     expect((await rawCallback(browser, `${pathname}${search}`, options)).status).toBe(status);
     expect(world.tokenRequests()).toEqual([]);
-    expect((await browser.visit(callback)).status).toBe(302);
+    expect((await visit(callback)).status).toBe(302);
   });
 
   test('takes nothing from the body of a POST', async () => {
     await open();
-    const browser = new Browser();
     const { search } = new URL(await world.begin(browser));
-    const page = await browser.visit(`${world.url}/callback`, {
+    const page = await visit('/callback', {
       method: 'POST',
       body: search.slice(1),
       headers: { 'content-type': 'application/x-www-form-urlencoded' },

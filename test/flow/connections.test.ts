@@ -1,8 +1,8 @@
 import { memoryTokenStore, type Profile, Strategy } from 'passport-oauth-app';
-import { describe, expect, onTestFinished } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { Browser, type Page } from '../support/browser.js';
-import { test } from '../support/fixture.js';
 import { hold } from '../support/hold.js';
+import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { until } from '../support/until.js';
 import { type Handler, type Req, sendJson, type World, type WorldOptions } from '../support/world.js';
 
@@ -25,13 +25,13 @@ const connecting: WorldOptions = {
 };
 
 describe('passport.authorize', { meta: { threats: [57] } }, () => {
-  test('gives an anonymous session a new id, and keeps its content', async ({ startWorld, browser }) => {
-    const world = await startWorld(connecting);
-    await browser.visit(`${world.url}/cart`);
+  test('gives an anonymous session a new id, and keeps its content', async () => {
+    await open(connecting);
+    await visit('/cart');
     const planted = browser.cookies(world.url).get('connect.sid') ?? '';
-    const page = await browser.visit(await world.begin(browser, {}, '/connect'));
+    const page = await visit(await world.begin(browser, {}, '/connect'));
     expect(page.json()).toEqual({ account: { id: '1' } });
-    const me = (await browser.visit(`${world.url}/whoami`)).json();
+    const me = await whoami();
     expect(me).toMatchObject({ authorized: true, session: { cart: ['book'] } });
     expect(browser.cookies(world.url).get('connect.sid')).not.toBe(planted);
     const attacker = new Browser();
@@ -40,13 +40,13 @@ describe('passport.authorize', { meta: { threats: [57] } }, () => {
     expect((await attacker.visit(`${world.url}/projects`)).status).toBe(302);
   });
 
-  test('keeps the session id of a user who is logged in', async ({ startWorld, browser }) => {
-    const world = await startWorld(connecting);
-    await browser.visit(`${world.url}/local-login/ada`);
+  test('keeps the session id of a user who is logged in', async () => {
+    await open(connecting);
+    await visit('/local-login/ada');
     const sid = browser.cookies(world.url).get('connect.sid');
-    await browser.visit(await world.begin(browser, {}, '/connect'));
+    await visit(await world.begin(browser, {}, '/connect'));
     expect(browser.cookies(world.url).get('connect.sid')).toBe(sid);
-    expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({
+    expect(await whoami()).toMatchObject({
       user: { id: 'ada' },
       authorized: true,
     });
@@ -55,57 +55,54 @@ describe('passport.authorize', { meta: { threats: [57] } }, () => {
   test.for<[string, string | undefined, string]>([
     ['another user has logged in', 'ada', 'ben'],
     ['a user has logged in who was not when it began', undefined, 'ben'],
-  ])('finishes no connection after %s, and sends no request', async ([, first, second], { startWorld, browser }) => {
-    const world = await startWorld(connecting);
-    if (first) await browser.visit(`${world.url}/local-login/${first}`);
+  ])('finishes no connection after %s, and sends no request', async ([, first, second]) => {
+    await open(connecting);
+    if (first) await visit(`/local-login/${first}`);
     const callback = await world.begin(browser, {}, '/connect');
-    await browser.visit(`${world.url}/local-login/${second}`);
-    expect((await browser.visit(callback)).status).toBe(403);
+    await visit(`/local-login/${second}`);
+    expect((await visit(callback)).status).toBe(403);
     expect(world.tokenRequests()).toEqual([]);
-    expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(false);
+    expect((await whoami()).authorized).toBe(false);
   });
 
-  test('finishes no connection for a user who has logged out', async ({ startWorld, browser }) => {
-    const world = await startWorld(connecting);
-    await browser.visit(`${world.url}/local-login/ada`);
+  test('finishes no connection for a user who has logged out', async () => {
+    await open(connecting);
+    await visit('/local-login/ada');
     const callback = await world.begin(browser, {}, '/connect');
-    await browser.visit(`${world.url}/logout`, { method: 'POST' });
-    expect((await browser.visit(callback)).status).toBe(403);
+    await visit('/logout', { method: 'POST' });
+    expect((await visit(callback)).status).toBe(403);
     expect(world.tokenRequests()).toEqual([]);
   });
 
-  test('is never finished as a login, and still good at its own route', async ({ startWorld, browser }) => {
-    const world = await startWorld(connecting);
-    await browser.visit(`${world.url}/local-login/ada`);
+  test('is never finished as a login, and still good at its own route', async () => {
+    await open(connecting);
+    await visit('/local-login/ada');
     const callback = await world.begin(browser, {}, '/connect');
     const { search } = new URL(callback);
-    expect((await browser.visit(`${world.url}/callback${search}`)).status).toBe(403);
+    expect((await visit(`/callback${search}`)).status).toBe(403);
     expect(world.tokenRequests()).toEqual([]);
-    expect((await browser.visit(`${world.url}/whoami`)).json().user).toEqual({ id: 'ada' });
-    expect((await browser.visit(callback)).json()).toEqual({ account: { id: '1' }, user: { id: 'ada' } });
+    expect((await whoami()).user).toEqual({ id: 'ada' });
+    expect((await visit(callback)).json()).toEqual({ account: { id: '1' }, user: { id: 'ada' } });
   });
 
-  test('with another account than that of the login is refused, and the grant of the login stays', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld(connecting);
-    await world.logIn(browser, '1');
-    const page = await browser.visit(await world.begin(browser, { user: '2' }, '/connect'));
+  test('with another account than that of the login is refused, and the grant of the login stays', async () => {
+    await open(connecting);
+    await logIn('1');
+    const page = await visit(await world.begin(browser, { user: '2' }, '/connect'));
     expect([page.status, page.json().code]).toEqual([500, 'ERR_OTHER_ACCOUNT']);
-    expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({ user: { id: '1' }, authorized: true });
-    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    expect(await whoami()).toMatchObject({ user: { id: '1' }, authorized: true });
+    expect((await projects()).status).toBe(200);
     expect(world.grantKeys()).toHaveLength(1);
   });
 
-  test('with the account of the login renews its grant', async ({ startWorld, browser }) => {
-    const world = await startWorld(connecting);
-    await world.logIn(browser, '1');
+  test('with the account of the login renews its grant', async () => {
+    await open(connecting);
+    await logIn('1');
     const before = world.references();
-    const page = await browser.visit(await world.begin(browser, { user: '1' }, '/connect'));
+    const page = await visit(await world.begin(browser, { user: '1' }, '/connect'));
     expect(page.status).toBe(200);
     expect(world.references()).not.toEqual(before);
-    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    expect((await projects()).status).toBe(200);
   });
 });
 
@@ -117,38 +114,32 @@ describe('passport.authorize with grantId', { meta: { threats: [69] } }, () => {
     strategy: { grantId: (_req, user) => Reflect.get(user, 'id'), tokenStore: memoryTokenStore() },
   };
 
-  test('is refused at its start when nobody is logged in, and the service is not asked', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld(keyed);
-    const page = await browser.visit(`${world.url}/connect`);
+  test('is refused at its start when nobody is logged in, and the service is not asked', async () => {
+    await open(keyed);
+    const page = await visit('/connect');
     expect([page.status, page.headers.get('location')]).toEqual([403, null]);
     expect([...browser.cookies(world.url).keys()]).toEqual([]);
     expect(world.service.requests).toEqual([]);
   });
 
-  test('overwrites no grant of another user with a login that passport.authenticate has begun', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld(keyed);
+  test('overwrites no grant of another user with a login that passport.authenticate has begun', async () => {
+    await open(keyed);
     const victim = new Browser();
     await victim.visit(`${world.url}/local-login/2`);
     await victim.visit(await world.begin(victim, { user: '1' }, '/connect'));
     const before = await world.strategy.client('2').accessToken();
     const callback = await world.begin(browser, { user: '2' });
     world.service.requests.length = 0;
-    expect((await browser.visit(callback)).status).toBe(403);
+    expect((await visit(callback)).status).toBe(403);
     expect(world.tokenRequests()).toEqual([]);
     expect(await world.strategy.client('2').accessToken()).toBe(before);
   });
 
-  test('with another account than that of the login is refused', async ({ startWorld, browser }) => {
-    const world = await startWorld({ ...connecting, strategy: keyed.strategy ?? {} });
-    await world.logIn(browser, '1');
+  test('with another account than that of the login is refused', async () => {
+    await open({ ...connecting, strategy: keyed.strategy ?? {} });
+    await logIn('1');
     const before = await world.strategy.client('1').accessToken();
-    const page = await browser.visit(await world.begin(browser, { user: '2' }, '/connect'));
+    const page = await visit(await world.begin(browser, { user: '2' }, '/connect'));
     expect([page.status, page.json().code]).toEqual([500, 'ERR_OTHER_ACCOUNT']);
     expect(await world.strategy.client('1').accessToken()).toBe(before);
   });
@@ -186,23 +177,20 @@ describe('who has begun a connection', { meta: { threats: [57, 69] } }, () => {
       'what the option grantId returns',
       users((name) => ({ tenant: name }), { strategy: { grantId: (_req, user) => Reflect.get(user, 'tenant') } }),
     ],
-  ])('is known by %s', async ([, options], { startWorld, browser }) => {
-    const world = await startWorld(options);
+  ])('is known by %s', async ([, options]) => {
+    await open(options);
     const begin = async () => {
-      const { headers } = await browser.visit(`${world.url}/connect`, by('ada'));
+      const { headers } = await visit('/connect', by('ada'));
       return world.service.approve(String(headers.get('location')));
     };
-    expect((await browser.visit(await begin(), by('benjamin'))).status).toBe(403);
+    expect((await visit(await begin(), by('benjamin'))).status).toBe(403);
     expect(world.tokenRequests()).toEqual([]);
-    expect((await browser.visit(await begin(), by('ada'))).status).toBe(200);
+    expect((await visit(await begin(), by('ada'))).status).toBe(200);
   });
 
-  test('cannot be told without any of these: refused at its start, with what to do', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld(users((name) => ({ email: name })));
-    const page = await browser.visit(`${world.url}/connect`, by('ada'));
+  test('cannot be told without any of these: refused at its start, with what to do', async () => {
+    await open(users((name) => ({ email: name })));
+    const page = await visit('/connect', by('ada'));
     expect([page.status, page.json().code]).toEqual([500, 'ERR_NO_USER_ID']);
     expect(page.json().message).toContain('id, _id, sub and username');
     expect(world.service.requests).toEqual([]);
@@ -226,8 +214,8 @@ describe('a connection whose code exchange is slow', { meta: { threats: [75] } }
   test.for<[string, WorldOptions]>([
     ['a random id', connecting],
     ['an id of the application', { ...connecting, strategy: { grantId: (_req, user) => Reflect.get(user, 'id') } }],
-  ])('undoes no logout, and stores nothing, with %s', async ([, options], { startWorld, browser }) => {
-    const world = await startWorld(options);
+  ])('undoes no logout, and stores nothing, with %s', async ([, options]) => {
+    await open(options);
     await browser.visit(`${world.url}/local-login/ada`);
     const callback = await world.begin(browser, {}, '/connect');
     const sid = String(browser.cookies(world.url).get('connect.sid'));
@@ -240,11 +228,8 @@ describe('a connection whose code exchange is slow', { meta: { threats: [75] } }
     await until(() => expect([world.grantKeys(), world.references()]).toEqual([[], []]));
   });
 
-  test('keeps what other requests of the browser, and its own handlers, have written meanwhile', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld({
+  test('keeps what other requests of the browser, and its own handlers, have written meanwhile', async () => {
+    await open({
       ...connecting,
       strategy: { passReqToCallback: true },
       verify: (req: Req, _a: string, _r: string, profile: object, done: (error: null, user: object) => void) => {
@@ -263,9 +248,9 @@ describe('a connection whose code exchange is slow', { meta: { threats: [75] } }
     expect(authorized).toBe(true);
   });
 
-  test('loses none of three services that are connected at once', async ({ startWorld, browser }) => {
+  test('loses none of three services that are connected at once', async () => {
     const names = ['one', 'two', 'three'];
-    const world = await startWorld({
+    await open({
       routes: (app, world) => {
         connecting.routes?.(app, world);
         const { passport, service, url } = world;
@@ -291,18 +276,18 @@ describe('a connection whose code exchange is slow', { meta: { threats: [75] } }
 });
 
 describe('a link that the application refuses', { meta: { threats: [97] } }, () => {
-  test('stores nothing, and overwrites nothing', async ({ startWorld, browser }) => {
-    const world = await startWorld({
+  test('stores nothing, and overwrites nothing', async () => {
+    await open({
       ...connecting,
       verify: (_a: string, _r: string, profile: Profile, done: (error: null, user: unknown) => void) =>
         done(null, profile.id === '1' && { id: profile.id }),
     });
-    await browser.visit(`${world.url}/local-login/ada`);
-    await browser.visit(await world.begin(browser, { user: '1' }, '/connect'));
+    await visit('/local-login/ada');
+    await visit(await world.begin(browser, { user: '1' }, '/connect'));
     const before = [world.grantKeys(), world.references()];
-    const page = await browser.visit(await world.begin(browser, { user: '2' }, '/connect'));
+    const page = await visit(await world.begin(browser, { user: '2' }, '/connect'));
     expect(page.status).toBe(401);
     expect([world.grantKeys(), world.references()]).toEqual(before);
-    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    expect((await projects()).status).toBe(200);
   });
 });

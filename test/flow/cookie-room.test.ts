@@ -1,8 +1,8 @@
 import type passportModule from 'passport';
 import { Strategy } from 'passport-oauth-app';
-import { describe, expect, onTestFinished } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Browser, Page } from '../support/browser.js';
-import { test } from '../support/fixture.js';
+import { browser, open, visit, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import type { Handler, WorldOptions } from '../support/world.js';
 
@@ -22,36 +22,30 @@ const threeStrategies: WorldOptions = {
 };
 
 describe('the Cookie header', { meta: { threats: [61] } }, () => {
-  test('stays below 8 KB with three strategies and many tabs, and the last login is good', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld(threeStrategies);
+  test('stays below 8 KB with three strategies and many tabs, and the last login is good', async () => {
+    await open(threeStrategies);
     for (let tab = 0; tab < 12; tab++) {
       for (const login of ['/login', '/login-second', '/login-third']) {
-        const page = await browser.visit(`${world.url}${login}?returnTo=/${'p'.repeat(tab * 100)}`);
+        const page = await visit(`${login}?returnTo=/${'p'.repeat(tab * 100)}`);
         expect(page.status).toBe(302);
         expect(headerOf(browser, world.url).length).toBeLessThan(8_000);
       }
     }
-    expect((await browser.visit(await world.begin(browser))).status).toBe(302);
+    expect((await visit(await world.begin(browser))).status).toBe(302);
   });
 
-  test('stays below 8 KB beside large cookies of other software', async ({ startWorld, browser }) => {
-    const world = await startWorld();
+  test('stays below 8 KB beside large cookies of other software', async () => {
+    await open();
     for (let count = 0; count < 6; count++) browser.cookies(world.url).set(`analytics-${count}`, 'a'.repeat(1_000));
     for (let tab = 0; tab < 14; tab++) {
       const callback = await world.begin(browser, {}, `/login?returnTo=/page-${tab}?${'q'.repeat(400)}`);
       expect(headerOf(browser, world.url).length).toBeLessThan(8_000);
-      if (tab === 13) expect((await browser.visit(callback)).status).toBe(302);
+      if (tab === 13) expect((await visit(callback)).status).toBe(302);
     }
   });
 
-  test('keeps the pages of eight tabs of 500 characters beside the cookies of a usual application', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld({ strategy: { pkce: true } });
+  test('keeps the pages of eight tabs of 500 characters beside the cookies of a usual application', async () => {
+    await open({ strategy: { pkce: true } });
     browser.cookies(world.url).set('connect.sid', 's'.repeat(100));
     browser.cookies(world.url).set('theme', 'dark'.repeat(200));
     const pages = Array.from({ length: 8 }, (_, tab) => `/page-${tab}?q=`.padEnd(500, 'x'));
@@ -60,15 +54,13 @@ describe('the Cookie header', { meta: { threats: [61] } }, () => {
       callbacks.push(await world.begin(browser, {}, `/login?${new URLSearchParams({ returnTo: page })}`));
     }
     for (const [tab, callback] of callbacks.entries()) {
-      expect((await browser.visit(callback)).headers.get('location')).toBe(pages[tab]);
+      expect((await visit(callback)).headers.get('location')).toBe(pages[tab]);
     }
   });
 
-  test('of an https application: cookies that a sibling host has planted end no genuine login', async ({
-    startWorld,
-  }) => {
+  test('of an https application: cookies that a sibling host has planted end no genuine login', async () => {
     const callbackURL = 'https://app.example.net/callback';
-    const world = await startWorld({ strategy: { callbackURL } });
+    await open({ strategy: { callbackURL } });
     world.service.register({ clientID: world.service.options.clientID, redirectUrls: [callbackURL] });
     const first = await rawRequest(world.url, '/login');
     const [genuine = ''] = first.headers['set-cookie']?.[0]?.split(';') ?? [];
@@ -80,15 +72,12 @@ describe('the Cookie header', { meta: { threats: [61] } }, () => {
     expect((await rawRequest(world.url, `/callback${search}`, { headers: { cookie } })).status).toBe(302);
   });
 
-  test('has no room left for the page of a guarded route: the page leads to /, and the header stays small', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld();
+  test('has no room left for the page of a guarded route: the page leads to /, and the header stays small', async () => {
+    await open();
     browser.cookies(world.url).set('large', 'a'.repeat(7_000));
-    await browser.visit(`${world.url}/projects?${'q'.repeat(1_500)}`, { headers: { accept: 'text/html' } });
+    await visit(`/projects?${'q'.repeat(1_500)}`, { headers: { accept: 'text/html' } });
     expect(headerOf(browser, world.url).length).toBeLessThan(8_000);
-    const page = await browser.visit(await world.begin(browser));
+    const page = await visit(await world.begin(browser));
     expect([page.status, page.headers.get('location')]).toEqual([302, '/']);
   });
 });
@@ -102,24 +91,24 @@ describe('the headers of one answer', { meta: { threats: [74] } }, () => {
     ['a page of escaped characters', (length: number) => `/projects?q=${'%C3%A9'.repeat(length / 6)}`],
   ] as const)(
     'stay below 3.5 KB at each step of a login that comes from %s of 2,000 characters',
-    async ([, pageOf], { startWorld, browser }) => {
-      const world = await startWorld();
+    async ([, pageOf]) => {
+      await open();
       for (const length of [600, 1_200, 1_800, 2_000]) {
-        const guarded = await browser.visit(world.url + pageOf(length));
-        const begun = await browser.visit(new URL(String(guarded.headers.get('location')), world.url).href);
-        const ended = await browser.visit(await world.service.approve(String(begun.headers.get('location'))));
+        const guarded = await visit(pageOf(length));
+        const begun = await visit(new URL(String(guarded.headers.get('location')), world.url).href);
+        const ended = await visit(await world.service.approve(String(begun.headers.get('location'))));
         for (const page of [guarded, begun, ended]) {
           expect(page.status).toBe(302);
           expect(lengthOf(page)).toBeLessThan(3_500);
         }
         expect([pageOf(length), '/']).toContain(ended.headers.get('location'));
-        await browser.visit(`${world.url}/logout`, { method: 'POST' });
+        await visit('/logout', { method: 'POST' });
       }
     },
   );
 
-  test('stay below 3.5 KB where a sibling host has planted hundreds of cookies', async ({ startWorld }) => {
-    const world = await startWorld();
+  test('stay below 3.5 KB where a sibling host has planted hundreds of cookies', async () => {
+    await open();
     const planted = Array.from({ length: 100 }, (_, index) => `oauth-app.login.${`${index}`.padStart(16, 'a')}=0.x`);
     const answer = await rawRequest(world.url, `/login?returnTo=/${'p'.repeat(1_200)}`, {
       headers: { cookie: planted.join('; ') },
@@ -129,14 +118,11 @@ describe('the headers of one answer', { meta: { threats: [74] } }, () => {
     expect(lines.join('\r\n').length).toBeLessThan(3_000);
   });
 
-  test('keep the page of one tab, of 1,300 characters, beside the cookie that this answer ends', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld({ strategy: { pkce: true } });
+  test('keep the page of one tab, of 1,300 characters, beside the cookie that this answer ends', async () => {
+    await open({ strategy: { pkce: true } });
     const page = `/projects?q=${'x'.repeat(1_288)}`;
-    const guarded = await browser.visit(world.url + page);
+    const guarded = await visit(page);
     const callback = await world.begin(browser, {}, String(guarded.headers.get('location')));
-    expect((await browser.visit(callback)).headers.get('location')).toBe(page);
+    expect((await visit(callback)).headers.get('location')).toBe(page);
   });
 });

@@ -1,7 +1,7 @@
 import { memoryTokenStore, type StoredGrant, type TokenStore } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { open, whoami, world } from '../support/one-world.js';
+import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 
 describe('a domain claim that is no DNS label ends the login before any request to the API', {
   meta: { threats: [27] },
@@ -29,8 +29,7 @@ describe('a domain claim that is no DNS label ends the login before any request 
   ];
   test.each(hostile.map((domain) => [JSON.stringify(domain), domain]))('%s', async (_shown, domain) => {
     await open({ service: { users: [{ id: 'h', name: 'Hostile', claims: { domain } }] } });
-    const browser = new Browser();
-    const page = await world.logIn(browser);
+    const page = await logIn();
     expect([page.status, page.json().code]).toEqual([502, 'ERR_ORGANIZATION_DOMAIN']);
     expect(world.service.requests.filter(({ path }) => path.startsWith('/api'))).toEqual([]);
     expect(world.stored()).toEqual([]);
@@ -48,10 +47,9 @@ test.each([
   ['xn--mnchen-3ya', 'xn--mnchen-3ya'],
 ])('the domain claim %s leads to the enterprise host of %s', async (domain, label) => {
   await open({ service: { users: [{ id: 'm', name: 'Member', domain: label, claims: { domain } }] } });
-  const browser = new Browser();
-  await world.logIn(browser);
+  await logIn();
   expect((await whoami(browser)).organizationDomain).toBe(label);
-  expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+  expect((await projects()).status).toBe(200);
   expect(world.service.requests.at(-1)?.headers.host).toMatch(new RegExp(`^${label}\\.api\\.localhost:\\d+$`));
 });
 
@@ -61,8 +59,7 @@ test.each([
   ['an empty text', ''],
 ])('a domain claim of %s means no organization', async (_what, domain) => {
   await open({ service: { users: [{ id: 'm', name: 'Member', claims: { domain } }] } });
-  const browser = new Browser();
-  await world.logIn(browser);
+  await logIn();
   const me = await whoami(browser);
   expect([me.organizationDomain, me.baseUrl]).toEqual([undefined, `${world.service.baseUrl}/api/v2`]);
 });
@@ -75,8 +72,7 @@ describe('the option organizationDomain', () => {
       },
       strategy: { organizationDomain: (claims) => (claims.org as { d: string }).d },
     });
-    const browser = new Browser();
-    await world.logIn(browser);
+    await logIn();
     expect((await whoami(browser)).organizationDomain).toBe('acme');
   });
 
@@ -105,8 +101,7 @@ describe('claims', () => {
   test('route and name, and never authorize', { meta: { threats: [28] } }, async () => {
     const claims = { admin: true, roles: ['admin'], authorized: true, grantId: 'x', baseUrl: 'https://evil.example' };
     await open({ service: { users: [{ id: 'm', name: 'Member', claims }] } });
-    const browser = new Browser();
-    await world.logIn(browser);
+    await logIn();
     const me = await whoami(browser);
     expect(me.user).toEqual({ id: 'm' });
     expect(me.baseUrl).toBe(`${world.service.baseUrl}/api/v2`);
@@ -117,11 +112,10 @@ describe('claims', () => {
   }, async () => {
     const payload = Buffer.from(`{"sub":"1","n":${'['.repeat(5500)}${']'.repeat(5500)}}`).toString('base64url');
     await open({ verify: undefined });
-    const browser = new Browser();
     const callback = await world.begin(browser);
     const body = { access_token: `eyJhbGciOiJub25lIn0.${payload}.x`, token_type: 'bearer', expires_in: 60 };
     world.service.fail('token', { status: 200, body });
-    expect((await browser.visit(callback)).status).toBe(302);
+    expect((await visit(callback)).status).toBe(302);
     const me = await whoami(browser);
     expect([me.user.claims, me.authorized]).toEqual([{}, true]);
   });
@@ -147,12 +141,11 @@ describe('a stored grant that was edited by hand', { meta: { threats: [29] } }, 
         grant.organizationDomain = domain;
       });
       await open({ strategy });
-      const browser = new Browser();
-      await world.logIn(browser, '2');
+      await logIn('2');
       const me = await whoami(browser);
       expect([me.authorized, me.organizationDomain]).toEqual([false, undefined]);
       world.service.requests.length = 0;
-      expect((await browser.visit(`${world.url}/projects`)).status).toBeGreaterThanOrEqual(302);
+      expect((await projects()).status).toBeGreaterThanOrEqual(302);
       expect(world.service.requests).toEqual([]);
     },
   );
@@ -165,18 +158,16 @@ describe('a stored grant that was edited by hand', { meta: { threats: [29] } }, 
     ['a refresh token that is no text', { refreshToken: {} }],
   ])('to have %s is refused, and nothing is sent', async (_what, change) => {
     await open({ strategy: editing((grant) => void Object.assign(grant, change)) });
-    const browser = new Browser();
-    await world.logIn(browser);
+    await logIn();
     world.service.requests.length = 0;
-    expect((await browser.visit(`${world.url}/projects`)).status).toBeGreaterThanOrEqual(302);
+    expect((await projects()).status).toBeGreaterThanOrEqual(302);
     expect(world.service.requests).toEqual([]);
   });
 
   test('in nothing is used as it is', async () => {
     await open({ strategy: editing(() => {}) });
-    const browser = new Browser();
-    await world.logIn(browser, '2');
-    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    await logIn('2');
+    expect((await projects()).status).toBe(200);
   });
 });
 

@@ -3,25 +3,19 @@ import { postgresTokenStore } from 'passport-oauth-app/postgres';
 import { redisTokenStore } from 'passport-oauth-app/redis';
 import { Pool, Client as PostgresClient } from 'pg';
 import { createClient } from 'redis';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { EventLog } from '../support/event-log.js';
-import { type LoggedIn, logInto } from '../support/logged-in.js';
+import type { EventLog } from '../support/event-log.js';
+import { another, clock, listen, loggedIn, projects, refreshTokens, whoami, world } from '../support/one-world.js';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
 import { storeId } from '../support/store-id.js';
-import { startWorld } from '../support/world.js';
 
 const HOURS = 3600;
 const OLD_KEY = 'the old key, which is long enough to be one';
 const NEW_KEY = 'the new key, which is long enough to be one';
 
-let flow: LoggedIn;
-let events: EventLog | undefined;
-afterEach(async () => {
-  events?.stop();
-  await flow.world.close();
-});
+let events: EventLog;
 
 /** Every run of 12 characters of the tokens that the service has given, also as they look in base64 of any alignment. */
 function fragments(texts: readonly string[]): Set<string> {
@@ -50,32 +44,32 @@ function expectNoFragment(dump: string, tokens: readonly string[]): void {
 
 /** Tokens as the service saw them: access tokens that were used, refresh tokens that were shown. */
 function seenTokens(): string[] {
-  const { requests } = flow.world.service;
+  const { requests } = world.service;
   const access = requests.flatMap(({ headers }) => headers.authorization?.replace('Bearer ', '') ?? []);
-  return [...access, ...flow.refreshTokens().flatMap((token) => token ?? [])];
+  return [...access, ...refreshTokens().flatMap((token) => token ?? [])];
 }
 
 /** Logs in, uses the token, lets it be refreshed twice. */
 async function useTokens(): Promise<void> {
   for (let round = 0; round < 3; round++) {
-    expect((await flow.projects()).status).toBe(200);
-    flow.clock.advance(2 * HOURS);
+    expect((await projects()).status).toBe(200);
+    clock.advance(2 * HOURS);
   }
   expect(seenTokens().length).toBeGreaterThanOrEqual(5);
 }
 
 describe('a raw dump of a store, with encryption on,', () => {
   test('of the application sessions holds no token and no fragment of one', async () => {
-    flow = await logInto({ strategy: { encryptionKeys: OLD_KEY } });
+    await loggedIn({ strategy: { encryptionKeys: OLD_KEY } });
     await useTokens();
-    expectNoFragment(JSON.stringify(Reflect.get(flow.world.store, 'sessions')), seenTokens());
+    expectNoFragment(JSON.stringify(Reflect.get(world.store, 'sessions')), seenTokens());
   });
 
   test.skipIf(!hasRedis())('of Redis holds no token and no fragment of one', async () => {
     const server = await startRedis();
     const client = createClient({ url: server.url });
     await client.connect();
-    flow = await logInto({ strategy: { encryptionKeys: OLD_KEY, tokenStore: redisTokenStore(client) } });
+    await loggedIn({ strategy: { encryptionKeys: OLD_KEY, tokenStore: redisTokenStore(client) } });
     await useTokens();
     const keys = await client.keys('*');
     const dump = await Promise.all(keys.map(async (key) => `${key} ${await client.get(key)}`));
@@ -87,7 +81,7 @@ describe('a raw dump of a store, with encryption on,', () => {
   test.skipIf(!hasPostgres())('of PostgreSQL holds no token and no fragment of one', async () => {
     const server = await startPostgres();
     const pool = new Pool({ connectionString: server.connectionString });
-    flow = await logInto({ strategy: { encryptionKeys: OLD_KEY, tokenStore: postgresTokenStore(pool) } });
+    await loggedIn({ strategy: { encryptionKeys: OLD_KEY, tokenStore: postgresTokenStore(pool) } });
     await useTokens();
     const client = new PostgresClient({ connectionString: server.connectionString });
     await client.connect();
@@ -106,8 +100,8 @@ describe('a sealed grant', { meta: { threats: [29, 53] } }, () => {
   const store = () => memoryTokenStore();
   let grantId = '';
   const idOf = async () => {
-    grantId = (await flow.whoami()).grantId;
-    return storeId(flow.world.service.options, grantId);
+    grantId = (await whoami()).grantId;
+    return storeId(world.service.options, grantId);
   };
 
   /** Another process, with these keys. */
@@ -117,25 +111,17 @@ describe('a sealed grant', { meta: { threats: [29, 53] } }, () => {
     use: (token: Promise<string>) => Promise<T>,
   ): Promise<T> {
     const encryption = keys === undefined ? {} : { encryptionKeys: keys };
-    const other = await startWorld({
-      running: flow.world.service,
-      strategy: { tokenStore, clock: flow.clock.now, ...encryption },
-    });
-    events = new EventLog('grant-lost');
-    try {
-      return await use(other.strategy.client(grantId).accessToken());
-    } finally {
-      events.stop();
-      await other.close();
-    }
+    const other = await another({ strategy: { tokenStore, ...encryption } });
+    events = listen('grant-lost');
+    return use(other.strategy.client(grantId).accessToken());
   }
 
   test('with an old key is readable, and sealed with the new one when it is written next', async () => {
     const tokenStore = store();
-    flow = await logInto({ strategy: { tokenStore, encryptionKeys: OLD_KEY } });
+    await loggedIn({ strategy: { tokenStore, encryptionKeys: OLD_KEY } });
     const id = await idOf();
     await withKeys(tokenStore, [NEW_KEY, OLD_KEY], async (token) => expect(await token).toMatch(/^eyJ/));
-    flow.clock.advance(2 * HOURS);
+    clock.advance(2 * HOURS);
     await withKeys(tokenStore, [NEW_KEY, OLD_KEY], async (token) => expect(await token).toMatch(/^eyJ/));
     const kid = (sealed?: string) => JSON.parse(Buffer.from(sealed?.split('.')[0] ?? '', 'base64url').toString()).kid;
     const after = kid((await tokenStore.get(id))?.sealed);
@@ -164,7 +150,7 @@ describe('a sealed grant', { meta: { threats: [29, 53] } }, () => {
     '%s counts as no grant, is reported to the operator, and is kept',
     async (_what, keys, change) => {
       const tokenStore = store();
-      flow = await logInto({ strategy: { tokenStore, encryptionKeys: OLD_KEY } });
+      await loggedIn({ strategy: { tokenStore, encryptionKeys: OLD_KEY } });
       const id = await idOf();
       const record = await tokenStore.get(id);
       const changed = { version: 1, expiresAt: 2, ...record, sealed: change(record?.sealed ?? '') };
@@ -180,30 +166,30 @@ describe('a sealed grant', { meta: { threats: [29, 53] } }, () => {
   test('that is moved to another user is refused', async () => {
     const tokenStore = store();
     const shared = { tokenStore, encryptionKeys: OLD_KEY, cache: false as const };
-    flow = await logInto({ strategy: { ...shared, grantId: (_req: unknown, user: { id: string }) => user.id } });
+    await loggedIn({ strategy: { ...shared, grantId: (_req: unknown, user: { id: string }) => user.id } });
     const ben = new Browser();
-    await flow.world.logIn(ben, '2');
-    const adas = await tokenStore.get(storeId(flow.world.service.options, '1'));
+    await world.logIn(ben, '2');
+    const adas = await tokenStore.get(storeId(world.service.options, '1'));
     if (!adas) throw new Error('Ada has no grant');
-    await tokenStore.set(storeId(flow.world.service.options, '2'), adas);
-    expect((await ben.visit(`${flow.world.url}/projects`)).status).toBe(302);
-    expect((await flow.projects()).status).toBe(200);
+    await tokenStore.set(storeId(world.service.options, '2'), adas);
+    expect((await ben.visit(`${world.url}/projects`)).status).toBe(302);
+    expect((await projects()).status).toBe(200);
   });
 
   test('or a plain one whose domain was edited by hand is refused on read', async () => {
     const tokenStore = store();
-    flow = await logInto({ strategy: { tokenStore, cache: false } }, '2');
+    await loggedIn({ strategy: { tokenStore, cache: false } }, '2');
     const id = await idOf();
     const record = await tokenStore.get(id);
     const content = JSON.parse(Buffer.from(record?.sealed ?? '', 'base64url').toString());
     for (const organizationDomain of ['evil.example', 'a/b', 'x@y', '', 7]) {
       const sealed = Buffer.from(JSON.stringify({ ...content, organizationDomain })).toString('base64url');
       await tokenStore.set(id, { version: 1, expiresAt: 2, sealed });
-      flow.world.service.requests.length = 0;
-      const page = await flow.projects();
+      world.service.requests.length = 0;
+      const page = await projects();
       if (organizationDomain === '') expect(page.status).toBe(200);
       else expect(page.status).toBe(302);
-      expect(flow.world.service.requests.filter(({ headers }) => /evil|a\/b/.test(headers.host ?? ''))).toEqual([]);
+      expect(world.service.requests.filter(({ headers }) => /evil|a\/b/.test(headers.host ?? ''))).toEqual([]);
     }
   });
 });

@@ -1,7 +1,7 @@
 import * as passportOAuthApp from 'passport-oauth-app';
-import { describe, expect } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { snippetsOf } from '../consumers/snippets.js';
-import { test } from '../support/fixture.js';
+import { browser, clock, loggedIn, logIn, open, visit, world } from '../support/one-world.js';
 import { type ErrorHandler, type Handler, sendJson, type WorldOptions } from '../support/world.js';
 
 /** The very handler of docs/errors.md, without its types. */
@@ -32,13 +32,13 @@ const withHandler: WorldOptions = {
 };
 
 describe('the error handler of docs/errors.md', () => {
-  test("shows the API's words as plain text to a page, and as JSON to a script", async ({ startWorld, browser }) => {
-    const world = await startWorld(withHandler);
-    await world.logIn(browser);
+  test("shows the API's words as plain text to a page, and as JSON to a script", async () => {
+    await open(withHandler);
+    await logIn();
     world.service.fail('api', { status: 400, body: { error: { message: SCRIPT, code: 400 } }, times: 2 });
-    const page = await browser.visit(`${world.url}/call`, html);
+    const page = await visit('/call', html);
     expect([page.status, page.headers.get('content-type')]).toEqual([400, expect.stringMatching(/^text\/plain/)]);
-    const answer = await browser.visit(`${world.url}/call`, script);
+    const answer = await visit('/call', script);
     expect([answer.status, answer.headers.get('content-type')]).toEqual([
       400,
       expect.stringMatching(/^application\/json/),
@@ -46,33 +46,33 @@ describe('the error handler of docs/errors.md', () => {
     expect(answer.json().error).toMatchObject({ code: 'ERR_API' });
   });
 
-  test('sends a page that needs a login there, and back to the page', async ({ startWorld, browser }) => {
-    const world = await startWorld(withHandler);
-    const page = await browser.visit(`${world.url}/call?x=1&y=2`, html);
+  test('sends a page that needs a login there, and back to the page', async () => {
+    await open(withHandler);
+    const page = await visit('/call?x=1&y=2', html);
     expect([page.status, page.headers.get('location')]).toEqual([302, '/login?returnTo=%2Fcall%3Fx%3D1%26y%3D2']);
     const callback = await world.begin(browser, {}, String(page.headers.get('location')));
-    expect((await browser.visit(callback)).headers.get('location')).toBe('/call?x=1&y=2');
+    expect((await visit(callback)).headers.get('location')).toBe('/call?x=1&y=2');
   });
 
-  test('answers a script that needs a login with 401, and no redirect', async ({ startWorld, browser }) => {
-    const world = await startWorld(withHandler);
-    const answer = await browser.visit(`${world.url}/call`, script);
+  test('answers a script that needs a login with 401, and no redirect', async () => {
+    await open(withHandler);
+    const answer = await visit('/call', script);
     expect([answer.status, answer.json().error.code]).toEqual([401, 'ERR_NOT_AUTHORIZED']);
     expect(answer.headers.get('location')).toBeNull();
   });
 
-  test('tells when to come back, and nothing of what is broken, during an outage', async ({ logInto }) => {
-    const { world, browser, clock } = await logInto(withHandler);
+  test('tells when to come back, and nothing of what is broken, during an outage', async () => {
+    await loggedIn(withHandler);
     clock.advance(7_200);
     world.service.fail('token', { status: 503, body: SCRIPT });
-    const page = await browser.visit(`${world.url}/call`, html);
+    const page = await visit('/call', html);
     expect([page.status, page.text]).toEqual([503, 'Something went wrong. Please try again.']);
     expect(page.headers.get('retry-after')).toMatch(/^\d+/);
   });
 
-  test('leaves a response that has begun to Express', async ({ startWorld, browser }) => {
-    const world = await startWorld(withHandler);
-    await expect(browser.visit(`${world.url}/late`, html)).rejects.toThrow();
-    expect((await browser.visit(`${world.url}/whoami`)).status).toBe(200);
+  test('leaves a response that has begun to Express', async () => {
+    await open(withHandler);
+    await expect(visit('/late', html)).rejects.toThrow();
+    expect((await visit('/whoami')).status).toBe(200);
   });
 });

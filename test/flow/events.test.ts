@@ -1,31 +1,25 @@
 import { inspect } from 'node:util';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
-import { EventLog } from '../support/event-log.js';
+import type { EventLog } from '../support/event-log.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
-import { type LoggedIn, logInto } from '../support/logged-in.js';
+import { clock, listen, loggedIn, projects, refreshTokens, whoami, world } from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';
 
 const HOURS = 3600;
 
-let flow: LoggedIn;
 let events: EventLog;
 beforeEach(() => {
-  events = new EventLog('login', 'refresh', 'grant-lost', 'api');
-});
-afterEach(async () => {
-  events.stop();
-  await flow.world.close();
+  events = listen('login', 'refresh', 'grant-lost', 'api');
 });
 
 const named = (name: string) => events.events.filter((entry) => entry.name === name).map(({ event }) => event);
 const durationMs = expect.any(Number);
 
 test('login tells of each way in which a login can end', async () => {
-  flow = await logInto();
-  const { grantId } = await flow.whoami();
-  const { world } = flow;
+  await loggedIn();
+  const { grantId } = await whoami();
   await new Browser().visit(await world.begin(new Browser()));
   const browser = new Browser();
   await browser.visit(await world.begin(browser, { decline: true }));
@@ -42,21 +36,21 @@ test('login tells of each way in which a login can end', async () => {
 
 test('refresh tells what asked for it, and what came of it', async () => {
   const store = new TroubledStore();
-  flow = await logInto({ strategy: { tokenStore: store } });
-  const { grantId } = await flow.whoami();
+  await loggedIn({ strategy: { tokenStore: store } });
+  const { grantId } = await whoami();
   const usual = { strategy: 'oauth-app', grantId, durationMs };
-  flow.clock.advance(2 * HOURS);
-  await flow.projects();
-  flow.world.service.expireAccessTokens();
-  await flow.projects();
-  flow.clock.advance(2 * HOURS);
-  flow.world.service.fail('token', { status: 500 });
-  await flow.projects();
-  flow.clock.advance(31);
+  clock.advance(2 * HOURS);
+  await projects();
+  world.service.expireAccessTokens();
+  await projects();
+  clock.advance(2 * HOURS);
+  world.service.fail('token', { status: 500 });
+  await projects();
+  clock.advance(31);
   store.fail('update');
-  await flow.projects();
+  await projects();
   store.recover();
-  await flow.world.strategy.close();
+  await world.strategy.close();
   expect(named('refresh')).toEqual([
     { ...usual, trigger: 'expired', outcome: 'refreshed' },
     { ...usual, trigger: 'refused', outcome: 'refreshed' },
@@ -67,21 +61,21 @@ test('refresh tells what asked for it, and what came of it', async () => {
 });
 
 test('grant-lost has the id of the grant that ended, and the reason', async () => {
-  flow = await logInto({ strategy: { tokenStore: memoryTokenStore() } });
-  const { grantId } = await flow.whoami();
-  flow.clock.advance(2 * HOURS);
-  flow.world.service.revoke('1');
-  await flow.projects();
+  await loggedIn({ strategy: { tokenStore: memoryTokenStore() } });
+  const { grantId } = await whoami();
+  clock.advance(2 * HOURS);
+  world.service.revoke('1');
+  await projects();
   expect(named('grant-lost')).toEqual([{ strategy: 'oauth-app', grantId, reason: 'refused' }]);
 });
 
 test('api tells of each try of a call, without its query', async () => {
-  flow = await logInto({ strategy: { tokenStore: memoryTokenStore() } });
-  const { grantId } = await flow.whoami();
-  const client = flow.world.strategy.client(grantId);
+  await loggedIn({ strategy: { tokenStore: memoryTokenStore() } });
+  const { grantId } = await whoami();
+  const client = world.strategy.client(grantId);
   const usual = { strategy: 'oauth-app', grantId, method: 'GET', durationMs };
   await client.projects({ limit: 1 });
-  flow.world.service.expireAccessTokens();
+  world.service.expireAccessTokens();
   await client.projects();
   await client.get('/nowhere').catch(() => {});
   expect(named('api')).toEqual([
@@ -93,17 +87,16 @@ test('api tells of each try of a call, without its query', async () => {
 });
 
 test('none of them holds a token, a code or a secret', async () => {
-  flow = await logInto();
-  const { world } = flow;
+  await loggedIn();
   for (let round = 0; round < 3; round++) {
-    flow.clock.advance(2 * HOURS);
-    await flow.projects();
+    clock.advance(2 * HOURS);
+    await projects();
   }
   world.service.fail('token', {
-    body: { error: 'invalid_client', error_description: String(flow.refreshTokens().at(-1)) },
+    body: { error: 'invalid_client', error_description: String(refreshTokens().at(-1)) },
   });
-  flow.clock.advance(2 * HOURS);
-  await flow.projects();
+  clock.advance(2 * HOURS);
+  await projects();
   const bodies = world.tokenRequests().map(({ body }) => body as Record<string, string>);
   const secrets = [
     ...bodies.flatMap(({ refresh_token, client_secret }) => [refresh_token, client_secret]),
@@ -116,9 +109,9 @@ test('none of them holds a token, a code or a secret', async () => {
 
 test('login tells of one that could not be written into the session, and tells it once', async () => {
   const store = new FlakyStore();
-  flow = await logInto({ session: { store } });
+  await loggedIn({ session: { store } });
   const browser = new Browser();
-  const callback = await flow.world.begin(browser);
+  const callback = await world.begin(browser);
   store.fail('set', (key) => !isGrantKey(key));
   expect((await browser.visit(callback)).status).toBe(503);
   store.recover();

@@ -1,7 +1,7 @@
 import type { SessionOptions } from 'express-session';
-import { describe, expect } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Page } from '../support/browser.js';
-import { test } from '../support/fixture.js';
+import { browser, open, projects, visit, world } from '../support/one-world.js';
 import { ForgetfulBrowser, roundsOf } from '../support/rounds.js';
 import { sendJson, type WorldOptions } from '../support/world.js';
 
@@ -27,13 +27,9 @@ describe('cookies of a login', { meta: { threats: [94] } }, () => {
     ['Lax, where it is partitioned', { partitioned: true }, 'SameSite=Lax'],
     ['None', NONE, 'SameSite=None; Secure'],
     ['None and Partitioned', PARTITIONED, 'SameSite=None; Secure; Partitioned'],
-  ] as const)('follow a session that is %s', async ([, cookie, expected], { startWorld, browser }) => {
-    const world = await startWorld(withCookie(cookie));
-    const visits = [
-      await browser.visit(`${world.url}/projects`),
-      await browser.visit(`${world.url}/login`),
-      await browser.visit(await world.begin(browser)),
-    ];
+  ] as const)('follow a session that is %s', async ([, cookie, expected]) => {
+    await open(withCookie(cookie));
+    const visits = [await projects(), await visit('/login'), await visit(await world.begin(browser))];
     for (const page of visits) {
       expect(attributes(page).length).toBeGreaterThan(0);
       expect(new Set(attributes(page))).toEqual(new Set([expected]));
@@ -52,10 +48,10 @@ describe('a login in a frame', { meta: { threats: [93, 94] } }, () => {
     ['None', NONE, true],
     ['Partitioned and Lax', { partitioned: true }, true],
     ['Partitioned', PARTITIONED, false],
-  ] as const)('of another site with a session that is %s', async ([, cookie, isRefused], { startWorld, browser }) => {
-    const world = await startWorld(withCookie(cookie));
+  ] as const)('of another site with a session that is %s', async ([, cookie, isRefused]) => {
+    await open(withCookie(cookie));
     for (const each of headers) {
-      const page = await browser.visit(`${world.url}/login`, { headers: each });
+      const page = await visit('/login', { headers: each });
       if (!isRefused) expect(page.status).toBe(302);
       else
         expect([page.status, page.json()]).toMatchObject([
@@ -66,21 +62,18 @@ describe('a login in a frame', { meta: { threats: [93, 94] } }, () => {
     }
   });
 
-  test('of its own site, and one in a tab, need no other session', async ({ startWorld, browser }) => {
-    const world = await startWorld();
+  test('of its own site, and one in a tab, need no other session', async () => {
+    await open();
     for (const each of [
       { ...frame(), 'sec-fetch-site': 'same-origin' },
       { ...frame(), 'sec-fetch-site': 'same-site' },
       { ...frame('document'), 'sec-fetch-site': 'cross-site' },
     ])
-      expect((await browser.visit(`${world.url}/login`, { headers: each })).status).toBe(302);
+      expect((await visit('/login', { headers: each })).status).toBe(302);
   });
 
-  test('whose callback has lost its cookie names the frame, and whether the browser blocks cookies', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld({
+  test('whose callback has lost its cookie names the frame, and whether the browser blocks cookies', async () => {
+    await open({
       ...withCookie(PARTITIONED),
       callback: ({ passport }) => {
         return (req, res, next) =>
@@ -107,8 +100,8 @@ describe('a login in a frame', { meta: { threats: [93, 94] } }, () => {
       { cookie: 'connect.sid=old; a=b; connect.sid=new' },
       'two cookies named connect.sid',
     ],
-  ] as const)('that comes back again and again names %s', async ([, given, cause], { startWorld, browser }) => {
-    const world = await startWorld(withCookie(PARTITIONED));
+  ] as const)('that comes back again and again names %s', async ([, given, cause]) => {
+    await open(withCookie(PARTITIONED));
     const { name, value } = await roundsOf(world);
     const jar = browser.cookies(world.url).set(name, value);
     const callback = await world.begin(browser);

@@ -1,27 +1,35 @@
 import passportModule from 'passport';
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
-import { type LoggedIn, logInto } from '../support/logged-in.js';
+import {
+  another,
+  browser,
+  clock,
+  loggedIn,
+  logIn,
+  open,
+  projects,
+  visit,
+  whoami,
+  world,
+} from '../support/one-world.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
-import { type Handler, startWorld, type World } from '../support/world.js';
+import type { Handler } from '../support/world.js';
 
 const HOURS = 3600;
 const byUser = (_req: unknown, user: { id: string }) => user.id;
 
-let flow: LoggedIn;
-afterEach(() => flow.world.close());
-
 describe('a random grant id', { meta: { threats: [20] } }, () => {
   test('has 256 bits, is new at each login, and is all that the session holds', async () => {
-    flow = await logInto();
-    const first = await flow.whoami();
+    await loggedIn();
+    const first = await whoami();
     expect(first.grantId).toMatch(/^[\w-]{43}$/);
-    await flow.world.logIn(flow.browser);
-    expect((await flow.whoami()).grantId).not.toBe(first.grantId);
-    expect(flow.world.grantKeys()).toHaveLength(1);
+    await logIn();
+    expect((await whoami()).grantId).not.toBe(first.grantId);
+    expect(world.grantKeys()).toHaveLength(1);
   });
 });
 
@@ -42,12 +50,10 @@ describe('a function of the application that is async', () => {
     ['authorizationParams', { authorizationParams: (() => Promise.reject(new Error('down'))) as never }],
   ])('in the option %s ends the login in an error that says so, and not the process', async (option, strategy) => {
     const seen = unhandledRejections();
-    const world = await startWorld({ strategy });
-    flow = { world } as LoggedIn;
-    const browser = new Browser();
-    const begun = await browser.visit(`${world.url}/login`);
+    await open({ strategy });
+    const begun = await visit('/login');
     const location = begun.headers.get('location');
-    const page = location ? await browser.visit(await world.service.approve(location)) : begun;
+    const page = location ? await visit(await world.service.approve(location)) : begun;
     expect([page.status, page.json().message]).toEqual([500, expect.stringMatching(`^${option}: .*must not be async`)]);
     expect(world.errors[0]).toMatchObject({ name: 'ConfigurationError', option });
     await new Promise(setImmediate);
@@ -57,18 +63,15 @@ describe('a function of the application that is async', () => {
 
 describe('a user whom deserializeUser refuses', { meta: { threats: [73] } }, () => {
   test.each([
-    ['logged in', (world: World, browser: Browser) => world.logIn(browser)],
+    ['logged in', () => logIn()],
     [
       'connected an account',
-      async (world: World, browser: Browser) => {
-        await browser.visit(`${world.url}/local-login`);
-        await browser.visit(await world.begin(browser, {}, '/connect'));
-      },
+      () => visit('/local-login').then(async () => visit(await world.begin(browser, {}, '/connect'))),
     ],
   ])('after they have %s has no grant: nothing passes, and nothing is refreshed', async (_how, prepare) => {
     let isBlocked = false;
     const clock = new TestClock();
-    const world = await startWorld({
+    await open({
       service: { clock: clock.now },
       strategy: { clock: clock.now },
       routes: (app, { passport, service, url }) => {
@@ -83,17 +86,15 @@ describe('a user whom deserializeUser refuses', { meta: { threats: [73] } }, () 
         );
       },
     });
-    flow = { world } as LoggedIn;
-    const browser = new Browser();
-    await prepare(world, browser);
-    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    await prepare();
+    expect((await projects()).status).toBe(200);
     isBlocked = true;
     clock.advance(2 * HOURS);
     world.service.requests.length = 0;
     for (let time = 0; time < 2; time++) {
       const headers = { accept: 'application/json' };
-      expect((await browser.visit(`${world.url}/projects`, { headers })).status).toBe(401);
-      expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({ authorized: false });
+      expect((await visit('/projects', { headers })).status).toBe(401);
+      expect(await whoami()).toMatchObject({ authorized: false });
     }
     expect(world.service.requests).toEqual([]);
   });
@@ -102,29 +103,29 @@ describe('a user whom deserializeUser refuses', { meta: { threats: [73] } }, () 
 describe('the option grantId', { meta: { threats: [20] } }, () => {
   test('keys grants by the id of the application, with nothing in the session', async () => {
     const tokenStore = new TroubledStore();
-    flow = await logInto({ strategy: { tokenStore, grantId: byUser } });
-    const me = await flow.whoami();
+    await loggedIn({ strategy: { tokenStore, grantId: byUser } });
+    const me = await whoami();
     expect(me.grantId).toBe('1');
-    expect(flow.world.references()).toEqual([]);
-    expect(await tokenStore.inner.get(storeId(flow.world.service.options, '1'))).toBeDefined();
+    expect(world.references()).toEqual([]);
+    expect(await tokenStore.inner.get(storeId(world.service.options, '1'))).toBeDefined();
   });
 
   test('finds the user under the name that passport.initialize was told', async () => {
-    flow = await logInto({
+    await loggedIn({
       strategy: { tokenStore: memoryTokenStore(), grantId: byUser },
       before: (app) => app.use(new passportModule.Passport().initialize({ userProperty: 'account' }) as Handler),
     });
-    expect((await flow.projects()).status).toBe(200);
+    expect((await projects()).status).toBe(200);
   });
 
   test('gives all browsers of a user one grant, which is refreshed once for all', async () => {
-    flow = await logInto({ strategy: { tokenStore: memoryTokenStore(), grantId: byUser } });
+    await loggedIn({ strategy: { tokenStore: memoryTokenStore(), grantId: byUser } });
     const another = new Browser();
-    await flow.world.logIn(another);
-    flow.world.service.requests.length = 0;
-    flow.clock.advance(2 * HOURS);
-    await Promise.all([flow.projects(), another.visit(`${flow.world.url}/projects`)]);
-    expect(flow.world.tokenRequests()).toHaveLength(1);
+    await world.logIn(another);
+    world.service.requests.length = 0;
+    clock.advance(2 * HOURS);
+    await Promise.all([projects(), another.visit(`${world.url}/projects`)]);
+    expect(world.tokenRequests()).toHaveLength(1);
   });
 
   test('is kept apart by strategy, and escaped in the keys of the store', async () => {
@@ -133,24 +134,18 @@ describe('the option grantId', { meta: { threats: [20] } }, () => {
     // Marks of used logins lie beside the grants.
     tokenStore.before = (_method, id) => void (id.startsWith('login:') || ids.push(id));
     const grantId = () => 'a+b/../ü %2F';
-    flow = await logInto({ strategy: { tokenStore, grantId } });
-    const other = await startWorld({
-      running: flow.world.service,
-      strategy: { name: 'another', tokenStore, grantId, clock: flow.clock.now },
-    });
+    await loggedIn({ strategy: { tokenStore, grantId } });
+    const other = await another({ strategy: { name: 'another', tokenStore, grantId } });
     await expect(other.strategy.client(grantId()).accessToken()).rejects.toMatchObject({ status: 401 });
     await other.logIn(new Browser(), '2');
     // Used logins are marked in the same store.
     const ofGrants = ids.filter((id) => !id.startsWith('login:'));
     expect(new Set(ofGrants)).toEqual(
-      new Set(['oauth-app', 'another'].map((name) => storeId(flow.world.service.options, grantId(), name))),
+      new Set(['oauth-app', 'another'].map((name) => storeId(world.service.options, grantId(), name))),
     );
     for (const id of ids) expect(id).toMatch(/^[\x21-\x7e]{1,1024}$/);
-    const tokens = await Promise.all(
-      [flow.world, other].map(({ strategy }) => strategy.client(grantId()).accessToken()),
-    );
+    const tokens = await Promise.all([world, other].map(({ strategy }) => strategy.client(grantId()).accessToken()));
     expect(new Set(tokens).size).toBe(2);
-    await other.close();
   });
 
   test.each([
@@ -159,71 +154,70 @@ describe('the option grantId', { meta: { threats: [20] } }, () => {
     ['half a character', () => '\ud800'],
     ['no text', () => 7 as unknown as string],
   ])('that gives an id which is %s ends the login with an error that names the option', async (_what, grantId) => {
-    flow = await logInto({ strategy: { tokenStore: memoryTokenStore(), grantId } });
-    expect(flow.world.errors.at(-1)).toMatchObject({ name: 'ConfigurationError', option: 'grantId' });
+    await loggedIn({ strategy: { tokenStore: memoryTokenStore(), grantId } });
+    expect(world.errors.at(-1)).toMatchObject({ name: 'ConfigurationError', option: 'grantId' });
   });
 });
 
 describe('a client outside of a request', () => {
   test('asks again with its next call, after a success and after a failure', async () => {
     const store = new TroubledStore();
-    flow = await logInto({ strategy: { tokenStore: store, grantId: byUser, cache: false } });
-    const client = flow.world.strategy.client('1');
+    await loggedIn({ strategy: { tokenStore: store, grantId: byUser, cache: false } });
+    const client = world.strategy.client('1');
     store.fail('get');
     await expect(client.projects()).rejects.toMatchObject({ name: 'TokenStoreError' });
     store.recover();
     await client.projects();
-    const stranger = flow.world.strategy.client('2');
+    const stranger = world.strategy.client('2');
     await expect(stranger.projects()).rejects.toMatchObject({ name: 'NotAuthorizedError' });
-    await flow.world.logIn(new Browser(), '2');
+    await world.logIn(new Browser(), '2');
     await stranger.projects();
     expect(stranger.authorized).toBe(true);
-    flow.clock.advance(2 * HOURS);
-    flow.world.service.fail('token', { status: 401, body: { error: 'invalid_client' } });
+    clock.advance(2 * HOURS);
+    world.service.fail('token', { status: 401, body: { error: 'invalid_client' } });
     await expect(client.projects()).rejects.toMatchObject({ name: 'TokenError' });
     // The pause after invalid_client.
-    flow.clock.advance(2);
+    clock.advance(2);
     await client.projects();
   });
 
   test('refuses wrong options of paginate before any request', async () => {
-    flow = await logInto({ strategy: { tokenStore: memoryTokenStore(), grantId: byUser } });
-    const next = await startWorld({ running: flow.world.service, strategy: { tokenStore: memoryTokenStore() } });
-    const client = next.strategy.client('1');
+    await loggedIn({ strategy: { tokenStore: memoryTokenStore(), grantId: byUser } });
+    const { strategy } = await another({ strategy: { tokenStore: memoryTokenStore() } });
+    const client = strategy.client('1');
     expect(() => client.paginate('/projects', { limit: 0 })).toThrow(TypeError);
-    await next.close();
   });
 
   test('shares lock, cache and store with the requests', async () => {
-    flow = await logInto({ strategy: { tokenStore: memoryTokenStore() } });
-    const { grantId } = await flow.whoami();
-    flow.clock.advance(2 * HOURS);
-    const client = flow.world.strategy.client(grantId);
-    const [page, projects] = await Promise.all([flow.projects(), client.projects()]);
-    expect(page.json()).toEqual(projects);
-    expect(flow.world.tokenRequests()).toHaveLength(1);
+    await loggedIn({ strategy: { tokenStore: memoryTokenStore() } });
+    const { grantId } = await whoami();
+    clock.advance(2 * HOURS);
+    const client = world.strategy.client(grantId);
+    const [page, direct] = await Promise.all([projects(), client.projects()]);
+    expect(page.json()).toEqual(direct);
+    expect(world.tokenRequests()).toHaveLength(1);
   });
 
   test('works across refreshes for as long as it lives', async () => {
-    flow = await logInto({ strategy: { tokenStore: memoryTokenStore() } });
-    const client = flow.world.strategy.client((await flow.whoami()).grantId);
+    await loggedIn({ strategy: { tokenStore: memoryTokenStore() } });
+    const client = world.strategy.client((await whoami()).grantId);
     const tokens = new Set<string>();
     for (let day = 0; day < 5; day++) {
       tokens.add(await client.accessToken());
-      flow.clock.advance(24 * HOURS);
+      clock.advance(24 * HOURS);
     }
     expect(tokens.size).toBe(5);
   });
 
   test('works over the store of the sessions, once a request has led to it', async () => {
-    flow = await logInto();
-    const { grantId } = await flow.whoami();
-    expect(await flow.world.strategy.client(grantId).projects()).toEqual((await flow.projects()).json());
+    await loggedIn();
+    const { grantId } = await whoami();
+    expect(await world.strategy.client(grantId).projects()).toEqual((await projects()).json());
   });
 
   test('of an unknown id rejects with NotAuthorizedError', async () => {
-    flow = await logInto();
-    const client = flow.world.strategy.client('nobody');
+    await loggedIn();
+    const client = world.strategy.client('nobody');
     await expect(client.projects()).rejects.toMatchObject({ name: 'NotAuthorizedError', status: 401 });
     expect(client.authorized).toBe(false);
   });

@@ -1,7 +1,7 @@
 import { memoryTokenStore } from 'passport-oauth-app';
-import { describe, expect } from 'vitest';
-import { test } from '../support/fixture.js';
+import { describe, expect, test } from 'vitest';
 import { hold } from '../support/hold.js';
+import { another, browser, clock, loggedIn, logIn, open, projects, whoami, world } from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import type { World } from '../support/world.js';
@@ -40,12 +40,9 @@ const sessionOfUser2 = {
 };
 
 describe('importGrant', () => {
-  test('lets a user work without a login, in the organization that the token names', async ({
-    startWorld,
-    browser,
-  }) => {
+  test('lets a user work without a login, in the organization that the token names', async () => {
     const tokenStore = memoryTokenStore();
-    const world = await startWorld({ strategy: { tokenStore, grantId: byUser }, ...sessionOfUser2 });
+    await open({ strategy: { tokenStore, grantId: byUser }, ...sessionOfUser2 });
     const { accessToken, refreshToken } = await tokensFromElsewhere(world, '2');
     await world.strategy.importGrant('2', { accessToken, refreshToken, expiresAt: new Date(Date.now() + 3_600_000) });
     const page = await browser.visit(`${world.url}/projects`);
@@ -57,8 +54,8 @@ describe('importGrant', () => {
     expect(world.tokenRequests()).toEqual([]);
   });
 
-  test('refreshes at the first request where there is a refresh token alone', async ({ startWorld }) => {
-    const world = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+  test('refreshes at the first request where there is a refresh token alone', async () => {
+    await open({ strategy: { tokenStore: memoryTokenStore() } });
     const { refreshToken } = await tokensFromElsewhere(world);
     await world.strategy.importGrant('job', { refreshToken });
     const client = world.strategy.client('job');
@@ -69,10 +66,8 @@ describe('importGrant', () => {
     ]);
   });
 
-  test('refreshes at once where the access token has expired, and goes by its exp claim unless told', async ({
-    startWorld,
-  }) => {
-    const world = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+  test('refreshes at once where the access token has expired, and goes by its exp claim unless told', async () => {
+    await open({ strategy: { tokenStore: memoryTokenStore() } });
     const tokens = await tokensFromElsewhere(world);
     await world.strategy.importGrant('by-claim', tokens);
     await world.strategy.client('by-claim').projects();
@@ -82,8 +77,8 @@ describe('importGrant', () => {
     expect(world.tokenRequests()).toHaveLength(1);
   });
 
-  test('replaces the grant that the id has already', async ({ startWorld }) => {
-    const world = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+  test('replaces the grant that the id has already', async () => {
+    await open({ strategy: { tokenStore: memoryTokenStore() } });
     await world.strategy.importGrant('job', await tokensFromElsewhere(world, '1'));
     const client = world.strategy.client('job');
     await client.projects();
@@ -100,32 +95,29 @@ describe('importGrant', () => {
       ['can add', memoryTokenStore],
       ['has a lock', withoutAdd],
       ['has neither', withoutLock],
-    ] as const)(
-      'stores one of several imports at once, in a store that %s',
-      async ([, createStore], { startWorld }) => {
-        const world = await startWorld({ strategy: { tokenStore: createStore() } });
-        const tokens = await tokensFromElsewhere(world);
-        const expired = { ...tokens, expiresAt: Date.now() - 1_000 };
-        const use = async () => {
-          const isImported = await world.strategy.importGrant('job', expired, { replace: false });
-          await world.strategy.client('job').projects();
-          return isImported;
-        };
-        const first = await Promise.all([use(), use(), use()]);
-        expect([...first, await use()].filter(Boolean)).toHaveLength(1);
-        // A second one would have shown a refresh token that was used already.
-        expect(world.tokenRequests()).toHaveLength(1);
-      },
-    );
+    ] as const)('stores one of several imports at once, in a store that %s', async ([, createStore]) => {
+      await open({ strategy: { tokenStore: createStore() } });
+      const tokens = await tokensFromElsewhere(world);
+      const expired = { ...tokens, expiresAt: Date.now() - 1_000 };
+      const use = async () => {
+        const isImported = await world.strategy.importGrant('job', expired, { replace: false });
+        await world.strategy.client('job').projects();
+        return isImported;
+      };
+      const first = await Promise.all([use(), use(), use()]);
+      expect([...first, await use()].filter(Boolean)).toHaveLength(1);
+      // A second one would have shown a refresh token that was used already.
+      expect(world.tokenRequests()).toHaveLength(1);
+    });
 
     test('leaves the grant of a login that another process stores at the same moment', {
       meta: { threats: [87] },
-    }, async ({ startWorld }) => {
+    }, async () => {
       const tokenStore = new TroubledStore();
-      const world = await startWorld({ strategy: { tokenStore } });
+      const world = await open({ strategy: { tokenStore } });
       const older = await tokensFromElsewhere(world, '1');
       const newer = await tokensFromElsewhere(world, '2');
-      const other = await startWorld({ running: world.service, strategy: { tokenStore: tokenStore.inner } });
+      const other = await another({ strategy: { tokenStore: tokenStore.inner } });
       // What the import has read before is out of date when it writes.
       tokenStore.before = async (method) => {
         if (method === 'add' || method === 'set') await other.strategy.importGrant('job', newer);
@@ -136,8 +128,8 @@ describe('importGrant', () => {
       expect(client.organizationDomain).toBe('acme');
     });
 
-    test('does not bring back a grant that the service has ended', async ({ startWorld }) => {
-      const world = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+    test('does not bring back a grant that the service has ended', async () => {
+      await open({ strategy: { tokenStore: memoryTokenStore() } });
       const tokens = await tokensFromElsewhere(world);
       expect(await world.strategy.importGrant('job', tokens, { replace: false })).toBe(true);
       world.service.revoke('1');
@@ -148,8 +140,8 @@ describe('importGrant', () => {
       expect(world.tokenRequests()).toEqual([]);
     });
 
-    test('refuses other options', async ({ startWorld }) => {
-      const { strategy } = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+    test('refuses other options', async () => {
+      const { strategy } = await open({ strategy: { tokenStore: memoryTokenStore() } });
       const wrong = { replaces: false } as object;
       await expect(strategy.importGrant('job', { refreshToken: 'r' }, wrong)).rejects.toMatchObject({
         code: 'ERR_CONFIGURATION',
@@ -168,8 +160,8 @@ describe('importGrant', () => {
     ['an expiry as text', { refreshToken: 'r', accessToken: 'a', expiresAt: '2030' }, 'expiresAt'],
     ['an unknown member', { refreshToken: 'r', refresh_token: 'r' }, 'refresh_token'],
     ['no object', 'r', 'tokens'],
-  ])('refuses %s, and stores nothing', async ([, tokens, option], { startWorld }) => {
-    const world = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+  ])('refuses %s, and stores nothing', async ([, tokens, option]) => {
+    await open({ strategy: { tokenStore: memoryTokenStore() } });
     await expect(world.strategy.importGrant('job', tokens as never)).rejects.toMatchObject({
       name: 'ConfigurationError',
       option,
@@ -177,8 +169,8 @@ describe('importGrant', () => {
     await expect(world.strategy.client('job').projects()).rejects.toMatchObject({ name: 'NotAuthorizedError' });
   });
 
-  test('says which option is missing where no token store is known', async ({ startWorld }) => {
-    const { strategy } = await startWorld();
+  test('says which option is missing where no token store is known', async () => {
+    const { strategy } = await open();
     await expect(strategy.importGrant('job', { refreshToken: 'r' })).rejects.toMatchObject({ option: 'tokenStore' });
     await expect(strategy.deleteGrant('job')).rejects.toMatchObject({ option: 'tokenStore' });
     await expect(strategy.importGrant('', { refreshToken: 'r' })).rejects.toMatchObject({ option: 'grantId' });
@@ -186,17 +178,17 @@ describe('importGrant', () => {
 });
 
 describe('deleteGrant', () => {
-  test('logs a user out everywhere, with one id', async ({ startWorld, browser }) => {
-    const world = await startWorld({ strategy: { tokenStore: memoryTokenStore(), grantId: byUser } });
-    await world.logIn(browser);
-    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+  test('logs a user out everywhere, with one id', async () => {
+    await open({ strategy: { tokenStore: memoryTokenStore(), grantId: byUser } });
+    await logIn();
+    expect((await projects()).status).toBe(200);
     await world.strategy.deleteGrant('1');
-    expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(false);
+    expect((await whoami()).authorized).toBe(false);
     await expect(world.strategy.client('1').projects()).rejects.toMatchObject({ name: 'NotAuthorizedError' });
   });
 
-  test('takes a list, in which unknown ids are no error', async ({ startWorld }) => {
-    const world = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+  test('takes a list, in which unknown ids are no error', async () => {
+    await open({ strategy: { tokenStore: memoryTokenStore() } });
     const ids = Array.from({ length: 120 }, (_, index) => `user-${index}`);
     for (const id of ids) await world.strategy.importGrant(id, { refreshToken: `r-${id}` });
     await world.strategy.deleteGrant([...ids.slice(1), 'unknown']);
@@ -213,13 +205,13 @@ describe('deleteGrant', () => {
     expect(codes[0]).toBe('ERR_SERVICE_UNAVAILABLE');
   });
 
-  test('deletes what it can of a list, and then reports the failure', async ({ startWorld }) => {
+  test('deletes what it can of a list, and then reports the failure', async () => {
     const inner = memoryTokenStore();
     const tokenStore = {
       ...inner,
       delete: (id: string) => (id.endsWith('+b') ? Promise.reject(new Error('down')) : inner.delete(id)),
     };
-    const world = await startWorld({ strategy: { tokenStore } });
+    await open({ strategy: { tokenStore } });
     for (const id of ['a', 'b', 'c']) await world.strategy.importGrant(id, { refreshToken: `r-${id}` });
     await expect(world.strategy.deleteGrant(['a', 'b', 'c'])).rejects.toMatchObject({ name: 'TokenStoreError' });
     for (const id of ['a', 'c']) {
@@ -227,17 +219,17 @@ describe('deleteGrant', () => {
     }
   });
 
-  test('ends a grant whose refresh is running: nothing brings it back', async ({ logInto }) => {
-    const flow = await logInto({ strategy: { tokenStore: memoryTokenStore() } });
-    const { grantId } = await flow.whoami();
-    flow.clock.advance(7_200);
-    const release = hold(flow.world.service, 'token');
-    const refreshing = flow.world.strategy.client(grantId).accessToken();
+  test('ends a grant whose refresh is running: nothing brings it back', async () => {
+    await loggedIn({ strategy: { tokenStore: memoryTokenStore() } });
+    const { grantId } = await whoami();
+    clock.advance(7_200);
+    const release = hold(world.service, 'token');
+    const refreshing = world.strategy.client(grantId).accessToken();
     refreshing.catch(() => {});
-    await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
-    await flow.world.strategy.deleteGrant(grantId);
+    await until(() => expect(world.tokenRequests()).toHaveLength(1));
+    await world.strategy.deleteGrant(grantId);
     release();
     await refreshing.catch(() => {});
-    await expect(flow.world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
+    await expect(world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
   });
 });

@@ -1,7 +1,17 @@
 import { memoryTokenStore, type StrategyOptions } from 'passport-oauth-app';
-import { describe, expect } from 'vitest';
-import { test } from '../support/fixture.js';
+import { describe, expect, test } from 'vitest';
 import { hold } from '../support/hold.js';
+import {
+  browser,
+  clock,
+  loggedIn,
+  logIn,
+  projects,
+  refreshTokens,
+  visit,
+  whoami,
+  world,
+} from '../support/one-world.js';
 
 const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
 const jwtOf = (sub: string) => `${part({ alg: 'none' })}.${part({ sub })}.`;
@@ -17,42 +27,42 @@ describe('a later login whose response has no refresh token', { meta: { threats:
     ['the application names by the user', jwtOf('1'), byUser],
     ['a service with opaque tokens has, by the id of userProfile', 'opaque', { userProfile: sampleUser }],
   ];
-  test.for(kept)('keeps the refresh token of the grant that %s', async ([, accessToken, strategy], { logInto }) => {
+  test.for(kept)('keeps the refresh token of the grant that %s', async ([, accessToken, strategy]) => {
     const isOpaque = accessToken === 'opaque';
-    const flow = await logInto({ strategy, ...(isOpaque ? { service: { profile: { accessToken: 'opaque' } } } : {}) });
-    flow.world.service.fail('token', { body: { access_token: accessToken, token_type: 'bearer', expires_in: 3600 } });
-    expect((await flow.world.logIn(flow.browser)).status).toBe(302);
-    flow.clock.advance(3_600);
-    expect((await flow.projects()).status).toBe(200);
-    expect((await flow.whoami()).authorized).toBe(true);
+    await loggedIn({ strategy, ...(isOpaque ? { service: { profile: { accessToken: 'opaque' } } } : {}) });
+    world.service.fail('token', { body: { access_token: accessToken, token_type: 'bearer', expires_in: 3600 } });
+    expect((await logIn()).status).toBe(302);
+    clock.advance(3_600);
+    expect((await projects()).status).toBe(200);
+    expect((await whoami()).authorized).toBe(true);
   });
 
-  test('keeps none of another user', async ({ logInto }) => {
-    const flow = await logInto();
-    flow.world.service.fail('token', { body: { access_token: jwtOf('2'), token_type: 'bearer', expires_in: 3600 } });
-    await flow.world.logIn(flow.browser, '2');
-    flow.clock.advance(3_600);
-    flow.world.service.requests.length = 0;
-    expect((await flow.whoami()).authorized).toBe(false);
-    expect(flow.world.tokenRequests()).toEqual([]);
+  test('keeps none of another user', async () => {
+    await loggedIn();
+    world.service.fail('token', { body: { access_token: jwtOf('2'), token_type: 'bearer', expires_in: 3600 } });
+    await logIn('2');
+    clock.advance(3_600);
+    world.service.requests.length = 0;
+    expect((await whoami()).authorized).toBe(false);
+    expect(world.tokenRequests()).toEqual([]);
   });
 
-  test('keeps the pair of a refresh that runs at that moment', async ({ logInto }) => {
-    const flow = await logInto({ strategy: { ...byUser, tokenStore: memoryTokenStore() } });
-    const { service, strategy } = flow.world;
-    flow.clock.advance(7_200);
-    const callback = await flow.world.begin(flow.browser);
+  test('keeps the pair of a refresh that runs at that moment', async () => {
+    await loggedIn({ strategy: { ...byUser, tokenStore: memoryTokenStore() } });
+    const { service, strategy } = world;
+    clock.advance(7_200);
+    const callback = await world.begin(browser);
     const release = hold(service, 'token');
     const refreshing = strategy.client('1').accessToken();
     refreshing.catch(() => undefined);
-    await expect.poll(() => flow.refreshTokens().filter((token) => token !== undefined)).toHaveLength(1);
+    await expect.poll(() => refreshTokens().filter((token) => token !== undefined)).toHaveLength(1);
     service.fail('token', { body: { access_token: jwtOf('1'), token_type: 'bearer', expires_in: 3600 } });
-    const page = flow.browser.visit(callback);
-    await expect.poll(() => flow.world.tokenRequests().length).toBe(2);
+    const page = visit(callback);
+    await expect.poll(() => world.tokenRequests().length).toBe(2);
     release();
     expect((await page).status).toBe(302);
     await refreshing.catch(() => undefined);
-    flow.clock.advance(3_600);
-    expect((await flow.projects()).status).toBe(200);
+    clock.advance(3_600);
+    expect((await projects()).status).toBe(200);
   });
 });

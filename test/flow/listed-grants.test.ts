@@ -1,7 +1,7 @@
-import { describe, expect } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type GrantSummary, memoryTokenStore, type StoredGrant, type TokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
-import { test } from '../support/fixture.js';
+import { browser, clock, loggedIn, open, projects, whoami, world } from '../support/one-world.js';
 import { storeId } from '../support/store-id.js';
 import { TroubledStore } from '../support/troubled-store.js';
 
@@ -30,9 +30,9 @@ function formerRecord(id: string, refreshToken: string | null = 'r'): StoredGran
 }
 
 describe('the grants of a strategy', () => {
-  test('are told with what is known of them, and no token', async ({ logInto }) => {
+  test('are told with what is known of them, and no token', async () => {
     const tokenStore = memoryTokenStore();
-    const { world, clock, projects } = await logInto({
+    await loggedIn({
       service: { users },
       strategy: { ...byUser, tokenStore, organizationDomain: undefined },
     });
@@ -55,11 +55,11 @@ describe('the grants of a strategy', () => {
     expect(JSON.stringify(await all(world.strategy.grants()))).not.toMatch(/eyJ|token"/i);
   });
 
-  test('are those of this strategy alone, whatever else the store holds', async ({ startWorld, browser }) => {
+  test('are those of this strategy alone, whatever else the store holds', async () => {
     const tokenStore = memoryTokenStore();
     const [one, other] = [
-      await startWorld({ strategy: { ...byUser, tokenStore } }),
-      await startWorld({ strategy: { ...byUser, tokenStore, name: 'other' } }),
+      await open({ strategy: { ...byUser, tokenStore } }),
+      await open({ strategy: { ...byUser, tokenStore, name: 'other' } }),
     ];
     await one.logIn(browser, '1');
     await other.logIn(browser, '2');
@@ -70,9 +70,9 @@ describe('the grants of a strategy', () => {
     expect(await one.strategy.grant('2')).toBeUndefined();
   });
 
-  test('are told as ended once the service has refused them, or no token is valid any more', async ({ logInto }) => {
+  test('are told as ended once the service has refused them, or no token is valid any more', async () => {
     const tokenStore = memoryTokenStore();
-    const { world, clock, projects } = await logInto({ strategy: { ...byUser, tokenStore } });
+    await loggedIn({ strategy: { ...byUser, tokenStore } });
     const id = storeId(world.service.options, 'brief');
     await tokenStore.set(id, formerRecord(id, null));
     world.service.revoke('1');
@@ -86,11 +86,11 @@ describe('the grants of a strategy', () => {
     expect(await world.strategy.grant('1')).toMatchObject({ subject: '1', ended: true });
   });
 
-  test('without a refresh token have not ended where the application asks for tokens again', async ({ startWorld }) => {
+  test('without a refresh token have not ended where the application asks for tokens again', async () => {
     const clock = () => Date.UTC(2031, 0, 1);
     for (const applicationGrant of [undefined, () => undefined]) {
       const tokenStore = memoryTokenStore();
-      const { strategy, service } = await startWorld({ strategy: { ...byUser, tokenStore, clock, applicationGrant } });
+      const { strategy, service } = await open({ strategy: { ...byUser, tokenStore, clock, applicationGrant } });
       const id = storeId(service.options, 'organization');
       await tokenStore.set(id, formerRecord(id, null));
       const hasEnded = applicationGrant === undefined;
@@ -100,9 +100,9 @@ describe('the grants of a strategy', () => {
     }
   });
 
-  test('are read from records of earlier versions, without what these did not keep', async ({ startWorld }) => {
+  test('are read from records of earlier versions, without what these did not keep', async () => {
     const tokenStore = memoryTokenStore();
-    const { strategy, service } = await startWorld({ strategy: { ...byUser, tokenStore } });
+    const { strategy, service } = await open({ strategy: { ...byUser, tokenStore } });
     const id = storeId(service.options, 'früher');
     await tokenStore.set(id, formerRecord(id));
     const known = { grantId: 'früher', expiresAt: Date.UTC(2030, 0, 1), ended: false };
@@ -118,9 +118,7 @@ describe('the grants of a strategy', () => {
     });
   });
 
-  test('are listed page by page, no further than they are asked for, and until the signal aborts', async ({
-    startWorld,
-  }) => {
+  test('are listed page by page, no further than they are asked for, and until the signal aborts', async () => {
     const inner = memoryTokenStore();
     let [listed, read, isEnded] = [0, 0, false];
     const tokenStore: TokenStore = {
@@ -137,7 +135,7 @@ describe('the grants of a strategy', () => {
         }
       },
     };
-    const world = await startWorld({ strategy: { ...byUser, tokenStore } });
+    await open({ strategy: { ...byUser, tokenStore } });
     const aborter = new AbortController();
     const reason = new Error('enough');
     let seen = 0;
@@ -157,8 +155,8 @@ describe('the grants of a strategy', () => {
     expect(isEnded).toBe(true);
   });
 
-  test('leave the process time for others, where the store answers at once', async ({ startWorld }) => {
-    const { strategy } = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+  test('leave the process time for others, where the store answers at once', async () => {
+    const { strategy } = await open({ strategy: { tokenStore: memoryTokenStore() } });
     for (let id = 0; id < 500; id += 1) await strategy.importGrant(`${id}`, { accessToken: 'a', refreshToken: 'r' });
     let turns = 0;
     let isOver = false;
@@ -172,8 +170,8 @@ describe('the grants of a strategy', () => {
     expect(turns).toBeGreaterThanOrEqual(4);
   });
 
-  test('cannot be listed where the token store has no list; one is told all the same', async ({ logInto }) => {
-    const { world, whoami } = await logInto();
+  test('cannot be listed where the token store has no list; one is told all the same', async () => {
+    await loggedIn();
     const { strategy } = world;
     const error = { name: 'ConfigurationError', code: 'ERR_NO_LIST', option: 'tokenStore', strategy: 'oauth-app' };
     await expect(all(strategy.grants())).rejects.toMatchObject(error);
@@ -183,11 +181,9 @@ describe('the grants of a strategy', () => {
     expect(await strategy.grant('nobody')).toBeUndefined();
   });
 
-  test('are listed on where the store fails to read one of them for a moment, and not where it is down', async ({
-    startWorld,
-  }) => {
+  test('are listed on where the store fails to read one of them for a moment, and not where it is down', async () => {
     const tokenStore = new TroubledStore();
-    const { strategy } = await startWorld({ strategy: { tokenStore } });
+    const { strategy } = await open({ strategy: { tokenStore } });
     for (const id of ['one', 'other']) await strategy.importGrant(id, { accessToken: 'a', refreshToken: 'r' });
     const ids = async () => (await all(strategy.grants())).map(({ grantId }) => grantId);
     let failures = 0;
@@ -200,10 +196,10 @@ describe('the grants of a strategy', () => {
     await expect(ids()).rejects.toMatchObject({ status: 503 });
   });
 
-  test('cannot be told while the store fails: that is an error, and no end', async ({ startWorld }) => {
+  test('cannot be told while the store fails: that is an error, and no end', async () => {
     const down = () => Promise.reject(new Error('down'));
     const failing = (part: Partial<TokenStore>) =>
-      startWorld({ strategy: { tokenStore: { ...memoryTokenStore(), ...part } } });
+      open({ strategy: { tokenStore: { ...memoryTokenStore(), ...part } } });
     const [unread, unlisted] = [
       await failing({ get: down }),
       await failing({ list: () => ({ [Symbol.asyncIterator]: () => ({ next: down }) }) }),

@@ -5,8 +5,8 @@ import connect from 'connect';
 import session from 'express-session';
 import passportModule from 'passport';
 import { apiClient, memoryTokenStore, type Profile, Strategy } from 'passport-oauth-app';
-import { describe, expect, onTestFinished, vi } from 'vitest';
-import { test } from '../support/fixture.js';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { until } from '../support/until.js';
 import { type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
@@ -14,13 +14,13 @@ import { type Handler, sendJson, type World, type WorldOptions } from '../suppor
 type Done = (error: unknown, user?: unknown) => void;
 
 describe('a login under another host name than that of its callback', () => {
-  test('tells both names in its 403, and warns once in production', async ({ startWorld, browser }) => {
-    const world = await startWorld();
+  test('tells both names in its 403, and warns once in production', async () => {
+    await open();
     const warnings: unknown[] = [];
     const note = (warning: unknown) => warnings.push(warning);
     process.on('warning', note);
     // As supertest does, which reaches an application by 127.0.0.1.
-    await browser.visit(`${world.url.replace('127.0.0.1', 'localhost')}/login`);
+    await visit(`${world.url.replace('127.0.0.1', 'localhost')}/login`);
     await new Promise(setImmediate);
     process.off('warning', note);
     expect(warnings).toEqual([]);
@@ -30,18 +30,18 @@ describe('a login under another host name than that of its callback', () => {
     const warned = once(process, 'warning');
     const origin = world.url.replace('127.0.0.1', 'localhost');
     const { port } = new URL(world.url);
-    const begun = await browser.visit(`${origin}/login`);
+    const begun = await visit(`${origin}/login`);
     const [warning] = await warned;
     expect(warning).toMatchObject({
       code: 'ERR_LOGIN_HOST',
       message: expect.stringMatching(new RegExp(`begun at localhost:${port}.*leads to 127.0.0.1:${port}`)),
     });
     const callback = await world.service.approve(String(begun.headers.get('location')));
-    expect((await browser.visit(callback)).status).toBe(403);
+    expect((await visit(callback)).status).toBe(403);
   });
 
-  test('tells them in the info of the failure', async ({ startWorld, browser }) => {
-    const world = await startWorld({
+  test('tells them in the info of the failure', async () => {
+    await open({
       callback:
         ({ passport }: World): Handler =>
         (req, res, next) =>
@@ -50,8 +50,8 @@ describe('a login under another host name than that of its callback', () => {
           )(req, res, next),
     });
     const { port } = new URL(world.url);
-    const begun = await browser.visit(`${world.url.replace('127.0.0.1', 'localhost')}/login`);
-    const page = await browser.visit(await world.service.approve(String(begun.headers.get('location'))));
+    const begun = await visit(`${world.url.replace('127.0.0.1', 'localhost')}/login`);
+    const page = await visit(await world.service.approve(String(begun.headers.get('location'))));
     const message = `This login was begun at localhost:${port} and came back to 127.0.0.1:${port}, where the browser does not send its cookie. Open the application at 127.0.0.1:${port}.`;
     expect(page.json()).toEqual({ status: 403, info: { message } });
   });
@@ -64,13 +64,13 @@ describe('the error of a callback', { meta: { threats: [8, 9] } }, () => {
     ['line breaks', 'a%0D%0ASet-Cookie:%20x=y'],
     ['markup', '%3Cscript%3E'],
     ['two thousand characters', 'a'.repeat(2_000)],
-  ] as const)('that is %s is an AuthorizationError with a good state', async ([, error], { startWorld, browser }) => {
-    const world = await startWorld();
+  ] as const)('that is %s is an AuthorizationError with a good state', async ([, error]) => {
+    await open();
     const { searchParams } = new URL(await world.begin(browser));
-    const page = await browser.visit(`${world.url}/callback?error=${error}&state=${searchParams.get('state')}`);
+    const page = await visit(`/callback?error=${error}&state=${searchParams.get('state')}`);
     expect([page.status, page.json().name]).toEqual([502, 'AuthorizationError']);
     expect(page.text).not.toMatch(/closed|ferm|Set-Cookie|script|aaa/);
-    expect((await browser.visit(`${world.url}/callback?error=${error}&state=${'A'.repeat(43)}`)).status).toBe(403);
+    expect((await visit(`/callback?error=${error}&state=${'A'.repeat(43)}`)).status).toBe(403);
   });
 });
 
@@ -81,8 +81,8 @@ describe('small edges of a login', () => {
     expect(() => new Strategy(options)).toThrow(expect.objectContaining({ option: 'name' }));
   });
 
-  test('a relative callbackURL is resolved against :authority over HTTP/2', async ({ startWorld }) => {
-    const { service } = await startWorld();
+  test('a relative callbackURL is resolved against :authority over HTTP/2', async () => {
+    const { service } = await open();
     const passport = new passportModule.Passport();
     const strategy = new Strategy({ ...service.options, callbackURL: '/callback', scope: 'tm' });
     passport.use(strategy as passportModule.Strategy);
@@ -106,10 +106,8 @@ describe('small edges of a login', () => {
     expect(redirectUri).toBe('http://app.example:8443/callback');
   });
 
-  test('a bare callback path starts no login, also at a route with its own callbackURL and behind a proxy', async ({
-    startWorld,
-  }) => {
-    const world = await startWorld({
+  test('a bare callback path starts no login, also at a route with its own callbackURL and behind a proxy', async () => {
+    await open({
       strategy: { callbackURL: 'http://app.example/shop/callback' },
       routes: (app, { passport }) => {
         const options = { callbackURL: 'http://app.example/tenant/back' } as object;
@@ -123,16 +121,16 @@ describe('small edges of a login', () => {
     expect((await rawRequest(world.url, '/login')).status).toBe(302);
   });
 
-  test('a callback that is no GET is answered with 405 and Allow', async ({ startWorld }) => {
-    const world = await startWorld();
+  test('a callback that is no GET is answered with 405 and Allow', async () => {
+    await open();
     for (const method of ['POST', 'HEAD', 'PUT']) {
       const answer = await rawRequest(world.url, `/callback?code=a&state=${'A'.repeat(43)}`, { method });
       expect([answer.status, answer.headers.allow]).toEqual([405, 'GET']);
     }
   });
 
-  test('an empty X-Forwarded-Host is skipped, and a senseless Host is answered with 400', async ({ startWorld }) => {
-    const world = await startWorld({
+  test('an empty X-Forwarded-Host is skipped, and a senseless Host is answered with 400', async () => {
+    await open({
       strategy: { callbackURL: '/callback' },
       before: (app) => app.set('trust proxy', true),
     });
@@ -146,27 +144,27 @@ describe('small edges of a login', () => {
     expect(world.errors).toEqual([]);
   });
 
-  test('userProfile adds to the profile, and changes nothing that the token says', async ({ startWorld, browser }) => {
+  test('userProfile adds to the profile, and changes nothing that the token says', async () => {
     const more = JSON.parse(
       '{"id":"admin","provider":"x","claims":{},"organizationDomain":"y","name":"Ada","__proto__":{"isAdmin":true}}',
     );
     const seen: Profile[] = [];
-    const world = await startWorld({
+    await open({
       strategy: { userProfile: async () => more },
       verify: (_a: string, _r: string, profile: Profile, done: Done) => {
         seen.push(profile);
         done(null, { id: profile.id });
       },
     });
-    await world.logIn(browser);
+    await logIn();
     expect(seen[0]).toMatchObject({ id: '1', provider: 'oauth-app', name: 'Ada', claims: { sub: '1' } });
     expect(seen[0]?.organizationDomain).toBeUndefined();
     expect(Object.keys(seen[0] ?? {})).not.toContain('__proto__');
     expect(Reflect.get(seen[0] ?? {}, 'isAdmin')).toBeUndefined();
   });
 
-  test('options of passport.authenticate that have no effect are reported once', async ({ startWorld }) => {
-    const world = await startWorld({ authenticate: { state: 'mine', prompt: 'consent' } });
+  test('options of passport.authenticate that have no effect are reported once', async () => {
+    await open({ authenticate: { state: 'mine', prompt: 'consent' } });
     const warnings: (Error & { code?: string })[] = [];
     const listen = (warning: Error) => void warnings.push(warning);
     process.on('warning', listen);
@@ -191,21 +189,21 @@ describe('small edges of a login', () => {
     );
   });
 
-  test('a method of OAuth2Strategy that is set on a strategy after its creation is refused', async ({ startWorld }) => {
-    const world = await startWorld();
+  test('a method of OAuth2Strategy that is set on a strategy after its creation is refused', async () => {
+    await open();
     Object.assign(world.strategy, { userProfile: () => ({}) });
     for (let time = 0; time < 2; time++) expect((await rawRequest(world.url, '/login')).status).toBe(500);
     Reflect.deleteProperty(world.strategy, 'userProfile');
     expect((await rawRequest(world.url, '/login')).status).toBe(302);
   });
 
-  test('a client secret is replaced without ending a login', async ({ startWorld, browser }) => {
+  test('a client secret is replaced without ending a login', async () => {
     const callbackURL = 'http://app.example/callback';
-    const { service } = await startWorld();
+    const { service } = await open();
     service.register({ clientID: service.options.clientID, redirectUrls: [callbackURL] });
     const { clientSecret } = service.options;
     const withSecret = (secret: string | string[]) =>
-      startWorld({ running: service, strategy: { callbackURL, clientSecret: secret } });
+      open({ running: service, strategy: { callbackURL, clientSecret: secret } });
     const [former, overlap] = [await withSecret('former secret'), await withSecret([clientSecret, 'former secret'])];
     const without = await withSecret(clientSecret);
     const { search } = new URL(await former.begin(browser));
@@ -213,19 +211,19 @@ describe('small edges of a login', () => {
       browser.cookies(overlap.url).set(name, value);
       browser.cookies(without.url).set(name, value);
     }
-    expect((await browser.visit(`${without.url}/callback${search}`)).status).toBe(403);
-    expect((await browser.visit(`${overlap.url}/callback${search}`)).status).toBe(302);
+    expect((await visit(`${without.url}/callback${search}`)).status).toBe(403);
+    expect((await visit(`${overlap.url}/callback${search}`)).status).toBe(302);
     expect(service.requests.at(-1)?.body).toMatchObject({ client_secret: clientSecret });
   });
 
-  test('session: false leaves no session that holds only a page', async ({ startWorld, browser }) => {
-    const world = await startWorld({
+  test('session: false leaves no session that holds only a page', async () => {
+    await open({
       strategy: { grantId: (_req: unknown, user: { id: string }) => user.id },
       callback: ({ passport }) =>
         passport.authenticate('oauth-app', { session: false, successRedirect: '/done' }) as Handler,
     });
     const callback = await world.begin(browser, {}, '/login?returnTo=/reports');
-    expect((await browser.visit(callback)).headers.get('location')).toBe('/done');
+    expect((await visit(callback)).headers.get('location')).toBe('/done');
     expect(world.stored().filter(([, entry]) => !('grant' in entry))).toEqual([]);
   });
 });
@@ -241,23 +239,23 @@ describe("the application's own req.logout()", () => {
   test.for([
     ['', {}],
     [' with keepSessionInfo', { keepSessionInfo: true }],
-  ] as const)('%s deletes the grant', async ([, options], { startWorld, browser }) => {
-    const world = await startWorld(routes(options));
-    await world.logIn(browser);
-    const { grantId } = (await browser.visit(`${world.url}/whoami`)).json();
-    expect((await browser.visit(`${world.url}/leave`)).status).toBe(200);
+  ] as const)('%s deletes the grant', async ([, options]) => {
+    await open(routes(options));
+    await logIn();
+    const { grantId } = await whoami();
+    expect((await visit('/leave')).status).toBe(200);
     expect([world.grantKeys(), world.references()]).toEqual([[], []]);
-    expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(false);
+    expect((await whoami()).authorized).toBe(false);
     await expect(world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
   });
 
-  test('leaves a grant under an id of the application where it is', async ({ startWorld, browser }) => {
-    const world = await startWorld({
+  test('leaves a grant under an id of the application where it is', async () => {
+    await open({
       ...routes({}),
       strategy: { grantId: (_req: unknown, user: { id: string }) => user.id },
     });
-    await world.logIn(browser);
-    await browser.visit(`${world.url}/leave`);
+    await logIn();
+    await visit('/leave');
     expect(world.grantKeys()).toHaveLength(1);
   });
 });
@@ -271,8 +269,8 @@ describe('the login route', { meta: { threats: [62, 76] } }, () => {
       403,
     ],
     ["a script's fetch", { 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' }, 403],
-  ] as const)('begins no login for %s', async ([, headers, status], { startWorld }) => {
-    const world = await startWorld();
+  ] as const)('begins no login for %s', async ([, headers, status]) => {
+    await open();
     const answer = await rawRequest(world.url, '/login', { headers });
     expect([answer.status, answer.headers['set-cookie'], answer.headers.location]).toEqual([
       status,
@@ -281,9 +279,9 @@ describe('the login route', { meta: { threats: [62, 76] } }, () => {
     ]);
   });
 
-  test('adds the authorizationParams of one route to those of the strategy', async ({ startWorld, browser }) => {
+  test('adds the authorizationParams of one route to those of the strategy', async () => {
     const consent = { authorizationParams: { prompt: 'consent', audience: 'b' } } as object;
-    const world = await startWorld({
+    await open({
       strategy: { authorizationParams: { audience: 'a', display: 'page' } },
       routes: (app, { passport }) => {
         app.get('/again', passport.authenticate('oauth-app', consent) as Handler);
@@ -294,28 +292,28 @@ describe('the login route', { meta: { threats: [62, 76] } }, () => {
       },
     });
     const params = async (path: string) => {
-      const { headers } = await browser.visit(`${world.url}${path}`);
+      const { headers } = await visit(path);
       const { searchParams } = new URL(String(headers.get('location')));
       return ['prompt', 'audience', 'display'].map((name) => searchParams.get(name));
     };
     expect(await params('/again')).toEqual(['consent', 'b', 'page']);
     expect(await params('/login')).toEqual([null, 'a', 'page']);
-    const page = await browser.visit(`${world.url}/wrong`);
+    const page = await visit('/wrong');
     expect([page.status, page.json().message]).toEqual([500, expect.stringContaining('got state')]);
   });
 
-  test('may have the end of the path of callbackURL', async ({ startWorld, browser }) => {
+  test('may have the end of the path of callbackURL', async () => {
     const callbackURL = 'http://app.example/auth/login';
-    const world = await startWorld({ strategy: { callbackURL } });
+    await open({ strategy: { callbackURL } });
     world.service.register({ clientID: world.service.options.clientID, redirectUrls: [callbackURL] });
     const page = await browser.visit(`${world.url}/login`);
     const { searchParams } = new URL(String(page.headers.get('location')));
     expect([page.status, searchParams.get('redirect_uri')]).toEqual([302, callbackURL]);
   });
 
-  test('over http tells the reason where the callback comes back over https', async ({ startWorld, browser }) => {
+  test('over http tells the reason where the callback comes back over https', async () => {
     const callbackURL = 'https://app.example/callback';
-    const world = await startWorld({
+    await open({
       strategy: { callbackURL },
       callback:
         ({ passport }: World): Handler =>
@@ -338,11 +336,8 @@ describe('the login route', { meta: { threats: [62, 76] } }, () => {
 });
 
 describe('a callback that two strategies share', () => {
-  test('logs in with the one that has begun the login, also for a user of the other', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld({
+  test('logs in with the one that has begun the login, also for a user of the other', async () => {
+    await open({
       callback: ({ passport, service, url }) => {
         const second = new Strategy({
           ...service.options,
@@ -356,17 +351,17 @@ describe('a callback that two strategies share', () => {
       },
       routes: (app, { passport }) => app.get('/login-second', passport.authenticate('second') as Handler),
     });
-    await world.logIn(browser, '1');
+    await logIn('1');
     const callback = await world.begin(browser, { user: '2' }, '/login-second');
-    expect((await browser.visit(callback)).headers.get('location')).toBe('/');
-    const me = (await browser.visit(`${world.url}/whoami`)).json();
+    expect((await visit(callback)).headers.get('location')).toBe('/');
+    const me = await whoami();
     expect(me).toMatchObject({ user: { id: '2' }, session: { second: expect.any(String) } });
   });
 });
 
 describe('a login of the application itself', () => {
-  test('deletes the grant that was connected before it: no session refers to it', async ({ startWorld, browser }) => {
-    const world = await startWorld({
+  test('deletes the grant that was connected before it: no session refers to it', async () => {
+    await open({
       callback: ({ passport }) => passport.authorize('oauth-app', {}) as Handler,
       routes: (app) => {
         app.use('/callback', (_req, res) => sendJson(res, {}));
@@ -375,23 +370,23 @@ describe('a login of the application itself', () => {
         );
       },
     });
-    await world.logIn(browser);
+    await logIn();
     expect(world.grantKeys()).toHaveLength(1);
-    await browser.visit(`${world.url}/local-login`);
+    await visit('/local-login');
     await until(() => expect(world.grantKeys()).toEqual([]));
-    expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({
+    expect(await whoami()).toMatchObject({
       user: { id: 'local' },
       authorized: false,
     });
   });
 
-  test('leaves no session.returnTo behind where successRedirect leads elsewhere', async ({ startWorld, browser }) => {
-    const world = await startWorld({
+  test('leaves no session.returnTo behind where successRedirect leads elsewhere', async () => {
+    await open({
       authenticate: { successRedirect: '/fixed', successReturnToOrRedirect: undefined },
     });
-    const page = await browser.visit(await world.begin(browser, {}, '/login?returnTo=/reports'));
+    const page = await visit(await world.begin(browser, {}, '/login?returnTo=/reports'));
     expect(page.headers.get('location')).toBe('/fixed');
-    expect((await browser.visit(`${world.url}/whoami`)).json().session).not.toHaveProperty('returnTo');
+    expect((await whoami()).session).not.toHaveProperty('returnTo');
   });
 });
 
@@ -415,7 +410,7 @@ describe('sessions of other kinds', () => {
       }),
   });
 
-  test('keep their own save where they have no regenerate', async ({ startWorld, browser }) => {
+  test('keep their own save where they have no regenerate', async () => {
     const saved: Record<string, unknown> = {};
     const create = () => {
       const session: object = { ...saved };
@@ -426,44 +421,38 @@ describe('sessions of other kinds', () => {
       };
       return Object.defineProperty(session, 'save', { value: save, configurable: true, writable: true });
     };
-    const world = await startWorld(own(create, saved));
-    expect((await world.logIn(browser)).status).toBe(302);
+    await open(own(create, saved));
+    expect((await logIn()).status).toBe(302);
     expect(saved).toMatchObject({ 'oauth-app': expect.any(String), passport: { user: { id: '1' } } });
-    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    expect((await projects()).status).toBe(200);
   });
 
-  test('that Passport cannot log in with (iron-session) end in an error before the login begins', async ({
-    startWorld,
-    browser,
-  }) => {
+  test('that Passport cannot log in with (iron-session) end in an error before the login begins', async () => {
     const create = () => Object.defineProperties({}, { save: { value: async () => {} }, destroy: { value: () => {} } });
-    const world = await startWorld(own(create, {}));
+    await open(own(create, {}));
     for (const path of ['/login', `/callback?code=a&state=${'A'.repeat(43)}`]) {
-      const page = await browser.visit(`${world.url}${path}`);
+      const page = await visit(path);
       expect([page.status, page.json().code]).toEqual([500, 'ERR_SESSION_TYPE']);
     }
     expect(world.service.requests).toEqual([]);
   });
 
-  test("delete the grant with the application's own req.logout() where they have no methods at all (cookie-session)", async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld({
+  test("delete the grant with the application's own req.logout() where they have no methods at all (cookie-session)", async () => {
+    await open({
       ...own((saved) => ({ ...saved }), {}, true),
       routes: (app) =>
         app.get('/leave', (req, res, next) => req.logout((error) => (error ? next(error) : sendJson(res, {})))),
     });
-    await world.logIn(browser);
-    const { grantId } = (await browser.visit(`${world.url}/whoami`)).json();
-    expect((await browser.visit(`${world.url}/leave`)).status).toBe(200);
+    await logIn();
+    const { grantId } = await whoami();
+    expect((await visit('/leave')).status).toBe(200);
     await expect(world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
-    expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({ authorized: false, session: {} });
+    expect(await whoami()).toMatchObject({ authorized: false, session: {} });
   });
 
-  test('whose regenerate takes other arguments get them', async ({ startWorld, browser }) => {
+  test('whose regenerate takes other arguments get them', async () => {
     const seen: unknown[] = [];
-    const world = await startWorld({
+    await open({
       callback:
         ({ passport }: World): Handler =>
         (req, res, next) => {
@@ -482,8 +471,8 @@ describe('sessions of other kinds', () => {
           passport.authenticate('oauth-app', { successRedirect: '/' })(req, res, next);
         },
     });
-    await world.logIn(browser);
+    await logIn();
     expect(seen).toEqual(['a login']);
-    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    expect((await projects()).status).toBe(200);
   });
 });

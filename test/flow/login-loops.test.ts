@@ -1,8 +1,8 @@
 import session from 'express-session';
 import { apiClient, requireAuthorization } from 'passport-oauth-app';
-import { describe, expect } from 'vitest';
-import type { Browser, Page } from '../support/browser.js';
-import { test } from '../support/fixture.js';
+import { describe, expect, test } from 'vitest';
+import { Browser, type Page } from '../support/browser.js';
+import { browser, clock, loggedIn, open, projects, visit, world } from '../support/one-world.js';
 import { ForgetfulBrowser, roundsOf } from '../support/rounds.js';
 import { until } from '../support/until.js';
 import { type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
@@ -24,10 +24,8 @@ async function goRound(world: World, browser: Browser, path: string): Promise<{ 
 }
 
 describe('a login that leads nowhere', { meta: { threats: [60] } }, () => {
-  test('because the session cookie is dropped ends in an error after three rounds, and leaves no grant', async ({
-    startWorld,
-  }) => {
-    const world = await startWorld();
+  test('because the session cookie is dropped ends in an error after three rounds, and leaves no grant', async () => {
+    await open();
     const { page, rounds } = await goRound(world, new ForgetfulBrowser(), '/projects');
     expect([page.status, page.json().code]).toEqual([500, 'ERR_LOGIN_LOOP']);
     expect(rounds).toBeLessThanOrEqual(3);
@@ -35,25 +33,22 @@ describe('a login that leads nowhere', { meta: { threats: [60] } }, () => {
     expect(world.grantKeys()).toEqual([]);
   });
 
-  test('because the session cookie is SameSite=Strict names that cause', async ({ startWorld }) => {
-    const world = await startWorld({ session: { cookie: { sameSite: 'strict' } } });
+  test('because the session cookie is SameSite=Strict names that cause', async () => {
+    await open({ session: { cookie: { sameSite: 'strict' } } });
     const { page } = await goRound(world, new ForgetfulBrowser(), '/projects');
     expect(page.json()).toMatchObject({ code: 'ERR_LOGIN_LOOP', message: expect.stringContaining('sameSite to lax') });
     expect(world.grantKeys()).toEqual([]);
   });
 
-  test('because a secure cookie is never set over http is reported before any consent', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld({ session: { cookie: { secure: true } } });
-    const page = await browser.visit(`${world.url}/login`);
+  test('because a secure cookie is never set over http is reported before any consent', async () => {
+    await open({ session: { cookie: { secure: true } } });
+    const page = await visit('/login');
     expect(page.json()).toMatchObject({ code: 'ERR_SESSION_COOKIE', message: expect.stringContaining('trust proxy') });
     expect(world.service.requests).toEqual([]);
   });
 
-  test('because a secure cookie lacks trust proxy behind https names that cause', async ({ startWorld, browser }) => {
-    const world = await startWorld({
+  test('because a secure cookie lacks trust proxy behind https names that cause', async () => {
+    await open({
       session: { cookie: { secure: true } },
       before: (app) =>
         app.use((req, _res, next) => {
@@ -67,11 +62,8 @@ describe('a login that leads nowhere', { meta: { threats: [60] } }, () => {
     expect(world.grantKeys()).toEqual([]);
   });
 
-  test('because apiClient stands before the session is reported before any consent', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world: World = await startWorld({
+  test('because apiClient stands before the session is reported before any consent', async () => {
+    await open({
       withoutApiClient: true,
       before: (app) => app.use((req, res, next) => apiClient(world.strategy)(req, res, next)),
     });
@@ -83,34 +75,28 @@ describe('a login that leads nowhere', { meta: { threats: [60] } }, () => {
   test.for([
     ['its own login route', '/login', 'login'],
     ['the callback route', '/guarded', 'callback'],
-  ] as const)(
-    'because the guard stands before %s says so at once',
-    async ([, start, route], { startWorld, browser }) => {
-      const store = new session.MemoryStore();
-      const guard = requireAuthorization({ login: '/login' }) as Handler;
-      const world: World = await startWorld({
-        session: { store },
-        before: (app) => {
-          const early = session({ secret: 'session secret', resave: false, saveUninitialized: false, store });
-          app.use(`/${route}`, early as unknown as Handler);
-          app.use(`/${route}`, (req, res, next) => apiClient(world.strategy)(req, res, next));
-          app.use(`/${route}`, guard);
-        },
-        routes: (app) => app.get('/guarded', guard, (_req, res) => sendJson(res, {})),
-      });
-      const { page, rounds } = await goRound(world, browser, start);
-      expect([page.status, page.json().code]).toEqual([500, 'ERR_LOGIN_LOOP']);
-      expect(page.json().message).toContain(`before the ${route} route`);
-      expect(rounds).toBeLessThanOrEqual(1);
-      expect(world.grantKeys()).toEqual([]);
-    },
-  );
+  ] as const)('because the guard stands before %s says so at once', async ([, start, route]) => {
+    const store = new session.MemoryStore();
+    const guard = requireAuthorization({ login: '/login' }) as Handler;
+    await open({
+      session: { store },
+      before: (app) => {
+        const early = session({ secret: 'session secret', resave: false, saveUninitialized: false, store });
+        app.use(`/${route}`, early as unknown as Handler);
+        app.use(`/${route}`, (req, res, next) => apiClient(world.strategy)(req, res, next));
+        app.use(`/${route}`, guard);
+      },
+      routes: (app) => app.get('/guarded', guard, (_req, res) => sendJson(res, {})),
+    });
+    const { page, rounds } = await goRound(world, browser, start);
+    expect([page.status, page.json().code]).toEqual([500, 'ERR_LOGIN_LOOP']);
+    expect(page.json().message).toContain(`before the ${route} route`);
+    expect(rounds).toBeLessThanOrEqual(1);
+    expect(world.grantKeys()).toEqual([]);
+  });
 
-  test('because failureRedirect leads to the login route ends in an error after three rounds', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld({
+  test('because failureRedirect leads to the login route ends in an error after three rounds', async () => {
+    await open({
       verify: (_a: string, _r: string, _p: object, done: (error: null, user: false) => void) => done(null, false),
       authenticate: { failureRedirect: '/login' },
     });
@@ -123,11 +109,8 @@ describe('a login that leads nowhere', { meta: { threats: [60] } }, () => {
 });
 
 describe('a login whose session comes back, and whose grant is not found', { meta: { threats: [72] } }, () => {
-  test('because grantId gives another id for the user of deserializeUser ends in an error that names the cause', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld({
+  test('because grantId gives another id for the user of deserializeUser ends in an error that names the cause', async () => {
+    await open({
       strategy: { grantId: (_req, user) => String(Reflect.get(user, 'id') ?? Reflect.get(user, 'name')) },
       routes: (_app, { passport }) => {
         Reflect.set(passport, '_deserializers', []);
@@ -140,11 +123,8 @@ describe('a login whose session comes back, and whose grant is not found', { met
     expect(rounds).toBeLessThanOrEqual(4);
   });
 
-  test('because deserializeUser refuses the user ends in an error that names the cause', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld({
+  test('because deserializeUser refuses the user ends in an error that names the cause', async () => {
+    await open({
       routes: (_app, { passport }) => {
         Reflect.set(passport, '_deserializers', []);
         passport.deserializeUser((_user, done) => done(null, false));
@@ -161,8 +141,9 @@ describe('a cookie that counts rounds and that a sibling host has planted', { me
   test.for([
     ['that is new, of another account', '2', 0],
     ['that is old, of the same account', '1', 61],
-  ] as const)('%s, ends no login', async ([, user, seconds], { logInto, browser }) => {
-    const { world, clock } = await logInto();
+  ] as const)('%s, ends no login', async ([, user, seconds]) => {
+    const browser = new Browser();
+    await loggedIn();
     const { name, value } = await roundsOf(world, '1');
     const logIn = () => {
       // The end of the cookie that the application sends does not reach one of another domain.
@@ -177,11 +158,8 @@ describe('a cookie that counts rounds and that a sibling host has planted', { me
     }
   });
 
-  test('ends a login of the account that has made the rounds, once, and says what to do', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld();
+  test('ends a login of the account that has made the rounds, once, and says what to do', async () => {
+    await open();
     const { name, value } = await roundsOf(world);
     browser.cookies(world.url).set(name, value);
     expect((await world.logIn(browser)).json()).toMatchObject({
@@ -191,8 +169,8 @@ describe('a cookie that counts rounds and that a sibling host has planted', { me
     expect((await world.logIn(browser)).status).toBe(302);
   });
 
-  test('is not read where the application has https', async ({ startWorld, browser }) => {
-    const world = await startWorld({ before: (app) => app.set('trust proxy', true) });
+  test('is not read where the application has https', async () => {
+    await open({ before: (app) => app.set('trust proxy', true) });
     const { name, value } = await roundsOf(world);
     browser.cookies(world.url).set(name, value);
     const overTls = { headers: { 'x-forwarded-proto': 'https' } };
@@ -204,8 +182,8 @@ describe('a cookie that counts rounds and that a sibling host has planted', { me
     expect(line).toMatch(/^__Host-oauth-app\.rounds\..*; Path=\/; .*; Secure$/);
   });
 
-  test('does not stop a loop from being noticed', async ({ startWorld }) => {
-    const world = await startWorld();
+  test('does not stop a loop from being noticed', async () => {
+    await open();
     const browser = new ForgetfulBrowser();
     browser.cookies(world.url).set('oauth-app.rounds.aaaaaaaaaaa', 'rubbish');
     expect((await goRound(world, browser, '/projects')).page.json().code).toBe('ERR_LOGIN_LOOP');
@@ -229,27 +207,24 @@ describe('a callback that fails and leads to the login route', { meta: { threats
   test.for([
     ['declines in other tabs', decline],
     ['opens links that another site has forged', forge],
-  ] as const)(
-    'leaves the grant of a user who has just logged in, and who %s',
-    async ([, failing], { startWorld, browser }) => {
-      const world = await startWorld(application);
-      const callbacks: string[] = [];
-      for (let tab = 0; tab < 3; tab++) callbacks.push(await failing(world, browser));
-      expect((await logIn(world, browser)).status).toBe(200);
-      const [grant] = world.grantKeys();
-      const answers: number[] = [];
-      for (const callback of callbacks) answers.push((await browser.visit(callback)).status);
-      expect(answers).toEqual([302, 302, 500]);
-      expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({
-        authorized: true,
-        user: { id: '1' },
-      });
-      expect(world.grantKeys()).toEqual([grant]);
-    },
-  );
+  ] as const)('leaves the grant of a user who has just logged in, and who %s', async ([, failing]) => {
+    await open(application);
+    const callbacks: string[] = [];
+    for (let tab = 0; tab < 3; tab++) callbacks.push(await failing(world, browser));
+    expect((await logIn(world, browser)).status).toBe(200);
+    const [grant] = world.grantKeys();
+    const answers: number[] = [];
+    for (const callback of callbacks) answers.push((await browser.visit(callback)).status);
+    expect(answers).toEqual([302, 302, 500]);
+    expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({
+      authorized: true,
+      user: { id: '1' },
+    });
+    expect(world.grantKeys()).toEqual([grant]);
+  });
 
-  test('keeps in mind the grant of a session that is lost, which the next login discards', async ({ startWorld }) => {
-    const world = await startWorld(application);
+  test('keeps in mind the grant of a session that is lost, which the next login discards', async () => {
+    await open(application);
     const browser = new ForgetfulBrowser();
     expect((await logIn(world, browser)).status).toBe(200);
     const [lost] = world.grantKeys();
@@ -272,25 +247,21 @@ describe('logins that are no loop', () => {
         browser.cookies(world.url).delete('connect.sid');
       },
     ],
-  ])(
-    'are not counted where apiClient stands at /api alone: five within a minute, with %s',
-    async ([, leave], { startWorld, browser }) => {
-      const world: World = await startWorld({
-        withoutApiClient: true,
-        before: (app) => app.use('/api', (req, res, next) => apiClient(world.strategy)(req, res, next)),
-        routes: (app) =>
-          app.get('/leave', (req, res, next) => req.logout((error) => (error ? next(error) : res.end()))),
-      });
-      for (let time = 0; time < 5; time++) {
-        const callback = await world.begin(browser, {}, '/login?returnTo=/page');
-        expect((await browser.visit(callback)).headers.get('location')).toBe('/page');
-        await leave(world, browser);
-      }
-    },
-  );
+  ])('are not counted where apiClient stands at /api alone: five within a minute, with %s', async ([, leave]) => {
+    await open({
+      withoutApiClient: true,
+      before: (app) => app.use('/api', (req, res, next) => apiClient(world.strategy)(req, res, next)),
+      routes: (app) => app.get('/leave', (req, res, next) => req.logout((error) => (error ? next(error) : res.end()))),
+    });
+    for (let time = 0; time < 5; time++) {
+      const callback = await world.begin(browser, {}, '/login?returnTo=/page');
+      expect((await browser.visit(callback)).headers.get('location')).toBe('/page');
+      await leave(world, browser);
+    }
+  });
 
-  test('are not counted: a user who logs out and in again from the same page', async ({ startWorld, browser }) => {
-    const world = await startWorld();
+  test('are not counted: a user who logs out and in again from the same page', async () => {
+    await open();
     for (let time = 0; time < 6; time++) {
       const { page, rounds } = await goRound(world, browser, '/projects');
       expect([page.status, rounds]).toEqual([200, 1]);
@@ -298,21 +269,21 @@ describe('logins that are no loop', () => {
     }
   });
 
-  test('are not counted: eight tabs that log in one after the other', async ({ startWorld, browser }) => {
-    const world = await startWorld();
+  test('are not counted: eight tabs that log in one after the other', async () => {
+    await open();
     const callbacks: string[] = [];
     for (let tab = 0; tab < 8; tab++) callbacks.push(await world.begin(browser, {}, `/login?returnTo=/page-${tab}`));
-    for (const callback of callbacks) expect((await browser.visit(callback)).status).toBe(302);
-    expect((await browser.visit(`${world.url}/login?returnTo=/more`)).status).toBe(302);
-    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    for (const callback of callbacks) expect((await visit(callback)).status).toBe(302);
+    expect((await visit('/login?returnTo=/more')).status).toBe(302);
+    expect((await projects()).status).toBe(200);
     expect([...browser.cookies(world.url).keys()].filter((name) => name.includes('rounds'))).toEqual([]);
   });
 
-  test('are not counted: a user who declines again and again', async ({ startWorld, browser }) => {
-    const world = await startWorld({ authenticate: { failureRedirect: '/declined' } });
+  test('are not counted: a user who declines again and again', async () => {
+    await open({ authenticate: { failureRedirect: '/declined' } });
     for (let time = 0; time < 6; time++) {
       const callback = await world.begin(browser, { decline: true }, '/login?returnTo=/page');
-      expect((await browser.visit(callback)).headers.get('location')).toBe('/declined');
+      expect((await visit(callback)).headers.get('location')).toBe('/declined');
     }
   });
 });

@@ -2,7 +2,7 @@ import session from 'express-session';
 import request from 'supertest';
 import { describe, expect, test, vi } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { open, world } from '../support/one-world.js';
+import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { orSample } from '../support/sample.js';
 import { type Framework, type Handler, sendJson } from '../support/world.js';
@@ -12,23 +12,21 @@ const frameworks: readonly Framework[] = ['express', 'connect'];
 describe.each(frameworks)('a login under %s', (framework) => {
   test('ends with a session that refers to a grant, and with a client that works', async () => {
     await open({ framework });
-    const browser = new Browser();
-    const page = await world.logIn(browser);
+    const page = await logIn();
     expect(page.status).toBe(framework === 'connect' ? 200 : 302);
-    const projects = await browser.visit(`${world.url}/projects`);
-    expect(projects.status).toBe(200);
-    expect(projects.json().data[0].data.name).toBe('Pocket Garden');
-    const me = (await browser.visit(`${world.url}/whoami`)).json();
+    const shown = await projects();
+    expect(shown.status).toBe(200);
+    expect(shown.json().data[0].data.name).toBe('Pocket Garden');
+    const me = await whoami();
     expect(me.user).toEqual({ id: '1' });
     expect(me.session['oauth-app']).toBe(me.grantId);
   });
 
   test('takes the redirects of Passport, which the contract shows', async () => {
     await open({ framework, authenticate: { successReturnToOrRedirect: '/', failureRedirect: '/declined\u00e9' } });
-    const browser = new Browser();
-    const declined = await browser.visit(await world.begin(browser, { decline: true }));
+    const declined = await visit(await world.begin(browser, { decline: true }));
     expect([declined.status, declined.headers.get('location')]).toEqual([302, '/declined%C3%A9']);
-    const page = await world.logIn(browser);
+    const page = await logIn();
     expect([page.status, page.headers.get('location')]).toEqual([302, '/']);
   });
 
@@ -42,7 +40,6 @@ describe.each(frameworks)('a login under %s', (framework) => {
         return (req, res, next) => authenticate(req, res, (error) => (error ? next(error) : handler(req, res, next)));
       },
     });
-    const browser = new Browser();
     for (const user of ['1', '2']) {
       const page = (await world.logIn(browser, user)).json();
       const me = (await browser.visit(`${world.url}/whoami`)).json();
@@ -55,45 +52,41 @@ describe.each(frameworks)('a login under %s', (framework) => {
     'works under the name %j',
     async (name) => {
       await open({ framework, strategy: { name } });
-      const browser = new Browser();
       const other = await world.begin(browser);
-      await world.logIn(browser);
-      const me = (await browser.visit(`${world.url}/whoami`)).json();
+      await logIn();
+      const me = await whoami();
       expect(me.session[name]).toBe(me.grantId);
-      expect((await browser.visit(other)).status).toBeLessThan(400);
+      expect((await visit(other)).status).toBeLessThan(400);
     },
   );
 
   test('works with the instance in the place of the name', async () => {
     await open({ framework, byInstance: true });
-    const browser = new Browser();
-    await world.logIn(browser);
-    expect((await browser.visit(`${world.url}/whoami`)).json().user).toEqual({ id: '1' });
+    await logIn();
+    expect((await whoami()).user).toEqual({ id: '1' });
   });
 
   test('of a member of an organization leads to the enterprise host', async () => {
     await open({ framework });
-    const browser = new Browser();
-    await world.logIn(browser, '2');
-    const me = (await browser.visit(`${world.url}/whoami`)).json();
+    await logIn('2');
+    const me = await whoami();
     expect(me.organizationDomain).toBe('acme');
     expect(me.baseUrl).toBe(`${world.service.enterpriseBaseUrl.replace('{domain}', 'acme')}/api/v2`);
-    expect((await browser.visit(`${world.url}/projects`)).json().data[0].data.name).toBe('Acme Storefront');
+    expect((await projects()).json().data[0].data.name).toBe('Acme Storefront');
   });
 
   test('every answer of login and callback is neither stored nor tells where it came from', {
     meta: { threats: [12] },
   }, async () => {
     await open({ framework });
-    const browser = new Browser();
-    const login = await browser.visit(`${world.url}/login`);
-    const declined = await browser.visit(await world.begin(browser, { decline: true }));
-    const forged = await browser.visit(`${world.url}/callback?code=a&state=b`);
-    const malformed = await browser.visit(`${world.url}/callback?code=a&code=b&state=c`);
-    const bare = await browser.visit(`${world.url}/callback`);
+    const login = await visit('/login');
+    const declined = await visit(await world.begin(browser, { decline: true }));
+    const forged = await visit('/callback?code=a&state=b');
+    const malformed = await visit('/callback?code=a&code=b&state=c');
+    const bare = await visit('/callback');
     world.service.fail('token', { status: 500 });
-    const failed = await browser.visit(await world.begin(browser));
-    const good = await world.logIn(browser);
+    const failed = await visit(await world.begin(browser));
+    const good = await logIn();
     expect([login, declined, forged, malformed, bare, failed].map(({ status }) => status)).toEqual([
       302, 401, 403, 400, 400, 503,
     ]);
@@ -150,8 +143,7 @@ describe('the authorization request', () => {
     expect(searchParams.get('code_challenge')).toMatch(/^[\w-]{43}$/);
     expect(searchParams.get('code_challenge_method')).toBe('S256');
     // The emulator checks the verifier against the challenge.
-    const browser = new Browser();
-    expect((await world.logIn(browser)).status).toBe(302);
+    expect((await logIn()).status).toBe(302);
     expect(world.tokenRequests()[0]?.body).toHaveProperty('code_verifier', expect.stringMatching(/^[\w-]{43}$/));
   });
 
@@ -178,32 +170,29 @@ describe('the authorization request', () => {
 describe('pending logins', () => {
   test('two tabs of a browser that has no session yet both log in', { meta: { threats: [4] } }, async () => {
     await open();
-    const browser = new Browser();
     const callbacks = await Promise.all([world.begin(browser), world.begin(browser)]);
-    expect((await browser.visit(callbacks[0])).status).toBe(302);
-    expect((await browser.visit(callbacks[1])).status).toBe(302);
+    expect((await visit(callbacks[0])).status).toBe(302);
+    expect((await visit(callbacks[1])).status).toBe(302);
     expect(world.tokenRequests()).toHaveLength(2);
   });
 
   test('eight tabs and more that began at once all log in, in any order', { meta: { threats: [4] } }, async () => {
     await open();
-    const browser = new Browser();
     const callbacks = await Promise.all(Array.from({ length: 10 }, () => world.begin(browser)));
-    for (const callback of [...callbacks].reverse()) expect((await browser.visit(callback)).status).toBe(302);
+    for (const callback of [...callbacks].reverse()) expect((await visit(callback)).status).toBe(302);
   });
 
   test('twelve tabs with pages of their own all log in, and come back to a page of this origin', {
     meta: { threats: [4] },
   }, async () => {
     await open();
-    const browser = new Browser();
     const callbacks: string[] = [];
     for (let tab = 0; tab < 12; tab++) {
       const page = `/projects?tab=${tab}&filter=${'a'.repeat(1500)}`;
       callbacks.push(await world.begin(browser, {}, `/login?returnTo=${encodeURIComponent(page)}`));
     }
     for (const callback of callbacks) {
-      const page = await browser.visit(callback);
+      const page = await visit(callback);
       expect(page.status).toBe(302);
       expect(page.headers.get('location')).toMatch(/^\/(projects\?tab=\d+&filter=a+)?$/);
     }
@@ -211,9 +200,8 @@ describe('pending logins', () => {
 
   test('keep all cookies together below 8 KB, the limit of common proxies for a header', async () => {
     await open();
-    const browser = new Browser();
     for (const length of [10, 2000, 300, 1000, 2000, 2000, 500, 100, 2000, 2000, 2000, 2000, 2000, 40, 2000]) {
-      await browser.visit(`${world.url}/login?returnTo=/${'é'.repeat(length / 6)}${'a'.repeat(length / 2)}`);
+      await visit(`/login?returnTo=/${'é'.repeat(length / 6)}${'a'.repeat(length / 2)}`);
       const header = [...browser.cookies(world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
       expect(header.length).toBeLessThan(8192);
     }
@@ -221,18 +209,16 @@ describe('pending logins', () => {
 
   test('are dropped beyond the limit, the oldest first', async () => {
     await open();
-    const browser = new Browser();
     const callbacks: string[] = [];
     for (let tab = 0; tab < 14; tab++) callbacks.push(await world.begin(browser));
     const statuses: number[] = [];
-    for (const callback of callbacks) statuses.push((await browser.visit(callback)).status);
+    for (const callback of callbacks) statuses.push((await visit(callback)).status);
     expect(statuses).toEqual([403, 403, ...Array.from({ length: 12 }, () => 302)]);
   });
 
   test('leave no cookie behind once they are finished', async () => {
     await open();
-    const browser = new Browser();
-    await world.logIn(browser);
+    await logIn();
     expect([...browser.cookies(world.url).keys()]).toEqual(['connect.sid']);
   });
 
@@ -288,9 +274,7 @@ describe('pending logins', () => {
     expect((await agent.get('/projects')).status).toBe(200);
   });
 
-  test('unfinished logins leave nothing in the session store', {
-    meta: { threats: [13] },
-  }, async () => {
+  test('unfinished logins leave nothing in the session store', { meta: { threats: [13] } }, async () => {
     await open();
     for (let batch = 0; batch < orSample(20, 4); batch++) {
       await Promise.all(Array.from({ length: 50 }, () => rawRequest(world.url, '/login')));
@@ -320,10 +304,9 @@ describe('pending logins', () => {
       set(...args);
     };
     await open({ session: { store } });
-    const browser = new Browser();
-    await world.logIn(browser);
+    await logIn();
     const before = writes;
-    await browser.visit(`${world.url}/login`);
+    await visit('/login');
     expect(writes).toBe(before);
   });
 });

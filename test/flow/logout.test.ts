@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { apiClient, logout, Strategy } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
-import { open, whoami, world } from '../support/one-world.js';
+import { browser, logIn, open, visit, whoami, world } from '../support/one-world.js';
 import { type Framework, type Handler, sendJson } from '../support/world.js';
 
 const store = new session.MemoryStore();
@@ -13,8 +13,7 @@ const logOut = (browser: Browser) => browser.visit(`${world.url}/logout`, { meth
 describe.each<Framework>(['express', 'connect'])('logout under %s', (framework) => {
   test('deletes the grant, ends the Passport login, and calls the next handler', async () => {
     await open({ framework });
-    const browser = new Browser();
-    await world.logIn(browser);
+    await logIn();
     const { grantId } = await whoami(browser);
     const sid = browser.cookies(world.url).get('connect.sid') ?? '';
     expect((await logOut(browser)).status).toBe(200);
@@ -40,10 +39,9 @@ test('logout leaves the client of the same request without authorization', async
       app.use('/leave', (req, res) => sendJson(res, { authorized: Reflect.get(req, 'apiClient').authorized }));
     },
   });
-  const browser = new Browser();
-  await world.logIn(browser);
+  await logIn();
   expect((await whoami(browser)).authorized).toBe(true);
-  expect((await browser.visit(`${world.url}/leave`)).json()).toEqual({ authorized: false });
+  expect((await visit('/leave')).json()).toEqual({ authorized: false });
 });
 
 test('logout keeps the grants of other users, and other logins of the same user', async () => {
@@ -59,8 +57,7 @@ test('logout keeps the grants of other users, and other logins of the same user'
 
 test('logout with grantId deletes the grant of the user', async () => {
   await open({ strategy: { grantId: (_req: unknown, user: { id: string }) => user.id } });
-  const browser = new Browser();
-  await world.logIn(browser);
+  await logIn();
   await logOut(browser);
   expect(world.grantKeys()).toEqual([]);
 });
@@ -75,8 +72,7 @@ test('logout ends the login although grantId throws, and passes the error on', a
       },
     },
   });
-  const browser = new Browser();
-  await world.logIn(browser);
+  await logIn();
   broken = true;
   expect((await logOut(browser)).status).toBe(500);
   broken = false;
@@ -86,8 +82,7 @@ test('logout ends the login although grantId throws, and passes the error on', a
 test('logout ends the login although the grant cannot be deleted, and passes the error on', async () => {
   const store = new FlakyStore();
   await open({ session: { store } });
-  const browser = new Browser();
-  await world.logIn(browser);
+  await logIn();
   store.fail('destroy', isGrantKey);
   const page = await logOut(browser);
   expect([page.status, page.json().name]).toEqual([503, 'TokenStoreError']);
@@ -122,10 +117,9 @@ test('logout while a slow request of the same user runs: nothing brings the gran
     sendJson(res, { outcome });
   };
   await open({ routes: (app) => app.get('/slow', slow) });
-  const browser = new Browser();
-  await world.logIn(browser);
+  await logIn();
   const atWork = new Promise<void>((resolve) => reached.push(resolve));
-  const page = browser.visit(`${world.url}/slow`);
+  const page = visit('/slow');
   await atWork;
   const sid = browser.cookies(world.url).get('connect.sid') ?? '';
   await logOut(browser);
@@ -162,11 +156,10 @@ test('logout of two strategies in one route deletes the grants of both', async (
       app.get('/leave-both', logout(strategy), logout(second), (_req, res) => sendJson(res, {}));
     },
   });
-  const browser = new Browser();
-  await world.logIn(browser);
-  await browser.visit(await world.begin(browser, {}, '/login-two'));
+  await logIn();
+  await visit(await world.begin(browser, {}, '/login-two'));
   expect(world.grantKeys()).toHaveLength(2);
-  expect((await browser.visit(`${world.url}/leave-both`)).status).toBe(200);
+  expect((await visit('/leave-both')).status).toBe(200);
   expect(world.grantKeys()).toEqual([]);
   await second?.close();
 });
@@ -183,9 +176,8 @@ test('logout ends the Passport login also in a request that Passport has not see
     },
     session: { store },
   });
-  const browser = new Browser();
-  await world.logIn(browser);
-  expect((await browser.visit(`${world.url}/early`)).status).toBe(200);
+  await logIn();
+  expect((await visit('/early')).status).toBe(200);
   const me = await whoami(browser);
   expect([me.user, me.authorized, world.grantKeys()]).toEqual([undefined, false, []]);
 });

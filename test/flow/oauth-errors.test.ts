@@ -8,8 +8,8 @@ import {
   requireAuthorization,
   Strategy,
 } from 'passport-oauth-app';
-import { describe, expect, onTestFinished } from 'vitest';
-import { test } from '../support/fixture.js';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { browser, clock, loggedIn, logIn, open, visit, world } from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { type ErrorHandler, type Framework, type Handler, sendJson, type WorldOptions } from '../support/world.js';
 
@@ -34,76 +34,67 @@ const withHandler: WorldOptions = {
 describe.each<Framework>(['express', 'connect'])('oauthErrors({ login }) under %s', (framework) => {
   const options = { ...withHandler, framework };
 
-  test('sends a page that needs a login there, and back to the page', async ({ startWorld, browser }) => {
-    const world = await startWorld({ ...options, authenticate: { successReturnToOrRedirect: '/' } });
-    const page = await browser.visit(`${world.url}/call?x=1&y=2`, html);
+  test('sends a page that needs a login there, and back to the page', async () => {
+    await open({ ...options, authenticate: { successReturnToOrRedirect: '/' } });
+    const page = await visit('/call?x=1&y=2', html);
     expect([page.status, page.headers.get('location')]).toEqual([302, '/login?returnTo=%2Fcall%3Fx%3D1%26y%3D2']);
     const callback = await world.begin(browser, {}, String(page.headers.get('location')));
-    expect((await browser.visit(callback)).headers.get('location')).toBe('/call?x=1&y=2');
+    expect((await visit(callback)).headers.get('location')).toBe('/call?x=1&y=2');
   });
 
-  test('sends a page there when the service has revoked the grant', async ({ logInto }) => {
-    const { world, browser, clock } = await logInto(options);
+  test('sends a page there when the service has revoked the grant', async () => {
+    await loggedIn(options);
     world.service.revoke('1');
     clock.advance(7_200);
-    const page = await browser.visit(`${world.url}/call`, html);
+    const page = await visit('/call', html);
     expect([page.status, page.headers.get('location')]).toEqual([302, '/login?returnTo=%2Fcall']);
   });
 
-  test('answers a script that needs a login with 401 and the code, and no redirect', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld(options);
-    for (const visit of [script, json, { ...html, method: 'POST' }]) {
-      const answer = await browser.visit(`${world.url}/call`, visit);
+  test('answers a script that needs a login with 401 and the code, and no redirect', async () => {
+    await open(options);
+    for (const given of [script, json, { ...html, method: 'POST' }]) {
+      const answer = await visit('/call', given);
       expect([answer.status, answer.headers.get('location')]).toEqual([401, null]);
-      if (visit.headers === html.headers) expect(answer.text).toMatch(/^No user has authorized/);
+      if (given.headers === html.headers) expect(answer.text).toMatch(/^No user has authorized/);
       else expect(answer.json()).toEqual({ error: 'ERR_NOT_AUTHORIZED', message: expect.any(String) });
     }
   });
 
-  test('tells when to come back during an outage, as text or JSON', async ({ logInto }) => {
-    const { world, browser, clock } = await logInto(options);
+  test('tells when to come back during an outage, as text or JSON', async () => {
+    await loggedIn(options);
     clock.advance(7_200);
     world.service.fail('token', { status: 503, body: SCRIPT, times: 5 });
-    const page = await browser.visit(`${world.url}/call`, html);
+    const page = await visit('/call', html);
     expect([page.status, page.headers.get('content-type')]).toEqual([503, expect.stringMatching(/^text\/plain/)]);
     expect(page.headers.get('retry-after')).toMatch(/^\d+$/);
-    const answer = await browser.visit(`${world.url}/call`, json);
+    const answer = await visit('/call', json);
     expect([answer.status, answer.json().error]).toEqual([503, 'ERR_SERVICE_UNAVAILABLE']);
     expect(page.text + answer.text).not.toContain('script');
   });
 
-  test("keeps the API's status, and none of its words", async ({ startWorld, browser }) => {
-    const world = await startWorld(options);
-    await world.logIn(browser);
+  test("keeps the API's status, and none of its words", async () => {
+    await open(options);
+    await logIn();
     world.service.fail('api', { status: 422, body: { error: { message: SCRIPT, code: 422 } }, times: 2 });
-    for (const visit of [html, json]) {
-      const answer = await browser.visit(`${world.url}/call`, visit);
+    for (const given of [html, json]) {
+      const answer = await visit('/call', given);
       expect([answer.status, answer.headers.get('x-content-type-options')]).toEqual([422, 'nosniff']);
       expect(answer.text).not.toContain('script');
     }
   });
 
-  test('leaves errors of others, and responses that have begun, to the next handler', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld(options);
-    const page = await browser.visit(`${world.url}/broken`, html);
+  test('leaves errors of others, and responses that have begun, to the next handler', async () => {
+    await open(options);
+    const page = await visit('/broken', html);
     expect([page.status, page.json().message]).toEqual([418, 'a slip']);
-    await browser.visit(`${world.url}/late`, html).catch(() => {});
+    await visit('/late', html).catch(() => {});
     expect(world.errors.map(({ name }) => name)).toEqual(['TypeError', 'NotAuthorizedError']);
   });
 });
 
-test('oauthErrors leads back to a page that needs the second of two services, by a login page of the application', async ({
-  startWorld,
-  browser,
-}) => {
+test('oauthErrors leads back to a page that needs the second of two services, by a login page of the application', async () => {
   const earlyErrors: unknown[] = [];
-  const world = await startWorld({
+  await open({
     before: (app) => app.use('/early', requireAuthorization({ property: 'tracker' }) as Handler),
     routes: (app, { passport, service, url }) => {
       const callbackURL = `${url}/tracker/callback`;
@@ -125,13 +116,13 @@ test('oauthErrors leads back to a page that needs the second of two services, by
       app.use(oauthErrors({ login: '/choose' }) as ErrorHandler);
     },
   });
-  await world.logIn(browser);
-  const page = await browser.visit(`${world.url}/issues`, html);
+  await logIn();
+  const page = await visit('/issues', html);
   expect([page.status, page.headers.get('location')]).toEqual([302, '/choose?returnTo=%2Fissues']);
   const callback = await world.begin(browser, {}, '/tracker/login');
-  expect((await browser.visit(callback)).headers.get('location')).toBe('/issues');
+  expect((await visit(callback)).headers.get('location')).toBe('/issues');
   // Guarded before its client: there is one strategy for this property.
-  const early = await browser.visit(`${world.url}/early`, json);
+  const early = await visit('/early', json);
   expect([early.status, early.json().error, earlyErrors]).toEqual([500, 'ERR_NO_API_CLIENT', ['tracker']]);
 });
 
@@ -181,10 +172,10 @@ describe('every error names its strategy', () => {
     await strategy.close();
   });
 
-  test('in requests', async ({ logInto }) => {
+  test('in requests', async () => {
     const tokenStore = new TroubledStore();
     const errors: unknown[] = [];
-    const { world, browser, clock } = await logInto({
+    await loggedIn({
       strategy: { name: 'second', tokenStore },
       routes: (app) => {
         app.use('/guarded', requireAuthorization() as Handler);
@@ -196,17 +187,17 @@ describe('every error names its strategy', () => {
         }) as ErrorHandler);
       },
     });
-    await browser.visit(`${world.url}/call`);
-    await browser.visit(`${world.url}/login`, { headers: { purpose: 'prefetch' } });
+    await visit('/call');
+    await visit('/login', { headers: { purpose: 'prefetch' } });
     const callback = await world.begin(browser);
     world.service.fail('token', { status: 400, body: { error: 'invalid_client' } });
-    await browser.visit(callback);
+    await visit(callback);
     clock.advance(7_200);
     world.service.fail('token', { status: 503, times: 3 });
-    await Promise.all([browser.visit(`${world.url}/call`), browser.visit(`${world.url}/call`)]);
+    await Promise.all([visit('/call'), visit('/call')]);
     tokenStore.fail('delete');
-    await browser.visit(`${world.url}/logout`, { method: 'POST' });
-    await browser.visit(`${world.url}/guarded`);
+    await visit('/logout', { method: 'POST' });
+    await visit('/guarded');
     const named = errors.map((error) => [Reflect.get(Object(error), 'name'), Reflect.get(Object(error), 'strategy')]);
     const names = [
       'ApiError',

@@ -1,7 +1,7 @@
 import { memoryTokenStore, type Profile, type StrategyOptions } from 'passport-oauth-app';
-import { describe, expect, onTestFinished } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { test } from '../support/fixture.js';
+import { logIn, open, projects, whoami, world } from '../support/one-world.js';
 import { idFromApi, type WorldOptions } from '../support/world.js';
 
 type Done = (error: unknown, user?: unknown) => void;
@@ -20,9 +20,9 @@ function withTable(): { readonly rows: Map<unknown, number>; readonly verify: Wo
 }
 
 describe('access tokens that do not say whose they are', { meta: { threats: [89] } }, () => {
-  test('userProfile gives the id: two users have two identities, and each its own grant', async ({ startWorld }) => {
+  test('userProfile gives the id: two users have two identities, and each its own grant', async () => {
     const { rows, verify } = withTable();
-    const world = await startWorld({ service, strategy: { userProfile: idFromApi }, verify });
+    await open({ service, strategy: { userProfile: idFromApi }, verify });
     for (const user of ['1', '2']) {
       const browser = new Browser();
       expect((await world.logIn(browser, user)).status).toBe(302);
@@ -36,10 +36,7 @@ describe('access tokens that do not say whose they are', { meta: { threats: [89]
     expect(grants.size).toBe(2);
   });
 
-  test('without an id from anywhere, profile has no such property, and a warning says so once', async ({
-    startWorld,
-    browser,
-  }) => {
+  test('without an id from anywhere, profile has no such property, and a warning says so once', async () => {
     const seen: Profile[] = [];
     const verify = (_accessToken: string, _refreshToken: string, profile: Profile, done: Done) => {
       seen.push(profile);
@@ -49,8 +46,8 @@ describe('access tokens that do not say whose they are', { meta: { threats: [89]
     const listen = (warning: Error) => void warnings.push(warning);
     process.on('warning', listen);
     onTestFinished(() => void process.off('warning', listen));
-    const world = await startWorld({ service, verify });
-    for (let time = 0; time < 2; time++) expect((await world.logIn(browser)).status).toBe(302);
+    await open({ service, verify });
+    for (let time = 0; time < 2; time++) expect((await logIn()).status).toBe(302);
     expect(warnings.filter(({ code }) => code === 'ERR_NO_PROFILE_ID')).toMatchObject([
       { message: expect.stringContaining('Set the option userProfile') },
     ]);
@@ -67,15 +64,15 @@ describe('access tokens that do not say whose they are', { meta: { threats: [89]
     ['it as a part', { grantId: (_req, user) => `user:${Reflect.get(user, 'id')}` }, { name: 'Ada' }, 'grantId'],
   ])(
     'a user with %s ends the login with an error that says where an id comes from',
-    async ([, strategy, user, option], { startWorld, browser }) => {
-      const world = await startWorld({
+    async ([, strategy, user, option]) => {
+      await open({
         service,
         strategy: { tokenStore: memoryTokenStore(), ...strategy },
         verify: (_accessToken: string, _refreshToken: string, _profile: Profile, done: Done) => done(null, user),
       });
-      expect((await world.logIn(browser)).status).toBe(500);
+      expect((await logIn()).status).toBe(500);
       expect(world.errors).toMatchObject([{ name: 'ConfigurationError', option }]);
-      expect((await (await browser.visit(`${world.url}/whoami`)).json()).authorized).toBe(false);
+      expect((await await whoami()).authorized).toBe(false);
       expect(world.stored().filter(([, entry]) => 'passport' in entry)).toEqual([]);
     },
   );
@@ -85,18 +82,18 @@ describe('access tokens that do not say whose they are', { meta: { threats: [89]
     ['username', { id: undefined, username: 'ada' }],
     ['no id at all', { email: 'ada@example.com' }],
     ['the user as a text', 'ada'],
-  ])('users with %s are fine', async ([, user], { startWorld, browser }) => {
-    const world = await startWorld({
+  ])('users with %s are fine', async ([, user]) => {
+    await open({
       service,
       verify: (_accessToken: string, _refreshToken: string, _profile: Profile, done: Done) => done(null, user),
     });
-    expect((await world.logIn(browser)).status).toBe(302);
-    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    expect((await logIn()).status).toBe(302);
+    expect((await projects()).status).toBe(200);
   });
 
-  test('without verify the profile is the user, with an id or without', async ({ startWorld, browser }) => {
-    const world = await startWorld({ service, verify: undefined });
-    expect((await world.logIn(browser)).status).toBe(302);
-    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+  test('without verify the profile is the user, with an id or without', async () => {
+    await open({ service, verify: undefined });
+    expect((await logIn()).status).toBe(302);
+    expect((await projects()).status).toBe(200);
   });
 });

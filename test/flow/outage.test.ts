@@ -5,8 +5,7 @@ import { Browser } from '../support/browser.js';
 import { fastForward } from '../support/fast-forward.js';
 import { hold } from '../support/hold.js';
 import { Network } from '../support/network.js';
-import { browser, clock, loggedIn, projects, refreshTokens, world } from '../support/one-world.js';
-import { startWorld } from '../support/world.js';
+import { another, browser, clock, loggedIn, projects, refreshTokens, world } from '../support/one-world.js';
 
 const HOURS = 3600;
 
@@ -248,13 +247,12 @@ describe('a token endpoint that fails', { meta: { threats: [37, 38, 39, 41] } },
     const tokenStore = memoryTokenStore();
     const shared = { tokenStore, grantId: () => 'shared' };
     await loggedIn({ strategy: { ...shared, dispatcher: network.dispatcher } });
-    const other = await startWorld({ running: world.service, strategy: { ...shared, clock: clock.now } });
+    const other = await another({ strategy: shared });
     clock.advance(2 * HOURS);
     network.cut('ECONNREFUSED', 2);
     await expect(world.strategy.client('shared').accessToken()).rejects.toMatchObject({ status: 503 });
     const token = await other.strategy.client('shared').accessToken();
     expect(await world.strategy.client('shared').accessToken()).toBe(token);
     expect(world.tokenRequests()).toHaveLength(1);
-    await other.close();
   });
 });

@@ -1,7 +1,7 @@
 import { requireAuthorization } from 'passport-oauth-app';
-import { describe, expect } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Browser } from '../support/browser.js';
-import { test } from '../support/fixture.js';
+import { browser, open, visit, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { type App, type Handler, sendJson, type WorldOptions } from '../support/world.js';
 
@@ -19,10 +19,10 @@ const locationOf = async (browser: Browser, callback: string) =>
   (await browser.visit(callback)).headers.get('location');
 
 describe('each page that is opened without a login comes back after it', { meta: { threats: [56] } }, () => {
-  test('with eight tabs at once, each to its own page of up to 500 characters', async ({ startWorld, browser }) => {
-    const world = await startWorld(guarded);
+  test('with eight tabs at once, each to its own page of up to 500 characters', async () => {
+    await open(guarded);
     const pages = Array.from({ length: 8 }, (_, tab) => `/page-${tab}?q=`.padEnd(500, `${tab}`));
-    const redirects = await Promise.all(pages.map((page) => browser.visit(`${world.url}${page}`, html)));
+    const redirects = await Promise.all(pages.map((page) => visit(page, html)));
     const callbacks: string[] = [];
     for (const { headers } of redirects) {
       callbacks.push(await world.begin(browser, {}, String(headers.get('location'))));
@@ -30,12 +30,12 @@ describe('each page that is opened without a login comes back after it', { meta:
     for (const [tab, callback] of callbacks.entries()) expect(await locationOf(browser, callback)).toBe(pages[tab]);
   });
 
-  test('and a page that is too long leads to /, never to the page of another tab', async ({ startWorld, browser }) => {
-    const world = await startWorld(guarded);
+  test('and a page that is too long leads to /, never to the page of another tab', async () => {
+    await open(guarded);
     const long = `/long?${'%C3%A9'.repeat(330)}`;
-    const other = await browser.visit(`${world.url}/other`, html);
+    const other = await visit('/other', html);
     expect(other.status).toBe(302);
-    const last = await browser.visit(`${world.url}${long}${'x'.repeat(200)}`, html);
+    const last = await visit(`${long}${'x'.repeat(200)}`, html);
     expect(last.status).toBe(302);
     // As a link to the login route would, without the parameter: the cookie of /other is gone.
     expect(await locationOf(browser, await world.begin(browser))).toBe('/');
@@ -43,30 +43,30 @@ describe('each page that is opened without a login comes back after it', { meta:
     expect(await locationOf(browser, callback)).toBe('/other');
   });
 
-  test('through a page of the application that links to the login route', async ({ startWorld, browser }) => {
-    const world = await startWorld({
+  test('through a page of the application that links to the login route', async () => {
+    await open({
       routes: (app) => {
         guard(app, '/sign-in?lang=en#form');
         app.get('/sign-in', (req, res) => sendJson(res, { returnTo: Reflect.get(req, 'query').returnTo }));
       },
     });
-    const redirect = await browser.visit(`${world.url}/reports`, html);
+    const redirect = await visit('/reports', html);
     expect(redirect.headers.get('location')).toBe('/sign-in?lang=en&returnTo=%2Freports#form');
     expect((await browser.settle(redirect)).json()).toEqual({ returnTo: '/reports' });
     expect(await locationOf(browser, await world.begin(browser))).toBe('/reports');
   });
 
-  test('with a backslash in its query', async ({ startWorld, browser }) => {
-    const world = await startWorld(guarded);
+  test('with a backslash in its query', async () => {
+    await open(guarded);
     const { headers } = await rawRequest(world.url, '/search?path=C:\\temp');
     const callback = await world.begin(browser, {}, String(headers.location));
     expect(await locationOf(browser, callback)).toBe('/search?path=C:%5Ctemp');
   });
 
-  test('below a prefix that a trusted proxy strips', async ({ startWorld, browser }) => {
-    const world = await startWorld({ before: (app) => app.set('trust proxy', 'loopback'), ...guarded });
+  test('below a prefix that a trusted proxy strips', async () => {
+    await open({ before: (app) => app.set('trust proxy', 'loopback'), ...guarded });
     const forwarded = { headers: { 'x-forwarded-prefix': '/shop/', accept: 'text/html' } };
-    const redirect = await browser.visit(`${world.url}/cart?x=1`, forwarded);
+    const redirect = await visit('/cart?x=1', forwarded);
     expect(redirect.headers.get('location')).toBe('/login?returnTo=%2Fshop%2Fcart%3Fx%3D1');
     for (const prefix of ['//evil.example', 'https://evil.example', '/a b', '/..//evil.example']) {
       const { headers } = await rawRequest(world.url, '/cart', { headers: { 'x-forwarded-prefix': prefix } });
@@ -74,26 +74,26 @@ describe('each page that is opened without a login comes back after it', { meta:
     }
   });
 
-  test('regardless of X-Forwarded-Prefix unless a proxy is trusted', async ({ startWorld }) => {
-    const world = await startWorld(guarded);
+  test('regardless of X-Forwarded-Prefix unless a proxy is trusted', async () => {
+    await open(guarded);
     const { headers } = await rawRequest(world.url, '/cart', { headers: { 'x-forwarded-prefix': '/shop' } });
     expect(headers.location).toBe('/login?returnTo=%2Fcart');
   });
 
-  test('after a decline, and after a failed exchange', async ({ startWorld, browser }) => {
-    const world = await startWorld({ ...guarded, authenticate: { failureRedirect: '/declined' } });
-    const { headers } = await browser.visit(`${world.url}/reports`, html);
+  test('after a decline, and after a failed exchange', async () => {
+    await open({ ...guarded, authenticate: { failureRedirect: '/declined' } });
+    const { headers } = await visit('/reports', html);
     const login = String(headers.get('location'));
     expect(await locationOf(browser, await world.begin(browser, { decline: true }, login))).toBe('/declined');
     const again = await world.begin(browser);
     world.service.fail('token', { status: 500 });
-    expect((await browser.visit(again)).status).toBe(503);
+    expect((await visit(again)).status).toBe(503);
     expect(await locationOf(browser, await world.begin(browser))).toBe('/reports');
   });
 
-  test('in its own application, where two share a host and its cookies', async ({ startWorld, browser }) => {
-    const [first, second] = [await startWorld(guarded), await startWorld(guarded)];
-    await browser.visit(`${first.url}/of-first`, html);
+  test('in its own application, where two share a host and its cookies', async () => {
+    const [first, second] = [await open(guarded), await open(guarded)];
+    await visit(`${first.url}/of-first`, html);
     // Browsers do not tell ports apart.
     for (const [name, value] of browser.cookies(first.url)) browser.cookies(second.url).set(name, value);
     expect(await locationOf(browser, await second.begin(browser))).toBe('/');
@@ -101,24 +101,21 @@ describe('each page that is opened without a login comes back after it', { meta:
   });
 });
 
-test('a prefetched page takes no place of the page that the user asked for', { meta: { threats: [62] } }, async ({
-  startWorld,
-  browser,
-}) => {
-  const world = await startWorld(guarded);
-  await browser.visit(`${world.url}/wanted`, html);
+test('a prefetched page takes no place of the page that the user asked for', { meta: { threats: [62] } }, async () => {
+  await open(guarded);
+  await visit('/wanted', html);
   const prefetch = { headers: { accept: 'text/html', 'sec-purpose': 'prefetch' } };
-  expect((await browser.visit(`${world.url}/guessed`, prefetch)).status).toBe(302);
+  expect((await visit('/guessed', prefetch)).status).toBe(302);
   expect(await locationOf(browser, await world.begin(browser))).toBe('/wanted');
 });
 
 describe('a prefetch of the login route', { meta: { threats: [62] } }, () => {
   test.for(['prefetch', 'prefetch;prerender', 'prefetch;anonymous-client-ip'])(
     'by "%s" begins no login, sets no cookie, and leaves the page to return to',
-    async (purpose, { startWorld, browser }) => {
-      const world = await startWorld(guarded);
-      await browser.visit(`${world.url}/wanted`, html);
-      const answer = await browser.visit(`${world.url}/login`, { headers: { 'sec-purpose': purpose } });
+    async (purpose) => {
+      await open(guarded);
+      await visit('/wanted', html);
+      const answer = await visit('/login', { headers: { 'sec-purpose': purpose } });
       expect([answer.status, answer.json().code]).toEqual([503, 'ERR_PREFETCH']);
       expect(answer.headers.get('set-cookie')).toBeNull();
       expect(answer.headers.get('cache-control')).toBe('no-store');
@@ -126,12 +123,12 @@ describe('a prefetch of the login route', { meta: { threats: [62] } }, () => {
     },
   );
 
-  test('twenty times over ends no genuine login', async ({ startWorld, browser }) => {
-    const world = await startWorld();
+  test('twenty times over ends no genuine login', async () => {
+    await open();
     const callback = await world.begin(browser);
     for (let time = 0; time < 20; time++) {
-      await browser.visit(`${world.url}/login`, { headers: { 'sec-purpose': 'prefetch' } });
+      await visit('/login', { headers: { 'sec-purpose': 'prefetch' } });
     }
-    expect((await browser.visit(callback)).status).toBe(302);
+    expect((await visit(callback)).status).toBe(302);
   });
 });

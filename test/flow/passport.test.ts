@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import type { Profile } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
-import { open, whoami, world } from '../support/one-world.js';
+import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { until } from '../support/until.js';
 import { type Handler, type Req, sendJson, type WorldOptions } from '../support/world.js';
 
@@ -166,13 +166,12 @@ describe('passport.authorize', () => {
 
   test('connects an account to the user who is logged in, and leaves that login alone', async () => {
     await open(options);
-    const browser = new Browser();
-    await browser.visit(`${world.url}/local-login`);
-    const page = await world.logIn(browser);
+    await visit('/local-login');
+    const page = await logIn();
     expect(page.json()).toEqual({ user: { id: 'local' }, account: { id: '1' } });
     const me = await whoami(browser);
     expect([me.user, me.authorized]).toEqual([{ id: 'local' }, true]);
-    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    expect((await projects()).status).toBe(200);
   });
 
   test('leaves no returnTo of another host in the session', { meta: { threats: [17] } }, async () => {
@@ -183,9 +182,8 @@ describe('passport.authorize', () => {
         app.get('/callback', (req, res) => sendJson(res, { returnTo: Reflect.get(req.session, 'returnTo') }));
       },
     });
-    const browser = new Browser();
-    await browser.visit(`${world.url}/remember`);
-    expect((await world.logIn(browser)).json()).toEqual({ returnTo: '/' });
+    await visit('/remember');
+    expect((await logIn()).json()).toEqual({ returnTo: '/' });
   });
 
   test('works for a browser without a login', async () => {
@@ -197,10 +195,9 @@ describe('passport.authorize', () => {
 
   test('a second time takes the place of the first grant', async () => {
     await open(options);
-    const browser = new Browser();
-    await browser.visit(`${world.url}/local-login`);
-    await world.logIn(browser, '1');
-    await world.logIn(browser, '2');
+    await visit('/local-login');
+    await logIn('1');
+    await logIn('2');
     await until(() => expect(world.grantKeys()).toHaveLength(1));
     expect((await whoami(browser)).organizationDomain).toBe('acme');
   });
@@ -208,9 +205,8 @@ describe('passport.authorize', () => {
   test('keys the grant by the user who is logged in, and never by the id of the connected account', async () => {
     const grantId = (_req: unknown, user: { id: string }) => user.id;
     await open({ ...options, strategy: { grantId } });
-    const browser = new Browser();
-    await browser.visit(`${world.url}/local-login`);
-    await world.logIn(browser, '1');
+    await visit('/local-login');
+    await logIn('1');
     const me = await whoami(browser);
     expect([me.authorized, me.grantId]).toEqual([true, 'local']);
     expect(world.strategy.client('local').grantId).toBe('local');
@@ -286,11 +282,10 @@ describe('the application logs in by itself', () => {
       authenticate: { session: false, successReturnToOrRedirect: '/' },
       before: (app) => app.use(asOwner),
     });
-    const browser = new Browser();
-    expect((await world.logIn(browser)).status).toBe(302);
-    expect((await browser.visit(`${world.url}/projects`, { headers: { 'x-user': '1' } })).status).toBe(200);
-    expect((await browser.visit(`${world.url}/whoami`, { headers: { 'x-user': '2' } })).json().authorized).toBe(false);
-    expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(false);
+    expect((await logIn()).status).toBe(302);
+    expect((await visit('/projects', { headers: { 'x-user': '1' } })).status).toBe(200);
+    expect((await visit('/whoami', { headers: { 'x-user': '2' } })).json().authorized).toBe(false);
+    expect((await whoami()).authorized).toBe(false);
   });
 
   test('never: the route of the login need not say so, only the one of the callback', async () => {
@@ -302,8 +297,7 @@ describe('the application logs in by itself', () => {
       callback: ({ passport }) =>
         passport.authenticate('oauth-app', { session: false, successRedirect: '/' }) as Handler,
     });
-    const browser = new Browser();
-    expect((await world.logIn(browser)).status).toBe(302);
+    expect((await logIn()).status).toBe(302);
     expect(await world.strategy.client('1').projects()).toMatchObject({ data: expect.any(Array) });
   });
 
@@ -321,13 +315,12 @@ describe('the application logs in by itself', () => {
             passport.authenticate('oauth-app', () => fail(new TypeError('a slip in the callback')))(req, res, next),
       });
       const warned = once(process, 'warning');
-      const browser = new Browser();
       const callback = await world.begin(browser, choice);
       if (fault) world.service.fail('token', fault);
-      expect((await browser.visit(callback)).status).toBe(500);
+      expect((await visit(callback)).status).toBe(500);
       const [warning] = await warned;
       expect(warning.message).toBe('a slip in the callback');
-      expect((await browser.visit(`${world.url}/`)).status).toBe(200);
+      expect((await visit('/')).status).toBe(200);
     },
   );
 });
@@ -346,8 +339,7 @@ test('Passport tries the next of several strategies when one fails', async () =>
       return passport.authenticate(['oauth-app', 'guest'], { successRedirect: '/' }) as Handler;
     },
   });
-  const browser = new Browser();
-  await browser.visit(await world.begin(browser, { decline: true }));
+  await visit(await world.begin(browser, { decline: true }));
   const me = await whoami(browser);
   expect([me.user, me.authorized]).toEqual([{ id: 'guest' }, false]);
 });

@@ -1,14 +1,14 @@
 import { logout } from 'passport-oauth-app';
-import { describe, expect } from 'vitest';
-import { test } from '../support/fixture.js';
+import { describe, expect, test } from 'vitest';
+import { browser, logIn, open, visit, whoami, world } from '../support/one-world.js';
 import type { Handler } from '../support/world.js';
 
 describe('methods of sessions and of Passport that return promises in place of calling back', () => {
   const promised = (method: (done: (error?: unknown) => void) => unknown) =>
     new Promise<void>((resolve, reject) => method((error) => (error ? reject(error) : resolve())));
 
-  test('are waited for at a connection', async ({ startWorld, browser }) => {
-    const world = await startWorld({
+  test('are waited for at a connection', async () => {
+    await open({
       callback:
         ({ passport }) =>
         (req, res, next) => {
@@ -18,13 +18,13 @@ describe('methods of sessions and of Passport that return promises in place of c
         },
       routes: (app) => app.use('/callback', (_req, res) => res.end('connected')),
     });
-    const page = await browser.visit(await world.begin(browser));
+    const page = await visit(await world.begin(browser));
     expect([page.status, page.text]).toEqual([200, 'connected']);
-    expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(true);
+    expect((await whoami()).authorized).toBe(true);
   });
 
-  test('are waited for where req.logOut is one of them', async ({ startWorld, browser }) => {
-    const world = await startWorld({
+  test('are waited for where req.logOut is one of them', async () => {
+    await open({
       routes: (app, { strategy }) => {
         const promiseLogOut: Handler = (req, _res, next) => {
           const { logOut } = req;
@@ -34,9 +34,9 @@ describe('methods of sessions and of Passport that return promises in place of c
         app.get('/leave', promiseLogOut, logout(strategy), (_req, res) => res.end('left'));
       },
     });
-    await world.logIn(browser);
-    expect((await browser.visit(`${world.url}/leave`)).text).toBe('left');
-    expect((await browser.visit(`${world.url}/whoami`)).json().user).toBeUndefined();
+    await logIn();
+    expect((await visit('/leave')).text).toBe('left');
+    expect((await whoami()).user).toBeUndefined();
     expect(world.grantKeys()).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 import express from 'express';
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { open, world } from '../support/one-world.js';
+import { browser, open, visit, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import type { App, Framework, Handler, WorldOptions } from '../support/world.js';
 
@@ -27,7 +27,6 @@ describe.each(frameworks)('under %s', (framework) => {
       await open({ framework, strategy: { callbackURL } });
       world.service.register({ clientID: world.service.options.clientID, redirectUrls: [callbackURL] });
       expect(await redirectUriFor({})).toBe(callbackURL);
-      const browser = new Browser();
       const { search } = new URL(await world.begin(browser));
       await browser.visit(`${world.url}/callback${search}`);
       expect(world.tokenRequests()[0]?.body).toMatchObject({ redirect_uri: callbackURL });
@@ -68,7 +67,6 @@ describe.each(frameworks)('under %s', (framework) => {
 
   test('a relative callbackURL logs in, with the same redirect_uri in both requests', async () => {
     await open({ framework, strategy: { callbackURL: '/callback' } });
-    const browser = new Browser();
     await world.logIn(browser);
     expect(world.tokenRequests()[0]?.body).toMatchObject({ redirect_uri: `${world.url}/callback` });
     expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(true);
@@ -76,7 +74,6 @@ describe.each(frameworks)('under %s', (framework) => {
 
   test('the code exchange repeats the redirect_uri of the authorization request, regardless of the host of the callback', async () => {
     await open({ framework, strategy: { callbackURL: '/callback' } });
-    const browser = new Browser();
     const { pathname, search } = new URL(await world.begin(browser));
     const cookie = [...browser.cookies(world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
     await rawRequest(world.url, `${pathname}${search}`, { headers: { cookie, host: 'elsewhere.example' } });
@@ -131,7 +128,6 @@ test('an authorization request may name another callbackURL, which the code exch
       app.get('/login-7', passport.authenticate('oauth-app', { callbackURL } as object) as Handler);
     },
   });
-  const browser = new Browser();
   const callback = await world.begin(browser, {}, '/login-7');
   expect((await browser.visit(callback)).status).toBe(302);
   expect(world.tokenRequests()[0]?.body).toMatchObject({ redirect_uri: `${world.url}/callback?tenant=7` });
@@ -169,10 +165,9 @@ describe('in an application that is mounted under Express', () => {
   test('logins work, and the callback is known by its whole path', async () => {
     await open(mounted(false));
     expect((await rawRequest(world.url, '/auth/callback')).status).toBe(400);
-    const browser = new Browser();
     const callback = await world.begin(browser, {}, '/auth/login');
     expect(callback).toMatch(`${world.url}/auth/callback?`);
-    expect((await browser.visit(callback)).status).toBe(302);
+    expect((await visit(callback)).status).toBe(302);
   });
 
   test.each([

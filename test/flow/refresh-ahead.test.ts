@@ -1,39 +1,30 @@
-import { afterEach, expect, test } from 'vitest';
-import { EventLog } from '../support/event-log.js';
+import { expect, test } from 'vitest';
 import { hold } from '../support/hold.js';
-import { type LoggedIn, logInto } from '../support/logged-in.js';
+import { clock, listen, loggedIn, projects, world } from '../support/one-world.js';
 import { until } from '../support/until.js';
 
 const HOURS = 3600;
 
-let flow: LoggedIn;
-let events: EventLog | undefined;
-
-afterEach(async () => {
-  events?.stop();
-  await flow.world.close();
-});
-
 test('lets no request wait under steady load across several expiries: not one finds the token expired', async () => {
-  flow = await logInto();
-  events = new EventLog('refresh');
+  await loggedIn();
+  const events = listen('refresh');
   for (let second = 0; second < 6 * HOURS; second += 120) {
-    flow.clock.advance(120);
-    expect((await flow.projects()).status).toBe(200);
+    clock.advance(120);
+    expect((await projects()).status).toBe(200);
   }
   expect(new Set(events.values('refresh', 'trigger'))).toEqual(new Set(['ahead']));
   expect(new Set(events.values('refresh', 'outcome'))).toEqual(new Set(['refreshed']));
-  expect(flow.world.tokenRequests()).toHaveLength(3);
+  expect(world.tokenRequests()).toHaveLength(3);
 });
 
 test('does not delay requests while the token endpoint hangs', async () => {
-  flow = await logInto();
-  flow.clock.advance(2 * HOURS - 120);
-  const release = hold(flow.world.service, 'token');
-  const { service } = flow.world;
+  await loggedIn();
+  clock.advance(2 * HOURS - 120);
+  const release = hold(world.service, 'token');
+  const { service } = world;
   const answered: number[] = [];
   for (let index = 0; index < 5; index++) {
-    expect((await flow.projects()).status).toBe(200);
+    expect((await projects()).status).toBe(200);
     answered.push(service.requests.filter(({ path }) => path.startsWith('/api')).length);
   }
   // All five were served with the old token, before the refresh that the first one began came to its end.
@@ -42,68 +33,68 @@ test('does not delay requests while the token endpoint hangs', async () => {
   );
   expect(answered).toEqual([1, 2, 3, 4, 5]);
   expect(used.size).toBe(1);
-  await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+  await until(() => expect(world.tokenRequests()).toHaveLength(1));
   release();
   const before = [...used][0];
   await until(async () => {
-    await flow.projects();
+    await projects();
     expect(service.requests.at(-1)?.headers.authorization).not.toBe(before);
   });
 });
 
 test('starts one refresh for all requests of that time', async () => {
-  flow = await logInto();
-  flow.clock.advance(2 * HOURS - 100);
-  const pages = await Promise.all(Array.from({ length: 100 }, flow.projects));
+  await loggedIn();
+  clock.advance(2 * HOURS - 100);
+  const pages = await Promise.all(Array.from({ length: 100 }, projects));
   expect(pages.every(({ status }) => status === 200)).toBe(true);
-  await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+  await until(() => expect(world.tokenRequests()).toHaveLength(1));
 });
 
 test('does not start for a token that lives long still', async () => {
-  flow = await logInto();
-  flow.clock.advance(2 * HOURS - 400);
-  await flow.projects();
-  await flow.projects();
-  expect(flow.world.tokenRequests()).toEqual([]);
+  await loggedIn();
+  clock.advance(2 * HOURS - 400);
+  await projects();
+  await projects();
+  expect(world.tokenRequests()).toEqual([]);
 });
 
 test('starts with the first request within `ahead`, and not before', async () => {
-  flow = await logInto();
-  flow.clock.advance(2 * HOURS - 301);
-  await flow.projects();
-  expect(flow.world.tokenRequests()).toEqual([]);
-  flow.clock.advance(1);
-  await flow.projects();
-  await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+  await loggedIn();
+  clock.advance(2 * HOURS - 301);
+  await projects();
+  expect(world.tokenRequests()).toEqual([]);
+  clock.advance(1);
+  await projects();
+  await until(() => expect(world.tokenRequests()).toHaveLength(1));
 });
 
 test('that is refused is not repeated by each request, and requests still succeed', async () => {
-  flow = await logInto();
-  flow.clock.advance(2 * HOURS - 250);
-  flow.world.service.fail('token', { status: 401, body: { error: 'invalid_client' }, times: 100 });
+  await loggedIn();
+  clock.advance(2 * HOURS - 250);
+  world.service.fail('token', { status: 401, body: { error: 'invalid_client' }, times: 100 });
   const untilThen = async (count: number) => {
-    for (let index = 0; index < 5; index++) expect((await flow.projects()).status).toBe(200);
-    await until(() => expect(flow.world.tokenRequests()).toHaveLength(count));
+    for (let index = 0; index < 5; index++) expect((await projects()).status).toBe(200);
+    await until(() => expect(world.tokenRequests()).toHaveLength(count));
   };
-  await flow.projects();
-  await until(() => expect(flow.world.tokenRequests()).toHaveLength(1));
+  await projects();
+  await until(() => expect(world.tokenRequests()).toHaveLength(1));
   await untilThen(1);
-  flow.clock.advance(2);
+  clock.advance(2);
   await untilThen(2);
 });
 
 test.each([2, 10, 60, 600])(
   'takes a shorter window for tokens that live %i s, and still none is waited for',
   async (lifetime) => {
-    flow = await logInto({ service: { accessTokenLifetime: lifetime } });
-    events = new EventLog('refresh');
+    await loggedIn({ service: { accessTokenLifetime: lifetime } });
+    const events = listen('refresh');
     for (let step = 0; step < 60; step++) {
-      flow.clock.advance(lifetime / 20);
-      expect((await flow.projects()).status).toBe(200);
+      clock.advance(lifetime / 20);
+      expect((await projects()).status).toBe(200);
     }
     expect(new Set(events.values('refresh', 'trigger'))).toEqual(new Set(['ahead']));
     // Three lifetimes, of which the last quarter or so is left out each time.
-    expect(flow.world.tokenRequests().length).toBeGreaterThanOrEqual(3);
-    expect(flow.world.tokenRequests().length).toBeLessThanOrEqual(5);
+    expect(world.tokenRequests().length).toBeGreaterThanOrEqual(3);
+    expect(world.tokenRequests().length).toBeLessThanOrEqual(5);
   },
 );

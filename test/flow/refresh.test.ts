@@ -4,12 +4,22 @@ import { ServiceUnavailableError } from '../../src/index.js';
 import { gate } from '../refresh/fixture.js';
 import { Browser, type Page } from '../support/browser.js';
 import { hold } from '../support/hold.js';
-import { browser, clock, loggedIn, projects, refreshTokens, whoami, world } from '../support/one-world.js';
+import {
+  another,
+  browser,
+  clock,
+  loggedIn,
+  projects,
+  refreshTokens,
+  visit,
+  whoami,
+  world,
+} from '../support/one-world.js';
 import { orSample } from '../support/sample.js';
 import { storeId } from '../support/store-id.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
-import { startWorld, type WorldOptions } from '../support/world.js';
+import type { WorldOptions } from '../support/world.js';
 
 const HOURS = 3600;
 
@@ -190,15 +200,13 @@ describe('a refusal by the token endpoint', { meta: { threats: [30, 40] } }, () 
     expect(world.tokenRequests()).toHaveLength(1);
   });
 
-  test('with invalid_grant is no end where another process was faster, with a lock and without', async () => {
-    for (const withLock of [true, false]) {
+  test.each([true, false])(
+    'with invalid_grant is no end where another process was faster (with a lock: %s)',
+    async (withLock) => {
       const { get, set, delete: remove, ...rest } = new TroubledStore().inner;
       const tokenStore = { get, set, delete: remove, ...(withLock ? rest : {}) };
       await loggedIn({ strategy: { tokenStore, grantId: () => 'shared' } });
-      const other = await startWorld({
-        running: world.service,
-        strategy: { tokenStore, grantId: () => 'shared', clock: clock.now },
-      });
+      const other = await another({ strategy: { tokenStore, grantId: () => 'shared' } });
       await world.strategy.client('shared').accessToken();
       await other.strategy.client('shared').accessToken();
       clock.advance(2 * HOURS);
@@ -206,25 +214,16 @@ describe('a refusal by the token endpoint', { meta: { threats: [30, 40] } }, () 
       const later = await Promise.all([world, other].map(({ strategy }) => strategy.client('shared').accessToken()));
       expect(new Set([...own, ...later]).size).toBe(1);
       expect(world.tokenRequests()).toHaveLength(withLock ? 1 : 2);
-      await other.close();
-      if (withLock) await world.close();
-    }
-  });
+    },
+  );
 
   test('with invalid_grant waits a moment for the winner to save its pair, where no lock keeps the two apart', async () => {
     const store = new TroubledStore();
     const { inner } = store;
-    const get = (id: string) => store.get(id);
-    const tokenStore = {
-      get,
-      set: (...args: Parameters<typeof inner.set>) => store.set(...args),
-      delete: inner.delete,
-    };
+    const set = (...args: Parameters<typeof inner.set>) => store.set(...args);
+    const tokenStore = { get: (id: string) => store.get(id), set, delete: inner.delete };
     await loggedIn({ strategy: { tokenStore, grantId: () => 'shared', cache: false } });
-    const other = await startWorld({
-      running: world.service,
-      strategy: { tokenStore, grantId: () => 'shared', clock: clock.now, cache: false },
-    });
+    const other = await another({ strategy: { tokenStore, grantId: () => 'shared', cache: false } });
     clock.advance(2 * HOURS);
     const { opened, open } = gate();
     let reads = 0;
@@ -238,7 +237,6 @@ describe('a refusal by the token endpoint', { meta: { threats: [30, 40] } }, () 
     await until(() => expect(world.tokenRequests()).toHaveLength(1));
     expect(await other.strategy.client('shared').accessToken()).toBe(await winner);
     expect(world.tokenRequests()).toHaveLength(2);
-    await other.close();
   });
 
   test('with invalid_client rejects the call, and the grant is kept', async () => {
@@ -282,7 +280,7 @@ describe('a session', { meta: { threats: [22] } }, () => {
           res.end();
         }),
     });
-    const slow = browser.visit(`${world.url}/slow`);
+    const slow = visit('/slow');
     clock.advance(2 * HOURS);
     expect((await projects()).status).toBe(200);
     release();

@@ -1,7 +1,7 @@
 import type { StrategyOptions } from 'passport-oauth-app';
-import { describe, expect, onTestFinished } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { test } from '../support/fixture.js';
+import { browser, clock, loggedIn, logIn, open, projects, whoami, world } from '../support/one-world.js';
 
 const EXPIRED_S = 7201;
 
@@ -34,10 +34,10 @@ describe('a dead refresh token that is refused by other words than invalid_grant
       { status: 'BAD_REFRESH_TOKEN', message: 'missing or invalid refresh token' },
       { error: 'BAD_REFRESH_TOKEN', description: 'missing or invalid refresh token', status: 400 },
     ],
-  ])('%s: endsGrant is asked, and the user has to log in again', async ([, refreshRefusal, words], { logInto }) => {
+  ])('%s: endsGrant is asked, and the user has to log in again', async ([, refreshRefusal, words]) => {
     const asked: Refusal[] = [];
     const endsGrant = (refusal: Refusal) => asked.push(refusal) > 0;
-    const { world, clock, projects, whoami } = await logInto({
+    await loggedIn({
       service: { profile: { refreshRefusal } },
       strategy: { endsGrant },
     });
@@ -51,12 +51,10 @@ describe('a dead refresh token that is refused by other words than invalid_grant
     expect(world.tokenRequests()).toHaveLength(1);
   });
 
-  test('without endsGrant the grant is kept; the error names the option, and a repeated refusal is reported once', async ({
-    logInto,
-  }) => {
+  test('without endsGrant the grant is kept; the error names the option, and a repeated refusal is reported once', async () => {
     const told = warnings('ERR_REFRESH_REFUSED');
     const refreshRefusal = { error: 'invalid_request', error_description: 'No such token' };
-    const { world, clock, projects, whoami } = await logInto({ service: { profile: { refreshRefusal } } });
+    await loggedIn({ service: { profile: { refreshRefusal } } });
     world.service.revoke('1');
     clock.advance(EXPIRED_S);
     expect((await projects()).status).toBe(502);
@@ -73,9 +71,9 @@ describe('a dead refresh token that is refused by other words than invalid_grant
     expect((await whoami()).authorized).toBe(true);
   });
 
-  test('a refusal of the client says nothing of the refresh token', async ({ logInto }) => {
+  test('a refusal of the client says nothing of the refresh token', async () => {
     const told = warnings('ERR_REFRESH_REFUSED');
-    const { world, clock, projects } = await logInto();
+    await loggedIn();
     clock.advance(EXPIRED_S);
     for (let time = 0; time < 3; time++) {
       world.service.fail('token', { status: 400, body: { error: 'unauthorized_client' } });
@@ -85,9 +83,9 @@ describe('a dead refresh token that is refused by other words than invalid_grant
     expect(world.errors.at(-1)?.message).not.toContain('endsGrant');
   });
 
-  test('endsGrant decides about invalid_grant too, and one that throws keeps the grant', async ({ logInto }) => {
+  test('endsGrant decides about invalid_grant too, and one that throws keeps the grant', async () => {
     let endsGrant: () => boolean = () => false;
-    const { world, clock, projects, whoami } = await logInto({ strategy: { endsGrant: () => endsGrant() } });
+    await loggedIn({ strategy: { endsGrant: () => endsGrant() } });
     world.service.revoke('1');
     clock.advance(EXPIRED_S);
     expect((await projects()).status).toBe(502);
@@ -109,8 +107,8 @@ describe('a service that does not accept the client', { meta: { threats: [40] } 
     ['a text, as Passport sends it', 'Unauthorized'],
   ])(
     'and says so by %s is asked by one refresh after each growing pause, whatever the grants; a right secret is noticed in two seconds',
-    async ([, body], { logInto }) => {
-      const { world, clock, browser } = await logInto();
+    async ([, body]) => {
+      await loggedIn();
       const browsers = [browser, new Browser(), new Browser()];
       for (const other of browsers.slice(1)) await world.logIn(other, '2');
       world.service.requests.length = 0;
@@ -121,7 +119,7 @@ describe('a service that does not accept the client', { meta: { threats: [40] } 
         times: Number.POSITIVE_INFINITY,
       });
       const visitAll = () => Promise.all(browsers.map((one) => one.visit(`${world.url}/projects`)));
-      await browser.visit(`${world.url}/projects`);
+      await projects();
       const sent: number[] = [];
       for (const seconds of [0, 0, 0.25, 0.25, 0.5, 0.5, 0.5, 1, 1.5, 1.5]) {
         clock.advance(seconds);
@@ -132,13 +130,13 @@ describe('a service that does not accept the client', { meta: { threats: [40] } 
       expect(sent).toEqual([1, 1, 2, 2, 3, 3, 4, 4, 5, 6]);
       heal();
       clock.advance(1.999);
-      expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+      expect((await projects()).status).toBe(200);
       expect((await visitAll()).map(({ status }) => status)).toEqual([200, 200, 200]);
     },
   );
 
-  test('a login asks it at once, and its success ends the pause', async ({ logInto }) => {
-    const { world, clock, projects } = await logInto();
+  test('a login asks it at once, and its success ends the pause', async () => {
+    await loggedIn();
     clock.advance(EXPIRED_S);
     world.service.fail('token', { status: 401, body: { error: 'invalid_client' } });
     expect((await projects()).status).toBe(502);
@@ -157,30 +155,24 @@ describe('client credentials in the Authorization header', { meta: { threats: [8
     ['basic-raw', true],
     ['basic', false],
     ['basic-raw', false],
-  ])(
-    '%s, where the service reads them in that way: %s',
-    async ([clientAuthentication, isSame], { startWorld, browser }) => {
-      const other = clientAuthentication === 'basic' ? 'basic-raw' : 'basic';
-      const world = await startWorld({
-        service: { applications, profile: { clientAuthentication: isSame ? clientAuthentication : other } },
-        strategy: { clientAuthentication },
-      });
-      expect((await world.logIn(browser)).status).toBe(isSame ? 302 : 502);
-      if (isSame) return;
-      expect(world.errors.at(-1)?.message).toMatch(/invalid_client.*'basic' form-encodes.*'basic-raw' does not/);
-    },
-  );
-
-  test('basic-raw refuses a client ID with a colon, which would end there', async ({ startWorld }) => {
-    const strategy = { clientAuthentication: 'basic-raw', clientID: 'a:b' } as const;
-    await expect(startWorld({ strategy })).rejects.toMatchObject({ name: 'ConfigurationError', option: 'clientID' });
+  ])('%s, where the service reads them in that way: %s', async ([clientAuthentication, isSame]) => {
+    const other = clientAuthentication === 'basic' ? 'basic-raw' : 'basic';
+    await open({
+      service: { applications, profile: { clientAuthentication: isSame ? clientAuthentication : other } },
+      strategy: { clientAuthentication },
+    });
+    expect((await logIn()).status).toBe(isSame ? 302 : 502);
+    if (isSame) return;
+    expect(world.errors.at(-1)?.message).toMatch(/invalid_client.*'basic' form-encodes.*'basic-raw' does not/);
   });
 
-  test('a secret of letters and digits is the same in both: the message names neither', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld({
+  test('basic-raw refuses a client ID with a colon, which would end there', async () => {
+    const strategy = { clientAuthentication: 'basic-raw', clientID: 'a:b' } as const;
+    await expect(open({ strategy })).rejects.toMatchObject({ name: 'ConfigurationError', option: 'clientID' });
+  });
+
+  test('a secret of letters and digits is the same in both: the message names neither', async () => {
+    await open({
       service: { profile: { clientAuthentication: 'basic' } },
       strategy: { clientSecret: 'wrong', clientID: 'sample' },
     });

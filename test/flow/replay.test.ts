@@ -1,9 +1,9 @@
 import { request } from 'node:http';
 import { memoryTokenStore } from 'passport-oauth-app';
-import { beforeEach, describe, expect, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { test } from '../support/fixture.js';
 import { hold } from '../support/hold.js';
+import { browser, clock, loggedIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import type { App, Handler, World } from '../support/world.js';
@@ -12,13 +12,10 @@ const cookiesOf = (browser: Browser, url: string) =>
   [...browser.cookies(url)].map(([name, value]) => `${name}=${value}`).join('; ');
 
 describe('the callback of a browser that is logged in already', () => {
-  test('leads to the page that the route names, for the back button, a bookmark and a forged state', async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld({ authenticate: { successReturnToOrRedirect: '/home' } });
+  test('leads to the page that the route names, for the back button, a bookmark and a forged state', async () => {
+    await open({ authenticate: { successReturnToOrRedirect: '/home' } });
     const callback = await world.begin(browser);
-    await browser.visit(callback);
+    await visit(callback);
     const before = [world.grantKeys(), world.references()];
     const { length } = world.service.requests;
     const forged = `${world.url}/callback?code=x&state=${'A'.repeat(43)}`;
@@ -28,40 +25,39 @@ describe('the callback of a browser that is logged in already', () => {
       forged,
       `${world.url}/callback?error=access_denied&state=${'B'.repeat(43)}`,
     ]) {
-      const page = await browser.visit(url);
+      const page = await visit(url);
       expect([page.status, page.headers.get('location')]).toEqual([302, '/home']);
     }
     expect([world.grantKeys(), world.references()]).toEqual(before);
     expect(world.service.requests).toHaveLength(length);
-    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    expect((await projects()).status).toBe(200);
   });
 
-  test('is refused where the route names no page', async ({ startWorld, browser }) => {
-    const world = await startWorld({
+  test('is refused where the route names no page', async () => {
+    await open({
       callback: ({ passport }: World) => passport.authenticate('oauth-app', {}) as Handler,
     });
     const callback = await world.begin(browser);
-    await browser.visit(callback);
-    expect((await browser.visit(callback)).status).toBe(403);
+    await visit(callback);
+    expect((await visit(callback)).status).toBe(403);
   });
 
-  test('is refused once the user has logged out, or the grant is gone', async ({ startWorld, browser }) => {
-    const world = await startWorld({ strategy: { tokenStore: memoryTokenStore(), cache: false } });
+  test('is refused once the user has logged out, or the grant is gone', async () => {
+    await open({ strategy: { tokenStore: memoryTokenStore(), cache: false } });
     const callback = await world.begin(browser);
-    await browser.visit(callback);
-    const { grantId } = (await browser.visit(`${world.url}/whoami`)).json();
+    await visit(callback);
+    const { grantId } = await whoami();
     await world.strategy.deleteGrant(grantId);
-    expect((await browser.visit(callback)).status).toBe(403);
-    await browser.visit(`${world.url}/logout`, { method: 'POST' });
-    expect((await browser.visit(callback)).status).toBe(403);
+    expect((await visit(callback)).status).toBe(403);
+    await visit('/logout', { method: 'POST' });
+    expect((await visit(callback)).status).toBe(403);
   });
 
-  test('leads there during an outage of the service as well', async ({ logInto }) => {
-    const flow = await logInto();
-    const { world, browser, clock } = flow;
+  test('leads there during an outage of the service as well', async () => {
+    await loggedIn();
     clock.advance(7_200);
     world.service.fail('token', { status: 503, times: 10 });
-    const page = await browser.visit(`${world.url}/callback?code=x&state=${'A'.repeat(43)}`);
+    const page = await visit(`/callback?code=x&state=${'A'.repeat(43)}`);
     expect([page.status, page.headers.get('location')]).toEqual([302, '/']);
   });
 });
@@ -92,8 +88,8 @@ describe('a reload of a slow callback', () => {
   test.for([
     ['once', 1],
     ['several times', 3],
-  ] as const)('%s ends logged in, with one token request and one grant', async ([, times], { startWorld, browser }) => {
-    const world = await startWorld({ before });
+  ] as const)('%s ends logged in, with one token request and one grant', async ([, times]) => {
+    await open({ before });
     const callback = await world.begin(browser, {}, '/login?returnTo=/reports');
     const release = hold(world.service, 'token');
     for (let dropped = 0; dropped < times; dropped++) await drop(world, browser, callback);
@@ -108,9 +104,9 @@ describe('a reload of a slow callback', () => {
     expect([world.grantKeys().length, world.references().length]).toEqual([1, 1]);
   });
 
-  test('ends logged in too where it comes after the exchange has ended', async ({ startWorld, browser }) => {
+  test('ends logged in too where it comes after the exchange has ended', async () => {
     const verified = vi.fn((_accessToken, _refreshToken, profile, done) => done(null, { id: profile.id }));
-    const world = await startWorld({ before, verify: verified });
+    await open({ before, verify: verified });
     const callback = await world.begin(browser);
     const release = hold(world.service, 'token');
     await drop(world, browser, callback);
@@ -122,11 +118,8 @@ describe('a reload of a slow callback', () => {
     expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
   });
 
-  test('is good for the browser that began the login alone', { meta: { threats: [6] } }, async ({
-    startWorld,
-    browser,
-  }) => {
-    const world = await startWorld({ before });
+  test('is good for the browser that began the login alone', { meta: { threats: [6] } }, async () => {
+    await open({ before });
     const callback = await world.begin(browser);
     const release = hold(world.service, 'token');
     await drop(world, browser, callback);
@@ -139,13 +132,13 @@ describe('a reload of a slow callback', () => {
 describe('a token store with locks', () => {
   const marksIn = (calls: string[]) => calls.filter((id) => id.startsWith('login:'));
 
-  test('keeps a mark of each used login', { meta: { threats: [59] } }, async ({ startWorld, browser }) => {
+  test('keeps a mark of each used login', { meta: { threats: [59] } }, async () => {
     const tokenStore = new TroubledStore();
     const ids: string[] = [];
     tokenStore.before = (method, id) => void (method === 'set' && ids.push(id));
-    const world = await startWorld({ strategy: { tokenStore } });
+    await open({ strategy: { tokenStore } });
     const callback = await world.begin(browser);
-    await browser.visit(callback);
+    await visit(callback);
     const [mark = '', ...others] = marksIn(ids);
     expect(others).toEqual([]);
     expect(mark).toMatch(/^login:oauth-app\.[\w-]{11}\+[\w-]{43}$/);
@@ -153,11 +146,11 @@ describe('a token store with locks', () => {
     expect(await tokenStore.inner.get(mark)).toMatchObject({ expiresAt: expect.any(Number), sealed: 'used' });
   });
 
-  test('keeps no mark of an expired login once the strategy is closed', async ({ logInto }) => {
+  test('keeps no mark of an expired login once the strategy is closed', async () => {
     const tokenStore = new TroubledStore();
     const ids: string[] = [];
     tokenStore.before = (method, id) => void (method === 'set' && ids.push(id));
-    const { world, clock } = await logInto({ strategy: { tokenStore } });
+    await loggedIn({ strategy: { tokenStore } });
     const [mark = ''] = marksIn(ids);
     clock.advance(12 * 60);
     expect(await tokenStore.inner.get(mark)).toBeDefined();
@@ -165,19 +158,16 @@ describe('a token store with locks', () => {
     expect(await tokenStore.inner.get(mark)).toBeUndefined();
   });
 
-  test('that is down ends the callback in 503 and sends no code; the login is still good', async ({
-    startWorld,
-    browser,
-  }) => {
+  test('that is down ends the callback in 503 and sends no code; the login is still good', async () => {
     const tokenStore = new TroubledStore();
-    const world = await startWorld({ strategy: { tokenStore } });
+    await open({ strategy: { tokenStore } });
     const callback = await world.begin(browser);
     const cookie = cookiesOf(browser, world.url);
     tokenStore.fail('lock');
-    const page = await browser.visit(callback, { headers: { cookie } });
+    const page = await visit(callback, { headers: { cookie } });
     expect([page.status, page.json().name]).toEqual([503, 'TokenStoreError']);
     expect(world.tokenRequests()).toEqual([]);
     tokenStore.recover();
-    expect((await browser.visit(callback)).status).toBe(302);
+    expect((await visit(callback)).status).toBe(302);
   });
 });

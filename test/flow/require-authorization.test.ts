@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { apiClient, requireAuthorization, type Strategy } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
-import { open, world } from '../support/one-world.js';
+import { logIn, open, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { type Handler, sendJson, type WorldOptions } from '../support/world.js';
 
@@ -16,10 +16,9 @@ describe('requireAuthorization under Express', () => {
 
   test('lets a request pass that has a grant', async () => {
     await open(guarded);
-    const browser = new Browser();
-    await world.logIn(browser);
-    expect((await browser.visit(`${world.url}/private`)).json()).toEqual({ passed: true });
-    expect((await browser.visit(`${world.url}/private`, { method: 'POST' })).json()).toEqual({ passed: true });
+    await logIn();
+    expect((await visit('/private')).json()).toEqual({ passed: true });
+    expect((await visit('/private', { method: 'POST' })).json()).toEqual({ passed: true });
   });
 
   test.each<[string, string, Record<string, string>]>([
@@ -57,10 +56,9 @@ describe('requireAuthorization under Express', () => {
 
   test('sends back to the page after the login, once', async () => {
     await open(guarded);
-    const browser = new Browser();
-    await browser.visit(`${world.url}/private/x?y=1`);
-    expect((await world.logIn(browser)).headers.get('location')).toBe('/private/x?y=1');
-    expect((await world.logIn(browser)).headers.get('location')).toBe('/');
+    await visit('/private/x?y=1');
+    expect((await logIn()).headers.get('location')).toBe('/private/x?y=1');
+    expect((await logIn()).headers.get('location')).toBe('/');
   });
 });
 
@@ -107,10 +105,9 @@ describe('requireAuthorization', () => {
         app.get('/private', guard, (req, res) => sendJson(res, { authorized: Reflect.get(req, 'crowdin').authorized }));
       },
     });
-    const browser = new Browser();
-    expect((await browser.visit(`${world.url}/private`)).status).toBe(401);
-    await world.logIn(browser);
-    expect((await browser.visit(`${world.url}/private`)).json()).toEqual({ authorized: true });
+    expect((await visit('/private')).status).toBe(401);
+    await logIn();
+    expect((await visit('/private')).json()).toEqual({ authorized: true });
   });
 
   test.each([[7], [''], ['/log in'], ['/x\r\nSet-Cookie: a=b'], [null]])(
@@ -163,11 +160,9 @@ describe('apiClient', () => {
         },
       },
     });
-    const browser = new Browser();
-    await world.logIn(browser);
+    await logIn();
     const before = world.service.requests.length;
-    for (let count = 0; count < 5; count++)
-      expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(true);
+    for (let count = 0; count < 5; count++) expect((await whoami()).authorized).toBe(true);
     expect(world.service.requests).toHaveLength(before);
     expect(reads).toBe(0);
   });

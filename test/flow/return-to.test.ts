@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { requireAuthorization } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
-import { open, world } from '../support/one-world.js';
+import { browser, open, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { type App, type Framework, sendJson, type WorldOptions } from '../support/world.js';
 
@@ -62,18 +62,16 @@ describe('under Express', () => {
     { meta: { threats: [17] } },
     async (_what, value) => {
       await open({ ...atOnce(value), authenticate: { successReturnToOrRedirect: '/' } });
-      const browser = new Browser();
-      await browser.visit(`${world.url}/remember`);
+      await visit('/remember');
       expect(await target(browser)).toBe('/');
     },
   );
 
   test.each(fine)('a returnTo of %s in the session survives, and leads there', async (value, expected) => {
     await open({ ...atOnce(value), authenticate: { successReturnToOrRedirect: '/home' } });
-    const browser = new Browser();
-    await browser.visit(`${world.url}/remember`);
+    await visit('/remember');
     expect(await target(browser)).toBe(expected);
-    expect((await browser.visit(`${world.url}/whoami`)).json().session).not.toHaveProperty('returnTo');
+    expect((await whoami()).session).not.toHaveProperty('returnTo');
   });
 
   test.each(hostile.filter(([, value]) => typeof value === 'string' && value.length < 10_000))(
@@ -106,11 +104,10 @@ describe('under Express', () => {
 
   test('each tab goes back to its own page', async () => {
     await open();
-    const browser = new Browser();
     const first = await world.begin(browser, {}, '/login?returnTo=/a');
     const second = await world.begin(browser, {}, '/login?returnTo=/b');
-    expect((await browser.visit(second)).headers.get('location')).toBe('/b');
-    expect((await browser.visit(first)).headers.get('location')).toBe('/a');
+    expect((await visit(second)).headers.get('location')).toBe('/b');
+    expect((await visit(first)).headers.get('location')).toBe('/a');
   });
 });
 

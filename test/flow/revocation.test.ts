@@ -1,60 +1,62 @@
-import { describe, expect } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Profile } from '../../src/emulator/profiles.js';
 import { memoryTokenStore } from '../../src/index.js';
 import { gate } from '../refresh/fixture.js';
-import { EventLog } from '../support/event-log.js';
+import { Browser } from '../support/browser.js';
+import type { EventLog } from '../support/event-log.js';
 import { fastForward } from '../support/fast-forward.js';
-import { test as base } from '../support/fixture.js';
 import { HoldingAgent } from '../support/holding-agent.js';
-import type { LoggedIn } from '../support/logged-in.js';
+import {
+  another,
+  browser,
+  clock,
+  listen,
+  loggedIn,
+  logOut,
+  open,
+  projects,
+  visit,
+  whoami,
+  world,
+} from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
-import { type App, sendJson, type World } from '../support/world.js';
+import { type App, sendJson } from '../support/world.js';
 
 const HOURS = 3_600;
 const revocationPath = '/oauth/revoke';
 
-/** `test`, with the events of the channel `grant`. */
-const test = base.extend<{ readonly grantEvents: EventLog }>({
-  grantEvents: [
-    // biome-ignore lint/correctness/noEmptyPattern: Vitest reads from the pattern which fixtures this one uses
-    async ({}, use) => {
-      const log = new EventLog('grant');
-      await use(log);
-      log.stop();
-    },
-    { auto: true },
-  ],
+let grantEvents: EventLog;
+beforeEach(() => {
+  grantEvents = listen('grant');
 });
 
 /** Logs out by Passport's own method. */
 const ownLogOut = (app: App) =>
   app.post('/own-logout', (req, res, next) => req.logout((error) => (error ? next(error) : sendJson(res, {}))));
-const revocations = ({ service }: World) => service.requests.filter(({ path }) => path === '/oauth/revoke');
-const logOut = ({ world, browser }: LoggedIn, path = '/logout') =>
-  browser.visit(`${world.url}${path}`, { method: 'POST' });
-const actions = (log: EventLog) => log.values('grant', 'action');
+const revocations = () => world.service.requests.filter(({ path }) => path === '/oauth/revoke');
+const actions = () => grantEvents.values('grant', 'action');
 
 /** The status of an API request with the access token. */
-const apiStatus = async ({ world }: LoggedIn, token: string) =>
+const apiStatus = async (token: string) =>
   (await fetch(`${world.service.baseUrl}/api/v2/projects`, { headers: { authorization: `Bearer ${token}` } })).status;
 
 describe('after the local delete, the refresh token is revoked by', () => {
-  const ways: Readonly<Record<string, (flow: LoggedIn, grantId: string) => Promise<unknown>>> = {
-    'logout(strategy)': (flow) => logOut(flow),
-    'req.logout()': (flow) => logOut(flow, '/own-logout'),
-    deleteGrant: ({ world }, grantId) => world.strategy.deleteGrant(grantId),
+  const ways: Readonly<Record<string, (grantId: string) => Promise<unknown>>> = {
+    'logout(strategy)': () => logOut(),
+    'req.logout()': () => visit('/own-logout', { method: 'POST' }),
+    deleteGrant: (grantId) => world.strategy.deleteGrant(grantId),
   };
-  test.for(Object.entries(ways))('%s', async ([_name, end], { logInto, grantEvents }) => {
+  test.for(Object.entries(ways))('%s', async ([, end]) => {
     const tokenStore = new TroubledStore();
-    const flow = await logInto({ strategy: { revocationPath, tokenStore }, routes: ownLogOut });
-    const { grantId } = await flow.whoami();
-    const token = await flow.world.strategy.client(grantId).accessToken();
-    await end(flow, grantId);
-    await until(() => expect(actions(grantEvents)).toEqual(['stored', 'deleted', 'revoked']));
+    await loggedIn({ strategy: { revocationPath, tokenStore }, routes: ownLogOut });
+    const { grantId } = await whoami();
+    const token = await world.strategy.client(grantId).accessToken();
+    await end(grantId);
+    await until(() => expect(actions()).toEqual(['stored', 'deleted', 'revoked']));
     expect(grantEvents.events.at(-1)?.event).toEqual({ strategy: 'oauth-app', grantId, action: 'revoked' });
-    const { clientID, clientSecret } = flow.world.service.options;
-    expect(revocations(flow.world).map(({ body }) => body)).toEqual([
+    const { clientID, clientSecret } = world.service.options;
+    expect(revocations().map(({ body }) => body)).toEqual([
       {
         token: expect.stringMatching(/^1\.1\./),
         token_type_hint: 'refresh_token',
@@ -62,8 +64,8 @@ describe('after the local delete, the refresh token is revoked by', () => {
         client_secret: clientSecret,
       },
     ]);
-    expect(await apiStatus(flow, token)).toBe(401);
-    expect((await flow.projects()).status).toBe(302);
+    expect(await apiStatus(token)).toBe(401);
+    expect((await projects()).status).toBe(302);
   });
 });
 
@@ -73,54 +75,55 @@ const wires: readonly [string, Partial<Profile>][] = [
   ['basic with JSON', { clientAuthentication: 'basic-raw' }],
   ['at another path', { revocationPath: '/o/revoke_token/' }],
 ];
-test.for(wires)('revokes as the token request is set: %s', async ([_name, profile], { logInto, grantEvents }) => {
-  const flow = await logInto({
+test.for(wires)('revokes as the token request is set: %s', async ([, profile]) => {
+  await loggedIn({
     service: { profile },
     strategy: { revocationPath: profile.revocationPath ?? revocationPath },
   });
-  await logOut(flow);
-  await until(() => expect(actions(grantEvents)).toEqual(['stored', 'deleted', 'revoked']));
+  await logOut();
+  await until(() => expect(actions()).toEqual(['stored', 'deleted', 'revoked']));
 });
 
-test('revokes the access token of a grant that has no refresh token', async ({ logInto, grantEvents, browser }) => {
-  const { world, ...flow } = await logInto({ strategy: { revocationPath, userProfile: async () => ({ id: '1' }) } });
-  const callback = await world.begin(browser);
+test('revokes the access token of a grant that has no refresh token', async () => {
+  await loggedIn({ strategy: { revocationPath, userProfile: async () => ({ id: '1' }) } });
+  const other = new Browser();
+  const callback = await world.begin(other);
   const body = { access_token: 'the-only-token', token_type: 'bearer', expires_in: 7_200 };
   world.service.fail('token', { status: 200, body });
-  await browser.visit(callback);
-  await logOut({ ...flow, world, browser });
-  await until(() => expect(actions(grantEvents)).toContain('revoked'));
+  await other.visit(callback);
+  await logOut(other);
+  await until(() => expect(actions()).toContain('revoked'));
   const sent = { token: 'the-only-token', token_type_hint: 'access_token' };
-  expect(revocations(world).map((request) => request.body)).toMatchObject([sent]);
+  expect(revocations().map((request) => request.body)).toMatchObject([sent]);
 });
 
 describe('a revocation endpoint', { meta: { threats: [84] } }, () => {
-  test('that hangs delays no logout', async ({ logInto, grantEvents }) => {
-    const flow = await logInto({ strategy: { revocationPath, timeout: 100 } });
-    flow.world.service.fail('revoke', { hang: true, times: 4 });
-    expect((await logOut(flow)).status).toBe(200);
-    expect((await flow.projects()).status).toBe(302);
-    await flow.world.strategy.close();
-    expect(actions(grantEvents)).toEqual(['stored', 'deleted', 'revocation-failed']);
+  test('that hangs delays no logout', async () => {
+    await loggedIn({ strategy: { revocationPath, timeout: 100 } });
+    world.service.fail('revoke', { hang: true, times: 4 });
+    expect((await logOut()).status).toBe(200);
+    expect((await projects()).status).toBe(302);
+    await world.strategy.close();
+    expect(actions()).toEqual(['stored', 'deleted', 'revocation-failed']);
   });
 
-  test('that is overloaded is asked again', async ({ logInto, grantEvents }) => {
-    const flow = await logInto({ strategy: { revocationPath } });
-    flow.world.service.fail('revoke', { status: 503 });
-    flow.world.service.fail('revoke', { reset: true });
-    await logOut(flow);
-    const revoked = () => until(() => expect(actions(grantEvents)).toEqual(['stored', 'deleted', 'revoked']));
+  test('that is overloaded is asked again', async () => {
+    await loggedIn({ strategy: { revocationPath } });
+    world.service.fail('revoke', { status: 503 });
+    world.service.fail('revoke', { reset: true });
+    await logOut();
+    const revoked = () => until(() => expect(actions()).toEqual(['stored', 'deleted', 'revoked']));
     await fastForward(revoked);
-    expect(revocations(flow.world)).toHaveLength(3);
+    expect(revocations()).toHaveLength(3);
   });
 
-  test('that is down is asked a few times, and close() waits for that', async ({ logInto, grantEvents }) => {
-    const flow = await logInto({ strategy: { revocationPath } });
-    flow.world.service.fail('revoke', { status: 503, headers: { 'retry-after': '3600' }, times: Infinity });
-    await logOut(flow);
-    await flow.world.strategy.close();
-    expect(actions(grantEvents)).toEqual(['stored', 'deleted', 'revocation-failed']);
-    expect(revocations(flow.world)).toHaveLength(4);
+  test('that is down is asked a few times, and close() waits for that', async () => {
+    await loggedIn({ strategy: { revocationPath } });
+    world.service.fail('revoke', { status: 503, headers: { 'retry-after': '3600' }, times: Infinity });
+    await logOut();
+    await world.strategy.close();
+    expect(actions()).toEqual(['stored', 'deleted', 'revocation-failed']);
+    expect(revocations()).toHaveLength(4);
   });
 
   test.for([
@@ -131,39 +134,36 @@ describe('a revocation endpoint', { meta: { threats: [84] } }, () => {
     ['that the token is none any more', { status: 400, body: { error: 'invalid_token' } }, 'revoked'],
     ['a page', { status: 200, body: '<p>Done</p>' }, 'revoked'],
     ['nothing', { status: 204 }, 'revoked'],
-  ] as const)('that answers with %s', async ([_name, fault, action], { logInto, grantEvents }) => {
-    const flow = await logInto({ strategy: { revocationPath } });
-    flow.world.service.fail('revoke', { ...fault, times: Infinity });
-    expect((await logOut(flow)).status).toBe(200);
-    await flow.world.strategy.close();
-    expect(actions(grantEvents)).toEqual(['stored', 'deleted', action]);
-    expect(revocations(flow.world)).toHaveLength(_name === 'too much' ? 4 : 1);
+  ] as const)('that answers with %s', async ([name, fault, action]) => {
+    await loggedIn({ strategy: { revocationPath } });
+    world.service.fail('revoke', { ...fault, times: Infinity });
+    expect((await logOut()).status).toBe(200);
+    await world.strategy.close();
+    expect(actions()).toEqual(['stored', 'deleted', action]);
+    expect(revocations()).toHaveLength(name === 'too much' ? 4 : 1);
   });
 });
 
 describe('the new pair of a refresh that a logout overtakes is revoked', { meta: { threats: [84] } }, () => {
-  test.for(['the same process', 'another process'])('in %s', async (place, { logInto, startWorld }) => {
+  test.for(['the same process', 'another process'])('in %s', async (place) => {
     const [dispatcher, tokenStore] = [new HoldingAgent(), memoryTokenStore()];
-    const flow = await logInto({ strategy: { revocationPath, dispatcher, tokenStore } });
-    const { service } = flow.world;
-    const { grantId } = await flow.whoami();
-    const other = await startWorld({
-      running: service,
-      strategy: { revocationPath, tokenStore, dispatcher, clock: flow.clock.now },
-    });
-    const refreshing = place === 'another process' ? other : flow.world;
-    flow.clock.advance(2 * HOURS);
+    await loggedIn({ strategy: { revocationPath, dispatcher, tokenStore } });
+    const { service } = world;
+    const { grantId } = await whoami();
+    const other = await another({ strategy: { revocationPath, tokenStore, dispatcher } });
+    const refreshing = place === 'another process' ? other : world;
+    clock.advance(2 * HOURS);
     const [release, revoke] = [dispatcher.hold(), dispatcher.hold('/oauth/revoke')];
     const late = refreshing.strategy
       .client(grantId)
       .accessToken()
       .catch((error: unknown) => error);
     await dispatcher.asked.opened;
-    await flow.world.strategy.deleteGrant(grantId);
+    await world.strategy.deleteGrant(grantId);
     release();
     expect(await late).toMatchObject({ status: 401 });
     revoke();
-    const tokens = () => revocations(flow.world).map(({ body }) => Reflect.get(Object(body), 'token'));
+    const tokens = () => revocations().map(({ body }) => Reflect.get(Object(body), 'token'));
     await until(() => expect(tokens()).toHaveLength(2));
     expect(tokens()).toEqual(
       expect.arrayContaining([expect.stringMatching(/^1\.1\./), expect.stringMatching(/^1\.2\./)]),
@@ -177,50 +177,40 @@ describe('the new pair of a refresh that a logout overtakes is revoked', { meta:
     }
   });
 
-  test('that the store could not save yet', async ({ logInto, grantEvents }) => {
+  test('that the store could not save yet', async () => {
     const tokenStore = new TroubledStore();
-    const flow = await logInto({ strategy: { revocationPath, tokenStore } });
-    flow.clock.advance(2 * HOURS);
+    await loggedIn({ strategy: { revocationPath, tokenStore } });
+    clock.advance(2 * HOURS);
     tokenStore.fail('update');
-    expect((await flow.projects()).status).toBe(200);
+    expect((await projects()).status).toBe(200);
     tokenStore.recover();
-    await logOut(flow);
-    await until(() => expect(actions(grantEvents)).toContain('revoked'));
-    expect(revocations(flow.world).map(({ body }) => body)).toMatchObject([
-      { token: expect.stringMatching(/^1\.2\./) },
-    ]);
+    await logOut();
+    await until(() => expect(actions()).toContain('revoked'));
+    expect(revocations().map(({ body }) => body)).toMatchObject([{ token: expect.stringMatching(/^1\.2\./) }]);
   });
 });
 
 describe('a logout that the store has reported as failed', () => {
-  test('has its tokens revoked if the grant is gone all the same, though the next logout finds none', async ({
-    logInto,
-    grantEvents,
-  }) => {
+  test('has its tokens revoked if the grant is gone all the same, though the next logout finds none', async () => {
     const tokenStore = new TroubledStore();
-    const flow = await logInto({ strategy: { revocationPath, tokenStore } });
-    const { grantId } = await flow.whoami();
+    await loggedIn({ strategy: { revocationPath, tokenStore } });
+    const { grantId } = await whoami();
     const remove = tokenStore.inner.delete;
     tokenStore.inner.delete = async (id, version) => {
       await remove.call(tokenStore.inner, id, version);
       throw new Error('The answer was lost');
     };
-    await expect(flow.world.strategy.deleteGrant(grantId)).rejects.toMatchObject({ status: 503 });
-    await flow.world.strategy.deleteGrant(grantId);
-    await until(() => expect(actions(grantEvents)).toEqual(['stored', 'revoked']));
-    expect(revocations(flow.world)).toHaveLength(1);
+    await expect(world.strategy.deleteGrant(grantId)).rejects.toMatchObject({ status: 503 });
+    await world.strategy.deleteGrant(grantId);
+    await until(() => expect(actions()).toEqual(['stored', 'revoked']));
+    expect(revocations()).toHaveLength(1);
   });
 
-  test('has the newest pair revoked, where another process has refreshed the one that this process has seen last', async ({
-    logInto,
-    startWorld,
-    grantEvents,
-  }) => {
+  test('has the newest pair revoked, where another process has refreshed the one that this process has seen last', async () => {
     const tokenStore = new TroubledStore();
-    const flow = await logInto({ strategy: { revocationPath, tokenStore } });
-    const { grantId } = await flow.whoami();
-    const running = flow.world.service;
-    const other = await startWorld({ running, strategy: { revocationPath, tokenStore, clock: flow.clock.now } });
+    await loggedIn({ strategy: { revocationPath, tokenStore } });
+    const { grantId } = await whoami();
+    const other = await another({ strategy: { revocationPath, tokenStore } });
     const client = other.strategy.client(grantId);
     const newest = await client.accessToken({ refused: await client.accessToken() });
     const remove = tokenStore.inner.delete;
@@ -228,53 +218,47 @@ describe('a logout that the store has reported as failed', () => {
       await remove.call(tokenStore.inner, id, version);
       if (!(await tokenStore.inner.get(id))) throw new Error('The answer was lost');
     };
-    await expect(flow.world.strategy.deleteGrant(grantId)).rejects.toMatchObject({ status: 503 });
-    await until(() => expect(actions(grantEvents)).toContain('revoked'));
-    expect(await apiStatus(flow, newest)).toBe(401);
+    await expect(world.strategy.deleteGrant(grantId)).rejects.toMatchObject({ status: 503 });
+    await until(() => expect(actions()).toContain('revoked'));
+    expect(await apiStatus(newest)).toBe(401);
   });
 
-  test('has its tokens revoked when a slow store has deleted the grant after all', async ({ logInto, grantEvents }) => {
+  test('has its tokens revoked when a slow store has deleted the grant after all', async () => {
     const tokenStore = new TroubledStore();
-    const flow = await logInto({ strategy: { revocationPath, tokenStore } });
-    const { grantId } = await flow.whoami();
+    await loggedIn({ strategy: { revocationPath, tokenStore } });
+    const { grantId } = await whoami();
     const slow = gate();
     tokenStore.before = (method) => (method === 'delete' ? slow.opened : undefined);
-    const deletion = fastForward(() => flow.world.strategy.deleteGrant(grantId));
+    const deletion = fastForward(() => world.strategy.deleteGrant(grantId));
     await expect(deletion).rejects.toMatchObject({ code: 'ERR_TOKEN_STORE_TIMEOUT' });
-    expect(actions(grantEvents)).toEqual(['stored']);
+    expect(actions()).toEqual(['stored']);
     slow.open();
-    await until(() => expect(actions(grantEvents)).toEqual(['stored', 'deleted', 'revoked']));
-    expect(revocations(flow.world)).toHaveLength(1);
+    await until(() => expect(actions()).toEqual(['stored', 'deleted', 'revoked']));
+    expect(revocations()).toHaveLength(1);
   });
 
-  test('is told as a failed revocation if the store does not say whether the grant is gone', async ({
-    logInto,
-    grantEvents,
-  }) => {
+  test('is told as a failed revocation if the store does not say whether the grant is gone', async () => {
     const tokenStore = new TroubledStore();
-    const flow = await logInto({ strategy: { revocationPath, tokenStore } });
-    const { grantId } = await flow.whoami();
+    await loggedIn({ strategy: { revocationPath, tokenStore } });
+    const { grantId } = await whoami();
     tokenStore.fail('delete', 'get');
-    await expect(flow.world.strategy.deleteGrant(grantId)).rejects.toMatchObject({ status: 503 });
-    await flow.world.strategy.close();
-    expect([revocations(flow.world), actions(grantEvents)]).toEqual([[], ['stored', 'revocation-failed']]);
+    await expect(world.strategy.deleteGrant(grantId)).rejects.toMatchObject({ status: 503 });
+    await world.strategy.close();
+    expect([revocations(), actions()]).toEqual([[], ['stored', 'revocation-failed']]);
   });
 });
 
 describe('nothing is revoked', () => {
-  test('when the grant cannot be deleted', async ({ logInto, grantEvents }) => {
+  test('when the grant cannot be deleted', async () => {
     const tokenStore = new TroubledStore();
-    const flow = await logInto({ strategy: { revocationPath, tokenStore } });
+    await loggedIn({ strategy: { revocationPath, tokenStore } });
     tokenStore.fail('delete');
-    expect((await logOut(flow)).status).toBe(503);
-    await flow.world.strategy.close();
-    expect([revocations(flow.world), actions(grantEvents)]).toEqual([[], ['stored']]);
+    expect((await logOut()).status).toBe(503);
+    await world.strategy.close();
+    expect([revocations(), actions()]).toEqual([[], ['stored']]);
   });
 
-  test('when a grant that a login has replaced cannot be deleted, whose lock is given back', async ({
-    logInto,
-    grantEvents,
-  }) => {
+  test('when a grant that a login has replaced cannot be deleted, whose lock is given back', async () => {
     const tokenStore = new TroubledStore();
     let held = 0;
     const lock = tokenStore.inner.lock.bind(tokenStore.inner);
@@ -286,65 +270,58 @@ describe('nothing is revoked', () => {
         held--;
       }
     };
-    const flow = await logInto({ strategy: { revocationPath, tokenStore } });
+    await loggedIn({ strategy: { revocationPath, tokenStore } });
     tokenStore.fail('delete');
-    await flow.browser.visit(await flow.world.begin(flow.browser));
+    await visit(await world.begin(browser));
     await until(() => expect([tokenStore.calls.includes('delete'), held]).toEqual([true, 0]));
-    expect([revocations(flow.world), actions(grantEvents)]).toEqual([[], ['stored', 'stored']]);
+    expect([revocations(), actions()]).toEqual([[], ['stored', 'stored']]);
   });
 
-  test('when another login takes the place of a grant, even during a refresh', async ({
-    logInto,
-    startWorld,
-    grantEvents,
-  }) => {
+  test('when another login takes the place of a grant, even during a refresh', async () => {
     const [dispatcher, tokenStore] = [new HoldingAgent(), memoryTokenStore()];
-    const flow = await logInto({ strategy: { revocationPath, tokenStore } });
-    const { grantId } = await flow.whoami();
-    const { service } = flow.world;
-    const other = await startWorld({
-      running: service,
-      strategy: { revocationPath, tokenStore, dispatcher, clock: flow.clock.now },
-    });
+    await loggedIn({ strategy: { revocationPath, tokenStore } });
+    const { grantId } = await whoami();
+    const { service } = world;
+    const other = await another({ strategy: { revocationPath, tokenStore, dispatcher } });
     service.expireAccessTokens();
     const release = dispatcher.hold();
     const refreshed = other.strategy.client(grantId).projects();
     await dispatcher.asked.opened;
-    await flow.browser.visit(await flow.world.begin(flow.browser));
-    expect(actions(grantEvents)).toEqual(['stored', 'stored']);
+    await visit(await world.begin(browser));
+    expect(actions()).toEqual(['stored', 'stored']);
     release();
     await refreshed;
-    await until(() => expect(actions(grantEvents)).toEqual(['stored', 'stored', 'deleted']));
-    expect((await flow.projects()).status).toBe(200);
-    await flow.world.strategy.close();
-    expect(revocations(flow.world)).toEqual([]);
+    await until(() => expect(actions()).toEqual(['stored', 'stored', 'deleted']));
+    expect((await projects()).status).toBe(200);
+    await world.strategy.close();
+    expect(revocations()).toEqual([]);
   });
 
-  test('when the session expires, or the service has ended the grant', async ({ logInto, grantEvents }) => {
-    const flow = await logInto({ session: { cookie: { maxAge: 60_000 } }, strategy: { revocationPath } });
-    flow.world.store.clear();
-    expect((await flow.projects()).status).toBe(302);
-    const ended = await logInto({ strategy: { revocationPath } });
-    ended.clock.advance(2 * HOURS);
-    ended.world.service.revoke('1');
-    expect((await ended.projects()).status).toBe(302);
-    for (const { world } of [flow, ended]) {
-      await world.strategy.close();
-      expect(revocations(world)).toEqual([]);
-    }
-    expect(actions(grantEvents)).toEqual(['stored', 'stored']);
+  test('when the session expires, or the service has ended the grant', async () => {
+    await loggedIn({ session: { cookie: { maxAge: 60_000 } }, strategy: { revocationPath } });
+    world.store.clear();
+    expect((await projects()).status).toBe(302);
+    await world.strategy.close();
+    expect(revocations()).toEqual([]);
+    await loggedIn({ strategy: { revocationPath } });
+    clock.advance(2 * HOURS);
+    world.service.revoke('1');
+    expect((await projects()).status).toBe(302);
+    await world.strategy.close();
+    expect(revocations()).toEqual([]);
+    expect(actions()).toEqual(['stored', 'stored']);
   });
 
-  test('without the option', async ({ logInto, grantEvents }) => {
-    const flow = await logInto();
-    await logOut(flow);
-    await flow.world.strategy.close();
-    expect([revocations(flow.world), actions(grantEvents)]).toEqual([[], ['stored', 'deleted']]);
+  test('without the option', async () => {
+    await loggedIn();
+    await logOut();
+    await world.strategy.close();
+    expect([revocations(), actions()]).toEqual([[], ['stored', 'deleted']]);
   });
 });
 
-test('an import is told as such, and one that replaces nothing is not told', async ({ startWorld, grantEvents }) => {
-  const { strategy } = await startWorld({ strategy: { revocationPath, tokenStore: memoryTokenStore() } });
+test('an import is told as such, and one that replaces nothing is not told', async () => {
+  const { strategy } = await open({ strategy: { revocationPath, tokenStore: memoryTokenStore() } });
   const tokens = { accessToken: 'a', refreshToken: 'r', expiresAt: Date.now() + 7_200_000 };
   await strategy.importGrant('job', tokens);
   await strategy.importGrant('job', tokens, { replace: false });

@@ -1,8 +1,8 @@
-import { describe, expect } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
-import { test } from '../support/fixture.js';
+import { browser, clock, loggedIn, logIn, open, visit, world } from '../support/one-world.js';
 import { type App, sendJson } from '../support/world.js';
 
 const HOURS = 3_600;
@@ -33,47 +33,47 @@ describe('the granted scopes are', () => {
     ['those of a list with commas, each once', 'project,tm,project', ['project', 'tm']],
     ['none, if the token answer says so', '', []],
   ];
-  test.for(cases)('%s', async ([_title, scope, expected], { startWorld, browser }) => {
-    const world = await startWorld(options);
+  test.for(cases)('%s', async ([_title, scope, expected]) => {
+    await open(options);
     const callback = await world.begin(browser);
     world.service.fail('token', { status: 200, body: { ...pair('1'), scope } });
-    await browser.visit(callback);
-    const shown = await (await browser.visit(`${world.url}/scopes`)).json();
+    await visit(callback);
+    const shown = await (await visit('/scopes')).json();
     expect(shown).toEqual({ before: expected, scope: expected });
   });
 
-  test('those that the login route asks for', async ({ startWorld, browser }) => {
-    const world = await startWorld({
+  test('those that the login route asks for', async () => {
+    await open({
       ...options,
       authenticate: { scope: ['glossary'], callbackURL: undefined },
     });
-    await world.logIn(browser);
-    const shown = await (await browser.visit(`${world.url}/scopes`)).json();
+    await logIn();
+    const shown = await (await visit('/scopes')).json();
     expect(shown).toEqual({ before: ['glossary'], scope: ['glossary'] });
   });
 
-  test('unknown of imported tokens: an empty list', async ({ startWorld }) => {
-    const { strategy } = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+  test('unknown of imported tokens: an empty list', async () => {
+    const { strategy } = await open({ strategy: { tokenStore: memoryTokenStore() } });
     await strategy.importGrant('job', { accessToken: 'a', refreshToken: 'r', expiresAt: Date.now() + 7_200_000 });
     expect(await strategy.client('job').credentials()).toMatchObject({ scope: [] });
   });
 
-  test('unknown of a visitor who is not logged in: an empty list', async ({ startWorld, browser }) => {
-    const world = await startWorld({
+  test('unknown of a visitor who is not logged in: an empty list', async () => {
+    await open({
       routes: (app) => app.get('/who', ({ apiClient }, res) => sendJson(res, apiClient.scope)),
     });
-    expect(await (await browser.visit(`${world.url}/who`)).json()).toEqual([]);
+    expect(await (await visit('/who')).json()).toEqual([]);
   });
 });
 
-test('a refresh keeps the scopes unless its answer has others, and the events tell', async ({ logInto }) => {
+test('a refresh keeps the scopes unless its answer has others, and the events tell', async () => {
   const events = new EventLog('login', 'refresh');
   try {
-    const { world, clock, browser } = await logInto(options);
+    await loggedIn(options);
     const scopesAfter = async (body: object) => {
       clock.advance(2 * HOURS);
       world.service.fail('token', { status: 200, body });
-      return (await (await browser.visit(`${world.url}/scopes`)).json()).scope;
+      return (await (await visit('/scopes')).json()).scope;
     };
     expect(await scopesAfter(pair('2'))).toEqual(['project', 'tm']);
     expect(await scopesAfter({ ...pair('3'), scope: 'project' })).toEqual(['project']);
@@ -90,8 +90,8 @@ test('a refresh keeps the scopes unless its answer has others, and the events te
   }
 });
 
-test('each login has its own scopes', async ({ startWorld }) => {
-  const world = await startWorld(options);
+test('each login has its own scopes', async () => {
+  await open(options);
   const [first, second] = [new Browser(), new Browser()];
   await world.logIn(first);
   const callback = await world.begin(second);

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import session from 'express-session';
-import { describe, expect } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { test } from '../support/fixture.js';
 import { hold } from '../support/hold.js';
+import { browser, logIn, open, projects, visit, world } from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import type { Handler, Req, World, WorldOptions } from '../support/world.js';
@@ -50,15 +50,15 @@ async function expectNothingLeft(world: World, browser: Browser): Promise<void> 
 }
 
 describe('a response that a time-out middleware has sent', { meta: { threats: [58] } }, () => {
-  test('before the session is established ends in an error, and nothing is left', async ({ startWorld, browser }) => {
-    const world = await startWorld(overdueAtVerify);
+  test('before the session is established ends in an error, and nothing is left', async () => {
+    await open(overdueAtVerify);
     expect((await browser.visit(await world.begin(browser))).text).toBe('too slow');
     await expectNothingLeft(world, browser);
   });
 
-  test('while the token endpoint is slow ends in an error, and nothing is left', async ({ startWorld, browser }) => {
+  test('while the token endpoint is slow ends in an error, and nothing is left', async () => {
     let exchanging: ServerResponse | undefined;
-    const world = await startWorld({
+    await open({
       before: (app) =>
         app.use('/callback', (_req, res, next) => {
           exchanging = res;
@@ -78,34 +78,28 @@ describe('a response that a time-out middleware has sent', { meta: { threats: [5
   test.for([
     ['a login', {}],
     ['a connection', { callback: ({ passport }: World) => passport.authorize('oauth-app', {}) as Handler }],
-  ] as const)(
-    'while the session of %s is saved ends in an error, and nothing is left',
-    async ([, options], { startWorld, browser }) => {
-      const store = new SlowStore();
-      const world = await startWorld({
-        ...options,
-        session: { store },
-        before: (app) =>
-          app.use('/callback', (_req, res, next) => {
-            store.pending = res;
-            next();
-          }),
-      });
-      expect((await browser.visit(await world.begin(browser))).text).toBe('too slow');
-      await expectNothingLeft(world, browser);
-    },
-  );
+  ] as const)('while the session of %s is saved ends in an error, and nothing is left', async ([, options]) => {
+    const store = new SlowStore();
+    await open({
+      ...options,
+      session: { store },
+      before: (app) =>
+        app.use('/callback', (_req, res, next) => {
+          store.pending = res;
+          next();
+        }),
+    });
+    expect((await browser.visit(await world.begin(browser))).text).toBe('too slow');
+    await expectNothingLeft(world, browser);
+  });
 
-  test('while the token store is asked ends in an error, sends no code, and leaves no replay waiting', async ({
-    startWorld,
-    browser,
-  }) => {
+  test('while the token store is asked ends in an error, sends no code, and leaves no replay waiting', async () => {
     const tokenStore = new TroubledStore();
     let overdue: ServerResponse | undefined;
     tokenStore.before = (method) => {
       if (method === 'lock' && overdue && !overdue.headersSent) answer(overdue);
     };
-    const world = await startWorld({
+    await open({
       strategy: { tokenStore },
       before: (app) =>
         app.use('/callback', (_req, res, next) => {
@@ -114,18 +108,15 @@ describe('a response that a time-out middleware has sent', { meta: { threats: [5
         }),
     });
     const callback = await world.begin(browser);
-    expect((await browser.visit(callback)).text).toBe('too slow');
+    expect((await visit(callback)).text).toBe('too slow');
     await until(() => expect(world.errors.map(({ code }) => code)).toEqual(['ERR_RESPONSE_SENT']));
-    expect((await browser.visit(callback)).status).toBe(403);
+    expect((await visit(callback)).status).toBe(403);
     expect(world.tokenRequests()).toEqual([]);
   });
 
-  test('while a user logs in again leaves the grant of the user to the browsers that have it', async ({
-    startWorld,
-    browser,
-  }) => {
+  test('while a user logs in again leaves the grant of the user to the browsers that have it', async () => {
     const store = new SlowStore();
-    const world = await startWorld({
+    await open({
       session: { store },
       strategy: { grantId: (_req: unknown, user: { id: string }) => user?.id },
       before: (app) =>
@@ -134,22 +125,22 @@ describe('a response that a time-out middleware has sent', { meta: { threats: [5
           next();
         }),
     });
-    await world.logIn(browser);
+    await logIn();
     const other = new Browser();
     const callback = await world.begin(other);
     expect((await other.visit(callback, { headers: { 'x-overdue': '1' } })).text).toBe('too slow');
     await until(() => expect(world.errors.map(({ code }) => code)).toEqual(['ERR_RESPONSE_SENT']));
-    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    expect((await projects()).status).toBe(200);
     expect(world.grantKeys()).toHaveLength(1);
   });
 
-  test('with session: false and an id of the application ends in an error', async ({ startWorld, browser }) => {
-    const world = await startWorld({
+  test('with session: false and an id of the application ends in an error', async () => {
+    await open({
       ...overdueAtVerify,
       strategy: { ...overdueAtVerify.strategy, grantId: (_req: unknown, user: { id: string }) => user.id },
       authenticate: { session: false, successRedirect: '/' },
     });
-    await browser.visit(await world.begin(browser));
+    await visit(await world.begin(browser));
     await until(() => expect(world.errors.map(({ code }) => code)).toEqual(['ERR_RESPONSE_SENT']));
     expect(world.grantKeys()).toEqual([]);
   });
@@ -168,12 +159,12 @@ describe('an async callback of the application that rejects', () => {
   test.for([
     ['a success', undefined],
     ['an error', { status: 500 }],
-  ] as const)('after %s is answered with 500, and the process goes on', async ([, fault], { startWorld, browser }) => {
-    const world = await startWorld(rejecting);
+  ] as const)('after %s is answered with 500, and the process goes on', async ([, fault]) => {
+    await open(rejecting);
     const warned = once(process, 'warning');
     const callback = await world.begin(browser);
     if (fault) world.service.fail('token', fault);
-    expect((await browser.visit(callback)).status).toBe(500);
+    expect((await visit(callback)).status).toBe(500);
     const [warning] = await warned;
     expect(warning.message).toBe('a slip in the callback');
     expect((await new Browser().visit(`${world.url}/`)).status).toBe(200);

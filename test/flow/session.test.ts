@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { type StoredGrant, Strategy, type TokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
-import { open, whoami, world } from '../support/one-world.js';
+import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { until } from '../support/until.js';
 import { type Framework, type Handler, sendJson } from '../support/world.js';
@@ -47,10 +47,9 @@ describe('a session store that fails', () => {
     async (_when, breakIt) => {
       const store = new FlakyStore();
       await open({ session: { store } });
-      const browser = new Browser();
       const callback = await world.begin(browser);
       breakIt(store);
-      const page = await browser.visit(callback);
+      const page = await visit(callback);
       expect(page.status).toBe(503);
       expect(page.json().name).toBe('TokenStoreError');
       await noGrantIsLeft();
@@ -58,7 +57,7 @@ describe('a session store that fails', () => {
       store.recover();
       const me = await whoami(browser);
       expect([me.user, me.authorized]).toEqual([undefined, false]);
-      expect((await world.logIn(browser)).status).toBe(302);
+      expect((await logIn()).status).toBe(302);
       expect((await whoami(browser)).authorized).toBe(true);
     },
   );
@@ -69,12 +68,11 @@ describe('a session store that fails', () => {
     async (_when, breakIt) => {
       const store = new FlakyStore();
       await open({ session: { store } });
-      const browser = new Browser();
       const callback = await world.begin(browser);
       breakIt(store);
       store.fail('destroy', (key) => !isGrantKey(key));
       store.throwInstead();
-      expect((await browser.visit(callback)).status).toBeGreaterThanOrEqual(500);
+      expect((await visit(callback)).status).toBeGreaterThanOrEqual(500);
       await noGrantIsLeft();
       expect(world.references()).toEqual([]);
       store.recover();
@@ -89,8 +87,7 @@ describe('a session store that fails', () => {
     let left = 1;
     store.fail('set', (key, entry) => hasReference(key, entry) && left-- > 0);
     await open({ session: { store } });
-    const browser = new Browser();
-    expect((await world.logIn(browser)).status).toBe(503);
+    expect((await logIn()).status).toBe(503);
     await noGrantIsLeft();
     expect(world.references()).toEqual([]);
     expect((await whoami(browser)).user).toBeUndefined();
@@ -101,11 +98,10 @@ describe('a session store that fails', () => {
   }, async () => {
     const store = new FlakyStore();
     await open({ session: { store } });
-    const browser = new Browser();
-    await world.logIn(browser);
+    await logIn();
     const callback = await world.begin(browser, { user: '2' });
     store.fail('set', (key, entry) => !isGrantKey(key) && hasReference(key, entry));
-    expect((await browser.visit(callback)).status).toBe(503);
+    expect((await visit(callback)).status).toBe(503);
     store.recover();
     const me = await whoami(browser);
     expect([me.user, me.authorized]).toEqual([undefined, false]);
@@ -114,29 +110,27 @@ describe('a session store that fails', () => {
   test('when sessions are read leaves a pending login as it was', { meta: { threats: [11] } }, async () => {
     const store = new FlakyStore();
     await open({ session: { store } });
-    const browser = new Browser();
-    await world.logIn(browser);
+    await logIn();
     const callback = await world.begin(browser);
     store.fail('get', (key) => !isGrantKey(key));
-    expect((await browser.visit(callback)).status).toBe(500);
+    expect((await visit(callback)).status).toBe(500);
     expect(world.tokenRequests()).toHaveLength(1);
     store.recover();
-    expect((await browser.visit(callback)).status).toBe(302);
+    expect((await visit(callback)).status).toBe(302);
   });
 
   test('by its connection, of which it tells: 503', { meta: { threats: [11] } }, async () => {
     const store = new session.MemoryStore();
     const sessions = session({ secret: 'x', resave: false, saveUninitialized: false, store });
     await open({ session: false, before: (app) => app.use(sessions as unknown as Handler) });
-    const browser = new Browser();
-    await world.logIn(browser);
+    await logIn();
     const callback = await world.begin(browser);
     store.emit('disconnect');
-    const page = await browser.visit(callback);
+    const page = await visit(callback);
     expect([page.status, page.json().code]).toEqual([503, 'ERR_SESSION_STORE']);
     expect(world.tokenRequests()).toHaveLength(1);
     store.emit('connect');
-    expect((await browser.visit(callback)).status).toBe(302);
+    expect((await visit(callback)).status).toBe(302);
   });
 
   test('of its own, beside a token store: 503, and no grant is left there', async () => {
@@ -148,10 +142,9 @@ describe('a session store that fails', () => {
       delete: async (id) => void kept.delete(id),
     };
     await open({ session: { store }, strategy: { tokenStore } });
-    const browser = new Browser();
     const callback = await world.begin(browser);
     store.fail('set');
-    expect((await browser.visit(callback)).status).toBe(503);
+    expect((await visit(callback)).status).toBe(503);
     await until(() => expect(kept.size).toBe(0));
   });
 });
@@ -163,8 +156,7 @@ test('a login that fails in serializeUser leaves no grant and no reference', asy
       passport.serializeUser((_user, done) => done(new Error('the user directory is down')));
     },
   });
-  const browser = new Browser();
-  expect((await world.logIn(browser)).status).toBe(500);
+  expect((await logIn()).status).toBe(500);
   await noGrantIsLeft();
   expect(world.references()).toEqual([]);
 });
@@ -174,11 +166,10 @@ describe('after a login', () => {
     meta: { threats: [18] },
   }, async () => {
     await open();
-    const browser = new Browser();
-    await world.logIn(browser);
+    await logIn();
     const sid = browser.cookies(world.url).get('connect.sid') ?? '';
     const first = await whoami(browser);
-    await world.logIn(browser);
+    await logIn();
     const second = await whoami(browser);
     expect(browser.cookies(world.url).get('connect.sid')).not.toBe(sid);
     expect(second.grantId).not.toBe(first.grantId);
@@ -205,9 +196,8 @@ describe('after a login', () => {
 
   test("the grant of the session's former login is deleted", async () => {
     await open();
-    const browser = new Browser();
-    await world.logIn(browser, '1');
-    await world.logIn(browser, '2');
+    await logIn('1');
+    await logIn('2');
     await until(() => expect(world.grantKeys()).toHaveLength(1));
     expect((await whoami(browser)).organizationDomain).toBe('acme');
   });
@@ -220,8 +210,7 @@ describe('after a login', () => {
         done(null, { id: '1' });
       },
     });
-    const browser = new Browser();
-    await world.logIn(browser);
+    await logIn();
     const me = await whoami(browser);
     expect(Object.keys(me.session).sort()).toEqual(['cookie', 'oauth-app', 'passport']);
     expect(me.session['oauth-app']).toMatch(/^[\w-]{43}$/);
@@ -258,8 +247,7 @@ describe('after a login', () => {
           sendJson(res, {});
         }),
     });
-    const browser = new Browser();
-    await browser.visit(`${world.url}/plant`);
+    await visit('/plant');
     const me = await whoami(browser);
     expect([me.authorized, me.grantId]).toEqual([false, undefined]);
   });
@@ -269,17 +257,15 @@ describe('after a login', () => {
     const set = store.set.bind(store);
     store.set = (...args) => setTimeout(set, 60, ...args);
     await open({ session: { store } });
-    const browser = new Browser();
-    expect((await world.logIn(browser)).status).toBe(302);
+    expect((await logIn()).status).toBe(302);
     expect(world.references()).toHaveLength(1);
     expect((await whoami(browser)).authorized).toBe(true);
   });
 
   test('the reference is there with keepSessionInfo as well, beside what the session had', async () => {
     await open({ authenticate: { keepSessionInfo: true }, routes: (app) => app.get('/visit', countVisit) });
-    const browser = new Browser();
-    await browser.visit(`${world.url}/visit`);
-    await world.logIn(browser);
+    await visit('/visit');
+    await logIn();
     const me = await whoami(browser);
     expect(me.session).toMatchObject({ visits: 1, 'oauth-app': me.grantId });
     expect(me.authorized).toBe(true);
@@ -287,15 +273,14 @@ describe('after a login', () => {
 
   test('two callbacks at once in one session end with one login that works', async () => {
     await open();
-    const browser = new Browser();
-    await world.logIn(browser);
+    await logIn();
     const [first, second] = [await world.begin(browser, { user: '1' }), await world.begin(browser, { user: '2' })];
-    const pages = await Promise.all([browser.visit(first), browser.visit(second)]);
+    const pages = await Promise.all([visit(first), visit(second)]);
     expect(pages.map(({ status }) => status)).toEqual([302, 302]);
     const me = await whoami(browser);
     expect(me.authorized).toBe(true);
     expect(me.organizationDomain).toBe(me.user.id === '2' ? 'acme' : undefined);
-    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    expect((await projects()).status).toBe(200);
   });
 });
 
@@ -344,8 +329,7 @@ describe('grants under ids of the application', () => {
 
   test('leave no reference in the session', async () => {
     await open({ strategy: { grantId: (_req: unknown, user: { id: string }) => `user-${user.id}` } });
-    const browser = new Browser();
-    await world.logIn(browser);
+    await logIn();
     const me = await whoami(browser);
     expect(me.grantId).toBe('user-1');
     expect(me.session).not.toHaveProperty('oauth-app');

@@ -1,7 +1,7 @@
 import { requireAuthorization } from 'passport-oauth-app';
-import { describe, expect } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Browser, type Page } from '../support/browser.js';
-import { test } from '../support/fixture.js';
+import { clock, loggedIn, open, projects, world } from '../support/one-world.js';
 import { type App, type Framework, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 const page = (name: string) => (app: App, framework: Framework) => {
@@ -65,10 +65,10 @@ class Visitor {
 const INSUFFICIENT = { name: 'NotAuthorizedError', code: 'ERR_INSUFFICIENT_SCOPE' };
 
 describe.each(['express', 'connect'] as const)('a page that needs a scope, under %s', (framework) => {
-  test('asks for the union, and comes back with it', async ({ startWorld }) => {
+  test('asks for the union, and comes back with it', async () => {
     const callback = (world: World): Handler =>
       world.passport.authenticate('oauth-app', { successReturnToOrRedirect: '/' }) as Handler;
-    const visitor = new Visitor(await startWorld(options(framework, { callback })));
+    const visitor = new Visitor(await open(options(framework, { callback })));
     await visitor.decide(locationOf(await visitor.visit('/login')));
     await visitor.decide(await visitor.ask('/tm'));
     expect((await visitor.visit('/tm')).json()).toEqual(['project', 'tm']);
@@ -78,8 +78,8 @@ describe.each(['express', 'connect'] as const)('a page that needs a scope, under
     expect([back.status, back.json()]).toEqual([200, ['project', 'tm', 'glossary']]);
   });
 
-  test('gets 403 for everything that is no page request, with what is missing', async ({ startWorld }) => {
-    const world = await startWorld(options(framework));
+  test('gets 403 for everything that is no page request, with what is missing', async () => {
+    await open(options(framework));
     const visitor = new Visitor(world);
     await visitor.decide(locationOf(await visitor.visit('/login')));
     const refused = await visitor.visit('/tm', { accept: 'application/json' });
@@ -93,28 +93,25 @@ describe('a visitor who comes back from the consent without the scope', { meta: 
     'after granting less': { scope: ['project'] },
     'after declining': { decline: true },
   };
-  test.for(Object.entries(choices))(
-    '%s gets 403, no loop, and keeps the grant',
-    async ([_name, choice], { startWorld }) => {
-      const world = await startWorld(options('express', { authenticate: { failureRedirect: '/tm' } }));
-      const visitor = new Visitor(world);
-      await visitor.decide(locationOf(await visitor.visit('/login')));
-      const back = await visitor.decide(await visitor.ask('/tm'), choice);
-      expect([back.status, back.json()]).toEqual([403, expect.objectContaining(INSUFFICIENT)]);
-      for (let reload = 0; reload < 3; reload++) expect((await visitor.visit('/tm')).status).toBe(403);
-      expect((await visitor.visit('/projects')).status).toBe(200);
-      const again = await visitor.visit('/tm', CLICK);
-      expect(again.status).toBe(302);
-      const granted = await visitor.decide(locationOf(await visitor.visit(locationOf(again))));
-      expect([granted.status, granted.json()]).toEqual([200, ['project', 'tm']]);
-    },
-  );
+  test.for(Object.entries(choices))('%s gets 403, no loop, and keeps the grant', async ([_name, choice]) => {
+    await open(options('express', { authenticate: { failureRedirect: '/tm' } }));
+    const visitor = new Visitor(world);
+    await visitor.decide(locationOf(await visitor.visit('/login')));
+    const back = await visitor.decide(await visitor.ask('/tm'), choice);
+    expect([back.status, back.json()]).toEqual([403, expect.objectContaining(INSUFFICIENT)]);
+    for (let reload = 0; reload < 3; reload++) expect((await visitor.visit('/tm')).status).toBe(403);
+    expect((await visitor.visit('/projects')).status).toBe(200);
+    const again = await visitor.visit('/tm', CLICK);
+    expect(again.status).toBe(302);
+    const granted = await visitor.decide(locationOf(await visitor.visit(locationOf(again))));
+    expect([granted.status, granted.json()]).toEqual([200, ['project', 'tm']]);
+  });
 
   test.for([
     ['of a service at the origin of the application', CLICK],
     ['of a consent page without referrer, in Firefox,', { ...CLICK, 'sec-fetch-site': 'none' }],
-  ] as const)('%s gets 403 too, and is asked again after a click', async ([_page, headers], { startWorld }) => {
-    const visitor = new Visitor(await startWorld(options()));
+  ] as const)('%s gets 403 too, and is asked again after a click', async ([_page, headers]) => {
+    const visitor = new Visitor(await open(options()));
     await visitor.decide(locationOf(await visitor.visit('/login')));
     // So browsers mark the redirects that follow a click there.
     visitor.headers = headers;
@@ -123,15 +120,15 @@ describe('a visitor who comes back from the consent without the scope', { meta: 
     expect((await visitor.visit('/tm')).status).toBe(302);
   });
 
-  test('at the first login already gets 403 as well', async ({ startWorld }) => {
-    const visitor = new Visitor(await startWorld(options()));
+  test('at the first login already gets 403 as well', async () => {
+    const visitor = new Visitor(await open(options()));
     const asked = await visitor.ask('/tm');
     expect(askedBy(asked)).toBe('project tm');
     expect((await visitor.decide(asked, { scope: ['project'] })).status).toBe(403);
   });
 
-  test('is asked again after a minute', async ({ logInto }) => {
-    const { world, clock } = await logInto(options());
+  test('is asked again after a minute', async () => {
+    await loggedIn(options());
     const visitor = new Visitor(world);
     await visitor.decide(await visitor.ask('/tm'), { scope: ['project'] });
     clock.advance(61);
@@ -140,15 +137,15 @@ describe('a visitor who comes back from the consent without the scope', { meta: 
 });
 
 describe('scopes are added', { meta: { threats: [83] } }, () => {
-  test('by no link to the login route', async ({ startWorld }) => {
-    const visitor = new Visitor(await startWorld(options()));
+  test('by no link to the login route', async () => {
+    const visitor = new Visitor(await open(options()));
     await visitor.decide(locationOf(await visitor.visit('/login')));
     for (const query of ['scope=tm', 'returnTo=/tm', 'returnTo=/tm&scope=tm&step-up=tm'])
       expect(askedBy(locationOf(await visitor.visit(`/login?${query}`)))).toBe('project');
   });
 
-  test('by no cookie of another visitor', async ({ startWorld }) => {
-    const world = await startWorld(options());
+  test('by no cookie of another visitor', async () => {
+    await open(options());
     const [ada, ben] = [new Visitor(world), new Visitor(world)];
     for (const visitor of [ada, ben]) await visitor.decide(locationOf(await visitor.visit('/login')));
     const redirected = await ada.visit('/tm');
@@ -159,8 +156,8 @@ describe('scopes are added', { meta: { threats: [83] } }, () => {
     expect(askedBy(locationOf(planted))).toBe('project');
   });
 
-  test('for one login: the next one asks for the usual ones', async ({ startWorld }) => {
-    const visitor = new Visitor(await startWorld(options()));
+  test('for one login: the next one asks for the usual ones', async () => {
+    const visitor = new Visitor(await open(options()));
     await visitor.decide(locationOf(await visitor.visit('/login')));
     await visitor.ask('/tm');
     expect(askedBy(locationOf(await visitor.visit('/login?returnTo=/tm')))).toBe('project');
@@ -169,8 +166,8 @@ describe('scopes are added', { meta: { threats: [83] } }, () => {
 
 test('two tabs that step up for different scopes both come back, and end without a loop', {
   meta: { threats: [83] },
-}, async ({ startWorld }) => {
-  const visitor = new Visitor(await startWorld(options()));
+}, async () => {
+  const visitor = new Visitor(await open(options()));
   await visitor.decide(locationOf(await visitor.visit('/login')));
   const [tm, glossary] = [await visitor.visit('/tm'), await visitor.visit('/glossary')];
   const asked = [];
@@ -183,13 +180,13 @@ test('two tabs that step up for different scopes both come back, and end without
   expect((await visitor.visit('/glossary')).status).toBe(200);
 });
 
-test('a login route that leads elsewhere ends in 403, not in a loop', async ({ startWorld }) => {
+test('a login route that leads elsewhere ends in 403, not in a loop', async () => {
   const routes: WorldOptions['routes'] = (app) => {
     const guard = requireAuthorization({ login: '/back', scope: 'tm' }) as Handler;
     app.get('/back', (_req, res) => void res.writeHead(302, { location: '/tm' }).end());
     app.get('/tm', guard, (_req, res) => sendJson(res, {}));
   };
-  const visitor = new Visitor(await startWorld({ strategy: { scope: 'project' }, routes }));
+  const visitor = new Visitor(await open({ strategy: { scope: 'project' }, routes }));
   await visitor.decide(locationOf(await visitor.visit('/login')));
   let answer = await visitor.visit('/tm');
   for (let redirects = 0; answer.status === 302 && redirects < 10; redirects++)
@@ -197,8 +194,8 @@ test('a login route that leads elsewhere ends in 403, not in a loop', async ({ s
   expect(answer.status).toBe(403);
 });
 
-test('a refusal of the API for lack of scopes says so', async ({ logInto }) => {
-  const { world, browser } = await logInto();
+test('a refusal of the API for lack of scopes says so', async () => {
+  await loggedIn();
   const header = 'Bearer realm="api", error="insufficient_scope", scope="tm glossary"';
   world.service.fail('api', { status: 403, headers: { 'www-authenticate': header }, body: {} });
   world.service.fail('api', {
@@ -207,7 +204,7 @@ test('a refusal of the API for lack of scopes says so', async ({ logInto }) => {
     body: {},
   });
   world.service.fail('api', { status: 403, body: {} });
-  for (let call = 0; call < 3; call++) await browser.visit(`${world.url}/projects`);
+  for (let call = 0; call < 3; call++) await projects();
   expect(world.errors.map(({ code, status, ...error }) => [code, status, Reflect.get(error, 'scope')])).toEqual([
     ['ERR_INSUFFICIENT_SCOPE', 403, ['tm', 'glossary']],
     ['ERR_INSUFFICIENT_SCOPE', 403, undefined],

@@ -1,98 +1,87 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { TokenStoreError } from '../../src/index.js';
-import { EventLog } from '../support/event-log.js';
 import { fastForward } from '../support/fast-forward.js';
-import { type LoggedIn, logInto } from '../support/logged-in.js';
+import { another, clock, listen, loggedIn, projects, refreshTokens, whoami, world } from '../support/one-world.js';
 import { storeId } from '../support/store-id.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
-import { startWorld } from '../support/world.js';
 
 const HOURS = 3600;
 const forever = (): Promise<void> => new Promise(() => {});
 
-let flow: LoggedIn;
 let store: TroubledStore;
 
-afterEach(() => flow.world.close());
-
-async function logIn(strategy: object = {}): Promise<void> {
+async function logInWith(strategy: object = {}): Promise<void> {
   store = new TroubledStore();
-  flow = await logInto({ strategy: { tokenStore: store, ...strategy } });
+  await loggedIn({ strategy: { tokenStore: store, ...strategy } });
 }
 
 /** The access token that the store has, as another process finds it. */
 async function tokenOfAnotherProcess(): Promise<string> {
-  const { grantId } = await flow.whoami();
-  const other = await startWorld({
-    running: flow.world.service,
-    strategy: { tokenStore: store.inner, clock: flow.clock.now },
-  });
-  const token = await other.strategy.client(grantId).accessToken();
-  await other.close();
-  return token;
+  const { grantId } = await whoami();
+  const other = await another({ strategy: { tokenStore: store.inner } });
+  return other.strategy.client(grantId).accessToken();
 }
 
 const tries = () => store.calls.filter((call) => call === 'update').length;
-const ownToken = async () => flow.world.strategy.client((await flow.whoami()).grantId).accessToken();
+const ownToken = async () => world.strategy.client((await whoami()).grantId).accessToken();
 
 describe('a save that fails after a rotation', { meta: { threats: [45] } }, () => {
   test('three times is repeated: all requests succeed, with one token request, and the store has the pair at the end', async () => {
-    await logIn();
-    const events = new EventLog('refresh');
-    flow.clock.advance(2 * HOURS);
+    await logInWith();
+    const events = listen('refresh');
+    clock.advance(2 * HOURS);
     let failures = 0;
     store.before = (method) => {
       if (method === 'update' && ++failures <= 3) throw new Error('The store is down');
     };
     for (let round = 0; round < 10; round++) {
-      const pages = await Promise.all([flow.projects(), flow.projects(), flow.projects()]);
+      const pages = await Promise.all([projects(), projects(), projects()]);
       expect(pages.every(({ status }) => status === 200)).toBe(true);
     }
     await until(() => expect(events.values('refresh', 'outcome')).toEqual(['unsaved', 'saved']));
-    events.stop();
     expect(await tokenOfAnotherProcess()).toBe(await ownToken());
-    expect(flow.world.tokenRequests()).toHaveLength(1);
+    expect(world.tokenRequests()).toHaveLength(1);
   });
 
   test('that hangs delays no request, and the pair is in the store once the store answers', async () => {
-    await logIn();
-    flow.clock.advance(2 * HOURS);
+    await logInWith();
+    clock.advance(2 * HOURS);
     let goOn = () => {};
     const held = new Promise<void>((resolve) => {
       goOn = resolve;
     });
     store.before = (method) => (method === 'update' ? held : undefined);
-    expect((await fastForward(flow.projects)).status).toBe(200);
-    expect((await flow.projects()).status).toBe(200);
+    expect((await fastForward(projects)).status).toBe(200);
+    expect((await projects()).status).toBe(200);
     goOn();
     store.recover();
     await until(async () => expect(await tokenOfAnotherProcess()).toBe(await ownToken()));
-    expect(flow.world.tokenRequests()).toHaveLength(1);
+    expect(world.tokenRequests()).toHaveLength(1);
   });
 
   test('does not lose the pair either when the token expires again before the store is back', async () => {
-    await logIn();
+    await logInWith();
     store.fail('update', 'set');
     for (let round = 0; round < 3; round++) {
-      flow.clock.advance(2 * HOURS);
-      expect((await flow.projects()).status).toBe(200);
+      clock.advance(2 * HOURS);
+      expect((await projects()).status).toBe(200);
     }
     store.recover();
     // It may show the dead refresh token first, and then waits for the pair that followed.
     await until(async () => expect(await tokenOfAnotherProcess()).toBe(await ownToken()));
-    expect(new Set(flow.refreshTokens()).size).toBe(3);
+    expect(new Set(refreshTokens()).size).toBe(3);
   });
 
   test('is repeated as soon as the store answers any request, regardless of the pause between the tries', async () => {
-    await logIn();
-    flow.clock.advance(2 * HOURS);
+    await logInWith();
+    clock.advance(2 * HOURS);
     store.fail('update', 'set');
-    expect((await flow.projects()).status).toBe(200);
+    expect((await projects()).status).toBe(200);
     await until(() => expect(tries()).toBeGreaterThan(4));
     const tried = tries();
     store.recover();
-    await flow.world.strategy
+    await world.strategy
       .client('of somebody else')
       .accessToken()
       .catch(() => {});
@@ -102,31 +91,28 @@ describe('a save that fails after a rotation', { meta: { threats: [45] } }, () =
   });
 
   test('is repeated by close() at the latest', async () => {
-    await logIn();
-    flow.clock.advance(2 * HOURS);
+    await logInWith();
+    clock.advance(2 * HOURS);
     store.fail('update', 'set');
-    const before = (await store.inner.get(storeId(flow.world.service.options, (await flow.whoami()).grantId)))?.version;
+    const before = (await store.inner.get(storeId(world.service.options, (await whoami()).grantId)))?.version;
     const tried = tries();
-    const closed = flow.world.strategy.close();
+    const closed = world.strategy.close();
     await until(() => expect(tries()).toBeGreaterThan(tried + 1));
     store.recover();
     await closed;
-    const { grantId } = await flow.whoami();
-    expect((await store.inner.get(storeId(flow.world.service.options, grantId)))?.version).not.toBe(before);
+    const { grantId } = await whoami();
+    expect((await store.inner.get(storeId(world.service.options, grantId)))?.version).not.toBe(before);
     expect(await tokenOfAnotherProcess()).toBe(await ownToken());
   });
 
   test('keeps other processes from the old refresh token until the new one is saved', async () => {
-    await logIn({ grantId: () => 'shared' });
-    const client = flow.world.strategy.client('shared');
+    await logInWith({ grantId: () => 'shared' });
+    const client = world.strategy.client('shared');
     const theirs = new TroubledStore();
     Reflect.set(theirs, 'inner', store.inner);
-    const other = await startWorld({
-      running: flow.world.service,
-      strategy: { tokenStore: theirs, grantId: () => 'shared', clock: flow.clock.now },
-    });
+    const other = await another({ strategy: { tokenStore: theirs, grantId: () => 'shared' } });
     // Both processes see the store fail, and the other one sees it come back first.
-    flow.clock.advance(2 * HOURS);
+    clock.advance(2 * HOURS);
     theirs.fail();
     await expect(other.strategy.client('shared').accessToken()).rejects.toBeInstanceOf(TokenStoreError);
     let failing = true;
@@ -141,64 +127,63 @@ describe('a save that fails after a rotation', { meta: { threats: [45] } }, () =
     await until(() => expect(theirs.calls).toContain('lock'));
     failing = false;
     expect(await pending).toBe(token);
-    expect(flow.world.tokenRequests()).toHaveLength(1);
-    await other.close();
+    expect(world.tokenRequests()).toHaveLength(1);
   });
 });
 
 describe('a token store that fails', { meta: { threats: [48] } }, () => {
   test('serves valid tokens from memory, answers 503 for expired ones, and ends no login', async () => {
-    await logIn();
-    expect((await flow.projects()).status).toBe(200);
+    await logInWith();
+    expect((await projects()).status).toBe(200);
     store.fail();
     for (const age of [10, 30, 600]) {
-      flow.clock.advance(age);
-      expect((await flow.projects()).status).toBe(200);
+      clock.advance(age);
+      expect((await projects()).status).toBe(200);
     }
-    flow.clock.advance(2 * HOURS);
-    const page = await flow.projects();
+    clock.advance(2 * HOURS);
+    const page = await projects();
     expect(page.status).toBe(503);
     expect(page.json()).toMatchObject({ name: 'TokenStoreError', code: 'ERR_TOKEN_STORE' });
-    expect(flow.world.tokenRequests()).toEqual([]);
+    expect(world.tokenRequests()).toEqual([]);
     store.recover();
-    expect((await flow.projects()).status).toBe(200);
-    expect(flow.world.tokenRequests()).toHaveLength(1);
+    expect((await projects()).status).toBe(200);
+    expect(world.tokenRequests()).toHaveLength(1);
   });
 
   test('by its lock alone costs valid tokens nothing, and deletes nothing', async () => {
-    await logIn({ cache: false });
+    await logInWith({ cache: false });
     store.fail('lock');
-    flow.clock.advance(2 * HOURS - 60);
-    expect((await flow.projects()).status).toBe(200);
-    flow.clock.advance(60);
-    expect((await flow.projects()).status).toBe(503);
+    clock.advance(2 * HOURS - 60);
+    expect((await projects()).status).toBe(200);
+    clock.advance(60);
+    expect((await projects()).status).toBe(503);
     expect(store.calls).not.toContain('delete');
     store.recover();
-    expect((await flow.projects()).status).toBe(200);
+    expect((await projects()).status).toBe(200);
   });
 
   test('is asked by each request without a cache, and the answer is 503 with no secret in it', async () => {
-    await logIn({ cache: false });
+    await logInWith({ cache: false });
     store.fail('get');
-    const page = await flow.projects();
+    const page = await projects();
     expect(page.status).toBe(503);
     expect(page.json().name).toBe('TokenStoreError');
-    expect((await flow.whoami()).authorized).toBe(true);
+    expect((await whoami()).authorized).toBe(true);
     store.recover();
-    expect((await flow.projects()).status).toBe(200);
+    expect((await projects()).status).toBe(200);
   });
 
   test('hangs no request for good', async () => {
-    await logIn({ cache: false });
+    await logInWith({ cache: false });
     store.before = forever;
-    const page = await fastForward(flow.projects);
+    const page = await fastForward(projects);
     expect(page.json()).toMatchObject({ name: 'TokenStoreError', code: 'ERR_TOKEN_STORE_TIMEOUT' });
     store.recover();
-    expect((await flow.projects()).status).toBe(200);
+    expect((await projects()).status).toBe(200);
   });
 
   test('by throwing instead of rejecting, or by answering nonsense, crashes nothing', async () => {
-    await logIn({ cache: false });
+    await logInWith({ cache: false });
     const { inner } = store;
     const nonsense = [
       null,
@@ -212,14 +197,14 @@ describe('a token store that fails', { meta: { threats: [48] } }, () => {
     ];
     for (const answer of nonsense) {
       store.get = () => answer as never;
-      expect((await flow.projects()).status).toBe(302);
+      expect((await projects()).status).toBe(302);
     }
     store.get = () => {
       throw new Error('at once');
     };
-    expect((await flow.projects()).status).toBe(503);
+    expect((await projects()).status).toBe(503);
     store.get = inner.get;
-    expect((await flow.projects()).status).toBe(200);
+    expect((await projects()).status).toBe(200);
   });
 });
 
@@ -232,18 +217,18 @@ describe('a lock of a store', () => {
   ];
 
   test.each(locks)('that %s costs no refresh', async (_what, lock) => {
-    await logIn();
+    await logInWith();
     store.lock = <T>(_id: string, work: () => Promise<T>) => lock(work) as Promise<T>;
-    flow.clock.advance(2 * HOURS);
-    expect((await fastForward(flow.projects)).status).toBe(200);
-    expect(flow.world.tokenRequests()).toHaveLength(1);
+    clock.advance(2 * HOURS);
+    expect((await fastForward(projects)).status).toBe(200);
+    expect(world.tokenRequests()).toHaveLength(1);
   });
 
   test('that never runs its work is a failure of the store', async () => {
-    await logIn();
+    await logInWith();
     store.lock = async () => undefined as never;
-    flow.clock.advance(2 * HOURS);
-    expect((await flow.projects()).json().name).toBe('TokenStoreError');
-    expect(flow.world.tokenRequests()).toEqual([]);
+    clock.advance(2 * HOURS);
+    expect((await projects()).json().name).toBe('TokenStoreError');
+    expect(world.tokenRequests()).toEqual([]);
   });
 });

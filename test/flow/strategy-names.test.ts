@@ -2,16 +2,13 @@ import { once } from 'node:events';
 import session from 'express-session';
 import { apiClient, memoryTokenStore, requireAuthorization, Strategy } from 'passport-oauth-app';
 import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
-import { describe, expect, onTestFinished } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { test } from '../support/fixture.js';
+import { browser, logIn, open, projects, visit, world } from '../support/one-world.js';
 import { type App, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 /** Starts an application with one more strategy of the same name, for a service of its own with the same credentials. */
-async function startTwins(
-  startWorld: (options: WorldOptions) => Promise<World>,
-  options: WorldOptions = {},
-): Promise<[World, Emulator]> {
+async function startTwins(options: WorldOptions = {}): Promise<Emulator> {
   const other = await startEmulator();
   const routes = (app: App, { passport, service, url }: World) => {
     expect(other.options).toMatchObject({ clientID: service.options.clientID });
@@ -33,38 +30,33 @@ async function startTwins(
     app.get('/login-b', passport.authenticate('b') as Handler);
     app.get('/callback-b', passport.authenticate('b', { successRedirect: '/' }) as Handler);
   };
-  return [await startWorld({ ...options, routes }), other];
+  await open({ ...options, routes });
+  return other;
 }
 
 describe('two strategies of one name for two services', { meta: { threats: [55] } }, () => {
-  test('are reported to the developer by the first request of a session that both see', async ({
-    startWorld,
-    browser,
-  }) => {
-    const [world, other] = await startTwins(startWorld);
+  test('are reported to the developer by the first request of a session that both see', async () => {
+    const other = await startTwins();
     const warned = once(process, 'warning');
-    await world.logIn(browser);
-    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
-    const page = await browser.visit(`${world.url}/b/whoami`);
+    await logIn();
+    expect((await projects()).status).toBe(200);
+    const page = await visit('/b/whoami');
     expect(page.json()).toEqual({ authorized: false, code: 'ERR_NOT_AUTHORIZED' });
     const [warning] = await warned;
     expect(warning).toMatchObject({
       code: 'ERR_STRATEGY_NAME',
       message: expect.stringContaining('Set the option name'),
     });
-    expect((await browser.visit(`${world.url}/b/guarded`)).status).toBe(401);
+    expect((await visit('/b/guarded')).status).toBe(401);
     expect(other.requests).toEqual([]);
-    expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
+    expect((await projects()).status).toBe(200);
   });
 
-  test('show no token of the one to the service of the other, also in another process', async ({
-    startWorld,
-    browser,
-  }) => {
+  test('show no token of the one to the service of the other, also in another process', async () => {
     const [store, tokenStore] = [new session.MemoryStore(), memoryTokenStore()];
-    const first = await startWorld({ session: { store }, strategy: { tokenStore } });
+    const first = await open({ session: { store }, strategy: { tokenStore } });
     await first.logIn(browser);
-    const second = await startWorld({
+    const second = await open({
       session: { store },
       strategy: { tokenStore },
     });
@@ -80,22 +72,22 @@ describe('two strategies of one name for two services', { meta: { threats: [55] 
     expect(await first.strategy.client(me.session['oauth-app']).accessToken()).toMatch(/^ey/);
   });
 
-  test("refuse each other's callbacks, with equal credentials as well", async ({ startWorld, browser }) => {
-    const [world, other] = await startTwins(startWorld, { withoutApiClient: true });
+  test("refuse each other's callbacks, with equal credentials as well", async () => {
+    const other = await startTwins({ withoutApiClient: true });
     const { search } = new URL(await world.begin(browser));
-    expect((await browser.visit(`${world.url}/callback-b${search}`)).status).toBe(403);
+    expect((await visit(`/callback-b${search}`)).status).toBe(403);
     expect(other.requests).toEqual([]);
-    expect((await browser.visit(`${world.url}/callback${search}`)).status).toBe(302);
+    expect((await visit(`/callback${search}`)).status).toBe(302);
   });
 
-  test('do not disturb each other in sessions of their own', async ({ startWorld, browser }) => {
-    const [world, other] = await startTwins(startWorld, { withoutApiClient: true });
+  test('do not disturb each other in sessions of their own', async () => {
+    const other = await startTwins({ withoutApiClient: true });
     await world.logIn(new Browser());
     const none = { authorized: false, code: 'ERR_NOT_AUTHORIZED' };
-    expect((await browser.visit(`${world.url}/b/whoami`)).json()).toEqual(none);
-    const login = await browser.visit(`${world.url}/login-b`);
+    expect((await visit('/b/whoami')).json()).toEqual(none);
+    const login = await visit('/login-b');
     const callback = await other.approve(String(login.headers.get('location')));
-    expect((await browser.visit(callback)).status).toBe(302);
-    expect((await browser.visit(`${world.url}/b/whoami`)).json()).toEqual({ authorized: true });
+    expect((await visit(callback)).status).toBe(302);
+    expect((await visit('/b/whoami')).json()).toEqual({ authorized: true });
   });
 });

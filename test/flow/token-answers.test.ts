@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { fastForward } from '../support/fast-forward.js';
 import { answer, type Behaviour, type FaultyServer, hang, json, startFaultyServer } from '../support/faulty-server.js';
-import { open, whoami, world } from '../support/one-world.js';
+import { open, visit, whoami, world } from '../support/one-world.js';
 import type { World } from '../support/world.js';
 
 let faulty: FaultyServer | undefined;
@@ -106,10 +106,9 @@ describe('a token endpoint that does not keep to HTTP', { meta: { threats: [26, 
     faulty = server;
     server.always(behaviour);
     await open({ strategy: { authUrl: server.origin } });
-    const browser = new Browser();
-    const login = await browser.visit(`${world.url}/login`);
+    const login = await visit('/login');
     const state = new URL(login.headers.get('location') ?? '').searchParams.get('state');
-    const callback = () => browser.visit(`${world.url}/callback?code=c&state=${state}`);
+    const callback = () => visit(`/callback?code=c&state=${state}`);
     const page = await fastForward(callback, () => name === 'ServiceUnavailableError' && server.requests.length > 0);
     expect(page.json().name).toBe(name);
     expect(server.requests).toHaveLength(1);
@@ -122,10 +121,9 @@ describe('a token endpoint that does not keep to HTTP', { meta: { threats: [26, 
     const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
     server.always(answer(200, headers, gzipSync(JSON.stringify(good))));
     await open({ strategy: { authUrl: server.origin } });
-    const browser = new Browser();
-    const login = await browser.visit(`${world.url}/login`);
+    const login = await visit('/login');
     const state = new URL(login.headers.get('location') ?? '').searchParams.get('state');
-    expect((await browser.visit(`${world.url}/callback?code=c&state=${state}`)).status).toBe(302);
+    expect((await visit(`/callback?code=c&state=${state}`)).status).toBe(302);
   });
 
   test('a redirect is not followed, to any host', async () => {
@@ -134,10 +132,9 @@ describe('a token endpoint that does not keep to HTTP', { meta: { threats: [26, 
     evil.always(json(good));
     server.always(answer(307, { location: `${evil.origin}/oauth/token` }));
     await open({ strategy: { authUrl: server.origin } });
-    const browser = new Browser();
-    const login = await browser.visit(`${world.url}/login`);
+    const login = await visit('/login');
     const state = new URL(login.headers.get('location') ?? '').searchParams.get('state');
-    const page = await browser.visit(`${world.url}/callback?code=c&state=${state}`);
+    const page = await visit(`/callback?code=c&state=${state}`);
     expect(page.json().name).toBe('TokenResponseError');
     expect(evil.requests).toHaveLength(0);
     await evil.close();

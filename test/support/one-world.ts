@@ -1,6 +1,7 @@
 import { onTestFinished } from 'vitest';
-import type { Browser, Page } from './browser.js';
-import { logInto } from './logged-in.js';
+import { Browser, type Page, type Visit } from './browser.js';
+import { EventLog, type EventName } from './event-log.js';
+import { type LoggedIn, logInto } from './logged-in.js';
 import type { TestClock } from './test-clock.js';
 import { startWorld, type World, type WorldOptions } from './world.js';
 
@@ -8,29 +9,70 @@ import { startWorld, type World, type WorldOptions } from './world.js';
 export let world: World;
 /** Of that world's application and service, after {@link loggedIn}. */
 export let clock: TestClock;
-/** In which {@link loggedIn} has logged a user in. */
-export let browser: Browser;
+/** Of the running test: one with no cookies, or that in which {@link loggedIn} has logged a user in. */
+export let browser: Browser = new Browser();
+/** The time of the world's application, if the test decides it. */
+let time: { readonly clock?: TestClock['now'] } = {};
 
 /** Starts a service and an application that uses it. */
 export async function open(options?: WorldOptions): Promise<World> {
-  const opened = await startWorld(options);
-  onTestFinished(() => opened.close());
-  world = opened;
-  return opened;
+  world = await closing(startWorld(options));
+  time = {};
+  return world;
 }
 
 /** Starts both at a time that the test decides, and logs a user in; no request of the login is counted. */
 export async function loggedIn(options?: WorldOptions, user?: string): Promise<void> {
-  const flow = await logInto(options, user);
-  onTestFinished(() => flow.world.close());
+  const flow: LoggedIn = await logInto(options, user);
+  await closing(flow.world);
   ({ world, clock, browser } = flow);
+  time = { clock: clock.now };
 }
+
+/** Starts another process of the application, for the service and with the clock of the world. */
+export function another({ strategy, ...options }: WorldOptions = {}): Promise<World> {
+  return closing(startWorld({ running: world.service, ...options, strategy: { ...time, ...strategy } }));
+}
+
+async function closing(started: World | Promise<World>): Promise<World> {
+  const opened = await started;
+  onTestFinished(async () => {
+    browser = new Browser();
+    await opened.close();
+  });
+  return opened;
+}
+
+/** Visits a path of the application, or any URL, with the browser of the test. */
+export const visit = (path: string, options?: Visit): Promise<Page> =>
+  browser.visit(path.startsWith('/') ? world.url + path : path, options);
+
+/** Logs the browser of the test in; the answer of the callback. */
+export const logIn = (user?: string): Promise<Page> => world.logIn(browser, user);
+
+export const logOut = (visitor = browser): Promise<Page> => visitor.visit(`${world.url}/logout`, { method: 'POST' });
 
 /** What the application knows of the request. */
 export const whoami = async (visitor = browser) => (await visitor.visit(`${world.url}/whoami`)).json();
 
-export const projects = (): Promise<Page> => browser.visit(`${world.url}/projects`);
+export const projects = (): Promise<Page> => visit('/projects');
 
 /** The refresh tokens that the service was shown, in order. */
 export const refreshTokens = (): (string | undefined)[] =>
   world.tokenRequests().map(({ body }) => (body as Record<string, string>).refresh_token);
+
+/** What is told on the diagnostics channels until the test ends. */
+export function listen(...names: EventName[]): EventLog {
+  const log = new EventLog(...names);
+  onTestFinished(() => log.stop());
+  return log;
+}
+
+/** The process warnings with a code, until the test ends. */
+export function warnings(code: string): Error[] {
+  const found: Error[] = [];
+  const note = (warning: Error & { code?: string }) => void (warning.code === code && found.push(warning));
+  process.on('warning', note);
+  onTestFinished(() => void process.off('warning', note));
+  return found;
+}
