@@ -72,6 +72,7 @@ export async function keepAlive(
 ): Promise<KeepAliveResult> {
   const counts = { seen: 0, refreshed: 0, ended: 0, failed: 0 };
   const running = new Set<Promise<void>>();
+  const startedAt = clock();
   // On the monotonic clock.
   let nextAt = 0;
   for await (const [id, grant] of grants) {
@@ -79,8 +80,10 @@ export async function keepAlive(
     if ('ended' in grant || hasEnded(grant, clock(), isAskedAgain)) continue;
     counts.seen += 1;
     // The time at which the tokens were issued: records of all versions have it.
-    const ageMs = clock() - (grant.expiresAt - grant.lifetimeMs);
-    if (grant.refreshToken === undefined || ageMs < olderThan * 1000) continue;
+    const issuedAt = grant.expiresAt - grant.lifetimeMs;
+    // Another process that keeps the grants alive may be far ahead.
+    const isNew = clock() - issuedAt < olderThan * 1000 || issuedAt > startedAt;
+    if (grant.refreshToken === undefined || isNew) continue;
     for (let waits = 0; waits < MAX_WAITS; waits += 1) {
       const waitMs = Math.max(nextAt - performance.now(), refresher.pauseMs());
       if (waitMs > 0) await pause(waitMs, { signal });
