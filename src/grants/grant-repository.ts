@@ -255,20 +255,22 @@ export class GrantRepository {
   }
 
   /**
-   * Deletes the grant by its version. In a store that compares versions, a late delete cannot remove a later login.
+   * Deletes the grant by its version. In a store that compares versions, a late delete cannot remove a later login. A grant
+   * that is first seen once this has rejected is kept: it may be of a login that has come since.
    *
    * @param whenRemoved Called before any other write of the grant starts, with what was deleted: the grant as the store had it
    *   last, or `undefined` if there was none, or none that can be read. A slow store may be done after this has rejected.
    * @param whenFound Called with the grant before the store is told to delete it: a deletion that fails may have taken effect.
    */
-  remove(
+  async remove(
     id: string,
     whenRemoved: (grant: Grant | undefined) => void,
     whenFound: (grant: Grant) => void = () => undefined,
   ): Promise<void> {
     const last = this.#cache.get(id)?.grant;
+    let hasRejected = false;
     this.#remember(id, undefined);
-    return this.access.write(id, REMOVAL, async (store, signal) => {
+    const removal = this.access.write(id, REMOVAL, async (store, signal) => {
       const storeId = this.storeId(id);
       // Most likely the store has what was seen last. At once, so that no later read finds it; a store that does not compare
       // versions would delete tokens that nobody has read.
@@ -285,6 +287,7 @@ export class GrantRepository {
         // Gone, or replaced by a login that came later.
         if (!record || (removed && removed.grant?.lineage !== grant?.lineage)) break;
         if (tries === MAX_TRIES) throw new Error('The grant is still there after it was deleted');
+        if (hasRejected && !removed) throw new Error('The grant was read too late to be deleted');
         if (grant && !('ended' in grant)) whenFound(grant);
         await store.delete(storeId, record.version);
         signal.throwIfAborted();
@@ -293,6 +296,10 @@ export class GrantRepository {
       this.#remember(id, undefined);
       const grant = removed ? removed.grant : last;
       whenRemoved(grant && !('ended' in grant) ? grant : undefined);
+    });
+    await removal.catch((error: unknown) => {
+      hasRejected = true;
+      throw error;
     });
   }
 

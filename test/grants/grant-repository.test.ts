@@ -277,6 +277,25 @@ describe('writes of one grant', () => {
     expect(await store.inner.get('oauth-app+id')).toBeUndefined();
   });
 
+  test.for([true, false])(
+    'delete no login that began after a deletion was answered as failed (seen before: %s)',
+    { meta: { threats: [65] } },
+    async (isCached, { grants }) => {
+      await grants.manager.put('id', tokens('a'));
+      const manager = isCached ? grants.manager : grants.another();
+      const { opened, open } = gate();
+      const answered = vi.fn();
+      grants.store.before = (method) => (method === 'get' ? opened.then(answered) : undefined);
+      await expect(fastForward(() => manager.remove('id'))).rejects.toMatchObject({ code: 'ERR_TOKEN_STORE_TIMEOUT' });
+      await grants.another().put('id', tokens('of-a-new-login'));
+      open();
+      await until(() => expect(answered).toHaveBeenCalled());
+      await turn();
+      grants.store.recover();
+      expect(await grants.use(grants.another())).toBe('access-of-a-new-login');
+    },
+  );
+
   test('do not fill the cache once they are abandoned', async ({ grants }) => {
     const { manager, store } = grants;
     await manager.put('id', tokens('a'));
