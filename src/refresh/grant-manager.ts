@@ -7,6 +7,7 @@ import {
   type Freshness,
   freshness,
   type Grant,
+  isOlder,
   isPastEnd,
   newGrant,
   type RefreshWindow,
@@ -173,7 +174,9 @@ export class GrantManager {
       const former = this.#unsaved.byId.get(formerId)?.grant ?? (await this.#repository.readAnew(formerId));
       // An application that names its grants itself says by the id that the user is the same.
       const isSameUser = former?.subject === tokens.subject && (tokens.subject !== undefined || formerId === grantId);
-      await save(isSameUser && former ? withRefreshTokenOf(former, tokens, this.#options.clock()) : tokens);
+      const now = this.#options.clock();
+      const isKept = isSameUser && former !== undefined && !isPastEnd(former, now);
+      await save(isKept ? withRefreshTokenOf(former, tokens, now) : tokens);
     } finally {
       await lock.release();
     }
@@ -219,13 +222,14 @@ export class GrantManager {
    */
   async remove(grantId: string): Promise<void> {
     const unsaved = this.#unsaved.byId.get(grantId)?.grant;
+    const newest = (stored: Grant | undefined) => (unsaved && (!stored || isOlder(stored, unsaved)) ? unsaved : stored);
     let found = unsaved;
     let isRemoved = false;
     this.#forget(grantId);
     const whenRemoved = (stored: Grant | undefined) => {
       isRemoved = true;
       this.#forget(grantId);
-      const grant = unsaved ?? stored;
+      const grant = newest(stored);
       if (!grant) return;
       this.#options.onGrant(grantId, 'deleted');
       this.#revocations?.start(grantId, grant);
@@ -233,7 +237,7 @@ export class GrantManager {
     try {
       await this.#repository.remove(grantId, whenRemoved, (grant) => {
         // The store's is newer than what this process has seen last.
-        found = unsaved ?? grant;
+        found = newest(grant);
       });
     } catch (error) {
       // The store may have deleted it all the same: the next try would find nothing to revoke.

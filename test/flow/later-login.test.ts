@@ -1,5 +1,6 @@
 import { memoryTokenStore, type StrategyOptions } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
+import { Browser } from '../support/browser.js';
 import { hold } from '../support/hold.js';
 import {
   browser,
@@ -45,6 +46,19 @@ describe('a later login whose response has no refresh token', { meta: { threats:
     world.service.requests.length = 0;
     expect((await whoami()).authorized).toBe(false);
     expect(world.tokenRequests()).toEqual([]);
+  });
+
+  test('keeps none that has ended: the login would end with it', async () => {
+    await loggedIn({
+      service: { refreshTokenLifetime: 3_600 },
+      strategy: { ...byUser, tokenStore: memoryTokenStore() },
+    });
+    clock.advance(3_600);
+    world.service.fail('token', { body: { access_token: jwtOf('1'), token_type: 'bearer', expires_in: 3600 } });
+    const visitor = new Browser();
+    expect((await world.logIn(visitor)).status).toBe(302);
+    expect(await world.strategy.grant('1')).toMatchObject({ ended: false, refreshTokenExpiresAt: undefined });
+    expect(await whoami(visitor)).toMatchObject({ authorized: true });
   });
 
   test('keeps the pair of a refresh that runs at that moment', async () => {

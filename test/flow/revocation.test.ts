@@ -190,6 +190,22 @@ describe('the new pair of a refresh that a logout overtakes is revoked', { meta:
   });
 });
 
+test('a logout revokes the login that it ends, and not one before it whose pair this process could not save', async () => {
+  const tokenStore = new TroubledStore();
+  const byUser = { revocationPath, tokenStore, grantId: () => '1' };
+  await loggedIn({ strategy: byUser });
+  clock.advance(2 * HOURS);
+  tokenStore.fail('update');
+  expect((await projects()).status).toBe(200);
+  const other = await another({ strategy: byUser });
+  await other.logIn(new Browser());
+  const token = await other.strategy.client('1').accessToken();
+  await world.strategy.deleteGrant('1');
+  await until(() => expect(actions()).toContain('revoked'));
+  expect(revocations()).toHaveLength(1);
+  expect(await apiStatus(token)).toBe(401);
+});
+
 describe('a logout that the store has reported as failed', () => {
   test('has its tokens revoked if the grant is gone all the same, though the next logout finds none', async () => {
     const tokenStore = new TroubledStore();
