@@ -1,7 +1,7 @@
 import { remainingMs } from '../clock.js';
 import { ConfigurationError } from '../errors.js';
 import { StoreAccess, type WriteLimits } from '../stores/store-access.js';
-import type { TokenStore } from '../stores/token-store.js';
+import type { StoredGrant, TokenStore } from '../stores/token-store.js';
 import { pause } from '../waiting.js';
 import {
   type EndedGrant,
@@ -80,6 +80,8 @@ export class GrantRepository {
   /** Grants as they were last seen, and when, in epoch milliseconds. The oldest is dropped first: with a time to live of seconds, tracking use would cost more than it saves. */
   readonly #cache = new Map<string, { readonly grant: Grant; readonly since: number }>();
   readonly #reads = new Map<string, RunningReads>();
+  /** The versions that are being saved, by grant, and since when, in epoch milliseconds: infinitely long once another process has changed the grant. */
+  readonly #saves = new Map<string, { readonly version: number; since: number }>();
   /** Number of the read that began last: reads are numbered in the order of their starts. */
   #lastRead = 0;
   /** Ends what was begun to hear of the changes of other processes; `undefined` until a grant is cached. */
@@ -177,16 +179,10 @@ export class GrantRepository {
   }
 
   /** Saves the grant of a login in place of any other. @param whenSaved Called before this process can see the grant. */
-  create(id: string, grant: Grant, whenSaved: (() => void) | undefined): Promise<void> {
-    return this.access.write(id, SAVE, async (store, signal) => {
-      const askedAt = this.#options.clock();
-      const storeId = this.storeId(id);
-      const record = await this.#options.codec.encode(storeId, grant);
-      signal.throwIfAborted();
+  async create(id: string, grant: Grant, whenSaved: (() => void) | undefined): Promise<void> {
+    await this.#save(id, grant, SAVE, whenSaved, async (store, storeId, record) => {
       await store.set(storeId, record);
-      signal.throwIfAborted();
-      whenSaved?.();
-      this.#remember(id, grant, askedAt);
+      return true;
     });
   }
 
@@ -196,21 +192,11 @@ export class GrantRepository {
    * @param whenSaved Called before this process can see the grant.
    */
   add(id: string, grant: Grant, whenSaved: () => void): Promise<boolean> {
-    return this.access.write(id, SAVE, async (store, signal) => {
-      const askedAt = this.#options.clock();
-      const storeId = this.storeId(id);
-      const record = await this.#options.codec.encode(storeId, grant);
+    return this.#save(id, grant, SAVE, whenSaved, async (store, storeId, record, signal) => {
+      if (store.add) return await store.add(storeId, record);
+      if (await store.get(storeId)) return false;
       signal.throwIfAborted();
-      if (store.add) {
-        if (!(await store.add(storeId, record))) return false;
-      } else {
-        if (await store.get(storeId)) return false;
-        signal.throwIfAborted();
-        await store.set(storeId, record);
-      }
-      signal.throwIfAborted();
-      whenSaved();
-      this.#remember(id, grant, askedAt);
+      await store.set(storeId, record);
       return true;
     });
   }
@@ -219,38 +205,38 @@ export class GrantRepository {
    * Saves a refreshed grant if the store has the given version, or any older grant of the same login: that one is
    * invalid at the service. In a store without a lock, also replaces a sibling that was issued earlier. Returns false if
    * the store has another grant, or none.
+   *
+   * @param version `undefined` if the store had none: saves the grant if it still has none, or keeps the end of one.
    */
-  replace(id: string, grant: Grant, version: number): Promise<boolean> {
+  replace(id: string, grant: Grant, version: number | undefined): Promise<boolean> {
     const limits = this.#options.store.update ? UPDATE : SAVE;
-    return this.access.write(id, limits, async (store, signal) => {
-      const askedAt = this.#options.clock();
-      const storeId = this.storeId(id);
-      const record = await this.#options.codec.encode(storeId, grant);
-      signal.throwIfAborted();
-      let saved = store.update ? await store.update(storeId, record, version) : false;
+    return this.#save(id, grant, limits, undefined, async (store, storeId, record, signal) => {
+      const isFirst = version === undefined;
+      let saved = await (isFirst ? store.add?.(storeId, record) : store.update?.(storeId, record, version));
       for (let tries = 1; !saved && tries < MAX_TRIES; tries++) {
         signal.throwIfAborted();
         const stored = await this.#load(store, id, storeId);
         signal.throwIfAborted();
-        if (!stored) break;
+        if (!stored && !isFirst) break;
         // An abandoned write that took effect after all was this one. A new `retryAt` leaves the version as it is.
-        const isSameVersion = stored.version === grant.version;
+        const isSameVersion = stored?.version === grant.version;
         saved = isSameVersion && ('ended' in stored || stored.retryAt === grant.retryAt);
         if (saved) break;
         const isReplaceable =
+          !stored ||
           isSameVersion ||
           isOlder(stored, grant) ||
-          (!store.lock && !('ended' in stored) && isLaterSibling(grant, stored));
+          ('ended' in stored ? isFirst : !store.lock && isLaterSibling(grant, stored));
         if (!isReplaceable) break;
-        if (store.update) saved = await store.update(storeId, record, stored.version);
+        if (store.update && stored) saved = await store.update(storeId, record, stored.version);
         else {
           await store.set(storeId, record);
           saved = true;
         }
       }
       signal.throwIfAborted();
-      this.#remember(id, saved ? grant : undefined, askedAt);
-      return saved;
+      if (!saved) this.#remember(id, undefined);
+      return saved ?? false;
     });
   }
 
@@ -378,7 +364,11 @@ export class GrantRepository {
   #changed(storeId: string, version: number | undefined): void {
     const id = storeId === '' ? undefined : this.#grantId(storeId);
     if (id === undefined && storeId !== '') return;
-    for (const each of id === undefined ? [...this.#cache.keys(), ...this.#reads.keys()] : [id]) {
+    const all = () => [...this.#cache.keys(), ...this.#reads.keys(), ...this.#saves.keys()];
+    for (const each of id === undefined ? all() : [id]) {
+      const saved = this.#saves.get(each);
+      // The other process may have changed what this one has just saved, though the answer is still to come.
+      if (saved && saved.version !== version) saved.since = Number.NEGATIVE_INFINITY;
       const seen = this.#cache.get(each);
       if (seen && seen.grant.version === version) continue;
       this.#overtakeReads(each);
@@ -419,6 +409,36 @@ export class GrantRepository {
     }
     this.#keep(id, found, askedAt);
     return found;
+  }
+
+  /**
+   * Encodes a grant, saves it by `save`, and caches it if that resolves to true.
+   *
+   * @param whenSaved Called before this process can see the grant.
+   */
+  #save(
+    id: string,
+    grant: Grant,
+    limits: WriteLimits,
+    whenSaved: (() => void) | undefined,
+    save: (store: TokenStore, storeId: string, record: StoredGrant, signal: AbortSignal) => Promise<boolean>,
+  ): Promise<boolean> {
+    return this.access.write(id, limits, async (store, signal) => {
+      const own = { version: grant.version, since: this.#options.clock() };
+      const storeId = this.storeId(id);
+      const record = await this.#options.codec.encode(storeId, grant);
+      signal.throwIfAborted();
+      this.#saves.set(id, own);
+      try {
+        if (!(await save(store, storeId, record, signal))) return false;
+        signal.throwIfAborted();
+      } finally {
+        if (this.#saves.get(id) === own) this.#saves.delete(id);
+      }
+      whenSaved?.();
+      this.#remember(id, grant, own.since);
+      return true;
+    });
   }
 
   async #load(store: TokenStore, id: string, storeId: string): Promise<Grant | EndedGrant | undefined> {

@@ -266,13 +266,9 @@ export class LockedRefreshes {
     const { repository, unsaved, onDiscarded } = this.#options;
     const storedVersion = unsaved.storedVersion(id, before);
     try {
-      let isSaved = false;
-      if (!isEmptyGrant(before)) isSaved = await repository.replace(id, next, storedVersion);
-      else if (!overtaken.aborted) {
-        await repository.create(id, next, undefined);
-        isSaved = true;
-      }
-      if (isSaved) {
+      // A deleted grant of the application leaves nothing by which the store could tell that it was there.
+      const isDeleted = isEmptyGrant(before) && overtaken.aborted;
+      if (!isDeleted && (await repository.replace(id, next, storedVersion))) {
         unsaved.drop(id);
         return { outcome: 'refreshed', grant: next };
       }

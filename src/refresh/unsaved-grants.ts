@@ -1,5 +1,5 @@
 import type { RefreshEvent } from '../events.js';
-import type { Grant } from '../grants/grant.js';
+import { type Grant, isEmptyGrant } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
 import type { HeldLock } from '../stores/held-lock.js';
 import { pause } from '../waiting.js';
@@ -7,8 +7,8 @@ import { pause } from '../waiting.js';
 /** A refreshed grant that is not in the store yet. */
 export interface UnsavedGrant {
   readonly grant: Grant;
-  /** The version that the store had before the first save that failed. */
-  readonly storedVersion: number;
+  /** The version that the store had before the first save that failed; `undefined` if it had none. */
+  readonly storedVersion: number | undefined;
   readonly trigger: RefreshEvent['trigger'];
   /** On the monotonic clock. */
   readonly since: number;
@@ -47,9 +47,11 @@ export class UnsavedGrants {
     this.#onSettled = onSettled;
   }
 
-  /** Returns the version that the store most likely has where `grant` is to be replaced. */
-  storedVersion(id: string, grant: Grant): number {
-    return this.#unsaved.get(id)?.storedVersion ?? grant.version;
+  /** Returns the version that the store most likely has where `grant` is to be replaced; `undefined` if it has none. */
+  storedVersion(id: string, grant: Grant): number | undefined {
+    const unsaved = this.#unsaved.get(id);
+    if (unsaved) return unsaved.storedVersion;
+    return isEmptyGrant(grant) ? undefined : grant.version;
   }
 
   /**
@@ -70,7 +72,13 @@ export class UnsavedGrants {
    *
    * @param storedVersion See {@link storedVersion}.
    */
-  keep(id: string, grant: Grant, storedVersion: number, trigger: RefreshEvent['trigger'], lock: HeldLock): void {
+  keep(
+    id: string,
+    grant: Grant,
+    storedVersion: number | undefined,
+    trigger: RefreshEvent['trigger'],
+    lock: HeldLock,
+  ): void {
     this.drop(id);
     let release = (): void => undefined;
     lock.holdUntil(

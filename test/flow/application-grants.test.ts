@@ -6,6 +6,7 @@ import { EventLog } from '../support/event-log.js';
 import { test } from '../support/fixture.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
+import { TroubledStore } from '../support/troubled-store.js';
 
 type ApplicationGrant = NonNullable<StrategyOptions['applicationGrant']>;
 
@@ -158,6 +159,43 @@ describe('a grant of the application', { meta: { threats: [86] } }, () => {
       }
     },
   );
+
+  test('is used from memory while its first token cannot be saved, and saved later, over no other grant', async ({
+    startWorld,
+  }) => {
+    const { service } = await startWorld();
+    const tokenStore = new TroubledStore();
+    const { strategy } = open(service, machine, { tokenStore, revocationPath: '/oauth/revoke' });
+    const events = new EventLog('refresh');
+    onTestFinished(() => events.stop());
+    tokenStore.fail('set', 'add', 'update');
+    const token = await strategy.client('machine').accessToken();
+    await strategy.client('machine-2').accessToken();
+    const outcomes = () => events.values('refresh', 'outcome');
+    expect([outcomes(), await strategy.client('machine').accessToken()]).toEqual([['unsaved', 'unsaved'], token]);
+    tokenStore.recover();
+    const imported = { accessToken: 'imported', expiresAt: Date.now() + 7_200_000 };
+    const id = storeId(service.options, 'machine-2');
+    const other = open(service, machine, { tokenStore });
+    await other.strategy.importGrant('machine-2', imported);
+    await expect.poll(() => outcomes().slice(2).toSorted()).toEqual(['discarded', 'saved']);
+    const { sealed = '' } = (await tokenStore.inner.get(id)) ?? {};
+    expect(Buffer.from(sealed, 'base64url').toString()).toContain('"imported"');
+    const another = open(service, machine, { tokenStore });
+    expect(await another.strategy.client('machine').accessToken()).toBe(token);
+    expect(bodies(service).map(({ grant_type }) => grant_type)).toEqual(['client_credentials', 'client_credentials']);
+  });
+
+  test('takes the place of what is left of the grant of a user that has ended', async ({ startWorld }) => {
+    const { service } = await startWorld();
+    let isMachine = false;
+    const { strategy } = open(service, (id) => (isMachine ? machine(id) : undefined));
+    await strategy.importGrant('machine', { refreshToken: 'dead' });
+    await expect(strategy.client('machine').accessToken()).rejects.toMatchObject({ status: 401 });
+    isMachine = true;
+    expect(await strategy.client('machine').projects()).toMatchObject({ data: [] });
+    expect(await strategy.grant('machine')).toMatchObject({ ended: false });
+  });
 
   test('ends the pause after a refusal with the grant, and with the token of another process', async ({
     startWorld,

@@ -97,6 +97,28 @@ describe('a change that the store tells of', { meta: { threats: [92] } }, () => 
     expect(await grants.use(manager)).toBe(401);
   });
 
+  test.for([ID, ''])('overtakes a save whose answer is still to come (%j)', async (told, { grants }) => {
+    const store = new TellingStore();
+    const manager = grants.another({ store });
+    await manager.put('id', tokens('a'));
+    grants.clock.advance(7_200);
+    const [begun, answered] = [gate(), gate()];
+    const { update } = store.inner;
+    store.inner.update = async (...args) => {
+      const isSaved = await update(...args);
+      begun.open();
+      await answered.opened;
+      return isSaved;
+    };
+    const refreshing = grants.use(manager);
+    await begun.opened;
+    await store.inner.delete(ID);
+    store.tell(told);
+    answered.open();
+    expect(await refreshing).toBe('access-1');
+    expect(await grants.use(manager)).toBe(401);
+  });
+
   test('of another strategy, or with an id that is none, changes nothing', async ({ grants }) => {
     const store = new TellingStore();
     const manager = grants.another({ store });
