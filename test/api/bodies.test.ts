@@ -7,11 +7,11 @@ import { text } from 'node:stream/consumers';
 import { ReadableStream } from 'node:stream/web';
 import { describe, expect, test } from 'vitest';
 import * as faulty from '../support/faulty-server.js';
-import { startApiForEachTest, tokenOf } from './fixture.js';
+import { client, server, startApiForEachTest, tokenOf } from './fixture.js';
 
-const api = startApiForEachTest();
+startApiForEachTest();
 
-const lastRequest = () => api.server.requests.at(-1);
+const lastRequest = () => server.requests.at(-1);
 
 async function* pieces(): AsyncGenerator<string> {
   yield 'a';
@@ -43,13 +43,13 @@ describe('a body that can be sent again', () => {
     ['URLSearchParams', () => new URLSearchParams({ ab: '' }), 'application/x-www-form-urlencoded;charset=UTF-8'],
     ['a form', form, 'multipart/form-data'],
   ])('is %s', async (_what, make, type) => {
-    api.server.next(faulty.json({}, 401));
-    api.server.next(faulty.json({}, 429));
-    await api.fixture.client.post('/storages', { body: make() });
-    expect(api.server.requests.map(({ headers }) => headers.authorization)).toEqual(
+    server.next(faulty.json({}, 401));
+    server.next(faulty.json({}, 429));
+    await client.post('/storages', { body: make() });
+    expect(server.requests.map(({ headers }) => headers.authorization)).toEqual(
       ['first', 'refresh-1', 'refresh-1'].map((name) => `Bearer ${tokenOf(name)}`),
     );
-    const [first, ...others] = api.server.requests;
+    const [first, ...others] = server.requests;
     for (const { body } of others) expect(body).toEqual(first?.body);
     expect(first?.body.toString()).toContain('ab');
     expect(first?.headers['content-length']).toBe(String(first?.body.length));
@@ -61,12 +61,12 @@ describe('a body that can be sent again', () => {
     const folder = await mkdtemp(join(tmpdir(), 'bodies-'));
     await writeFile(join(folder, 'texts.json'), '{"a":1}');
     const file = await openAsBlob(join(folder, 'texts.json'), { type: 'application/json' });
-    api.server.next(faulty.json({}, 401));
-    await api.fixture.client.post('/storages', { body: file });
-    expect(api.server.requests.map(({ body }) => body.toString())).toEqual(['{"a":1}', '{"a":1}']);
+    server.next(faulty.json({}, 401));
+    await client.post('/storages', { body: file });
+    expect(server.requests.map(({ body }) => body.toString())).toEqual(['{"a":1}', '{"a":1}']);
     const form = new FormData();
     form.append('file', file, 'texts.json');
-    await api.fixture.client.post('/files', { body: form });
+    await client.post('/files', { body: form });
     const { body, headers } = lastRequest() ?? expect.fail();
     const parsed = await new Response(new Uint8Array(body), {
       headers: { 'content-type': headers['content-type'] ?? '' },
@@ -82,35 +82,31 @@ describe('a body that is sent once', () => {
     ['a web stream', webStream],
     ['an async iterable', pieces],
   ])('is %s', async (_what, make) => {
-    await api.fixture.client.post('/storages', { body: make() });
+    await client.post('/storages', { body: make() });
     expect(lastRequest()?.body.toString()).toBe('ab');
-    api.server.next(faulty.json({}, 503));
-    await expect(api.fixture.client.put('/storages', { body: make() })).rejects.toMatchObject({ status: 503 });
-    api.server.next(faulty.json({}, 429));
-    await expect(api.fixture.client.post('/storages', { body: make() })).rejects.toMatchObject({ status: 429 });
-    expect(api.server.requests).toHaveLength(3);
+    server.next(faulty.json({}, 503));
+    await expect(client.put('/storages', { body: make() })).rejects.toMatchObject({ status: 503 });
+    server.next(faulty.json({}, 429));
+    await expect(client.post('/storages', { body: make() })).rejects.toMatchObject({ status: 429 });
+    expect(server.requests).toHaveLength(3);
   });
 
   test('says after a 401 that the token is renewed and the call is to be made anew, which then works', async () => {
-    api.server.next(faulty.json({}, 401));
-    const error = await api.fixture.client
-      .post('/storages', { body: Readable.from(['a']) })
-      .catch((reason: Error) => reason);
+    server.next(faulty.json({}, 401));
+    const error = await client.post('/storages', { body: Readable.from(['a']) }).catch((reason: Error) => reason);
     expect(error).toMatchObject({ name: 'ApiError', status: 401 });
     expect((error as Error).message).toContain('make the call anew');
     expect((error as Error).message).not.toContain('authorize');
-    await api.fixture.client.post('/storages', { body: Readable.from(['a']) });
+    await client.post('/storages', { body: Readable.from(['a']) });
     expect(lastRequest()?.headers.authorization).toBe(`Bearer ${tokenOf('refresh-1')}`);
   });
 
   test('may come with its length', async () => {
     const body = () => Readable.from(['ab']);
-    await api.fixture.client.post('/storages', { body: body(), headers: { 'Content-Length': 2 } });
+    await client.post('/storages', { body: body(), headers: { 'Content-Length': 2 } });
     expect(lastRequest()?.headers).toMatchObject({ 'content-length': '2' });
     expect(lastRequest()?.headers).not.toHaveProperty('transfer-encoding');
-    await expect(
-      api.fixture.client.post('/storages', { body: 'ab', headers: { 'Content-Length': 2 } }),
-    ).rejects.toThrow(TypeError);
+    await expect(client.post('/storages', { body: 'ab', headers: { 'Content-Length': 2 } })).rejects.toThrow(TypeError);
   });
 
   test('is refused if it was read, or destroyed, before', async () => {
@@ -122,26 +118,26 @@ describe('a body that is sent once', () => {
     const locked = webStream();
     locked.getReader();
     for (const body of [read, destroyed, web, locked]) {
-      await expect(api.fixture.client.post('/storages', { body })).rejects.toThrow(/read or destroyed already/);
+      await expect(client.post('/storages', { body })).rejects.toThrow(/read or destroyed already/);
     }
-    expect(api.server.requests).toEqual([]);
+    expect(server.requests).toEqual([]);
   });
 
   test('that the caller destroys while it is sent ends the call with an AbortError, and not with a fault of the service', async () => {
     const body = new Readable({ read() {} });
     body.push('begun');
-    api.server.next((socket) => {
+    server.next((socket) => {
       socket.pause();
     });
-    const call = expect(api.fixture.client.post('/storages', { body })).rejects.toMatchObject({ name: 'AbortError' });
-    await expect.poll(() => api.server.open).toBe(1);
+    const call = expect(client.post('/storages', { body })).rejects.toMatchObject({ name: 'AbortError' });
+    await expect.poll(() => server.open).toBe(1);
     body.destroy();
     await call;
   });
 
   test('is given up if the file does not exist', async () => {
     const body = createReadStream('/no/such/file');
-    await expect(api.fixture.client.post('/storages', { body })).rejects.toMatchObject({ code: 'ENOENT' });
+    await expect(client.post('/storages', { body })).rejects.toMatchObject({ code: 'ENOENT' });
   });
 });
 
@@ -152,8 +148,8 @@ test.each([
   ['an object', { a: 1 }],
 ])('%s is not a body: a TypeError that names the kinds, and nothing is sent', async (_what, body) => {
   // @ts-expect-error: not a body by its type either
-  await expect(api.fixture.client.post('/storages', { body })).rejects.toThrow(/expected a string, bytes, Blob/);
-  expect(api.server.requests).toEqual([]);
+  await expect(client.post('/storages', { body })).rejects.toThrow(/expected a string, bytes, Blob/);
+  expect(server.requests).toEqual([]);
 });
 
 test('a query may be typed by an interface', async () => {
@@ -162,7 +158,7 @@ test('a query may be typed by an interface', async () => {
     tag: string[];
   }
   const query: Filter = { tag: ['a', 'b'] };
-  await api.fixture.client.get('/projects', { query });
-  await api.fixture.client.projects(query);
-  expect(api.server.requests.map(({ target }) => target)).toEqual(Array(2).fill('/api/v2/projects?tag=a&tag=b'));
+  await client.get('/projects', { query });
+  await client.projects(query);
+  expect(server.requests.map(({ target }) => target)).toEqual(Array(2).fill('/api/v2/projects?tag=a&tag=b'));
 });

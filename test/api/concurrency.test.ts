@@ -1,27 +1,22 @@
 import { text } from 'node:stream/consumers';
 import { memoryTokenStore } from 'passport-oauth-app';
 import { Agent, type Dispatcher } from 'undici';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { SharedPlaces } from '../../src/stores/shared-places.js';
 import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
-import { createFixture, credentialOf, MemorySource } from './fixture.js';
+import { stopTime } from '../support/stop-time.js';
+import { createFixture, credentialOf, type Fixture, MemorySource, server, startApiForEachTest } from './fixture.js';
 
-let server: faulty.FaultyServer;
-
-beforeEach(async () => {
-  server = await faulty.startFaultyServer();
-});
-
-afterEach(() => server.close());
+startApiForEachTest();
 
 const targets = () => server.requests.map(({ method, target }) => `${method} ${target}`);
 
 describe('concurrency', () => {
   test('1,000 calls with 20 at once: at most 20 at the service, in the order of their arrival', async () => {
-    const { client, another, http } = createFixture(server.origin, { concurrency: 20 });
+    const { client, another } = createFixture(server.origin, { concurrency: 20 });
     const held: (() => void)[] = [];
     let most = 0;
     const order: number[] = [];
@@ -37,11 +32,10 @@ describe('concurrency', () => {
     expect(most).toBe(20);
     expect(order).toHaveLength(1000);
     expect(order.every((n, index) => Math.abs(n - index) <= 20)).toBe(true);
-    await http.close();
   });
 
   test('a call that is aborted while it waits leaves at once; another grant does not wait', async () => {
-    const { client, another, http } = createFixture(server.origin, { concurrency: 1 });
+    const { client, another } = createFixture(server.origin, { concurrency: 1 });
     server.next(faulty.hang());
     const first = new AbortController();
     const running = client.get('/1', { signal: first.signal }).catch(() => 'ended');
@@ -65,11 +59,10 @@ describe('concurrency', () => {
     expect(await running).toBe('ended');
     await last;
     expect(targets()).toEqual(['GET /api/v2/1', 'GET /api/v2/other', 'GET /api/v2/4']);
-    await http.close();
   });
 
   test('a stream keeps its place until it is read or destroyed; failures give theirs back', async () => {
-    const { client, source, http } = createFixture(server.origin, { concurrency: 1 });
+    const { client, source } = createFixture(server.origin, { concurrency: 1 });
     const { body } = await client.stream('GET', '/download');
     const waiting = client.get('/next');
     await new Promise((resolve) => setImmediate(resolve));
@@ -84,7 +77,6 @@ describe('concurrency', () => {
     await expect(client.get('/x')).rejects.toBeInstanceOf(NotAuthorizedError);
     source.current = current;
     await client.get('/last');
-    await http.close();
   });
 });
 
@@ -97,7 +89,7 @@ function sourceOfUser(subject: string | undefined, grantId: string, organization
 
 describe('an account', () => {
   test('is the user in an organization: the browsers of one user share the places, others have their own', async () => {
-    const { another, http } = createFixture(server.origin, { concurrency: 20 });
+    const { another } = createFixture(server.origin, { concurrency: 20 });
     const most = { ada: 0, ben: 0, acme: 0 };
     const held: Record<keyof typeof most, (() => void)[]> = { ada: [], ben: [], acme: [] };
     server.always((socket, received) => {
@@ -121,11 +113,10 @@ describe('an account', () => {
     await Promise.all(calls);
     expect(server.requests).toHaveLength(160);
     expect(most).toEqual({ ada: 20, ben: 20, acme: 20 });
-    await http.close();
   });
 
   test('is the grant where the token names no user', async () => {
-    const { another, http } = createFixture(server.origin, { concurrency: 1 });
+    const { another } = createFixture(server.origin, { concurrency: 1 });
     server.next(faulty.hang());
     const controller = new AbortController();
     const { signal } = controller;
@@ -136,7 +127,6 @@ describe('an account', () => {
     await another(sourceOfUser(undefined, 'two')).get('/free');
     controller.abort();
     expect(await held).toBe('ended');
-    await http.close();
   });
 });
 
@@ -148,7 +138,7 @@ describe('a place is given back', { meta: { threats: [66] } }, () => {
     ['an empty 200', 'GET', faulty.answer(200, {}, '')],
     ['a small body that is there', 'GET', faulty.json({ a: 1 })],
   ])('for the unread stream of %s', async (_what, method, behaviour) => {
-    const { client, http } = createFixture(server.origin, { concurrency: 1 });
+    const { client } = createFixture(server.origin, { concurrency: 1 });
     server.next(behaviour);
     const { body } = await client.stream(method, '/download');
     server.next(behaviour);
@@ -156,7 +146,6 @@ describe('a place is given back', { meta: { threats: [66] } }, () => {
     expect(await client.get('/next')).toEqual({});
     body.destroy();
     await response.body?.cancel();
-    await http.close();
   });
 
   test('where an interceptor aborts right after the headers', async () => {
@@ -174,21 +163,19 @@ describe('a place is given back', { meta: { threats: [66] } }, () => {
         onResponseError: (controller, error) => handler.onResponseError?.(controller, error),
       } satisfies Dispatcher.DispatchHandler);
     });
-    const { client, http } = createFixture(server.origin, { concurrency: 1, http: new HttpClient({ dispatcher }) });
+    const { client } = createFixture(server.origin, { concurrency: 1, http: new HttpClient({ dispatcher }) });
     server.next(faulty.drip(5));
     await client.stream('GET', '/download').then(
       ({ body }) => body.destroy(),
       () => {},
     );
     expect(await client.get('/next')).toEqual({});
-    await http.close();
     await agent.close();
   });
 
   test('an unread stream keeps its place: a call that waits is rejected in time, with the remedy, and no other with it', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
-    onTestFinished(() => void vi.useRealTimers());
-    const { client, http } = createFixture(server.origin, { concurrency: 1, timeoutMs: 5_000 });
+    stopTime();
+    const { client } = createFixture(server.origin, { concurrency: 1, timeoutMs: 5_000 });
     server.next(faulty.huge(50e6));
     // Its own limit keeps the place for longer than that of a call.
     const { body } = await client.stream('GET', '/download', { timeout: 60_000 });
@@ -204,11 +191,10 @@ describe('a place is given back', { meta: { threats: [66] } }, () => {
     vi.advanceTimersByTime(4_000);
     body.destroy();
     expect(await second).toEqual({});
-    await http.close();
   });
 
   test('a queue that moves is waited for longer than one request may take', async () => {
-    const { client, http } = createFixture(server.origin, { concurrency: 1 });
+    const { client } = createFixture(server.origin, { concurrency: 1 });
     let serving = 0;
     server.always((socket, received) => {
       serving += 1;
@@ -219,7 +205,6 @@ describe('a place is given back', { meta: { threats: [66] } }, () => {
     });
     const calls = () => Promise.all(Array.from({ length: 20 }, () => client.get('/projects')));
     expect(await fastForward(calls, () => serving > 0)).toHaveLength(20);
-    await http.close();
   });
 });
 
@@ -245,16 +230,15 @@ describe('a refusal with 429', () => {
   test.for([undefined, 40])(
     'lowers what runs at once, and no call is lost, with concurrency %s',
     async (concurrency) => {
-      const { client, http } = createFixture(server.origin, { concurrency });
+      const { client } = createFixture(server.origin, { concurrency });
       const seen = limitedTo(4);
       await Promise.all(Array.from({ length: 200 }, () => client.post('/x', { json: {} })));
       expect([seen.refused > 0, seen.most <= 4]).toEqual([true, true]);
-      await http.close();
     },
   );
 
   test('counts once for all requests that were sent before it, and each success adds a little', async () => {
-    const { client, http } = createFixture(server.origin, { concurrency: 16 });
+    const { client } = createFixture(server.origin, { concurrency: 16 });
     const held: (() => void)[] = [];
     let status = 429;
     server.always((socket, received) => void held.push(() => faulty.json({}, status)(socket, received)));
@@ -272,7 +256,6 @@ describe('a refusal with 429', () => {
     await answer(9);
     server.always(faulty.json({}));
     await calls;
-    await http.close();
   });
 });
 
@@ -280,8 +263,7 @@ describe('over a store that several processes share', () => {
   const share = { places: 1, isSettled: true };
 
   test('a busy account asks the store once, and gives back when it is closed', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    onTestFinished(() => void vi.useRealTimers());
+    stopTime();
     const asked: string[] = [];
     const sharing = {
       isAvailable: true,
@@ -291,13 +273,12 @@ describe('over a store that several processes share', () => {
       },
       giveBack: async (account: string) => void asked.push(`back ${account}`),
     };
-    const { client, http, limiter } = createFixture(server.origin, { concurrency: 20, sharing });
+    const { client, limiter } = createFixture(server.origin, { concurrency: 20, sharing });
     for (let call = 0; call < 5; call++) await client.get('/x');
     await Promise.all(Array.from({ length: 40 }, () => client.get('/x')));
     expect(asked).toEqual(['grant-1']);
     await limiter.close();
     expect(asked).toEqual(['grant-1', 'back grant-1']);
-    await http.close();
   });
 
   test('an account whose share is asked for keeps no other waiting, and an abort leaves the place', async () => {
@@ -308,7 +289,7 @@ describe('over a store that several processes share', () => {
         account === 'grant-1' ? new Promise<typeof share>((resolve) => (answer = resolve)) : Promise.resolve(share),
       giveBack: async () => {},
     };
-    const { client, another, http, limiter } = createFixture(server.origin, { concurrency: 20, sharing });
+    const { client, another } = createFixture(server.origin, { concurrency: 20, sharing });
     const controller = new AbortController();
     const aborted = client.get('/aborted', { signal: controller.signal });
     const timed = client.get('/timed', { timeout: 20 });
@@ -323,8 +304,6 @@ describe('over a store that several processes share', () => {
     await waiting;
     await client.get('/last');
     expect(targets()).toEqual(['/other', '/waiting', '/last'].map((path) => `GET /api/v2${path}`));
-    await limiter.close();
-    await http.close();
   });
 
   test.for([
@@ -348,12 +327,9 @@ describe('over a store that several processes share', () => {
         const sharing = new SharedPlaces({ max, namespace: 'oauth-app.service', store: () => tokenStore });
         return createFixture(server.origin, { concurrency: max, sharing });
       });
-      await Promise.all(processes.flatMap(({ client }) => Array.from({ length: 12 }, () => client.get('/x'))));
+      const twelve = ({ client }: Fixture) => Array.from({ length: 12 }, () => client.get('/x'));
+      await fastForward(() => Promise.all(processes.flatMap(twelve)));
       expect([most, server.requests.length]).toEqual([max, count * 12]);
-      for (const { limiter, http } of processes) {
-        await limiter.close();
-        await http.close();
-      }
     },
   );
 
@@ -363,10 +339,8 @@ describe('over a store that several processes share', () => {
       renew: () => Promise.reject(new Error('down')),
       giveBack: () => Promise.reject(new Error('down')),
     };
-    const { client, http, limiter } = createFixture(server.origin, { concurrency: 2, sharing });
+    const { client } = createFixture(server.origin, { concurrency: 2, sharing });
     await Promise.all([1, 2, 3].map(() => client.get('/x')));
     expect(server.requests).toHaveLength(3);
-    await limiter.close();
-    await http.close();
   });
 });

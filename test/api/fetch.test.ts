@@ -7,9 +7,20 @@ import type { ApiClient } from '../../src/api/api-client.js';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
-import { createFixture, credentialOf, MemorySource, startApiForEachTest, tokenOf } from './fixture.js';
+import {
+  client,
+  createFixture,
+  credentialOf,
+  http,
+  MemorySource,
+  server,
+  source,
+  startApiForEachTest,
+  startServer,
+  tokenOf,
+} from './fixture.js';
 
-const api = startApiForEachTest();
+startApiForEachTest();
 
 /** A grant of which nothing is known before the first call, as in a job. */
 class UnknownSource extends MemorySource {
@@ -18,7 +29,7 @@ class UnknownSource extends MemorySource {
   }
 }
 
-const targets = () => api.server.requests.map(({ method, target }) => `${method} ${target}`);
+const targets = () => server.requests.map(({ method, target }) => `${method} ${target}`);
 
 describe('fetch returns a Response', () => {
   test.each<[string, faulty.Behaviour]>([
@@ -32,12 +43,12 @@ describe('fetch returns a Response', () => {
       faulty.answer(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }, gzipSync('{"a":1}')),
     ],
   ])('of a body that arrives %s, to be read in each way', async (_how, behaviour) => {
-    api.server.always(behaviour);
-    const get = () => api.fixture.client.fetch('/projects');
+    server.always(behaviour);
+    const get = () => client.fetch('/projects');
     const response = await get();
     expect(response).toBeInstanceOf(Response);
     expect([response.ok, response.status, response.statusText]).toEqual([true, 200, 'OK']);
-    expect(response.url).toBe(`${api.server.origin}/api/v2/projects`);
+    expect(response.url).toBe(`${server.origin}/api/v2/projects`);
     expect(response.headers.get('content-type')).toBe('application/json');
     expect(await response.json()).toEqual({ a: 1 });
     expect(await (await get()).text()).toBe('{"a":1}');
@@ -52,8 +63,8 @@ describe('fetch returns a Response', () => {
     ['at once', faulty.raw(`${faulty.head(200, { 'content-length': '4' })}text`)],
     ['in parts', faulty.answer(200, {}, 'text')],
   ])('whose body, arrived %s, is read once, and from each clone', async (_how, behaviour) => {
-    api.server.always(behaviour);
-    const response = await api.fixture.client.fetch('/projects');
+    server.always(behaviour);
+    const response = await client.fetch('/projects');
     const clone = response.clone();
     expect(response.bodyUsed).toBe(false);
     expect([await response.text(), await clone.text()]).toEqual(['text', 'text']);
@@ -64,8 +75,8 @@ describe('fetch returns a Response', () => {
   });
 
   test('whose body was taken as a stream is used then', async () => {
-    api.server.next(faulty.raw(`${faulty.head(200, { 'content-length': '4' })}text`));
-    const response = await api.fixture.client.fetch('/projects');
+    server.next(faulty.raw(`${faulty.head(200, { 'content-length': '4' })}text`));
+    const response = await client.fetch('/projects');
     await response.body?.getReader().read();
     expect(response.bodyUsed).toBe(true);
     await expect(response.text()).rejects.toBeInstanceOf(TypeError);
@@ -74,89 +85,89 @@ describe('fetch returns a Response', () => {
   test('with a form', async () => {
     const body = '--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--b--\r\n';
     const type = 'multipart/form-data; boundary=b';
-    api.server.next(
+    server.next(
       faulty.raw(`${faulty.head(200, { 'content-type': type, 'content-length': String(body.length) })}${body}`),
     );
-    expect((await (await api.fixture.client.fetch('/form')).formData()).get('a')).toBe('1');
+    expect((await (await client.fetch('/form')).formData()).get('a')).toBe('1');
   });
 
   test.each([204, 304])('without a body for status %i and for HEAD', async (status) => {
-    api.server.next(faulty.raw(faulty.head(status, {})));
-    expect((await api.fixture.client.fetch('/projects')).body).toBeNull();
-    api.server.next(faulty.raw(faulty.head(200, { 'content-length': '100' })));
-    expect((await api.fixture.client.fetch('/projects', { method: 'HEAD' })).body).toBeNull();
-    await expect.poll(() => api.fixture.http.pending).toBe(0);
+    server.next(faulty.raw(faulty.head(status, {})));
+    expect((await client.fetch('/projects')).body).toBeNull();
+    server.next(faulty.raw(faulty.head(200, { 'content-length': '100' })));
+    expect((await client.fetch('/projects', { method: 'HEAD' })).body).toBeNull();
+    await expect.poll(() => http.pending).toBe(0);
   });
 
   test.each([400, 403, 404, 500])('for status %i, and does not reject', async (status) => {
-    api.server.next(faulty.json({ no: 1 }, status));
-    const response = await api.fixture.client.fetch('/projects');
+    server.next(faulty.json({ no: 1 }, status));
+    const response = await client.fetch('/projects');
     expect([response.ok, response.status, await response.json()]).toEqual([false, status, { no: 1 }]);
   });
 
   test('of the last try where the service stays unavailable', async () => {
-    api.server.always(faulty.json({}, 503));
-    expect((await api.fixture.client.fetch('/projects')).status).toBe(503);
-    expect(api.server.requests).toHaveLength(3);
-    await expect.poll(() => api.fixture.http.pending).toBe(0);
+    server.always(faulty.json({}, 503));
+    expect((await client.fetch('/projects')).status).toBe(503);
+    expect(server.requests).toHaveLength(3);
+    await expect.poll(() => http.pending).toBe(0);
   });
 
   test('with every value of a header that occurs twice', async () => {
-    api.server.next(faulty.raw('HTTP/1.1 200 OK\r\nset-cookie: a=1\r\nset-cookie: b=2\r\ncontent-length: 0\r\n\r\n'));
-    expect((await api.fixture.client.fetch('/projects')).headers.getSetCookie()).toEqual(['a=1', 'b=2']);
+    server.next(faulty.raw('HTTP/1.1 200 OK\r\nset-cookie: a=1\r\nset-cookie: b=2\r\ncontent-length: 0\r\n\r\n'));
+    expect((await client.fetch('/projects')).headers.getSetCookie()).toEqual(['a=1', 'b=2']);
   });
 
   test('that is received as fast as it is read', async () => {
     const counted = { bytes: 0 };
-    api.server.next(faulty.huge(100e6, counted));
-    const response = await api.fixture.client.fetch('/export');
+    server.next(faulty.huge(100e6, counted));
+    const response = await client.fetch('/export');
     const reader = response.body?.getReader();
     await reader?.read();
     await reader?.cancel();
     expect(counted.bytes).toBeLessThan(20e6);
-    await expect.poll(() => api.server.open).toBe(0);
+    await expect.poll(() => server.open).toBe(0);
   });
 
   test('that is cancelled before and between its parts, which ends the request and nothing else', async () => {
-    api.server.always(faulty.huge(1e6));
+    server.always(faulty.huge(1e6));
     const uncaught: unknown[] = [];
     const onUncaught = (error: unknown) => void uncaught.push(error);
     process.on('uncaughtException', onUncaught);
     for (const reads of [0, 1, 2]) {
-      const response = await api.fixture.client.fetch('/export');
+      const response = await client.fetch('/export');
       const reader = response.body?.getReader();
       for (let read = 0; read < reads; read++) await reader?.read();
       await reader?.cancel();
       await reader?.closed;
     }
-    await expect.poll(() => api.server.open).toBe(0);
+    await expect.poll(() => server.open).toBe(0);
     process.off('uncaughtException', onUncaught);
     expect(uncaught).toEqual([]);
-    expect(api.fixture.http.pending).toBe(0);
+    expect(http.pending).toBe(0);
   });
 
   test('whose body breaks before it is read: the reader has the error, as if it had read all along', async () => {
     let breakOff = () => {};
-    api.server.next((socket) => {
+    server.next((socket) => {
       socket.write(`${faulty.head(200, { 'content-length': '200000' })}${'x'.repeat(100_000)}`);
       breakOff = () => socket.resetAndDestroy();
     });
-    const response = await api.fixture.client.fetch('/export');
+    const response = await client.fetch('/export');
     breakOff();
-    await expect.poll(() => api.fixture.http.pending).toBe(0);
+    await expect.poll(() => http.pending).toBe(0);
     await expect(response.text()).rejects.toMatchObject({ name: 'ServiceUnavailableError', sent: true });
   });
 });
 
 describe('fetch sends', () => {
   test('a relative path below baseUrl, with or without the API path, and a URL of the API as it is', async () => {
-    const { fetch, baseUrl } = api.fixture.client;
+    const { fetch, baseUrl } = client;
     await fetch('/projects?limit=5&q=a%20b#part');
     await fetch('projects/7');
     await fetch('/api/v2/projects');
     await fetch(`${baseUrl}/labels`);
     await fetch(new URL('/api/graphql', baseUrl), { method: 'POST', body: '{}' });
-    await fetch(new Request(`${api.server.origin}/other`));
+    await fetch(new Request(`${server.origin}/other`));
     expect(targets()).toEqual([
       'GET /api/v2/projects?limit=5&q=a%20b',
       'GET /api/v2/projects/7',
@@ -165,7 +176,7 @@ describe('fetch sends', () => {
       'POST /api/graphql',
       'GET /other',
     ]);
-    expect(new Set(api.server.requests.map(({ headers }) => headers.authorization))).toEqual(
+    expect(new Set(server.requests.map(({ headers }) => headers.authorization))).toEqual(
       new Set([`Bearer ${tokenOf('first')}`]),
     );
   });
@@ -179,29 +190,28 @@ describe('fetch sends', () => {
   ])('%s, also again after a 401, and in a Request', async (_what, body, type, text) => {
     for (const input of [
       ['/projects', { method: 'POST', body }],
-      [new Request(`${api.server.origin}/api/v2/projects`, { method: 'POST', body }), undefined],
+      [new Request(`${server.origin}/api/v2/projects`, { method: 'POST', body }), undefined],
     ] as const) {
-      api.server.next(faulty.json({}, 401));
-      expect((await api.fixture.client.fetch(input[0], input[1])).status).toBe(200);
+      server.next(faulty.json({}, 401));
+      expect((await client.fetch(input[0], input[1])).status).toBe(200);
     }
-    expect(api.server.requests.map(({ body: received }) => received.toString())).toEqual(Array(4).fill(text));
-    expect(api.server.requests[0]?.headers['content-type']).toBe(type);
-    expect(api.server.requests[1]?.headers.authorization).toBe(`Bearer ${tokenOf('refresh-1')}`);
+    expect(server.requests.map(({ body: received }) => received.toString())).toEqual(Array(4).fill(text));
+    expect(server.requests[0]?.headers['content-type']).toBe(type);
+    expect(server.requests[1]?.headers.authorization).toBe(`Bearer ${tokenOf('refresh-1')}`);
   });
 
   test('the body of a Request that is too large to be held as a stream, once', async () => {
-    const input = () =>
-      new Request(`${api.server.origin}/upload`, { method: 'PUT', body: new Uint8Array(3e6).fill(97) });
-    expect((await api.fixture.client.fetch(input())).status).toBe(200);
-    expect(api.server.requests[0]?.body).toHaveLength(3e6);
-    api.server.next(faulty.json({}, 503));
-    expect((await api.fixture.client.fetch(input())).status).toBe(503);
+    const input = () => new Request(`${server.origin}/upload`, { method: 'PUT', body: new Uint8Array(3e6).fill(97) });
+    expect((await client.fetch(input())).status).toBe(200);
+    expect(server.requests[0]?.body).toHaveLength(3e6);
+    server.next(faulty.json({}, 503));
+    expect((await client.fetch(input())).status).toBe(503);
   });
 
   test('headers of the caller, without those of the connection', async () => {
     const headers = { 'Content-Type': 'text/csv', Connection: 'close', 'Content-Length': '99', 'X-Own': '1' };
-    await api.fixture.client.fetch('/projects', { method: 'POST', body: 'a', headers });
-    expect(api.server.requests[0]?.headers).toMatchObject({
+    await client.fetch('/projects', { method: 'POST', body: 'a', headers });
+    expect(server.requests[0]?.headers).toMatchObject({
       'content-type': 'text/csv',
       'x-own': '1',
       'content-length': '1',
@@ -211,7 +221,7 @@ describe('fetch sends', () => {
   test('the body of a Request as it comes, if it is not at hand, within the limits of the call', async () => {
     const server = createServer((_req, res) => void res.writeHead(200).flushHeaders()).listen(0, '127.0.0.1');
     await once(server, 'listening');
-    const { client, http } = createFixture(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const { client } = createFixture(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
     const writer = writable.getWriter();
     const init = { method: 'POST', body: readable, duplex: 'half' as const };
@@ -225,7 +235,6 @@ describe('fetch sends', () => {
     await writer.close();
     await once(req, 'end');
     await (await pending).body?.cancel();
-    await http.close();
     server.closeAllConnections();
     server.close();
   });
@@ -240,49 +249,48 @@ describe('fetch sends', () => {
     const { signal } = controller;
     const init = { method: 'POST', body, signal, duplex: 'half' as const };
     const pending = fastForward(
-      () => send(api.fixture.client, new Request(`${api.fixture.client.baseUrl}/upload`, init)),
+      () => send(client, new Request(`${client.baseUrl}/upload`, init)),
       () => limit === 'timeout',
     );
     const failed = expect(pending).rejects.toMatchObject(expected);
     if (limit === 'signal') controller.abort();
     await failed;
     await expect.poll(() => cancel).toHaveBeenCalled();
-    expect(api.fixture.http.pending).toBe(0);
+    expect(http.pending).toBe(0);
   });
 
   test('a URL below a `baseUrl` that it has told to the address of the organization, and no other of the plain API', async () => {
     const source = new UnknownSource(credentialOf('ben', 'acme'));
-    const enterpriseBaseUrl = `http://{domain}.api.localhost:${api.server.port}`;
-    const { client, http } = createFixture(api.server.origin, { source, enterpriseBaseUrl });
-    await expect(client.fetch(`${api.server.origin}/api/v2/projects`)).rejects.toThrow(/not on the origin of the API/);
+    const enterpriseBaseUrl = `http://{domain}.api.localhost:${server.port}`;
+    const { client } = createFixture(server.origin, { source, enterpriseBaseUrl });
+    await expect(client.fetch(`${server.origin}/api/v2/projects`)).rejects.toThrow(/not on the origin of the API/);
     const { baseUrl } = client;
-    expect(baseUrl).toBe(`${api.server.origin}/api/v2`);
+    expect(baseUrl).toBe(`${server.origin}/api/v2`);
     for (const address of [`${baseUrl}/projects?limit=1`, new Request(`${baseUrl}/projects?limit=1`)]) {
       const { url } = await client.fetch(address);
-      expect(url).toBe(`http://acme.api.localhost:${api.server.port}/api/v2/projects?limit=1`);
+      expect(url).toBe(`http://acme.api.localhost:${server.port}/api/v2/projects?limit=1`);
     }
-    await expect(client.fetch(`${api.server.origin}/graphql`)).rejects.toThrow(/not on the origin of the API/);
-    expect(new Set(api.server.requests.map(({ headers }) => headers.host))).toEqual(
-      new Set([`acme.api.localhost:${api.server.port}`]),
+    await expect(client.fetch(`${server.origin}/graphql`)).rejects.toThrow(/not on the origin of the API/);
+    expect(new Set(server.requests.map(({ headers }) => headers.host))).toEqual(
+      new Set([`acme.api.localhost:${server.port}`]),
     );
-    await http.close();
   });
 
   test('a POST again after a 429, and never after another failure', async () => {
-    api.server.next(faulty.json({}, 429));
-    expect((await api.fixture.client.fetch('/projects', { method: 'POST', body: '{}' })).status).toBe(200);
-    api.server.next(faulty.json({}, 503));
-    expect((await api.fixture.client.fetch('/projects', { method: 'POST', body: '{}' })).status).toBe(503);
-    expect(api.server.requests).toHaveLength(3);
+    server.next(faulty.json({}, 429));
+    expect((await client.fetch('/projects', { method: 'POST', body: '{}' })).status).toBe(200);
+    server.next(faulty.json({}, 503));
+    expect((await client.fetch('/projects', { method: 'POST', body: '{}' })).status).toBe(503);
+    expect(server.requests).toHaveLength(3);
   });
 });
 
 describe('the token leaves the origin of the API by no', { meta: { threats: [67] } }, () => {
   const others = () => [
     'https://evil.example/api/v2/projects',
-    `http://127.0.0.1:${api.server.port + 1}/api/v2/projects`,
-    api.server.origin.replace('http:', 'https:'),
-    `http://user:password@127.0.0.1:${api.server.port}/api/v2/projects`,
+    `http://127.0.0.1:${server.port + 1}/api/v2/projects`,
+    server.origin.replace('http:', 'https:'),
+    `http://user:password@127.0.0.1:${server.port}/api/v2/projects`,
     'http://evil.example',
     ...['HTTPS://EVIL.EXAMPLE/', 'data:,x', 'file:///etc/passwd', '//evil.example/x', '\\\\evil.example'],
     ...['\thttps://evil.example', '/../x', '/%2e%2e/x'],
@@ -290,86 +298,83 @@ describe('the token leaves the origin of the API by no', { meta: { threats: [67]
 
   test('URL of another origin, in text, as an object or in a Request: a TypeError, and nothing is sent', async () => {
     for (const address of others()) {
-      await expect(api.fixture.client.fetch(address), address).rejects.toBeInstanceOf(TypeError);
+      await expect(client.fetch(address), address).rejects.toBeInstanceOf(TypeError);
       if (!/^https?:/i.test(address)) continue;
-      await expect(api.fixture.client.fetch(new URL(address)), address).rejects.toBeInstanceOf(TypeError);
+      await expect(client.fetch(new URL(address)), address).rejects.toBeInstanceOf(TypeError);
       if (address.includes('@')) continue;
-      await expect(api.fixture.client.fetch(new Request(address)), address).rejects.toBeInstanceOf(TypeError);
+      await expect(client.fetch(new Request(address)), address).rejects.toBeInstanceOf(TypeError);
     }
-    expect(api.server.requests).toEqual([]);
+    expect(server.requests).toEqual([]);
   });
 
   test.each(['Authorization', 'host'])('header %s of the caller', async (name) => {
-    await expect(api.fixture.client.fetch('/projects', { headers: { [name]: 'evil.example' } })).rejects.toThrow(
+    await expect(client.fetch('/projects', { headers: { [name]: 'evil.example' } })).rejects.toThrow(
       /set by the client/,
     );
-    expect(api.server.requests).toEqual([]);
+    expect(server.requests).toEqual([]);
   });
 
   test('URL of the plain API for a user of an organization', async () => {
     const source = new MemorySource(credentialOf('ben', 'acme'));
-    const enterpriseBaseUrl = `http://{domain}.api.localhost:${api.server.port}`;
-    const { client, http } = createFixture(api.server.origin, { source, enterpriseBaseUrl });
-    await expect(client.fetch(`${api.server.origin}/api/v2/projects`)).rejects.toThrow(/acme\.api\.localhost/);
-    expect((await client.fetch('/projects')).url).toBe(`http://acme.api.localhost:${api.server.port}/api/v2/projects`);
-    await http.close();
+    const enterpriseBaseUrl = `http://{domain}.api.localhost:${server.port}`;
+    const { client } = createFixture(server.origin, { source, enterpriseBaseUrl });
+    await expect(client.fetch(`${server.origin}/api/v2/projects`)).rejects.toThrow(/acme\.api\.localhost/);
+    expect((await client.fetch('/projects')).url).toBe(`http://acme.api.localhost:${server.port}/api/v2/projects`);
   });
 
   test('redirect: it is followed on the same origin alone', async () => {
-    const there = await faulty.startFaultyServer();
-    api.server.next(faulty.answer(302, { location: '/elsewhere' }));
-    const followed = await api.fixture.client.fetch('/projects');
-    expect([followed.status, followed.url]).toEqual([200, `${api.server.origin}/elsewhere`]);
-    api.server.next(faulty.answer(302, { location: `${there.origin}/api/v2/projects` }));
-    const left = await api.fixture.client.fetch('/projects');
+    const there = await startServer();
+    server.next(faulty.answer(302, { location: '/elsewhere' }));
+    const followed = await client.fetch('/projects');
+    expect([followed.status, followed.url]).toEqual([200, `${server.origin}/elsewhere`]);
+    server.next(faulty.answer(302, { location: `${there.origin}/api/v2/projects` }));
+    const left = await client.fetch('/projects');
     expect([left.status, left.headers.get('location')]).toEqual([302, `${there.origin}/api/v2/projects`]);
     expect(there.requests).toEqual([]);
-    await there.close();
   });
 });
 
 describe('fetch obeys', () => {
   test('`redirect`: manual returns the redirect, error rejects', async () => {
-    api.server.always(faulty.answer(302, { location: '/api/v2/other' }));
-    expect((await api.fixture.client.fetch('/projects', { redirect: 'manual' })).status).toBe(302);
-    await expect(api.fixture.client.fetch('/projects', { redirect: 'error' })).rejects.toBeInstanceOf(TypeError);
+    server.always(faulty.answer(302, { location: '/api/v2/other' }));
+    expect((await client.fetch('/projects', { redirect: 'manual' })).status).toBe(302);
+    await expect(client.fetch('/projects', { redirect: 'error' })).rejects.toBeInstanceOf(TypeError);
     expect(targets()).toEqual(['GET /api/v2/projects', 'GET /api/v2/projects']);
   });
 
   test('`signal`, before the response and while its body is read', async () => {
     const reason = new Error('enough');
-    await expect(api.fixture.client.fetch('/projects', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    await expect(client.fetch('/projects', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     for (const why of [undefined, 'not an error']) {
       const controller = new AbortController();
-      api.server.next(faulty.drip(5));
-      const response = await api.fixture.client.fetch('/projects', { signal: controller.signal });
+      server.next(faulty.drip(5));
+      const response = await client.fetch('/projects', { signal: controller.signal });
       const reading = expect(response.text()).rejects.toMatchObject({ name: 'AbortError' });
       controller.abort(why);
       await reading;
     }
-    api.server.next(faulty.hang());
+    server.next(faulty.hang());
     const late = new AbortController();
-    const request = new Request(`${api.server.origin}/x`, { signal: late.signal });
-    const waiting = expect(api.fixture.client.fetch(request)).rejects.toMatchObject({ name: 'AbortError' });
-    await api.server.received(3);
+    const request = new Request(`${server.origin}/x`, { signal: late.signal });
+    const waiting = expect(client.fetch(request)).rejects.toMatchObject({ name: 'AbortError' });
+    await server.received(3);
     late.abort();
     await waiting;
   });
 
   test('a missing grant, with a NotAuthorizedError', async () => {
-    api.fixture.source.current = undefined;
-    await expect(api.fixture.client.fetch('/projects')).rejects.toBeInstanceOf(NotAuthorizedError);
+    source.current = undefined;
+    await expect(client.fetch('/projects')).rejects.toBeInstanceOf(NotAuthorizedError);
   });
 
   test('a service that does not answer, with a ServiceUnavailableError', async () => {
-    const { client, http } = createFixture(await faulty.refusingOrigin());
+    const { client } = createFixture(await faulty.refusingOrigin());
     await expect(client.fetch('/projects')).rejects.toMatchObject({ code: 'ERR_SERVICE_UNAVAILABLE', sent: false });
-    await http.close();
   });
 
   test('a 401 that stays: it is the response', async () => {
-    api.server.always(faulty.json({ error: 'invalid_token' }, 401));
-    expect((await api.fixture.client.fetch('/projects')).status).toBe(401);
-    expect(api.server.requests).toHaveLength(2);
+    server.always(faulty.json({ error: 'invalid_token' }, 401));
+    expect((await client.fetch('/projects')).status).toBe(401);
+    expect(server.requests).toHaveLength(2);
   });
 });

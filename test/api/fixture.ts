@@ -1,4 +1,4 @@
-import { afterEach, beforeEach } from 'vitest';
+import { afterEach, beforeEach, onTestFinished } from 'vitest';
 import { type ApiClient, createApiClient } from '../../src/api/api-client.js';
 import type { Credential, CredentialSource } from '../../src/api/api-context.js';
 import { type ApiContextOptions, createApiContext } from '../../src/api/api-context.js';
@@ -77,11 +77,11 @@ export interface Fixture {
   another(source?: CredentialSource): ApiClient;
 }
 
-/** A client for a service at `origin`; waits end at once, and the jitter is always at its upper end. */
-export function createFixture(
-  origin: string,
-  options: Partial<ApiContextOptions> & { source?: MemorySource } = {},
-): Fixture {
+/** What a test sets otherwise. */
+export type FixtureOptions = Partial<ApiContextOptions> & { readonly source?: MemorySource };
+
+/** A client for a service at `origin`, closed with the test unless `http` is given; waits end at once, and the jitter is at its upper end. */
+export function createFixture(origin: string, options: FixtureOptions = {}): Fixture {
   const { source = new MemorySource(), http = new HttpClient(), ...others } = options;
   const waits: number[] = [];
   const context = createApiContext({
@@ -95,6 +95,11 @@ export function createFixture(
     },
     ...others,
   });
+  const close = async () => {
+    await context.limiter.close();
+    await http.close();
+  };
+  if (options.http === undefined) onTestFinished(close);
   return {
     client: createApiClient(source, context),
     source,
@@ -105,22 +110,25 @@ export function createFixture(
   };
 }
 
-/** A service that answers as it is told, and a client of it. */
-export interface ApiOfTest {
-  readonly server: FaultyServer;
-  readonly fixture: Fixture;
+/** Of the running test, after {@link startApiForEachTest}: a service that answers as it is told, and a client of it. */
+export let server: FaultyServer;
+export let client: ApiClient;
+export let source: MemorySource;
+export let http: HttpClient;
+export let waits: number[];
+
+/** Starts a service and a client before each test of the file or group. */
+export function startApiForEachTest(options: FixtureOptions = {}): void {
+  beforeEach(async () => {
+    server = await startFaultyServer();
+    ({ client, source, http, waits } = createFixture(server.origin, options));
+  });
+  afterEach(() => server.close());
 }
 
-/** Starts a service and a client before each test of the file or group, and ends both after it. */
-export function startApiForEachTest(): ApiOfTest {
-  const started = {} as { server: FaultyServer; fixture: Fixture };
-  beforeEach(async () => {
-    started.server = await startFaultyServer();
-    started.fixture = createFixture(started.server.origin);
-  });
-  afterEach(async () => {
-    await started.server.close();
-    await started.fixture.http.close();
-  });
+/** Starts a further service. It ends with the test. */
+export async function startServer(): Promise<FaultyServer> {
+  const started = await startFaultyServer();
+  onTestFinished(() => started.close());
   return started;
 }

@@ -1,17 +1,14 @@
 import { ConfigurationError, Strategy } from 'passport-oauth-app';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import * as faulty from '../support/faulty-server.js';
-import { createFixture, credentialOf, MemorySource, tokenOf } from './fixture.js';
+import { createFixture, credentialOf, MemorySource, startServer, tokenOf } from './fixture.js';
 
 /** A client of an API, a further origin of the service for each organization, and one for all. */
 async function start(organizationDomain?: string) {
-  const [api, mcp] = [await faulty.startFaultyServer(), await faulty.startFaultyServer()];
+  const [api, mcp] = [await startServer(), await startServer()];
   const origins = [`http://{domain}.mcp.localhost:${mcp.port}`, `http://ai.localhost:${mcp.port}`];
   const source = new MemorySource(credentialOf('first', organizationDomain));
   const fixture = createFixture(api.origin, { source, origins });
-  onTestFinished(async () => {
-    await Promise.all([api.close(), mcp.close(), fixture.http.close()]);
-  });
   return { ...fixture, api, mcp, urlOf: (host: string, path = '/mcp') => `http://${host}:${mcp.port}${path}` };
 }
 

@@ -3,9 +3,9 @@ import { describe, expect, expectTypeOf, test } from 'vitest';
 import type { StrategyOptions } from '../../src/options.js';
 import { resolveOptions } from '../../src/options.js';
 import * as faulty from '../support/faulty-server.js';
-import { startApiForEachTest } from './fixture.js';
+import { client, server, startApiForEachTest } from './fixture.js';
 
-const api = startApiForEachTest();
+startApiForEachTest();
 
 const application = {
   clientID: 'id',
@@ -61,9 +61,9 @@ describe("crowdin's profile", () => {
     [{ data: null }, {}],
     [[], {}],
   ])('of %j', async (body, profile) => {
-    api.server.always(faulty.json(body));
-    expect(await providers.crowdin.userProfile(api.fixture.client)).toEqual(profile);
-    expect(api.server.requests[0]?.target).toBe('/api/v2/user');
+    server.always(faulty.json(body));
+    expect(await providers.crowdin.userProfile(client)).toEqual(profile);
+    expect(server.requests[0]?.target).toBe('/api/v2/user');
   });
 });
 
@@ -88,9 +88,9 @@ test.each<[string, faulty.Behaviour, number, string]>([
 ])(
   'crowdinHttpClient gives the SDK the status of %s, and nothing of its text',
   async (_what, answer, code, message) => {
-    api.server.next(answer);
+    server.next(answer);
     const error: unknown = await providers
-      .crowdinHttpClient(api.fixture.client)
+      .crowdinHttpClient(client)
       .get('https://api.crowdin.com/api/v2/projects')
       .catch((reason: unknown) => reason);
     expect(error).toMatchObject({ message, response: { data: { error: { code, message } } } });
@@ -114,8 +114,6 @@ describe('a service with words of its own', () => {
 test.each([undefined, '', 'no-jwt', 'a.!.c', 'a.bnVsbA.c', 'a.e30.c'])(
   'quickbooks: the ID token %j, which names no user, fails the login',
   async (idToken) => {
-    await expect(providers.quickbooks.userProfile(api.fixture.client, { id_token: idToken })).rejects.toThrow(
-      /names no user/,
-    );
+    await expect(providers.quickbooks.userProfile(client, { id_token: idToken })).rejects.toThrow(/names no user/);
   },
 );

@@ -55,13 +55,13 @@ test('every accepted path stays below /api/v2, also if it is decoded several tim
     fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
       const path = acceptedOr(pieces.join(''));
       if (path === undefined) return;
-      expect(path).toMatch(/^\/[\x21-\x7e]*$/);
+      // An expectation each would take most of the time.
+      if (!/^\/[\x21-\x7e]*$/.test(path)) expect.fail(path);
       for (let text = path, times = 0; times < 4; times++) {
-        const url = new URL(`https://api.example.com/api/v2${text.replaceAll('\\', '/')}`);
-        expect(url.host).toBe('api.example.com');
-        expect(url.pathname.startsWith('/api/v2/')).toBe(true);
+        const { host, pathname } = new URL(`https://api.example.com/api/v2${text.replaceAll('\\', '/')}`);
         // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
-        expect(text).not.toMatch(/[\x00-\x1f\x7f\\]/);
+        const isSafe = host === 'api.example.com' && pathname.startsWith('/api/v2/') && !/[\x00-\x1f\x7f\\]/.test(text);
+        if (!isSafe) expect.fail(text);
         text = text
           .replace(/%([\da-f]{2})/gi, (_escape, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
           .replace(/[?#]/g, '_');

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { ApiClient } from '../../src/api/api-client.js';
 import type { FetchInit } from '../../src/api/api-fetch.js';
 import type { RequestBodyInit } from '../../src/api/request-body.js';
+import { stopTime } from '../support/stop-time.js';
 import { createFixture, type Fixture } from './fixture.js';
 
 const STORAGES = 'https://api.crowdin.com/api/v2/storages';
@@ -23,18 +24,15 @@ let server: Server;
 let fixture: Fixture;
 
 beforeEach(async () => {
-  // The clock of the time limits. Sockets and promises keep their own pace.
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  stopTime();
   server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   fixture = createFixture(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, { timeoutMs: TIMEOUT_MS });
 });
 
-afterEach(async () => {
-  vi.useRealTimers();
+afterEach(() => {
   server.closeAllConnections();
   server.close();
-  await fixture.http.close();
 });
 
 /** Takes an upload in steps, each within the time limit, all together beyond it. Returns how many bytes there were. */

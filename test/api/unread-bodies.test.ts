@@ -4,10 +4,11 @@ import { text } from 'node:stream/consumers';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { gzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { ApiClient } from '../../src/api/api-client.js';
 import * as faulty from '../support/faulty-server.js';
-import { createFixture, type Fixture } from './fixture.js';
+import { stopTime } from '../support/stop-time.js';
+import { client, createFixture, http, server, startApiForEachTest } from './fixture.js';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
@@ -17,21 +18,8 @@ const MINUTE_MS = 60_000;
 const LATE_MS = 100;
 const TIMEOUT_MS = 5_000;
 
-let server: faulty.FaultyServer;
-let fixture: Fixture;
-
-beforeEach(async () => {
-  // The clock of the time limits. Sockets and promises keep their own pace.
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
-  server = await faulty.startFaultyServer();
-  fixture = createFixture(server.origin, { concurrency: 2, timeoutMs: TIMEOUT_MS });
-});
-
-afterEach(async () => {
-  vi.useRealTimers();
-  await server.close();
-  await fixture.http.close();
-});
+beforeEach(stopTime);
+startApiForEachTest({ concurrency: 2, timeoutMs: TIMEOUT_MS });
 
 /** Events that come in the first bytes of an answer which never ends. */
 function openEvents(headers: Record<string, string> = {}): faulty.Behaviour {
@@ -84,11 +72,11 @@ const TAKES: readonly [what: string, behaviour: faulty.Behaviour, take: Take][] 
 describe('nobody has the body any more', { meta: { threats: [80] } }, () => {
   test.each(TAKES)('of %s: connection and place are given back once it is collected', async (_what, does, take) => {
     server.next(does, 2);
-    for (let count = 0; count < 2; count++) await lose(take(fixture.client));
+    for (let count = 0; count < 2; count++) await lose(take(client));
     expect(server.open).toBe(2);
-    const next = fixture.client.get('/next');
-    await collected(() => fixture.http.pending === 0);
-    expect(fixture.http.pending).toBe(0);
+    const next = client.get('/next');
+    await collected(() => http.pending === 0);
+    expect(http.pending).toBe(0);
     expect(await next).toEqual({});
   });
 
@@ -99,11 +87,11 @@ describe('nobody has the body any more', { meta: { threats: [80] } }, () => {
       end = () => void socket.write('two');
     });
     server.next((socket) => socket.write(`${faulty.head(200, { 'content-length': '6' })}one`));
-    const reading = fixture.client.stream('GET', '/export').then(({ body }) => text(body));
+    const reading = client.stream('GET', '/export').then(({ body }) => text(body));
     await server.received(1);
-    await lose(fixture.client.fetch('/lost'));
-    await collected(() => fixture.http.pending === 1);
-    expect(fixture.http.pending).toBe(1);
+    await lose(client.fetch('/lost'));
+    await collected(() => http.pending === 1);
+    expect(http.pending).toBe(1);
     end();
     expect(await reading).toBe('onetwo');
   });
@@ -114,19 +102,19 @@ describe('the reader of a body that somebody still has pauses', { meta: { threat
     'in front of %s: after the time limit another call gets its place, after minutes its connection ends',
     async (_what, does, take) => {
       server.next(does, 2);
-      const taken = [await take(fixture.client), await take(fixture.client)];
-      const ignored = expect(fixture.client.get('/early', { timeout: TIMEOUT_MS / 2 })).rejects.toMatchObject({
+      const taken = [await take(client), await take(client)];
+      const ignored = expect(client.get('/early', { timeout: TIMEOUT_MS / 2 })).rejects.toMatchObject({
         code: 'ERR_CONCURRENCY',
         message: expect.stringContaining('Read the bodies'),
       });
       vi.advanceTimersByTime(TIMEOUT_MS / 2 + LATE_MS);
       await ignored;
       vi.advanceTimersByTime(TIMEOUT_MS / 2 + LATE_MS);
-      expect(await fixture.client.get('/next')).toEqual({});
+      expect(await client.get('/next')).toEqual({});
       expect(server.open).toBeGreaterThanOrEqual(2);
-      expect(fixture.http.pending).toBe(2);
+      expect(http.pending).toBe(2);
       vi.advanceTimersByTime(5 * MINUTE_MS + LATE_MS);
-      expect(fixture.http.pending).toBe(0);
+      expect(http.pending).toBe(0);
       for (const one of taken) {
         const { body } = one as { body: ReadableStream | Readable };
         const read = body instanceof Readable ? text(body) : new Response(body).text();
@@ -137,7 +125,7 @@ describe('the reader of a body that somebody still has pauses', { meta: { threat
 
   test('for some minutes and reads on: nothing is lost', async () => {
     server.next(faulty.huge(3e6));
-    const { body } = await fixture.client.stream('GET', '/export');
+    const { body } = await client.stream('GET', '/export');
     let length = 0;
     let pauses = 0;
     for await (const chunk of body as AsyncIterable<Buffer>) {
@@ -148,7 +136,7 @@ describe('the reader of a body that somebody still has pauses', { meta: { threat
   });
 
   test('or is one of so many that no connection is free: the error says so, and does not blame the service', async () => {
-    const { client, http } = createFixture(server.origin, { timeoutMs: TIMEOUT_MS });
+    const { client } = createFixture(server.origin, { timeoutMs: TIMEOUT_MS });
     server.next(openEvents(), 256);
     const taken = await Promise.all(Array.from({ length: 256 }, () => client.fetch('/events')));
     const refused = expect(client.get('/next')).rejects.toMatchObject({
@@ -161,6 +149,5 @@ describe('the reader of a body that somebody still has pauses', { meta: { threat
     await taken.pop()?.body?.cancel();
     expect(await client.get('/next')).toEqual({});
     await Promise.all(taken.map(({ body }) => body?.cancel()));
-    await http.close();
   });
 });

@@ -3,24 +3,22 @@ import { inspect } from 'node:util';
 import { Client as Crowdin } from '@crowdin/crowdin-api-client';
 import { HTTPError } from 'ky';
 import { crowdinHttpClient } from 'passport-oauth-app/providers';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createFixture, credentialOf, type Fixture, MemorySource, tokenOf } from '../api/fixture.js';
+import { describe, expect, test } from 'vitest';
+import {
+  client,
+  createFixture,
+  credentialOf,
+  MemorySource,
+  server,
+  source,
+  startApiForEachTest,
+  tokenOf,
+} from '../api/fixture.js';
 import * as faulty from '../support/faulty-server.js';
 import { withGraphQL, withKy, withOpenApi, withTheSdk } from './another-client.js';
 import type { paths } from './projects.openapi.js';
 
-let server: faulty.FaultyServer;
-let fixture: Fixture;
-
-beforeEach(async () => {
-  server = await faulty.startFaultyServer();
-  fixture = createFixture(server.origin);
-});
-
-afterEach(async () => {
-  await server.close();
-  await fixture.http.close();
-});
+startApiForEachTest();
 
 const sent = () =>
   server.requests.map(({ method, target, headers, body }) => ({
@@ -39,7 +37,7 @@ test('docs/api-client.md shows another-client.ts', () => {
 
 describe('openapi-fetch with types of openapi-typescript', () => {
   test('gets, posts again after a 401, and returns a refusal as its error', async () => {
-    const api = withOpenApi<paths>(fixture.client);
+    const api = withOpenApi<paths>(client);
     server.next(faulty.json(page));
     const { data } = await api.GET('/projects', { params: { query: { limit: 5 } } });
     const name: string | undefined = data?.data[0]?.data.name;
@@ -63,7 +61,7 @@ describe('openapi-fetch with types of openapi-typescript', () => {
 
 describe('ky', () => {
   test('gets and posts, and throws its own error for a status', async () => {
-    const api = withKy(fixture.client);
+    const api = withKy(client);
     server.next(faulty.json(page));
     expect(await api.get('projects', { searchParams: { limit: 1 } }).json()).toEqual(page);
     server.next(faulty.json({}, 401));
@@ -83,7 +81,7 @@ describe('ky', () => {
 describe('graphql-request', () => {
   test('queries the API outside of its versioned path', async () => {
     server.next(faulty.json({ data: { viewer: { name: 'Ada' } } }));
-    expect(await withGraphQL(fixture.client)).toEqual({ viewer: { name: 'Ada' } });
+    expect(await withGraphQL(client)).toEqual({ viewer: { name: 'Ada' } });
     expect(sent()).toEqual([
       {
         line: 'POST /api/graphql',
@@ -99,17 +97,17 @@ describe('the official SDK over crowdinHttpClient', () => {
 
   test('counts projects as docs/api-client.md shows', async () => {
     server.next(ok);
-    expect(await withTheSdk(fixture.client)).toBe(1);
+    expect(await withTheSdk(client)).toBe(1);
   });
 
   test('is one instance across a refusal and a rotation, with a token that is always the current one', async () => {
-    const sdk = new Crowdin({ token: 'unused' }, { httpClient: crowdinHttpClient(fixture.client) });
+    const sdk = new Crowdin({ token: 'unused' }, { httpClient: crowdinHttpClient(client) });
     server.next(faulty.json({}, 401));
     server.next(ok, 2);
     const names = async () =>
       (await sdk.projectsGroupsApi.listProjects()).data.map(({ data }: { data: { name: string } }) => data.name);
     expect(await names()).toEqual(['Site']);
-    fixture.source.current = credentialOf('rotated');
+    source.current = credentialOf('rotated');
     expect(await names()).toEqual(['Site']);
     server.next(faulty.json({ data: { id: 3, fileName: 'a.txt' } }, 201));
     await sdk.uploadStorageApi.addStorage('a.txt', 'the text');
@@ -128,7 +126,7 @@ describe('the official SDK over crowdinHttpClient', () => {
   test('goes to the organization of the grant, and keeps within its concurrency', async () => {
     const source = new MemorySource(credentialOf('ben', 'acme'));
     const enterpriseBaseUrl = `http://{domain}.api.localhost:${server.port}`;
-    const { client, http } = createFixture(server.origin, { source, enterpriseBaseUrl, concurrency: 2 });
+    const { client } = createFixture(server.origin, { source, enterpriseBaseUrl, concurrency: 2 });
     const sdk = new Crowdin({ token: 'unused' }, { httpClient: crowdinHttpClient(client) });
     let running = 0;
     let most = 0;
@@ -144,7 +142,6 @@ describe('the official SDK over crowdinHttpClient', () => {
     expect(new Set(server.requests.map(({ headers }) => headers.host))).toEqual(
       new Set([`acme.api.localhost:${server.port}`]),
     );
-    await http.close();
   });
 
   test.each<[string, faulty.Behaviour, number, RegExp]>([
@@ -152,7 +149,7 @@ describe('the official SDK over crowdinHttpClient', () => {
     ['JSON in another shape', faulty.json({ message: 'Gateway' }, 403), 403, /: status 403$/],
     ['invalid JSON, with a success', faulty.badJson('<Gateway>'), 502, /the body is not valid JSON$/],
   ])('keeps the status of %s, and quotes nothing of it', async (_what, behaviour, code, message) => {
-    const sdk = new Crowdin({ token: 'unused' }, { httpClient: crowdinHttpClient(fixture.client) });
+    const sdk = new Crowdin({ token: 'unused' }, { httpClient: crowdinHttpClient(client) });
     server.next(behaviour);
     const error = await sdk.projectsGroupsApi.getProject(9).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ code, message: expect.stringMatching(message) });
@@ -160,7 +157,7 @@ describe('the official SDK over crowdinHttpClient', () => {
   });
 
   test('gets the refusals of the API as its own errors, and nothing else reaches another host', async () => {
-    const sdk = new Crowdin({ token: 'unused' }, { httpClient: crowdinHttpClient(fixture.client) });
+    const sdk = new Crowdin({ token: 'unused' }, { httpClient: crowdinHttpClient(client) });
     server.next(faulty.json({ error: { message: 'Project Not Found', code: 404 } }, 404));
     await expect(sdk.projectsGroupsApi.getProject(9)).rejects.toMatchObject({
       message: 'Project Not Found',

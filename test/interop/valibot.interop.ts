@@ -2,10 +2,10 @@ import { inspect } from 'node:util';
 import type { ApiError } from 'passport-oauth-app';
 import * as valibot from 'valibot';
 import { describe, expect, expectTypeOf, test } from 'vitest';
-import { startApiForEachTest, tokenOf } from '../api/fixture.js';
+import { client, server, startApiForEachTest, tokenOf } from '../api/fixture.js';
 import * as faulty from '../support/faulty-server.js';
 
-const api = startApiForEachTest();
+startApiForEachTest();
 
 describe('the option schema', () => {
   const schema = valibot.object({
@@ -13,15 +13,15 @@ describe('the option schema', () => {
   });
 
   test('returns the output of a schema of Valibot, with its type', async () => {
-    api.server.always(faulty.json({ data: { id: 7, name: 'Site', createdAt: '2026-01-02' } }));
-    const project = await api.fixture.client.post('/projects', { json: {}, schema });
+    server.always(faulty.json({ data: { id: 7, name: 'Site', createdAt: '2026-01-02' } }));
+    const project = await client.post('/projects', { json: {}, schema });
     expectTypeOf(project).toEqualTypeOf<{ data: { id: string } }>();
     expect(project).toEqual({ data: { id: '7' } });
   });
 
   test('makes a mismatch an ApiError with the issues of Valibot, which no log shows', async () => {
-    api.server.always(faulty.json({ data: { id: tokenOf('first') } }));
-    const error: ApiError = await api.fixture.client.get('/projects/7', { schema }).then(
+    server.always(faulty.json({ data: { id: tokenOf('first') } }));
+    const error: ApiError = await client.get('/projects/7', { schema }).then(
       () => expect.fail('it should have failed'),
       (reason) => reason,
     );

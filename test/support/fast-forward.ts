@@ -1,7 +1,8 @@
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers';
-import { setImmediate as turn } from 'node:timers/promises';
+import promises, { setImmediate as turn } from 'node:timers/promises';
 import { vi } from 'vitest';
+import { pause } from '../../src/waiting.js';
 
 /** Time that passes in each turn of the event loop, in milliseconds. */
 const STEP_MS = 10;
@@ -14,9 +15,13 @@ const STEP_MS = 10;
 export async function fastForward<T>(work: () => Promise<T>, isDue: () => boolean = () => true): Promise<T> {
   // The emulator's timers come from this module, and stay as they are.
   const { setTimeout, clearTimeout } = timers;
+  const { setTimeout: wait } = promises;
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   Object.assign(timers, { setTimeout, clearTimeout });
-  // Imports of `node:timers/promises` are faked by this.
+  // Vitest does not fake it.
+  Object.assign(promises, {
+    setTimeout: (ms: number, value?: unknown, options = {}) => pause(ms, options).then(() => value),
+  });
   syncBuiltinESMExports();
   try {
     let isOver = false;
@@ -31,6 +36,7 @@ export async function fastForward<T>(work: () => Promise<T>, isDue: () => boolea
     return await result;
   } finally {
     vi.useRealTimers();
+    Object.assign(promises, { setTimeout: wait });
     syncBuiltinESMExports();
   }
 }
