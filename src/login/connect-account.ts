@@ -66,11 +66,16 @@ export async function connectAccount(
   if (idIsInSession) await store();
   const changes = sessionChanges(req, sessionAtStart);
   const sessionId = 'sessionID' in req ? String(req.sessionID) : '';
-  const isConnected = await connectionsOfSession.run(sessionId, () =>
-    withLock(manager, sessionId, handoff, () =>
-      connect(req, res, handoff, returnTo, changes, idIsInSession ? undefined : store),
-    ),
-  );
+  const isConnected = await connectionsOfSession
+    .run(sessionId, () =>
+      withLock(manager, sessionId, () =>
+        connect(req, res, handoff, returnTo, changes, idIsInSession ? undefined : store),
+      ),
+    )
+    .catch((error: unknown) => {
+      handoff.discard();
+      throw error;
+    });
   if (!isConnected) return OTHER_SESSION;
   handoff.source = await clients.switchTo(req, manager, grantId);
   return handoff;
@@ -106,14 +111,10 @@ async function refuseOtherAccount(
 async function withLock(
   { access }: GrantManager,
   sessionId: string,
-  handoff: GrantHandoff,
   connect: () => Promise<boolean>,
 ): Promise<boolean> {
   const id = SESSION_PREFIX + createHash('sha256').update(sessionId).digest('base64url');
-  const lock = await access.acquire(id).catch((error: unknown) => {
-    handoff.discard();
-    throw error;
-  });
+  const lock = await access.acquire(id);
   try {
     return await connect();
   } finally {

@@ -37,10 +37,10 @@ interface LogInOptions {
   readonly successRedirect?: unknown;
 }
 
-/** `idle`: no session was written yet. `writing`: the session of that moment, and the reference that it had before. */
+/** `idle`: no session was written yet. `writing`: the session of that moment, and what it said of this strategy before. */
 type State =
   | { readonly is: 'idle' | 'saved' | 'failed' }
-  | { readonly is: 'writing'; readonly session: SessionLike | undefined; readonly former: unknown };
+  | { readonly is: 'writing'; readonly session: SessionLike | undefined; readonly former: SessionLike };
 
 /**
  * Hands the grant of a login over to the session that will refer to it.
@@ -137,7 +137,9 @@ export class GrantHandoff {
 
   /** Begins to write a session: `saved` or `failed` follows. */
   begin(session: SessionLike | undefined): void {
-    this.#state = { is: 'writing', session, former: session?.[this.#grant.key] };
+    const names = [this.#grant.key, connectionKey(this.#grant.key)];
+    const former = Object.fromEntries(names.map((name) => [name, session?.[name]]));
+    this.#state = { is: 'writing', session, former };
   }
 
   /**
@@ -155,17 +157,18 @@ export class GrantHandoff {
     else if (!isConnection) session[connectionKey(key)] = false;
   }
 
-  /** Puts back the reference that a session had before it was written. */
+  /** Puts back what the session said of this strategy before it was written. */
   restore(session: SessionLike): void {
-    const { key } = this.#grant;
-    const former = this.#state.is === 'writing' ? this.#state.former : undefined;
-    if (former === undefined) delete session[key];
-    else session[key] = former;
+    if (this.#state.is !== 'writing') return;
+    for (const [name, value] of Object.entries(this.#state.former)) {
+      if (value === undefined) delete session[name];
+      else session[name] = value;
+    }
   }
 
   /** The session refers to the grant: the login has succeeded, and the grant that the session had before can go. */
   saved(): void {
-    const former = this.#state.is === 'writing' ? this.#state.former : undefined;
+    const former = this.#state.is === 'writing' ? this.#state.former[this.#grant.key] : undefined;
     this.#state = { is: 'saved' };
     this.#report();
     if (!this.#grant.idIsInSession || former === this.grantId || !isRandomGrantId(former)) return;

@@ -1,6 +1,7 @@
 import { memoryTokenStore, type Profile, Strategy } from 'passport-oauth-app';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Browser, type Page } from '../support/browser.js';
+import { FlakyStore } from '../support/flaky-store.js';
 import { hold } from '../support/hold.js';
 import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { until } from '../support/until.js';
@@ -272,6 +273,45 @@ describe('a connection whose code exchange is slow', { meta: { threats: [75] } }
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
     const { session } = (await browser.visit(`${world.url}/whoami`)).json();
     expect(Object.keys(session)).toEqual(expect.arrayContaining(names));
+  });
+});
+
+describe('a connection whose session fails', { meta: { threats: [11] } }, () => {
+  test('when it is read again ends in 503, and leaves no grant', async () => {
+    const store = new FlakyStore();
+    const tokenStore = memoryTokenStore();
+    await open({
+      ...connecting,
+      session: { store },
+      strategy: { tokenStore },
+      verify: (_a: string, _r: string, profile: Profile, done: (error: null, user: object) => void) => {
+        store.fail('get');
+        done(null, profile);
+      },
+    });
+    await visit('/local-login/ada');
+    const page = await visit(await world.begin(browser, {}, '/connect'));
+    expect([page.status, page.json().code]).toEqual([503, 'ERR_SESSION_STORE']);
+    await until(async () => {
+      for await (const { grantId } of world.strategy.grants()) expect.fail(`There is the grant ${grantId}`);
+    });
+  });
+
+  test('when it is saved leaves the login what it was: another account is refused', async () => {
+    const store = new FlakyStore();
+    await open({ ...connecting, session: { store } });
+    await logIn('1');
+    const before = await whoami();
+    const callback = await world.begin(browser, { user: '1' }, '/connect');
+    store.fail('set', (_key, entry) => {
+      const isSession = 'passport' in Object(entry);
+      if (isSession) store.recover();
+      return isSession;
+    });
+    expect((await visit(callback)).status).toBe(503);
+    expect(await whoami()).toEqual(before);
+    const page = await visit(await world.begin(browser, { user: '2' }, '/connect'));
+    expect([page.status, page.json().code]).toEqual([500, 'ERR_OTHER_ACCOUNT']);
   });
 });
 
