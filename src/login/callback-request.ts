@@ -55,8 +55,8 @@ export interface CheckCallbackContext {
 /** A callback that Passport's `fail` answers. */
 export interface CallbackFailure {
   readonly kind: 'fail';
-  /** `replayed`: the state is unknown, or used up. `abandoned`: the browser has gone away. */
-  readonly reason: 'refused' | 'replayed' | 'declined' | 'denied' | 'abandoned';
+  /** `replayed`: the state is unknown, or used up. `foreign`: it is another strategy's. `abandoned`: the browser has gone away. */
+  readonly reason: 'refused' | 'replayed' | 'foreign' | 'declined' | 'denied' | 'abandoned';
   readonly info: unknown;
   readonly status?: number;
 }
@@ -113,7 +113,7 @@ export function checkCallback(
   const login = state === undefined ? undefined : pendingLogins.find(req, state);
   if (state === undefined || !login || !leadsHere(login.redirectUri, req, route.callbackURL, settings.callbackURL)) {
     // passport.authenticate tries several strategies, one after the other: the next one has the login.
-    if (state !== undefined && pendingLogins.isOfAnother(req, state)) return { ...REPLAYED, reason: 'refused' };
+    if (state !== undefined && pendingLogins.isOfAnother(req, state)) return { ...REPLAYED, reason: 'foreign' };
     const message = hostMismatches.messageOf(state) ?? framed(req);
     return message === undefined ? REPLAYED : { ...REPLAYED, info: { message } };
   }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { NotAuthorizedError } from '../errors.js';
-import { redirect, userIdOf, userOf } from '../request/incoming-request.js';
+import { locationOf, redirect, userIdOf, userOf } from '../request/incoming-request.js';
 import { type LoginRounds, NO_ACCOUNT } from '../request/login-rounds.js';
 import { refuseStrictSession, sessionContent } from '../request/session.js';
 import {
@@ -96,16 +96,17 @@ async function fail(
   const { rounds, frames } = context;
   const { req, res, route, manager, report } = request;
   const page = reason === 'replayed' ? await pageOfLoggedIn(context, request) : undefined;
-  const leadsBack = page === undefined && !frames.popupOf(req) && rounds.leadsToLogin(route.failureRedirect);
+  const mayLeadBack = page === undefined && reason !== 'foreign' && !frames.popupOf(req);
+  const leadsBack = mayLeadBack && rounds.leadsToLogin(route.failureRedirect);
   if (leadsBack) {
     await rounds.refuseLoop(req, res, NO_ACCOUNT, manager);
     rounds.count(req, res, NO_ACCOUNT, '', manager);
   }
   // Events know one reason for a state that is wrong, unknown or used up.
-  const published = reason === 'replayed' ? 'refused' : reason;
+  const published = reason === 'replayed' || reason === 'foreign' ? 'refused' : reason;
   report.publish(reason === 'declined' ? 'declined' : 'refused', { reason: published });
   if (page === undefined) actions.fail(info, status);
-  else actions.redirect(page);
+  else actions.redirect(locationOf(page));
 }
 
 /** Returns a text that identifies the account of a login. One that nothing identifies is another one each time. */

@@ -173,9 +173,12 @@ export function isOfOwnPage(req: IncomingMessage): boolean {
   return URL.canParse(origin) && URL.canParse(own) && new URL(origin).host === new URL(own).host;
 }
 
-/** Returns true if a script has sent the request: it cannot follow a redirect to the service. */
+/**
+ * Returns true if a script has sent the request: it cannot follow a redirect to the service. A service worker that passes on
+ * the navigation of a page (`fetch(event.request)`) can.
+ */
 export function isOfScript({ headers }: IncomingMessage): boolean {
-  return headers['sec-fetch-dest'] === 'empty';
+  return headers['sec-fetch-dest'] === 'empty' && headers['sec-fetch-mode'] !== 'navigate';
 }
 
 /** Destinations of requests for a page inside another one (Fetch Standard, 2.2.5). */
@@ -195,10 +198,15 @@ export function isInForeignFrame(req: IncomingMessage): boolean {
   return isInFrame(req) && (site === 'cross-site' || access !== undefined);
 }
 
+/** Returns a URL as the header `Location` can hold it. */
+export function locationOf(url: string): string {
+  return url.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent);
+}
+
 /** Redirects with 302. Connect's responses have no `redirect` of their own. */
 export function redirect(res: ServerResponse, url: string): void {
   res.statusCode = 302;
-  res.setHeader('Location', url.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent));
+  res.setHeader('Location', locationOf(url));
   res.setHeader('Content-Length', '0');
   res.end();
 }

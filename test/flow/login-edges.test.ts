@@ -279,6 +279,13 @@ describe('the login route', { meta: { threats: [62, 76] } }, () => {
     ]);
   });
 
+  test('begins a login for a page whose request a service worker passes on, as Chromium sends it', async () => {
+    await open();
+    const headers = { 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'navigate', 'sec-fetch-site': 'same-origin' };
+    const answer = await rawRequest(world.url, '/login', { headers });
+    expect([answer.status, answer.headers.location]).toEqual([302, expect.stringContaining(world.service.authUrl)]);
+  });
+
   test('adds the authorizationParams of one route to those of the strategy', async () => {
     const consent = { authorizationParams: { prompt: 'consent', audience: 'b' } } as object;
     await open({
@@ -336,26 +343,36 @@ describe('the login route', { meta: { threats: [62, 76] } }, () => {
 });
 
 describe('a callback that two strategies share', () => {
+  const shared = (options: object): WorldOptions => ({
+    callback: ({ passport, service, url }) => {
+      const second = new Strategy({ ...service.options, name: 'second', callbackURL: `${url}/callback`, scope: 'tm' });
+      onTestFinished(() => second.close());
+      passport.use(second as passportModule.Strategy);
+      return passport.authenticate(['oauth-app', 'second'], { successRedirect: '/', ...options }) as Handler;
+    },
+    routes: (app, { passport }) => {
+      app.get('/login-second', passport.authenticate('second') as Handler);
+      app.get('/leave', (req, res, next) => req.logout((error) => (error ? next(error) : res.end())));
+    },
+  });
+
   test('logs in with the one that has begun the login, also for a user of the other', async () => {
-    await open({
-      callback: ({ passport, service, url }) => {
-        const second = new Strategy({
-          ...service.options,
-          name: 'second',
-          callbackURL: `${url}/callback`,
-          scope: 'tm',
-        });
-        onTestFinished(() => second.close());
-        passport.use(second as passportModule.Strategy);
-        return passport.authenticate(['oauth-app', 'second'], { successRedirect: '/' }) as Handler;
-      },
-      routes: (app, { passport }) => app.get('/login-second', passport.authenticate('second') as Handler),
-    });
+    await open(shared({}));
     await logIn('1');
     const callback = await world.begin(browser, { user: '2' }, '/login-second');
     expect((await visit(callback)).headers.get('location')).toBe('/');
     const me = await whoami();
     expect(me).toMatchObject({ user: { id: '2' }, session: { second: expect.any(String) } });
+  });
+
+  test('counts no login of the one as a failure of the other', async () => {
+    await open(shared({ failureRedirect: '/login' }));
+    await visit('/login');
+    for (let time = 0; time < 4; time++) {
+      const page = await visit(await world.begin(browser, {}, '/login-second'));
+      expect([page.status, page.headers.get('location')]).toEqual([302, '/']);
+      await visit('/leave');
+    }
   });
 });
 

@@ -33,6 +33,14 @@ describe('the callback of a browser that is logged in already', () => {
     expect((await projects()).status).toBe(200);
   });
 
+  test('leads to a page whose path is not ASCII, as the login itself does', async () => {
+    await open({ authenticate: { successReturnToOrRedirect: '/ホーム' } });
+    const callback = await world.begin(browser);
+    const first = await visit(callback);
+    const again = await visit(callback);
+    expect([again.status, again.headers.get('location')]).toEqual([302, first.headers.get('location')]);
+  });
+
   test('is refused where the route names no page', async () => {
     await open({
       callback: ({ passport }: World) => passport.authenticate('oauth-app', {}) as Handler,
