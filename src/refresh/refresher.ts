@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { NotAuthorizedError, OAuthAppError, ServiceUnavailableError, TokenStoreError } from '../errors.js';
 import type { RefreshEvent } from '../events.js';
-import { type Grant, isEmptyGrant, isPastEnd } from '../grants/grant.js';
+import { type Grant, hasSameTokens, isEmptyGrant, isPastEnd } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
 import type { Turn } from '../oauth/request-queue.js';
 import type { TokenEndpoint, TokenParameters } from '../oauth/token-endpoint.js';
@@ -127,15 +127,27 @@ export class Refresher {
    *   TokenStoreError if it is kept but cannot be refreshed now. Concurrent callers share the error object.
    */
   async refresh(id: string, seen: Grant, trigger: RefreshEvent['trigger']): Promise<Grant> {
+    const { endpoint, repository, isUsable } = this.#options;
     const isAwaited = trigger === 'expired' || trigger === 'refused';
-    // A refresh that a login or logout has overtaken may end with "no grant", which says nothing about the new grant.
+    let known = seen;
     for (let other = this.#inFlight.get(id); other; other = this.#inFlight.get(id)) {
       if (isAwaited) other.turn.hurry();
-      if (!other.overtaken.aborted) return await other.result;
-      await other.result.catch(() => undefined);
+      const { aborted: isOvertaken } = other.overtaken;
+      try {
+        const grant = await other.result;
+        if (!isOvertaken) return grant;
+      } catch (error) {
+        // A refresh that a login or a logout has overtaken says nothing about the new grant.
+        if (isOvertaken) continue;
+        // "No grant" says nothing about a login of another process that came after its read.
+        const stored = error instanceof NotAuthorizedError ? await repository.read(id) : undefined;
+        if (!stored) throw error;
+        if (!hasSameTokens(stored, seen) && isUsable(stored)) return stored;
+        known = stored;
+      }
     }
     this.#closing.signal.throwIfAborted();
-    const refresh = new SharedRefresh(id, seen, trigger, this.#options.endpoint.turn(isAwaited), (running) =>
+    const refresh = new SharedRefresh(id, known, trigger, endpoint.turn(isAwaited), (running) =>
       this.#run(running).finally(() => this.#inFlight.delete(id)),
     );
     this.#inFlight.set(id, refresh);

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { json, reset } from '../support/faulty-server.js';
-import { type Grants, LIFETIME_S, pair, REFUSAL, test, tokens } from './fixture.js';
+import { type Grants, gate, LIFETIME_S, pair, REFUSAL, test, tokens } from './fixture.js';
 
 /** A grant whose access token has expired, and which no cache has. */
 async function expired({ manager, clock, store }: Grants): Promise<void> {
@@ -93,6 +93,30 @@ describe('a refresh', () => {
     await settled;
     // A refresh whose turn comes takes a lock and reads: no refresh does that only to find the backoff.
     expect(store.calls.filter((call) => call === 'lock').length).toBeLessThan(40);
+  });
+
+  test('that has found no grant says nothing to whoever came after a login of another process', async ({ grants }) => {
+    const { manager, store } = grants;
+    const other = grants.another();
+    await manager.put('id', tokens('old'));
+    await other.remove('id');
+    const [hasRead, answer] = [gate(), gate()];
+    const { get } = store;
+    store.get = async (id) => {
+      store.get = get;
+      const record = await store.get(id);
+      hasRead.open();
+      await answer.opened;
+      return record;
+    };
+    const early = manager.renew('id', 'access-old');
+    await hasRead.opened;
+    await other.put('id', tokens('new'));
+    const late = manager.renew('id', 'access-old');
+    answer.open();
+    await expect(early).rejects.toMatchObject({ name: 'NotAuthorizedError' });
+    expect(await late).toMatchObject({ accessToken: 'access-new' });
+    expect(grants.sent()).toEqual([]);
   });
 
   test('ends a grant without a refresh token, and sends nothing', async ({ grants }) => {
