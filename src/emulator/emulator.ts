@@ -104,8 +104,8 @@ export interface Emulator extends Visits {
   /** Moves the time of the service forward by some seconds. */
   advance(seconds: number): void;
   /**
-   * Returns to the state after the start: no faults, recorded requests, codes and grants, the first users, the real time. Applications
-   * stay registered.
+   * Returns to the state after the start: no faults, recorded requests, codes and grants, the first users and limit, the real time.
+   * Applications stay registered.
    */
   reset(): void;
   /** Stops at once and ends all connections and delays. Later calls have no effect. */

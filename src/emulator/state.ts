@@ -33,11 +33,13 @@ export class Controls {
   /** Returns the base address of the API of an organization, once the service listens. */
   baseUrlOf: (domain: string | undefined) => string = () => '';
   readonly #firstUsers: readonly EmulatorUser[];
+  readonly #firstLimits: Limits;
   readonly #listeners = new Set<() => void>();
 
   constructor(state: ControlledState) {
     this.state = state;
     this.#firstUsers = [...state.users.byId.values()];
+    this.#firstLimits = { ...state.limits };
   }
 
   /** Registers an application, or further redirect URLs of a known one, and returns it. */
@@ -116,12 +118,13 @@ export class Controls {
   }
 
   /**
-   * Returns to the state after the start: no faults, recorded requests, codes and grants, the first users, the real time. Applications
-   * stay registered, because an application under test is often registered once for several tests.
+   * Returns to the state after the start: no faults, recorded requests, codes and grants, the first users and limit, the real time.
+   * Applications stay registered, because an application under test is often registered once for several tests.
    */
   reset(): void {
-    const { faults, requests, codes, consents, grants, installations, users, clock } = this.state;
+    const { faults, requests, codes, consents, grants, installations, limits, users, clock } = this.state;
     this.#change(() => {
+      Object.assign(limits, this.#firstLimits);
       consents.forget();
       faults.clear();
       faults.endDelays();

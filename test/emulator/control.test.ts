@@ -210,6 +210,18 @@ describe('users, revocation, expiry and time', () => {
     expect((await tokensFor(service, '1')).expires_in).toBe(7200);
     expect(await service.approve(authorizeUrl(service, { redirect_uri }))).toContain(redirect_uri);
   });
+
+  test('reset brings back the limit of concurrency that the service was started with', async () => {
+    await start({ concurrency: 2 });
+    for (const limit of [1, undefined]) {
+      service.limit(limit);
+      service.reset();
+      const { access_token } = await tokensFor(service);
+      service.fail('api', { delay: 100, times: 3 });
+      const answers = await Promise.all([1, 2, 3].map(() => projects(service, access_token)));
+      expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 200, 429]);
+    }
+  });
 });
 
 describe('the OpenAPI document', () => {
