@@ -25,8 +25,7 @@ function showParts({ data }) {
 
 /** The login has ended, perhaps in another tab: nothing on this page works any more. */
 function showEnd({ data }) {
-  source.close();
-  source = undefined;
+  stop('');
   panel.innerHTML = JSON.parse(data);
   for (const button of document.querySelectorAll('button')) button.disabled = true;
   for (const who of document.querySelectorAll('.who')) who.hidden = true;
@@ -51,20 +50,16 @@ function stop(text) {
 function holdBack(link) {
   const { href, textContent: text } = link;
   const endsAt = performance.now() + Number(link.dataset.wait) * 1000;
+  link.removeAttribute('href');
+  link.role = 'link';
+  link.ariaDisabled = 'true';
   const count = () => {
     const seconds = Math.ceil((endsAt - performance.now()) / 1000);
-    if (seconds > 0) {
-      link.textContent = `${text} in ${seconds} s`;
-      setTimeout(count, 250);
-    } else {
-      link.textContent = text;
-      link.href = href;
-      link.removeAttribute('aria-disabled');
-    }
+    link.textContent = seconds > 0 ? `${text} in ${seconds} s` : text;
+    if (seconds > 0) return setTimeout(count, 250);
+    link.href = href;
+    link.ariaDisabled = null;
   };
-  link.removeAttribute('href');
-  link.setAttribute('role', 'link');
-  link.setAttribute('aria-disabled', 'true');
   count();
 }
 
@@ -82,12 +77,10 @@ if (panel) {
 for (const link of document.querySelectorAll('[data-wait]')) holdBack(link);
 
 // Some incidents take seconds. Until then the panel goes on showing what happens.
-for (const form of document.querySelectorAll('form')) {
-  form.addEventListener('submit', () => {
-    const button = form.querySelector('button');
-    button.setAttribute('aria-busy', 'true');
-    setTimeout(() => {
-      button.disabled = true;
-    });
+addEventListener('submit', ({ target }) => {
+  const button = target.querySelector('button');
+  button.ariaBusy = 'true';
+  setTimeout(() => {
+    button.disabled = true;
   });
-}
+});

@@ -70,27 +70,17 @@ export function createApp(options: AppOptions): Application {
   app.use(express.static(fileURLToPath(new URL('../public/', import.meta.url))));
   // Before the session: a frame of the service needs none.
   if (embedded) app.use('/embedded', embedded);
-  app.use(
-    session({
-      name: 'example.sid',
-      secret: sessionSecret,
-      resave: false,
-      saveUninitialized: false,
-      cookie: { httpOnly: true, sameSite: 'lax', secure },
-      ...(sessionStore ? { store: sessionStore } : {}),
-    }),
-  );
+  const cookie = { httpOnly: true, sameSite: 'lax', secure } as const;
+  const sessions = { name: 'example.sid', secret: sessionSecret, resave: false, saveUninitialized: false, cookie };
+  app.use(session(sessionStore ? { ...sessions, store: sessionStore } : sessions));
   app.use(logins.session());
   app.use(apiClient(strategy));
   app.use(panel);
 
   app.get('/', (_req, res) => pages.send(res, pages.home));
   app.get('/login', logins.authenticate('oauth-app'));
-  app.get(
-    '/callback',
-    logins.authenticate('oauth-app', { successReturnToOrRedirect: '/', failWithError: true }),
-    declined,
-  );
+  const outcome = { successReturnToOrRedirect: '/', failWithError: true };
+  app.get('/callback', logins.authenticate('oauth-app', outcome), declined);
   app.get('/declined', (_req, res) => pages.send(res, pages.declined));
   app.get('/projects', requireAuthorization({ login: '/login' }), async (req, res) => {
     const { data } = await req.apiClient.projects<pages.ProjectList>();

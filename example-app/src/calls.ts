@@ -12,28 +12,20 @@ export function connect<Theirs extends object>(channel: Worker | NodeJS.Process,
   let count = 0;
   const isOpen = () => ('isConnected' in channel ? channel.isConnected() : channel.connected);
   // A process that is about to end may have closed its channel already: it misses the message.
-  const send = (...message: Message) => {
-    if (isOpen()) channel.send?.(message, undefined, undefined, () => {});
-  };
+  const send = (...message: Message) => isOpen() && channel.send?.(message, undefined, undefined, () => {});
   channel.on('disconnect', () => {
     for (const resolve of waiting.values()) resolve(undefined);
-    waiting.clear();
   });
   channel.on('message', async ([id, name, args]: Message) => {
-    if (name !== '') return send(id, '', [await Reflect.get(own, name)(...args)]);
+    if (name !== '') return send(id, '', [await Reflect.get(own, name)?.(...args)]);
     waiting.get(id)?.(args[0]);
     waiting.delete(id);
   });
   const call = async (name: string, args: readonly unknown[]) => {
-    if (!isOpen()) return undefined;
     count += 1;
-    send(count, name, args);
-    return await new Promise((resolve) => waiting.set(count, resolve));
+    if (send(count, name, args) !== false) return await new Promise((resolve) => waiting.set(count, resolve));
   };
   return new Proxy({} as Theirs, {
-    get:
-      (_target, name) =>
-      (...args: unknown[]) =>
-        call(String(name), args),
+    get: (_, name) => (name === 'then' ? undefined : (...args: unknown[]) => call(String(name), args)),
   });
 }

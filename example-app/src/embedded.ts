@@ -1,4 +1,4 @@
-import express, { type Router } from 'express';
+import express from 'express';
 import { jwtVerify } from 'jose';
 import passport from 'passport';
 import {
@@ -16,19 +16,13 @@ import type { ProjectList } from './pages.js';
 /** Where the pages for a frame are. */
 const root = '/embedded';
 
-/** The pages for a frame of the service. */
-export interface EmbeddedPages {
-  readonly router: Router;
-  close(): Promise<void>;
-}
-
 /**
  * Returns the pages that the service shows in a frame of its own page. They need no session and no cookie: the service signs
  * a token that names their user.
  *
  * @param url Of the application.
  */
-export function embeddedPages(service: Emulator, strategyOptions: StrategyOptions, url: string): EmbeddedPages {
+export function embeddedPages(service: Emulator, strategyOptions: StrategyOptions, url: string) {
   const { origin: host } = new URL(service.embed(url));
   const strategy = new Strategy({
     ...strategyOptions,

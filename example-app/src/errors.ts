@@ -10,7 +10,7 @@ import {
   TokenStoreError,
 } from 'passport-oauth-app';
 import { html } from './html.js';
-import { send, viewerOf } from './pages.js';
+import { opening, send, viewerOf } from './pages.js';
 
 /** What the user reads, and the target and the text of the button. */
 type Words = readonly [title: string, text: string, way: readonly [href: string, text: string]];
@@ -22,7 +22,8 @@ const again = ['/projects', 'Try again'] as const;
 /** Express' error handler: a page in plain words, with the error's status. Details go to the server's log. */
 export async function errorPage(error: unknown, req: Request, res: Response, next: NextFunction): Promise<void> {
   if (res.headersSent) return next(error);
-  const status = statusOf(error);
+  const told: unknown = error instanceof Error && 'status' in error ? error.status : undefined;
+  const status = typeof told === 'number' && told >= 400 && told < 600 ? told : 500;
   if (status >= 500) console.error(logLine(error, status));
   if (error instanceof ServiceUnavailableError || error instanceof ApiError) {
     if (error.retryAfter) res.set('Retry-After', String(Math.ceil(error.retryAfter)));
@@ -30,10 +31,7 @@ export async function errorPage(error: unknown, req: Request, res: Response, nex
   const seconds = res.get('Retry-After');
   await send(res.status(status), () => {
     const [title, text, [href, label]] = wordsFor(error, status, viewerOf(req));
-    const intro = html`<p class="status">${status}</p>
-<h1>${title}</h1>
-<p class="lead">${text}</p>
-${seconds ? html`<p>It can be tried again in <b>${seconds} s</b>.</p>` : undefined}
+    const intro = html`<p class="status">${status}</p>${opening(title, text)}${seconds ? html`<p>It can be tried again in <b>${seconds} s</b>.</p>` : undefined}
 <div class="actions"><a class="button" href="${href}"${seconds ? html` data-wait="${seconds}"` : undefined}>${label}</a></div>`;
     return { title, intro };
   });
@@ -62,16 +60,9 @@ function wordsFor(error: unknown, status: number, viewer: Express.User | undefin
     return [status === 429 ? 'The service asks for patience' : title, text, again];
   }
   if (answered) return ['The service refused the request', `It answered with status ${status}.`, home];
-  if (status === 403) {
-    const text = 'It may be too old, or was finished already. Nothing has happened. Please log in again.';
-    return ['This login was not begun here', text, login];
-  }
-  return ['Something went wrong', 'It was logged, and is not your fault.', home];
-}
-
-function statusOf(error: unknown): number {
-  const status: unknown = error instanceof Error && 'status' in error ? error.status : undefined;
-  return typeof status === 'number' && status >= 400 && status < 600 ? status : 500;
+  if (status !== 403) return ['Something went wrong', 'It was logged, and is not your fault.', home];
+  const text = 'It may be too old, or was finished already. Nothing has happened. Please log in again.';
+  return ['This login was not begun here', text, login];
 }
 
 /** The errors of the package hold no secret; of others, only the name and the message are known to be text. */

@@ -7,7 +7,7 @@ export class Html {
   }
 }
 
-type Value = string | number | Html | readonly Html[] | undefined;
+type Value = string | number | Html | undefined | readonly (Html | undefined)[];
 
 /** Template tag that escapes its values, except `Html` and lists of it. `undefined` becomes nothing. */
 export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Html {
@@ -15,8 +15,7 @@ export function html(strings: TemplateStringsArray, ...values: readonly Value[])
 }
 
 function sourceOf(value: Value): string {
-  if (value === undefined) return '';
   if (value instanceof Html) return value.source;
-  if (typeof value === 'object') return value.map((part) => part.source).join('');
-  return String(value).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+  if (typeof value === 'object') return value.map(sourceOf).join('');
+  return String(value ?? '').replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

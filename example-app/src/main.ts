@@ -36,10 +36,11 @@ await run(async () => {
     return;
   }
   const example = await startExample({ ...serverSettings(process.env), realService: service });
-  const emulated =
-    example.service && `\n  The emulated service listens on ${example.service.authUrl}. Ctrl-C ends both.`;
+  const { authUrl } = example.service ?? {};
   const isAsked = untilAskedToEnd();
-  print(`\n  Open ${example.url}\n${emulated ?? ''}`);
+  print(
+    `\n  Open ${example.url}\n${authUrl ? `\n  The emulated service listens on ${authUrl}. Ctrl-C ends both.` : ''}`,
+  );
   await isAsked;
   await example.close();
 });

@@ -17,19 +17,13 @@ export function securityHeaders(_req: Request, res: Response, next: NextFunction
 }
 
 /**
- * Refuses a form that another site's page has sent.
- *
- * The session cookie is SameSite=Lax, which keeps it from other sites' forms already. This holds for other ports and
- * subdomains too, which are the same site. Clients other than browsers send neither header.
+ * Refuses a form that another site's page has sent, or that of another port or subdomain: the session cookie is SameSite=Lax,
+ * which keeps it from other sites' forms alone. Clients other than browsers send neither header.
  */
 export function sameOriginPosts(req: Request, res: Response, next: NextFunction): void {
-  if (req.method === 'GET' || req.method === 'HEAD' || isOwn(req)) next();
-  else res.status(403).type('text').send('This form was sent by a page of another origin.');
-}
-
-function isOwn(req: Request): boolean {
-  const site = req.get('sec-fetch-site');
-  if (site !== undefined) return site === 'same-origin' || site === 'none';
   const origin = req.get('origin');
-  return origin === undefined || (URL.canParse(origin) && new URL(origin).host === req.host);
+  const isOwn = origin === undefined || (URL.canParse(origin) && new URL(origin).host === req.host);
+  const site = req.get('sec-fetch-site') ?? (isOwn ? 'none' : 'cross-site');
+  if (['GET', 'HEAD'].includes(req.method) || ['same-origin', 'none'].includes(site)) next();
+  else res.status(403).type('text').send('This form was sent by a page of another origin.');
 }

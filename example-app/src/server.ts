@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { ConfigurationError, type StrategyOptions } from 'passport-oauth-app';
 import { EmulatorError } from 'passport-oauth-app/emulator';
 
@@ -21,7 +23,9 @@ export class SettingsError extends Error {
 const usualPort = 3000;
 /** How long requests may take to finish when the server is closed. */
 const patienceMs = 5_000;
+/** Of a real service. A scope and a session secret alone do not ask for one. */
 const needed = ['AUTH_URL', 'BASE_URL', 'CLIENT_ID', 'CLIENT_SECRET', 'CALLBACK_URL', 'SCOPE', 'SESSION_SECRET'];
+const telling = [...needed.slice(0, 5), 'ENTERPRISE_BASE_URL'];
 
 /**
  * Returns the options for a real service; `undefined` if the environment names none, so that the emulator is used.
@@ -29,24 +33,16 @@ const needed = ['AUTH_URL', 'BASE_URL', 'CLIENT_ID', 'CLIENT_SECRET', 'CALLBACK_
  * @throws {SettingsError} that names what is missing
  */
 export function realService(env: Environment): StrategyOptions | undefined {
-  const { AUTH_URL = '', BASE_URL = '', CLIENT_ID = '', CLIENT_SECRET = '', CALLBACK_URL = '', SCOPE = '' } = env;
-  const telling = {
-    AUTH_URL,
-    BASE_URL,
-    ENTERPRISE_BASE_URL: env.ENTERPRISE_BASE_URL,
-    CLIENT_ID,
-    CLIENT_SECRET,
-    CALLBACK_URL,
-  };
-  const told = Object.entries(telling).filter(([, value]) => value);
+  const told = telling.filter((name) => env[name]);
   if (told.length === 0) return undefined;
   const missing = needed.filter((name) => !env[name]);
   if (missing.length > 0) {
     throw new SettingsError(
       `For a real service these environment variables are missing: ${missing.join(', ')}.\n` +
-        `To run with the emulator instead, unset ${told.map(([name]) => name).join(', ')}.`,
+        `To run with the emulator instead, unset ${told.join(', ')}.`,
     );
   }
+  const { AUTH_URL = '', BASE_URL = '', CLIENT_ID = '', CLIENT_SECRET = '', CALLBACK_URL = '', SCOPE = '' } = env;
   return {
     authUrl: AUTH_URL,
     baseUrl: BASE_URL,
@@ -89,23 +85,14 @@ export async function run(main: () => Promise<void>): Promise<void> {
  */
 export async function listen(server: Server, port: number | undefined, host: string | undefined): Promise<number> {
   try {
-    return await listenOn(server, port ?? usualPort, host);
+    await once(server.listen({ port: port ?? usualPort, host }), 'listening');
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
-    if (port === undefined) return listenOn(server, 0, host);
-    throw new SettingsError(`Port ${port} is taken. End what listens there, or set PORT to another one.`);
+    if (port !== undefined)
+      throw new SettingsError(`Port ${port} is taken. End what listens there, or set PORT to another one.`);
+    await once(server.listen({ port: 0, host }), 'listening');
   }
-}
-
-function listenOn(server: Server, port: number, host: string | undefined): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ port, host }, () => {
-      server.off('error', reject);
-      const address = server.address();
-      resolve(typeof address === 'object' && address !== null ? address.port : port);
-    });
-  });
+  return (server.address() as AddressInfo).port;
 }
 
 /** Stops listening, and resolves when all requests have ended. Those that take too long are broken off. */

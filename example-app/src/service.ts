@@ -17,31 +17,23 @@ export interface ServiceOptions {
   readonly clock?: (() => number) | undefined;
 }
 
-/** Something that goes wrong at the service: access tokens are refused, a grant is revoked, or the token endpoint fails. */
-export type ServiceFault =
-  | 'refuse'
-  | 'revoke'
-  | keyof typeof tokenFaults
-  /** Resolves when the next token request has arrived. */
-  | 'await-refresh'
-  /** Ends all faults. */
-  | 'mend';
+/**
+ * Something that goes wrong at the service: access tokens are refused, a grant is revoked, or the token endpoint fails.
+ * `await-refresh` resolves when the next token request has arrived, `mend` ends all faults.
+ */
+export type ServiceFault = 'refuse' | 'revoke' | keyof typeof tokenFaults | 'await-refresh' | 'mend';
 
 /** Causes a fault at the service. @param userId The account that is revoked. */
 export type BreakService = (fault: ServiceFault, userId: string | undefined) => Promise<void>;
 
-const lasting = Number.POSITIVE_INFINITY;
-/** Faults of the token endpoint, of one request or for some seconds. */
+/** Faults of the token endpoint, of one request or for some seconds. `distant` is as over a network. */
 const tokenFaults = {
-  /** As over a network. */
   distant: { delay: 300 },
   slow: { delay: 3_000 },
-  outage: { status: 503, headers: { 'Retry-After': '2' }, times: lasting, seconds: 30 },
-  'bad-secret': { body: { error: 'invalid_client' }, times: lasting, seconds: 15 },
+  outage: { status: 503, headers: { 'Retry-After': '2' }, seconds: 30 },
+  'bad-secret': { body: { error: 'invalid_client' }, seconds: 15 },
   'lost-answer': { afterEffect: true },
 } satisfies Record<string, Fault & { readonly seconds?: number }>;
-
-type Row = readonly [name: string, description: string, progress: number];
 
 /** The accounts: one of a person, two of members of organizations. */
 const users = [
@@ -58,6 +50,8 @@ const users = [
   ]),
   user('3', 'Chiyo Tanabe', 'northwind', [['Northwind Fleet', 'Software for drivers', 58]]),
 ];
+
+type Row = readonly [name: string, description: string, progress: number];
 
 function user(id: string, name: string, domain: string | undefined, rows: readonly Row[]): EmulatorUser {
   const projects = rows.map(([name, description, progress], index) => {
@@ -94,16 +88,16 @@ export function strategyOptionsFor(service: Emulator): StrategyOptions {
 /** Returns a function that causes faults at an emulated service. Faults that last end by themselves, or with `mend`. */
 export function serviceBreaker(service: Emulator): BreakService {
   const ends = new Set<() => void>();
-  return async function breakService(fault, userId) {
+  return async function breakService(fault, userId = '') {
     if (fault === 'refuse') service.expireAccessTokens();
-    else if (fault === 'revoke') service.revoke(userId ?? '');
+    else if (fault === 'revoke') service.revoke(userId);
     else if (fault === 'await-refresh') await nextTokenRequest(service);
     else if (fault === 'mend') for (const end of ends) end();
     else {
-      const { seconds, ...tokenFault }: Fault & { seconds?: number } = tokenFaults[fault];
-      const end = service.fail('token', tokenFault);
+      const { seconds = 0, ...tokenFault }: Fault & { seconds?: number } = tokenFaults[fault];
+      const end = service.fail('token', { times: seconds > 0 ? Number.POSITIVE_INFINITY : 1, ...tokenFault });
       ends.add(end);
-      if (seconds !== undefined) setTimeout(end, seconds * 1000).unref();
+      if (seconds > 0) setTimeout(end, seconds * 1000).unref();
     }
   };
 }

@@ -5,8 +5,8 @@ import { startExample } from './example.js';
 import { bearerOf, detailOf, fieldsOf, shortenedFields } from './panel/recorder.js';
 import { serverSettings } from './server.js';
 
-/** Cookies of a visitor, by host and name. */
-type Cookies = Map<string, Map<string, string>>;
+/** The cookies of a visitor, by name. */
+type Cookies = Map<string, string>;
 
 /** Thrown if a step of the tour did not do what it should. */
 class TourError extends Error {}
@@ -29,9 +29,8 @@ export async function tour(print: (line: string) => void): Promise<boolean> {
   const settings = { ...serverSettings({}), port: 0, tokenLifetime, clock: () => Date.now() + movedMs };
   const { url, service, close } = await startExample(settings);
   try {
-    if (!service) throw new TourError('there is no emulated service');
-    print(`\nAll ${await walk(url, service, expire, print)} steps did what they should.`);
-    return true;
+    if (service) print(`\nAll ${await walk(url, service, expire, print)} steps did what they should.`);
+    return service !== undefined;
   } catch (error) {
     if (!(error instanceof TourError)) throw error;
     print(`    ${error.message}`);
@@ -41,12 +40,10 @@ export async function tour(print: (line: string) => void): Promise<boolean> {
   }
 }
 
-async function walk(
-  url: string,
-  service: Emulator,
-  expire: () => void,
-  print: (line: string) => void,
-): Promise<number> {
+async function walk(url: string, service: Emulator, expire: () => void, print: (line: string) => void) {
+  const { baseUrl, enterpriseBaseUrl } = service;
+  const { clientID: client_id, clientSecret: client_secret } = service.options;
+  const redirect_uri = `${url}/callback`;
   let steps = 0;
   let seen = 0;
   let usedRefreshToken: unknown;
@@ -60,9 +57,8 @@ async function walk(
   };
   const open = async (cookies: Cookies, address: string, method = 'GET') => {
     const answer = await visit(cookies, new URL(address, url), method);
-    print(
-      `    ${method} ${shown(new URL(address, url))} -> ${answer.status}${answer.location && ` to ${shown(new URL(answer.location, url))}`}`,
-    );
+    const target = answer.location && ` to ${shown(new URL(answer.location, url))}`;
+    print(`    ${method} ${shown(new URL(address, url))} -> ${answer.status}${target}`);
     return answer;
   };
   /** Returns the requests to the token endpoint and to the API since the last call, and prints the first of them. */
@@ -76,9 +72,7 @@ async function walk(
     const isToken = ({ path }: ServiceRequest) => path === '/oauth/token';
     return { tokens: requests.filter(isToken), api: requests.filter((one) => !isToken(one)) };
   };
-  const checkTokenRequest = (tokens: readonly ServiceRequest[], fields: Readonly<Record<string, unknown>>) => {
-    const { clientID: client_id, clientSecret: client_secret } = service.options;
-    const [one, ...more] = tokens;
+  const checkTokenRequest = ([one, ...more]: readonly ServiceRequest[], fields: Readonly<Record<string, unknown>>) => {
     check('one token request', one !== undefined && more.length === 0);
     const isJson = one?.headers['content-type']?.startsWith('application/json') === true;
     check('a POST with a JSON body', one?.method === 'POST' && isJson);
@@ -92,17 +86,15 @@ async function walk(
     usedRefreshToken = refresh_token;
   };
   /** Opens the page with the projects, which has to show one of this name. @returns The bearer tokens that it took. */
-  const projects = async (cookies: Cookies, name: string, baseUrl: string, refreshes = true) => {
+  const projects = async (cookies: Cookies, name: string, base: string, refreshes = true) => {
     const page = await open(cookies, '/projects');
     check(`the page shows ${name}`, page.status === 200 && page.text.includes(name));
     const { tokens, api } = news();
     if (refreshes) checkRefresh(tokens);
-    const { host } = new URL(baseUrl);
-    check(
-      `GET ${host}/api/v2/projects with a bearer token`,
-      api.length > 0 &&
-        api.every((one) => one.path === '/api/v2/projects' && one.headers.host === host && bearerOf(one) !== ''),
-    );
+    const { host } = new URL(base);
+    const isRight = (one: ServiceRequest) =>
+      one.path === '/api/v2/projects' && one.headers.host === host && bearerOf(one) !== '';
+    check(`GET ${host}/api/v2/projects with a bearer token`, api.length > 0 && api.every(isRight));
     return api.map(bearerOf);
   };
   /** Goes through the consent page. @returns The callback. */
@@ -110,8 +102,7 @@ async function walk(
     step('The login sends the browser to the service');
     const authorize = new URL((await open(cookies, '/login')).location, url);
     const { state = '', ...others } = Object.fromEntries(authorize.searchParams);
-    const client_id = service.options.clientID;
-    const expected = { client_id, redirect_uri: `${url}/callback`, response_type: 'code', scope: 'project tm' };
+    const expected = { client_id, redirect_uri, response_type: 'code', scope: 'project tm' };
     check('to {auth_url}/oauth/authorize', authorize.href.startsWith(`${service.authUrl}/oauth/authorize?`));
     check('client_id, redirect_uri, response_type, scope and state, nothing else', isSame(others, expected));
     check('spaces in scope are plus signs', authorize.search.includes('scope=project+tm'));
@@ -122,21 +113,20 @@ async function walk(
     check('back to the application, with its state unchanged', callback.searchParams.get('state') === state);
     return callback;
   };
+  const leadsTo = async (what: string, path: string, cookies: Cookies, address: string, method = 'GET') =>
+    check(what, (await open(cookies, address, method)).location.split('?')[0] === path);
   const silent = () =>
     check('nothing reached the token endpoint or the API', Object.values(news()).flat().length === 0);
 
-  const { baseUrl, enterpriseBaseUrl } = service;
   const ada: Cookies = new Map();
   step('A page that needs a login sends the browser to it');
-  check('to /login', (await open(ada, '/projects')).location.startsWith('/login'));
-  const callback = await decide(ada, '1');
+  await leadsTo('to /login', '/login', ada, '/projects');
+  const { href, searchParams } = await decide(ada, '1');
   step('The application exchanges the code for tokens');
-  check('back to the page that was asked for', (await open(ada, callback.href)).location === '/projects');
-  const [redirect_uri, code] = [`${url}/callback`, callback.searchParams.get('code')];
-  checkTokenRequest(news().tokens, { grant_type: 'authorization_code', redirect_uri, code });
+  await leadsTo('back to the page that was asked for', '/projects', ada, href);
+  checkTokenRequest(news().tokens, { grant_type: 'authorization_code', redirect_uri, code: searchParams.get('code') });
   step('The page lists the projects of the user');
   await projects(ada, 'Pocket Garden', baseUrl, false);
-
   // The second refresh uses the refresh token that the first one returned.
   for (const title of ['The access token expires: the next request refreshes it first', 'And once more']) {
     step(title);
@@ -150,11 +140,8 @@ async function walk(
   step('Twenty requests at once meet an expired token');
   expire();
   const pages = await Promise.all(Array.from({ length: 20 }, () => visit(ada, new URL('/projects', url))));
-  const statuses = pages.map(({ status }) => status);
-  check(
-    'all twenty succeed',
-    statuses.every((status) => status === 200),
-  );
+  const isGood = pages.every(({ status }) => status === 200);
+  check('all twenty succeed', isGood);
   checkRefresh(news().tokens);
 
   const ben: Cookies = new Map();
@@ -166,15 +153,15 @@ async function walk(
   const stranger: Cookies = new Map();
   const refusal = await decide(stranger, '1', true);
   step('The application says that the login was declined');
-  check('it goes on to its own page', (await open(stranger, refusal.href)).location === '/declined');
+  await leadsTo('it goes on to its own page', '/declined', stranger, refusal.href);
   check('the page says so', (await open(stranger, '/declined')).text.includes('You declined'));
   silent();
   step('A callback that was not begun in this browser is refused');
   check('403', (await open(stranger, '/callback?code=stolen-code&state=forged-state')).status === 403);
   silent();
   step('Logging out forgets the tokens');
-  check('back to the home page', (await open(ada, '/logout', 'POST')).location === '/');
-  check('projects need a login again', (await open(ada, '/projects')).location.startsWith('/login'));
+  await leadsTo('back to the home page', '/', ada, '/logout', 'POST');
+  await leadsTo('projects need a login again', '/login', ada, '/projects');
   silent();
   return steps;
 }
@@ -192,21 +179,16 @@ function isSame(one: unknown, other: object): boolean {
 
 /** Opens a page as a browser does, and follows no redirect unseen. */
 async function visit(cookies: Cookies, url: URL, method = 'GET') {
-  const jar = cookies.get(url.host) ?? new Map<string, string>();
-  cookies.set(url.host, jar);
-  const headers = { accept: 'text/html', cookie: [...jar].map((pair) => pair.join('=')).join('; ') };
+  const headers = { accept: 'text/html', cookie: [...cookies].map((pair) => pair.join('=')).join('; ') };
   // Not fetch: its headers mark it as a script, and scripts are not redirected to a login.
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     request(url, { method, headers, agent: false }, resolve).once('error', reject).end();
   });
   for (const line of response.headers['set-cookie'] ?? []) {
     const [, name = '', value = ''] = /^([^=;]*)=([^;]*)/.exec(line) ?? [];
-    if (/;\s*(max-age=0|expires=Thu, 01 Jan 1970)/i.test(line)) jar.delete(name);
-    else jar.set(name, value);
+    if (/;\s*(max-age=0|expires=Thu, 01 Jan 1970)/i.test(line)) cookies.delete(name);
+    else cookies.set(name, value);
   }
-  const {
-    statusCode: status,
-    headers: { location = '' },
-  } = response;
-  return { status, location, text: await text(response) };
+  const { statusCode: status, headers: received } = response;
+  return { status, location: received.location ?? '', text: await text(response) };
 }

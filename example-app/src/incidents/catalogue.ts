@@ -9,6 +9,8 @@ export interface IncidentGroup {
   readonly incidents: readonly { readonly name: string; readonly title: string; readonly text: string }[];
 }
 
+const incident = (name: string, title: string, text: string) => ({ name, title, text });
+
 /** All incidents, by the code that handles them. */
 export const incidentGroups: readonly IncidentGroup[] = [
   {
@@ -19,19 +21,19 @@ export const incidentGroups: readonly IncidentGroup[] = [
   await pages.send(res, pages.projects(data));`,
     file: 'app.ts',
     incidents: [
-      { name: 'burst', title: '12 calls at once', text: 'Twelve calls meet a token that the service refuses.' },
-      { name: 'refuse', title: 'Refuse my token', text: 'The service refuses the token before its time is over.' },
-      { name: 'slow', title: 'Slow token endpoint', text: 'The next refresh takes three seconds.' },
-      {
-        name: 'other-process',
-        title: 'Another process refreshes first',
-        text: 'A second process uses up the refresh token. This one takes over the new pair.',
-      },
-      {
-        name: 'unsaved',
-        title: 'Token store takes no writes',
-        text: 'The new pair cannot be saved for ten seconds. It is used from memory and saved later.',
-      },
+      incident('burst', '12 calls at once', 'Twelve calls meet a token that the service refuses.'),
+      incident('refuse', 'Refuse my token', 'The service refuses the token before its time is over.'),
+      incident('slow', 'Slow token endpoint', 'The next refresh takes three seconds.'),
+      incident(
+        'other-process',
+        'Another process refreshes first',
+        'It uses up the refresh token. This one takes over the new pair.',
+      ),
+      incident(
+        'unsaved',
+        'Token store takes no writes',
+        'For ten seconds. The new pair is used from memory, and saved later.',
+      ),
     ],
   },
   {
@@ -42,18 +44,14 @@ export const incidentGroups: readonly IncidentGroup[] = [
 }`,
     file: 'errors.ts',
     incidents: [
-      {
-        name: 'outage',
-        title: 'Service down for 30 s',
-        text: 'The token is refused, and the token endpoint answers 503 to everyone who wants a new one.',
-      },
-      { name: 'store-down', title: 'Token store down', text: 'The store neither reads nor writes for 15 seconds.' },
-      { name: 'bad-secret', title: 'Wrong client secret', text: 'The service refuses the application for 15 seconds.' },
-      {
-        name: 'mend',
-        title: 'Mend everything',
-        text: 'Ends what is still broken. Calls may fail fast for two more seconds.',
-      },
+      incident(
+        'outage',
+        'Service down for 30 s',
+        'The token is refused, and the token endpoint answers 503 to everybody.',
+      ),
+      incident('store-down', 'Token store down', 'The store neither reads nor writes for 15 seconds.'),
+      incident('bad-secret', 'Wrong client secret', 'The service refuses the application for 15 seconds.'),
+      incident('mend', 'Mend everything', 'Ends what is still broken. Calls may fail fast for two more seconds.'),
     ],
   },
   {
@@ -64,12 +62,12 @@ export const incidentGroups: readonly IncidentGroup[] = [
 }`,
     file: 'errors.ts',
     incidents: [
-      { name: 'revoke', title: 'Revoke at the service', text: 'The service ends the permission.' },
-      {
-        name: 'lost-answer',
-        title: 'Lose the next answer',
-        text: 'The service rotates the refresh token, and its answer never arrives. Nobody has the new pair.',
-      },
+      incident('revoke', 'Revoke at the service', 'The service ends the permission.'),
+      incident(
+        'lost-answer',
+        'Lose the next answer',
+        'The service rotates the refresh token. Nobody gets the new pair.',
+      ),
     ],
   },
   {
@@ -80,11 +78,7 @@ export const incidentGroups: readonly IncidentGroup[] = [
 });`,
     file: 'app.ts',
     incidents: [
-      {
-        name: 'log-out',
-        title: 'Log out during a refresh',
-        text: 'The refresh takes three seconds. You log out meanwhile.',
-      },
+      incident('log-out', 'Log out during a refresh', 'The refresh takes three seconds. You log out meanwhile.'),
     ],
   },
 ];

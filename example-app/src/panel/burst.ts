@@ -4,7 +4,7 @@ import { causes, type Entry, startOf } from './journal.js';
 import { place, type Span, scale } from './timeline.js';
 import { reasonWords } from './words.js';
 
-/** One call of a burst: the stretches on the way to the API, one for each attempt. In between it waited for the refresh. */
+/** One call of a burst. In between its attempts it waited for the refresh. */
 interface Row extends Span {
   readonly number: number;
   readonly attempts: readonly (Span & { readonly outcome: string })[];
@@ -17,8 +17,6 @@ interface Row extends Span {
 export interface Burst extends Span {
   readonly rows: readonly Row[];
   readonly refreshes: readonly Span[];
-  /** The number of calls that a refresh has held up. */
-  readonly waited: number;
   readonly lostLogins: number;
 }
 
@@ -43,35 +41,28 @@ export async function runBurst(client: ApiClient, { burst, userId, from, count }
 /** Returns the latest burst among the entries of a grant. */
 export function latestBurst(entries: readonly Entry[]): Burst | undefined {
   const burst = entries.findLast(({ cause }) => cause?.call)?.cause?.call?.burst;
-  const calls = new Map<number, Entry[]>();
-  for (const entry of entries) {
-    const { burst: own, number = 0 } = entry.cause?.call ?? {};
-    if (entry.kind === 'api' && own === burst && own !== undefined)
-      calls.set(number, [...(calls.get(number) ?? []), entry]);
-  }
-  if (calls.size === 0) return undefined;
-  const rows = [...calls].sort(([one], [other]) => one - other).map(rowOf);
-  const from = Math.min(...rows.map((row) => row.from));
-  const to = Math.max(...rows.map((row) => row.to));
+  const own = entries.filter(({ kind, cause }) => kind === 'api' && cause?.call && cause.call.burst === burst);
+  if (own.length === 0) return undefined;
+  const numbers = [...new Set(own.map(numberOf))].sort((one, other) => one - other);
+  const rows = numbers.map((number) =>
+    rowOf(
+      number,
+      own.filter((entry) => numberOf(entry) === number),
+    ),
+  );
+  const [from, to] = [Math.min(...own.map(startOf)), Math.max(...own.map(({ at }) => at))];
   const meanwhile = entries.filter(({ at }) => at >= from && at <= to);
   const refreshes = meanwhile
     .filter(({ kind, event }) => kind === 'refresh' && event.outcome === 'refreshed')
     .map((entry) => ({ from: startOf(entry), to: entry.at }));
-  const waited = rows.filter((row) => refreshes.some((one) => row.from <= one.to && row.to >= one.from)).length;
-  return {
-    from,
-    to,
-    rows,
-    refreshes,
-    waited,
-    lostLogins: meanwhile.filter(({ kind }) => kind === 'grant-lost').length,
-  };
+  return { from, to, rows, refreshes, lostLogins: meanwhile.filter(({ kind }) => kind === 'grant-lost').length };
 }
 
-function rowOf([number, entries]: readonly [number, readonly Entry[]]): Row {
+const numberOf = ({ cause }: Entry) => cause?.call?.number ?? 0;
+
+function rowOf(number: number, entries: readonly Entry[]): Row {
   const last = entries.at(-1);
-  const from = Math.min(...entries.map(startOf));
-  const to = Math.max(...entries.map(({ at }) => at));
+  const [from, to] = [Math.min(...entries.map(startOf)), Math.max(...entries.map(({ at }) => at))];
   const requests = entries.flatMap((entry) => entry.requests);
   const outcome = last?.kind === 'api' ? String(last.event.status ?? reasonWords(last.event.reason)) : '';
   const attempts = requests.map((request, index) => ({
@@ -95,12 +86,15 @@ export function outcomeWords({ rows, refreshes }: Burst): readonly string[] {
 
 /** Returns a burst in words, such as `12 waited, 1 refresh, 12 × 200, 0 lost logins`. */
 export function burstSentence(burst: Burst): string {
-  const { rows, waited, lostLogins } = burst;
+  const { rows, refreshes, lostLogins } = burst;
+  const waited = rows.filter((row) => refreshes.some((one) => row.from <= one.to && row.to >= one.from)).length;
   const processes = new Set(rows.map(({ pid }) => pid)).size;
-  const lost = `${lostLogins} lost ${lostLogins === 1 ? 'login' : 'logins'}`;
-  return [`${waited} waited`, ...outcomeWords(burst), lost, ...(processes > 1 ? [`${processes} processes`] : [])].join(
-    ', ',
-  );
+  const words = [
+    `${waited} waited`,
+    ...outcomeWords(burst),
+    `${lostLogins} lost ${lostLogins === 1 ? 'login' : 'logins'}`,
+  ];
+  return [...words, ...(processes > 1 ? [`${processes} processes`] : [])].join(', ');
 }
 
 /** Draws a burst as a waterfall: one row for the refresh, one for each call. */
@@ -108,12 +102,15 @@ export function burstDrawing(burst: Burst): Html {
   const x = scale(burst, 92);
   const height = 44 + burst.rows.length * 15;
   const bar = (span: Span, colour: string, y: number, height: number, title?: Html) =>
-    html`<rect fill="var(--${colour})" ${place(x, span)} y="${y}" height="${height}"${colour === 'tint' ? undefined : html` rx="1.5"`}>${title}</rect>`;
+    html`<rect fill="var(--${colour})" ${place(x, span)} y="${y}" height="${height}" rx="1.5">${title}</rect>`;
   const row = ({ number, from, to, attempts, outcome }: Row, index: number) => {
     const y = 36 + index * 15;
-    return html`${bar({ from, to }, 'waiting', y + 4, 3)}${attempts.map((one) =>
-      bar(one, colourOf(one.outcome), y, 11, html`<title>Call ${number}: ${one.outcome}</title>`),
-    )}<text class="axis code" x="100%" y="${y + 10}" text-anchor="end">${/^\d+$/.test(outcome) ? outcome : '×'}</text>`;
+    const attempt = (one: Row['attempts'][number]) => {
+      const colour = one.outcome.startsWith('2') ? 'soft' : 'bad';
+      return bar(one, colour, y, 11, html`<title>Call ${number}: ${one.outcome}</title>`);
+    };
+    return html`${bar({ from, to }, 'waiting', y + 4, 3)}${attempts.map(attempt)}
+<text class="axis code" x="100%" y="${y + 10}" text-anchor="end">${/^\d+$/.test(outcome) ? outcome : '×'}</text>`;
   };
   const key = (colour: string, text: string, height = 11) =>
     html`<span><svg width="14" height="${height}" aria-hidden="true"><rect fill="var(--${colour})" width="14" height="${height}"/></svg>${text}</span>`;
@@ -125,8 +122,4 @@ ${burst.rows.map(row)}
 </svg>
 <p class="legend">${key('bad', 'Refused')}${key('waiting', 'Waits for the refresh', 3)}${key('soft', 'Answered')}</p>
 <p><b>${burstSentence(burst)}</b></p>`;
-}
-
-function colourOf(outcome: string): string {
-  return /^2/.test(outcome) ? 'soft' : 'bad';
 }

@@ -38,10 +38,9 @@ export interface SeenRequest {
 /** An event of one grant, with the requests that the service received for it; a real service tells of none. */
 export type Entry = Happening & { readonly grantId: string; readonly requests: readonly SeenRequest[] };
 
-/** The entries of one grant, the oldest first, and what they add up to since the login. */
+/** The entries of one grant, the oldest first, and what they add up to since the login, by any process. */
 export interface Story {
   readonly entries: readonly Entry[];
-  /** How often the token was refreshed, by any process. */
   readonly refreshes: number;
   /** True once a token has run down and was refreshed. */
   readonly ranDown: boolean;

@@ -18,7 +18,7 @@ export interface PanelViews {
 export interface PanelOptions {
   readonly journal: Journal;
   /** Causes the incidents; a real service cannot be broken. */
-  readonly incidents?: Router | undefined;
+  readonly incidents: Router | undefined;
   /** Epoch milliseconds. */
   readonly clock: () => number;
 }
@@ -30,64 +30,55 @@ const soonMs = 50;
 /** How often an open page makes an API call. The token is refreshed by this when it is due. */
 const callingMs = 3_000;
 
-/** Shows what happens to the tokens beside each page: a router to be used after `apiClient(strategy)`. */
-export class Panel {
-  readonly router: Router = Router();
-  readonly #options: PanelOptions;
-  readonly #closings = new Set<() => void>();
+/**
+ * Shows what happens to the tokens beside each page: a router to be used after `apiClient(strategy)`. `close` ends all streams,
+ * which would keep the server from closing.
+ */
+export function createPanel({ journal, incidents, clock }: PanelOptions) {
+  const closings = new Set<() => void>();
+  const router = Router();
+  router.use((req, _res, next) => {
+    const { state } = req.query;
+    causes.run({ userId: req.user?.id, state: typeof state === 'string' ? state : undefined }, next);
+  });
+  router.get('/panel/events', stream);
+  if (incidents) router.use('/incidents', incidents);
+  router.use((req, res, next) => {
+    // Made when the page is, so that it shows what the page itself has led to.
+    res.locals.panel = () => views(req);
+    next();
+  });
+  const close = () => {
+    for (const closing of closings) closing();
+  };
+  return { router, close };
 
-  constructor(options: PanelOptions) {
-    this.#options = options;
-    this.router.use((req, _res, next) => {
-      const { state } = req.query;
-      causes.run({ userId: req.user?.id, state: typeof state === 'string' ? state : undefined }, next);
-    });
-    this.router.get('/panel/events', (req, res) => this.#stream(req, res));
-    if (options.incidents) this.router.use('/incidents', options.incidents);
-    this.router.use((req, res, next) => {
-      // Made when the page is, so that it shows what the page itself has led to.
-      res.locals.panel = () => this.#views(req);
-      next();
-    });
-  }
-
-  /** Ends all streams, which would keep the server from closing. */
-  close(): void {
-    for (const close of this.#closings) close();
-  }
-
-  async #views(req: Request): Promise<PanelViews> {
-    const { journal, incidents } = this.#options;
+  async function views(req: Request): Promise<PanelViews> {
     const token = await tokenOf(req.apiClient);
     const grantId = shownGrant(req);
-    const content = grantId === undefined ? undefined : this.#content(req, grantId, token);
+    // Reading the token may have ended the grant.
     const { authorized } = req.apiClient;
-    const steps = guide(authorized && grantId !== undefined ? journal.of(grantId) : undefined);
     const { verdict } = req.session;
     if (verdict !== undefined) delete req.session.verdict;
-    return {
-      panel: content ? panelView(content) : idlePanel(),
-      firstMinute:
-        incidents &&
-        html`<section class="card" aria-labelledby="minute-title">
+    const firstMinute = html`<section class="card" aria-labelledby="minute-title">
 <h2 id="minute-title">The first minute</h2>
-<ol class="steps" data-part="guide">${steps}</ol>
-</section>`,
+<ol class="steps" data-part="guide">${guide(authorized && grantId !== undefined ? journal.of(grantId) : undefined)}</ol>
+</section>`;
+    return {
+      panel: grantId === undefined ? idlePanel() : panelView(contentOf(req, grantId, token)),
+      firstMinute: incidents && firstMinute,
       incidents: incidents && authorized ? incidentsView : undefined,
       verdict: verdict && html`<p class="notice" role="status" data-tone="${verdict.tone}">${verdict.text}</p>`,
     };
   }
 
-  #content(req: Request, grantId: string, token: PanelContent['token']): PanelContent {
-    const { journal, clock } = this.#options;
+  function contentOf(req: Request, grantId: string, token: PanelContent['token']): PanelContent {
     const { incidentAt } = req.session;
-    // Reading the token may have ended the grant.
     return { story: journal.of(grantId), token, authorized: req.apiClient.authorized, incidentAt, now: clock() };
   }
 
   /** Streams the parts of the panel as server-sent events, until the page is closed or the login has ended. */
-  #stream(req: Request, res: Response): void {
-    const { journal, incidents } = this.#options;
+  function stream(req: Request, res: Response): void {
     const { apiClient } = req;
     const grantId = shownGrant(req);
     // 204 tells an EventSource not to come again.
@@ -106,12 +97,14 @@ export class Panel {
       soon = undefined;
       if (wasAuthorized && !apiClient.authorized) {
         send('end', endedPanel().source);
-        return close();
+        return end();
       }
-      const parts = Object.entries(panelParts(this.#content(req, grantId, token)));
-      const changed = parts.filter(([name, { source }]) => sent.get(name) !== source);
-      for (const [name, { source }] of changed) sent.set(name, source);
-      send('parts', Object.fromEntries(changed.map(([name, { source }]) => [name, source])));
+      const parts = Object.entries(panelParts(contentOf(req, grantId, token)));
+      const changed = parts
+        .map(([name, { source }]) => [name, source] as const)
+        .filter(([name, source]) => sent.get(name) !== source);
+      for (const [name, source] of changed) sent.set(name, source);
+      send('parts', Object.fromEntries(changed));
     };
     const look = async () => {
       token = await tokenOf(apiClient);
@@ -124,15 +117,16 @@ export class Panel {
     };
     const timers = [setInterval(() => void look(), drawingMs).unref()];
     // As a page would, so that the lane of API calls shows what users notice. A real service is spared.
-    if (incidents) timers.push(setInterval(() => void callApi(apiClient), callingMs).unref());
-    const close = () => {
+    const call = () => void orNothing(apiClient, () => apiClient.projects());
+    if (incidents) timers.push(setInterval(call, callingMs).unref());
+    const end = () => {
       for (const timer of [...timers, soon]) clearTimeout(timer);
       journal.added.off(grantId, hear);
-      this.#closings.delete(close);
+      closings.delete(end);
       res.end();
     };
-    this.#closings.add(close);
-    res.once('close', close);
+    closings.add(end);
+    res.once('close', end);
     journal.added.on(grantId, hear);
     void look();
   }
@@ -145,21 +139,17 @@ function shownGrant(req: Request): string | undefined {
 
 /** Returns the lifetime of the access token, refreshing it first if it is due; `undefined` if there is no valid token. */
 async function tokenOf(client: ApiClient): Promise<PanelContent['token']> {
-  if (!client.authorized) return undefined;
-  try {
-    const { iat, exp } = claimsOf(await client.accessToken());
-    if (typeof exp !== 'number') return undefined;
-    return { expiresAt: exp * 1000, issuedAt: (typeof iat === 'number' ? iat : exp) * 1000 };
-  } catch (error) {
-    if (error instanceof OAuthAppError) return undefined;
-    throw error;
-  }
+  const jwt = await orNothing(client, () => client.accessToken());
+  const { iat, exp } = claimsOf(jwt ?? '');
+  if (typeof exp !== 'number') return undefined;
+  return { expiresAt: exp * 1000, issuedAt: (typeof iat === 'number' ? iat : exp) * 1000 };
 }
 
-/** Makes an API call. The panel draws from the events what came of it. */
-async function callApi(client: ApiClient): Promise<void> {
-  if (!client.authorized) return;
-  await client.projects().catch((error: unknown) => {
-    if (!(error instanceof OAuthAppError)) throw error;
+/** Returns what `work` resolves to; nothing if it fails, or if the login has ended. */
+async function orNothing<T>({ authorized }: ApiClient, work: () => Promise<T>): Promise<T | undefined> {
+  if (!authorized) return undefined;
+  return work().catch((error: unknown) => {
+    if (error instanceof OAuthAppError) return undefined;
+    throw error;
   });
 }

@@ -30,12 +30,13 @@ export class Recorder {
 
   /** Returns the entry; `undefined` for an event without a grant, such as a declined login. */
   record(happening: Happening): Entry | undefined {
-    const claimed = this.#open.filter(({ request }) => belongs(request, happening)).slice(-maxRequestsOf(happening));
+    const { kind, event } = happening;
+    // A login takes three requests, a refresh one, an API call one for each attempt.
+    const most = kind === 'api' ? Math.max(1, event.attempts) : kind === 'refresh' ? 1 : 3;
+    const claimed = this.#open.filter(({ request }) => belongs(request, happening)).slice(-most);
     this.#open = this.#open.filter((seen) => !claimed.includes(seen));
-    const { grantId } = happening.event;
-    return grantId === undefined
-      ? undefined
-      : { ...happening, grantId, requests: claimed.map(({ request, ...seen }) => seen) };
+    const requests = claimed.map(({ request, ...seen }) => seen);
+    return event.grantId === undefined ? undefined : { ...happening, grantId: event.grantId, requests };
   }
 }
 
@@ -48,12 +49,6 @@ function belongs(request: ServiceRequest, { kind, event, cause }: Happening): bo
   const call = cause?.call && `${cause.call.burst}.${cause.call.number}`;
   if (call !== undefined || request.headers['x-call'] !== undefined) return request.headers['x-call'] === call;
   return cause?.userId !== undefined && claimsOf(bearerOf(request)).sub === cause.userId;
-}
-
-/** A login takes three requests, a refresh one, an API call one for each attempt. */
-function maxRequestsOf({ kind, event }: Happening): number {
-  if (kind === 'api') return Math.max(1, event.attempts);
-  return kind === 'refresh' ? 1 : 3;
 }
 
 /** Returns the fields of a request's query and body. */
@@ -74,17 +69,14 @@ export function bearerOf({ headers }: ServiceRequest): string {
 }
 
 /** Returns the beginning of a secret and, if it is long, its end: enough to tell two secrets apart. */
-export function shortened(secret: string): string {
+function shortened(secret: string): string {
   return `${secret.slice(0, 4)}…${secret.length >= 32 ? secret.slice(-4) : ''}`;
 }
 
 /** Returns the fields of a query or body as text, with secrets shortened. */
 export function shortenedFields(fields: Fields, separator = ' '): string {
-  const pairs = Object.entries(fields).map(([name, value]) => [
-    name,
-    secrets.has(name) ? shortened(`${value}`) : value,
-  ]);
-  return pairs.map((pair) => pair.join('=')).join(separator);
+  const pairs = Object.entries(fields);
+  return pairs.map(([name, value]) => `${name}=${secrets.has(name) ? shortened(`${value}`) : value}`).join(separator);
 }
 
 /** Returns the claims of a JWT without checking its signature: good enough to show them, and for nothing else. */

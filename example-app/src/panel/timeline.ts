@@ -9,16 +9,10 @@ export interface Span {
 }
 
 /** The time in which one access token was in use. The number is 1 for the token of the login. */
-export interface TokenSpan extends Span {
-  readonly number: number;
-}
+type TokenSpan = Span & { readonly number: number };
 
 /** A request to the token endpoint, with the number of the token that it brought, or to the API. */
-export interface RequestSpan extends Span {
-  readonly good: boolean;
-  readonly token?: number;
-  readonly title: string;
-}
+type RequestSpan = Span & { readonly good: boolean; readonly title: string; readonly token?: number };
 
 /** The last seconds of a grant. */
 export interface Timeline extends Span {
@@ -38,21 +32,18 @@ const zoomedMs = 20_000;
 const colours = 6;
 
 /** Returns what happened to a grant in the last 100 seconds, or in 20 seconds if they show the latest incident. */
-export function timelineOf(
-  { entries, refreshes }: Story,
-  now: number,
-  incidentAt = Number.NEGATIVE_INFINITY,
-): Timeline {
-  const window = { from: now - (now - incidentAt < zoomedMs ? zoomedMs : usualMs), to: now };
+export function timelineOf({ entries, refreshes }: Story, now: number, incidentAt = -usualMs): Timeline {
+  const start = now - (now - incidentAt < zoomedMs ? zoomedMs : usualMs);
   const inWindow = <T extends Span>(spans: readonly T[]) =>
     spans
-      .filter(({ from, to }) => to > window.from && from <= window.to)
-      .map((span) => ({ ...span, from: Math.max(span.from, window.from), to: Math.min(span.to, window.to) }));
+      .filter(({ from, to }) => to > start && from <= now)
+      .map((span) => ({ ...span, from: Math.max(span.from, start), to: Math.min(span.to, now) }));
   const brought = entries.filter(bringsToken);
   const numberOf = (entry: Entry) => refreshes + 2 - brought.length + brought.indexOf(entry);
-  const tokens = tokenSpans(entries, numberOf, window);
+  const tokens = tokenSpans(entries, numberOf, { from: start, to: now });
   return {
-    ...window,
+    from: start,
+    to: now,
     tokens: inWindow(tokens),
     outages: inWindow(outageSpans(entries, now)),
     tokenRequests: inWindow(entries.flatMap((entry) => tokenRequest(entry, numberOf))),
@@ -102,9 +93,8 @@ function tokenRequest(entry: Entry, numberOf: (entry: Entry) => number): Request
   const { kind, event, at: to } = entry;
   if (kind !== 'login' && kind !== 'refresh') return [];
   const from = startOf(entry);
-  if (bringsToken(entry)) {
+  if (bringsToken(entry))
     return [{ from, to, good: true, token: numberOf(entry), title: kind === 'login' ? 'Login' : 'Refresh' }];
-  }
   // None of these took a request.
   const isFree = event.outcome === 'adopted' || event.outcome === 'saved' || event.reason === 'ERR_TOKEN_STORE';
   return isFree ? [] : [{ from, to, good: false, title: reasonWords(event.reason) ?? event.outcome }];
@@ -120,19 +110,23 @@ function apiCall(entry: Entry): RequestSpan[] {
 /** Shown to visitors who have not logged in: two tokens, an outage, and the token after it. */
 export function sampleTimeline(): Timeline {
   const [from, to] = [62_000, 80_000];
-  const span = (at: number, good: boolean, title: string) => ({ from: at, to: at, good, title });
-  const refresh = (at: number, token: number) => ({ ...span(at, true, 'Refresh'), token });
-  const failed = [62_000, 66_000, 73_000].map((at) => span(at, false, 'Refresh'));
+  const mark = (at: number, token?: number) => ({
+    from: at,
+    to: at,
+    good: !!token,
+    title: 'Refresh',
+    ...(token && { token }),
+  });
   const calls = Array.from({ length: 24 }, (_, index) => 5_000 + index * 4_000);
   return {
     ...{ from: 0, to: usualMs, hasToken: true, outages: [{ from, to }] },
-    tokens: [
-      { number: 1, from: 3_000, to: 36_000 },
-      { number: 2, from: 36_000, to: from },
-      { number: 3, from: to, to: usualMs },
-    ],
-    tokenRequests: [refresh(3_000, 1), refresh(36_000, 2), ...failed, refresh(to, 3)],
-    apiCalls: calls.map((at) => span(at, at < from || at >= to, 'GET /projects')),
+    tokens: [3_000, 36_000, to].map((at, index) => ({
+      number: index + 1,
+      from: at,
+      to: [36_000, from, usualMs][index] ?? 0,
+    })),
+    tokenRequests: [mark(3_000, 1), mark(36_000, 2), mark(from), mark(66_000), mark(73_000), mark(to, 3)],
+    apiCalls: calls.map((at) => ({ from: at, to: at, good: at < from || at >= to, title: 'GET /projects' })),
   };
 }
 
@@ -141,18 +135,14 @@ export function timelineDrawing({ from, to, tokens, outages, tokenRequests, apiC
   const x = scale({ from, to }, 100);
   const seconds = Math.round((to - from) / 1000);
   const failed = apiCalls.filter(({ good }) => !good).length;
-  const lane = (spans: readonly RequestSpan[], y: number) => spans.map((span) => mark(x, span, y));
   return html`<svg class="drawing" width="100%" height="182" role="img" aria-label="The last ${seconds} seconds: ${tokens.length} tokens,
 ${tokenRequests.length} token requests, ${apiCalls.length} API calls of which ${failed} failed, ${outages.length} outages">
 <defs><pattern id="hatch" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line stroke="var(--bad)" stroke-width="2" y2="7"/></pattern></defs>
 ${[0, 25, 50, 75, 100].map((at) => html`<line stroke="var(--line)" x1="${at}%" x2="${at}%" y1="20" y2="156"/>`)}
 ${outages.map((span) => html`<rect fill="url(#hatch)" fill-opacity="0.55" ${place(x, span)} y="20" height="136"><title>Outage</title></rect>`)}
-<text x="0" y="13">Access token</text>
-${tokens.map((token) => tokenBar(x, token))}
-<text x="0" y="70">Token endpoint</text>
-${lane(tokenRequests, 76)}
-<text x="0" y="117">API calls</text>
-${lane(apiCalls, 123)}
+<text x="0" y="13">Access token</text>${tokens.map((token) => tokenBar(x, token))}
+<text x="0" y="70">Token endpoint</text>${tokenRequests.map((request) => mark(x, request, 76))}
+<text x="0" y="117">API calls</text>${apiCalls.map((call) => mark(x, call, 123))}
 <text class="axis" x="0" y="176">${seconds} s ago</text>
 <text class="axis" x="50%" y="176" text-anchor="middle">${seconds / 2} s</text>
 <text class="axis" x="100%" y="176" text-anchor="end">now</text>
@@ -169,11 +159,10 @@ function tokenBar(x: Scale, { number, from, to }: TokenSpan): Html {
 function mark(x: Scale, { good, token, title, from, to }: RequestSpan, y: number): Html {
   const width = x(to) - x(from);
   const isThin = width < 100 / 150;
-  const at = html`x="${x(from)}%"`;
   if (!good && isThin)
-    return html`<text class="failed" ${at} y="${y + 19}" text-anchor="middle">×<title>${title}</title></text>`;
+    return html`<text class="failed" x="${x(from)}%" y="${y + 19}" text-anchor="middle">×<title>${title}</title></text>`;
   const fill = good ? (token === undefined ? 'var(--soft)' : colourOf(token)) : 'var(--bad)';
-  return html`<rect fill="${fill}" ${at} width="${isThin ? '3' : `${width}%`}" y="${y}" height="24" rx="1.5"><title>${title}</title></rect>`;
+  return html`<rect fill="${fill}" x="${x(from)}%" width="${isThin ? '3' : `${width}%`}" y="${y}" height="24" rx="1.5"><title>${title}</title></rect>`;
 }
 
 function colourOf(token: number): string {
@@ -181,7 +170,7 @@ function colourOf(token: number): string {
 }
 
 /** The position of a time in a drawing, in per cent. */
-export type Scale = (at: number) => number;
+type Scale = (at: number) => number;
 
 /** Returns the scale from 0 to `width` between the ends of a span. */
 export function scale({ from, to }: Span, width: number): Scale {

@@ -36,24 +36,14 @@ export function panelParts(content: PanelContent): Readonly<Record<string, Html>
 
 /** Returns the first minute in three steps. @param story `undefined` before the login */
 export function guide(story: Story | undefined): Html {
-  const steps: readonly (readonly [done: boolean | undefined, title: string, text: string])[] = [
-    [story && true, 'Log in', 'Approve on the page of the service. A code becomes tokens; they stay on the server.'],
-    [
-      story?.ranDown,
-      'Let the token run down',
-      'Leave this page open for half a minute. A new token comes before the old one ends.',
-    ],
-    [
-      story?.recovered,
-      'Break the service',
-      'Press “Service down for 30 s”. Calls fail, the login stays, and then they work again.',
-    ],
-  ];
   const tick = html` <span class="tick">✓<span class="hidden"> done</span></span>`;
-  return html`${steps.map(
-    ([done, title, text]) =>
-      html`<li class="${done ? 'done' : 'open'}"><b>${title}${done ? tick : undefined}</b><span class="about">${text}</span></li>`,
-  )}`;
+  const step = (done: boolean | undefined, title: string, text: string) =>
+    html`<li class="${done ? 'done' : 'open'}"><b>${title}${done ? tick : undefined}</b><span class="about">${text}</span></li>`;
+  const approve = 'Approve on the page of the service. A code becomes tokens; they stay on the server.';
+  const leave = 'Leave this page open for half a minute. A new token comes before the old one ends.';
+  const press = 'Press “Service down for 30 s”. Calls fail, the login stays, and then they work again.';
+  return html`${step(story && true, 'Log in', approve)}${step(story?.ranDown, 'Let the token run down', leave)}
+${step(story?.recovered, 'Break the service', press)}`;
 }
 
 /** Returns the panel beside a page. The script keeps its parts up to date; without it they show the moment of the page. */
@@ -91,18 +81,18 @@ export function endedPanel(): Html {
 }
 
 function tokenView({ story, token, authorized, now }: PanelContent, hasToken: boolean): Html {
-  const line = (state: Html) => html`<p class="token-line"><span>Access token</span><b>${state}</b></p>`;
-  if (!authorized) return line(html`None: the login has ended`);
+  const line = (state: string | Html) => html`<p class="token-line"><span>Access token</span><b>${state}</b></p>`;
+  if (!authorized) return line('None: the login has ended');
   const { entries, refreshes } = story;
-  const times = refreshes === 1 ? 'once' : `${refreshes} times`;
-  const refreshed = refreshes === 0 ? html`Not refreshed yet.` : html`Refreshed <b>${times}</b> since you logged in.`;
+  const times = html`Refreshed <b>${refreshes === 1 ? 'once' : `${refreshes} times`}</b> since you logged in.`;
+  const count = html`<p class="soft">${refreshes === 0 ? 'Not refreshed yet.' : times}</p>`;
   if (!token || !hasToken) {
     const reason = reasonWords(entries.findLast(({ kind }) => kind === 'refresh')?.event.reason);
-    return html`${line(html`No usable token`)}
-<p class="soft">The login is kept: ${reason ?? 'there is no valid token at this moment'}.</p><p class="soft">${refreshed}</p>`;
+    return html`${line('No usable token')}
+<p class="soft">The login is kept: ${reason ?? 'there is no valid token at this moment'}.</p>${count}`;
   }
   const seconds = Math.max(0, Math.round((token.expiresAt - now) / 1000));
   const lifetime = Math.max(1, Math.round((token.expiresAt - token.issuedAt) / 1000));
   return html`${line(html`${seconds} s <small>left of ${lifetime} s</small>`)}
-<progress max="${lifetime}" value="${seconds}" aria-label="Lifetime left of the access token"></progress><p class="soft">${refreshed}</p>`;
+<progress max="${lifetime}" value="${seconds}" aria-label="Lifetime left of the access token"></progress>${count}`;
 }

@@ -68,24 +68,25 @@ export function clockTime(at: number): string {
 
 /** Returns the log, newest first. API calls in a row that went alike share a line. */
 export function logView(entries: readonly Entry[]): Html {
-  const lines: (readonly [Entry, ...Entry[]])[] = [];
+  const lines: Entry[][] = [];
   for (const entry of entries.toReversed()) {
     const above = lines.at(-1);
-    if (above && isAlike(above[0], entry)) lines.splice(-1, 1, [...above, entry]);
+    if (above?.[0] && look(entry) === look(above[0])) above.push(entry);
     else if (lines.push([entry]) > maxLines) break;
   }
   return html`<ol>${lines.slice(0, maxLines).map(line)}</ol>`;
 }
 
-function isAlike(one: Entry, other: Entry): boolean {
-  if (one.kind !== 'api' || other.kind !== 'api') return false;
-  const look = ({ event, requests }: typeof one) => [event.path, event.status, event.reason, requests.length].join();
-  return look(one) === look(other);
+/** Returns what a line says of an API call; anything else has a line of its own. */
+function look({ kind, event, requests }: Entry): unknown {
+  return kind === 'api' ? [event.path, event.status, event.reason, requests.length].join() : event;
 }
 
-function line(alike: readonly [Entry, ...Entry[]]): Html {
-  const [{ kind, at, requests }] = alike;
-  const { title, note, good } = wordsFor(alike[0]);
+function line(alike: readonly Entry[]): Html {
+  const [latest] = alike;
+  if (!latest) return html``;
+  const { kind, at, requests } = latest;
+  const { title, note, good } = wordsFor(latest);
   const pids = [...new Set(alike.map(({ pid }) => pid))].sort((one, other) => one - other);
   const received = requests.map(
     ({ method, host, path, outcome, detail }) =>
