@@ -2,7 +2,7 @@ import { remainingMs } from '../clock.js';
 import { ConfigurationError } from '../errors.js';
 import { StoreAccess, type WriteLimits } from '../stores/store-access.js';
 import type { StoredGrant, TokenStore } from '../stores/token-store.js';
-import { pause } from '../waiting.js';
+import { abortable, pause } from '../waiting.js';
 import {
   type EndedGrant,
   endedGrant,
@@ -155,8 +155,10 @@ export class GrantRepository {
    */
   async *all(signal?: AbortSignal): AsyncGenerator<readonly [grantId: string, grant: Grant | EndedGrant]> {
     const ids: string[] = [];
-    const page = () =>
-      Promise.all(ids.splice(0).map(async (id) => [id, await this.#peekPatiently(id, signal)] as const));
+    const page = () => {
+      const reads = ids.splice(0).map(async (id) => [id, await this.#peekPatiently(id)] as const);
+      return abortable(Promise.all(reads), signal);
+    };
     for await (const id of this.#ids(signal)) {
       ids.push(id);
       if (ids.length < LISTED_AT_ONCE) continue;
@@ -167,12 +169,12 @@ export class GrantRepository {
     for (const [grantId, grant] of await page()) if (grant) yield [grantId, grant];
   }
 
-  async #peekPatiently(id: string, signal: AbortSignal | undefined): Promise<Grant | EndedGrant | undefined> {
+  async #peekPatiently(id: string): Promise<Grant | EndedGrant | undefined> {
     for (const ms of READ_LISTED_AGAIN_MS) {
       try {
         return await this.peek(id);
       } catch {
-        await pause(ms, { signal });
+        await pause(ms);
       }
     }
     return await this.peek(id);

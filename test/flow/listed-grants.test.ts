@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { type GrantSummary, memoryTokenStore, type StoredGrant, type TokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
@@ -194,6 +195,27 @@ describe('the grants of a strategy', () => {
     expect(failures).toBe(2);
     tokenStore.fail('get');
     await expect(ids()).rejects.toMatchObject({ status: 503 });
+  });
+
+  test('listen once to the signal of whoever lists them, however many reads fail', async () => {
+    const tokenStore = new TroubledStore();
+    const { strategy } = await open({ strategy: { tokenStore } });
+    for (const id of Array(20).keys()) await strategy.importGrant(`${id}`, { accessToken: 'a', refreshToken: 'r' });
+    const [controller, reason] = [new AbortController(), new Error('enough')];
+    let failures = 0;
+    tokenStore.before = (method) => {
+      if (method !== 'get') return;
+      failures += 1;
+      // Once all of them wait before they read again.
+      if (failures === 20)
+        setImmediate(() => {
+          expect(getEventListeners(controller.signal, 'abort')).toHaveLength(1);
+          controller.abort(reason);
+        });
+      throw new Error('The store is slow');
+    };
+    await expect(all(strategy.grants({ signal: controller.signal }))).rejects.toBe(reason);
+    expect(failures).toBe(20);
   });
 
   test('cannot be told while the store fails: that is an error, and no end', async () => {

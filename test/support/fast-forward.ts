@@ -1,8 +1,7 @@
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers';
-import promises, { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as turn } from 'node:timers/promises';
 import { vi } from 'vitest';
-import { pause } from '../../src/waiting.js';
 
 /** Time that passes in each turn of the event loop, in milliseconds. */
 const STEP_MS = 10;
@@ -15,13 +14,8 @@ const STEP_MS = 10;
 export async function fastForward<T>(work: () => Promise<T>, isDue: () => boolean = () => true): Promise<T> {
   // The emulator's timers come from this module, and stay as they are.
   const { setTimeout, clearTimeout } = timers;
-  const { setTimeout: wait } = promises;
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   Object.assign(timers, { setTimeout, clearTimeout });
-  // Vitest does not fake it.
-  Object.assign(promises, {
-    setTimeout: (ms: number, value?: unknown, options = {}) => pause(ms, options).then(() => value),
-  });
   syncBuiltinESMExports();
   try {
     let isOver = false;
@@ -36,7 +30,5 @@ export async function fastForward<T>(work: () => Promise<T>, isDue: () => boolea
     return await result;
   } finally {
     vi.useRealTimers();
-    Object.assign(promises, { setTimeout: wait });
-    syncBuiltinESMExports();
   }
 }
