@@ -57,7 +57,8 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
       return next(ofStrategy(new ConfigurationError(message, { code: 'ERR_NO_API_CLIENT' }), strategyName));
     }
     const pending = unprepared.get(client)?.prepareFully();
-    if (pending) return void pending.then(() => passIfAuthorized(req, res, next));
+    // Nobody else catches what is thrown by then, such as for a response that a time-out has sent.
+    if (pending) return void pending.then(() => passIfAuthorized(req, res, next)).catch(next);
     const granted = client.authorized ? knownScopeOf(client) : [];
     // As long as the grant cannot be loaded, its calls report why.
     const missing = granted === undefined ? [] : needed.filter((name) => !granted.includes(name));

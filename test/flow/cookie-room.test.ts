@@ -1,8 +1,8 @@
 import type passportModule from 'passport';
-import { Strategy } from 'passport-oauth-app';
+import { requireAuthorization, Strategy } from 'passport-oauth-app';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Browser, Page } from '../support/browser.js';
-import { browser, open, visit, world } from '../support/one-world.js';
+import { browser, logIn, open, visit, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import type { Handler, WorldOptions } from '../support/world.js';
 
@@ -70,6 +70,17 @@ describe('the Cookie header', { meta: { threats: [61] } }, () => {
     expect(second.headers['set-cookie']?.filter((line) => line.includes('Max-Age=0'))).toEqual([]);
     const { search } = new URL(await world.service.approve(String(first.headers.location)));
     expect((await rawRequest(world.url, `/callback${search}`, { headers: { cookie } })).status).toBe(302);
+  });
+
+  test('stays below 8 KB where a page asks for many scopes and is remembered as well', async () => {
+    const scope = Array.from({ length: 12 }, (_, area) => `https://service.example/scopes/area-${area}.readonly`);
+    await open({ routes: (app) => app.get('/areas', requireAuthorization({ login: '/login', scope })) });
+    await logIn();
+    browser.cookies(world.url).set('analytics', 'a'.repeat(6_300));
+    const page = await visit(`/areas?q=${'q'.repeat(1_200)}`);
+    expect(page.headers.get('location')).toMatch(/^\/login\?returnTo=/);
+    expect([...browser.cookies(world.url).keys()].some((name) => name.includes('.step-up.'))).toBe(true);
+    expect(headerOf(browser, world.url).length).toBeLessThan(8_000);
   });
 
   test('has no room left for the page of a guarded route: the page leads to /, and the header stays small', async () => {

@@ -1,13 +1,14 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import session from 'express-session';
+import { requireAuthorization } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { hold } from '../support/hold.js';
-import { browser, logIn, open, projects, visit, world } from '../support/one-world.js';
+import { browser, clock, loggedIn, logIn, open, projects, visit, world } from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
-import type { Handler, Req, World, WorldOptions } from '../support/world.js';
+import { type Handler, type Req, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 /** Answers a request as a time-out middleware does. */
 function answer(res: ServerResponse): void {
@@ -144,6 +145,29 @@ describe('a response that a time-out middleware has sent', { meta: { threats: [5
     await until(() => expect(world.errors.map(({ code }) => code)).toEqual(['ERR_RESPONSE_SENT']));
     expect(world.grantKeys()).toEqual([]);
   });
+});
+
+test('a page of logout whose guard waits for a refresh does not end the process', {
+  meta: { threats: [58] },
+}, async () => {
+  let overdue: ServerResponse | undefined;
+  await loggedIn({
+    routes: (app) => {
+      const hurry: Handler = (_req, res, next) => {
+        overdue = res;
+        next();
+      };
+      app.get('/sign-out', hurry, requireAuthorization({ login: '/login' }), (_req, res) => sendJson(res, {}));
+    },
+  });
+  clock.advance(7_200);
+  const release = hold(world.service, 'token', { status: 400, body: { error: 'invalid_grant' } });
+  const page = visit('/sign-out');
+  await until(() => expect(world.tokenRequests()).toHaveLength(1));
+  if (overdue) answer(overdue);
+  release();
+  expect((await page).text).toBe('too slow');
+  await until(() => expect(world.errors.map(({ code }) => code)).toEqual(['ERR_HTTP_HEADERS_SENT']));
 });
 
 describe('an async callback of the application that rejects', () => {
