@@ -249,11 +249,7 @@ describe('the grant of a code', { meta: { threats: [93] } }, () => {
     const options = inFrame({
       ...sessionWith(COOKIES.partitioned),
       session: { proxy: true, cookie: COOKIES.partitioned, store: new session.MemoryStore() },
-      strategy: {
-        clock: () => clock.now,
-        revocationPath: '/oauth/revoke',
-        ...(tokenStore ? { tokenStore } : {}),
-      },
+      strategy: { clock: () => clock.now, revocationPath: '/oauth/revoke', ...(tokenStore ? { tokenStore } : {}) },
     });
     const one = await startWorld(options);
     const other = await startWorld({ ...options, running: one.service });

@@ -47,10 +47,7 @@ describe('passport.authorize', { meta: { threats: [57] } }, () => {
     const sid = browser.cookies(world.url).get('connect.sid');
     await visit(await world.begin(browser, {}, '/connect'));
     expect(browser.cookies(world.url).get('connect.sid')).toBe(sid);
-    expect(await whoami()).toMatchObject({
-      user: { id: 'ada' },
-      authorized: true,
-    });
+    expect(await whoami()).toMatchObject({ user: { id: 'ada' }, authorized: true });
   });
 
   test.for<[string, string | undefined, string]>([

@@ -139,10 +139,7 @@ describe('error=consent_required', { meta: { threats: [8] } }, () => {
   ])('%s', async ([, strategy, status], { startWorld, browser }) => {
     const world = await startWorld({ strategy });
     const location = new URL((await browser.visit(`${world.url}/login`)).headers.get('location') ?? '');
-    const query = new URLSearchParams({
-      error: 'consent_required',
-      state: location.searchParams.get('state') ?? '',
-    });
+    const query = new URLSearchParams({ error: 'consent_required', state: location.searchParams.get('state') ?? '' });
     expect((await browser.visit(`${world.url}/callback?${query}`)).status).toBe(status);
     if (status === 401) expect(world.errors).toEqual([]);
     else expect(world.errors).toMatchObject([{ name: 'AuthorizationError', error: 'consent_required' }]);

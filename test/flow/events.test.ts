@@ -92,9 +92,7 @@ test('none of them holds a token, a code or a secret', async () => {
     clock.advance(2 * HOURS);
     await projects();
   }
-  world.service.fail('token', {
-    body: { error: 'invalid_client', error_description: String(refreshTokens().at(-1)) },
-  });
+  world.service.fail('token', { body: { error: 'invalid_client', error_description: String(refreshTokens().at(-1)) } });
   clock.advance(2 * HOURS);
   await projects();
   const bodies = world.tokenRequests().map(({ body }) => body as Record<string, string>);

@@ -33,10 +33,7 @@ function formerRecord(id: string, refreshToken: string | null = 'r'): StoredGran
 describe('the grants of a strategy', () => {
   test('are told with what is known of them, and no token', async () => {
     const tokenStore = memoryTokenStore();
-    await loggedIn({
-      service: { users },
-      strategy: { ...byUser, tokenStore, organizationDomain: undefined },
-    });
+    await loggedIn({ service: { users }, strategy: { ...byUser, tokenStore, organizationDomain: undefined } });
     const loggedInAt = clock.now();
     clock.advance(7_200);
     await projects();

@@ -130,10 +130,7 @@ describe('small edges of a login', () => {
   });
 
   test('an empty X-Forwarded-Host is skipped, and a senseless Host is answered with 400', async () => {
-    await open({
-      strategy: { callbackURL: '/callback' },
-      before: (app) => app.set('trust proxy', true),
-    });
+    await open({ strategy: { callbackURL: '/callback' }, before: (app) => app.set('trust proxy', true) });
     const redirectUri = async (headers: Record<string, string>) => {
       const { status, headers: answer } = await rawRequest(world.url, '/login', { headers });
       return status === 302 ? new URL(String(answer.location)).searchParams.get('redirect_uri') : status;
@@ -250,10 +247,7 @@ describe("the application's own req.logout()", () => {
   });
 
   test('leaves a grant under an id of the application where it is', async () => {
-    await open({
-      ...routes({}),
-      strategy: { grantId: (_req: unknown, user: { id: string }) => user.id },
-    });
+    await open({ ...routes({}), strategy: { grantId: (_req: unknown, user: { id: string }) => user.id } });
     await logIn();
     await visit('/leave');
     expect(world.grantKeys()).toHaveLength(1);
@@ -391,16 +385,11 @@ describe('a login of the application itself', () => {
     expect(world.grantKeys()).toHaveLength(1);
     await visit('/local-login');
     await until(() => expect(world.grantKeys()).toEqual([]));
-    expect(await whoami()).toMatchObject({
-      user: { id: 'local' },
-      authorized: false,
-    });
+    expect(await whoami()).toMatchObject({ user: { id: 'local' }, authorized: false });
   });
 
   test('leaves no session.returnTo behind where successRedirect leads elsewhere', async () => {
-    await open({
-      authenticate: { successRedirect: '/fixed', successReturnToOrRedirect: undefined },
-    });
+    await open({ authenticate: { successRedirect: '/fixed', successReturnToOrRedirect: undefined } });
     const page = await visit(await world.begin(browser, {}, '/login?returnTo=/reports'));
     expect(page.headers.get('location')).toBe('/fixed');
     expect((await whoami()).session).not.toHaveProperty('returnTo');

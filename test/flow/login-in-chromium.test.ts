@@ -199,9 +199,7 @@ describe.skipIf(!hasChromium())('a login in Chromium', () => {
 
   test.skipIf(!hasNginx())(
     "whose page is long succeeds behind nginx' default buffers",
-    {
-      meta: { threats: [74] },
-    },
+    { meta: { threats: [74] } },
     async ({ startWorld }) => {
       const world = await startWorld(relative);
       const nginx = await startNginx(world.url);

@@ -216,10 +216,7 @@ describe('a callback that fails and leads to the login route', { meta: { threats
     const answers: number[] = [];
     for (const callback of callbacks) answers.push((await browser.visit(callback)).status);
     expect(answers).toEqual([302, 302, 500]);
-    expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({
-      authorized: true,
-      user: { id: '1' },
-    });
+    expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({ authorized: true, user: { id: '1' } });
     expect(world.grantKeys()).toEqual([grant]);
   });
 

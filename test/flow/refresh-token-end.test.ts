@@ -45,10 +45,7 @@ describe('past the end of the refresh token', () => {
   test('the pair that another process has refreshed meanwhile goes on', async () => {
     const tokenStore = memoryTokenStore();
     const shared = { tokenStore, grantId: () => 'job' };
-    await loggedIn({
-      service: { refreshTokenLifetime: 3 * HOURS },
-      strategy: { ...shared, cache: { ttl: 86_400 } },
-    });
+    await loggedIn({ service: { refreshTokenLifetime: 3 * HOURS }, strategy: { ...shared, cache: { ttl: 86_400 } } });
     const other = await another({ strategy: shared });
     await projects();
     clock.advance(2 * HOURS);

@@ -37,10 +37,7 @@ describe('a dead refresh token that is refused by other words than invalid_grant
   ])('%s: endsGrant is asked, and the user has to log in again', async ([, refreshRefusal, words]) => {
     const asked: Refusal[] = [];
     const endsGrant = (refusal: Refusal) => asked.push(refusal) > 0;
-    await loggedIn({
-      service: { profile: { refreshRefusal } },
-      strategy: { endsGrant },
-    });
+    await loggedIn({ service: { profile: { refreshRefusal } }, strategy: { endsGrant } });
     world.service.revoke('1');
     clock.advance(EXPIRED_S);
     expect((await projects()).status).toBe(302);
@@ -113,11 +110,7 @@ describe('a service that does not accept the client', { meta: { threats: [40] } 
       for (const other of browsers.slice(1)) await world.logIn(other, '2');
       world.service.requests.length = 0;
       clock.advance(EXPIRED_S);
-      const heal = world.service.fail('token', {
-        status: 401,
-        body,
-        times: Number.POSITIVE_INFINITY,
-      });
+      const heal = world.service.fail('token', { status: 401, body, times: Number.POSITIVE_INFINITY });
       const visitAll = () => Promise.all(browsers.map((one) => one.visit(`${world.url}/projects`)));
       await projects();
       const sent: number[] = [];

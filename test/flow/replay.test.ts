@@ -42,9 +42,7 @@ describe('the callback of a browser that is logged in already', () => {
   });
 
   test('is refused where the route names no page', async () => {
-    await open({
-      callback: ({ passport }: World) => passport.authenticate('oauth-app', {}) as Handler,
-    });
+    await open({ callback: ({ passport }: World) => passport.authenticate('oauth-app', {}) as Handler });
     const callback = await world.begin(browser);
     await visit(callback);
     expect((await visit(callback)).status).toBe(403);

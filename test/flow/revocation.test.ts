@@ -76,10 +76,7 @@ const wires: readonly [string, Partial<Profile>][] = [
   ['at another path', { revocationPath: '/o/revoke_token/' }],
 ];
 test.for(wires)('revokes as the token request is set: %s', async ([, profile]) => {
-  await loggedIn({
-    service: { profile },
-    strategy: { revocationPath: profile.revocationPath ?? revocationPath },
-  });
+  await loggedIn({ service: { profile }, strategy: { revocationPath: profile.revocationPath ?? revocationPath } });
   await logOut();
   await until(() => expect(actions()).toEqual(['stored', 'deleted', 'revoked']));
 });

@@ -43,10 +43,7 @@ describe('the granted scopes are', () => {
   });
 
   test('those that the login route asks for', async () => {
-    await open({
-      ...options,
-      authenticate: { scope: ['glossary'], callbackURL: undefined },
-    });
+    await open({ ...options, authenticate: { scope: ['glossary'], callbackURL: undefined } });
     await logIn();
     const shown = await (await visit('/scopes')).json();
     expect(shown).toEqual({ before: ['glossary'], scope: ['glossary'] });
@@ -59,9 +56,7 @@ describe('the granted scopes are', () => {
   });
 
   test('unknown of a visitor who is not logged in: an empty list', async () => {
-    await open({
-      routes: (app) => app.get('/who', ({ apiClient }, res) => sendJson(res, apiClient.scope)),
-    });
+    await open({ routes: (app) => app.get('/who', ({ apiClient }, res) => sendJson(res, apiClient.scope)) });
     expect(await (await visit('/who')).json()).toEqual([]);
   });
 });

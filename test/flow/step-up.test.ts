@@ -89,10 +89,7 @@ describe.each(['express', 'connect'] as const)('a page that needs a scope, under
 });
 
 describe('a visitor who comes back from the consent without the scope', { meta: { threats: [83] } }, () => {
-  const choices = {
-    'after granting less': { scope: ['project'] },
-    'after declining': { decline: true },
-  };
+  const choices = { 'after granting less': { scope: ['project'] }, 'after declining': { decline: true } };
   test.for(Object.entries(choices))('%s gets 403, no loop, and keeps the grant', async ([_name, choice]) => {
     await open(options('express', { authenticate: { failureRedirect: '/tm' } }));
     const visitor = new Visitor(world);

@@ -56,10 +56,7 @@ describe('two strategies of one name for two services', { meta: { threats: [55] 
     const [store, tokenStore] = [new session.MemoryStore(), memoryTokenStore()];
     const first = await open({ session: { store }, strategy: { tokenStore } });
     await first.logIn(browser);
-    const second = await open({
-      session: { store },
-      strategy: { tokenStore },
-    });
+    const second = await open({ session: { store }, strategy: { tokenStore } });
     await first.strategy.close();
     const other = new Browser();
     for (const [name, value] of browser.cookies(first.url)) other.cookies(second.url).set(name, value);

@@ -43,9 +43,7 @@ test('every accepted domain leads to a host directly below the host of the templ
   );
 });
 
-test('any token is read without an error, with or without claims', {
-  meta: { threats: [28] },
-}, async () => {
+test('any token is read without an error, with or without claims', { meta: { threats: [28] } }, async () => {
   const payload = hostileJson(['sub', 'domain', 'exp', 'iat', 'aud']);
   const part = fc.oneof(
     hostileText,

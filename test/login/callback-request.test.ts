@@ -35,9 +35,7 @@ test.each([
   expect(readCallbackQuery(`/callback?${query}`).kind !== 'malformed').toBe(fits);
 });
 
-test('any query is read without an error, and values are visible ASCII', {
-  meta: { threats: [2] },
-}, () => {
+test('any query is read without an error, and values are visible ASCII', { meta: { threats: [2] } }, () => {
   const part = fc.oneof(
     fc.constantFrom(
       ...['code', 'state', 'error', '=', '&', '[', ']', '__proto__', '%', '%00', '%ED%A0%80', '?', '#', '+', '\0'],

@@ -137,9 +137,7 @@ describe.each(servers)('two processes over %s', (_name, isInstalled, start, gran
 
   test.skipIf(!isInstalled)(
     'make one token request for a callback that comes to each of them at once',
-    {
-      meta: { threats: [5, 59, 70] },
-    },
+    { meta: { threats: [5, 59, 70] } },
     async () => {
       const { service, shared, origins, close } = await startProcesses(start, grants, [{}, {}]);
       const [first = ''] = origins;
