@@ -134,7 +134,7 @@ describe.skipIf(!hasRedis())('npm run start:cluster', () => {
     const home = async () => (await browser.visit(`${url}/`)).text;
     await expect.poll(home).toMatch(/waited, 1 refresh, 12 × 200, 0 lost logins, 2 processes/);
 
-    const cookie = [...browser.cookies(url)].map((pair) => pair.join('=')).join('; ');
+    const cookie = browser.cookieHeader(url);
     const panel = await fetch(`${url}/panel/events`, { headers: { cookie } });
     let heard = '';
     for await (const part of panel.body?.pipeThrough(new TextDecoderStream()) ?? []) {

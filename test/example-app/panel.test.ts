@@ -15,7 +15,7 @@ afterEach(() => application.close());
 /** The server-sent events of a browser's panel, until `wanted` is among them. */
 async function listenUntil(visitor: Browser, wanted: RegExp, meanwhile = async () => {}): Promise<string> {
   const url = `${application.url}/panel/events`;
-  const cookie = [...visitor.cookies(url)].map((pair) => pair.join('=')).join('; ');
+  const cookie = visitor.cookieHeader(url);
   const response = await fetch(url, { headers: { cookie } });
   expect(response.headers.get('content-type')).toContain('text/event-stream');
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -139,7 +139,7 @@ describe('the panel', () => {
   it('does not keep the application from ending', async () => {
     await application.logIn(browser);
     const url = `${application.url}/panel/events`;
-    const cookie = [...browser.cookies(url)].map((pair) => pair.join('=')).join('; ');
+    const cookie = browser.cookieHeader(url);
     const response = await fetch(url, { headers: { cookie } });
     await application.close();
     expect(await response.text()).toContain('event: parts');

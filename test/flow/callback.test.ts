@@ -1,11 +1,10 @@
 import { inspect } from 'node:util';
 import passportModule from 'passport';
 import { describe, expect, test } from 'vitest';
-import { Strategy } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
-import { browser, open, visit, whoami, world } from '../support/one-world.js';
+import { addStrategy, browser, open, register, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
-import { type Framework, type Handler, sendJson } from '../support/world.js';
+import { type Framework, type Handler, tellOutcome } from '../support/world.js';
 
 const frameworks: readonly Framework[] = ['express', 'connect'];
 
@@ -22,7 +21,7 @@ function rawCallback(
   path: string,
   options: { method?: string; headers?: Record<string, string> } = {},
 ) {
-  const cookie = [...browser.cookies(world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
+  const cookie = browser.cookieHeader(world.url);
   return rawRequest(world.url, path, { ...options, headers: { cookie, ...options.headers } });
 }
 
@@ -117,7 +116,7 @@ describe('the state', () => {
     await open();
     const callback = await world.begin(browser);
     // The cookies as they were: an attacker keeps them.
-    const cookie = [...browser.cookies(world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
+    const cookie = browser.cookieHeader(world.url);
     expect((await visit(callback)).status).toBe(302);
     // The browser is logged in by now: it goes to the route's page, and nothing happens.
     expect((await visit(callback)).headers.get('location')).toBe('/');
@@ -140,7 +139,7 @@ describe('the state', () => {
     const callback = await world.begin(browser);
     world.service.fail('token', { status: 500 });
     const { pathname, search } = new URL(callback);
-    const cookie = [...browser.cookies(world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
+    const cookie = browser.cookieHeader(world.url);
     expect((await visit(callback)).status).toBe(503);
     expect((await rawRequest(world.url, `${pathname}${search}`, { headers: { cookie } })).status).toBe(403);
     expect(world.tokenRequests()).toHaveLength(1);
@@ -176,12 +175,10 @@ describe('the state', () => {
   test("of another strategy's login in the same browser is refused, and no token request leaves", {
     meta: { threats: [6] },
   }, async () => {
-    let other: Strategy | undefined;
     await open({
-      routes: (app, { passport, service, url }) => {
-        other = new Strategy({ ...service.options, name: 'other', callbackURL: `${url}/callback`, scope: 'tm' });
-        passport.use(other as passportModule.Strategy);
-        app.get('/login-other', passport.authenticate('other') as Handler);
+      routes: (app, world) => {
+        addStrategy(world, 'other');
+        app.get('/login-other', world.passport.authenticate('other') as Handler);
       },
     });
     const callback = await world.begin(browser, {}, '/login-other');
@@ -192,31 +189,24 @@ describe('the state', () => {
     }
     expect((await visit(callback)).status).toBe(403);
     expect(world.tokenRequests()).toEqual([]);
-    await other?.close();
   });
 
   test("of another client's login is refused although the secret is the same", async () => {
-    let other: Strategy | undefined;
     await open({
       routes: (app, { service, url }) => {
         const passport = new passportModule.Passport();
         service.register({ clientID: 'second', clientSecret: 'second secret', redirectUrls: [`${url}/callback`] });
-        const { options } = service;
-        other = new Strategy({ ...options, clientID: 'second', callbackURL: `${url}/callback`, scope: 'tm' });
-        app.get('/login-other', passport.authenticate(other as unknown as string) as Handler);
+        addStrategy({ passport, service, url }, 'oauth-app', '/callback', { clientID: 'second' });
+        app.get('/login-other', passport.authenticate('oauth-app') as Handler);
       },
     });
     const callback = await world.begin(browser, {}, '/login-other');
     expect((await visit(callback)).status).toBe(403);
-    await other?.close();
   });
 
   test('is good where a proxy has swapped the front of its path', async () => {
     await open({ strategy: { callbackURL: 'http://app.example/shop/callback' } });
-    world.service.register({
-      clientID: world.service.options.clientID,
-      redirectUrls: ['http://app.example/shop/callback'],
-    });
+    register('http://app.example/shop/callback');
     const { search } = new URL(await world.begin(browser));
     expect((await browser.visit(`${world.url}/callback${search}`)).status).toBe(302);
   });
@@ -278,7 +268,7 @@ describe('the state', () => {
   test('goes with its cookie among hundreds of foreign and malformed ones', async () => {
     await open();
     const callback = await world.begin(browser);
-    const own = [...browser.cookies(world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
+    const own = browser.cookieHeader(world.url);
     const foreign = Array.from({ length: 300 }, (_, index) => `__proto__=x; =y; ;;; c${index}=%FF; oauth-app.login.=z`);
     const { pathname, search } = new URL(callback);
     const cookie = `${foreign.join('; ').slice(0, 12_000)}; ${own}`;
@@ -299,20 +289,9 @@ describe('an error in the callback', () => {
   });
 
   test('with a good state is a decline, with the message of the contract', { meta: { threats: [8] } }, async () => {
-    const failures: unknown[] = [];
-    await open({
-      callback:
-        ({ passport }) =>
-        (req, res, next) =>
-          passport.authenticate('oauth-app', (error: unknown, user: unknown, info: unknown, status: unknown) => {
-            failures.push({ error, user, info, status });
-            sendJson(res, {});
-          })(req, res, next),
-    });
-    await visit(await world.begin(browser, { decline: true }));
-    expect(failures).toEqual([
-      { error: null, user: false, info: { message: 'The user declined authorization' }, status: undefined },
-    ]);
+    await open({ callback: tellOutcome });
+    const page = await visit(await world.begin(browser, { decline: true }));
+    expect(page.json()).toEqual({ error: null, user: false, info: { message: 'The user declined authorization' } });
     expect(world.tokenRequests()).toEqual([]);
   });
 
@@ -334,19 +313,29 @@ describe('an error in the callback', () => {
     expect(world.tokenRequests()).toEqual([]);
   });
 
-  test.each([
+  const errors = [
     ['server_error', 'server_error'],
     ['invalid_scope', 'invalid_scope'],
     ['<script>alert(1)</script>', undefined],
     ['a_text_of_the_senders_own', undefined],
-  ])('of %s with a good state is an AuthorizationError', { meta: { threats: [8] } }, async (code, told) => {
-    await open();
-    const callback = altered(await world.begin(browser, { decline: true }), (query) => query.set('error', code));
-    const page = await visit(callback);
-    expect(page.status).toBe(502);
-    expect(world.errors[0]).toMatchObject({ name: 'AuthorizationError', code: 'ERR_AUTHORIZATION', error: told });
-    if (told === undefined) expect(`${page.text}${inspect(world.errors[0])}`).not.toContain(code);
-  });
+    ['The service is closed.', undefined],
+    ['fermé', undefined],
+    ['a\r\nSet-Cookie: x=y', undefined],
+    ['a'.repeat(2_000), undefined],
+  ] as const;
+  test.each(errors.map(([code, told]) => [code.slice(0, 40), code, told]))(
+    'of %s with a good state is an AuthorizationError',
+    { meta: { threats: [8, 9] } },
+    async (_what, code = '', told) => {
+      await open();
+      expect((await visit(`/callback?error=${encodeURIComponent(code)}&state=${'A'.repeat(43)}`)).status).toBe(403);
+      const callback = altered(await world.begin(browser, { decline: true }), (query) => query.set('error', code));
+      const page = await visit(callback);
+      expect(page.status).toBe(502);
+      expect(world.errors[0]).toMatchObject({ name: 'AuthorizationError', code: 'ERR_AUTHORIZATION', error: told });
+      if (told === undefined) expect(`${page.text}${inspect(world.errors[0])}`).not.toContain(code);
+    },
+  );
 
   test.each([
     ['markup', '<img src=x onerror=alert(1)>'],
@@ -390,7 +379,8 @@ describe('a callback that no person asked for', () => {
     await open();
     const callback = await world.begin(browser);
     const { pathname, search } = new URL(callback);
-    expect((await rawCallback(browser, `${pathname}${search}`, options)).status).toBe(status);
+    const answer = await rawCallback(browser, `${pathname}${search}`, options);
+    expect([answer.status, answer.headers.allow]).toEqual([status, status === 405 ? 'GET' : undefined]);
     expect(world.tokenRequests()).toEqual([]);
     expect((await visit(callback)).status).toBe(302);
   });

@@ -1,26 +1,30 @@
-import { memoryTokenStore, type Profile, Strategy } from 'passport-oauth-app';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { memoryTokenStore, type Profile } from 'passport-oauth-app';
+import { describe, expect, test } from 'vitest';
 import { Browser, type Page } from '../support/browser.js';
 import { FlakyStore } from '../support/flaky-store.js';
 import { hold } from '../support/hold.js';
-import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
+import { addStrategy, browser, logIn, open, projects, register, visit, whoami, world } from '../support/one-world.js';
 import { until } from '../support/until.js';
-import { type Handler, type Req, sendJson, type World, type WorldOptions } from '../support/world.js';
+import {
+  byUser,
+  type Handler,
+  logInLocally,
+  type Req,
+  sendJson,
+  type World,
+  type WorldOptions,
+} from '../support/world.js';
 
 /** An application in which users log in locally, and connect accounts of the service. */
 const connecting: WorldOptions = {
   routes: (app, { passport, service, url }) => {
-    service.register({ clientID: service.options.clientID, redirectUrls: [`${url}/connect/callback`] });
+    register(`${url}/connect/callback`, service);
     const options = { callbackURL: `${url}/connect/callback` } as object;
     app.get('/connect', passport.authorize('oauth-app', options) as Handler);
     app.get('/connect/callback', passport.authorize('oauth-app', options) as Handler, (req, res) =>
       sendJson(res, { account: Reflect.get(req, 'account'), user: req.user }),
     );
-    app.get('/local-login/:id', (req, res, next) =>
-      req.logIn({ id: String(Reflect.get(req, 'params').id) } as Express.User, (error) =>
-        error ? next(error) : sendJson(res, {}),
-      ),
-    );
+    app.get('/local-login/:id', logInLocally());
     app.get('/cart', (req, res) => sendJson(res, Object.assign(req.session, { cart: ['book'] })));
   },
 };
@@ -109,7 +113,7 @@ describe('passport.authorize with grantId', { meta: { threats: [69] } }, () => {
   const keyed: WorldOptions = {
     ...connecting,
     callback: ({ passport }) => passport.authorize('oauth-app', {}) as Handler,
-    strategy: { grantId: (_req, user) => Reflect.get(user, 'id'), tokenStore: memoryTokenStore() },
+    strategy: { grantId: byUser, tokenStore: memoryTokenStore() },
   };
 
   test('is refused at its start when nobody is logged in, and the service is not asked', async () => {
@@ -211,7 +215,7 @@ describe('a connection whose code exchange is slow', { meta: { threats: [75] } }
 
   test.for<[string, WorldOptions]>([
     ['a random id', connecting],
-    ['an id of the application', { ...connecting, strategy: { grantId: (_req, user) => Reflect.get(user, 'id') } }],
+    ['an id of the application', { ...connecting, strategy: { grantId: byUser } }],
   ])('undoes no logout, and stores nothing, with %s', async ([, options]) => {
     await open(options);
     await browser.visit(`${world.url}/local-login/ada`);
@@ -251,13 +255,9 @@ describe('a connection whose code exchange is slow', { meta: { threats: [75] } }
     await open({
       routes: (app, world) => {
         connecting.routes?.(app, world);
-        const { passport, service, url } = world;
+        const { passport } = world;
         for (const name of names) {
-          const callbackURL = `${url}/${name}/callback`;
-          service.register({ clientID: service.options.clientID, redirectUrls: [callbackURL] });
-          const strategy = new Strategy({ ...service.options, name, callbackURL, scope: 'tm' });
-          onTestFinished(() => strategy.close());
-          passport.use(strategy as never);
+          addStrategy(world, name, `/${name}/callback`);
           app.get(`/${name}`, passport.authorize(name) as Handler);
           app.get(`/${name}/callback`, passport.authorize(name) as Handler, (_req, res) => sendJson(res, {}));
         }

@@ -1,22 +1,16 @@
-import type passportModule from 'passport';
-import { requireAuthorization, Strategy } from 'passport-oauth-app';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Browser, Page } from '../support/browser.js';
-import { browser, logIn, open, visit, world } from '../support/one-world.js';
+import { requireAuthorization } from 'passport-oauth-app';
+import { describe, expect, test } from 'vitest';
+import type { Page } from '../support/browser.js';
+import { addStrategy, browser, logIn, open, register, visit, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import type { Handler, WorldOptions } from '../support/world.js';
 
-const headerOf = (browser: Browser, url: string) =>
-  [...browser.cookies(url)].map(([name, value]) => `${name}=${value}`).join('; ');
-
 /** Two more strategies, with login routes of their own. */
 const threeStrategies: WorldOptions = {
-  routes: (app, { passport, service, url }) => {
+  routes: (app, world) => {
     for (const name of ['second', 'third']) {
-      const strategy = new Strategy({ ...service.options, name, callbackURL: `${url}/callback`, scope: 'tm' });
-      onTestFinished(() => strategy.close());
-      passport.use(strategy as passportModule.Strategy);
-      app.get(`/login-${name}`, passport.authenticate(name) as Handler);
+      addStrategy(world, name);
+      app.get(`/login-${name}`, world.passport.authenticate(name) as Handler);
     }
   },
 };
@@ -28,7 +22,7 @@ describe('the Cookie header', { meta: { threats: [61] } }, () => {
       for (const login of ['/login', '/login-second', '/login-third']) {
         const page = await visit(`${login}?returnTo=/${'p'.repeat(tab * 100)}`);
         expect(page.status).toBe(302);
-        expect(headerOf(browser, world.url).length).toBeLessThan(8_000);
+        expect(browser.cookieHeader(world.url).length).toBeLessThan(8_000);
       }
     }
     expect((await visit(await world.begin(browser))).status).toBe(302);
@@ -39,7 +33,7 @@ describe('the Cookie header', { meta: { threats: [61] } }, () => {
     for (let count = 0; count < 6; count++) browser.cookies(world.url).set(`analytics-${count}`, 'a'.repeat(1_000));
     for (let tab = 0; tab < 14; tab++) {
       const callback = await world.begin(browser, {}, `/login?returnTo=/page-${tab}?${'q'.repeat(400)}`);
-      expect(headerOf(browser, world.url).length).toBeLessThan(8_000);
+      expect(browser.cookieHeader(world.url).length).toBeLessThan(8_000);
       if (tab === 13) expect((await visit(callback)).status).toBe(302);
     }
   });
@@ -61,7 +55,7 @@ describe('the Cookie header', { meta: { threats: [61] } }, () => {
   test('of an https application: cookies that a sibling host has planted end no genuine login', async () => {
     const callbackURL = 'https://app.example.net/callback';
     await open({ strategy: { callbackURL } });
-    world.service.register({ clientID: world.service.options.clientID, redirectUrls: [callbackURL] });
+    register(callbackURL);
     const first = await rawRequest(world.url, '/login');
     const [genuine = ''] = first.headers['set-cookie']?.[0]?.split(';') ?? [];
     const planted = Array.from({ length: 40 }, (_, index) => `oauth-app.login.${`${index}`.padStart(16, 'a')}=0.x`);
@@ -80,14 +74,14 @@ describe('the Cookie header', { meta: { threats: [61] } }, () => {
     const page = await visit(`/areas?q=${'q'.repeat(1_200)}`);
     expect(page.headers.get('location')).toMatch(/^\/login\?returnTo=/);
     expect([...browser.cookies(world.url).keys()].some((name) => name.includes('.step-up.'))).toBe(true);
-    expect(headerOf(browser, world.url).length).toBeLessThan(8_000);
+    expect(browser.cookieHeader(world.url).length).toBeLessThan(8_000);
   });
 
   test('has no room left for the page of a guarded route: the page leads to /, and the header stays small', async () => {
     await open();
     browser.cookies(world.url).set('large', 'a'.repeat(7_000));
     await visit(`/projects?${'q'.repeat(1_500)}`, { headers: { accept: 'text/html' } });
-    expect(headerOf(browser, world.url).length).toBeLessThan(8_000);
+    expect(browser.cookieHeader(world.url).length).toBeLessThan(8_000);
     const page = await visit(await world.begin(browser));
     expect([page.status, page.headers.get('location')]).toEqual([302, '/']);
   });

@@ -10,6 +10,7 @@ import { another, clock, listen, loggedIn, projects, refreshTokens, whoami, worl
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
 import { storeId } from '../support/store-id.js';
+import { byUser } from '../support/world.js';
 
 const HOURS = 3600;
 const OLD_KEY = 'the old key, which is long enough to be one';
@@ -166,7 +167,7 @@ describe('a sealed grant', { meta: { threats: [29, 53] } }, () => {
   test('that is moved to another user is refused', async () => {
     const tokenStore = store();
     const shared = { tokenStore, encryptionKeys: OLD_KEY, cache: false as const };
-    await loggedIn({ strategy: { ...shared, grantId: (_req: unknown, user: { id: string }) => user.id } });
+    await loggedIn({ strategy: { ...shared, grantId: byUser } });
     const ben = new Browser();
     await world.logIn(ben, '2');
     const adas = await tokenStore.get(storeId(world.service.options, '1'));

@@ -48,7 +48,7 @@ async function start(logInto: LogInto, { strategy, ...options }: WorldOptions = 
     app.use('/api', forward(world.strategy, { allow: ALLOW }) as Handler);
   };
   const flow = await logInto({ routes: mount, ...options, strategy: { baseUrl: api.origin, ...strategy } });
-  const cookie = [...flow.browser.cookies(flow.world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
+  const cookie = flow.browser.cookieHeader(flow.world.url);
   const { hostname, port } = new URL(flow.world.url);
   return {
     ...flow,

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Page } from '../support/browser.js';
 import { browser, open, projects, visit, world } from '../support/one-world.js';
 import { ForgetfulBrowser, roundsOf } from '../support/rounds.js';
-import { sendJson, type WorldOptions } from '../support/world.js';
+import { tellOutcome, type WorldOptions } from '../support/world.js';
 
 const LAX = {};
 const NONE = { sameSite: 'none' } as const;
@@ -75,18 +75,11 @@ describe('a login in a frame', { meta: { threats: [93, 94] } }, () => {
   test('whose callback has lost its cookie names the frame, and whether the browser blocks cookies', async () => {
     await open({
       ...withCookie(PARTITIONED),
-      callback: ({ passport }) => {
-        return (req, res, next) =>
-          passport.authenticate('oauth-app', (_error: unknown, _user: unknown, info: unknown) => sendJson(res, info))(
-            req,
-            res,
-            next,
-          );
-      },
+      callback: tellOutcome,
     });
     const callback = await world.begin(browser);
     const messageIn = async (given: Record<string, string>) =>
-      (await new ForgetfulBrowser().visit(callback, { headers: given })).json().message;
+      (await new ForgetfulBrowser().visit(callback, { headers: given })).json().info.message;
     expect(await messageIn({ ...foreign, 'sec-fetch-storage-access': 'none' })).toContain('this browser blocks');
     expect(await messageIn({ ...foreign, 'sec-fetch-storage-access': 'active' })).toContain('browsers may block');
     expect(await messageIn({ 'sec-fetch-dest': 'document' })).not.toContain('frame');

@@ -10,6 +10,7 @@ import {
   logIn,
   open,
   projects,
+  register,
   visit,
   whoami,
   world,
@@ -17,21 +18,9 @@ import {
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
-import type { Handler } from '../support/world.js';
+import { byUser, type Handler, logInLocally } from '../support/world.js';
 
 const HOURS = 3600;
-const byUser = (_req: unknown, user: { id: string }) => user.id;
-
-describe('a random grant id', { meta: { threats: [20] } }, () => {
-  test('has 256 bits, is new at each login, and is all that the session holds', async () => {
-    await loggedIn();
-    const first = await whoami();
-    expect(first.grantId).toMatch(/^[\w-]{43}$/);
-    await logIn();
-    expect((await whoami()).grantId).not.toBe(first.grantId);
-    expect(world.grantKeys()).toHaveLength(1);
-  });
-});
 
 /** Promises that were rejected and nobody handled. */
 function unhandledRejections(): unknown[] {
@@ -78,12 +67,10 @@ describe('a user whom deserializeUser refuses', { meta: { threats: [73] } }, () 
         Reflect.set(passport, '_deserializers', []);
         passport.deserializeUser((user: Express.User, done) => done(null, isBlocked ? false : user));
         const options = { callbackURL: `${url}/connected` } as object;
-        service.register({ clientID: service.options.clientID, redirectUrls: [`${url}/connected`] });
+        register(`${url}/connected`, service);
         app.get('/connect', passport.authorize('oauth-app', options) as Handler);
         app.get('/connected', passport.authorize('oauth-app', options) as Handler);
-        app.get('/local-login', (req, res, next) =>
-          req.logIn({ id: 'local' } as Express.User, (error) => (error ? next(error) : res.end())),
-        );
+        app.get('/local-login', logInLocally('local'));
       },
     });
     await prepare();
@@ -146,16 +133,6 @@ describe('the option grantId', { meta: { threats: [20] } }, () => {
     for (const id of ids) expect(id).toMatch(/^[\x21-\x7e]{1,1024}$/);
     const tokens = await Promise.all([world, other].map(({ strategy }) => strategy.client(grantId()).accessToken()));
     expect(new Set(tokens).size).toBe(2);
-  });
-
-  test.each([
-    ['too long', () => 'x'.repeat(801)],
-    ['too long when it is escaped', () => 'ü'.repeat(200)],
-    ['half a character', () => '\ud800'],
-    ['no text', () => 7 as unknown as string],
-  ])('that gives an id which is %s ends the login with an error that names the option', async (_what, grantId) => {
-    await loggedIn({ strategy: { tokenStore: memoryTokenStore(), grantId } });
-    expect(world.errors.at(-1)).toMatchObject({ name: 'ConfigurationError', option: 'grantId' });
   });
 });
 

@@ -5,7 +5,7 @@ import { orSample } from '../support/sample.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
-import { startWorld, type World } from '../support/world.js';
+import { byUser, startWorld, type World } from '../support/world.js';
 
 const USERS = ['1', '2', '3', '4'];
 const AT_ONCE = 12;
@@ -80,7 +80,7 @@ describe('random interleavings', { meta: { threats: [50] } }, () => {
       };
       world = await startWorld({
         service: { clock: clock.now, users: USERS.map((id) => ({ id, name: id })), keepRequests: 0 },
-        strategy: { clock: clock.now, tokenStore: store, grantId: (_req: unknown, user: { id: string }) => user.id },
+        strategy: { clock: clock.now, tokenStore: store, grantId: byUser },
       });
       const people = USERS.map(
         (id): Person => ({ id, browser: new Browser(), isIn: false, moves: 0, isMoving: false }),

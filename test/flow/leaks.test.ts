@@ -1,7 +1,7 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { inspect } from 'node:util';
 import { ConfigurationError, Strategy } from 'passport-oauth-app';
 import { afterEach, describe, expect, test } from 'vitest';
+import { shownOf } from '../security/shown.js';
 import { Browser } from '../support/browser.js';
 import { answer, type Behaviour, type FaultyServer, startFaultyServer } from '../support/faulty-server.js';
 import { startWorld, type World, type WorldOptions } from '../support/world.js';
@@ -37,28 +37,6 @@ function secrets(): string[] {
   });
   const all = [...tokens, ...sent, world.service.options.clientSecret];
   return all.filter((secret) => typeof secret === 'string');
-}
-
-/** All that a log could make of a value. */
-function shownOf(value: unknown): string {
-  const shown = [
-    inspect(value, { depth: 10, showHidden: true, maxStringLength: null, maxArrayLength: null }),
-    String(value),
-  ];
-  for (let error = value; error instanceof Error; error = error.cause) {
-    shown.push(
-      error.message,
-      String(error.stack),
-      JSON.stringify(error),
-      JSON.stringify(Object.getOwnPropertyDescriptors(error)),
-    );
-  }
-  try {
-    shown.push(JSON.stringify(value) ?? '');
-  } catch {
-    // Requests refer to themselves.
-  }
-  return shown.join('\n');
 }
 
 function expectNoSecret(shown: string, hidden = secrets()): void {
@@ -123,27 +101,6 @@ test('no answer, header or cookie shows a secret to the browser', { meta: { thre
   const callback = await world.service.approve(login.headers.get('location') ?? '');
   const pages = [login, await browser.visit(callback), await browser.visit(`${world.url}/whoami`)];
   expectNoSecret(inspect(pages.map(({ headers, text }) => [[...headers], text])));
-});
-
-test('events tell of logins without a secret', async () => {
-  const events: unknown[] = [];
-  const note = (event: unknown) => void events.push(event);
-  subscribe('passport-oauth-app:login', note);
-  await open();
-  const browser = new Browser();
-  await world.logIn(browser);
-  await browser.visit(await world.begin(browser, { decline: true }));
-  await browser.visit(`${world.url}/callback?code=x&state=y`);
-  world.service.fail('token', { body: { error: 'invalid_client' } });
-  await world.logIn(browser);
-  unsubscribe('passport-oauth-app:login', note);
-  expect(events).toMatchObject([
-    { strategy: 'oauth-app', outcome: 'success', grantId: expect.stringMatching(/^[\w-]{43}$/) },
-    { outcome: 'declined' },
-    { outcome: 'refused' },
-    { outcome: 'error', reason: 'ERR_TOKEN_REFUSED' },
-  ]);
-  expectNoSecret(shownOf(events));
 });
 
 describe('a code exchange that ends with', { meta: { threats: [24] } }, () => {

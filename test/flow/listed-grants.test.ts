@@ -5,8 +5,9 @@ import { Browser } from '../support/browser.js';
 import { browser, clock, loggedIn, open, projects, whoami, world } from '../support/one-world.js';
 import { storeId } from '../support/store-id.js';
 import { TroubledStore } from '../support/troubled-store.js';
+import { byUser } from '../support/world.js';
 
-const byUser = { grantId: (_req: unknown, user: { id: string }) => user.id };
+const keyed = { grantId: byUser };
 const users = ['1', '2'].map((id) => ({ id, name: id, domain: 'acme', projects: [] }));
 
 async function all(grants: AsyncIterable<GrantSummary>): Promise<GrantSummary[]> {
@@ -33,7 +34,7 @@ function formerRecord(id: string, refreshToken: string | null = 'r'): StoredGran
 describe('the grants of a strategy', () => {
   test('are told with what is known of them, and no token', async () => {
     const tokenStore = memoryTokenStore();
-    await loggedIn({ service: { users }, strategy: { ...byUser, tokenStore, organizationDomain: undefined } });
+    await loggedIn({ service: { users }, strategy: { ...keyed, tokenStore, organizationDomain: undefined } });
     const loggedInAt = clock.now();
     clock.advance(7_200);
     await projects();
@@ -56,8 +57,8 @@ describe('the grants of a strategy', () => {
   test('are those of this strategy alone, whatever else the store holds', async () => {
     const tokenStore = memoryTokenStore();
     const [one, other] = [
-      await open({ strategy: { ...byUser, tokenStore } }),
-      await open({ strategy: { ...byUser, tokenStore, name: 'other' } }),
+      await open({ strategy: { ...keyed, tokenStore } }),
+      await open({ strategy: { ...keyed, tokenStore, name: 'other' } }),
     ];
     await one.logIn(browser, '1');
     await other.logIn(browser, '2');
@@ -70,7 +71,7 @@ describe('the grants of a strategy', () => {
 
   test('are told as ended once the service has refused them, or no token is valid any more', async () => {
     const tokenStore = memoryTokenStore();
-    await loggedIn({ strategy: { ...byUser, tokenStore } });
+    await loggedIn({ strategy: { ...keyed, tokenStore } });
     const id = storeId(world.service.options, 'brief');
     await tokenStore.set(id, formerRecord(id, null));
     world.service.revoke('1');
@@ -88,7 +89,7 @@ describe('the grants of a strategy', () => {
     const clock = () => Date.UTC(2031, 0, 1);
     for (const applicationGrant of [undefined, () => undefined]) {
       const tokenStore = memoryTokenStore();
-      const { strategy, service } = await open({ strategy: { ...byUser, tokenStore, clock, applicationGrant } });
+      const { strategy, service } = await open({ strategy: { ...keyed, tokenStore, clock, applicationGrant } });
       const id = storeId(service.options, 'organization');
       await tokenStore.set(id, formerRecord(id, null));
       const hasEnded = applicationGrant === undefined;
@@ -100,7 +101,7 @@ describe('the grants of a strategy', () => {
 
   test('are read from records of earlier versions, without what these did not keep', async () => {
     const tokenStore = memoryTokenStore();
-    const { strategy, service } = await open({ strategy: { ...byUser, tokenStore } });
+    const { strategy, service } = await open({ strategy: { ...keyed, tokenStore } });
     const id = storeId(service.options, 'früher');
     await tokenStore.set(id, formerRecord(id));
     const known = { grantId: 'früher', expiresAt: Date.UTC(2030, 0, 1), ended: false };
@@ -133,7 +134,7 @@ describe('the grants of a strategy', () => {
         }
       },
     };
-    await open({ strategy: { ...byUser, tokenStore } });
+    await open({ strategy: { ...keyed, tokenStore } });
     const aborter = new AbortController();
     const reason = new Error('enough');
     let seen = 0;

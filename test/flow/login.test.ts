@@ -2,7 +2,7 @@ import session from 'express-session';
 import request from 'supertest';
 import { describe, expect, test, vi } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
+import { browser, logIn, open, projects, register, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { orSample } from '../support/sample.js';
 import { type Framework, type Handler, sendJson } from '../support/world.js';
@@ -168,18 +168,13 @@ describe('the authorization request', () => {
 });
 
 describe('pending logins', () => {
-  test('two tabs of a browser that has no session yet both log in', { meta: { threats: [4] } }, async () => {
-    await open();
-    const callbacks = await Promise.all([world.begin(browser), world.begin(browser)]);
-    expect((await visit(callbacks[0])).status).toBe(302);
-    expect((await visit(callbacks[1])).status).toBe(302);
-    expect(world.tokenRequests()).toHaveLength(2);
-  });
-
-  test('eight tabs and more that began at once all log in, in any order', { meta: { threats: [4] } }, async () => {
+  test('ten tabs of a browser that has no session yet all log in, in any order', {
+    meta: { threats: [4] },
+  }, async () => {
     await open();
     const callbacks = await Promise.all(Array.from({ length: 10 }, () => world.begin(browser)));
     for (const callback of [...callbacks].reverse()) expect((await visit(callback)).status).toBe(302);
+    expect(world.tokenRequests()).toHaveLength(10);
   });
 
   test('twelve tabs with pages of their own all log in, and come back to a page of this origin', {
@@ -195,15 +190,6 @@ describe('pending logins', () => {
       const page = await visit(callback);
       expect(page.status).toBe(302);
       expect(page.headers.get('location')).toMatch(/^\/(projects\?tab=\d+&filter=a+)?$/);
-    }
-  });
-
-  test('keep all cookies together below 8 KB, the limit of common proxies for a header', async () => {
-    await open();
-    for (const length of [10, 2000, 300, 1000, 2000, 2000, 500, 100, 2000, 2000, 2000, 2000, 2000, 40, 2000]) {
-      await visit(`/login?returnTo=/${'é'.repeat(length / 6)}${'a'.repeat(length / 2)}`);
-      const header = [...browser.cookies(world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
-      expect(header.length).toBeLessThan(8192);
     }
   });
 
@@ -238,19 +224,12 @@ describe('pending logins', () => {
     expect(opened).not.toContain('codeVerifier');
   });
 
-  test('are bound to the very host with https, where no sibling host can plant a cookie', async () => {
-    await open({ strategy: { callbackURL: 'https://app.example.net/callback' } });
-    const answer = await rawRequest(world.url, '/login');
-    expect(answer.headers['set-cookie']?.[0]).toMatch(/^__Host-oauth-app\.login\..*; Path=\/; .*; Secure$/);
-    expect(answer.headers['set-cookie']?.[0]).not.toMatch(/domain/i);
-  });
-
-  test('are bound to it alone behind a proxy, regardless of the Host header that it sends', async () => {
+  test('are bound to the very host with https, regardless of the headers of a proxy: no sibling host can plant one', async () => {
     await open({ strategy: { callbackURL: 'https://app.example.net/callback' } });
     const cookies = async (headers: Record<string, string> = {}) =>
       (await rawRequest(world.url, '/login', { headers })).headers['set-cookie'];
-    const bound = [expect.stringMatching(/^__Host-.*; Secure$/)];
-    for (const headers of [{ host: 'app.example.net' }, { 'x-forwarded-proto': 'https' }, { via: '1.1 proxy' }]) {
+    const bound = [expect.stringMatching(/^__Host-oauth-app\.login\.(?!.*domain).*; Path=\/; .*; Secure$/i)];
+    for (const headers of [{}, { host: 'app.example.net' }, { 'x-forwarded-proto': 'https' }, { via: '1.1 proxy' }]) {
       expect(await cookies(headers)).toEqual(bound);
     }
     vi.stubEnv('NODE_ENV', 'production');
@@ -261,7 +240,7 @@ describe('pending logins', () => {
   test('come back in a test over plain http, with an http callbackURL and a client that keeps cookies', async () => {
     const callbackURL = 'http://app.example.net/callback';
     await open({ strategy: { callbackURL } });
-    world.service.register({ clientID: world.service.options.clientID, redirectUrls: [callbackURL] });
+    register(callbackURL);
     const agent = request.agent(world.url);
     const callbacks: URL[] = [];
     for (let tab = 0; tab < 10; tab++) {

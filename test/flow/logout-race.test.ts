@@ -8,7 +8,7 @@ import { browser, clock, listen, loggedIn, logOut, projects, visit, whoami, worl
 import { storeId } from '../support/store-id.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
-import type { WorldOptions } from '../support/world.js';
+import { byUser, type WorldOptions } from '../support/world.js';
 
 const HOURS = 3600;
 
@@ -164,7 +164,7 @@ describe('a grant that is deleted during a refresh', () => {
 describe('a login during a refresh', () => {
   test('under the same id is not overwritten by the late result', { meta: { threats: [49] } }, async () => {
     const tokenStore = new TroubledStore();
-    await loggedIn({ strategy: { tokenStore, grantId: (_req, user: { id: string }) => user.id } });
+    await loggedIn({ strategy: { tokenStore, grantId: byUser } });
     clock.advance(2 * HOURS);
     const release = hold(world.service, 'token');
     const late = projects();

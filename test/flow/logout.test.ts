@@ -1,14 +1,12 @@
 import session from 'express-session';
 import { describe, expect, test } from 'vitest';
-import { apiClient, logout, Strategy } from '../../src/index.js';
+import { apiClient, logout, type Strategy } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
-import { browser, logIn, open, visit, whoami, world } from '../support/one-world.js';
-import { type Framework, type Handler, sendJson } from '../support/world.js';
+import { addStrategy, browser, logIn, logOut, open, visit, whoami, world } from '../support/one-world.js';
+import { byUser, type Framework, type Handler, sendJson } from '../support/world.js';
 
 const store = new session.MemoryStore();
-
-const logOut = (browser: Browser) => browser.visit(`${world.url}/logout`, { method: 'POST' });
 
 describe.each<Framework>(['express', 'connect'])('logout under %s', (framework) => {
   test('deletes the grant, ends the Passport login, and calls the next handler', async () => {
@@ -56,7 +54,7 @@ test('logout keeps the grants of other users, and other logins of the same user'
 });
 
 test('logout with grantId deletes the grant of the user', async () => {
-  await open({ strategy: { grantId: (_req: unknown, user: { id: string }) => user.id } });
+  await open({ strategy: { grantId: byUser } });
   await logIn();
   await logOut(browser);
   expect(world.grantKeys()).toEqual([]);
@@ -143,13 +141,10 @@ test.each([[undefined], [null], [{}], ['oauth-app'], [{ authenticate() {} }]])(
 );
 
 test('logout of two strategies in one route deletes the grants of both', async () => {
-  let second: Strategy | undefined;
   await open({
-    routes: (app, { service, url, passport, strategy }) => {
-      const { options } = service;
-      second = new Strategy({ ...options, name: 'second', callbackURL: `${url}/callback-two`, scope: 'tm' });
-      service.register({ clientID: options.clientID, redirectUrls: [`${url}/callback-two`] });
-      passport.use(second as never);
+    routes: (app, world) => {
+      const { passport, strategy } = world;
+      const second = addStrategy(world, 'second', '/callback-two');
       app.use(apiClient(second, { property: 'secondClient' }));
       app.get('/login-two', passport.authorize('second') as Handler);
       app.get('/callback-two', passport.authorize('second') as Handler, (_req, res) => sendJson(res, {}));
@@ -161,7 +156,6 @@ test('logout of two strategies in one route deletes the grants of both', async (
   expect(world.grantKeys()).toHaveLength(2);
   expect((await visit('/leave-both')).status).toBe(200);
   expect(world.grantKeys()).toEqual([]);
-  await second?.close();
 });
 
 test('logout ends the Passport login also in a request that Passport has not seen', async () => {

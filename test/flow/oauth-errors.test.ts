@@ -8,8 +8,8 @@ import {
   requireAuthorization,
   Strategy,
 } from 'passport-oauth-app';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { browser, clock, loggedIn, logIn, open, visit, world } from '../support/one-world.js';
+import { describe, expect, test } from 'vitest';
+import { addStrategy, browser, clock, loggedIn, logIn, open, visit, world } from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { type ErrorHandler, type Framework, type Handler, sendJson, type WorldOptions } from '../support/world.js';
 
@@ -97,14 +97,7 @@ test('oauthErrors leads back to a page that needs the second of two services, by
   await open({
     before: (app) => app.use('/early', requireAuthorization({ property: 'tracker' }) as Handler),
     routes: (app, { passport, service, url }) => {
-      const callbackURL = `${url}/tracker/callback`;
-      service.register({ clientID: service.options.clientID, redirectUrls: [callbackURL] });
-      const tracker = new Strategy(
-        { ...service.options, name: 'tracker', callbackURL, scope: 'tm' },
-        (_a, _r, user, done) => done(null, user),
-      );
-      onTestFinished(() => tracker.close());
-      passport.use(tracker as never);
+      const tracker = addStrategy({ passport, service, url }, 'tracker', '/tracker/callback');
       app.use(apiClient(tracker, { property: 'tracker' }) as Handler);
       app.use('/tracker/login', passport.authenticate('tracker') as Handler);
       app.use('/tracker/callback', passport.authenticate('tracker', { successReturnToOrRedirect: '/' }) as Handler);

@@ -1,8 +1,8 @@
 import { memoryTokenStore, type Profile, type StrategyOptions } from 'passport-oauth-app';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { logIn, open, projects, whoami, world } from '../support/one-world.js';
-import { idFromApi, type WorldOptions } from '../support/world.js';
+import { logIn, open, projects, warnings, whoami, world } from '../support/one-world.js';
+import { byUser, idFromApi, type WorldOptions } from '../support/world.js';
 
 type Done = (error: unknown, user?: unknown) => void;
 
@@ -42,15 +42,10 @@ describe('access tokens that do not say whose they are', { meta: { threats: [89]
       seen.push(profile);
       done(null, { name: 'somebody' });
     };
-    const warnings: (Error & { code?: string })[] = [];
-    const listen = (warning: Error) => void warnings.push(warning);
-    process.on('warning', listen);
-    onTestFinished(() => void process.off('warning', listen));
+    const told = warnings('ERR_NO_PROFILE_ID');
     await open({ service, verify });
     for (let time = 0; time < 2; time++) expect((await logIn()).status).toBe(302);
-    expect(warnings.filter(({ code }) => code === 'ERR_NO_PROFILE_ID')).toMatchObject([
-      { message: expect.stringContaining('Set the option userProfile') },
-    ]);
+    expect(told).toMatchObject([{ message: expect.stringContaining('Set the option userProfile') }]);
     expect(seen.splice(1)).toHaveLength(1);
     expect(seen).toEqual([{ provider: 'oauth-app', claims: {} }]);
     expect(Object.keys(seen[0] ?? {})).toEqual(['provider', 'claims']);
@@ -59,7 +54,7 @@ describe('access tokens that do not say whose they are', { meta: { threats: [89]
   test.for<[string, Partial<StrategyOptions>, unknown, string]>([
     ['id: undefined', {}, { id: undefined }, 'verify'],
     ['id: null', {}, { id: null, name: 'Ada' }, 'verify'],
-    ['an undefined id for grantId', { grantId: (_req, user) => Reflect.get(user, 'id') }, { name: 'Ada' }, 'grantId'],
+    ['an undefined id for grantId', { grantId: byUser }, { name: 'Ada' }, 'grantId'],
     ['its text', { grantId: (_req, user) => String(Reflect.get(user, 'id')) }, { name: 'Ada' }, 'grantId'],
     ['it as a part', { grantId: (_req, user) => `user:${Reflect.get(user, 'id')}` }, { name: 'Ada' }, 'grantId'],
   ])(

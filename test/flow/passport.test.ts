@@ -4,7 +4,7 @@ import type { Profile } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { until } from '../support/until.js';
-import { type Handler, type Req, sendJson, type WorldOptions } from '../support/world.js';
+import { byUser, type Handler, logInLocally, type Req, sendJson, type WorldOptions } from '../support/world.js';
 
 type Done = (error?: unknown, user?: unknown, info?: unknown) => void;
 type Params = Record<string, unknown>;
@@ -154,12 +154,10 @@ describe('userProfile', () => {
 });
 
 describe('passport.authorize', () => {
-  const local: Handler = (req, res, next) =>
-    req.logIn({ id: 'local' } as Express.User, (error) => (error ? next(error) : sendJson(res, {})));
   const options: WorldOptions = {
     callback: ({ passport }) => passport.authorize('oauth-app', {}) as Handler,
     routes: (app) => {
-      app.get('/local-login', local);
+      app.get('/local-login', logInLocally('local'));
       app.get('/callback', (req, res) => sendJson(res, { user: req.user, account: Reflect.get(req, 'account') }));
     },
   };
@@ -218,13 +216,10 @@ describe('the application logs in by itself', () => {
   test('after session: false, as NestJS does', async () => {
     await open({
       authenticate: { session: false, successReturnToOrRedirect: undefined },
-      routes: (app) =>
-        app.get('/callback', (req, res, next) =>
-          req.logIn({ id: 'own' } as Express.User, (error) => (error ? next(error) : sendJson(res, { ok: true }))),
-        ),
+      routes: (app) => app.get('/callback', logInLocally('own')),
     });
     const { page, me } = await logInAndAsk();
-    expect(page.json()).toEqual({ ok: true });
+    expect(page.json()).toEqual({});
     expect([me.user, me.authorized]).toEqual([{ id: 'own' }, true]);
     expect(me.session['oauth-app']).toBe(me.grantId);
   });
@@ -247,10 +242,7 @@ describe('the application logs in by itself', () => {
   test('a second time in the same request: the grant goes along', async () => {
     await open({
       authenticate: { successReturnToOrRedirect: undefined },
-      routes: (app) =>
-        app.get('/callback', (req, res, next) =>
-          req.logIn({ id: 'merged' } as Express.User, (error) => (error ? next(error) : sendJson(res, {}))),
-        ),
+      routes: (app) => app.get('/callback', logInLocally('merged')),
     });
     const { me } = await logInAndAsk();
     expect([me.user, me.authorized]).toEqual([{ id: 'merged' }, true]);
@@ -260,12 +252,7 @@ describe('the application logs in by itself', () => {
   test('after logging out first, as some do against fixation: the grant goes along', async () => {
     await open({
       authenticate: { session: false, successReturnToOrRedirect: undefined },
-      routes: (app) =>
-        app.get('/callback', (req, res, next) =>
-          req.logOut(() =>
-            req.logIn({ id: 'own' } as Express.User, (error) => (error ? next(error) : sendJson(res, {}))),
-          ),
-        ),
+      routes: (app) => app.get('/callback', (req, res, next) => req.logOut(() => logInLocally('own')(req, res, next))),
     });
     const { me } = await logInAndAsk();
     expect([me.user, me.authorized]).toEqual([{ id: 'own' }, true]);
@@ -290,7 +277,7 @@ describe('the application logs in by itself', () => {
 
   test('never: the route of the login need not say so, only the one of the callback', async () => {
     const store = memory();
-    const strategy = { grantId: (_req: unknown, user: { id: string }) => user.id, tokenStore: store };
+    const strategy = { grantId: byUser, tokenStore: store };
     await open({
       session: false,
       strategy,

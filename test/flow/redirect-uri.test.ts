@@ -1,7 +1,7 @@
 import express from 'express';
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { browser, open, visit, world } from '../support/one-world.js';
+import { browser, open, register, visit, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import type { App, Framework, Handler, WorldOptions } from '../support/world.js';
 
@@ -25,7 +25,7 @@ describe.each(frameworks)('under %s', (framework) => {
     { meta: { threats: [16] } },
     async (callbackURL) => {
       await open({ framework, strategy: { callbackURL } });
-      world.service.register({ clientID: world.service.options.clientID, redirectUrls: [callbackURL] });
+      register(callbackURL);
       expect(await redirectUriFor({})).toBe(callbackURL);
       const { search } = new URL(await world.begin(browser));
       await browser.visit(`${world.url}/callback${search}`);
@@ -75,7 +75,7 @@ describe.each(frameworks)('under %s', (framework) => {
   test('the code exchange repeats the redirect_uri of the authorization request, regardless of the host of the callback', async () => {
     await open({ framework, strategy: { callbackURL: '/callback' } });
     const { pathname, search } = new URL(await world.begin(browser));
-    const cookie = [...browser.cookies(world.url)].map(([name, value]) => `${name}=${value}`).join('; ');
+    const cookie = browser.cookieHeader(world.url);
     await rawRequest(world.url, `${pathname}${search}`, { headers: { cookie, host: 'elsewhere.example' } });
     expect(world.tokenRequests()[0]?.body).toMatchObject({ redirect_uri: `${world.url}/callback` });
   });
@@ -124,7 +124,7 @@ test('an authorization request may name another callbackURL, which the code exch
   await open({
     routes: (app, { passport, url, service }) => {
       const callbackURL = `${url}/callback?tenant=7`;
-      service.register({ clientID: service.options.clientID, redirectUrls: [callbackURL] });
+      register(callbackURL, service);
       app.get('/login-7', passport.authenticate('oauth-app', { callbackURL } as object) as Handler);
     },
   });
@@ -158,7 +158,7 @@ describe('in an application that is mounted under Express', () => {
       inner.get('/login', handler);
       inner.get('/callback', handler);
       app.use('/auth', inner as unknown as Handler);
-      service.register({ clientID: service.options.clientID, redirectUrls: [`${url}/auth/callback`] });
+      register(`${url}/auth/callback`, service);
     },
   });
 

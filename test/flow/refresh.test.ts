@@ -114,7 +114,7 @@ describe('an expired token', { meta: { threats: [35, 42, 44] } }, () => {
     await loggedIn({ strategy: { tokenStore: store } });
     clock.advance(2 * HOURS);
     const release = hold(world.service, 'token');
-    const cookie = [...browser.cookies(world.url)].map((pair) => pair.join('=')).join('; ');
+    const cookie = browser.cookieHeader(world.url);
     const going = request(`${world.url}/projects`, { headers: { cookie } }).on('error', () => {});
     going.end();
     await until(() => expect(world.tokenRequests()).toHaveLength(1));

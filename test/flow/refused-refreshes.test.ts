@@ -1,20 +1,11 @@
 import type { StrategyOptions } from 'passport-oauth-app';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { browser, clock, loggedIn, logIn, open, projects, whoami, world } from '../support/one-world.js';
+import { browser, clock, loggedIn, logIn, open, projects, warnings, whoami, world } from '../support/one-world.js';
 
 const EXPIRED_S = 7201;
 
 type Refusal = Parameters<NonNullable<StrategyOptions['endsGrant']>>[0];
-
-/** Collects the process warnings with a code until the test ends. */
-function warnings(code: string): Error[] {
-  const found: Error[] = [];
-  const listen = (warning: Error & { code?: string }) => void (warning.code === code && found.push(warning));
-  process.on('warning', listen);
-  onTestFinished(() => void process.off('warning', listen));
-  return found;
-}
 
 describe('a dead refresh token that is refused by other words than invalid_grant', { meta: { threats: [88] } }, () => {
   test.for<[string, Record<string, unknown>, Refusal]>([

@@ -8,9 +8,6 @@ import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import type { App, Handler, World } from '../support/world.js';
 
-const cookiesOf = (browser: Browser, url: string) =>
-  [...browser.cookies(url)].map(([name, value]) => `${name}=${value}`).join('; ');
-
 describe('the callback of a browser that is logged in already', () => {
   test('leads to the page that the route names, for the back button, a bookmark and a forged state', async () => {
     await open({ authenticate: { successReturnToOrRedirect: '/home' } });
@@ -81,7 +78,7 @@ describe('a reload of a slow callback', () => {
 
   /** Sends a request and drops it when it has arrived, and the token endpoint is being asked. */
   async function drop(world: World, browser: Browser, callback: string): Promise<void> {
-    const headers = { cookie: cookiesOf(browser, world.url) };
+    const headers = { cookie: browser.cookieHeader(world.url) };
     const [before, droppedBefore] = [arrived.mock.calls.length, dropped.mock.calls.length];
     const first = request(callback, { headers }).on('error', () => {});
     first.end();
@@ -168,7 +165,7 @@ describe('a token store with locks', () => {
     const tokenStore = new TroubledStore();
     await open({ strategy: { tokenStore } });
     const callback = await world.begin(browser);
-    const cookie = cookiesOf(browser, world.url);
+    const cookie = browser.cookieHeader(world.url);
     tokenStore.fail('lock');
     const page = await visit(callback, { headers: { cookie } });
     expect([page.status, page.json().name]).toEqual([503, 'TokenStoreError']);

@@ -5,7 +5,7 @@ import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
-import { startWorld, type World } from '../support/world.js';
+import { byUser, startWorld, type World } from '../support/world.js';
 
 const HOURS = 3600;
 
@@ -53,7 +53,7 @@ describe('a process that dies', { meta: { threats: [46] } }, () => {
   test('between answer and save ends at most one login, without a loop', async () => {
     const clock = new TestClock();
     service = await startEmulator({ clock: clock.now });
-    const shared = { tokenStore: memoryTokenStore(), grantId: (_req: unknown, user: { id: string }) => user.id };
+    const shared = { tokenStore: memoryTokenStore(), grantId: byUser };
     const world = await startWorld({ running: service, strategy: { clock: clock.now, ...shared } });
     worlds.push(world);
     const [ada, ben] = [new Browser(), new Browser()];

@@ -21,7 +21,7 @@ import {
 } from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
-import { type App, sendJson } from '../support/world.js';
+import { type App, logOutLocally } from '../support/world.js';
 
 const HOURS = 3_600;
 const revocationPath = '/oauth/revoke';
@@ -32,8 +32,7 @@ beforeEach(() => {
 });
 
 /** Logs out by Passport's own method. */
-const ownLogOut = (app: App) =>
-  app.post('/own-logout', (req, res, next) => req.logout((error) => (error ? next(error) : sendJson(res, {}))));
+const ownLogOut = (app: App) => app.post('/own-logout', logOutLocally);
 const revocations = () => world.service.requests.filter(({ path }) => path === '/oauth/revoke');
 const actions = () => grantEvents.values('grant', 'action');
 

@@ -8,7 +8,7 @@ import { hold } from '../support/hold.js';
 import { browser, clock, loggedIn, logIn, open, projects, visit, world } from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
-import { type Handler, type Req, sendJson, type World, type WorldOptions } from '../support/world.js';
+import { byUser, type Handler, type Req, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 /** Answers a request as a time-out middleware does. */
 function answer(res: ServerResponse): void {
@@ -138,7 +138,7 @@ describe('a response that a time-out middleware has sent', { meta: { threats: [5
   test('with session: false and an id of the application ends in an error', async () => {
     await open({
       ...overdueAtVerify,
-      strategy: { ...overdueAtVerify.strategy, grantId: (_req: unknown, user: { id: string }) => user.id },
+      strategy: { ...overdueAtVerify.strategy, grantId: byUser },
       authenticate: { session: false, successRedirect: '/' },
     });
     await visit(await world.begin(browser));

@@ -44,7 +44,7 @@ test('forged callbacks over HTTP end in a typed refusal: no request leaves, noth
   const browser = new Browser();
   const login = await browser.visit(`${world.url}/login`);
   const state = new URL(login.headers.get('location') ?? '').searchParams.get('state') ?? '';
-  const pending = [...browser.cookies(world.url)].map(([key, value]) => `${key}=${value}`).join('; ');
+  const pending = browser.cookieHeader(world.url);
   await holds(
     'requests to the routes of login and callback, over HTTP',
     0.003,

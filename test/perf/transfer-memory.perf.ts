@@ -105,7 +105,7 @@ test('a large file passes through forward() in constant memory, each way', {
     strategy: { baseUrl, timeout: 600_000 },
     routes: (app, { strategy }) => app.use('/api', forward(strategy, { allow: ['* /export'] }) as Handler),
   });
-  const cookie = [...browser.cookies(world.url)].map((pair) => pair.join('=')).join('; ');
+  const cookie = browser.cookieHeader(world.url);
   const headers = { cookie, 'sec-fetch-site': 'same-origin' };
   const download = async () => {
     const [response] = await once(request(`${world.url}/api/export`, { headers }).end(), 'response');

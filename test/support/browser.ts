@@ -21,8 +21,7 @@ export class Browser {
   /** One request; redirects are not followed. */
   async visit(url: string, { method = 'GET', headers = {}, body }: Visit = {}): Promise<Page> {
     const { host } = new URL(url);
-    const jar = this.cookies(url);
-    const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join('; ');
+    const cookie = this.cookieHeader(url);
     const response = await fetch(url, {
       method,
       redirect: 'manual',
@@ -51,6 +50,11 @@ export class Browser {
     const jar = this.#jars.get(host) ?? new Map<string, string>();
     this.#jars.set(host, jar);
     return jar;
+  }
+
+  /** The header `Cookie` of a request to a URL. */
+  cookieHeader(url: string): string {
+    return [...this.cookies(url)].map((pair) => pair.join('=')).join('; ');
   }
 
   #keep(host: string, line: string): void {

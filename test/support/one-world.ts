@@ -1,3 +1,4 @@
+import { Strategy, type StrategyOptions } from 'passport-oauth-app';
 import { onTestFinished } from 'vitest';
 import { Browser, type Page, type Visit } from './browser.js';
 import { EventLog, type EventName } from './event-log.js';
@@ -19,6 +20,26 @@ export async function open(options?: WorldOptions): Promise<World> {
   world = await closing(startWorld(options));
   time = {};
   return world;
+}
+
+/** Adds a strategy for the same service to an application, below {@link world} or while that is opened; its callback is registered. */
+export function addStrategy(
+  { passport, service, url }: Pick<World, 'passport' | 'service' | 'url'>,
+  name: string,
+  path = '/callback',
+  options: Partial<StrategyOptions> = {},
+): Strategy {
+  const callbackURL = url + path;
+  register(callbackURL, service);
+  const strategy = new Strategy({ ...service.options, name, callbackURL, scope: 'tm', ...options });
+  onTestFinished(() => strategy.close());
+  passport.use(strategy as never);
+  return strategy;
+}
+
+/** Adds a redirect URL to those of the service's client. */
+export function register(redirectUrl: string, service = world.service): void {
+  service.register({ clientID: service.options.clientID, redirectUrls: [redirectUrl] });
 }
 
 /** Starts both at a time that the test decides, and logs a user in; no request of the login is counted. */

@@ -103,6 +103,29 @@ export const idFromApi: StrategyOptions['userProfile'] = async (client) => {
   return { id: data.id };
 };
 
+/** The option `grantId` of an application whose users have an id. */
+export const byUser = (_req: unknown, user: { id: string }): string => user.id;
+
+/** A handler that logs a user of the application in, without the service. */
+export const logInLocally =
+  (id?: string): Handler =>
+  (req, res, next) =>
+    req.logIn({ id: id ?? String(Reflect.get(req, 'params').id) } as Express.User, (error) =>
+      error ? next(error) : sendJson(res, {}),
+    );
+
+/** A handler that logs out by Passport's own method. */
+export const logOutLocally: Handler = (req, res, next) =>
+  req.logout((error) => (error ? next(error) : sendJson(res, {})));
+
+/** The option `callback` of an application that answers with what Passport tells it. */
+export const tellOutcome =
+  ({ passport }: World): Handler =>
+  (req, res, next) =>
+    passport.authenticate('oauth-app', (error: unknown, user: unknown, info: unknown, status: unknown) =>
+      sendJson(res, { error, user, info, status }),
+    )(req, res, next);
+
 /** Starts a service and an application that uses it, both on free ports. */
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const service = options.running ?? (await startEmulator(options.service));
