@@ -173,16 +173,18 @@ export function callError(
   return new ServiceUnavailableError(`${method} ${shown(path)}: ${fault.message}.`, { code, cause: fault, sent });
 }
 
-/** Creates the error for a call that got no place of `concurrency` in time. */
+/** Creates the error for a call that got no place in time. @param concurrency `Infinity` if only the refusals of the service limit the account */
 export function noPlaceError(
   method: string,
   path: string,
   concurrency: number,
   sent: boolean,
 ): ServiceUnavailableError {
-  const message =
-    `${method} ${shown(path)}: none of the ${concurrency} places of the option \`concurrency\` became free in time. ` +
-    'Read the bodies of streams to their end or destroy them, or raise `timeout`.';
+  const late =
+    concurrency === Infinity
+      ? 'no request of the account ended in time, and the service has refused more at once with 429.'
+      : `none of the ${concurrency} places of the option \`concurrency\` became free in time.`;
+  const message = `${method} ${shown(path)}: ${late} Read the bodies of streams to their end or destroy them, or raise \`timeout\`.`;
   return new ServiceUnavailableError(message, { code: 'ERR_CONCURRENCY', sent });
 }
 

@@ -237,6 +237,19 @@ describe('a refusal with 429', () => {
     },
   );
 
+  test('is named to a call that got no place in time, where no option limits the account', async () => {
+    const { client } = createFixture(server.origin, {});
+    server.next(faulty.json({}, 429));
+    await client.get('/1');
+    server.always(faulty.hang());
+    const running = [client.get('/2', { timeout: 2_000 }), client.get('/3', { timeout: 2_000 })];
+    for (const each of running) each.catch(() => undefined);
+    await server.received(4);
+    const refused = fastForward(() => client.get('/4', { timeout: 1_000 }));
+    await expect(refused).rejects.toMatchObject({ code: 'ERR_CONCURRENCY', sent: false });
+    await expect(refused).rejects.toThrow('no request of the account ended in time, and the service has refused more');
+  });
+
   test('counts once for all requests that were sent before it, and each success adds a little', async () => {
     const { client } = createFixture(server.origin, { concurrency: 16 });
     const held: (() => void)[] = [];
