@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Browser, type Page } from '../support/browser.js';
@@ -47,7 +47,7 @@ export class Reader {
     if (snippets.length === 0) throw new Error(`The document has no code below a heading ${heading}`);
     for (const { language, file, text } of snippets) {
       if (language === 'sh') for (const line of text.trim().split('\n')) await this.#type(line);
-      else await writeFile(join(this.#folder, file), this.withPorts(text));
+      else await this.#save(file, this.withPorts(text));
     }
     return snippets;
   }
@@ -84,6 +84,16 @@ export class Reader {
 
   async close(): Promise<void> {
     for (const program of this.#programs.values()) await program.stop();
+  }
+
+  /** Saves a file. A block that says which file it is added to goes before the last statement there, which listens. */
+  async #save(file: string, text: string): Promise<void> {
+    const added = /^\/\/ Add to (\S+)\n/.exec(text)?.[1];
+    const path = join(this.#folder, added ?? file);
+    if (added === undefined) return await writeFile(path, text);
+    const before = await readFile(path, 'utf8');
+    const end = before.lastIndexOf('app.listen(');
+    await writeFile(path, `${before.slice(0, end)}${text}${before.slice(end)}`);
   }
 
   async #type(line: string): Promise<void> {

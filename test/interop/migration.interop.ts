@@ -1,10 +1,9 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { repository } from '../consumers/packed.js';
-import { snippetsOf } from '../consumers/snippets.js';
 import { freePort, type RunningApplication, startApplication } from '../consumers/stranger.js';
 
 const USERS = `
@@ -25,7 +24,7 @@ beforeEach(async () => {
   service = await startEmulator({ profile: 'gitlab', refreshTokenReuse: 'revoke' });
   const { clientID, clientSecret, authUrl } = service.options;
   service.register({ clientID, redirectUrls: [`${origin}/callback`] });
-  const before = snippetsOf('docs/migration.md').find(({ file }) => file === 'before.cjs')?.text ?? '';
+  const before = await readFile(join(repository, 'test/interop/before.cjs'), 'utf8');
   const emulated = before.replaceAll('https://gitlab.com', authUrl).replaceAll('3000', String(port));
   await writeFile(join(folder, 'before.cjs'), emulated);
   await writeFile(join(folder, 'users.cjs'), USERS);

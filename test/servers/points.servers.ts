@@ -7,7 +7,7 @@ import type { AuthorizationServer } from './authorization-server.js';
 import { observe } from './observation.js';
 import { SERVERS } from './servers.js';
 import { Setting } from './setting.js';
-import { rowOf, writeTable } from './table.js';
+import { lineOf, writeList } from './list.js';
 
 /** What is tried with every server. The titles stand in docs/servers.md, in this order. */
 const POINTS: readonly (readonly [title: string, check: (setting: Setting, server: AuthorizationServer) => unknown])[] =
@@ -24,10 +24,10 @@ const POINTS: readonly (readonly [title: string, check: (setting: Setting, serve
     ['an outage of the server logs nobody out', stopServer],
   ];
 
-const rows: string[] = [];
+const lines: string[] = [];
 const titles = POINTS.map(([title]) => title);
 const names = SERVERS.map(({ name }) => name);
-afterAll(() => writeTable(titles, names, rows));
+afterAll(() => writeList(titles, names, lines));
 
 describe.each(SERVERS)('$name', (server) => {
   const missing = server.version === undefined;
@@ -38,7 +38,7 @@ describe.each(SERVERS)('$name', (server) => {
     if (!missing) setting = await Setting.start(server);
   });
   afterAll(async () => {
-    if (passed === POINTS.length) rows.push(rowOf(server, passed, await observe(setting)));
+    if (passed === POINTS.length) lines.push(lineOf(server, await observe(setting)));
     await setting?.close();
   });
 
