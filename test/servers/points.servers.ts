@@ -4,10 +4,10 @@ import { openStore } from '../support/open-store.mjs';
 import { Worker } from '../support/processes.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
 import type { AuthorizationServer } from './authorization-server.js';
+import { lineOf, writeList } from './list.js';
 import { observe } from './observation.js';
 import { SERVERS } from './servers.js';
 import { Setting } from './setting.js';
-import { lineOf, writeList } from './list.js';
 
 /** What is tried with every server. The titles stand in docs/servers.md, in this order. */
 const POINTS: readonly (readonly [title: string, check: (setting: Setting, server: AuthorizationServer) => unknown])[] =

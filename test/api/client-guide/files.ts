@@ -11,12 +11,6 @@ export async function download(client: ApiClient, path: string, target: NodeJS.W
   await pipeline(body, target);
 }
 
-/** With the browser's response as the target: if the browser leaves, the request to the service ends too. */
-export async function downloadByFetch(client: ApiClient, path: string, target: NodeJS.WritableStream): Promise<void> {
-  const { body } = await client.fetch(path);
-  if (body !== null) await pipeline(body, target);
-}
-
 /** For a signed link of another host. It must not get the token. */
 export async function downloadLink(client: ApiClient, path: string): Promise<Response> {
   const { data } = await client.get<{ data: { url: string } }>(path);
