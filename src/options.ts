@@ -218,7 +218,7 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache'> &
     check.withMethods<TokenStore>(
       'a TokenStore (sessionTokenStore(store) makes one of a session store)',
       ['get', 'set', 'delete'],
-      ['update', 'lock'],
+      ['update', 'add', 'lock', 'list', 'watch'],
     ),
   ),
   grantId: optionalFunction(),

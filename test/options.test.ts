@@ -82,6 +82,8 @@ describe('an option that is wrong is named, with what was expected', () => {
       { get() {}, set() {}, delete: true },
       { ...memoryTokenStore(), lock: 7 },
       { ...memoryTokenStore(), update: true },
+      { ...memoryTokenStore(), list: [] },
+      { ...memoryTokenStore(), watch: true },
     ],
     grantId: notFunctions,
     encryptionKeys: ['', [], [''], ['a', 7], 7, null, {}],

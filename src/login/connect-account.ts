@@ -31,10 +31,7 @@ const OTHER_SESSION: CallbackFailure = {
   status: 403,
 };
 
-/**
- * Connections of one session write it one after the other, since each saves the whole session. By the session's id: in this
- * process, and in all others where the token store has locks.
- */
+/** Connections by the session's id: those of one session write it one after the other, since each saves the whole session. */
 const connectionsOfSession = new KeyedQueue();
 
 /** Begins the ids of locks of sessions in the token store, which no grant has. */
@@ -65,17 +62,15 @@ export async function connectAccount(
   // A grant under the user's own id replaces another one: not before it is known that the user is still there.
   if (idIsInSession) await store();
   const changes = sessionChanges(req, sessionAtStart);
-  const sessionId = 'sessionID' in req ? String(req.sessionID) : '';
-  const isConnected = await connectionsOfSession
-    .run(sessionId, () =>
-      withLock(manager, sessionId, () =>
-        connect(req, res, handoff, returnTo, changes, idIsInSession ? undefined : store),
-      ),
-    )
-    .catch((error: unknown) => {
-      handoff.discard();
-      throw error;
-    });
+  let isConnected: boolean;
+  try {
+    isConnected = await inTurn(manager, req, () =>
+      connect(req, res, handoff, returnTo, changes, idIsInSession ? undefined : store),
+    );
+  } catch (error) {
+    handoff.discard();
+    throw error;
+  }
   if (!isConnected) return OTHER_SESSION;
   handoff.source = await clients.switchTo(req, manager, grantId);
   return handoff;
@@ -107,19 +102,27 @@ async function refuseOtherAccount(
   );
 }
 
-/** Runs the end of a connection under the lock of its session, if the token store has locks. @throws TokenStoreError if it cannot be had */
-async function withLock(
+/**
+ * Runs the end of a connection when no other one of its session runs: in this process, and in all others where the token store
+ * has locks. A session without an id (cookie-session) is the request's own.
+ *
+ * @throws TokenStoreError if the lock cannot be had
+ */
+async function inTurn(
   { access }: GrantManager,
-  sessionId: string,
+  req: IncomingMessage,
   connect: () => Promise<boolean>,
 ): Promise<boolean> {
-  const id = SESSION_PREFIX + createHash('sha256').update(sessionId).digest('base64url');
-  const lock = await access.acquire(id);
-  try {
-    return await connect();
-  } finally {
-    await lock.release();
-  }
+  const sessionId: unknown = 'sessionID' in req ? req.sessionID : undefined;
+  if (typeof sessionId !== 'string') return await connect();
+  return await connectionsOfSession.run(sessionId, async () => {
+    const lock = await access.acquire(SESSION_PREFIX + createHash('sha256').update(sessionId).digest('base64url'));
+    try {
+      return await connect();
+    } finally {
+      await lock.release();
+    }
+  });
 }
 
 /**

@@ -173,7 +173,7 @@ export async function loadProfile(
   // What the token says is not for userProfile to change: verify may go by it.
   if (typeof more === 'object' && more !== null) {
     const profile = { ...withoutProto(more), ...known };
-    return { profile, tokens: { ...tokens, subject: profile.id === undefined ? undefined : String(profile.id) } };
+    return { profile, tokens: { ...tokens, subject: userIdOf({ id: profile.id }) } };
   }
   throw new ConfigurationError(
     `userProfile: expected an object to merge into the profile, got ${more === null ? 'null' : typeof more}`,

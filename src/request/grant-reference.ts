@@ -79,9 +79,12 @@ export class StrategyName {
 /** Value under {@link connectionKey} of an account that was connected while nobody was logged in. */
 export const ANONYMOUS = 'anonymous';
 
-/** Returns the session's key that tells a connected account's grant from the grant that its user has logged in with. */
+/**
+ * Returns the session's key that tells a connected account's grant from the grant that its user has logged in with. No strategy
+ * has such a name: the middle dot is not ASCII.
+ */
 export function connectionKey(name: string): string {
-  return `${name}.connected`;
+  return `${name}\u00b7connected`;
 }
 
 /** How a strategy finds the grant of a request. */

@@ -1,9 +1,10 @@
-import { memoryTokenStore, type Profile } from 'passport-oauth-app';
+import { apiClient, memoryTokenStore, type Profile } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { Browser, type Page } from '../support/browser.js';
 import { FlakyStore } from '../support/flaky-store.js';
 import { hold } from '../support/hold.js';
 import { addStrategy, browser, logIn, open, projects, register, visit, whoami, world } from '../support/one-world.js';
+import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import {
   byUser,
@@ -309,6 +310,42 @@ describe('a connection whose session fails', { meta: { threats: [11] } }, () => 
     expect(await whoami()).toEqual(before);
     const page = await visit(await world.begin(browser, { user: '2' }, '/connect'));
     expect([page.status, page.json().code]).toEqual([500, 'ERR_OTHER_ACCOUNT']);
+  });
+});
+
+describe('connections of several users', () => {
+  test('do not wait for each other where sessions have no id, as in cookie-session', async () => {
+    const tokenStore = new TroubledStore();
+    const locked: string[] = [];
+    tokenStore.before = (method, id) => void (method === 'lock' && locked.push(id.split(':', 1).join()));
+    await open({
+      ...connecting,
+      session: false,
+      before: (app) => app.use((req, _res, next) => next(void Object.assign(req, { session: {} }))),
+      strategy: { tokenStore },
+    });
+    for (const visitor of [new Browser(), new Browser()])
+      expect((await visitor.visit(await world.begin(visitor, {}, '/connect'))).status).toBe(200);
+    expect(locked).toEqual(['login', 'login']);
+  });
+
+  test('keep two strategies apart, one of which has the name of the other and a mark', async () => {
+    await open({
+      ...connecting,
+      routes: (app, world) => {
+        connecting.routes?.(app, world);
+        const { passport } = world;
+        const name = 'oauth-app.connected';
+        const other = addStrategy(world, name, '/other/callback');
+        app.use(apiClient(other, { property: 'other' }) as Handler);
+        app.get('/other', passport.authorize(name) as Handler);
+        app.get('/other/callback', passport.authorize(name) as Handler, (_req, res) => sendJson(res, {}));
+        app.get('/both', (req, res) => sendJson(res, [req.apiClient.authorized, Reflect.get(req, 'other').authorized]));
+      },
+    });
+    await visit('/local-login/ada');
+    for (const route of ['/other', '/connect']) await visit(await world.begin(browser, {}, route));
+    expect((await visit('/both')).json()).toEqual([true, true]);
   });
 });
 

@@ -51,6 +51,18 @@ describe('access tokens that do not say whose they are', { meta: { threats: [89]
     expect(Object.keys(seen[0] ?? {})).toEqual(['provider', 'claims']);
   });
 
+  test.for([null, '', {}])('the id %j of userProfile names nobody: no two users share it', async (id) => {
+    await open({
+      service,
+      strategy: { userProfile: async () => ({ id }) },
+      verify: (_accessToken: string, _refreshToken: string, _profile: Profile, done: Done) =>
+        done(null, { username: 'ada' }),
+    });
+    await logIn();
+    const grant = await world.strategy.grant((await whoami()).grantId);
+    expect(grant).toMatchObject({ subject: undefined, ended: false });
+  });
+
   test.for<[string, Partial<StrategyOptions>, unknown, string]>([
     ['id: undefined', {}, { id: undefined }, 'verify'],
     ['id: null', {}, { id: null, name: 'Ada' }, 'verify'],
