@@ -1,7 +1,18 @@
 import { memoryTokenStore } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { hold } from '../support/hold.js';
-import { another, browser, clock, loggedIn, logIn, open, projects, whoami, world } from '../support/one-world.js';
+import {
+  another,
+  browser,
+  clock,
+  loggedIn,
+  logIn,
+  open,
+  projects,
+  refused,
+  whoami,
+  world,
+} from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import type { World } from '../support/world.js';
@@ -133,7 +144,7 @@ describe('importGrant', () => {
       const tokens = await tokensFromElsewhere(world);
       expect(await world.strategy.importGrant('job', tokens, { replace: false })).toBe(true);
       world.service.revoke('1');
-      await expect(world.strategy.client('job').projects()).rejects.toMatchObject({ status: 401 });
+      await expect(refused(() => world.strategy.client('job').projects())).rejects.toMatchObject({ status: 401 });
       world.service.requests.length = 0;
       expect(await world.strategy.importGrant('job', tokens, { replace: false })).toBe(false);
       await expect(world.strategy.client('job').projects()).rejects.toMatchObject({ status: 401 });

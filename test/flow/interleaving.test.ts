@@ -66,8 +66,8 @@ async function request(person: Person, hasFaults: boolean): Promise<void> {
 
 describe('random interleavings', { meta: { threats: [50] } }, () => {
   test.each([
-    [1, orSample(10_000, 1_500), false],
-    [2, orSample(5_000, 1_000), true],
+    [1, orSample(10_000, 800), false],
+    [2, orSample(5_000, 600), true],
   ])(
     'logins, logouts and refreshes interleaved at random deliver nothing to another user and bring nothing back (seed %i, %i steps, faults: %s)',
     async (seed, steps, hasFaults) => {

@@ -2,7 +2,8 @@ import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { type GrantSummary, memoryTokenStore, type StoredGrant, type TokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
-import { browser, clock, loggedIn, open, projects, whoami, world } from '../support/one-world.js';
+import { fastForward } from '../support/fast-forward.js';
+import { browser, clock, loggedIn, open, projects, refused, whoami, world } from '../support/one-world.js';
 import { storeId } from '../support/store-id.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { byUser } from '../support/world.js';
@@ -76,7 +77,7 @@ describe('the grants of a strategy', () => {
     await tokenStore.set(id, formerRecord(id, null));
     world.service.revoke('1');
     clock.advance(7_200);
-    expect((await projects()).status).toBe(302);
+    expect((await refused(projects)).status).toBe(302);
     const ended = (await all(world.strategy.grants())).map((grant) => [grant.grantId, grant.ended]);
     expect(ended).toEqual([
       ['1', true],
@@ -189,10 +190,10 @@ describe('the grants of a strategy', () => {
     tokenStore.before = (method, id) => {
       if (method === 'get' && id.endsWith('other') && failures++ === 0) throw new Error('The store is slow');
     };
-    expect(await ids()).toEqual(['one', 'other']);
+    expect(await fastForward(ids)).toEqual(['one', 'other']);
     expect(failures).toBe(2);
     tokenStore.fail('get');
-    await expect(ids()).rejects.toMatchObject({ status: 503 });
+    await expect(fastForward(ids)).rejects.toMatchObject({ status: 503 });
   });
 
   test('listen once to the signal of whoever lists them, however many reads fail', async () => {

@@ -4,7 +4,18 @@ import { gate } from '../refresh/fixture.js';
 import { Browser } from '../support/browser.js';
 import { hold } from '../support/hold.js';
 import { HoldingAgent } from '../support/holding-agent.js';
-import { browser, clock, listen, loggedIn, logOut, projects, visit, whoami, world } from '../support/one-world.js';
+import {
+  browser,
+  clock,
+  listen,
+  loggedIn,
+  logOut,
+  projects,
+  refused,
+  visit,
+  whoami,
+  world,
+} from '../support/one-world.js';
 import { storeId } from '../support/store-id.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
@@ -139,7 +150,7 @@ describe('a request that may be a logout', () => {
     expect(world.tokenRequests()).toHaveLength(2);
     clock.advance(2 * HOURS);
     world.service.revoke('1');
-    expect(await post('/guarded')).toBe(401);
+    expect(await refused(() => post('/guarded'))).toBe(401);
   });
 });
 

@@ -9,7 +9,7 @@ import {
   Strategy,
 } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
-import { addStrategy, browser, clock, loggedIn, logIn, open, visit, world } from '../support/one-world.js';
+import { addStrategy, browser, clock, loggedIn, logIn, open, refused, visit, world } from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { type ErrorHandler, type Framework, type Handler, sendJson, type WorldOptions } from '../support/world.js';
 
@@ -46,7 +46,7 @@ describe.each<Framework>(['express', 'connect'])('oauthErrors({ login }) under %
     await loggedIn(options);
     world.service.revoke('1');
     clock.advance(7_200);
-    const page = await visit('/call', html);
+    const page = await refused(() => visit('/call', html));
     expect([page.status, page.headers.get('location')]).toEqual([302, '/login?returnTo=%2Fcall']);
   });
 

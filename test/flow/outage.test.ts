@@ -5,7 +5,7 @@ import { Browser } from '../support/browser.js';
 import { fastForward } from '../support/fast-forward.js';
 import { hold } from '../support/hold.js';
 import { Network } from '../support/network.js';
-import { another, browser, clock, loggedIn, projects, refreshTokens, world } from '../support/one-world.js';
+import { another, browser, clock, loggedIn, projects, refreshTokens, refused, world } from '../support/one-world.js';
 
 const HOURS = 3600;
 
@@ -77,7 +77,7 @@ describe('a token endpoint that fails', { meta: { threats: [37, 38, 39, 41] } },
     clock.advance(2 * HOURS);
     expect((await projects()).status).toBe(503);
     clock.advance(31);
-    expect((await projects()).status).toBe(status);
+    expect((await refused(projects)).status).toBe(status);
     clock.advance(2 * HOURS);
     expect((await projects()).status).toBe(status);
     expect(refreshTokens()).toHaveLength(sent);

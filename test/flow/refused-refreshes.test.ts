@@ -1,7 +1,18 @@
 import type { StrategyOptions } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { browser, clock, loggedIn, logIn, open, projects, warnings, whoami, world } from '../support/one-world.js';
+import {
+  browser,
+  clock,
+  loggedIn,
+  logIn,
+  open,
+  projects,
+  refused,
+  warnings,
+  whoami,
+  world,
+} from '../support/one-world.js';
 
 const EXPIRED_S = 7201;
 
@@ -31,7 +42,7 @@ describe('a dead refresh token that is refused by other words than invalid_grant
     await loggedIn({ service: { profile: { refreshRefusal } }, strategy: { endsGrant } });
     world.service.revoke('1');
     clock.advance(EXPIRED_S);
-    expect((await projects()).status).toBe(302);
+    expect((await refused(projects)).status).toBe(302);
     expect((await whoami()).authorized).toBe(false);
     expect(world.grantKeys()).toEqual([]);
     expect(asked).toEqual([words]);
@@ -45,7 +56,7 @@ describe('a dead refresh token that is refused by other words than invalid_grant
     await loggedIn({ service: { profile: { refreshRefusal } } });
     world.service.revoke('1');
     clock.advance(EXPIRED_S);
-    expect((await projects()).status).toBe(502);
+    expect((await refused(projects)).status).toBe(502);
     expect(world.errors.at(-1)).toMatchObject({
       name: 'TokenError',
       error: 'invalid_request',
@@ -76,7 +87,7 @@ describe('a dead refresh token that is refused by other words than invalid_grant
     await loggedIn({ strategy: { endsGrant: () => endsGrant() } });
     world.service.revoke('1');
     clock.advance(EXPIRED_S);
-    expect((await projects()).status).toBe(502);
+    expect((await refused(projects)).status).toBe(502);
     expect(world.errors.at(-1)).toMatchObject({ name: 'TokenError', error: 'invalid_grant' });
     endsGrant = () => {
       throw new Error('a mistake');
@@ -85,7 +96,7 @@ describe('a dead refresh token that is refused by other words than invalid_grant
     expect(world.errors.at(-1)).toMatchObject({ name: 'ConfigurationError', option: 'endsGrant' });
     expect((await whoami()).authorized).toBe(true);
     endsGrant = () => true;
-    expect((await projects()).status).toBe(302);
+    expect((await refused(projects)).status).toBe(302);
   });
 });
 

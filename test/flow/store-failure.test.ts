@@ -39,7 +39,7 @@ describe('a save that fails after a rotation', { meta: { threats: [45] } }, () =
       const pages = await Promise.all([projects(), projects(), projects()]);
       expect(pages.every(({ status }) => status === 200)).toBe(true);
     }
-    await until(() => expect(events.values('refresh', 'outcome')).toEqual(['unsaved', 'saved']));
+    await fastForward(() => until(() => expect(events.values('refresh', 'outcome')).toEqual(['unsaved', 'saved'])));
     expect(await tokenOfAnotherProcess()).toBe(await ownToken());
     expect(world.tokenRequests()).toHaveLength(1);
   });
@@ -78,7 +78,7 @@ describe('a save that fails after a rotation', { meta: { threats: [45] } }, () =
     clock.advance(2 * HOURS);
     store.fail('update', 'set');
     expect((await projects()).status).toBe(200);
-    await until(() => expect(tries()).toBeGreaterThan(4));
+    await fastForward(() => until(() => expect(tries()).toBeGreaterThan(4)));
     const tried = tries();
     store.recover();
     await world.strategy
@@ -222,6 +222,8 @@ describe('a lock of a store', () => {
     clock.advance(2 * HOURS);
     expect((await fastForward(projects)).status).toBe(200);
     expect(world.tokenRequests()).toHaveLength(1);
+    // It waits for the lock.
+    await fastForward(() => world.strategy.close());
   });
 
   test('that never runs its work is a failure of the store', async () => {

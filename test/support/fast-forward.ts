@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -30,5 +31,26 @@ export async function fastForward<T>(work: () => Promise<T>, isDue: () => boolea
     return await result;
   } finally {
     vi.useRealTimers();
+  }
+}
+
+/**
+ * Settles as `work` does, whose pauses between exchanges with a server pass without a wait: time passes while no request to it is
+ * under way.
+ *
+ * @param origin Of the server.
+ */
+export async function withoutPauses<T>(work: () => Promise<T>, origin: string): Promise<T> {
+  let exchanges = 0;
+  const counting = (change: number) => (message: unknown) => {
+    if (String(Reflect.get(Reflect.get(Object(message), 'request'), 'origin')) === origin) exchanges += change;
+  };
+  const [begin, end] = [counting(1), counting(-1)];
+  const listeners = { create: begin, trailers: end, error: end };
+  for (const [name, listener] of Object.entries(listeners)) subscribe(`undici:request:${name}`, listener);
+  try {
+    return await fastForward(work, () => exchanges === 0);
+  } finally {
+    for (const [name, listener] of Object.entries(listeners)) unsubscribe(`undici:request:${name}`, listener);
   }
 }

@@ -2,6 +2,7 @@ import { Strategy, type StrategyOptions } from 'passport-oauth-app';
 import { onTestFinished } from 'vitest';
 import { Browser, type Page, type Visit } from './browser.js';
 import { EventLog, type EventName } from './event-log.js';
+import { withoutPauses } from './fast-forward.js';
 import { type LoggedIn, logInto } from './logged-in.js';
 import type { TestClock } from './test-clock.js';
 import { startWorld, type World, type WorldOptions } from './world.js';
@@ -77,6 +78,9 @@ export const logOut = (visitor = browser): Promise<Page> => visitor.visit(`${wor
 export const whoami = async (visitor = browser) => (await visitor.visit(`${world.url}/whoami`)).json();
 
 export const projects = (): Promise<Page> => visit('/projects');
+
+/** Settles as `work` does, in which the service refuses a refresh token: the store is read again after pauses, which pass without a wait. */
+export const refused = <T>(work: () => Promise<T>): Promise<T> => withoutPauses(work, world.service.options.authUrl);
 
 /** The refresh tokens that the service was shown, in order. */
 export const refreshTokens = (): (string | undefined)[] =>
