@@ -1,6 +1,7 @@
 import { describe, expect, vi } from 'vitest';
-import { gate, LIFETIME_S, pair, REFUSAL, test, tokens, withoutLock } from '../refresh/fixture.js';
+import { type Grants, gate, LIFETIME_S, pair, REFUSAL, test, tokens, withoutLock } from '../refresh/fixture.js';
 import { fastForward } from '../support/fast-forward.js';
+import { stopTime } from '../support/stop-time.js';
 import type { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 
@@ -53,6 +54,18 @@ describe('the cache', () => {
   );
 });
 
+/** The next read of the store finds what is there now, and answers when the returned function is called. */
+function holdRead({ store }: Grants): () => void {
+  const { opened, open } = gate();
+  store.get = async (id) => {
+    store.get = store.inner.get;
+    const found = await store.inner.get(id);
+    await opened;
+    return found;
+  };
+  return open;
+}
+
 describe('a read', () => {
   test('is shared by all who ask at once', async ({ grants }) => {
     await grants.manager.put('id', tokens('a'));
@@ -62,56 +75,41 @@ describe('a read', () => {
   });
 
   test('that may hang is not joined', async ({ grants }) => {
-    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
-    try {
-      const manager = grants.another({ cache: false });
-      await manager.put('id', tokens('a'));
-      grants.store.before = () => new Promise(() => {});
-      const hanging = grants.use(manager);
-      vi.advanceTimersByTime(499);
-      const joined = grants.use(manager);
-      grants.store.recover();
-      vi.advanceTimersByTime(1);
-      expect(await grants.use(manager)).toBe('access-a');
-      expect(gets(grants.store)).toBe(2);
-      vi.advanceTimersByTime(5_000);
-      expect([await hanging, await joined]).toEqual([503, 503]);
-    } finally {
-      vi.useRealTimers();
-    }
+    stopTime();
+    const manager = grants.another({ cache: false });
+    await manager.put('id', tokens('a'));
+    grants.store.before = () => new Promise(() => {});
+    const hanging = grants.use(manager);
+    vi.advanceTimersByTime(499);
+    const joined = grants.use(manager);
+    grants.store.recover();
+    vi.advanceTimersByTime(1);
+    expect(await grants.use(manager)).toBe('access-a');
+    expect(gets(grants.store)).toBe(2);
+    vi.advanceTimersByTime(5_000);
+    expect([await hanging, await joined]).toEqual([503, 503]);
   });
 
   test('that took long fills the cache, also if others have begun since', async ({ grants }) => {
-    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
-    try {
-      const manager = grants.another();
-      await grants.manager.put('id', tokens('a'));
-      const gates = [gate(), gate()];
-      grants.store.before = () => gates[gets(grants.store) - 1]?.opened;
-      const reads = [grants.use(manager)];
-      vi.advanceTimersByTime(600);
-      reads.push(grants.use(manager));
-      gates[0]?.open();
-      await reads[0];
-      expect(manager.current('id')).not.toBeInstanceOf(Promise);
-      gates[1]?.open();
-      await reads[1];
-    } finally {
-      vi.useRealTimers();
-    }
+    stopTime();
+    const manager = grants.another();
+    await grants.manager.put('id', tokens('a'));
+    const gates = [gate(), gate()];
+    grants.store.before = () => gates[gets(grants.store) - 1]?.opened;
+    const reads = [grants.use(manager)];
+    vi.advanceTimersByTime(600);
+    reads.push(grants.use(manager));
+    gates[0]?.open();
+    await reads[0];
+    expect(manager.current('id')).not.toBeInstanceOf(Promise);
+    gates[1]?.open();
+    await reads[1];
   });
 
   test('that finds no grant is not shared by those who ask later: a login may have been saved since', async ({
     grants,
   }) => {
-    const { store } = grants;
-    const { opened, open } = gate();
-    store.get = async (id) => {
-      store.get = store.inner.get;
-      const found = await store.inner.get(id);
-      await opened;
-      return found;
-    };
+    const open = holdRead(grants);
     const before = grants.use();
     await grants.another().put('id', tokens('a'));
     const after = grants.use();
@@ -137,16 +135,10 @@ describe('a read', () => {
   });
 
   test('that a logout has overtaken does not fill the cache', async ({ grants }) => {
-    const { manager, store } = grants;
+    const { manager } = grants;
     await manager.put('id', tokens('a'));
     grants.clock.advance(31);
-    const { opened, open } = gate();
-    store.get = async (id) => {
-      store.get = store.inner.get;
-      const found = await store.inner.get(id);
-      await opened;
-      return found;
-    };
+    const open = holdRead(grants);
     const reading = grants.use();
     await manager.remove('id');
     open();
@@ -229,20 +221,18 @@ describe.each([
     const manager = grants.another({ store: view(grants.store) });
     await manager.put('id', tokens('a'));
     grants.clock.advance(LIFETIME_S);
-    const saves = ['update', 'set'];
     const { inner } = grants.store;
-    const [update, set] = [inner.update, inner.set];
-    grants.store.inner.update = async (...args) => {
-      await update(...args);
-      throw new Error('The answer was lost');
+    const { update, set } = inner;
+    const losing = <T extends unknown[]>(save: (...args: T) => unknown) => {
+      return async (...args: T) => {
+        await save(...args);
+        throw new Error('The answer was lost');
+      };
     };
-    grants.store.inner.set = async (...args) => {
-      await set(...args);
-      throw new Error('The answer was lost');
-    };
+    Object.assign(inner, { update: losing(update), set: losing(set) });
     expect(await grants.use(manager)).toBe('access-1');
-    expect(saves).toContain(grants.store.calls.at(-1));
-    Object.assign(grants.store.inner, { update, set });
+    expect(['update', 'set']).toContain(grants.store.calls.at(-1));
+    Object.assign(inner, { update, set });
     await manager.close();
     expect(grants.events.map(({ outcome }) => outcome)).toEqual(['unsaved', 'saved']);
   });
@@ -258,7 +248,7 @@ describe.each([
     expect(await grants.use(manager)).toBe('access-of-a-new-login');
     grants.clock.advance(LIFETIME_S);
     grants.service.next(REFUSAL);
-    expect(await grants.use(manager)).toBe(401);
+    expect(await fastForward(() => grants.use(manager))).toBe(401);
     expect(grants.lost).toEqual(['refused']);
     expect(await grants.use(grants.another())).toBe(401);
   });

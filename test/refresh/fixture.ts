@@ -104,7 +104,12 @@ export function grantOf(name: string, changes: Partial<Grant> = {}): Grant {
 }
 
 /** `test` of Vitest, with the grants of a process that close themselves. */
-export const test = base.extend<{ readonly startGrants: () => Promise<Grants>; readonly grants: Grants }>({
+export const test = base.extend<{
+  readonly startGrants: () => Promise<Grants>;
+  readonly grants: Grants;
+  /** Grants, of which `id` has expired: the first tokens of that login are `old`. */
+  readonly expired: Grants;
+}>({
   // biome-ignore lint/correctness/noEmptyPattern: Vitest reads from the pattern which fixtures this one uses
   startGrants: async ({}, use) => {
     const opened: { close(): Promise<void> }[] = [];
@@ -116,6 +121,12 @@ export const test = base.extend<{ readonly startGrants: () => Promise<Grants>; r
     for (const each of opened) await each.close();
   },
   grants: async ({ startGrants }, use) => use(await startGrants()),
+  expired: async ({ grants }, use) => {
+    await grants.manager.put('id', tokens('old'));
+    grants.clock.advance(LIFETIME_S);
+    grants.store.calls.length = 0;
+    await use(grants);
+  },
 });
 
 function grantsOf(service: FaultyServer, http: HttpClient): Grants {

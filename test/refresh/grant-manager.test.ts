@@ -1,6 +1,8 @@
 import { describe, expect, vi } from 'vitest';
 import { GrantCredentials } from '../../src/refresh/grant-credentials.js';
-import { hang, json } from '../support/faulty-server.js';
+import { fastForward } from '../support/fast-forward.js';
+import { json } from '../support/faulty-server.js';
+import { stopTime } from '../support/stop-time.js';
 import { until } from '../support/until.js';
 import { type Grants, gate, LIFETIME_S, type ManagerOptions, pair, REFUSAL, test, tokens } from './fixture.js';
 
@@ -98,11 +100,14 @@ describe('a refresh in the background', () => {
     const { manager, service } = grants;
     const ids = Array.from({ length: 50 }, (_none, index) => `${index}`);
     for (const id of ids) await manager.put(id, tokens(id));
-    service.always(hang());
+    const held: (() => void)[] = [];
+    service.always((socket) => void held.push(() => socket.destroy()));
     grants.clock.advance(LIFETIME_S - 60);
     await Promise.all(ids.map((id) => manager.current(id)));
     await service.received(16);
-    await manager.close();
+    const closing = manager.close();
+    for (const end of held) end();
+    await closing;
     expect(service.requests).toHaveLength(16);
   });
 
@@ -128,54 +133,46 @@ describe('a refresh in the background', () => {
   });
 
   test('follows in the order in which the grants became due, 32 in a tenth of a second', async ({ grants }) => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    try {
-      const { manager, service } = grants;
-      const ids = Array.from({ length: 200 }, (_none, index) => `${index}`);
-      for (const id of ids) await manager.put(id, tokens(id));
-      grants.clock.advance(LIFETIME_S - 60);
-      for (const id of ids) await manager.current(id);
-      for (let started = 32; started < 232; started += 32) {
-        await service.received(Math.min(started, 200));
-        await grants.idle();
-        const batch = ids.slice(started - 32, started).map((id) => `refresh-${id}`);
-        expect(new Set(grants.sent().slice(started - 32))).toEqual(new Set(batch));
-        vi.advanceTimersByTime(100);
-      }
-    } finally {
-      vi.useRealTimers();
+    stopTime();
+    const { manager, service } = grants;
+    const ids = Array.from({ length: 200 }, (_none, index) => `${index}`);
+    for (const id of ids) await manager.put(id, tokens(id));
+    grants.clock.advance(LIFETIME_S - 60);
+    for (const id of ids) await manager.current(id);
+    for (let started = 32; started < 232; started += 32) {
+      await service.received(Math.min(started, 200));
+      await grants.idle();
+      const batch = ids.slice(started - 32, started).map((id) => `refresh-${id}`);
+      expect(new Set(grants.sent().slice(started - 32))).toEqual(new Set(batch));
+      vi.advanceTimersByTime(100);
     }
   });
 
   test('does not start any more when the turn comes, if a request has refreshed the grant meanwhile', async ({
     grants,
   }) => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    try {
-      const { manager, service, clock } = grants;
-      const ids = Array.from({ length: 33 }, (_none, index) => `${index}`);
-      for (const id of ids) await manager.put(id, tokens(id));
-      const refusal = json({ error: 'invalid_request' }, 400);
-      const held: (() => void)[] = [];
-      service.always((socket, request) => {
-        held.push(() => refusal(socket, request));
-      });
-      clock.advance(LIFETIME_S - 60);
-      for (const id of ids) await manager.current(id);
-      await service.received(16);
-      const renewed = manager.renew('32', 'access-32');
-      service.next(json({ access_token: 'asked-for', token_type: 'bearer', expires_in: LIFETIME_S }));
-      held.shift()?.();
-      expect(await renewed).toMatchObject({ accessToken: 'asked-for' });
-      service.always(refusal);
-      for (const answer of held) answer();
-      await grants.idle();
-      vi.advanceTimersByTime(100);
-      await grants.idle();
-      expect(service.requests).toHaveLength(33);
-    } finally {
-      vi.useRealTimers();
-    }
+    stopTime();
+    const { manager, service, clock } = grants;
+    const ids = Array.from({ length: 33 }, (_none, index) => `${index}`);
+    for (const id of ids) await manager.put(id, tokens(id));
+    const refusal = json({ error: 'invalid_request' }, 400);
+    const held: (() => void)[] = [];
+    service.always((socket, request) => {
+      held.push(() => refusal(socket, request));
+    });
+    clock.advance(LIFETIME_S - 60);
+    for (const id of ids) await manager.current(id);
+    await service.received(16);
+    const renewed = manager.renew('32', 'access-32');
+    service.next(json({ access_token: 'asked-for', token_type: 'bearer', expires_in: LIFETIME_S }));
+    held.shift()?.();
+    expect(await renewed).toMatchObject({ accessToken: 'asked-for' });
+    service.always(refusal);
+    for (const answer of held) answer();
+    await grants.idle();
+    vi.advanceTimersByTime(100);
+    await grants.idle();
+    expect(service.requests).toHaveLength(33);
   });
 });
 
@@ -207,10 +204,8 @@ describe('a token that the API has refused', () => {
 describe('a logout or login during a refresh', { meta: { threats: [49] } }, () => {
   test.for([false, true])(
     'leaves nothing of the grant that was removed (the save fails: %s)',
-    async (fails, { grants }) => {
-      const { manager, store, clock } = grants;
-      await manager.put('id', tokens('first'));
-      clock.advance(LIFETIME_S);
+    async (fails, { expired: grants }) => {
+      const { manager, store } = grants;
       store.before = async (method) => {
         if (method !== 'update') return;
         void manager.remove('id').catch(() => {});
@@ -224,56 +219,43 @@ describe('a logout or login during a refresh', { meta: { threats: [49] } }, () =
   );
 
   test('leaves nothing of a refresh that began while the grant was being removed, if its save fails', async ({
-    grants,
+    expired: grants,
   }) => {
-    const { manager, store, service, clock } = grants;
-    await manager.put('id', tokens('first'));
-    clock.advance(LIFETIME_S);
-    let goOn = (): void => undefined;
-    const held = new Promise<void>((resolve) => {
-      goOn = resolve;
-    });
+    const { manager, store, service } = grants;
+    const { opened, open } = gate();
     store.before = (method) => {
       if (method === 'update') throw new Error('The store fails');
-      return method === 'delete' ? held : undefined;
+      return method === 'delete' ? opened : undefined;
     };
     const removing = manager.remove('id');
     const late = grants.use();
     await service.received(1);
-    goOn();
+    open();
     await removing;
     expect(await late).toBe(401);
     expect(await grants.use()).toBe(401);
   });
 
-  test('keeps what the refresh brings if the login cannot be saved', async ({ grants }) => {
-    const { manager, store, service, clock } = grants;
-    await manager.put('id', tokens('first'));
-    clock.advance(LIFETIME_S);
+  test('keeps what the refresh brings if the login cannot be saved', async ({ expired: grants }) => {
+    const { manager, store, service } = grants;
     let answer = () => {};
     service.next((socket, request) => {
-      answer = () =>
-        json({ access_token: 'rotated', token_type: 'bearer', expires_in: 7200, refresh_token: 'next' })(
-          socket,
-          request,
-        );
+      answer = () => pair('next')(socket, request);
     });
     const refreshed = manager.current('id');
     await service.received(1);
     store.fail('set', 'update');
     await expect(manager.put('id', tokens('second'))).rejects.toThrow('The token store failed');
     answer();
-    expect(await refreshed).toMatchObject({ accessToken: 'rotated' });
-    expect(manager.current('id')).toMatchObject({ accessToken: 'rotated', refreshToken: 'next' });
+    expect(await refreshed).toMatchObject({ accessToken: 'access-next' });
+    expect(manager.current('id')).toMatchObject({ accessToken: 'access-next', refreshToken: 'refresh-next' });
     await manager.remove('id').catch(() => {});
   });
 
   test('is over for a refused token that a logout has deleted meanwhile: no grant counts as lost', async ({
-    grants,
+    expired: grants,
   }) => {
-    const { manager, service, clock } = grants;
-    await manager.put('id', tokens('first'));
-    clock.advance(LIFETIME_S);
+    const { manager, service } = grants;
     service.next(async (socket, request) => {
       await manager.remove('id');
       REFUSAL(socket, request);
@@ -311,7 +293,7 @@ describe('a logout or login during a refresh', { meta: { threats: [49] } }, () =
     await grants.manager.put('id', tokens('second'));
     grants.clock.advance(LIFETIME_S);
     grants.service.always(REFUSAL);
-    expect(await grants.use(manager)).toBe(401);
+    expect(await fastForward(() => grants.use(manager))).toBe(401);
     expect(grants.sent()).toEqual(['refresh-second']);
   });
 
@@ -377,35 +359,34 @@ test('a closed manager refreshes nothing: the new pair might be lost', async ({ 
 });
 
 describe('a token response with a new refresh token that is otherwise unusable', () => {
-  const unusable = (refresh_token: string) => json({ access_token: 'a b', token_type: 'bearer', refresh_token });
-  const expired = async ({ manager, clock, service }: Grants, rotated: string) => {
-    await manager.put('id', tokens('first'));
-    clock.advance(LIFETIME_S);
-    service.next(unusable(rotated));
+  const sendUnusable = async ({ manager, service }: Grants, refresh_token: string) => {
+    service.next(json({ access_token: 'a b', token_type: 'bearer', refresh_token }));
     await expect(manager.current('id')).rejects.toMatchObject({ name: 'TokenResponseError' });
   };
 
-  test('costs no login: the next refresh sends the new refresh token, also of another process', async ({ grants }) => {
-    await expired(grants, 'refresh-rotated');
+  test('costs no login: the next refresh sends the new refresh token, also of another process', async ({
+    expired: grants,
+  }) => {
+    await sendUnusable(grants, 'refresh-rotated');
     expect(await grants.use(grants.another())).toBe('access-1');
-    expect(grants.sent()).toEqual(['refresh-first', 'refresh-rotated']);
+    expect(grants.sent()).toEqual(['refresh-old', 'refresh-rotated']);
   });
 
   test('costs no login if the service refuses the new refresh token: the previous one is sent then', async ({
-    grants,
+    expired: grants,
   }) => {
-    await expired(grants, 'made-up');
-    grants.service.next(json({ error: 'invalid_grant' }, 400));
+    await sendUnusable(grants, 'made-up');
+    grants.service.next(REFUSAL);
     const grant = await grants.manager.current('id');
-    expect(grants.sent()).toEqual(['refresh-first', 'made-up', 'refresh-first']);
+    expect(grants.sent()).toEqual(['refresh-old', 'made-up', 'refresh-old']);
     expect(grant).not.toHaveProperty('previousRefreshToken');
   });
 
-  test('keeps the previous refresh token if it works and the response brings no other', async ({ grants }) => {
-    await expired(grants, 'made-up');
-    grants.service.next(json({ error: 'invalid_grant' }, 400));
+  test('keeps the previous refresh token if it works and the response brings no other', async ({ expired: grants }) => {
+    await sendUnusable(grants, 'made-up');
+    grants.service.next(REFUSAL);
     grants.service.next(json({ access_token: 'second', token_type: 'bearer', expires_in: 7200 }));
     const grant = await grants.manager.current('id');
-    expect(grant).toMatchObject({ accessToken: 'second', refreshToken: 'refresh-first' });
+    expect(grant).toMatchObject({ accessToken: 'second', refreshToken: 'refresh-old' });
   });
 });

@@ -41,43 +41,25 @@ describe.skipIf(!hasRedis())('over Redis, a process', { meta: { threats: [47, 78
     return redisTokenStore({ isOpen: true, sendCommand } as never, { prefix, lease });
   }
 
-  const clocks: readonly (readonly [string, (ms: number) => unknown])[] = [
-    [
-      'was stopped',
-      (ms) => {
-        const now = performance.now.bind(performance);
-        const wall = Date.now;
-        vi.spyOn(performance, 'now').mockImplementation(() => now() + ms);
-        vi.spyOn(Date, 'now').mockImplementation(() => wall() + ms);
-      },
-    ],
-    [
-      'and its monotonic clock were suspended',
-      (ms) => {
-        const now = Date.now;
-        vi.spyOn(Date, 'now').mockImplementation(() => now() + ms);
-      },
-    ],
-  ];
-  test.for(clocks)('that %s while its lock was answered takes the lock again', async ([, passes], { grants }) => {
+  test.for([
+    ['was stopped', [performance, Date]],
+    ['and its monotonic clock were suspended', [Date]],
+  ] as const)('that %s while its lock was answered takes the lock again', async ([, clocks], { grants }) => {
     const prefix = `${prefixes++}:`;
     let hasStopped = false;
     const store = open(prefix, async (what, key) => {
       if (what !== 'taken' || hasStopped) return;
       hasStopped = true;
-      passes(29_500);
+      for (const clock of clocks) {
+        const now = clock.now.bind(clock);
+        vi.spyOn(clock, 'now').mockImplementation(() => now() + 29_500);
+      }
       await client.pExpire(key, 1);
       await until(async () => expect(await client.exists(key)).toBe(0));
     });
     const asked = gate();
-    const [manager, rival] = [
-      grants.another({ store }),
-      grants.another({
-        store: open(prefix, (what) => {
-          if (what === 'refused') asked.open();
-        }),
-      }),
-    ];
+    const manager = grants.another({ store });
+    const rival = grants.another({ store: open(prefix, (what) => what === 'refused' && asked.open()) });
     await manager.put('id', tokens('old'));
     grants.clock.advance(LIFETIME_S);
     let other: Promise<string | number> | undefined;
@@ -153,14 +135,10 @@ describe.skipIf(!hasRedis())('over Redis, a process', { meta: { threats: [47, 78
 });
 
 describe('a lock', () => {
-  const held = (leaseMs: number, ageMs = 0) => {
+  const held = (leaseMs: number, ageMs = 0, wall = () => 0) => {
     vi.spyOn(performance, 'now').mockReturnValue(0);
-    const lock = new HeldLock(
-      { leaseMs, ageMs, isHeld: async () => true },
-      () => 0,
-      async () => {},
-    );
-    return lock;
+    const isHeld = async () => true;
+    return new HeldLock({ leaseMs, ageMs, isHeld }, wall, async () => {});
   };
 
   test.for([
@@ -187,26 +165,16 @@ describe('a lock', () => {
   });
 
   test('is held for a pair that is not saved whatever the wall clock is set to', () => {
-    vi.spyOn(performance, 'now').mockReturnValue(0);
     let wallMs = 0;
-    const lock = new HeldLock(
-      { leaseMs: 30_000, ageMs: 0, isHeld: async () => true },
-      () => wallMs,
-      async () => {},
-    );
+    const lock = held(30_000, 0, () => wallMs);
     wallMs = 3 * 3_600_000;
     expect(lock.limitTo(10_000).maySend).toBe(false);
     expect(lock.holdMs()).toBe(15_000);
   });
 
   test('whose age no clock shows, since the wall clock was set back, is of no use until the last try', () => {
-    vi.spyOn(performance, 'now').mockReturnValue(0);
     let wallMs = 0;
-    const lock = new HeldLock(
-      { leaseMs: 30_000, ageMs: 0, isHeld: async () => true },
-      () => wallMs,
-      async () => {},
-    );
+    const lock = held(30_000, 0, () => wallMs);
     // NTP has stepped it.
     wallMs = -500;
     expect(lock.limitTo(10_000, { ageMs: 5_000, wallAgeMs: 5_000 }).maySend).toBe(true);
@@ -217,11 +185,9 @@ describe('a lock', () => {
 });
 
 test('a lock that has grown too old by the monotonic clock alone is taken again before the token is sent', async ({
-  grants,
+  expired: grants,
 }) => {
-  const { manager, store } = grants;
-  await manager.put('id', tokens('old'));
-  grants.clock.advance(LIFETIME_S);
+  const { store } = grants;
   const now = performance.now.bind(performance);
   let passed = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => now() + passed);
@@ -238,10 +204,8 @@ test.for([
   ['each time', 3, 3],
 ] as const)(
   'a lock is taken again, and no more than twice, when the wall clock is set back %s meanwhile',
-  async ([, steps, locks], { grants }) => {
-    const { clock, manager, store } = grants;
-    await manager.put('id', tokens('old'));
-    clock.advance(LIFETIME_S);
+  async ([, steps, locks], { expired: grants }) => {
+    const { clock, store } = grants;
     let [taken, set] = [0, 0];
     store.before = (method) => {
       if (method === 'lock') taken += 1;

@@ -7,6 +7,7 @@ import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
 import { test } from '../support/fixture.js';
 import type { LoggedIn } from '../support/logged-in.js';
+import { stopTime } from '../support/stop-time.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
@@ -97,8 +98,7 @@ test('keepAlive refreshes no grant that another process has refreshed since it b
 describe('keepAlive', () => {
   /** Runs it in time that the test moves. Returns its result, and when it began each refresh, in milliseconds. */
   async function paced({ world, clock }: LoggedIn, tokenStore: TroubledStore, options: object) {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
-    onTestFinished(() => void vi.useRealTimers());
+    stopTime();
     const begun: number[] = [];
     tokenStore.before = (method) => void (method === 'lock' && begun.push(performance.now()));
     let result: object | undefined;

@@ -1,17 +1,10 @@
 import { describe, expect } from 'vitest';
+import { fastForward } from '../support/fast-forward.js';
 import { json, reset } from '../support/faulty-server.js';
-import { type Grants, gate, LIFETIME_S, pair, REFUSAL, test, tokens } from './fixture.js';
-
-/** A grant whose access token has expired, and which no cache has. */
-async function expired({ manager, clock, store }: Grants): Promise<void> {
-  await manager.put('id', tokens('old'));
-  clock.advance(LIFETIME_S);
-  store.calls.length = 0;
-}
+import { gate, LIFETIME_S, pair, REFUSAL, test, tokens } from './fixture.js';
 
 describe('a refresh', () => {
-  test('reads again, refreshes and saves under the lock', async ({ grants }) => {
-    await expired(grants);
+  test('reads again, refreshes and saves under the lock', async ({ expired: grants }) => {
     // The first read is the one of the caller.
     expect(await grants.use()).toBe('access-1');
     expect(grants.store.calls).toEqual(['get', 'lock', 'get', 'update']);
@@ -19,8 +12,7 @@ describe('a refresh', () => {
     expect(grants.events).toMatchObject([{ outcome: 'refreshed' }]);
   });
 
-  test('adopts the pair of another process if that is usable', async ({ grants }) => {
-    await expired(grants);
+  test('adopts the pair of another process if that is usable', async ({ expired: grants }) => {
     const other = grants.another();
     grants.store.before = async (method) => {
       if (method !== 'lock') return;
@@ -32,8 +24,7 @@ describe('a refresh', () => {
     expect(grants.events.map(({ outcome }) => outcome)).toEqual(['refreshed', 'adopted']);
   });
 
-  test('fails as a failure of the store if the lock throws instead of rejecting', async ({ grants }) => {
-    await expired(grants);
+  test('fails as a failure of the store if the lock throws instead of rejecting', async ({ expired: grants }) => {
     grants.store.lock = () => {
       throw new Error('with a secret of the store');
     };
@@ -41,8 +32,7 @@ describe('a refresh', () => {
     expect(grants.sent()).toEqual([]);
   });
 
-  test('is one for a thousand callers at once', async ({ grants }) => {
-    await expired(grants);
+  test('is one for a thousand callers at once', async ({ expired: grants }) => {
     const used = await Promise.all(Array.from({ length: 1_000 }, () => grants.manager.current('id')));
     expect(new Set(used).size).toBe(1);
     expect(grants.sent()).toHaveLength(1);
@@ -89,6 +79,7 @@ describe('a refresh', () => {
       expect(page).toMatchObject({
         reason: { name: 'ServiceUnavailableError', message: expect.stringContaining('has just failed') },
       });
+    service.always((socket) => socket.destroy());
     for (const fail of held.splice(0)) fail();
     await settled;
     // A refresh whose turn comes takes a lock and reads: no refresh does that only to find the backoff.
@@ -131,9 +122,8 @@ describe('a refresh', () => {
 
 describe('a refused refresh token', { meta: { threats: [40] } }, () => {
   test('leads to the refresh token of a faster process, if its access token has expired as well', async ({
-    grants,
+    expired: grants,
   }) => {
-    await expired(grants);
     const rival = grants.another();
     grants.service.next((socket, request) => {
       grants.service.next(pair('theirs'));
@@ -148,22 +138,20 @@ describe('a refused refresh token', { meta: { threats: [40] } }, () => {
     expect(grants.sent()).toEqual(['refresh-old', 'refresh-old', 'refresh-theirs']);
   });
 
-  test('does not end a grant that is replaced between the read and the removal', async ({ grants }) => {
-    await expired(grants);
+  test('does not end a grant that is replaced between the read and the removal', async ({ expired: grants }) => {
     grants.service.next(REFUSAL);
     grants.store.before = async (method) => {
       if (method !== 'update') return;
       grants.store.recover();
       await grants.another().put('id', tokens('of-a-new-login'));
     };
-    expect(await grants.use()).toBe('access-of-a-new-login');
+    expect(await fastForward(() => grants.use())).toBe('access-of-a-new-login');
     expect(grants.lost).toEqual([]);
   });
 });
 
 describe('a login during a refresh', () => {
-  test('has its own refresh: callers with the new grant do not join the former one', async ({ grants }) => {
-    await expired(grants);
+  test('has its own refresh: callers with the new grant do not join the former one', async ({ expired: grants }) => {
     grants.service.next(async (socket, request) => {
       await grants.manager.put('id', tokens('login', { lifetimeMs: 1_000 }));
       grants.clock.advance(1);
@@ -177,8 +165,7 @@ describe('a login during a refresh', () => {
     expect(grants.sent()).toEqual(['refresh-old', 'refresh-login']);
   });
 
-  test('discards the pair of the former grant, also if it cannot be saved', async ({ grants }) => {
-    await expired(grants);
+  test('discards the pair of the former grant, also if it cannot be saved', async ({ expired: grants }) => {
     grants.service.next(async (socket, request) => {
       await grants.manager.put('id', tokens('login'));
       grants.store.fail('update');
@@ -190,8 +177,7 @@ describe('a login during a refresh', () => {
 });
 
 describe('a token endpoint that fails', () => {
-  test('is in backoff for all callers, with one event', async ({ grants }) => {
-    await expired(grants);
+  test('is in backoff for all callers, with one event', async ({ expired: grants }) => {
     grants.service.next(reset());
     for (let index = 0; index < 2; index++)
       await expect(grants.manager.current('id')).rejects.toMatchObject({ status: 503, retryAfter: 1 });
@@ -212,8 +198,7 @@ describe('a token endpoint that fails', () => {
     for (const id of ids) await grants.manager.current(id);
   });
 
-  test('leaves no backoff of a grant that was removed meanwhile', async ({ grants }) => {
-    await expired(grants);
+  test('leaves no backoff of a grant that was removed meanwhile', async ({ expired: grants }) => {
     grants.service.next(async (socket, request) => {
       await grants.manager.remove('id');
       reset()(socket, request);
