@@ -1,7 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
 import { AuthorizationError, ofStrategy } from '../errors.js';
-import { asRouted, isOfScript, isPrefetch, originalUrl, pathOf, routedPathOf } from '../request/incoming-request.js';
+import {
+  asRouted,
+  isOfScript,
+  isPrefetch,
+  originalUrl,
+  pathOf,
+  redirect,
+  routedPathOf,
+} from '../request/incoming-request.js';
 import { refuseUnpartitionedSession, refuseUnsetSession } from '../request/session.js';
 import { type BeginLoginContext, beginLogin, type LoginOptions } from './begin-login.js';
 import { type CallbackContext, handleCallback } from './callback.js';
@@ -40,6 +48,11 @@ export async function authenticate(
     // The URL of a callback holds the code, and the URL of a login may hold private parts of a page's address.
     res.setHeader('Cache-Control', 'no-store');
     res.setHeader('Referrer-Policy', 'no-referrer');
+    // Passport calls it for successRedirect and failureRedirect. Responses of Connect have none.
+    if (typeof Reflect.get(res, 'redirect') !== 'function') {
+      const value = redirect.bind(undefined, res);
+      Object.defineProperty(res, 'redirect', { value, configurable: true, writable: true });
+    }
     for (const name of Object.keys(options)) {
       if (!READ_OPTIONS.has(name)) warnOfIgnored(name, options, context.warnings);
     }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { NotAuthorizedError } from '../errors.js';
-import { locationOf, redirect, userIdOf, userOf } from '../request/incoming-request.js';
+import { locationOf, userIdOf, userOf } from '../request/incoming-request.js';
 import { type LoginRounds, NO_ACCOUNT } from '../request/login-rounds.js';
 import { refuseStrictSession, sessionContent } from '../request/session.js';
 import {
@@ -36,11 +36,6 @@ export async function handleCallback(
   res: ServerResponse,
   route: CallbackRoute,
 ): Promise<void> {
-  // Passport calls it for successRedirect and failureRedirect. Responses of Connect have none.
-  if (typeof Reflect.get(res, 'redirect') !== 'function') {
-    const value = redirect.bind(undefined, res);
-    Object.defineProperty(res, 'redirect', { value, configurable: true, writable: true });
-  }
   const manager = context.grants.requireSessionAndStore(req, route.establishesSession);
   // A popup redirects nowhere, and its frame takes the session by a request of its own site.
   const redirects = Boolean(route.page) && !context.frames.popupOf(req);

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient } from '../api/api-client.js';
 import { type Optional, withDefault, wrong } from '../checks.js';
-import { MAX_RESPONSE_HEADERS } from '../request/browser-cookie.js';
+import { cookieLines, MAX_RESPONSE_HEADERS } from '../request/browser-cookie.js';
 import { asRouted, browserUrl, isPrefetch, pathOf, redirect } from '../request/incoming-request.js';
 import { loginHelpOf } from '../request/request-clients.js';
 import { safeReturnTo } from '../request/return-cookie.js';
 
-/** Longest address of a redirect, in characters. */
+/** Longest address of a redirect, with the cookies of its response, in characters. */
 const MAX_LOCATION = MAX_RESPONSE_HEADERS - 300;
 
 /** Reads the path of the login route, where browsers that request a page are redirected. Default: no redirect. */
@@ -44,11 +44,13 @@ export function pageOf(req: IncomingMessage): string {
 export function redirectToLogin(req: IncomingMessage, res: ServerResponse, login: string, client: unknown): void {
   const page = pageOf(req);
   const whole = withReturnTo(login, page);
-  const location = whole.length > MAX_LOCATION ? login : whole;
+  // Such as that of the scopes which the page asks for.
+  const cookies = cookieLines(res).join().length;
+  const location = whole.length + cookies > MAX_LOCATION ? login : whole;
   const cookie = client instanceof ApiClient ? loginHelpOf(client)?.returnCookie : undefined;
   // For a login page of the application that links to the login route. Nobody has asked for a prefetched page yet. A long
   // page stands in one place only.
-  if (!isPrefetch(req)) cookie?.remember(req, res, page, location.length);
+  if (!isPrefetch(req)) cookie?.remember(req, res, page, location.length + cookies);
   res.setHeader('Cache-Control', 'no-store');
   redirect(res, location);
 }

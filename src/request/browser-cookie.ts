@@ -46,13 +46,17 @@ export function setCookie(
   const length = name.length + encoded.length + 1;
   const others = (req.headers.cookie ?? '').length - (readCookie(req, name)?.length ?? 0);
   // The response may set others, such as the scopes of a page and the page to return to.
-  const lines = [res.getHeader('Set-Cookie') ?? []].flat().map(String);
-  const set = lines.reduce((sum, line) => sum + lengthOf(line), 0);
+  const set = cookieLines(res).reduce((sum, line) => sum + lengthOf(line), 0);
   const hasRoom =
     length <= MAX_RESPONSE_HEADERS - SET_COOKIE_LENGTH - used && others + set + length <= MAX_COOKIE_HEADER;
   if (hasRoom) appendCookie(req, res, `${name}=${encoded}; Max-Age=${maxAgeS}`);
   else endCookie(req, res, name);
   return hasRoom;
+}
+
+/** Returns the lines of `Set-Cookie` that a response has so far. */
+export function cookieLines(res: ServerResponse): readonly string[] {
+  return [res.getHeader('Set-Cookie') ?? []].flat().map(String);
 }
 
 /** Returns the characters that a line of `Set-Cookie` adds to the browser's `Cookie` header. */

@@ -112,6 +112,15 @@ describe('the headers of one answer', { meta: { threats: [74] } }, () => {
     },
   );
 
+  test('stay below 3.5 KB where a page of 2,000 characters asks for many scopes', async () => {
+    const scope = Array.from({ length: 20 }, (_, area) => `https://service.example/scopes/area-${area}.readonly`);
+    await open({ routes: (app) => app.get('/areas', requireAuthorization({ login: '/login', scope })) });
+    await logIn();
+    const page = await visit(`/areas?q=${'q'.repeat(2_000)}`);
+    expect(page.headers.getSetCookie().some((line) => line.includes('.step-up.'))).toBe(true);
+    expect([page.status, lengthOf(page) < 3_500]).toEqual([302, true]);
+  });
+
   test('stay below 3.5 KB where a sibling host has planted hundreds of cookies', async () => {
     await open();
     const planted = Array.from({ length: 100 }, (_, index) => `oauth-app.login.${`${index}`.padStart(16, 'a')}=0.x`);

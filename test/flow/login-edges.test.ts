@@ -257,6 +257,12 @@ describe('the login route', { meta: { threats: [62, 76] } }, () => {
     expect([answer.status, answer.headers.location]).toEqual([302, expect.stringContaining(world.service.authUrl)]);
   });
 
+  test('leads to its failureRedirect under Connect as well, whose responses have no redirect', async () => {
+    await open({ framework: 'connect', authenticate: { failureRedirect: '/declined' } });
+    const answer = await rawRequest(world.url, '/login', { headers: { 'sec-fetch-dest': 'empty' } });
+    expect([answer.status, answer.headers.location]).toEqual([302, '/declined']);
+  });
+
   test('adds the authorizationParams of one route to those of the strategy', async () => {
     const consent = { authorizationParams: { prompt: 'consent', audience: 'b' } } as object;
     await open({
