@@ -39,9 +39,3 @@ test('a response that is lost after the rotation leads to a new login, not to a 
   const redirect = async () => (await next()).headers.location;
   await expect.poll(redirect, { timeout: 5000, interval: 250 }).toMatch(/^\/login/);
 });
-
-test('a user who revoked the permission is asked for it again', async () => {
-  service.revoke('1');
-  expect((await agent.get('/projects')).status).toBe(401);
-  expect((await service.logIn(agent)).status).toBe(200);
-});
