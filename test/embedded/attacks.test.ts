@@ -1,19 +1,23 @@
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest';
-import { hasChromium, startProfile, type Visit } from '../support/chromium.js';
-import { test } from '../support/fixture.js';
+import { expect, test } from 'vitest';
 import { inFrame, sessionWith } from '../support/framed.js';
 import {
   approve,
   bodyOf,
   button,
   identified,
+  inChromium,
   inFrameOf,
   logInByPopup,
   openPopup,
+  openSite,
+  origin,
   originOf,
+  page,
+  profile,
+  show,
 } from '../support/framed-page.js';
-import type { World } from '../support/world.js';
+import { world } from '../support/one-world.js';
 
 /** What the frame sends: a code, and the verifier that belongs to it. */
 interface Sent {
@@ -36,67 +40,52 @@ const send = (page: Page, sent: Sent): Promise<number> =>
     sent,
   );
 
-describe.skipIf(!hasChromium()).for(['allowed', 'blocked'] as const)(
+inChromium(
   'attacks on a frame of the service, in Chromium with third-party cookies %s',
   { meta: { threats: [93] } },
-  (mode) => {
-    let visit: Visit;
-    let page: Page;
-    beforeAll(async () => {
-      visit = await startProfile(mode);
-    });
-    beforeEach(async () => {
-      await visit.page.context().clearCookies();
-      page = await visit.tab();
-      return () => page.close();
-    });
-    afterAll(() => visit?.close());
-
-    const userIn = async (tab: Page, origin: string) =>
+  () => {
+    const userIn = async (tab: Page) =>
       (await (await tab.goto(`${origin}/whoami`))?.json())?.user?.id as string | undefined;
 
     /** Opens the frame, presses the button and approves, and keeps the frame from sending what the popup brings. */
-    async function steal(world: World): Promise<{ origin: string; sent: Sent }> {
-      const origin = originOf(world);
+    async function steal(): Promise<Sent> {
       await page.route('**/login/frame', (route) => route.abort());
-      await page.goto(world.service.embed(`${origin}/board`));
-      const popup = await openPopup(page);
+      await show();
+      const popup = await openPopup();
       const [request] = await Promise.all([page.waitForRequest('**/login/frame'), approve(popup)]);
-      await bodyOf(page).getByText('did not get through').waitFor();
+      await bodyOf().getByText('did not get through').waitFor();
       await page.unroute('**/login/frame');
-      return { origin, sent: request.postDataJSON() };
+      return request.postDataJSON();
     }
 
-    test('a stolen code is of no use without its verifier, and of use once', async ({ startWorld }) => {
-      const { origin, sent } = await steal(await startWorld(inFrame()));
-      const thief = await visit.tab();
+    test('a stolen code is of no use without its verifier, and of use once', async () => {
+      await openSite(inFrame());
+      const sent = await steal();
+      const thief = await profile.tab();
       await thief.goto(`${origin}/whoami`);
       expect(await send(thief, { ...sent, verifier: 'x'.repeat(43) })).toBe(403);
-      expect(await userIn(thief, origin)).toBeUndefined();
+      expect(await userIn(thief)).toBeUndefined();
       const frame = page.frames()[1] as unknown as Page;
       expect(await send(frame, sent)).toBe(204);
       expect(await send(frame, sent)).toBe(403);
       expect(await send(thief, sent)).toBe(403);
-      expect(await userIn(thief, origin)).toBeUndefined();
+      expect(await userIn(thief)).toBeUndefined();
       await thief.close();
     });
 
-    test('a code is of no use after a minute', async ({ startWorld }) => {
+    test('a code is of no use after a minute', async () => {
       const clock = { now: Date.now() };
-      const world = await startWorld(inFrame({ strategy: { clock: () => clock.now } }));
-      const { origin, sent } = await steal(world);
+      await openSite(inFrame({ strategy: { clock: () => clock.now } }));
+      const sent = await steal();
       clock.now += 60_000;
       expect(await send(page.frames()[1] as unknown as Page, sent)).toBe(403);
-      await page.goto(world.service.embed(`${origin}/board`));
-      await button(page).waitFor();
+      await show();
+      await button().waitFor();
     });
 
-    test("an attacker's own code is not taken from a message, of the page around, a sibling, or the popup elsewhere", async ({
-      startWorld,
-    }) => {
-      const world = await startWorld(inFrame());
-      const origin = originOf(world);
-      const own = await visit.tab();
+    test("an attacker's own code is not taken from a message, of the page around, a sibling, or the popup elsewhere", async () => {
+      await openSite(inFrame());
+      const own = await profile.tab();
       let code = '';
       await own.route('**/login/frame', (route) => {
         ({ code } = route.request().postDataJSON());
@@ -111,8 +100,8 @@ describe.skipIf(!hasChromium()).for(['allowed', 'blocked'] as const)(
 
       const posts: string[] = [];
       page.on('request', (request) => request.method() === 'POST' && posts.push(request.url()));
-      await page.goto(world.service.embed(`${origin}/board`));
-      const popup = await openPopup(page);
+      await show();
+      const popup = await openPopup();
       const message = JSON.stringify({ type: 'passport-oauth-app', code });
       const frame = page.frames()[1];
       await frame?.evaluate(`globalThis.heard = 0; addEventListener('message', () => { heard += 1; })`);
@@ -129,15 +118,14 @@ describe.skipIf(!hasChromium()).for(['allowed', 'blocked'] as const)(
       await frame?.evaluate(`postMessage(${message}, '*')`);
       await expect.poll(() => frame?.evaluate('heard')).toBe(4);
       expect(posts).toEqual([]);
-      expect(await button(page).isVisible()).toBe(true);
+      expect(await button().isVisible()).toBe(true);
       await popup.close();
     });
 
-    test('a sibling origin that is in the place of the frame hears nothing of the popup', async ({ startWorld }) => {
-      const world = await startWorld(inFrame());
-      const origin = originOf(world);
-      await page.goto(world.service.embed(`${origin}/board`));
-      const popup = await openPopup(page);
+    test('a sibling origin that is in the place of the frame hears nothing of the popup', async () => {
+      await openSite(inFrame());
+      await show();
+      const popup = await openPopup();
       const frame = page.frames()[1];
       await frame?.goto(`${siblingOf(origin)}/whoami`);
       await frame?.evaluate(`globalThis.heard = []; addEventListener('message', ({ data }) => heard.push(data))`);
@@ -147,19 +135,16 @@ describe.skipIf(!hasChromium()).for(['allowed', 'blocked'] as const)(
       expect(await frame?.evaluate('heard')).toEqual(['own']);
     });
 
-    test('a handle that is sent to a victim logs nobody in, by a mail, a foreign page or a page of the application', async ({
-      startWorld,
-    }) => {
+    test('a handle that is sent to a victim logs nobody in, by a mail, a foreign page or a page of the application', async () => {
       for (const [options, told] of [
         [inFrame(), 'open the application in a tab'],
         [identified(), 'another account'],
       ] as const) {
-        const world = await startWorld(options);
-        const origin = originOf(world);
-        await page.goto(world.service.embed(`${origin}/board`, { userId: '2' }));
-        const script = await inFrameOf(page).locator('script').textContent();
+        await openSite(options);
+        await show('/board', { userId: '2' });
+        const script = await inFrameOf().locator('script').textContent();
         const handle = origin + (/"url":"([^"]+)"/.exec(script ?? '')?.[1] ?? '');
-        const victim = await visit.tab();
+        const victim = await profile.tab();
         await victim.goto(handle);
         await victim.getByText('has not opened this window').waitFor();
         await victim.goto(`${evilOf(origin)}/whoami`);
@@ -173,24 +158,23 @@ describe.skipIf(!hasChromium()).for(['allowed', 'blocked'] as const)(
         await opened.locator('input[name="user"][value="1"]').check();
         await approve(opened);
         await opened.getByText(told).waitFor();
-        expect(await userIn(victim, origin)).toBeUndefined();
-        await page.goto(world.service.embed(`${origin}/board`, { userId: '2' }));
-        await button(page).waitFor();
+        expect(await userIn(victim)).toBeUndefined();
+        await show('/board', { userId: '2' });
+        await button().waitFor();
         for (const tab of [opened, victim]) await tab.close();
       }
     });
 
-    test("the popup leaves the tabs' return cookie alone", async ({ startWorld }) => {
-      const world = await startWorld(inFrame({}, {}, { login: '/sign-in' }));
-      const origin = originOf(world);
-      const tab = await visit.tab();
+    test("the popup leaves the tabs' return cookie alone", async () => {
+      await openSite(inFrame({}, {}, { login: '/sign-in' }));
+      const tab = await profile.tab();
       await tab.goto(`${origin}/board?of=tab`);
       expect(tab.url()).toContain('/sign-in');
       const kept = async () => (await tab.context().cookies(origin)).filter(({ name }) => name.includes('.return-to.'));
       const before = await kept();
       expect(before.map(({ value }) => decodeURIComponent(value))).toEqual(['/board?of=tab']);
-      await page.goto(world.service.embed(`${origin}/board`));
-      await logInByPopup(page);
+      await show();
+      await logInByPopup();
       expect(await kept()).toEqual(before);
       await tab.goto(`${origin}/login`);
       await approve(tab);
@@ -200,38 +184,34 @@ describe.skipIf(!hasChromium()).for(['allowed', 'blocked'] as const)(
 
     test('scopes that are refused in the popup end in a 403 of the frame, with a session and with identify', {
       meta: { threats: [83] },
-    }, async ({ startWorld }) => {
+    }, async () => {
       for (const options of [
         inFrame({ strategy: { scope: 'project' } }),
         identified({ strategy: { scope: 'project' } }),
       ]) {
-        const world = await startWorld(options);
-        const origin = originOf(world);
-        await page.goto(world.service.embed(`${origin}/board`));
-        await logInByPopup(page);
+        await openSite(options);
+        await show();
+        await logInByPopup();
         for (const how of ['left out', 'declined']) {
-          await page.goto(world.service.embed(`${origin}/deep?x=1`));
-          const popup = await openPopup(page);
+          await show('/deep?x=1');
+          const popup = await openPopup();
           if (how === 'left out') await popup.getByRole('checkbox', { name: 'tm' }).uncheck();
           const press = popup.getByRole('button', { name: how === 'left out' ? 'Approve' : 'Decline' }).click();
           await Promise.all([popup.waitForEvent('close'), press]);
-          await bodyOf(page).getByText('ERR_INSUFFICIENT_SCOPE').waitFor();
+          await bodyOf().getByText('ERR_INSUFFICIENT_SCOPE').waitFor();
           expect(page.frames()[1]?.url()).toMatch(/\/deep\?x=1&.*refused=/);
         }
-        await page.goto(world.service.embed(`${origin}/board`));
-        await bodyOf(page).getByText('"user"').waitFor();
+        await show();
+        await bodyOf().getByText('"user"').waitFor();
       }
     });
 
-    test('a frame of its own site works with a session that is Strict', async ({ startWorld }) => {
-      const world = await startWorld(
-        inFrame(sessionWith({ sameSite: 'strict' }), (own) => ({ hosts: [siblingOf(originOf(own))] })),
-      );
-      const origin = originOf(world);
+    test('a frame of its own site works with a session that is Strict', async () => {
+      await openSite(inFrame(sessionWith({ sameSite: 'strict' }), (own) => ({ hosts: [siblingOf(originOf(own))] })));
       await page.goto(`${siblingOf(origin)}/whoami`);
       await page.setContent(`<iframe src="${origin}/board?x=1"></iframe>`);
-      await logInByPopup(page);
-      expect(await bodyOf(page).innerText()).toContain('"url":"/board?x=1"');
+      await logInByPopup();
+      expect(await bodyOf().innerText()).toContain('"url":"/board?x=1"');
     });
   },
 );

@@ -1,8 +1,51 @@
 import { jwtVerify } from 'jose';
 import { memoryTokenStore } from 'passport-oauth-app';
 import type { FrameLocator, Locator, Page } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, describe } from 'vitest';
+import { hasChromium, startProfile, type Visit } from './chromium.js';
 import { inFrame } from './framed.js';
+import { open, world } from './one-world.js';
 import type { World, WorldOptions } from './world.js';
+
+/** The browser's profile, in tests of {@link inChromium}. */
+export let profile: Visit;
+/** A tab of it, a new one for each test. */
+export let page: Page;
+/** Of the application, after {@link openSite}. */
+export let origin: string;
+
+/** Groups tests in Chromium, with third-party cookies allowed and with them blocked. */
+export function inChromium(
+  title: string,
+  options: { readonly meta?: object },
+  tests: (mode: 'allowed' | 'blocked') => void,
+): void {
+  describe.skipIf(!hasChromium()).for(['allowed', 'blocked'] as const)(title, options, (mode) => {
+    beforeAll(async () => {
+      profile = await startProfile(mode);
+    });
+    beforeEach(async () => {
+      await profile.page.context().clearCookies();
+      page = await profile.tab();
+      return () => page.close();
+    });
+    afterAll(() => profile?.close());
+    tests(mode);
+  });
+}
+
+/** Starts a service, and an application as another site. */
+export async function openSite(options: WorldOptions): Promise<void> {
+  await open(options);
+  origin = originOf(world);
+}
+
+/** Shows a page of the application in a frame of the service, and returns the address of the page around. */
+export async function show(path = '/board', user?: { readonly userId: string }): Promise<string> {
+  const address = world.service.embed(origin + path, user);
+  await page.goto(address);
+  return address;
+}
 
 /** The application as another site than the service; its siblings are below it. */
 export function originOf({ url, service }: World): string {
@@ -26,22 +69,22 @@ export function identified(options: WorldOptions = {}): WorldOptions {
   }));
 }
 
-export const inFrameOf = (page: Page): FrameLocator => page.frameLocator('iframe');
-export const bodyOf = (page: Page): Locator => inFrameOf(page).locator('body');
-export const button = (page: Page): Locator => inFrameOf(page).getByRole('button', { name: 'Log in' });
+export const inFrameOf = (tab = page): FrameLocator => tab.frameLocator('iframe');
+export const bodyOf = (tab = page): Locator => inFrameOf(tab).locator('body');
+export const button = (tab = page): Locator => inFrameOf(tab).getByRole('button', { name: 'Log in' });
 
 /** Presses the button, and returns the popup. */
-export async function openPopup(page: Page): Promise<Page> {
-  const [popup] = await Promise.all([page.waitForEvent('popup'), button(page).click()]);
+export async function openPopup(tab = page): Promise<Page> {
+  const [popup] = await Promise.all([tab.waitForEvent('popup'), button(tab).click()]);
   return popup;
 }
 
 export const approve = (popup: Page): Promise<void> => popup.getByRole('button', { name: 'Approve' }).click();
 
 /** Logs in by the popup, which closes. */
-export async function logInByPopup(page: Page, user?: string): Promise<void> {
-  const popup = await openPopup(page);
+export async function logInByPopup(user?: string): Promise<void> {
+  const popup = await openPopup();
   if (user !== undefined) await popup.locator(`input[name="user"][value="${user}"]`).check();
   await Promise.all([popup.waitForEvent('close'), approve(popup)]);
-  await bodyOf(page).getByText('"user"').waitFor();
+  await bodyOf().getByText('"user"').waitFor();
 }
