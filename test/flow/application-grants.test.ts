@@ -2,6 +2,7 @@ import { memoryTokenStore, Strategy, type StrategyOptions } from 'passport-oauth
 import type { Emulator } from 'passport-oauth-app/emulator';
 import { crowdinAgent, crowdinApp } from 'passport-oauth-app/providers';
 import { describe, expect, onTestFinished } from 'vitest';
+import { withoutLock } from '../refresh/fixture.js';
 import { EventLog } from '../support/event-log.js';
 import { test } from '../support/fixture.js';
 import { storeId } from '../support/store-id.js';
@@ -184,6 +185,46 @@ describe('a grant of the application', { meta: { threats: [86] } }, () => {
     const another = open(service, machine, { tokenStore });
     expect(await another.strategy.client('machine').accessToken()).toBe(token);
     expect(bodies(service).map(({ grant_type }) => grant_type)).toEqual(['client_credentials', 'client_credentials']);
+  });
+
+  test.for<[string, boolean]>([
+    ['in a session store, which compares nothing', false],
+    ['when its save has reached the store, and the answer was lost', true],
+  ])('is saved later %s', async ([, isAnswerLost], { startWorld }) => {
+    const { service } = await startWorld();
+    const store = new TroubledStore();
+    const tokenStore = isAnswerLost ? store : withoutLock(store);
+    const { strategy } = open(service, machine, { tokenStore });
+    const events = new EventLog('refresh');
+    onTestFinished(() => events.stop());
+    const { add } = store.inner;
+    const addAndFail: typeof add = async (...args) => {
+      await add(...args);
+      throw new Error('The answer was lost');
+    };
+    if (isAnswerLost) store.inner.add = addAndFail;
+    else store.fail('set');
+    const token = await strategy.client('machine').accessToken();
+    store.inner.add = add;
+    store.recover();
+    await expect.poll(() => events.values('refresh', 'outcome')).toEqual(['unsaved', 'saved']);
+    expect(await open(service, machine, { tokenStore }).strategy.client('machine').accessToken()).toBe(token);
+  });
+
+  test('is saved later though it was asked for again meanwhile', async ({ startWorld }) => {
+    const { service } = await startWorld();
+    const tokenStore = new TroubledStore();
+    const { strategy, advance } = open(service, machine, { tokenStore });
+    tokenStore.fail('set', 'add', 'update');
+    await strategy.client('machine').accessToken();
+    advance(2 * HOURS);
+    const token = await strategy.client('machine').accessToken();
+    tokenStore.recover();
+    await expect.poll(() => strategy.grant('machine')).toBeDefined();
+    await strategy.close();
+    const { sealed = '' } = (await tokenStore.get(storeId(service.options, 'machine'))) ?? {};
+    expect(Buffer.from(sealed, 'base64url').toString()).toContain(token);
+    expect(bodies(service)).toHaveLength(2);
   });
 
   test('takes the place of what is left of the grant of a user that has ended', async ({ startWorld }) => {
