@@ -1,19 +1,16 @@
-import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
-import { afterEach, describe, expect, test } from 'vitest';
+import type { EmulatorOptions } from 'passport-oauth-app/emulator';
+import { describe, expect, test } from 'vitest';
 import { hold } from '../support/hold.js';
-import { body, onHost, projects, tokensFor } from './plain-client.js';
+import { body, onHost, projects, service, startService, tokensFor } from './plain-client.js';
 
 interface Page {
   readonly data: readonly { readonly data: { readonly id: number } }[];
   readonly pagination: unknown;
 }
 
-let service: Emulator;
-afterEach(() => service.close());
-
 async function start(options: EmulatorOptions = {}, user = '1'): Promise<string> {
-  service = await startEmulator(options);
-  return (await tokensFor(service, user)).access_token;
+  await startService(options);
+  return (await tokensFor(user)).access_token;
 }
 
 function api(token: string, path: string, init: RequestInit = {}): Promise<Response> {
@@ -27,7 +24,7 @@ describe('/projects and /user', () => {
   test('projects come in pages of limit and offset', async () => {
     const token = await start({ users });
     const ids = async (query: string) => {
-      const page = await body<Page>(await projects(service, token, query));
+      const page = await body<Page>(await projects(token, query));
       return { ids: page.data.map(({ data }) => data.id), pagination: page.pagination };
     };
     expect((await ids('')).pagination).toEqual({ offset: 0, limit: 25 });
@@ -41,7 +38,7 @@ describe('/projects and /user', () => {
     'the page %s is refused',
     async (query) => {
       const token = await start({ users });
-      expect((await projects(service, token, `?${query}`)).status).toBe(400);
+      expect((await projects(token, `?${query}`)).status).toBe(400);
     },
   );
 
@@ -76,14 +73,14 @@ describe('what is not there', () => {
 
   test('the hosts of organizations have the API only', async () => {
     const token = await start({}, '2');
-    expect((await onHost(service, 'acme.api.localhost', '/oauth/token', token)).status).toBe(404);
-    expect((await onHost(service, 'ACME.API.localhost', '/api/v2/user', token)).status).toBe(200);
-    expect((await onHost(service, 'a.acme.api.localhost', '/api/v2/user', token)).status).toBe(403);
+    expect((await onHost('acme.api.localhost', '/oauth/token', token)).status).toBe(404);
+    expect((await onHost('ACME.API.localhost', '/api/v2/user', token)).status).toBe(200);
+    expect((await onHost('a.acme.api.localhost', '/api/v2/user', token)).status).toBe(403);
   });
 
   test('a member of an organization may use the plain host: service.md does not say otherwise', async () => {
     const token = await start({}, '2');
-    expect((await projects(service, token)).status).toBe(200);
+    expect((await projects(token)).status).toBe(200);
   });
 });
 
@@ -141,7 +138,7 @@ describe('routes that a test adds', () => {
     const token = await start({ routes: [{ method: 'GET', path: '/made', handler }] });
     const response = await api(token, '/made');
     expect([response.status, await response.json()]).toEqual([500, { error: { message: 'out of paper', code: 500 } }]);
-    expect((await projects(service, token)).status).toBe(200);
+    expect((await projects(token)).status).toBe(200);
   });
 
   test.each([
@@ -152,12 +149,12 @@ describe('routes that a test adds', () => {
   ])('the impossible answer %# is a 500, and the service goes on', async (result) => {
     const token = await start({ routes: [{ method: 'GET', path: '/made', handler: () => result }] });
     expect((await api(token, '/made')).status).toBe(500);
-    expect((await projects(service, token)).status).toBe(200);
+    expect((await projects(token)).status).toBe(200);
   });
 
   test('a route of one’s own comes before the one that is always there', async () => {
     const token = await start({ routes: [{ method: 'GET', path: '/projects', handler: () => ({ data: [] }) }] });
-    expect(await (await projects(service, token)).json()).toEqual({ data: [] });
+    expect(await (await projects(token)).json()).toEqual({ data: [] });
   });
 
   test('they want an access token like all others', async () => {
@@ -174,15 +171,15 @@ describe('simultaneous requests', () => {
     });
     const routes = [{ method: 'GET', path: '/slow', handler: () => held }];
     const ada = await start({ concurrency: 2, routes });
-    const ben = (await tokensFor(service, '2')).access_token;
+    const ben = (await tokensFor('2')).access_token;
     const running = [api(ada, '/slow'), api(ada, '/slow')];
     await expect.poll(() => service.requests.filter(({ path }) => path.endsWith('/slow')).length).toBe(2);
-    const surplus = await projects(service, ada);
+    const surplus = await projects(ada);
     expect([surplus.status, surplus.headers.get('retry-after')]).toEqual([429, '1']);
-    expect((await projects(service, ben)).status).toBe(200);
+    expect((await projects(ben)).status).toBe(200);
     release();
     expect((await Promise.all(running)).map(({ status }) => status)).toEqual([204, 204]);
-    expect((await projects(service, ada)).status).toBe(200);
+    expect((await projects(ada)).status).toBe(200);
   });
 
   test('the limit changes by a control, and goes', async () => {
@@ -191,15 +188,15 @@ describe('simultaneous requests', () => {
       fetch(`${service.authUrl}/_emulator/limit`, { method: 'POST', body: JSON.stringify({ concurrency }) });
     expect((await limit(1)).status).toBe(200);
     const release = hold(service, 'api');
-    const first = projects(service, token);
+    const first = projects(token);
     await expect.poll(() => service.requests.filter(({ path }) => path.startsWith('/api')).length).toBe(1);
-    expect((await projects(service, token)).status).toBe(429);
+    expect((await projects(token)).status).toBe(429);
     expect((await limit(0)).status).toBe(400);
     service.limit(2);
-    expect((await projects(service, token)).status).toBe(200);
+    expect((await projects(token)).status).toBe(200);
     service.limit(1);
     expect((await limit(null)).status).toBe(200);
-    expect((await projects(service, token)).status).toBe(200);
+    expect((await projects(token)).status).toBe(200);
     release();
     expect((await first).status).toBe(200);
   });
@@ -207,9 +204,9 @@ describe('simultaneous requests', () => {
   test('a delayed request keeps its place', async () => {
     const token = await start({ concurrency: 1 });
     const release = hold(service, 'api');
-    const first = projects(service, token);
+    const first = projects(token);
     await expect.poll(() => service.requests.filter(({ path }) => path.startsWith('/api')).length).toBe(1);
-    expect((await projects(service, token)).status).toBe(429);
+    expect((await projects(token)).status).toBe(429);
     release();
     expect((await first).status).toBe(200);
   });

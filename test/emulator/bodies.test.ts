@@ -1,15 +1,12 @@
-import { type ApiRequest, type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
-import { afterEach, describe, expect, test } from 'vitest';
-import { tokensFor } from './plain-client.js';
+import type { ApiRequest, EmulatorOptions } from 'passport-oauth-app/emulator';
+import { describe, expect, test } from 'vitest';
+import { service, startService, tokensFor } from './plain-client.js';
 
 type Content = NonNullable<RequestInit['body']>;
 
-let service: Emulator;
-afterEach(() => service.close());
-
 async function start(options: EmulatorOptions = {}): Promise<string> {
-  service = await startEmulator(options);
-  return (await tokensFor(service)).access_token;
+  await startService(options);
+  return (await tokensFor()).access_token;
 }
 
 function upload(token: string, content: Content, headers: Record<string, string> = {}): Promise<Response> {

@@ -40,7 +40,7 @@ describe.skipIf(executablePath === undefined && mayBeSkipped)('the consent page 
     const address = application.address();
     const redirect_uri = `http://localhost:${typeof address === 'object' ? address?.port : 0}/callback`;
     service.register({ clientID: service.options.clientID, redirectUrls: [redirect_uri] });
-    consentUrl = authorizeUrl(service, { redirect_uri });
+    consentUrl = authorizeUrl({ redirect_uri }, service);
     browser = await chromium.launch({ args, ...(executablePath === undefined ? {} : { executablePath }) });
   });
   afterAll(async () => {

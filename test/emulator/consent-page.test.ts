@@ -1,9 +1,7 @@
-import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
-import { afterEach, describe, expect, test } from 'vitest';
-import { authorizeUrl, callback, decide } from './plain-client.js';
+import { describe, expect, test } from 'vitest';
+import { authorizeUrl, callback, decide, service, startService, startServiceForEachTest } from './plain-client.js';
 
-let service: Emulator;
-afterEach(() => service.close());
+startServiceForEachTest();
 
 async function page(url: string): Promise<string> {
   return (await fetch(url)).text();
@@ -18,8 +16,7 @@ function formPost(
 }
 
 test('the form carries the request in hidden fields, a user picker with the first one chosen, and two buttons', async () => {
-  service = await startEmulator();
-  const html = await page(authorizeUrl(service, { state: 'a"b' }));
+  const html = await page(authorizeUrl({ state: 'a"b' }));
   expect(html).toContain('<form method="post" action="/oauth/authorize">');
   expect(html).toContain('<input type="hidden" name="state" value="a&quot;b">');
   expect(html).toContain(`<input type="hidden" name="redirect_uri" value="${callback}">`);
@@ -32,30 +29,24 @@ test('the form carries the request in hidden fields, a user picker with the firs
 
 test('names of applications, users and scopes, state and redirect URL are escaped', async () => {
   const hostile = `"><img src=x onerror=alert(1)>&'`;
-  service = await startEmulator({
+  await startService({
     users: [{ id: hostile, name: hostile }],
     applications: [{ clientID: 'c', name: hostile, redirectUrls: [`${callback}?a='"<b>`] }],
     scopes: { 'a<b>': hostile },
   });
-  const url = authorizeUrl(service, {
-    client_id: 'c',
-    scope: 'a<b>',
-    state: hostile,
-    redirect_uri: `${callback}?a='"<b>`,
-  });
+  const url = authorizeUrl({ client_id: 'c', scope: 'a<b>', state: hostile, redirect_uri: `${callback}?a='"<b>` });
   const html = await page(url);
   expect(html).not.toContain('<img');
   expect(html).not.toContain('<b>"');
   const response = await decide(url, { user: hostile });
   expect(new URL(response.headers.get('location') ?? '').searchParams.get('state')).toBe(hostile);
-  expect(await page(authorizeUrl(service, { client_id: hostile }))).not.toContain('<img');
+  expect(await page(authorizeUrl({ client_id: hostile }))).not.toContain('<img');
 });
 
 test.each(['a good request', 'a refused one'])(
   '%s gets a page that is not framed, stored, referred to or scripted',
   async (kind) => {
-    service = await startEmulator();
-    const { headers } = await fetch(authorizeUrl(service, kind === 'a good request' ? {} : { client_id: 'x' }));
+    const { headers } = await fetch(authorizeUrl(kind === 'a good request' ? {} : { client_id: 'x' }));
     expect(headers.get('x-frame-options')).toBe('DENY');
     expect(headers.get('cache-control')).toBe('no-store');
     expect(headers.get('referrer-policy')).toBe('no-referrer');
@@ -68,8 +59,7 @@ test.each(['a good request', 'a refused one'])(
 
 describe('the form', () => {
   test('is checked again as a whole: what it carries could have been changed', async () => {
-    service = await startEmulator();
-    const fields = Object.fromEntries(new URL(authorizeUrl(service)).searchParams);
+    const fields = Object.fromEntries(new URL(authorizeUrl()).searchParams);
     const cases = [
       [{ ...fields, user: '1', decision: 'approve' }, 302],
       [{ ...fields, user: '1', decision: 'approve', redirect_uri: 'http://evil.example/' }, 400],
@@ -84,20 +74,14 @@ describe('the form', () => {
   });
 
   test('is not taken from another site, nor in another format', async () => {
-    service = await startEmulator();
-    const fields = {
-      ...Object.fromEntries(new URL(authorizeUrl(service)).searchParams),
-      user: '1',
-      decision: 'approve',
-    };
+    const fields = { ...Object.fromEntries(new URL(authorizeUrl()).searchParams), user: '1', decision: 'approve' };
     expect((await formPost(fields, { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
     expect((await formPost(fields, { 'content-type': 'application/json' })).status).toBe(400);
   });
 });
 
 test.each(['client_id', 'redirect_uri'])('%s given twice is refused without a redirect', async (name) => {
-  service = await startEmulator();
-  const url = new URL(authorizeUrl(service));
+  const url = new URL(authorizeUrl());
   url.searchParams.append(name, url.searchParams.get(name) ?? '');
   const response = await fetch(url, { redirect: 'manual' });
   expect([response.status, await response.text()]).toEqual([
@@ -107,8 +91,7 @@ test.each(['client_id', 'redirect_uri'])('%s given twice is refused without a re
 });
 
 test.each(['response_type', 'scope', 'state'])('%s given twice is sent back as invalid_request', async (name) => {
-  service = await startEmulator();
-  const url = new URL(authorizeUrl(service));
+  const url = new URL(authorizeUrl());
   url.searchParams.append(name, 'x');
   const location = new URL((await fetch(url, { redirect: 'manual' })).headers.get('location') ?? '');
   expect(location.searchParams.get('error')).toBe('invalid_request');
@@ -117,14 +100,13 @@ test.each(['response_type', 'scope', 'state'])('%s given twice is sent back as i
 test.each(['', ' ', '"project"', 'project "tm"', 'a\\b', 'ä'])(
   'the scope %j is sent back as invalid_scope',
   async (scope) => {
-    service = await startEmulator();
-    const response = await fetch(authorizeUrl(service, { scope }), { redirect: 'manual' });
+    const response = await fetch(authorizeUrl({ scope }), { redirect: 'manual' });
     expect(new URL(response.headers.get('location') ?? '').searchParams.get('error')).toBe('invalid_scope');
   },
 );
 
 test('of many users the page offers a hundred, and the others can still approve', async () => {
-  service = await startEmulator({ users: Array.from({ length: 150 }, (_, n) => ({ id: `u${n}`, name: `User ${n}` })) });
-  expect((await page(authorizeUrl(service))).match(/type="radio"/g)).toHaveLength(100);
-  expect(await service.approve(authorizeUrl(service), { user: 'u149' })).toContain('code=');
+  await startService({ users: Array.from({ length: 150 }, (_, n) => ({ id: `u${n}`, name: `User ${n}` })) });
+  expect((await page(authorizeUrl())).match(/type="radio"/g)).toHaveLength(100);
+  expect(await service.approve(authorizeUrl(), { user: 'u149' })).toContain('code=');
 });

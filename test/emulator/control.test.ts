@@ -1,13 +1,18 @@
-import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
-import { afterEach, describe, expect, test } from 'vitest';
-import { authorizeUrl, callback, exchange, projects, rawGet, refresh, tokensFor } from './plain-client.js';
+import { describe, expect, test } from 'vitest';
+import {
+  authorizeUrl,
+  callback,
+  exchange,
+  projects,
+  rawGet,
+  refresh,
+  service,
+  startService,
+  startServiceForEachTest,
+  tokensFor,
+} from './plain-client.js';
 
-let service: Emulator;
-afterEach(() => service.close());
-
-async function start(options: EmulatorOptions = {}): Promise<void> {
-  service = await startEmulator(options);
-}
+startServiceForEachTest();
 
 interface Answer {
   readonly status: number;
@@ -25,8 +30,7 @@ async function control(method: string, path: string, content?: unknown, headers 
 
 describe('requests', () => {
   test('are listed with their outcome, and control requests are not among them', async () => {
-    await start();
-    await tokensFor(service, '1');
+    await tokensFor('1');
     await control('GET', 'requests');
     const { status, body } = await control('GET', 'requests');
     expect(status).toBe(200);
@@ -40,7 +44,6 @@ describe('requests', () => {
   test('of deeply nested JSON are texts, and neither the control nor the page ends with them', {
     meta: { threats: [82] },
   }, async () => {
-    await start();
     const headers = { 'content-type': 'application/json' };
     const deep = (levels: number) => `${'{"a":['.repeat(levels)}"]}"${']}'.repeat(levels)}`;
     for (const body of [deep(50), deep(100_000), `{"a":"${'['.repeat(100_000)}"}`]) {
@@ -53,7 +56,7 @@ describe('requests', () => {
       { body: deep(100_000) },
       { body: { a: '['.repeat(100_000) } },
     ]);
-    expect((await rawGet(service, '/', {})).status).toBe(200);
+    expect((await rawGet('/', {})).status).toBe(200);
     for (const path of ['users', 'faults', 'advance']) {
       const answer = await fetch(`${service.authUrl}/_emulator/${path}`, {
         method: 'POST',
@@ -67,7 +70,7 @@ describe('requests', () => {
   });
 
   test('keep their parsed bodies for as long as they are kept', async () => {
-    await start({ keepBodyBytes: 20 });
+    await startService({ keepBodyBytes: 20 });
     const headers = { 'content-type': 'application/json' };
     for (const body of ['{"first":1}', '{"second":2}']) {
       await fetch(`${service.baseUrl}/api/v2/projects`, { method: 'POST', headers, body });
@@ -77,7 +80,6 @@ describe('requests', () => {
   });
 
   test('have bytes in base64', async () => {
-    await start();
     const headers = { 'content-type': 'application/octet-stream' };
     await fetch(`${service.baseUrl}/api/v2/storages`, { method: 'POST', headers, body: new Uint8Array([0, 255]) });
     const { body } = await control('GET', 'requests');
@@ -85,8 +87,7 @@ describe('requests', () => {
   });
 
   test('can be removed', async () => {
-    await start();
-    await projects(service, 'x');
+    await projects('x');
     expect((await control('DELETE', 'requests')).status).toBe(200);
     expect((await control('GET', 'requests')).body).toEqual([]);
     expect(service.requests).toEqual([]);
@@ -95,25 +96,23 @@ describe('requests', () => {
 
 describe('faults', () => {
   test('are queued, listed, applied and removed', async () => {
-    await start();
     const added = await control('POST', 'faults', { endpoint: 'token', status: 503, times: 2 });
     expect(added).toEqual({ status: 201, body: { id: 1, endpoint: 'token', status: 503, times: 2 } });
     await control('POST', 'faults', { endpoint: 'api', times: null });
-    expect((await exchange(service, 'any')).status).toBe(503);
+    expect((await exchange('any')).status).toBe(503);
     expect((await control('GET', 'faults')).body).toEqual([
       { id: 1, endpoint: 'token', status: 503, times: 1 },
       { id: 2, endpoint: 'api', times: null },
     ]);
     expect((await control('DELETE', 'faults/1')).body).toEqual({ removed: 1 });
     expect((await control('DELETE', 'faults/1')).body).toEqual({ removed: 0 });
-    expect((await exchange(service, 'any')).status).toBe(400);
-    for (let n = 0; n < 3; n += 1) expect((await projects(service, 'any')).status).toBe(500);
+    expect((await exchange('any')).status).toBe(400);
+    for (let n = 0; n < 3; n += 1) expect((await projects('any')).status).toBe(500);
     expect((await control('DELETE', 'faults')).body).toEqual({ removed: 1 });
-    expect((await projects(service, 'any')).status).toBe(401);
+    expect((await projects('any')).status).toBe(401);
   });
 
   test('share one queue with the members of the object', async () => {
-    await start();
     const cancel = service.fail('token', { hang: true });
     expect((await control('GET', 'faults')).body).toMatchObject([{ endpoint: 'token', hang: true }]);
     cancel();
@@ -121,10 +120,9 @@ describe('faults', () => {
   });
 
   test('JSON is read although its content type is that of a form, as curl and urllib send it', async () => {
-    await start();
     const headers = { 'content-type': 'application/x-www-form-urlencoded' };
     expect((await control('POST', 'faults', { endpoint: 'token', status: 503 }, headers)).status).toBe(201);
-    expect((await exchange(service, 'any')).status).toBe(503);
+    expect((await exchange('any')).status).toBe(503);
   });
 
   test.each([
@@ -134,7 +132,6 @@ describe('faults', () => {
     ['text', /must be a JSON object/],
     [undefined, /must be a JSON object/],
   ])('%j is refused', async (fault, message) => {
-    await start();
     const { status, body } = await control('POST', 'faults', fault);
     expect(status).toBe(400);
     expect(body).toMatchObject({ error: { code: 'ERR_EMULATOR_OPTION', message: expect.stringMatching(message) } });
@@ -143,7 +140,6 @@ describe('faults', () => {
 
 describe('users, revocation, expiry and time', () => {
   test('a user is added, and replaced', async () => {
-    await start();
     const mara = { id: 'm', name: 'Mara', domain: 'globex' };
     expect(await control('POST', 'users', mara)).toMatchObject({ status: 201, body: mara });
     await control('POST', 'users', { ...mara, name: 'Mara K.' });
@@ -153,7 +149,6 @@ describe('users, revocation, expiry and time', () => {
   });
 
   test('an application is registered, or gets further redirect URLs', async () => {
-    await start();
     const redirectUrls = ['http://localhost:9/callback'];
     const { clientID } = service.options;
     const { status, body } = await control('POST', 'applications', { clientID, redirectUrls });
@@ -162,27 +157,25 @@ describe('users, revocation, expiry and time', () => {
   });
 
   test('revoke ends the grants of a user', async () => {
-    await start();
-    const { access_token } = await tokensFor(service, '1');
+    const { access_token } = await tokensFor('1');
     expect((await control('POST', 'revoke', { userId: '1' })).body).toEqual({ grants: 1 });
-    expect((await projects(service, access_token)).status).toBe(401);
+    expect((await projects(access_token)).status).toBe(401);
     expect((await control('POST', 'revoke', { userId: 'nobody' })).status).toBe(400);
     expect((await control('POST', 'revoke', { user: '1' })).status).toBe(400);
   });
 
   test('expire-access-tokens ends access tokens, and refresh tokens still work', async () => {
-    await start();
-    const { access_token, refresh_token } = await tokensFor(service, '1');
+    const { access_token, refresh_token } = await tokensFor('1');
     expect((await control('POST', 'expire-access-tokens')).status).toBe(200);
-    expect((await projects(service, access_token)).status).toBe(401);
-    expect((await refresh(service, refresh_token)).status).toBe(200);
+    expect((await projects(access_token)).status).toBe(401);
+    expect((await refresh(refresh_token)).status).toBe(200);
   });
 
   test('advance moves the time', async () => {
-    await start({ clock: () => 1_700_000_000_000 });
-    const { access_token } = await tokensFor(service, '1');
+    await startService({ clock: () => 1_700_000_000_000 });
+    const { access_token } = await tokensFor('1');
     expect((await control('POST', 'advance', { seconds: 7200 })).body).toEqual({ now: '2023-11-15T00:13:20.000Z' });
-    expect((await projects(service, access_token)).status).toBe(401);
+    expect((await projects(access_token)).status).toBe(401);
     for (const seconds of ['soon', 1e300, -1e300, 1e12, null]) {
       expect(await control('POST', 'advance', { seconds })).toMatchObject({
         status: 400,
@@ -194,10 +187,9 @@ describe('users, revocation, expiry and time', () => {
   });
 
   test('reset returns to the state after the start, and applications stay registered', async () => {
-    await start();
     const redirect_uri = 'http://localhost:9/callback';
     service.register({ clientID: service.options.clientID, redirectUrls: [redirect_uri] });
-    const { access_token, refresh_token } = await tokensFor(service, '1');
+    const { access_token, refresh_token } = await tokensFor('1');
     service.addUser({ id: '1', name: 'Other' });
     service.addUser({ id: '3', name: 'Cleo' });
     service.fail('token', { times: 5 });
@@ -205,20 +197,20 @@ describe('users, revocation, expiry and time', () => {
     expect((await control('POST', 'reset')).status).toBe(200);
     expect(service.requests).toEqual([]);
     expect(service.users.map(({ name }) => name)).toEqual(['Ada Ferrant', 'Ben Okafor']);
-    expect((await refresh(service, refresh_token)).status).toBe(400);
-    expect((await projects(service, access_token)).status).toBe(401);
-    expect((await tokensFor(service, '1')).expires_in).toBe(7200);
-    expect(await service.approve(authorizeUrl(service, { redirect_uri }))).toContain(redirect_uri);
+    expect((await refresh(refresh_token)).status).toBe(400);
+    expect((await projects(access_token)).status).toBe(401);
+    expect((await tokensFor('1')).expires_in).toBe(7200);
+    expect(await service.approve(authorizeUrl({ redirect_uri }))).toContain(redirect_uri);
   });
 
   test('reset brings back the limit of concurrency that the service was started with', async () => {
-    await start({ concurrency: 2 });
+    await startService({ concurrency: 2 });
     for (const limit of [1, undefined]) {
       service.limit(limit);
       service.reset();
-      const { access_token } = await tokensFor(service);
+      const { access_token } = await tokensFor();
       service.fail('api', { delay: 100, times: 3 });
-      const answers = await Promise.all([1, 2, 3].map(() => projects(service, access_token)));
+      const answers = await Promise.all([1, 2, 3].map(() => projects(access_token)));
       expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 200, 429]);
     }
   });
@@ -226,7 +218,6 @@ describe('users, revocation, expiry and time', () => {
 
 describe('the OpenAPI document', () => {
   test('describes every control, and each is there', async () => {
-    await start();
     const { body } = await control('GET', 'openapi.json');
     const { openapi, paths } = body as { openapi: string; paths: Record<string, Record<string, unknown>> };
     expect(openapi).toBe('3.1.0');
@@ -246,7 +237,6 @@ describe('the OpenAPI document', () => {
   });
 
   test('an unknown control is 404, another method 405 with Allow', async () => {
-    await start();
     expect((await control('GET', 'nothing')).status).toBe(404);
     const response = await fetch(`${service.authUrl}/_emulator/reset`);
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST']);
@@ -265,26 +255,24 @@ describe('pages of other origins', { meta: { threats: [68] } }, () => {
 
   test.each(foreign)('with %j nothing is controlled and nothing is shown', async (headers) => {
     for (const allowRemote of [false, true]) {
-      await start({ allowRemote });
+      await startService({ allowRemote });
       expect((await control('POST', 'faults', { endpoint: 'token' }, headers)).status).toBe(403);
       expect((await control('GET', 'requests', undefined, headers)).status).toBe(403);
-      expect((await rawGet(service, '/', headers)).status).toBe(403);
-      expect((await exchange(service, 'any')).status).toBe(400);
+      expect((await rawGet('/', headers)).status).toBe(403);
+      expect((await exchange('any')).status).toBe(400);
       await service.close();
     }
   });
 
   test('the emulator’s own page may control it, and a link may open the page', async () => {
-    await start();
     const own = { origin: service.authUrl, 'sec-fetch-site': 'same-origin' };
     expect((await control('POST', 'faults', { endpoint: 'token' }, own)).status).toBe(201);
     const link = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
-    expect((await rawGet(service, '/', link)).status).toBe(200);
-    expect((await rawGet(service, '/_emulator/requests', link)).status).toBe(403);
+    expect((await rawGet('/', link)).status).toBe(200);
+    expect((await rawGet('/_emulator/requests', link)).status).toBe(403);
   });
 
   test('no answer allows another origin to read it', async () => {
-    await start();
     const { headers } = await fetch(`${service.authUrl}/_emulator/requests`);
     expect(headers.get('access-control-allow-origin')).toBeNull();
     expect(headers.get('cache-control')).toBe('no-store');

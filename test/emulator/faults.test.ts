@@ -1,6 +1,6 @@
 import { request as send } from 'node:http';
-import { type Emulator, type Fault, startEmulator } from 'passport-oauth-app/emulator';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Fault } from 'passport-oauth-app/emulator';
+import { describe, expect, test } from 'vitest';
 import { hold } from '../support/hold.js';
 import {
   authorizeUrl,
@@ -10,29 +10,28 @@ import {
   projects,
   type Refusal,
   refresh,
+  service,
+  startService,
+  startServiceForEachTest,
   type Tokens,
   tokensFor,
 } from './plain-client.js';
 
-let service: Emulator;
-beforeEach(async () => {
-  service = await startEmulator();
-});
-afterEach(() => service.close());
+startServiceForEachTest();
 
 describe('a fault that replaces the answer', () => {
   test('an empty fault is a 500 with a JSON error body, once', async () => {
-    const { refresh_token } = await tokensFor(service);
+    const { refresh_token } = await tokensFor();
     service.fail('token');
-    const failed = await refresh(service, refresh_token);
+    const failed = await refresh(refresh_token);
     expect(failed.status).toBe(500);
     expect(await body<Refusal>(failed)).toMatchObject({ error: 'server_error' });
-    expect((await refresh(service, refresh_token)).status).toBe(200);
+    expect((await refresh(refresh_token)).status).toBe(200);
   });
 
   test('a status comes with a JSON error body, and with the headers that were asked for', async () => {
     service.fail('api', { status: 503, headers: { 'Retry-After': '7' } });
-    const response = await projects(service, 'any');
+    const response = await projects('any');
     expect(response.status).toBe(503);
     expect(response.headers.get('retry-after')).toBe('7');
     expect(response.headers.get('content-type')).toBe('application/json');
@@ -50,7 +49,7 @@ describe('a fault that replaces the answer', () => {
     [Buffer.from('bytes'), 200, 'application/octet-stream', 'bytes'],
   ])('the body %j is sent with the status and type that suit it', async (sent, status, type, text) => {
     service.fail('token', { body: sent });
-    const response = await exchange(service, 'any');
+    const response = await exchange('any');
     expect([response.status, response.headers.get('content-type'), await response.text()]).toEqual([
       status,
       type,
@@ -60,7 +59,7 @@ describe('a fault that replaces the answer', () => {
 
   test('status and content type can be told apart from the body', async () => {
     service.fail('token', { status: 502, body: '{"a":', headers: { 'content-type': 'application/json' } });
-    const response = await exchange(service, 'any');
+    const response = await exchange('any');
     expect(response.status).toBe(502);
     expect(response.headers.get('content-type')).toBe('application/json');
     await expect(response.json()).rejects.toThrow(SyntaxError);
@@ -68,15 +67,15 @@ describe('a fault that replaces the answer', () => {
 
   test('an answer can be cut off: a length that is never reached, and the connection closed', async () => {
     service.fail('token', { body: '{"access', headers: { 'content-length': '500', connection: 'close' } });
-    const response = await exchange(service, 'any');
+    const response = await exchange('any');
     await expect(response.text()).rejects.toThrow();
   });
 
   test('without afterEffect a request that fails has no effect', async () => {
-    const { refresh_token } = await tokensFor(service);
+    const { refresh_token } = await tokensFor();
     service.fail('token', { status: 500 });
-    await refresh(service, refresh_token);
-    expect((await refresh(service, refresh_token)).status).toBe(200);
+    await refresh(refresh_token);
+    expect((await refresh(refresh_token)).status).toBe(200);
   });
 });
 
@@ -91,7 +90,7 @@ describe('a fault in which no answer comes', () => {
 
   test('hang never answers, and close() ends it', async () => {
     service.fail('authorize', { hang: true });
-    const pending = fetch(authorizeUrl(service));
+    const pending = fetch(authorizeUrl());
     await expect.poll(() => service.requests).toHaveLength(1);
     const closed = service.close();
     await expect(pending).rejects.toThrow();
@@ -106,16 +105,16 @@ describe('a fault in which no answer comes', () => {
     await expect.poll(() => service.requests).toHaveLength(1);
     client.abort();
     await expect(given).rejects.toThrow();
-    expect((await exchange(service, await codeFor(service))).status).toBe(200);
+    expect((await exchange(await codeFor())).status).toBe(200);
   });
 
   test('delay alone serves the request as usual, after requests that are not delayed', async () => {
-    const { refresh_token } = await tokensFor(service);
+    const { refresh_token } = await tokensFor();
     const finished: string[] = [];
     const release = hold(service, 'token');
-    const delayed = refresh(service, refresh_token).then(({ status }) => finished.push(`delayed ${status}`));
+    const delayed = refresh(refresh_token).then(({ status }) => finished.push(`delayed ${status}`));
     await expect.poll(() => service.requests.filter(({ path }) => path === '/oauth/token')).toHaveLength(2);
-    finished.push(`next ${(await refresh(service, refresh_token)).status}`);
+    finished.push(`next ${(await refresh(refresh_token)).status}`);
     release();
     await delayed;
     expect(finished).toEqual(['next 200', 'delayed 400']);
@@ -124,9 +123,9 @@ describe('a fault in which no answer comes', () => {
   test('delay comes before the rest of the fault', async () => {
     const finished: string[] = [];
     const release = hold(service, 'token', { status: 503 });
-    const delayed = exchange(service, 'any').then(({ status }) => finished.push(`delayed ${status}`));
+    const delayed = exchange('any').then(({ status }) => finished.push(`delayed ${status}`));
     await expect.poll(() => service.requests).toHaveLength(1);
-    finished.push(`next ${(await exchange(service, 'any')).status}`);
+    finished.push(`next ${(await exchange('any')).status}`);
     release();
     await delayed;
     expect(finished).toEqual(['next 400', 'delayed 503']);
@@ -134,7 +133,7 @@ describe('a fault in which no answer comes', () => {
 
   test('close() does not wait for a delay', async () => {
     service.fail('api', { delay: 2 ** 31 - 1 });
-    const pending = projects(service, 'any').catch(() => 'ended');
+    const pending = projects('any').catch(() => 'ended');
     await expect.poll(() => service.requests).toHaveLength(1);
     await service.close();
     expect(await pending).toBe('ended');
@@ -144,20 +143,19 @@ describe('a fault in which no answer comes', () => {
 describe('delay ranges, rates and latency', () => {
   test('a range of delays stays within its ends, and the request is served', async () => {
     service.fail('token', { delay: [1, 20], times: 3 });
-    for (let n = 0; n < 3; n += 1) expect((await exchange(service, 'any')).status).toBe(400);
+    for (let n = 0; n < 3; n += 1) expect((await exchange('any')).status).toBe(400);
   });
 
   test('a rate affects its share of the requests until it is removed, the same share with the same seed', async () => {
     const runs: number[][] = [];
     for (let run = 0; run < 2; run += 1) {
-      const seeded = await startEmulator({ seed: 'faults' });
+      const seeded = await startService({ seed: 'faults' });
       const cancel = seeded.fail('token', { status: 503, rate: 0.5 });
       const statuses: number[] = [];
-      for (let n = 0; n < 40; n += 1) statuses.push((await exchange(seeded, 'any')).status);
+      for (let n = 0; n < 40; n += 1) statuses.push((await exchange('any')).status);
       cancel();
-      expect((await exchange(seeded, 'any')).status).toBe(400);
+      expect((await exchange('any')).status).toBe(400);
       runs.push(statuses);
-      await seeded.close();
     }
     expect(runs[0]).toEqual(runs[1]);
     expect(new Set(runs[0])).toEqual(new Set([400, 503]));
@@ -166,31 +164,30 @@ describe('delay ranges, rates and latency', () => {
   test('a fault behind a rate affects the requests that the rate leaves alone', async () => {
     service.fail('token', { status: 503, rate: 1e-9 });
     service.fail('token', { status: 429 });
-    expect((await exchange(service, 'any')).status).toBe(429);
-    expect((await exchange(service, 'any')).status).toBe(400);
+    expect((await exchange('any')).status).toBe(429);
+    expect((await exchange('any')).status).toBe(400);
   });
 
   test('times limits how often a rate strikes', async () => {
     service.fail('token', { status: 503, rate: 1, times: 2 });
     const statuses: number[] = [];
-    for (let n = 0; n < 3; n += 1) statuses.push((await exchange(service, 'any')).status);
+    for (let n = 0; n < 3; n += 1) statuses.push((await exchange('any')).status);
     expect(statuses).toEqual([503, 503, 400]);
   });
 
   test('latency delays every request, and close() does not wait for it', async () => {
-    const slow = await startEmulator({ latency: [2 ** 30, 2 ** 31 - 1] });
-    const pending = projects(slow, 'any').catch(() => 'ended');
+    const slow = await startService({ latency: [2 ** 30, 2 ** 31 - 1] });
+    const pending = projects('any').catch(() => 'ended');
     await expect.poll(() => slow.requests).toHaveLength(1);
     await slow.close();
     expect(await pending).toBe('ended');
-    const quick = await startEmulator({ latency: 1 });
-    expect((await projects(quick, 'any')).status).toBe(401);
-    await quick.close();
+    await startService({ latency: 1 });
+    expect((await projects('any')).status).toBe(401);
   });
 
   test('without a body, a fault of the API has the shape of the API', async () => {
     service.fail('api', { status: 503 });
-    expect(await (await projects(service, 'any')).json()).toEqual({
+    expect(await (await projects('any')).json()).toEqual({
       error: { message: 'The test asked for this fault.', code: 503 },
     });
   });
@@ -200,31 +197,30 @@ describe('afterEffect: the answer is lost after it took effect', () => {
   test.each<Fault>([{}, { reset: true }, { status: 503 }, { body: '<html>' }, { delay: 5 }])(
     'the rotation took place, but %j came instead of the new pair',
     async (fault) => {
-      const { refresh_token } = await tokensFor(service);
+      const { refresh_token } = await tokensFor();
       service.fail('token', { ...fault, afterEffect: true });
-      const lost = await refresh(service, refresh_token).then(
+      const lost = await refresh(refresh_token).then(
         (response) => response.text(),
         () => '',
       );
       expect(lost).not.toContain('access_token');
-      const again = await refresh(service, refresh_token);
+      const again = await refresh(refresh_token);
       expect(again.status).toBe(400);
       expect(await body<Refusal>(again)).toMatchObject({ error: 'invalid_grant' });
     },
   );
 
   test('with refreshTokenReuse: grace the lost pair can be fetched once more', async () => {
-    const graceful = await startEmulator({ refreshTokenReuse: 'grace' });
-    const { refresh_token } = await tokensFor(graceful);
+    const graceful = await startService({ refreshTokenReuse: 'grace' });
+    const { refresh_token } = await tokensFor();
     graceful.fail('token', { afterEffect: true });
-    await expect(refresh(graceful, refresh_token)).rejects.toThrow();
-    const { access_token } = await body<Tokens>(await refresh(graceful, refresh_token));
-    expect((await projects(graceful, access_token)).status).toBe(200);
-    await graceful.close();
+    await expect(refresh(refresh_token)).rejects.toThrow();
+    const { access_token } = await body<Tokens>(await refresh(refresh_token));
+    expect((await projects(access_token)).status).toBe(200);
   });
 
   test('a code is used up although its tokens never arrived', async () => {
-    const code = await codeFor(service);
+    const code = await codeFor();
     service.fail('token', { afterEffect: true, hang: true });
     const client = new AbortController();
     const { signal } = client;
@@ -241,7 +237,7 @@ describe('afterEffect: the answer is lost after it took effect', () => {
     await expect.poll(() => service.requests).toHaveLength(1);
     client.abort();
     await expect(lost).rejects.toThrow();
-    expect((await exchange(service, code)).status).toBe(400);
+    expect((await exchange(code)).status).toBe(400);
   });
 });
 
@@ -249,30 +245,30 @@ describe('several faults', () => {
   test('times strikes so many requests, and faults strike in the order in which they were asked for', async () => {
     service.fail('api', { status: 502, times: 2 });
     service.fail('api', { status: 429 });
-    const { access_token } = await tokensFor(service);
+    const { access_token } = await tokensFor();
     const statuses = [];
-    for (let n = 0; n < 4; n += 1) statuses.push((await projects(service, access_token)).status);
+    for (let n = 0; n < 4; n += 1) statuses.push((await projects(access_token)).status);
     expect(statuses).toEqual([502, 502, 429, 200]);
   });
 
   test('each endpoint has its own, and the others work', async () => {
     service.fail('token', { status: 500 });
-    const { status } = await fetch(authorizeUrl(service));
+    const { status } = await fetch(authorizeUrl());
     expect(status).toBe(200);
-    expect((await exchange(service, 'any')).status).toBe(500);
+    expect((await exchange('any')).status).toBe(500);
   });
 
   test('Infinity lasts until the fault is taken back', async () => {
     const cancel = service.fail('authorize', { status: 500, times: Number.POSITIVE_INFINITY });
-    for (let n = 0; n < 3; n += 1) expect((await fetch(authorizeUrl(service))).status).toBe(500);
+    for (let n = 0; n < 3; n += 1) expect((await fetch(authorizeUrl())).status).toBe(500);
     cancel();
-    expect((await fetch(authorizeUrl(service))).status).toBe(200);
+    expect((await fetch(authorizeUrl())).status).toBe(200);
     cancel();
   });
 
   test('requests that were struck are recorded like all others', async () => {
     service.fail('token', { reset: true });
-    await expect(exchange(service, 'a-code')).rejects.toThrow();
+    await expect(exchange('a-code')).rejects.toThrow();
     expect(service.requests).toMatchObject([{ method: 'POST', path: '/oauth/token', body: { code: 'a-code' } }]);
   });
 });

@@ -1,5 +1,4 @@
-import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   authorizeUrl,
   body,
@@ -12,17 +11,15 @@ import {
   projects,
   type Refusal,
   refresh,
+  service,
+  startService,
+  startServiceForEachTest,
   type Tokens,
   target,
   tokensFor,
 } from './plain-client.js';
 
-let service: Emulator;
-afterEach(() => service.close());
-
-async function start(options: EmulatorOptions = {}): Promise<void> {
-  service = await startEmulator(options);
-}
+startServiceForEachTest();
 
 async function refused(response: Response, error: string, description: RegExp): Promise<void> {
   expect(response.status).toBe(error === 'invalid_client' ? 401 : 400);
@@ -32,59 +29,55 @@ async function refused(response: Response, error: string, description: RegExp): 
 }
 
 async function next(tokens: Tokens): Promise<Tokens> {
-  const response = await refresh(service, tokens.refresh_token);
+  const response = await refresh(tokens.refresh_token);
   expect(response.status).toBe(200);
   return body<Tokens>(response);
 }
 
 describe('authorization codes', () => {
   test('a code works once', async () => {
-    await start();
-    const code = await codeFor(service);
-    const tokens = await body<Tokens>(await exchange(service, code));
-    await refused(await exchange(service, code), 'invalid_grant', /used already/);
-    expect((await projects(service, tokens.access_token)).status).toBe(200);
+    const code = await codeFor();
+    const tokens = await body<Tokens>(await exchange(code));
+    await refused(await exchange(code), 'invalid_grant', /used already/);
+    expect((await projects(tokens.access_token)).status).toBe(200);
     await next(tokens);
   });
 
   test('of fifty uses at once, one succeeds', async () => {
-    await start();
-    const code = await codeFor(service);
-    const responses = await Promise.all(Array.from({ length: 50 }, () => exchange(service, code)));
+    const code = await codeFor();
+    const responses = await Promise.all(Array.from({ length: 50 }, () => exchange(code)));
     expect(responses.filter(({ status }) => status === 200)).toHaveLength(1);
   });
 
   test('with codeReuse: revoke the second use ends the grant too (RFC 6749, 4.1.2)', async () => {
-    await start({ codeReuse: 'revoke' });
-    const code = await codeFor(service);
-    const tokens = await body<Tokens>(await exchange(service, code));
-    await refused(await exchange(service, code), 'invalid_grant', /used already/);
-    expect((await projects(service, tokens.access_token)).status).toBe(401);
-    await refused(await refresh(service, tokens.refresh_token), 'invalid_grant', /revoked/);
+    await startService({ codeReuse: 'revoke' });
+    const code = await codeFor();
+    const tokens = await body<Tokens>(await exchange(code));
+    await refused(await exchange(code), 'invalid_grant', /used already/);
+    expect((await projects(tokens.access_token)).status).toBe(401);
+    await refused(await refresh(tokens.refresh_token), 'invalid_grant', /revoked/);
   });
 
   test('a code expires after codeLifetime', async () => {
-    await start({ codeLifetime: 10 });
-    const [early, late] = [await codeFor(service), await codeFor(service)];
+    await startService({ codeLifetime: 10 });
+    const [early, late] = [await codeFor(), await codeFor()];
     service.advance(9);
-    expect((await exchange(service, early)).status).toBe(200);
+    expect((await exchange(early)).status).toBe(200);
     service.advance(1);
-    await refused(await exchange(service, late), 'invalid_grant', /expired/);
+    await refused(await exchange(late), 'invalid_grant', /expired/);
   });
 
   test('a code is bound to its application', async () => {
-    await start();
     const { clientID, clientSecret } = service.register({ redirectUrls: [callback] });
     const other = { client_id: clientID, client_secret: clientSecret };
-    await refused(await exchange(service, await codeFor(service), other), 'invalid_grant', /another application/);
+    await refused(await exchange(await codeFor(), other), 'invalid_grant', /another application/);
   });
 
   test('a refused attempt leaves the code alive for its own application', async () => {
-    await start();
-    const code = await codeFor(service);
-    await exchange(service, code, { client_secret: 'wrong' });
-    await exchange(service, code, { redirect_uri: 'http://localhost:3000/other' });
-    expect((await exchange(service, code)).status).toBe(200);
+    const code = await codeFor();
+    await exchange(code, { client_secret: 'wrong' });
+    await exchange(code, { redirect_uri: 'http://localhost:3000/other' });
+    expect((await exchange(code)).status).toBe(200);
   });
 });
 
@@ -94,26 +87,19 @@ describe('PKCE (RFC 7636)', () => {
   const challenge = { code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM', code_challenge_method: 'S256' };
 
   test('the verifier that fits the challenge is accepted', async () => {
-    await start();
-    const code = await codeFor(service, '1', challenge);
-    expect((await exchange(service, code, { code_verifier: verifier })).status).toBe(200);
+    const code = await codeFor('1', challenge);
+    expect((await exchange(code, { code_verifier: verifier })).status).toBe(200);
   });
 
   test('a wrong or missing verifier is refused', async () => {
-    await start();
-    const code = await codeFor(service, '1', challenge);
-    await refused(await exchange(service, code, { code_verifier: `${verifier}x` }), 'invalid_grant', /does not match/);
-    await refused(await exchange(service, code), 'invalid_grant', /code_verifier is missing/);
-    await refused(await exchange(service, code, { code_verifier: 7 }), 'invalid_request', /must be a string/);
+    const code = await codeFor('1', challenge);
+    await refused(await exchange(code, { code_verifier: `${verifier}x` }), 'invalid_grant', /does not match/);
+    await refused(await exchange(code), 'invalid_grant', /code_verifier is missing/);
+    await refused(await exchange(code, { code_verifier: 7 }), 'invalid_request', /must be a string/);
   });
 
   test('a verifier without a challenge is refused, so that PKCE cannot be stripped (RFC 9700, 4.8.2)', async () => {
-    await start();
-    await refused(
-      await exchange(service, await codeFor(service), { code_verifier: verifier }),
-      'invalid_grant',
-      /no challenge/,
-    );
+    await refused(await exchange(await codeFor(), { code_verifier: verifier }), 'invalid_grant', /no challenge/);
   });
 
   test.each([
@@ -122,106 +108,98 @@ describe('PKCE (RFC 7636)', () => {
     { code_challenge_method: 'S256' },
     { ...challenge, code_challenge: 'short' },
   ])('the challenge %j is sent back as invalid_request', async (parameters) => {
-    await start();
-    const response = await fetch(authorizeUrl(service, parameters), { redirect: 'manual' });
+    const response = await fetch(authorizeUrl(parameters), { redirect: 'manual' });
     expect(target(response).searchParams.get('error')).toBe('invalid_request');
   });
 });
 
 describe('refresh tokens', () => {
   test('refreshTokenReuse: refuse keeps the grant when a used token comes again', async () => {
-    await start();
-    const first = await tokensFor(service);
+    const first = await tokensFor();
     const second = await next(first);
-    await refused(await refresh(service, first.refresh_token), 'invalid_grant', /used already/);
+    await refused(await refresh(first.refresh_token), 'invalid_grant', /used already/);
     await next(second);
   });
 
   test('refreshTokenReuse: revoke ends the grant when an old one comes again', async () => {
-    await start({ refreshTokenReuse: 'revoke' });
-    const [first, bystander] = [await tokensFor(service), await tokensFor(service)];
+    await startService({ refreshTokenReuse: 'revoke' });
+    const [first, bystander] = [await tokensFor(), await tokensFor()];
     const second = await next(first);
-    await refused(await refresh(service, first.refresh_token), 'invalid_grant', /whole grant was revoked/);
-    await refused(await refresh(service, second.refresh_token), 'invalid_grant', /revoked/);
-    expect((await projects(service, second.access_token)).status).toBe(401);
+    await refused(await refresh(first.refresh_token), 'invalid_grant', /whole grant was revoked/);
+    await refused(await refresh(second.refresh_token), 'invalid_grant', /revoked/);
+    expect((await projects(second.access_token)).status).toBe(401);
     await next(bystander);
   });
 
   test('refreshTokenReuse: grace lets the last one work once more, and no older one', async () => {
-    await start({ refreshTokenReuse: 'grace' });
-    const first = await tokensFor(service);
+    await startService({ refreshTokenReuse: 'grace' });
+    const first = await tokensFor();
     const second = await next(first);
     const third = await next(first);
-    await refused(await refresh(service, first.refresh_token), 'invalid_grant', /used already/);
+    await refused(await refresh(first.refresh_token), 'invalid_grant', /used already/);
     const fourth = await next(third);
-    await refused(await refresh(service, second.refresh_token), 'invalid_grant', /used already/);
+    await refused(await refresh(second.refresh_token), 'invalid_grant', /used already/);
     await next(fourth);
   });
 
   test.each<[string, (tokens: Tokens) => Promise<unknown>]>([
-    ['access token', ({ access_token }) => projects(service, access_token)],
+    ['access token', ({ access_token }) => projects(access_token)],
     ['refresh token', next],
   ])('refreshTokenReuse: until-used lets the old one work until the new %s is used', async (_what, use) => {
-    await start({ refreshTokenReuse: 'until-used' });
-    const first = await tokensFor(service);
+    await startService({ refreshTokenReuse: 'until-used' });
+    const first = await tokensFor();
     await next(first);
     await next(first);
-    expect((await projects(service, first.access_token)).status).toBe(200);
+    expect((await projects(first.access_token)).status).toBe(200);
     const newest = await next(first);
     await use(newest);
-    await refused(await refresh(service, first.refresh_token), 'invalid_grant', /used already/);
+    await refused(await refresh(first.refresh_token), 'invalid_grant', /used already/);
     await next(newest);
   });
 
   test('of two hundred refreshes at once, one succeeds', async () => {
-    await start();
-    const { refresh_token } = await tokensFor(service);
-    const responses = await Promise.all(Array.from({ length: 200 }, () => refresh(service, refresh_token)));
+    const { refresh_token } = await tokensFor();
+    const responses = await Promise.all(Array.from({ length: 200 }, () => refresh(refresh_token)));
     expect(responses.filter(({ status }) => status === 200)).toHaveLength(1);
   });
 
   test('a refresh token is bound to its application', async () => {
-    await start();
-    const { refresh_token } = await tokensFor(service);
+    const { refresh_token } = await tokensFor();
     const { clientID, clientSecret } = service.register({ redirectUrls: [callback] });
-    const response = await refresh(service, refresh_token, { client_id: clientID, client_secret: clientSecret });
+    const response = await refresh(refresh_token, { client_id: clientID, client_secret: clientSecret });
     await refused(response, 'invalid_grant', /another application/);
   });
 
   test.each(['made-up', '1.1.made-up', '1.1', '..', '1.1.1.1', 'NaN.NaN.x'])(
     'the refresh token %j is unknown',
     async (made) => {
-      await start();
-      await tokensFor(service);
-      await refused(await refresh(service, made), 'invalid_grant', /unknown/);
+      await tokensFor();
+      await refused(await refresh(made), 'invalid_grant', /unknown/);
     },
   );
 
   test('an access token is no refresh token', async () => {
-    await start();
-    await refused(await refresh(service, (await tokensFor(service)).access_token), 'invalid_grant', /unknown/);
+    await refused(await refresh((await tokensFor()).access_token), 'invalid_grant', /unknown/);
   });
 });
 
 describe('access tokens', () => {
   test('no two are equal, even within one second', async () => {
-    await start({ clock: () => 1_700_000_000_000 });
-    const first = await tokensFor(service);
+    await startService({ clock: () => 1_700_000_000_000 });
+    const first = await tokensFor();
     const second = await next(first);
     expect(second.access_token).not.toBe(first.access_token);
     expect(claimsOf(second.access_token).iat).toBe(claimsOf(first.access_token).iat);
   });
 
   test('an older one of the same grant lives on until its own end', async () => {
-    await start();
-    const first = await tokensFor(service);
+    const first = await tokensFor();
     await next(first);
-    expect((await projects(service, first.access_token)).status).toBe(200);
+    expect((await projects(first.access_token)).status).toBe(200);
   });
 
   test('one with another signature, another payload or no signature is refused', async () => {
-    await start();
-    const [header, payload, signature] = (await tokensFor(service)).access_token.split('.');
+    const [header, payload, signature] = (await tokensFor()).access_token.split('.');
     const forged = Buffer.from(JSON.stringify({ ...claimsOf(`.${payload}.`), sub: '2' })).toString('base64url');
     const unsigned = Buffer.from('{"alg":"none"}').toString('base64url');
     for (const made of [
@@ -230,78 +208,69 @@ describe('access tokens', () => {
       `${header}.${payload}.AAAA`,
       `${header}.${payload}`,
     ]) {
-      expect((await projects(service, made)).status).toBe(401);
+      expect((await projects(made)).status).toBe(401);
     }
   });
 
   test('expireAccessTokens() ends all earlier tokens, and no later one', async () => {
-    await start();
-    const [ada, ben] = [await tokensFor(service, '1'), await tokensFor(service, '2')];
+    const [ada, ben] = [await tokensFor('1'), await tokensFor('2')];
     service.expireAccessTokens();
     for (const { access_token } of [ada, ben]) {
-      const response = await projects(service, access_token);
+      const response = await projects(access_token);
       expect(response.status).toBe(401);
       expect(response.headers.get('www-authenticate')).toContain('error="invalid_token"');
       expect(Number(claimsOf(access_token).exp) * 1000).toBeGreaterThan(Date.now());
     }
-    expect((await projects(service, (await next(ada)).access_token)).status).toBe(200);
+    expect((await projects((await next(ada)).access_token)).status).toBe(200);
   });
 
   test('revoke() ends all grants of a user, and of no other user', async () => {
-    await start();
-    const [one, two, ben] = [
-      await tokensFor(service, '1'),
-      await tokensFor(service, '1'),
-      await tokensFor(service, '2'),
-    ];
+    const [one, two, ben] = [await tokensFor('1'), await tokensFor('1'), await tokensFor('2')];
     service.revoke('1');
     for (const { access_token, refresh_token } of [one, two]) {
-      expect((await projects(service, access_token)).status).toBe(401);
-      await refused(await refresh(service, refresh_token), 'invalid_grant', /revoked/);
+      expect((await projects(access_token)).status).toBe(401);
+      await refused(await refresh(refresh_token), 'invalid_grant', /revoked/);
     }
-    expect((await projects(service, ben.access_token)).status).toBe(200);
-    await tokensFor(service, '1');
+    expect((await projects(ben.access_token)).status).toBe(200);
+    await tokensFor('1');
     expect(() => service.revoke('nobody')).toThrow(/must be the id of a user of this service, but it is 'nobody'/);
   });
 
   test('claims of a user are added, and replace the usual ones', async () => {
-    await start({ users: [{ id: '9', name: 'Nine', claims: { domain: 'evil.example/', org: { name: 'acme' } } }] });
-    const { access_token } = await tokensFor(service, '9');
+    await startService({
+      users: [{ id: '9', name: 'Nine', claims: { domain: 'evil.example/', org: { name: 'acme' } } }],
+    });
+    const { access_token } = await tokensFor('9');
     expect(claimsOf(access_token)).toMatchObject({ sub: '9', domain: 'evil.example/', org: { name: 'acme' } });
   });
 
   test('addUser() changes what the next token says', async () => {
-    await start();
-    const first = await tokensFor(service, '2');
+    const first = await tokensFor('2');
     service.addUser({ id: '2', name: 'Ben', domain: 'globex' });
     expect(claimsOf((await next(first)).access_token).domain).toBe('globex');
     service.addUser({ id: '3', name: 'Cleo' });
-    expect(claimsOf((await tokensFor(service, '3')).access_token).sub).toBe('3');
+    expect(claimsOf((await tokensFor('3')).access_token).sub).toBe('3');
   });
 });
 
 describe('time and chance', () => {
   test('the clock is the one that was given', async () => {
     let now = 1_700_000_000_000;
-    await start({ clock: () => now, accessTokenLifetime: 100 });
-    const { access_token } = await tokensFor(service);
+    await startService({ clock: () => now, accessTokenLifetime: 100 });
+    const { access_token } = await tokensFor();
     expect(claimsOf(access_token)).toMatchObject({ iat: 1_700_000_000, exp: 1_700_000_100 });
     now += 99_999;
-    expect((await projects(service, access_token)).status).toBe(200);
+    expect((await projects(access_token)).status).toBe(200);
     now += 1;
-    expect((await projects(service, access_token)).status).toBe(401);
+    expect((await projects(access_token)).status).toBe(401);
   });
 
   test('with a seed, the same requests at the same time give the same codes and tokens', async () => {
     const runs = [];
     for (const seed of ['one', 'one', 'two']) {
-      await start({ seed, clock: () => 1_700_000_000_000 });
-      const code = await codeFor(service);
-      runs.push([
-        code,
-        await body<Tokens>(await exchange(service, code)),
-        service.register({ redirectUrls: [callback] }),
-      ]);
+      await startService({ seed, clock: () => 1_700_000_000_000 });
+      const code = await codeFor();
+      runs.push([code, await body<Tokens>(await exchange(code)), service.register({ redirectUrls: [callback] })]);
       await service.close();
     }
     expect(JSON.stringify(runs[0])).toBe(JSON.stringify(runs[1]));
@@ -309,19 +278,17 @@ describe('time and chance', () => {
   });
 
   test('without a seed, nothing outlives the emulator', async () => {
-    await start();
-    const { refresh_token, access_token } = await tokensFor(service);
+    const { refresh_token, access_token } = await tokensFor();
     await service.close();
-    await start();
-    await tokensFor(service);
-    await refused(await refresh(service, refresh_token), 'invalid_grant', /unknown/);
-    expect((await projects(service, access_token)).status).toBe(401);
+    await startService();
+    await tokensFor();
+    await refused(await refresh(refresh_token), 'invalid_grant', /unknown/);
+    expect((await projects(access_token)).status).toBe(401);
   });
 });
 
 describe('the token endpoint', () => {
   test('a content type other than JSON is refused with a message that names JSON', async () => {
-    await start();
     for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'application/jsonp', '']) {
       const response = await fetch(`${service.authUrl}/oauth/token`, {
         method: 'POST',
@@ -333,23 +300,20 @@ describe('the token endpoint', () => {
   });
 
   test.each(['', '{', '[]', 'null', '"text"', '7'])('the body %j is refused', async (text) => {
-    await start();
     const headers = { 'content-type': 'application/json; charset=utf-8' };
     const response = await fetch(`${service.authUrl}/oauth/token`, { method: 'POST', headers, body: text });
     await refused(response, 'invalid_request', /JSON/);
   });
 
   test('another grant_type is refused', async () => {
-    await start();
     await refused(
-      await postToken(service, { grant_type: 'password' }),
+      await postToken({ grant_type: 'password' }),
       'unsupported_grant_type',
       /must be one of authorization_code, refresh_token/,
     );
   });
 
   test('another method is refused', async () => {
-    await start();
     const response = await fetch(`${service.authUrl}/oauth/token`);
     expect(response.status).toBe(405);
     expect(response.headers.get('allow')).toBe('POST');
@@ -357,8 +321,7 @@ describe('the token endpoint', () => {
 });
 
 test('a redirect URL keeps the query that it has', async () => {
-  await start();
   const { clientID } = service.register({ redirectUrls: ['http://localhost:3000/back?tenant=7'] });
   const parameters = { client_id: clientID, redirect_uri: 'http://localhost:3000/back?tenant=7', state: 's' };
-  expect(target(await decide(authorizeUrl(service, parameters))).href).toMatch(/\/back\?tenant=7&code=[\w-]+&state=s$/);
+  expect(target(await decide(authorizeUrl(parameters))).href).toMatch(/\/back\?tenant=7&code=[\w-]+&state=s$/);
 });

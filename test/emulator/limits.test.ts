@@ -1,14 +1,12 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { body, codeFor, exchange, refresh, type Tokens, tokensFor } from './plain-client.js';
+import { body, codeFor, exchange, refresh, service, startService, type Tokens, tokensFor } from './plain-client.js';
 
 const LIMIT = 100_000;
 
 let folder: string;
-let service: Emulator;
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'emulator-limits-'));
   await start();
@@ -19,7 +17,7 @@ afterEach(async () => {
 });
 
 async function start(): Promise<void> {
-  service = await startEmulator({ state: join(folder, 'state.json'), keepRequests: 0, codeLifetime: 3600 });
+  await startService({ state: join(folder, 'state.json'), keepRequests: 0, codeLifetime: 3600 });
 }
 
 /** Starts the service again, with its state changed in between. */
@@ -37,24 +35,24 @@ interface Saved {
 }
 
 test('the newest hundred thousand codes are kept', async () => {
-  const [first, second] = [await codeFor(service), await codeFor(service)];
+  const [first, second] = [await codeFor(), await codeFor()];
   await restart(({ codes }) => {
     while (codes.length < LIMIT) codes.push([`code-${codes.length}`, codes[0]?.[1]]);
   });
-  const newest = await codeFor(service);
-  expect((await exchange(service, first)).status).toBe(400);
-  expect((await exchange(service, second)).status).toBe(200);
-  expect((await exchange(service, newest)).status).toBe(200);
+  const newest = await codeFor();
+  expect((await exchange(first)).status).toBe(400);
+  expect((await exchange(second)).status).toBe(200);
+  expect((await exchange(newest)).status).toBe(200);
 });
 
 test('the hundred thousand grants that were refreshed last are kept', async () => {
-  const [idle, used] = [await tokensFor(service), await tokensFor(service)];
+  const [idle, used] = [await tokensFor(), await tokensFor()];
   await restart(({ grants: { grants, serials } }) => {
     while (grants.length < LIMIT) grants.push({ ...grants[0], id: grants.length + 1 });
     serials[0] = LIMIT;
   });
-  const { refresh_token } = await body<Tokens>(await refresh(service, used.refresh_token));
-  for (const _login of [1, 2]) await tokensFor(service);
-  expect((await refresh(service, idle.refresh_token)).status).toBe(400);
-  expect((await refresh(service, refresh_token)).status).toBe(200);
+  const { refresh_token } = await body<Tokens>(await refresh(used.refresh_token));
+  for (const _login of [1, 2]) await tokensFor();
+  expect((await refresh(idle.refresh_token)).status).toBe(400);
+  expect((await refresh(refresh_token)).status).toBe(200);
 });

@@ -1,14 +1,18 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
 import request from 'supertest';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { authorizeUrl, body, callback, exchange, projects, type Tokens } from './plain-client.js';
+import { describe, expect, test } from 'vitest';
+import {
+  authorizeUrl,
+  body,
+  callback,
+  exchange,
+  projects,
+  service,
+  startServiceForEachTest,
+  type Tokens,
+} from './plain-client.js';
 
-let service: Emulator;
-beforeEach(async () => {
-  service = await startEmulator();
-});
-afterEach(() => service.close());
+startServiceForEachTest();
 
 /** An application with nothing but a login: it keeps the access token in a cookie, which no real one should do. */
 function application(redirectUri: () => string = () => callback) {
@@ -26,45 +30,45 @@ async function answer(
   const redirect = (location: string, cookie: readonly string[] = []) =>
     void response.writeHead(302, { location, 'set-cookie': [...cookie] }).end();
   const token = /token=([^;]+)/.exec(headers.cookie ?? '')?.[1];
-  if (pathname === '/login') return redirect(authorizeUrl(service, { redirect_uri }), ['pending=1; HttpOnly']);
+  if (pathname === '/login') return redirect(authorizeUrl({ redirect_uri }), ['pending=1; HttpOnly']);
   if (pathname === '/forever') return redirect('/forever');
   if (pathname === '/out') return redirect('/', ['token=; Max-Age=0']);
   if (pathname === '/callback') {
     if (searchParams.get('error') !== null || !headers.cookie?.includes('pending=1')) return redirect('/declined');
-    const tokens = await body<Tokens>(await exchange(service, searchParams.get('code') ?? '', { redirect_uri }));
+    const tokens = await body<Tokens>(await exchange(searchParams.get('code') ?? '', { redirect_uri }));
     return redirect('/', [`token=${tokens.access_token}; Path=/`, 'pending=; Expires=Thu, 01 Jan 1970 00:00:00 GMT']);
   }
-  const page = token === undefined ? `anonymous at ${pathname}` : await (await projects(service, token)).text();
+  const page = token === undefined ? `anonymous at ${pathname}` : await (await projects(token)).text();
   response.end(page);
 }
 
 describe('approve()', () => {
   test('turns an authorization request into the callback URL', async () => {
-    const url = new URL(await service.approve(authorizeUrl(service), { user: '2' }));
+    const url = new URL(await service.approve(authorizeUrl(), { user: '2' }));
     expect(url.href.startsWith(`${callback}?code=`)).toBe(true);
-    const { access_token } = await body<Tokens>(await exchange(service, url.searchParams.get('code') ?? ''));
-    expect(await (await projects(service, access_token)).text()).toContain('Acme Storefront');
+    const { access_token } = await body<Tokens>(await exchange(url.searchParams.get('code') ?? ''));
+    expect(await (await projects(access_token)).text()).toContain('Acme Storefront');
   });
 
   test('declines with the option decline', async () => {
-    expect(await service.approve(authorizeUrl(service), { decline: true })).toBe(
+    expect(await service.approve(authorizeUrl(), { decline: true })).toBe(
       `${callback}?error=access_denied&state=some-state`,
     );
   });
 
   test('returns an error that the service sends back', async () => {
-    const url = await service.approve(authorizeUrl(service, { scope: undefined }));
+    const url = await service.approve(authorizeUrl({ scope: undefined }));
     expect(new URL(url).searchParams.get('error')).toBe('invalid_request');
   });
 
   test('reports why the service does not redirect', async () => {
-    await expect(service.approve(authorizeUrl(service, { redirect_uri: 'http://evil.example/' }))).rejects.toThrow(
+    await expect(service.approve(authorizeUrl({ redirect_uri: 'http://evil.example/' }))).rejects.toThrow(
       /answered the authorization request with 400 instead of a redirect\. The parameter redirect_uri is not one of/,
     );
   });
 
   test('takes the service by another of its loopback names', async () => {
-    const url = authorizeUrl(service).replace('127.0.0.1', 'localhost');
+    const url = authorizeUrl().replace('127.0.0.1', 'localhost');
     expect(await service.approve(url)).toContain('?code=');
   });
 
@@ -73,19 +77,17 @@ describe('approve()', () => {
       /must be an authorization request to/,
     );
     await expect(service.approve(`${service.authUrl}/other`)).rejects.toThrow(/must be an authorization request to/);
-    await expect(service.approve(authorizeUrl(service), { user: 'nobody' })).rejects.toThrow(
-      /must be the id of a user/,
-    );
+    await expect(service.approve(authorizeUrl(), { user: 'nobody' })).rejects.toThrow(/must be the id of a user/);
   });
 
   test('its requests are recorded, and faults strike them', async () => {
-    await service.approve(authorizeUrl(service));
+    await service.approve(authorizeUrl());
     expect(service.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([
       'GET /oauth/authorize',
       'POST /oauth/authorize',
     ]);
     service.fail('authorize', { status: 502 });
-    await expect(service.approve(authorizeUrl(service))).rejects.toThrow(/with 502/);
+    await expect(service.approve(authorizeUrl())).rejects.toThrow(/with 502/);
   });
 });
 

@@ -1,13 +1,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
-import { afterAll, afterEach, expect, test } from 'vitest';
-import { tokensFor } from './plain-client.js';
+import { startEmulator } from 'passport-oauth-app/emulator';
+import { afterAll, expect, test } from 'vitest';
+import { service, startService, tokensFor } from './plain-client.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'emulator-openapi-'));
-let service: Emulator | undefined;
-afterEach(() => service?.close());
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const json = (media: object) => ({ content: { 'application/json': media } });
@@ -35,8 +33,7 @@ function document(paths: object, more: object = {}): string {
 }
 
 async function call(path: string, method = 'GET'): Promise<{ status: number; text: string; type: string | null }> {
-  if (service === undefined) throw new Error('not started');
-  const { access_token } = await tokensFor(service);
+  const { access_token } = await tokensFor();
   const headers = { authorization: `Bearer ${access_token}` };
   const response = await fetch(`${service.baseUrl}/api/v2${path}`, { method, headers });
   return { status: response.status, text: await response.text(), type: response.headers.get('content-type') };
@@ -49,7 +46,7 @@ test('examples answer, first that of the media type', async () => {
     '/c': { get: { responses: { 404: json({}), '2XX': { content: { 'text/csv': { example: 'a,b' } } } } } },
     '/d': { get: { responses: { default: json({ example: 'text' }) } }, delete: { responses: { 204: {} } } },
   });
-  service = await startEmulator({ routes });
+  await startService({ routes });
   expect(await call('/a')).toEqual({ status: 200, text: '{"from":"example"}', type: 'application/json' });
   expect(await call('/b', 'POST')).toMatchObject({ status: 201, text: '[1]' });
   expect(await call('/c')).toEqual({ status: 200, text: 'a,b', type: 'text/csv' });
@@ -64,7 +61,7 @@ test('schemas answer, also those that contain themselves', async () => {
     '/project': { get: { responses: { 200: json({ schema: { $ref: '#/components/schemas/Project' } }) } } },
     '/named': { get: { responses: { 200: json({ schema: { $ref: '#/components/schemas/Named' } }) } } },
   });
-  service = await startEmulator({ routes });
+  await startService({ routes });
   expect(JSON.parse((await call('/project')).text)).toMatchObject({
     id: 5,
     name: 'Site',
@@ -89,7 +86,7 @@ test('paths lose the path of the API and may have parameters in a part of a segm
     },
     { servers: [{ url: 'https://api.example.com/api/v2/' }] },
   );
-  service = await startEmulator({ routes });
+  await startService({ routes });
   expect((await call('/projects/mine')).text).toBe('"mine"');
   expect((await call('/projects/7')).text).toBe('"one"');
   expect((await call('/projects/7/files')).text).toBe('"files"');
@@ -105,7 +102,6 @@ test.each<[string, string, RegExp]>([
   const file = join(folder, name);
   writeFileSync(file, text);
   await expect(startEmulator({ routes: file })).rejects.toThrow(message);
-  service = undefined;
 });
 
 const textOf = (schema: object, type = 'application/json') => ({
@@ -126,7 +122,7 @@ test('schemas that contain each other in many ways have an example of bounded si
     { '/many': textOf({ $ref: '#/components/schemas/S0' }), '/long': textOf(items(7)) },
     { components: { schemas: all } },
   );
-  service = await startEmulator({ routes });
+  await startService({ routes });
   for (const path of ['/many', '/long']) {
     const { status, text } = await call(path);
     expect(status).toBe(200);
@@ -141,7 +137,7 @@ test('a file whose schema of a reference contains itself answers with every prop
     type: 'object',
     properties: { children: { type: 'array', items: { $ref: '#/components/schemas/Node' } }, id: { const: 1 } },
   };
-  service = await startEmulator({
+  await startService({
     routes: document({ '/n': textOf({ $ref: '#/components/schemas/Node' }) }, { components: { schemas: { Node } } }),
   });
   const innermost = { children: [], id: 1 };
@@ -159,7 +155,7 @@ test.each([
   [{ url: '/{base}/v2', variables: { base: { default: 'api', enum: ['api', 'beta'] } } }],
   [{ url: 'https://example.com:port/api/v2?x#y' }],
 ])('a server with variables, %j, has the path of its defaults', async (server) => {
-  service = await startEmulator({ routes: document({ '/a': textOf({ const: 1 }) }, { servers: [server] }) });
+  await startService({ routes: document({ '/a': textOf({ const: 1 }) }, { servers: [server] }) });
   expect(await call('/a')).toMatchObject({ status: 200, text: '1' });
 });
 
@@ -168,6 +164,6 @@ test.each([
   ['text/*', { type: 'string' }, 'text/plain; charset=utf-8', 'text'],
   ['*/*', { const: { a: 1 } }, 'application/json', '{"a":1}'],
 ])('the media type %s of %j is sent as %s', async (range, schema, type, text) => {
-  service = await startEmulator({ routes: document({ '/a': textOf(schema, range) }) });
+  await startService({ routes: document({ '/a': textOf(schema, range) }) });
   expect(await call('/a')).toEqual({ status: 200, text, type });
 });

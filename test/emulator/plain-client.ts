@@ -1,5 +1,22 @@
 import { type RequestOptions, request as send } from 'node:http';
-import type { Emulator } from 'passport-oauth-app/emulator';
+import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
+import { beforeEach, onTestFinished } from 'vitest';
+
+/** The emulator that the running test has started last. The functions below talk to it. */
+export let service: Emulator;
+
+/** Starts an emulator, which ends with the test. */
+export async function startService(options: EmulatorOptions = {}): Promise<Emulator> {
+  const started = await startEmulator(options);
+  onTestFinished(() => started.close());
+  service = started;
+  return started;
+}
+
+/** Starts one before each test of the file or group. */
+export function startServiceForEachTest(): void {
+  beforeEach(() => startService().then(() => {}));
+}
 
 /** The shape that every refusal has. */
 export interface Refusal {
@@ -17,9 +34,9 @@ export interface Tokens {
 export const callback = 'http://localhost:3000/callback';
 
 /** The address of an authorization request; `undefined` leaves a parameter out. */
-export function authorizeUrl(service: Emulator, changes: Record<string, string | undefined> = {}): string {
+export function authorizeUrl(changes: Record<string, string | undefined> = {}, at: Emulator = service): string {
   const parameters = {
-    client_id: service.options.clientID,
+    client_id: at.options.clientID,
     redirect_uri: callback,
     response_type: 'code',
     scope: 'project tm',
@@ -27,7 +44,7 @@ export function authorizeUrl(service: Emulator, changes: Record<string, string |
     ...changes,
   };
   const told = Object.entries(parameters).filter((entry): entry is [string, string] => entry[1] !== undefined);
-  return `${service.authUrl}/oauth/authorize?${new URLSearchParams(told)}`;
+  return `${at.authUrl}/oauth/authorize?${new URLSearchParams(told)}`;
 }
 
 /** Reads a consent page's form as any client could, and presses one of its buttons. */
@@ -55,12 +72,12 @@ export function target(response: Response): URL {
 }
 
 /** Approves as a user and returns the code. */
-export async function codeFor(service: Emulator, user = '1', changes = {}): Promise<string> {
-  return target(await decide(authorizeUrl(service, changes), { user })).searchParams.get('code') ?? '';
+export async function codeFor(user = '1', changes = {}): Promise<string> {
+  return target(await decide(authorizeUrl(changes), { user })).searchParams.get('code') ?? '';
 }
 
 /** A POST of JSON to the token endpoint, with the first application's credentials; `undefined` leaves a field out. */
-export function postToken(service: Emulator, fields: Record<string, unknown>): Promise<Response> {
+export function postToken(fields: Record<string, unknown>): Promise<Response> {
   const { clientID, clientSecret } = service.options;
   return fetch(`${service.authUrl}/oauth/token`, {
     method: 'POST',
@@ -69,26 +86,25 @@ export function postToken(service: Emulator, fields: Record<string, unknown>): P
   });
 }
 
-export function exchange(service: Emulator, code: string, changes = {}): Promise<Response> {
-  return postToken(service, { grant_type: 'authorization_code', redirect_uri: callback, code, ...changes });
+export function exchange(code: string, changes = {}): Promise<Response> {
+  return postToken({ grant_type: 'authorization_code', redirect_uri: callback, code, ...changes });
 }
 
-export function refresh(service: Emulator, refreshToken: string, changes = {}): Promise<Response> {
-  return postToken(service, { grant_type: 'refresh_token', refresh_token: refreshToken, ...changes });
+export function refresh(refreshToken: string, changes = {}): Promise<Response> {
+  return postToken({ grant_type: 'refresh_token', refresh_token: refreshToken, ...changes });
 }
 
 /** The tokens of a fresh login. */
-export async function tokensFor(service: Emulator, user = '1'): Promise<Tokens> {
-  return body<Tokens>(await exchange(service, await codeFor(service, user)));
+export async function tokensFor(user = '1'): Promise<Tokens> {
+  return body<Tokens>(await exchange(await codeFor(user)));
 }
 
-export function projects(service: Emulator, accessToken: string, query = ''): Promise<Response> {
+export function projects(accessToken: string, query = ''): Promise<Response> {
   return fetch(`${service.baseUrl}/api/v2/projects${query}`, { headers: { authorization: `Bearer ${accessToken}` } });
 }
 
 /** A request with a Host header of one's own, which fetch does not allow. */
 export function onHost(
-  service: Emulator,
   host: string,
   path: string,
   accessToken: string,
@@ -107,7 +123,6 @@ export function onHost(
 
 /** A GET request with headers that fetch does not allow, and further options of `http.request`. */
 export function rawGet(
-  service: Emulator,
   path: string,
   headers: Record<string, string>,
   options: RequestOptions = {},

@@ -1,15 +1,12 @@
-import { type Emulator, type EmulatorOptions, type ProfileName, startEmulator } from 'passport-oauth-app/emulator';
-import { afterEach, describe, expect, test } from 'vitest';
-import { callback } from './plain-client.js';
+import type { EmulatorOptions, ProfileName } from 'passport-oauth-app/emulator';
+import { describe, expect, test } from 'vitest';
+import { callback, service, startService } from './plain-client.js';
 
 const awkwardSecret = 'a:b%c+d ü';
 
-let service: Emulator;
-afterEach(() => service.close());
-
 async function start(profile: EmulatorOptions['profile'], options: EmulatorOptions = {}): Promise<void> {
   const applications = [{ clientID: 'my:id', clientSecret: awkwardSecret, redirectUrls: [callback] }];
-  service = await startEmulator({ applications, profile, ...options });
+  await startService({ applications, profile, ...options });
 }
 
 /** Logs in as RFC 6749 says, with the options of the profile. */

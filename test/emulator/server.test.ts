@@ -5,16 +5,9 @@ import { get as secureGet } from 'node:https';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Emulator, type EmulatorOptions, type LogEntry, startEmulator } from 'passport-oauth-app/emulator';
-import { afterEach, describe, expect, test, vi } from 'vitest';
-import { authorizeUrl, codeFor, exchange, projects, tokensFor } from './plain-client.js';
-
-let service: Emulator;
-afterEach(() => service?.close());
-
-async function start(options: EmulatorOptions = {}): Promise<void> {
-  service = await startEmulator(options);
-}
+import { type LogEntry, startEmulator } from 'passport-oauth-app/emulator';
+import { describe, expect, test, vi } from 'vitest';
+import { authorizeUrl, codeFor, exchange, projects, service, startService, tokensFor } from './plain-client.js';
 
 /** Sends bytes as they are and returns the status line. */
 function raw(text: string): Promise<string> {
@@ -30,7 +23,7 @@ function raw(text: string): Promise<string> {
 
 describe('requests', () => {
   test('every request is recorded with method, path, query, headers and body', async () => {
-    await start();
+    await startService();
     await fetch(`${service.authUrl}/oauth/token?a=1&b=x+y&b=2`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-test': '7' },
@@ -53,7 +46,7 @@ describe('requests', () => {
       { method: 'POST', path: '/nothing%20here', query: {}, body: 'plain text' },
       { method: 'POST', path: '/oauth/token', body: '{broken' },
     ]);
-    await fetch(authorizeUrl(service));
+    await fetch(authorizeUrl());
     expect(service.requests[3]).toMatchObject({
       method: 'GET',
       path: '/oauth/authorize',
@@ -61,28 +54,28 @@ describe('requests', () => {
       body: undefined,
     });
     service.requests.length = 0;
-    await projects(service, 'x');
+    await projects('x');
     expect(service.requests).toMatchObject([{ path: '/api/v2/projects' }]);
   });
 
   test('keepRequests bounds how many are kept: the newest', async () => {
-    await start({ keepRequests: 10 });
+    await startService({ keepRequests: 10 });
     for (let n = 0; n < 25; n += 1) await fetch(`${service.baseUrl}/${n}`);
     expect(service.requests.length).toBeLessThanOrEqual(10);
     expect(service.requests.at(-1)?.path).toBe('/24');
     await service.close();
-    await start({ keepRequests: 0 });
+    await startService({ keepRequests: 0 });
     await fetch(`${service.baseUrl}/nothing`);
     expect(service.requests).toEqual([]);
   });
 
   test('log tells the outcome of each, and no secret', async () => {
     const entries: LogEntry[] = [];
-    await start({ log: (entry) => entries.push(entry) });
-    const code = await codeFor(service);
-    await exchange(service, code);
+    await startService({ log: (entry) => entries.push(entry) });
+    const code = await codeFor();
+    await exchange(code);
     service.fail('api', { reset: true });
-    await expect(projects(service, 'secret-token')).rejects.toThrow();
+    await expect(projects('secret-token')).rejects.toThrow();
     expect(entries.map(({ method, path, outcome }) => `${method} ${path} ${outcome}`)).toEqual([
       'GET /oauth/authorize 200',
       'POST /oauth/authorize 302',
@@ -114,14 +107,14 @@ describe('malformed requests get an answer and do no harm', () => {
     ['nonsense\r\n\r\n', '400'],
     ['POST /oauth/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{', ''],
   ])('%j', async (request, status) => {
-    await start();
+    await startService();
     const line = await raw(request.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
     if (status !== '') expect(line).toContain(` ${status} `);
-    await tokensFor(service);
+    await tokensFor();
   });
 
   test('a body over 1 MiB is refused with 413', async () => {
-    await start();
+    await startService();
     const status = await new Promise((resolve, reject) => {
       const headers = { 'content-type': 'application/json' };
       const request = send(`${service.authUrl}/oauth/token`, { method: 'POST', headers }, (response) => {
@@ -133,17 +126,17 @@ describe('malformed requests get an answer and do no harm', () => {
     });
     expect(status).toBe(413);
     expect(service.requests).toMatchObject([{ path: '/oauth/token', body: undefined }]);
-    await tokensFor(service);
+    await tokensFor();
   });
 
   test('a client that leaves in the middle of its body is forgotten', async () => {
-    await start();
+    await startService();
     const socket = connect(Number(new URL(service.baseUrl).port), '127.0.0.1');
     socket.write('POST /oauth/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"a"', () =>
       socket.resetAndDestroy(),
     );
     await new Promise((resolve) => socket.once('close', resolve));
-    await tokensFor(service);
+    await tokensFor();
     expect(service.requests.filter(({ path }) => path === '/oauth/token')).toHaveLength(1);
   });
 });
@@ -171,7 +164,7 @@ describe('only this computer, and never production', { meta: { threats: [54] } }
 
 describe('listening', () => {
   test('it answers on IPv4 and, where there is one, on IPv6 loopback, and nowhere else', async () => {
-    await start();
+    await startService();
     const { port } = new URL(service.baseUrl);
     expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(200);
     expect((await fetch(`http://localhost:${port}/`)).status).toBe(200);
@@ -183,9 +176,9 @@ describe('listening', () => {
   });
 
   test.each(['localhost', '::1', '127.0.0.1'])('with host %s the addresses have it', async (host) => {
-    await start({ host });
+    await startService({ host });
     expect(new URL(service.authUrl).hostname).toBe(host === '::1' ? '[::1]' : host);
-    await tokensFor(service);
+    await tokensFor();
   });
 
   test('a port that is taken is an error that names it', async () => {
@@ -195,19 +188,19 @@ describe('listening', () => {
     const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
     await expect(startEmulator({ port })).rejects.toThrow(`Port ${port} is taken.`);
     await new Promise((resolve) => other.close(resolve));
-    await start({ port });
+    await startService({ port });
     expect(new URL(service.authUrl).port).toBe(String(port));
   });
 
   test('close() ends idle connections at once, may be called twice, and frees the port', async () => {
-    await start();
+    await startService();
     const port = Number(new URL(service.authUrl).port);
     const socket = connect(port, '127.0.0.1');
     await new Promise((resolve) => socket.once('connect', resolve));
     const ended = new Promise((resolve) => socket.once('close', resolve));
     await Promise.all([service.close(), service.close()]);
     await ended;
-    await start({ port });
+    await startService({ port });
   });
 
   test('with a certificate it speaks HTTPS', async () => {
@@ -223,7 +216,7 @@ describe('listening', () => {
     execFileSync('openssl', openssl, { stdio: 'ignore' });
     const https = { key: readFileSync(keyFile), cert: readFileSync(certFile) };
     rmSync(folder, { recursive: true });
-    await start({ https, host: 'localhost' });
+    await startService({ https, host: 'localhost' });
     expect(service.authUrl).toMatch(/^https:\/\/localhost:\d+$/);
     expect(service.enterpriseBaseUrl).toMatch(/^https:\/\/\{domain\}\.api\.localhost:\d+$/);
     const status = await new Promise((resolve, reject) => {
@@ -233,7 +226,7 @@ describe('listening', () => {
       );
     });
     expect(status).toBe(401);
-    expect(await service.approve(authorizeUrl(service))).toMatch(/callback\?code=/);
+    expect(await service.approve(authorizeUrl())).toMatch(/callback\?code=/);
     service.fail('api', { reset: true });
     await expect(
       new Promise((resolve, reject) => {
@@ -314,7 +307,7 @@ describe('options', () => {
   });
 
   test('undefined is as if an option were left out', async () => {
-    await start({ port: undefined, applications: undefined, accessTokenLifetime: undefined, seed: undefined });
+    await startService({ port: undefined, applications: undefined, accessTokenLifetime: undefined, seed: undefined });
     expect(Object.keys(service.options)).toEqual([
       'authUrl',
       'baseUrl',
@@ -335,14 +328,14 @@ describe('options', () => {
   });
 
   test('with scopes, only those are known, and the consent page shows their words', async () => {
-    await start({ scopes: { glossary: 'Read your glossaries' } });
-    expect(await (await fetch(authorizeUrl(service, { scope: 'glossary' }))).text()).toContain('Read your glossaries');
-    const response = await fetch(authorizeUrl(service, { scope: 'glossary project' }), { redirect: 'manual' });
+    await startService({ scopes: { glossary: 'Read your glossaries' } });
+    expect(await (await fetch(authorizeUrl({ scope: 'glossary' }))).text()).toContain('Read your glossaries');
+    const response = await fetch(authorizeUrl({ scope: 'glossary project' }), { redirect: 'manual' });
     expect(response.headers.get('location')).toContain('error=invalid_scope');
   });
 
   test('register() adds redirect URLs to a known application, or another application', async () => {
-    await start();
+    await startService();
     const { clientID } = service.options;
     const extended = service.register({ clientID, redirectUrls: ['http://localhost:8080/cb'] });
     expect(extended.redirectUrls).toEqual(['http://localhost:3000/callback', 'http://localhost:8080/cb']);

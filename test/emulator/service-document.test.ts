@@ -1,5 +1,4 @@
-import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   authorizeUrl,
   body,
@@ -11,25 +10,24 @@ import {
   onHost,
   projects,
   refresh,
+  service,
+  startService,
+  startServiceForEachTest,
   type Tokens,
   target,
   tokensFor,
 } from './plain-client.js';
 
-let service: Emulator;
-beforeEach(async () => {
-  service = await startEmulator();
-});
-afterEach(() => service.close());
+startServiceForEachTest();
 
 describe('service.md 1 and 2: what the service does, resources and fields', () => {
   test('code by way of the browser, tokens for the code, API with the token, and new tokens with no user about', async () => {
-    const first = await tokensFor(service);
-    expect((await projects(service, first.access_token)).status).toBe(200);
+    const first = await tokensFor();
+    expect((await projects(first.access_token)).status).toBe(200);
     service.advance(7200);
-    expect((await projects(service, first.access_token)).status).toBe(401);
-    const second = await body<Tokens>(await refresh(service, first.refresh_token));
-    expect((await projects(service, second.access_token)).status).toBe(200);
+    expect((await projects(first.access_token)).status).toBe(401);
+    const second = await body<Tokens>(await refresh(first.refresh_token));
+    expect((await projects(second.access_token)).status).toBe(200);
   });
 
   test('registration yields a client ID and a client secret, and takes one or more redirect URLs', async () => {
@@ -38,13 +36,13 @@ describe('service.md 1 and 2: what the service does, resources and fields', () =
     expect(application).toMatchObject({ clientID: expect.any(String), clientSecret: expect.any(String) });
     expect(application.redirectUrls).toEqual(urls);
     for (const url of urls) {
-      const response = await decide(authorizeUrl(service, { client_id: application.clientID, redirect_uri: url }));
+      const response = await decide(authorizeUrl({ client_id: application.clientID, redirect_uri: url }));
       expect(target(response).href.startsWith(`${url}?code=`)).toBe(true);
     }
   });
 
   test('a token response has exactly access_token, token_type bearer, expires_in 7200 and refresh_token', async () => {
-    const response = await exchange(service, await codeFor(service));
+    const response = await exchange(await codeFor());
     expect(response.status).toBe(200);
     expect(response.headers.get('content-type')).toBe('application/json');
     expect(response.headers.get('cache-control')).toBe('no-store');
@@ -57,14 +55,14 @@ describe('service.md 1 and 2: what the service does, resources and fields', () =
   });
 
   test('the access token is a JWT, and the organization domain can be read from it', async () => {
-    const member = claimsOf((await tokensFor(service, '2')).access_token);
+    const member = claimsOf((await tokensFor('2')).access_token);
     expect(member).toMatchObject({ sub: '2', domain: 'acme', iat: expect.any(Number) });
     expect(Number(member.exp) - Number(member.iat)).toBe(7200);
-    expect(claimsOf((await tokensFor(service, '1')).access_token)).not.toHaveProperty('domain');
+    expect(claimsOf((await tokensFor('1')).access_token)).not.toHaveProperty('domain');
   });
 
   test('several scopes come in one parameter, a space as a plus sign', async () => {
-    const url = authorizeUrl(service, { scope: 'project tm' });
+    const url = authorizeUrl({ scope: 'project tm' });
     expect(url).toContain('scope=project+tm');
     const page = await (await fetch(url)).text();
     expect(page).toContain('<code>project</code>');
@@ -74,17 +72,17 @@ describe('service.md 1 and 2: what the service does, resources and fields', () =
 
 describe('service.md 3: states and transitions', () => {
   test('an access token is usable until its expires_in seconds have passed, and not longer', async () => {
-    const { access_token, expires_in } = await tokensFor(service);
+    const { access_token, expires_in } = await tokensFor();
     service.advance(expires_in - 5);
-    expect((await projects(service, access_token)).status).toBe(200);
+    expect((await projects(access_token)).status).toBe(200);
     service.advance(5);
-    expect((await projects(service, access_token)).status).toBe(401);
+    expect((await projects(access_token)).status).toBe(401);
   });
 });
 
 describe('service.md 4.1: request authorization code', () => {
   test('the user is asked, with the application and the requested scopes in view', async () => {
-    const response = await fetch(authorizeUrl(service));
+    const response = await fetch(authorizeUrl());
     expect(response.status).toBe(200);
     expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
     const page = await response.text();
@@ -94,7 +92,7 @@ describe('service.md 4.1: request authorization code', () => {
   });
 
   test('on approval the redirect carries code and state', async () => {
-    const response = await decide(authorizeUrl(service));
+    const response = await decide(authorizeUrl());
     expect(response.status).toBe(302);
     const url = target(response);
     expect(url.origin + url.pathname).toBe(callback);
@@ -103,38 +101,38 @@ describe('service.md 4.1: request authorization code', () => {
   });
 
   test('on decline the redirect carries error=access_denied and state', async () => {
-    const response = await decide(authorizeUrl(service), { button: 'Decline' });
+    const response = await decide(authorizeUrl(), { button: 'Decline' });
     expect(target(response).href).toBe(`${callback}?error=access_denied&state=some-state`);
   });
 
   test.each(['a+b c&d=e#f?%2F%', 'ä€😀', '"><script>', "'", 'a'.repeat(2000), ''])(
     'the state %j is returned unchanged',
     async (state) => {
-      const url = target(await decide(authorizeUrl(service, { state })));
+      const url = target(await decide(authorizeUrl({ state })));
       expect(url.searchParams.get('state')).toBe(state);
     },
   );
 
   test('state may be left out, and then none is returned', async () => {
-    const url = target(await decide(authorizeUrl(service, { state: undefined })));
+    const url = target(await decide(authorizeUrl({ state: undefined })));
     expect([...url.searchParams.keys()]).toEqual(['code']);
   });
 
   test.each(['client_id', 'redirect_uri'])('without %s there is no redirect', async (name) => {
-    const response = await fetch(authorizeUrl(service, { [name]: undefined }), { redirect: 'manual' });
+    const response = await fetch(authorizeUrl({ [name]: undefined }), { redirect: 'manual' });
     expect(response.status).toBe(400);
     expect(await response.text()).toContain(name);
   });
 
   test.each(['response_type', 'scope'])('without %s the application hears of an error', async (name) => {
-    const response = await fetch(authorizeUrl(service, { [name]: undefined }), { redirect: 'manual' });
+    const response = await fetch(authorizeUrl({ [name]: undefined }), { redirect: 'manual' });
     expect(response.status).toBe(302);
     expect(target(response).searchParams.get('error')).toBe('invalid_request');
     expect(target(response).searchParams.get('state')).toBe('some-state');
   });
 
   test('response_type has the fixed value code', async () => {
-    const response = await fetch(authorizeUrl(service, { response_type: 'token' }), { redirect: 'manual' });
+    const response = await fetch(authorizeUrl({ response_type: 'token' }), { redirect: 'manual' });
     expect(target(response).searchParams.get('error')).toBe('unsupported_response_type');
   });
 
@@ -144,10 +142,10 @@ describe('service.md 4.1: request authorization code', () => {
     ...['//evil.example', 'javascript:alert(1)'],
   ])('service.md 4.1, 5.6 and 7: nobody is redirected to the unregistered %s', async (url) => {
     for (const button of ['Approve', 'Decline']) {
-      const asked = await fetch(authorizeUrl(service, { redirect_uri: url }), { redirect: 'manual' });
+      const asked = await fetch(authorizeUrl({ redirect_uri: url }), { redirect: 'manual' });
       expect(asked.status).toBe(400);
       expect(asked.headers.get('location')).toBeNull();
-      const fields = new URLSearchParams(new URL(authorizeUrl(service, { redirect_uri: url })).search);
+      const fields = new URLSearchParams(new URL(authorizeUrl({ redirect_uri: url })).search);
       fields.set('user', '1');
       fields.set('decision', button.toLowerCase());
       const sent = await fetch(`${service.authUrl}/oauth/authorize`, {
@@ -163,8 +161,8 @@ describe('service.md 4.1: request authorization code', () => {
 
 describe('service.md 4.2: exchange code for tokens', () => {
   test('a POST of the five fields as JSON gives the token response', async () => {
-    const code = await codeFor(service);
-    expect((await exchange(service, code)).status).toBe(200);
+    const code = await codeFor();
+    expect((await exchange(code)).status).toBe(200);
     expect(service.requests.at(-1)).toMatchObject({
       method: 'POST',
       path: '/oauth/token',
@@ -180,28 +178,28 @@ describe('service.md 4.2: exchange code for tokens', () => {
   });
 
   test.each(['grant_type', 'client_id', 'client_secret', 'redirect_uri', 'code'])('%s is required', async (name) => {
-    const code = await codeFor(service);
+    const code = await codeFor();
     for (const value of [undefined, '', null, 7, ['x'], { a: 1 }]) {
-      const response = await exchange(service, code, { [name]: value });
+      const response = await exchange(code, { [name]: value });
       expect(response.status).toBe(400);
       const { error, error_description } = await body<Record<string, string>>(response);
       expect(error).toBe('invalid_request');
       expect(error_description).toContain(name);
     }
-    expect((await exchange(service, code)).status).toBe(200);
+    expect((await exchange(code)).status).toBe(200);
   });
 
   test('redirect_uri must be the one that the authorization request used', async () => {
     const other = 'http://localhost:3000/other';
     service.register({ clientID: service.options.clientID, redirectUrls: [other] });
-    const code = await codeFor(service);
-    const response = await exchange(service, code, { redirect_uri: other });
+    const code = await codeFor();
+    const response = await exchange(code, { redirect_uri: other });
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ error: 'invalid_grant' });
   });
 
   test('the code must be the one that was received', async () => {
-    const response = await exchange(service, 'made-up');
+    const response = await exchange('made-up');
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ error: 'invalid_grant' });
   });
@@ -209,8 +207,8 @@ describe('service.md 4.2: exchange code for tokens', () => {
 
 describe('service.md 4.3: refresh token', () => {
   test('a refresh gives a new access token and a new refresh token', async () => {
-    const first = await tokensFor(service);
-    const response = await refresh(service, first.refresh_token);
+    const first = await tokensFor();
+    const response = await refresh(first.refresh_token);
     expect(response.status).toBe(200);
     const second = await body<Tokens>(response);
     expect(Object.keys(second)).toEqual(['access_token', 'token_type', 'expires_in', 'refresh_token']);
@@ -219,61 +217,61 @@ describe('service.md 4.3: refresh token', () => {
   });
 
   test('only the refresh token of the latest token response works', async () => {
-    const first = await tokensFor(service);
-    const second = await body<Tokens>(await refresh(service, first.refresh_token));
-    const again = await refresh(service, first.refresh_token);
+    const first = await tokensFor();
+    const second = await body<Tokens>(await refresh(first.refresh_token));
+    const again = await refresh(first.refresh_token);
     expect(again.status).toBe(400);
     expect(await again.json()).toMatchObject({ error: 'invalid_grant' });
-    expect((await refresh(service, second.refresh_token)).status).toBe(200);
+    expect((await refresh(second.refresh_token)).status).toBe(200);
   });
 
   test.each(['grant_type', 'client_id', 'client_secret', 'refresh_token'])('%s is required', async (name) => {
-    const { refresh_token } = await tokensFor(service);
+    const { refresh_token } = await tokensFor();
     for (const value of [undefined, '', null, 7]) {
-      const response = await refresh(service, refresh_token, { [name]: value });
+      const response = await refresh(refresh_token, { [name]: value });
       expect(response.status).toBe(400);
       expect((await body<Record<string, string>>(response)).error_description).toContain(name);
     }
-    expect((await refresh(service, refresh_token)).status).toBe(200);
+    expect((await refresh(refresh_token)).status).toBe(200);
   });
 });
 
 describe('service.md 4.4: API request with the access token', () => {
   test('the request is made on behalf of the authorized user', async () => {
-    const ada = await body<unknown>(await projects(service, (await tokensFor(service, '1')).access_token));
-    const ben = await body<unknown>(await projects(service, (await tokensFor(service, '2')).access_token));
+    const ada = await body<unknown>(await projects((await tokensFor('1')).access_token));
+    const ben = await body<unknown>(await projects((await tokensFor('2')).access_token));
     expect(JSON.stringify(ada)).toContain('Pocket Garden');
     expect(JSON.stringify(ben)).toContain('Acme Storefront');
   });
 
   test('the host of an enterprise organization serves its members', async () => {
-    const { access_token } = await tokensFor(service, '2');
+    const { access_token } = await tokensFor('2');
     expect(service.enterpriseBaseUrl).toMatch(/^http:\/\/\{domain\}\.api\.localhost:\d+$/);
-    const response = await onHost(service, 'acme.api.localhost', '/api/v2/projects', access_token);
+    const response = await onHost('acme.api.localhost', '/api/v2/projects', access_token);
     expect(response.status).toBe(200);
     expect(response.text).toContain('Acme Storefront');
   });
 
   test('the host of an enterprise organization refuses tokens of all others', async () => {
-    const [ada, ben] = [await tokensFor(service, '1'), await tokensFor(service, '2')];
-    expect((await onHost(service, 'acme.api.localhost', '/api/v2/projects', ada.access_token)).status).toBe(403);
-    expect((await onHost(service, 'other.api.localhost', '/api/v2/projects', ben.access_token)).status).toBe(403);
-    expect((await onHost(service, 'acme.api.localhost', '/api/v2/projects', 'made-up')).status).toBe(401);
+    const [ada, ben] = [await tokensFor('1'), await tokensFor('2')];
+    expect((await onHost('acme.api.localhost', '/api/v2/projects', ada.access_token)).status).toBe(403);
+    expect((await onHost('other.api.localhost', '/api/v2/projects', ben.access_token)).status).toBe(403);
+    expect((await onHost('acme.api.localhost', '/api/v2/projects', 'made-up')).status).toBe(401);
   });
 });
 
 describe('service.md 5: authentication', () => {
   test('the token endpoint refuses wrong credentials', async () => {
-    const code = await codeFor(service);
+    const code = await codeFor();
     for (const wrong of [{ client_id: 'made-up' }, { client_secret: 'made-up' }]) {
-      const response = await exchange(service, code, wrong);
+      const response = await exchange(code, wrong);
       expect(response.status).toBe(401);
       expect(await response.json()).toMatchObject({ error: 'invalid_client' });
     }
   });
 
   test('the API wants the scheme Bearer and the access token', async () => {
-    const { access_token, refresh_token } = await tokensFor(service);
+    const { access_token, refresh_token } = await tokensFor();
     const url = `${service.baseUrl}/api/v2/projects`;
     for (const authorization of [
       '',
@@ -295,16 +293,15 @@ describe('service.md 5: authentication', () => {
 
 describe('service.md 8 and 9: limits and versioning', () => {
   test('the lifetime that expires_in tells can be set', async () => {
-    const short = await startEmulator({ accessTokenLifetime: 5 });
-    const { expires_in, access_token } = await tokensFor(short);
+    const short = await startService({ accessTokenLifetime: 5 });
+    const { expires_in, access_token } = await tokensFor();
     expect(expires_in).toBe(5);
     short.advance(5);
-    expect((await projects(short, access_token)).status).toBe(401);
-    await short.close();
+    expect((await projects(access_token)).status).toBe(401);
   });
 
   test('the API path carries its version, and there is no other; the other endpoints carry none', async () => {
-    const { access_token } = await tokensFor(service);
+    const { access_token } = await tokensFor();
     const headers = { authorization: `Bearer ${access_token}` };
     for (const path of ['/api/v1/projects', '/api/projects', '/projects', '/v2/oauth/token', '/api/v2/oauth/token']) {
       expect((await fetch(service.baseUrl + path, { headers })).status).toBe(404);

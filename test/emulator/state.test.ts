@@ -1,13 +1,21 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
+import { type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
 import { afterAll, afterEach, expect, test } from 'vitest';
-import { authorizeUrl, codeFor, exchange, projects, refresh, tokensFor } from './plain-client.js';
+import {
+  authorizeUrl,
+  codeFor,
+  exchange,
+  projects,
+  refresh,
+  service,
+  startService,
+  tokensFor,
+} from './plain-client.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'emulator-state-'));
 const state = join(folder, 'state.json');
-let service: Emulator;
 afterEach(async () => {
   await service.close();
   rmSync(state, { force: true });
@@ -15,7 +23,7 @@ afterEach(async () => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 async function start(options: EmulatorOptions = {}): Promise<void> {
-  service = await startEmulator({ state, ...options });
+  await startService({ state, ...options });
 }
 
 async function restart(options: EmulatorOptions = {}): Promise<void> {
@@ -28,38 +36,38 @@ test('logins, codes, users, applications and time survive a restart', async () =
   const redirect_uri = 'http://localhost:9/callback';
   service.register({ clientID: service.options.clientID, redirectUrls: [redirect_uri] });
   service.addUser({ id: '3', name: 'Cleo', domain: 'globex' });
-  const { access_token, refresh_token } = await tokensFor(service, '3');
-  const code = await codeFor(service);
+  const { access_token, refresh_token } = await tokensFor('3');
+  const code = await codeFor();
   service.advance(100);
   await restart({ codeLifetime: 600 });
-  expect((await projects(service, access_token)).status).toBe(200);
-  expect((await refresh(service, refresh_token)).status).toBe(200);
-  expect((await refresh(service, refresh_token)).status).toBe(400);
-  expect((await exchange(service, code)).status).toBe(200);
+  expect((await projects(access_token)).status).toBe(200);
+  expect((await refresh(refresh_token)).status).toBe(200);
+  expect((await refresh(refresh_token)).status).toBe(400);
+  expect((await exchange(code)).status).toBe(200);
   expect(service.users.map(({ name }) => name)).toContain('Cleo');
-  expect(await service.approve(authorizeUrl(service, { redirect_uri }))).toContain(redirect_uri);
+  expect(await service.approve(authorizeUrl({ redirect_uri }))).toContain(redirect_uri);
   service.advance(7150);
-  expect((await projects(service, access_token)).status).toBe(401);
+  expect((await projects(access_token)).status).toBe(401);
 });
 
 test('codes and tokens never repeat after a restart', async () => {
   await start({ seed: 'same' });
-  const code = await codeFor(service);
-  const { access_token } = await tokensFor(service);
+  const code = await codeFor();
+  const { access_token } = await tokensFor();
   await restart({ seed: 'same' });
-  expect(await codeFor(service)).not.toBe(code);
-  expect((await tokensFor(service)).access_token).not.toBe(access_token);
+  expect(await codeFor()).not.toBe(code);
+  expect((await tokensFor()).access_token).not.toBe(access_token);
 });
 
 test('what expired or was revoked before stays so', async () => {
   await start();
-  const [ada, ben] = [await tokensFor(service, '1'), await tokensFor(service, '2')];
+  const [ada, ben] = [await tokensFor('1'), await tokensFor('2')];
   service.expireAccessTokens();
   service.revoke('2');
   await restart();
-  expect((await projects(service, ada.access_token)).status).toBe(401);
-  expect((await refresh(service, ada.refresh_token)).status).toBe(200);
-  expect((await refresh(service, ben.refresh_token)).status).toBe(400);
+  expect((await projects(ada.access_token)).status).toBe(401);
+  expect((await refresh(ada.refresh_token)).status).toBe(200);
+  expect((await refresh(ben.refresh_token)).status).toBe(400);
 });
 
 test('a change is saved while the service runs, in a file that its owner alone can read', async () => {
@@ -101,7 +109,7 @@ test('a state file that cannot be written later is a warning, and the service co
   const warned = new Promise<Error>((resolve) => process.once('warning', resolve));
   service.addUser({ id: '3', name: 'Cleo' });
   expect(await warned).toMatchObject({ name: 'EmulatorWarning', message: expect.stringContaining('cannot be used') });
-  await tokensFor(service, '3');
+  await tokensFor('3');
 });
 
 test('a state file that cannot be written is an error at the start', async () => {

@@ -1,20 +1,16 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
+import { startEmulator } from 'passport-oauth-app/emulator';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { exchange, projects, tokensFor } from './plain-client.js';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { exchange, projects, service, startServiceForEachTest, tokensFor } from './plain-client.js';
 
 const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
 const mayBeSkipped = process.env.REQUIRE_BROWSER !== '1';
 const args = ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-sync'];
 
-let service: Emulator;
-beforeEach(async () => {
-  service = await startEmulator();
-});
-afterEach(() => service.close());
+startServiceForEachTest();
 
 async function html(): Promise<string> {
   return (await fetch(service.authUrl)).text();
@@ -22,7 +18,7 @@ async function html(): Promise<string> {
 
 describe('the status page over HTTP', () => {
   test('shows applications, users, live grants and requests', async () => {
-    await tokensFor(service, '2');
+    await tokensFor('2');
     const page = await html();
     for (const text of ['Sample application', 'sample-client-id', 'Ada Ferrant', 'Organization acme']) {
       expect(page).toContain(text);
@@ -32,9 +28,9 @@ describe('the status page over HTTP', () => {
   });
 
   test('shows the client secret once, and no token, code or secret of a request', async () => {
-    const { access_token, refresh_token } = await tokensFor(service);
-    await projects(service, access_token, `?access_token=${access_token}`);
-    await exchange(service, 'a-code-that-is-long-enough-0123456789', { refresh_token, custom: access_token });
+    const { access_token, refresh_token } = await tokensFor();
+    await projects(access_token, `?access_token=${access_token}`);
+    await exchange('a-code-that-is-long-enough-0123456789', { refresh_token, custom: access_token });
     const headers = { 'content-type': 'application/x-www-form-urlencoded' };
     const form = new URLSearchParams({ client_secret: service.options.clientSecret, refresh_token });
     await fetch(`${service.authUrl}/oauth/token`, { method: 'POST', headers, body: form });
@@ -65,13 +61,13 @@ describe('the status page over HTTP', () => {
     const [, value = ''] = /name="fault" value="([^"]*)">503/.exec(page) ?? [];
     const added = await post('faults', { endpoint: 'token', fault: value.replaceAll('&quot;', '"') });
     expect([added.status, added.headers.get('location')]).toEqual([303, '/']);
-    expect((await exchange(service, 'any')).headers.get('retry-after')).toBe('2');
+    expect((await exchange('any')).headers.get('retry-after')).toBe('2');
     await post('faults', { endpoint: 'api', times: 'Infinity', fault: '{"status":418}' });
     expect(await html()).toContain('status: 418, every request');
-    for (let n = 0; n < 3; n += 1) expect((await projects(service, 'x')).status).toBe(418);
+    for (let n = 0; n < 3; n += 1) expect((await projects('x')).status).toBe(418);
     await post('faults/2?_method=DELETE', {});
-    expect((await projects(service, 'x')).status).toBe(401);
-    await tokensFor(service, '1');
+    expect((await projects('x')).status).toBe(401);
+    await tokensFor('1');
     await post('revoke', { userId: '1' });
     expect(await html()).toContain('No application has a grant yet');
     await post('advance', { seconds: '3600' });
@@ -115,7 +111,7 @@ describe.skipIf(executablePath === undefined && mayBeSkipped)('the status page i
   test('shows requests and grants as they come', async () => {
     const page = await open();
     await page.getByText('No request yet').waitFor();
-    await tokensFor(service, '2');
+    await tokensFor('2');
     await page.locator('summary', { hasText: '/oauth/token' }).waitFor();
     await page.locator('#grant-list').getByText('Ben Okafor').waitFor();
     expect(complaints).toEqual([]);
@@ -123,11 +119,11 @@ describe.skipIf(executablePath === undefined && mayBeSkipped)('the status page i
   });
 
   test('keeps a request open while others arrive', async () => {
-    await exchange(service, 'any');
+    await exchange('any');
     const page = await open();
     await page.locator('summary').click();
     await page.getByText('"grant_type": "authorization_code"').waitFor();
-    await projects(service, 'x');
+    await projects('x');
     await page.locator('summary', { hasText: '/api/v2/projects' }).waitFor();
     expect(await page.getByText('"grant_type": "authorization_code"').isVisible()).toBe(true);
     await page.close();
@@ -138,27 +134,27 @@ describe.skipIf(executablePath === undefined && mayBeSkipped)('the status page i
     await page.getByLabel('API', { exact: true }).check();
     await page.getByRole('button', { name: '503, retry in 2 s' }).click();
     await page.getByRole('list', { name: 'Queued faults' }).getByText('503').waitFor();
-    expect((await projects(service, 'x')).status).toBe(503);
+    expect((await projects('x')).status).toBe(503);
     await page.getByRole('list', { name: 'Queued faults' }).waitFor({ state: 'detached' });
     expect(await page.getByLabel('API', { exact: true }).isChecked()).toBe(true);
     await page.getByLabel('Every request until removed').check();
     await page.getByRole('button', { name: 'Never respond' }).click();
     await page.getByRole('button', { name: 'Remove all faults' }).click();
     await page.getByRole('list', { name: 'Queued faults' }).waitFor({ state: 'detached' });
-    expect((await projects(service, 'x')).status).toBe(401);
+    expect((await projects('x')).status).toBe(401);
     expect(complaints).toEqual([]);
     await page.close();
   });
 
   test('time, expiry and revocation have buttons', async () => {
-    const { access_token } = await tokensFor(service, '1');
+    const { access_token } = await tokensFor('1');
     const page = await open();
     await page.getByRole('button', { name: '+ 1 hour' }).click();
     await page.getByText('time moved by 1 h').waitFor();
-    expect((await projects(service, access_token)).status).toBe(200);
+    expect((await projects(access_token)).status).toBe(200);
     await page.getByRole('button', { name: 'Expire all access tokens' }).click();
     await page.locator('#grant-list').getByText('expired').waitFor();
-    expect((await projects(service, access_token)).status).toBe(401);
+    expect((await projects(access_token)).status).toBe(401);
     await page.getByRole('button', { name: 'Revoke the grants of Ada Ferrant' }).click();
     await page.getByText('No application has a grant yet').waitFor();
     await page.close();
@@ -188,12 +184,12 @@ describe.skipIf(executablePath === undefined && mayBeSkipped)('the status page i
     ['dark', 390],
     ['light', 320],
   ] as const)('%s, %i pixels wide: no finding of axe-core, nothing cut off', async (colorScheme, width) => {
-    const { access_token } = await tokensFor(service, '1');
-    await tokensFor(service, '2');
-    await projects(service, access_token);
-    await projects(service, 'x');
+    const { access_token } = await tokensFor('1');
+    await tokensFor('2');
+    await projects(access_token);
+    await projects('x');
     service.fail('token', { status: 503, headers: { 'retry-after': '2' } });
-    await exchange(service, 'any');
+    await exchange('any');
     service.fail('api', { hang: true, times: Number.POSITIVE_INFINITY });
     service.fail('token', { delay: [100, 3000] });
     const page = await open({ colorScheme, viewport: { width, height: 900 } });

@@ -1,18 +1,13 @@
 import * as oauth from 'oauth4webapi';
 import * as client from 'openid-client';
-import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
 import { AuthorizationCode } from 'simple-oauth2';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { callback, projects } from '../emulator/plain-client.js';
+import { describe, expect, test } from 'vitest';
+import { callback, projects, service, startServiceForEachTest } from '../emulator/plain-client.js';
 
 // Clients that others wrote, and that know nothing of this package. The service wants JSON where RFC 6749 has forms, so the two that
 // cannot send JSON have their bodies turned into it on the way, and nothing else.
 
-let service: Emulator;
-beforeEach(async () => {
-  service = await startEmulator();
-});
-afterEach(() => service.close());
+startServiceForEachTest();
 
 function asJson(body: URLSearchParams, headers: Headers): { readonly body: string; readonly headers: Headers } {
   headers.set('content-type', 'application/json');
@@ -159,7 +154,7 @@ describe('simple-oauth2', () => {
     const first = await simple.getToken({ code, redirect_uri: callback });
     expect(first.expired()).toBe(false);
     const second = await first.refresh();
-    expect((await projects(service, String(second.token.access_token))).status).toBe(200);
+    expect((await projects(String(second.token.access_token))).status).toBe(200);
     await expect(first.refresh()).rejects.toMatchObject({ data: { payload: { error: 'invalid_grant' } } });
   });
 });
