@@ -54,9 +54,9 @@ export function setCookie(
   return hasRoom;
 }
 
-/** Returns the lines of `Set-Cookie` that a response has so far. */
-export function cookieLines(res: ServerResponse): readonly string[] {
-  return [res.getHeader('Set-Cookie') ?? []].flat().map(String);
+/** Returns the lines of `Set-Cookie` that a response has so far; none for a double in a unit test, which may lack the method. */
+export function cookieLines(res: Partial<ServerResponse>): readonly string[] {
+  return [res.getHeader?.('Set-Cookie') ?? []].flat().map(String);
 }
 
 /** Returns the characters that a line of `Set-Cookie` adds to the browser's `Cookie` header. */

@@ -84,6 +84,17 @@ describe('requireAuthorization', () => {
     expect(next.mock.calls).toEqual([[expect.objectContaining({ message: expect.stringMatching(message) })]]);
   });
 
+  test('needs of a double of a response what the documents say', async () => {
+    const { strategy } = await open();
+    const req = { method: 'GET', url: '/private', headers: { accept: 'text/html' }, socket: {} } as never;
+    const res = { statusCode: 0, setHeader: vi.fn(), appendHeader: vi.fn(), end: vi.fn() };
+    const next = vi.fn();
+    apiClient(strategy)(req, res as never, next);
+    requireAuthorization({ login: '/login' })(req, res as never, next);
+    expect(next).toHaveBeenCalledOnce();
+    expect([res.statusCode, res.end.mock.calls.length]).toEqual([302, 1]);
+  });
+
   test('is not passed by an object that only looks like a client', async () => {
     await open({
       withoutApiClient: true,
