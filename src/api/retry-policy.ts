@@ -34,6 +34,9 @@ export const THROTTLED_RETRY: RetryLimits = Object.freeze({
 /** Upper bound of the wait before the second try; doubles with each further one. */
 const BASE_DELAY_MS = 250;
 
+/** A timer that is to take longer fires at once, in milliseconds. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
 /** A failed try, and what came before it. */
 export interface FailedTry {
   readonly method: string;
@@ -70,7 +73,7 @@ export function retryDelay(failed: FailedTry, limits: RetryLimits, random: numbe
   // The jitter is added: everybody else was told the same time.
   const backOff = Math.min(BASE_DELAY_MS * 2 ** (failed.failures - 1), limits.maxBackOffMs);
   const delay = asked + random * backOff;
-  const isInTime = failed.waitedMs + delay <= limits.maxTotalMs && delay < failed.remainingMs;
+  const isInTime = failed.waitedMs + delay <= limits.maxTotalMs && delay < Math.min(failed.remainingMs, MAX_TIMER_MS);
   return isInTime ? delay : undefined;
 }
 

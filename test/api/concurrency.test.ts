@@ -237,6 +237,18 @@ describe('a refusal with 429', () => {
     },
   );
 
+  test.for([Infinity, 1e12])(
+    'ends a call that may take %d ms, if the wait is longer than timers take',
+    async (timeout) => {
+      const { client } = createFixture(server.origin, {});
+      server.next(faulty.json({}, 429, { 'retry-after': '31536000' }));
+      server.always(faulty.json({}));
+      const refused = client.get('/1', { timeout });
+      await expect(refused).rejects.toMatchObject({ name: 'ApiError', status: 429, retryAfter: 31_536_000 });
+      expect(targets()).toEqual(['GET /api/v2/1']);
+    },
+  );
+
   test('is named to a call that got no place in time, where no option limits the account', async () => {
     const { client } = createFixture(server.origin, {});
     server.next(faulty.json({}, 429));
