@@ -125,12 +125,6 @@ describe('an option that is wrong is named, with what was expected', () => {
 });
 
 describe('an option that is missing is named', () => {
-  test.each(Object.keys(required))('%s', (option) => {
-    expect(refusalOf({ ...required, [option]: undefined })).toMatchObject({ option });
-    const { [option as keyof typeof required]: _left, ...others } = required;
-    expect(refusalOf(others)).toMatchObject({ option });
-  });
-
   test.each([
     ['authUrl', 'AUTH_URL'],
     ['baseUrl', 'BASE_URL'],
@@ -140,7 +134,9 @@ describe('an option that is missing is named', () => {
     ['scope', 'SCOPE'],
   ])('%s with the environment variable that it comes from most often, %s', (option, variable) => {
     const hint = `got undefined. Is the environment variable ${variable} set?`;
-    expect(refusalOf({ ...required, [option]: undefined }).message).toContain(hint);
+    const { [option as keyof typeof required]: _left, ...others } = required;
+    for (const options of [others, { ...required, [option]: undefined }])
+      expect(refusalOf(options)).toMatchObject({ option, message: expect.stringContaining(hint) });
     expect(refusalOf({ ...required, [option]: 5 }).message).not.toContain('environment');
   });
 });

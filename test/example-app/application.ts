@@ -1,6 +1,7 @@
+import { afterEach, beforeEach, vi } from 'vitest';
 import { type Example, type ExampleOptions, startExample } from '../../example-app/src/example.js';
 import type { Emulator } from '../../src/emulator/index.js';
-import type { Browser, Page } from '../support/browser.js';
+import { Browser, type Page } from '../support/browser.js';
 
 /** The example as a test runs it: on a free port, with its service. */
 export interface Application {
@@ -33,3 +34,41 @@ export async function startApplication(options: Partial<ExampleOptions> = {}): P
     close,
   };
 }
+
+/** Of the running test, after {@link startBeforeEach}. */
+export let application: Application;
+/** Of the running test; nobody is logged in. */
+export let browser: Browser;
+/** How far the clock of {@link movedClock} is ahead, in milliseconds. */
+let movedMs = 0;
+
+/** The option `clock` of an example whose time a test moves. */
+export const movedClock = { clock: (): number => Date.now() + movedMs };
+
+export function advance(ms: number): void {
+  movedMs += ms;
+}
+
+/** Starts the example before each test, with a browser, and ends it afterwards. */
+export function startBeforeEach(options?: Partial<ExampleOptions>): void {
+  beforeEach(() => start(options));
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    await application.close();
+  });
+}
+
+/** Starts the example with other options than before. */
+export async function restart(options: Partial<ExampleOptions>): Promise<void> {
+  await application.close();
+  await start(options);
+}
+
+async function start(options?: Partial<ExampleOptions>): Promise<void> {
+  movedMs = 0;
+  application = await startApplication(options);
+  browser = new Browser();
+}
+
+/** Visits a page of the example with the browser of the test. */
+export const open = (path: string): Promise<Page> => browser.visit(`${application.url}${path}`);

@@ -1,34 +1,22 @@
 import { readFileSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { incidentGroups } from '../../example-app/src/incidents/catalogue.js';
 import { Browser } from '../support/browser.js';
-import { type Application, startApplication } from './application.js';
+import { advance, application, browser, movedClock, open, startBeforeEach } from './application.js';
 
-let application: Application;
-let browser: Browser;
-let movedMs: number;
-
+startBeforeEach(movedClock);
 beforeEach(async () => {
   vi.spyOn(console, 'error').mockImplementation(() => {});
-  movedMs = 0;
-  application = await startApplication({ clock: () => Date.now() + movedMs });
-  browser = new Browser();
   await application.logIn(browser);
 });
 
-afterEach(async () => {
-  vi.restoreAllMocks();
-  await application.close();
-});
-
-const open = (path: string) => browser.visit(`${application.url}${path}`);
 const press = (name: string) => application.incident(browser, name);
 const statuses = async () => (await open('/projects')).status;
 
 /** Mends everything, and lets the time pass in which calls fail fast. */
 async function mend(): Promise<void> {
   await press('mend');
-  movedMs += 60_000;
+  advance(60_000);
 }
 
 describe('the incidents of the example', () => {
@@ -137,7 +125,7 @@ describe('the incidents of the example', () => {
     expect((await press('lost-answer')).text).toContain(
       'data-tone="kept">The answer to the refresh was lost: the refresh failed, the call failed with 503',
     );
-    movedMs += 60_000;
+    advance(60_000);
     expect((await open('/projects')).headers.get('location')).toBe('/login?returnTo=%2Fprojects');
     expect((await open('/')).text).toContain('Your permission has ended');
     expect((await application.logIn(browser, '1', '/projects')).text).toContain('Pocket Garden');

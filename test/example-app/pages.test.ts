@@ -1,21 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Browser } from '../support/browser.js';
-import { type Application, startApplication } from './application.js';
+import { describe, expect, it, vi } from 'vitest';
+import { advance, application, browser, movedClock, open, restart, startBeforeEach } from './application.js';
 
-let application: Application;
-let browser: Browser;
+startBeforeEach();
 
-beforeEach(async () => {
-  application = await startApplication();
-  browser = new Browser();
-});
-
-afterEach(async () => {
-  vi.restoreAllMocks();
-  await application.close();
-});
-
-const open = (path: string) => browser.visit(`${application.url}${path}`);
 const post = (path: string, headers = {}) => browser.visit(`${application.url}${path}`, { method: 'POST', headers });
 
 describe('the pages of the example', () => {
@@ -188,12 +175,10 @@ describe('the pages of the example', () => {
   });
 
   it('say in an outage that the token is waited for, and show no time that is left of it', async () => {
-    await application.close();
-    let movedMs = 0;
-    application = await startApplication({ clock: () => Date.now() + movedMs });
+    await restart(movedClock);
     await application.logIn(browser);
     application.service.fail('token', { status: 503, times: Infinity });
-    movedMs = 50_000;
+    advance(50_000);
     const { text } = await open('/');
     expect(text).toContain('No usable token');
     expect(text).not.toContain('left of');

@@ -1,16 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { type Application, startApplication } from './application.js';
+import { advance, application, browser, movedClock, open, restart, startBeforeEach } from './application.js';
 
-let application: Application;
-let browser: Browser;
-
-beforeEach(async () => {
-  application = await startApplication();
-  browser = new Browser();
-});
-
-afterEach(() => application.close());
+startBeforeEach();
 
 /** The server-sent events of a browser's panel, until `wanted` is among them. */
 async function listenUntil(visitor: Browser, wanted: RegExp, meanwhile = async () => {}): Promise<string> {
@@ -59,12 +51,10 @@ describe('the panel', () => {
   });
 
   it('keeps the token of an open page fresh, ahead of its expiry, and says so in the first minute', async () => {
-    await application.close();
-    let movedMs = 0;
-    application = await startApplication({ clock: () => Date.now() + movedMs, tokenLifetime: 7200 });
+    await restart({ ...movedClock, tokenLifetime: 7200 });
     await application.logIn(browser);
     const heard = await listenUntil(browser, /Refreshed <b>once/, async () => {
-      movedMs = 7100 * 1000;
+      advance(7100 * 1000);
     });
     expect(heard).toContain('ahead of its expiry');
     expect(heard.match(/class=\\"done\\"/g)).toHaveLength(3);
@@ -88,7 +78,7 @@ describe('the panel', () => {
   it('shares a line among calls that went alike, on a page that is loaded too', async () => {
     await application.logIn(browser);
     for (let calls = 0; calls < 3; calls += 1) await projects(browser);
-    const { text } = await browser.visit(`${application.url}/`);
+    const { text } = await open('/');
     expect(text).toContain('3 × GET /projects');
     expect(text.match(/<li class="entry"/g)).toHaveLength(2);
   });
@@ -112,7 +102,7 @@ describe('the panel', () => {
       application.service.expireAccessTokens();
       await projects(browser);
     });
-    const page = await browser.visit(`${application.url}/`);
+    const page = await open('/');
     const secrets = application.service.requests.flatMap(({ body, headers, query }) => [
       headers.authorization?.replace('Bearer ', ''),
       query.state,

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { hasCallbackParameters, readCallbackQuery } from '../../src/login/callback-request.js';
 
@@ -11,11 +10,8 @@ test('reads code and state, in any order, among parameters of other kinds', () =
 });
 
 test('reads an error and state, and nothing of descriptions', () => {
-  expect(readCallbackQuery('/callback?error=e&state=s&error_description=%FF&error_uri=[')).toEqual({
-    kind: 'error',
-    error: 'e',
-    state: 's',
-  });
+  const read = readCallbackQuery('/callback?error=e&state=s&error_description=%FF&error_uri=[');
+  expect(read).toEqual({ kind: 'error', error: 'e', state: 's' });
 });
 
 test('takes the query alone, and all of it', () => {
@@ -35,33 +31,9 @@ test.each([
   expect(readCallbackQuery(`/callback?${query}`).kind !== 'malformed').toBe(fits);
 });
 
-test('any query is read without an error, and values are visible ASCII', { meta: { threats: [2] } }, () => {
-  const part = fc.oneof(
-    fc.constantFrom(
-      ...['code', 'state', 'error', '=', '&', '[', ']', '__proto__', '%', '%00', '%ED%A0%80', '?', '#', '+', '\0'],
-      ...['\r\n'],
-    ),
-    fc.string({ unit: 'binary' }),
-  );
-  fc.assert(
-    fc.property(fc.array(part), (parts) => {
-      const read = readCallbackQuery(`/callback?${parts.join('')}`);
-      for (const value of Object.values(read)) expect(value ?? 'x').toMatch(/^[\x20-\x7e]+$/);
-      expect(Reflect.get({}, 'polluted')).toBeUndefined();
-    }),
-  );
-});
-
-test.each(['/x?code=', '/x?state=a', '/x?error=a', '/x?code[]=a', '/x?a=b&state[x]=y'])(
-  '%s has something of a callback',
-  (url) => {
-    expect(hasCallbackParameters(url)).toBe(true);
-  },
-);
-
-test.each(['/x', '/x?', '/x?returnTo=/code', '/code?x=code', '/x?codex=1', '/x?constructor=1'])(
-  '%s has nothing of a callback',
-  (url) => {
-    expect(hasCallbackParameters(url)).toBe(false);
-  },
-);
+test.each([
+  ...['/x?code=', '/x?state=a', '/x?error=a', '/x?code[]=a', '/x?a=b&state[x]=y'].map((url) => [url, true] as const),
+  ...['/x', '/x?', '/x?returnTo=/code', '/code?x=code', '/x?codex=1', '/x?constructor=1'].map(
+    (url) => [url, false] as const,
+  ),
+])('%s has something of a callback: %s', (url, expected) => expect(hasCallbackParameters(url)).toBe(expected));
