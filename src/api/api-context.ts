@@ -187,6 +187,6 @@ export function createApiContext(options: ApiContextOptions): ApiContext {
     deadlines,
     now: options.now ?? Date.now,
     random: options.random ?? Math.random,
-    wait: options.wait ?? ((ms, signal) => pause(ms, { signal })),
+    wait: options.wait ?? ((ms: number, signal: AbortSignal | undefined) => pause(ms, { signal })),
   });
 }
