@@ -2,7 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient } from '../api/api-client.js';
 import { type Optional, withDefault, wrong } from '../checks.js';
 import { cookieLines, MAX_RESPONSE_HEADERS } from '../request/browser-cookie.js';
-import { asRouted, browserUrl, isPrefetch, pathOf, redirect } from '../request/incoming-request.js';
+import {
+  asRouted,
+  browserUrl,
+  isPrefetch,
+  originalUrl,
+  pathOf,
+  queryOf,
+  redirect,
+} from '../request/incoming-request.js';
 import { loginHelpOf } from '../request/request-clients.js';
 import { safeReturnTo } from '../request/return-cookie.js';
 
@@ -18,6 +26,16 @@ export const loginRoute: Optional<string | undefined> = withDefault(undefined, (
 /** Returns true if a request asks for the login route itself. */
 export function isLoginRoute(req: IncomingMessage, login: string): boolean {
   return asRouted(pathOf(browserUrl(req))) === asRouted(pathOf(login));
+}
+
+/** Returns true for a callback of a login that this browser has begun. */
+export function isCallback(req: IncomingMessage): boolean {
+  const query = queryOf(originalUrl(req));
+  return (
+    /^[\w-]{43}$/.test(query.get('state') ?? '') &&
+    (query.has('code') || query.has('error')) &&
+    (req.headers.cookie ?? '').includes('.login.')
+  );
 }
 
 /** Requests whose address may hold a signed token that names a user: its query is for nobody else. */

@@ -4,7 +4,7 @@ import { ApiError } from '../api/api-error.js';
 import { readOptions } from '../checks.js';
 import { AuthorizationError, NotAuthorizedError, OAuthAppError, TokenError, TokenResponseError } from '../errors.js';
 import { isInFrame, isPageRequest } from '../request/incoming-request.js';
-import { holdsToken, isLoginRoute, loginRoute, redirectToLogin } from './login-redirect.js';
+import { holdsToken, isCallback, isLoginRoute, loginRoute, redirectToLogin } from './login-redirect.js';
 
 /** An error handler that Express 4, Express 5 and Connect all accept. */
 export type ErrorHandler = (
@@ -23,9 +23,10 @@ export interface OAuthErrorsOptions {
 /**
  * Creates an error handler for the errors of this package alone; all others go on to the next handler.
  *
- * A browser that requests a page without being authorized is redirected to `login`, which leads back to the page. Any other
- * request gets the error's status, `Retry-After` if it has one, and `{ error, message }` as JSON, or the message as text:
- * `error` is the code, and `message` holds no word of the service. Mount it after all routes.
+ * A browser that requests a page without being authorized is redirected to `login`, which leads back to the page; not from the
+ * routes of login and callback. Any other request gets the error's status, `Retry-After` if it has one, and
+ * `{ error, message }` as JSON, or the message as text: `error` is the code, and `message` holds no word of the service. Mount
+ * it after all routes.
  *
  * @throws ConfigurationError that names the wrong or unknown option
  * @example
@@ -42,7 +43,9 @@ export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
     // Nor could it help a frame whose requests name their user.
     const namesUser = holdsToken.has(req) && isInFrame(req);
     const needsLogin = error instanceof NotAuthorizedError && error.status === 401 && !namesUser;
-    if (needsLogin && login !== undefined && isPageRequest(req) && !isLoginRoute(req, login))
+    // An error of a login itself, as of `verify`, would come back with the next login.
+    const isOfLogin = login !== undefined && (isLoginRoute(req, login) || isCallback(req));
+    if (needsLogin && login !== undefined && isPageRequest(req) && !isOfLogin)
       return redirectToLogin(req, res, login, clientOf(req, error.strategy));
     const message = messageOf(error);
     const isText = prefersText(req);

@@ -2,11 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, contextOf } from '../api/api-client.js';
 import { type Readers, readOptions, scope, withDefault } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
-import { isPageRequest, isPrefetch, originalUrl, queryOf, refuseFramework } from '../request/incoming-request.js';
+import { isPageRequest, isPrefetch, refuseFramework } from '../request/incoming-request.js';
 import { knownScopeOf, loginHelpOf, unprepared } from '../request/request-clients.js';
 import { clientProperty, type Handler, strategyNameFor } from './api-client.js';
 import { type Frame, frameOption } from './embedded.js';
-import { isLoginRoute, loginRoute, pageOf, redirectToLogin } from './login-redirect.js';
+import { isCallback, isLoginRoute, loginRoute, pageOf, redirectToLogin } from './login-redirect.js';
 
 /** Options of {@link requireAuthorization}. */
 export interface RequireAuthorizationOptions {
@@ -78,7 +78,7 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     const refusal = () =>
       ofStrategy(client.authorized ? insufficientScope(missing) : new NotAuthorizedError(LOG_IN), strategyName);
     if (login === undefined || !isPageRequest(req)) return next(refusal());
-    const guarded = isLoginRoute(req, login) ? 'login' : guardsCallback(req) && 'callback';
+    const guarded = isLoginRoute(req, login) ? 'login' : isCallback(req) && 'callback';
     if (guarded) {
       const message = `requireAuthorization({ login }) is mounted before the ${guarded} route, which nobody could reach then. Mount it on the routes that need a login, or after the routes of login and callback.`;
       const error = new ConfigurationError(message, { code: 'ERR_LOGIN_LOOP' });
@@ -114,13 +114,3 @@ function insufficientScope(missing: readonly string[]): NotAuthorizedError {
 }
 
 const LOG_IN = 'Log in first: this request is not authorized.';
-
-/** Returns true for a callback of a login that this browser has begun. */
-function guardsCallback(req: IncomingMessage): boolean {
-  const query = queryOf(originalUrl(req));
-  return (
-    /^[\w-]{43}$/.test(query.get('state') ?? '') &&
-    (query.has('code') || query.has('error')) &&
-    (req.headers.cookie ?? '').includes('.login.')
-  );
-}

@@ -5,13 +5,21 @@ import {
   memoryTokenStore,
   type OAuthAppError,
   oauthErrors,
+  type Profile,
   requireAuthorization,
   Strategy,
 } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { addStrategy, browser, clock, loggedIn, logIn, open, refused, visit, world } from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';
-import { type ErrorHandler, type Framework, type Handler, sendJson, type WorldOptions } from '../support/world.js';
+import {
+  byUser,
+  type ErrorHandler,
+  type Framework,
+  type Handler,
+  sendJson,
+  type WorldOptions,
+} from '../support/world.js';
 
 const SCRIPT = '<script>alert(1)</script>';
 const html = { headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } };
@@ -48,6 +56,17 @@ describe.each<Framework>(['express', 'connect'])('oauthErrors({ login }) under %
     clock.advance(7_200);
     const page = await refused(() => visit('/call', html));
     expect([page.status, page.headers.get('location')]).toEqual([302, '/login?returnTo=%2Fcall']);
+  });
+
+  test('does not send a callback to the login, which would lead back to it: verify uses a grant that is not there yet', async () => {
+    await open({
+      ...options,
+      strategy: { tokenStore: memoryTokenStore(), grantId: byUser },
+      verify: async (_a: string, _r: string, { id = '' }: Profile, done: (error: unknown) => void) =>
+        world.strategy.client(id).projects().catch(done),
+    });
+    const page = await visit(await world.begin(browser), html);
+    expect([page.status, page.headers.get('location'), world.errors]).toEqual([401, null, []]);
   });
 
   test('answers a script that needs a login with 401 and the code, and no redirect', async () => {
