@@ -77,6 +77,17 @@ describe('importGrant', () => {
     ]);
   });
 
+  test.for([-1, 1e308])('takes a token whose exp claim is no time (%d)', async (exp) => {
+    await open({ strategy: { tokenStore: memoryTokenStore() } });
+    const { refreshToken } = await tokensFromElsewhere(world);
+    const [header, claims] = [{ alg: 'none' }, { exp }].map((part) =>
+      Buffer.from(JSON.stringify(part)).toString('base64url'),
+    );
+    await world.strategy.importGrant('job', { accessToken: `${header}.${claims}.`, refreshToken });
+    expect(await world.strategy.grant('job')).toMatchObject({ ended: false });
+    expect(await world.strategy.client('job').projects()).toMatchObject({ data: expect.any(Array) });
+  });
+
   test('refreshes at once where the access token has expired, and goes by its exp claim unless told', async () => {
     await open({ strategy: { tokenStore: memoryTokenStore() } });
     const tokens = await tokensFromElsewhere(world);
