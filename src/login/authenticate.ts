@@ -122,18 +122,10 @@ async function handleLogin(
 
 /** Options that Passport, its wrappers, or this strategy read. */
 const READ_OPTIONS = new Set([
-  ...[
-    'assignProperty',
-    'authInfo',
-    'authorizationParams',
-    'callback',
-    'callbackURL',
-    'defaultStrategy',
-    'failWithError',
-  ],
-  'failureFlash',
-  ...['failureMessage', 'failureRedirect', 'keepSessionInfo', 'pauseStream', 'property', 'scope', 'session'],
-  ...['successFlash', 'successMessage', 'successRedirect', 'successReturnToOrRedirect', 'userProperty'],
+  ...['assignProperty', 'authInfo', 'authorizationParams', 'callback', 'callbackURL', 'defaultStrategy'],
+  ...['failWithError', 'failureFlash', 'failureMessage', 'failureRedirect', 'keepSessionInfo', 'pauseStream'],
+  ...['property', 'scope', 'session', 'successFlash', 'successMessage', 'successRedirect'],
+  ...['successReturnToOrRedirect', 'userProperty'],
 ]);
 
 /** Warns of an option of `passport.authenticate` that nothing reads, once. */

@@ -41,12 +41,13 @@ export function knownScopeOf(client: ApiClient): readonly string[] | undefined {
   return sourceOf(client).scope;
 }
 
-type LogIn = (this: IncomingMessage, user: unknown, options: unknown, done?: Done) => unknown;
 /** Sources of clients that were attached with a credential that may have expired. */
 export const unprepared: WeakMap<ApiClient, GrantCredentials> = new WeakMap();
 
 /** The usual names of a page that logs out, for links: a form sends a POST request. */
 const LOGOUT_PATH = /\b(?:log|sign)[-_]?(?:out|off)\b/i;
+
+type LogIn = (this: IncomingMessage, user: unknown, options: unknown, done?: Done) => unknown;
 
 type LogOut = (this: IncomingMessage, options: unknown, done?: Done) => unknown;
 
