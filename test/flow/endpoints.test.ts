@@ -1,7 +1,7 @@
 import type { StrategyOptions } from 'passport-oauth-app';
-import { describe, expect } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { authorizationAddress, endpointAddress } from '../../src/oauth/addresses.js';
-import { test } from '../support/fixture.js';
+import { browser, loggedIn, logIn, open, projects, visit, world } from '../support/one-world.js';
 
 /** The endpoints of django-oauth-toolkit. */
 const profile = { authorizationPath: '/o/authorize/', tokenPath: '/o/token/', tokenRequest: 'form' } as const;
@@ -27,9 +27,9 @@ describe('an endpoint is used as it was given, with a trailing slash and a query
       }),
       { tenant: 'a b' },
     ],
-  ])('%s', async ([, paths, query], { logInto, startWorld }) => {
-    const running = (await startWorld({ service: { profile } })).service;
-    const { world, projects } = await logInto({ running, strategy: paths(running.authUrl), verify: undefined });
+  ])('%s', async ([, paths, query]) => {
+    const running = (await open({ service: { profile } })).service;
+    await loggedIn({ running, strategy: paths(running.authUrl), verify: undefined });
     expect((await projects()).status).toBe(200);
     running.expireAccessTokens();
     expect((await projects()).status).toBe(200);
@@ -83,48 +83,42 @@ describe('an endpoint is used as it was given, with a trailing slash and a query
 });
 
 describe('a redirect of the token endpoint is not followed', { meta: { threats: [26] } }, () => {
-  test.for([301, 302, 307, 308])(
-    '%s: the error names the option and the slash',
-    async (status, { startWorld, browser }) => {
-      const world = await startWorld();
-      world.service.fail('token', { status, headers: { location: `${world.service.authUrl}/oauth/token/` }, body: '' });
-      expect((await world.logIn(browser)).status).toBe(502);
-      expect(world.errors).toMatchObject([
-        { name: 'TokenResponseError', message: expect.stringMatching(/status 30\d .*tokenPath.*trailing slash/) },
-      ]);
-      expect(world.tokenRequests()).toHaveLength(1);
-      expect(world.service.requests.filter(({ path }) => path === '/oauth/token/')).toEqual([]);
-    },
-  );
+  test.for([301, 302, 307, 308])('%s: the error names the option and the slash', async (status) => {
+    await open();
+    world.service.fail('token', { status, headers: { location: `${world.service.authUrl}/oauth/token/` }, body: '' });
+    expect((await world.logIn(browser)).status).toBe(502);
+    expect(world.errors).toMatchObject([
+      { name: 'TokenResponseError', message: expect.stringMatching(/status 30\d .*tokenPath.*trailing slash/) },
+    ]);
+    expect(world.tokenRequests()).toHaveLength(1);
+    expect(world.service.requests.filter(({ path }) => path === '/oauth/token/')).toEqual([]);
+  });
 });
 
 describe('a token endpoint that takes bodies of another format', () => {
   test.for<['form' | 'json', 'form' | 'json']>([
     ['form', 'json'],
     ['json', 'form'],
-  ])(
-    'takes %s, got %s: the error of the code exchange names tokenRequest',
-    async ([takes, sent], { startWorld, browser }) => {
-      const world = await startWorld({
-        service: { profile: { tokenRequest: takes } },
-        strategy: { tokenRequest: sent },
-      });
-      const logIn = async () => {
-        expect((await world.logIn(browser)).status).toBe(502);
-        return world.errors.at(-1);
-      };
-      const message = expect.stringMatching(new RegExp(`set tokenRequest: '${takes}'\\.$`));
-      expect(await logIn()).toMatchObject({ name: 'TokenError', error: 'invalid_request', message });
-      world.service.fail('token', { status: 400, body: { error: 'unsupported_grant_type' } });
-      expect(await logIn()).toMatchObject({ name: 'TokenError', error: 'unsupported_grant_type', message });
-      world.service.fail('token', { status: 415, body: { status: 415, error: 'Unsupported Media Type' } });
-      expect(await logIn()).toMatchObject({ name: 'TokenError', message });
-      world.service.fail('token', { status: 415, body: '' });
-      expect(await logIn()).toMatchObject({ name: 'TokenResponseError', message });
-      world.service.fail('token', { status: 400, body: { error: 'invalid_grant' } });
-      expect(await logIn()).toMatchObject({ message: expect.not.stringContaining('tokenRequest') });
-    },
-  );
+  ])('takes %s, got %s: the error of the code exchange names tokenRequest', async ([takes, sent]) => {
+    await open({
+      service: { profile: { tokenRequest: takes } },
+      strategy: { tokenRequest: sent },
+    });
+    const refusal = async () => {
+      expect((await logIn()).status).toBe(502);
+      return world.errors.at(-1);
+    };
+    const message = expect.stringMatching(new RegExp(`set tokenRequest: '${takes}'\\.$`));
+    expect(await refusal()).toMatchObject({ name: 'TokenError', error: 'invalid_request', message });
+    world.service.fail('token', { status: 400, body: { error: 'unsupported_grant_type' } });
+    expect(await refusal()).toMatchObject({ name: 'TokenError', error: 'unsupported_grant_type', message });
+    world.service.fail('token', { status: 415, body: { status: 415, error: 'Unsupported Media Type' } });
+    expect(await refusal()).toMatchObject({ name: 'TokenError', message });
+    world.service.fail('token', { status: 415, body: '' });
+    expect(await refusal()).toMatchObject({ name: 'TokenResponseError', message });
+    world.service.fail('token', { status: 400, body: { error: 'invalid_grant' } });
+    expect(await refusal()).toMatchObject({ message: expect.not.stringContaining('tokenRequest') });
+  });
 });
 
 describe('error=consent_required', { meta: { threats: [8] } }, () => {
@@ -136,11 +130,11 @@ describe('error=consent_required', { meta: { threats: [8] } }, () => {
     ['is an error after a list with none', { authorizationParams: { prompt: 'login none' } }, 502],
     ['is a decline after prompt=consent', { authorizationParams: { prompt: 'consent' } }, 401],
     ['is a decline after a prompt of the endpoint', { authorizationPath: '/oauth/authorize?prompt=consent' }, 401],
-  ])('%s', async ([, strategy, status], { startWorld, browser }) => {
-    const world = await startWorld({ strategy });
-    const location = new URL((await browser.visit(`${world.url}/login`)).headers.get('location') ?? '');
+  ])('%s', async ([, strategy, status]) => {
+    await open({ strategy });
+    const location = new URL((await visit('/login')).headers.get('location') ?? '');
     const query = new URLSearchParams({ error: 'consent_required', state: location.searchParams.get('state') ?? '' });
-    expect((await browser.visit(`${world.url}/callback?${query}`)).status).toBe(status);
+    expect((await visit(`/callback?${query}`)).status).toBe(status);
     if (status === 401) expect(world.errors).toEqual([]);
     else expect(world.errors).toMatchObject([{ name: 'AuthorizationError', error: 'consent_required' }]);
     expect(world.tokenRequests()).toEqual([]);

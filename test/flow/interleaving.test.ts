@@ -1,17 +1,15 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
+import { open, world } from '../support/one-world.js';
 import { orSample } from '../support/sample.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
-import { byUser, startWorld, type World } from '../support/world.js';
+import { byUser } from '../support/world.js';
 
 const USERS = ['1', '2', '3', '4'];
 const AT_ONCE = 12;
-
-let world: World;
-afterEach(() => world.close());
 
 /** One user's state, as the test knows it. */
 interface Person {
@@ -78,7 +76,7 @@ describe('random interleavings', { meta: { threats: [50] } }, () => {
         for (let turns = Math.floor(random() * 4); turns > 0; turns--) await turn();
         if (hasFaults && method === 'update' && random() < 0.1) throw new Error('The store fails');
       };
-      world = await startWorld({
+      await open({
         service: { clock: clock.now, users: USERS.map((id) => ({ id, name: id })), keepRequests: 0 },
         strategy: { clock: clock.now, tokenStore: store, grantId: byUser },
       });

@@ -2,18 +2,17 @@ import { inspect } from 'node:util';
 import { ConfigurationError, Strategy } from 'passport-oauth-app';
 import { afterEach, describe, expect, test } from 'vitest';
 import { shownOf } from '../security/shown.js';
-import { Browser } from '../support/browser.js';
 import { answer, type Behaviour, type FaultyServer, startFaultyServer } from '../support/faulty-server.js';
-import { startWorld, type World, type WorldOptions } from '../support/world.js';
+import { logIn, open, visit, world } from '../support/one-world.js';
+import type { WorldOptions } from '../support/world.js';
 
 type Done = (error?: unknown, user?: unknown) => void;
 
-let world: World;
 let faulty: FaultyServer | undefined;
 let tokens: string[];
-const open = async (options?: WorldOptions) => {
+const openNoting = (options?: WorldOptions) => {
   tokens = [];
-  world = await startWorld({
+  return open({
     verify: (accessToken: string, refreshToken: string, profile: { id: string }, done: Done) => {
       tokens.push(accessToken, refreshToken);
       done(null, { id: profile.id });
@@ -21,10 +20,8 @@ const open = async (options?: WorldOptions) => {
     ...options,
     strategy: { pkce: true, ...options?.strategy },
   });
-  return world;
 };
 afterEach(async () => {
-  await world.close();
   await faulty?.close();
   faulty = undefined;
 });
@@ -45,9 +42,9 @@ function expectNoSecret(shown: string, hidden = secrets()): void {
 }
 
 test('the strategy shows no secret, before and after logins', { meta: { threats: [23] } }, async () => {
-  await open();
+  await openNoting();
   expectNoSecret(shownOf(world.strategy));
-  await world.logIn(new Browser());
+  await logIn();
   expect(secrets()).toHaveLength(5);
   expectNoSecret(shownOf(world.strategy));
   expectNoSecret(shownOf(Object.create(world.strategy)));
@@ -60,7 +57,7 @@ test('a client shows no secret, and neither does a client outside of a request',
   meta: { threats: [23] },
 }, async () => {
   const shown: string[] = [];
-  await open({
+  await openNoting({
     routes: (app) =>
       app.get('/dump', async (req, res) => {
         await req.apiClient.projects();
@@ -68,16 +65,15 @@ test('a client shows no secret, and neither does a client outside of a request',
         res.end();
       }),
   });
-  const browser = new Browser();
-  await world.logIn(browser);
-  await browser.visit(`${world.url}/dump`);
+  await logIn();
+  await visit('/dump');
   expect(shown).toHaveLength(2);
   expectNoSecret(shown.join());
 });
 
 test('a whole request, its session and its store show no secret', { meta: { threats: [19, 23] } }, async () => {
   const shown: string[] = [];
-  await open({
+  await openNoting({
     routes: (app) =>
       app.get('/dump', async (req, res) => {
         await req.apiClient.projects();
@@ -87,19 +83,17 @@ test('a whole request, its session and its store show no secret', { meta: { thre
         res.end();
       }),
   });
-  const browser = new Browser();
-  await world.logIn(browser);
-  await browser.visit(`${world.url}/dump`);
+  await logIn();
+  await visit('/dump');
   expect(shown).toHaveLength(5);
   expectNoSecret(shown.join());
 });
 
 test('no answer, header or cookie shows a secret to the browser', { meta: { threats: [23] } }, async () => {
-  await open();
-  const browser = new Browser();
-  const login = await browser.visit(`${world.url}/login`);
+  await openNoting();
+  const login = await visit('/login');
   const callback = await world.service.approve(login.headers.get('location') ?? '');
-  const pages = [login, await browser.visit(callback), await browser.visit(`${world.url}/whoami`)];
+  const pages = [login, await visit(callback), await visit('/whoami')];
   expectNoSecret(inspect(pages.map(({ headers, text }) => [[...headers], text])));
 });
 
@@ -165,12 +159,11 @@ describe('a code exchange that ends with', { meta: { threats: [24] } }, () => {
       received.push(request.body.toString());
       quote(request.body.toString())(socket, request);
     });
-    await open({ strategy: { authUrl: server.origin } });
-    const browser = new Browser();
-    const login = await browser.visit(`${world.url}/login`);
+    await openNoting({ strategy: { authUrl: server.origin } });
+    const login = await visit('/login');
     const state = new URL(login.headers.get('location') ?? '').searchParams.get('state');
     const code = 'c0de'.repeat(12);
-    const page = await browser.visit(`${world.url}/callback?code=${code}&state=${state}`);
+    const page = await visit(`/callback?code=${code}&state=${state}`);
     expect(world.errors).toMatchObject([{ name }]);
     expect(page.status).toBeGreaterThanOrEqual(500);
     const { client_secret, code_verifier } = JSON.parse(received[0] ?? '{}');
