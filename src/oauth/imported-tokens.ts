@@ -57,7 +57,7 @@ export function readImportedTokens(
   const claims = readClaims(accessToken);
   const { exp } = claims;
   const guess = given.refreshToken === undefined ? now + DEFAULT_LIFETIME_S * 1000 : now;
-  const claimedExpiry = typeof exp === 'number' ? Math.min(Math.max(0, exp * 1000), Number.MAX_SAFE_INTEGER) : guess;
+  const claimedExpiry = typeof exp === 'number' ? Math.min(exp * 1000, Number.MAX_SAFE_INTEGER) : guess;
   const expiresAt = given.accessToken === undefined ? now : (given.expiresAt ?? claimedExpiry);
   return {
     accessToken,
