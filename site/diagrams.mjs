@@ -52,5 +52,11 @@ async function draw({ code, theme }) {
     gantt: { useWidth: 720 },
   });
   const { svg } = await mermaid.render('diagram', code);
-  return new XMLSerializer().serializeToString(new DOMParser().parseFromString(svg, 'text/html').querySelector('svg'));
+  const drawn = new DOMParser().parseFromString(svg, 'text/html').querySelector('svg');
+  // Its own size in place of the page's width: on a phone it scrolls and stays readable.
+  const [, , width, height] = drawn.getAttribute('viewBox').split(' ');
+  drawn.removeAttribute('style');
+  drawn.setAttribute('width', width);
+  drawn.setAttribute('height', height);
+  return new XMLSerializer().serializeToString(drawn);
 }
