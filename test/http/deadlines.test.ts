@@ -1,13 +1,8 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { Deadlines, type Expiring } from '../../src/http/deadlines.js';
+import { stopTime } from '../support/stop-time.js';
 
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
-});
-
-afterEach(() => {
-  vi.useRealTimers();
-});
+beforeEach(stopTime);
 
 interface Probe extends Expiring {
   expired: number;
@@ -21,6 +16,13 @@ function probe(): Probe {
       this.expired++;
     },
   };
+}
+
+/** Two that expire after ten seconds. */
+function waiting() {
+  const [deadlines, answered, silent] = [new Deadlines(), probe(), probe()];
+  for (const entry of [answered, silent]) deadlines.add(entry, 10_000);
+  return { deadlines, answered, silent };
 }
 
 test('a thousand that wait share one timer, and each ends in time', () => {
@@ -85,10 +87,7 @@ test('an extended one ends later, and one that adds another while it ends does n
 });
 
 test('a response that has arrived by the deadline, and was not read yet, is read before its request expires', () => {
-  const deadlines = new Deadlines();
-  const [answered, silent] = [probe(), probe()];
-  deadlines.add(answered, 10_000);
-  deadlines.add(silent, 10_000);
+  const { deadlines, answered, silent } = waiting();
   vi.advanceTimersByTime(10_000);
   // The sockets are read after the timers of a turn.
   deadlines.remove(answered);
@@ -97,10 +96,7 @@ test('a response that has arrived by the deadline, and was not read yet, is read
 });
 
 test('after a suspension, a response that has arrived meanwhile is read before its request expires', () => {
-  const deadlines = new Deadlines();
-  const [answered, silent] = [probe(), probe()];
-  deadlines.add(answered, 10_000);
-  deadlines.add(silent, 10_000);
+  const { deadlines, answered, silent } = waiting();
   const now = performance.now();
   const suspended = vi.spyOn(performance, 'now').mockReturnValue(now + 40_000);
   vi.advanceTimersByTime(10_000);
@@ -113,10 +109,7 @@ test('after a suspension, a response that has arrived meanwhile is read before i
 });
 
 test('a process that is suspended again before it has read a response reads it then, but not without end', () => {
-  const deadlines = new Deadlines();
-  const [answered, silent] = [probe(), probe()];
-  deadlines.add(answered, 10_000);
-  deadlines.add(silent, 10_000);
+  const { deadlines, answered, silent } = waiting();
   const now = performance.now();
   const suspended = vi.spyOn(performance, 'now').mockReturnValue(now + 40_000);
   vi.advanceTimersByTime(10_000);

@@ -1,16 +1,12 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { ServiceUnavailableError } from '../../src/errors.js';
 import type { HttpResponse } from '../../src/http/message.js';
 import { RequestQueue, Turn } from '../../src/oauth/request-queue.js';
+import { stopTime } from '../support/stop-time.js';
 
 const FIRST = 16;
 
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
-});
-afterEach(() => {
-  vi.useRealTimers();
-});
+beforeEach(stopTime);
 
 /** A request that the test answers. */
 class Request {
