@@ -40,8 +40,8 @@ export class Application {
   readonly #world: World;
   readonly #strategy: Strategy;
   readonly #package: Package;
-  /** Requests that have not been answered, and since when. */
-  readonly pending = new Map<object, { readonly what: string; readonly begun: number }>();
+  /** Requests that have not been answered. */
+  readonly pending = new Map<object, string>();
   isClosed = false;
   #assertions = 0;
 
@@ -140,7 +140,7 @@ export class Application {
 
   async #ending(what: string, work: () => Promise<void>): Promise<Ending> {
     const key = {};
-    this.pending.set(key, { what, begun: this.#world.scheduler.now });
+    this.pending.set(key, what);
     this.#world.note(this.machine, `${what} begins`);
     const ending: Ending = await work().then(
       () => 'authorized',
@@ -191,7 +191,7 @@ export class Application {
       const family = service.revoke(token);
       if (family && !family.isOfApplication) oracle.revoked(family, this.machine);
     };
-    this.#respond('revoke', handler, revoke, { left: () => {}, read: () => [200, {}], lost: () => {} });
+    this.#respond('revoke', handler, revoke, { read: () => [200, {}] });
   }
 
   /** A token request of the application itself. */
@@ -201,13 +201,7 @@ export class Application {
     const issuedAt = this.#world.scheduler.now;
     this.#respond('request', handler, () => service.requestTokens(organization), {
       left: () => organizations.asks(organization, machine, issuedAt),
-      read: (answer, damage) => {
-        const body = 'pair' in answer ? service.body(answer.pair) : {};
-        if (damage === 'page') return [200, '<p>Sorry</p>'];
-        if (damage === 'half') return [200, JSON.stringify(body).slice(0, 40)];
-        return [200, { ...body, ...(damage && { [damage]: undefined }) }];
-      },
-      lost: () => {},
+      read: (answer, damage) => [200, damaged('pair' in answer ? service.body(answer.pair) : {}, damage)],
     });
   }
 
@@ -233,14 +227,11 @@ export class Application {
       },
       read: (answer, damage) => {
         if (!('pair' in answer)) return [400, { error: 'invalid_grant', error_description: answer.refusal }];
-        const body = service.body(answer.pair);
         if (damage === 'page' || damage === 'half' || damage === 'refresh_token')
           oracle.lost(answer.pair, 'damaged', scheduler.now - issuedAt);
         else if (damage === 'access_token') oracle.learnedInPart(answer.pair, machine);
         else oracle.learned(answer.pair, machine);
-        if (damage === 'page') return [200, '<p>Sorry</p>'];
-        if (damage === 'half') return [200, JSON.stringify(body).slice(0, 40)];
-        return [200, { ...body, ...(damage && { [damage]: undefined }) }];
+        return [200, damaged(service.body(answer.pair), damage)];
       },
       lost: (answer, how) => 'pair' in answer && oracle.lost(answer.pair, how, scheduler.now - issuedAt),
     });
@@ -251,9 +242,7 @@ export class Application {
     const token = headers[headers.findIndex((name) => name.toLowerCase() === 'authorization') + 1] ?? '';
     const call = (): Family | undefined => service.bearer(token);
     this.#respond('api', handler, call, {
-      left: () => {},
       read: (family) => (family ? [200, { user: family.user }] : [401, { error: { message: 'expired', code: 401 } }]),
-      lost: () => {},
     });
   }
 
@@ -263,9 +252,9 @@ export class Application {
     handler: DispatchHandler,
     effect: (delivery: Delivery) => T,
     ends: {
-      left: () => void;
+      left?: () => void;
       read: (value: T, damage: Damage | undefined) => readonly [number, object | string];
-      lost: (value: T, how: LostAnswer) => void;
+      lost?: (value: T, how: LostAnswer) => void;
     },
   ): void {
     let call: Call | undefined;
@@ -290,7 +279,7 @@ export class Application {
     call = this.#world.call<T>(this.machine, 'service', op, effect, {
       left: () => {
         handler.onRequestStart?.(controller as never, null as never);
-        ends.left();
+        ends.left?.();
       },
       answer: (value, damage) => {
         const [status, body] = ends.read(value, damage);
@@ -298,9 +287,16 @@ export class Application {
       },
       status: (status) => write(status, '<p>Sorry</p>', 'text/html', status === 429 ? { 'retry-after': '2' } : {}),
       fail: (code) => handler.onResponseError?.(controller as never, Object.assign(new Error(code), { code })),
-      lost: ends.lost,
+      ...(ends.lost && { lost: ends.lost }),
     });
   }
+}
+
+/** Returns a body of the token endpoint as a fault leaves it. */
+function damaged(body: object, damage: Damage | undefined): object | string {
+  if (damage === 'page') return '<p>Sorry</p>';
+  if (damage === 'half') return JSON.stringify(body).slice(0, 40);
+  return { ...body, ...(damage && { [damage]: undefined }) };
 }
 
 type Request = IncomingMessage & { res: ServerResponse; readonly apiClient: { projects(): Promise<unknown> } };

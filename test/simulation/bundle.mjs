@@ -61,11 +61,7 @@ export async function bundleSimulation(source = path('../../src'), beside = unde
   writeFileSync(packageFile, await packageCode(source));
   const besideFile = beside && join(directory, 'beside.cjs');
   if (beside) writeFileSync(besideFile, await packageCode(sourceAt(beside, directory)));
-  const bundle = await rolldown({
-    input: path('simulation.ts'),
-    platform: 'node',
-    logLevel: 'silent',
-  });
+  const bundle = await rolldown({ input: path('simulation.ts'), platform: 'node', logLevel: 'silent' });
   const moduleFile = join(directory, 'simulation.mjs');
   await bundle.write({ file: moduleFile, format: 'esm', codeSplitting: false });
   await bundle.close();

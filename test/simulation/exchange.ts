@@ -109,7 +109,7 @@ export class Exchange<T> implements Call {
         break;
       case 'status':
         this.#lose();
-        this.#answerStatus(fault.status);
+        this.#end(this.#world.latency(), 'is answered', `${fault.status}`, () => this.#ends.status?.(fault.status));
         break;
       case 'twice':
         this.#world.scheduler.after(fault.ms, () => this.#takeEffectAgain());
@@ -181,23 +181,17 @@ export class Exchange<T> implements Call {
   }
 
   #fail(code: string, ms: number): void {
+    this.#end(ms, 'fails', code, () => this.#ends.fail(code));
+  }
+
+  /** Ends the call after `ms`, unless it has ended by then. */
+  #end(ms: number, what: string, detail: string, end: () => void): void {
     this.#world.scheduler.after(ms, () => {
       this.#step.machine.receive(() => {
         if (this.#state !== 'open') return;
         this.#state = 'over';
-        this.#note('fails', code);
-        this.#ends.fail(code);
-      });
-    });
-  }
-
-  #answerStatus(status: number): void {
-    this.#world.scheduler.after(this.#world.latency(), () => {
-      this.#step.machine.receive(() => {
-        if (this.#state !== 'open') return;
-        this.#state = 'over';
-        this.#note('is answered', String(status));
-        this.#ends.status?.(status);
+        this.#note(what, detail);
+        end();
       });
     });
   }

@@ -18,11 +18,9 @@ export interface Freeze {
 class Timer {
   readonly run: () => void;
   readonly due: number;
-  readonly #machine: Machine;
   occurrence: Occurrence | undefined;
 
-  constructor(machine: Machine, due: number, run: () => void) {
-    this.#machine = machine;
+  constructor(due: number, run: () => void) {
     this.due = due;
     this.run = run;
   }
@@ -32,15 +30,6 @@ class Timer {
   }
 
   unref(): this {
-    return this;
-  }
-
-  hasRef(): boolean {
-    return true;
-  }
-
-  close(): this {
-    this.#machine.clearTimer(this);
     return this;
   }
 }
@@ -114,7 +103,7 @@ export class Machine {
 
   setTimer(run: () => void, ms: number): Timer {
     const delay = ms >= 1 && ms < 2 ** 31 ? Math.trunc(ms) : 1;
-    const timer = new Timer(this, this.monotonic() + delay, run);
+    const timer = new Timer(this.monotonic() + delay, run);
     this.#timers.add(timer);
     if (this.isAlive) timer.occurrence = this.#scheduler.after(delay, () => this.#fire(timer));
     return timer;

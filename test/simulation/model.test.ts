@@ -10,30 +10,26 @@ function check(mode: Mode, without: readonly Rule[] = []): ModelReport {
   return checkModel({ mode, processes: 2, rotations: 2, faults: isWhole ? 2 : 1, without });
 }
 
-describe('the model of the refresh protocol', () => {
+describe('the model of the refresh protocol', { timeout: 300_000 }, () => {
   it('keeps its properties in every state where a used refresh token is refused, and ends logins for named reasons only', () => {
     const { violation, ends, states } = check('refuse');
     expect(violation).toBeUndefined();
     expect(ends).toEqual(['answer lost', 'crash', ...(isWhole ? ['failover'] : [])]);
     expect(states).toBeGreaterThan(isWhole ? 100_000 : 10_000);
-  }, 300_000);
+  });
 
   it('keeps its properties in every state where a used refresh token ends the grant, and ends logins for named reasons only', () => {
     const { violation, ends } = check('revoke');
     expect(violation).toBeUndefined();
     expect(ends).toEqual(['answer lost', 'crash', 'failover', 'frozen while sending', 'lease over']);
-  }, 300_000);
+  });
 
   it('keeps its properties in every state where the last refresh token works once more', () => {
     expect(check('grace').violation).toBeUndefined();
-  }, 300_000);
+  });
 
-  it.each(RULES)(
-    'breaks a property without the rule "%s"',
-    (rule) => {
-      const modes: readonly Mode[] = MODES.filter((mode) => check(mode, [rule]).violation !== undefined);
-      expect(modes).not.toEqual([]);
-    },
-    300_000,
-  );
+  it.each(RULES)('breaks a property without the rule "%s"', (rule) => {
+    const modes: readonly Mode[] = MODES.filter((mode) => check(mode, [rule]).violation !== undefined);
+    expect(modes).not.toEqual([]);
+  });
 });

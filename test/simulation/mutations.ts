@@ -164,11 +164,7 @@ export const MUTATIONS: readonly Mutation[] = [
       return {};
     },
   },
-  {
-    name: 'a limit of time that is too short',
-    parts: () => ({}),
-    options: { timeout: 1_000 },
-  },
+  { name: 'a limit of time that is too short', parts: () => ({}), options: { timeout: 1_000 } },
   {
     name: 'timers that end nothing are left',
     parts: ({ machine }) => {
@@ -184,11 +180,7 @@ export const MUTATIONS: readonly Mutation[] = [
       return store.get(id);
     },
   })),
-  {
-    name: 'the cache is believed for an hour',
-    parts: () => ({}),
-    options: { cache: { ttl: 3600 } },
-  },
+  { name: 'the cache is believed for an hour', parts: () => ({}), options: { cache: { ttl: 3600 } } },
 ];
 
 const REFUSAL = { error: 'invalid_grant' };
@@ -211,20 +203,15 @@ function isRefresh(body: unknown): boolean {
   return typeof body === 'string' && body.includes('"refresh_token"');
 }
 
+const EVENTS = ['onRequestStart', 'onResponseStart', 'onResponseData', 'onResponseEnd', 'onResponseError'] as const;
+
 /** All that a dispatcher tells goes on to `handler`. */
-function forwarded(handler: Handler) {
-  return {
-    onRequestStart: (...parameters: Parameters<NonNullable<Handler['onRequestStart']>>) =>
-      handler.onRequestStart?.(...parameters),
-    onResponseStart: (...parameters: Parameters<NonNullable<Handler['onResponseStart']>>) =>
-      handler.onResponseStart?.(...parameters),
-    onResponseData: (...parameters: Parameters<NonNullable<Handler['onResponseData']>>) =>
-      handler.onResponseData?.(...parameters),
-    onResponseEnd: (...parameters: Parameters<NonNullable<Handler['onResponseEnd']>>) =>
-      handler.onResponseEnd?.(...parameters),
-    onResponseError: (...parameters: Parameters<NonNullable<Handler['onResponseError']>>) =>
-      handler.onResponseError?.(...parameters),
-  };
+function forwarded(handler: Handler): Required<Pick<Handler, (typeof EVENTS)[number]>> {
+  const forward =
+    (name: string) =>
+    (...parameters: unknown[]) =>
+      Reflect.get(handler, name)?.call(handler, ...parameters);
+  return Object.fromEntries(EVENTS.map((name) => [name, forward(name)])) as never;
 }
 
 function watched(handler: Handler, ended: () => void): Handler {

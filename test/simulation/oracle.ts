@@ -185,21 +185,9 @@ export class Oracle {
   login(user: string): Login {
     const known = this.#logins.get(user);
     if (known) return known;
-    const families = new Set<number>();
-    const givenUp = new Set<number>();
-    const ids = new Set<string>();
-    const wholeSince = Number.POSITIVE_INFINITY;
     const login: Login = {
-      user,
-      state: 'out',
-      since: 0,
-      families,
-      givenUp,
-      ids,
-      end: undefined,
-      forgotten: new Map(),
-      undone: undefined,
-      wholeSince,
+      ...{ user, state: 'out', since: 0, families: new Set(), givenUp: new Set(), ids: new Set() },
+      ...{ end: undefined, forgotten: new Map(), undone: undefined, wholeSince: Number.POSITIVE_INFINITY },
     };
     this.#logins.set(user, login);
     return login;

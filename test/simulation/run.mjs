@@ -28,28 +28,12 @@ npm run simulate -- [options]
   --jobs N             threads (default: one for each processor)
   --json               prints the summary as JSON`;
 
+const optionsOf = (type, names) => Object.fromEntries(names.split(' ').map((name) => [name, { type }]));
 const { values } = parseArgs({
   options: {
-    seeds: { type: 'string' },
-    from: { type: 'string' },
-    seed: { type: 'string' },
-    exhaustive: { type: 'string' },
-    freezes: { type: 'boolean' },
-    scenario: { type: 'string' },
+    ...optionsOf('string', 'seeds from seed exhaustive scenario mode mutation source beside store lacks part jobs'),
+    ...optionsOf('boolean', 'freezes mutations each-mode list json help'),
     fault: { type: 'string', multiple: true },
-    mode: { type: 'string' },
-    mutation: { type: 'string' },
-    mutations: { type: 'boolean' },
-    'each-mode': { type: 'boolean' },
-    list: { type: 'boolean' },
-    source: { type: 'string' },
-    beside: { type: 'string' },
-    store: { type: 'string' },
-    lacks: { type: 'string' },
-    part: { type: 'string' },
-    jobs: { type: 'string' },
-    json: { type: 'boolean' },
-    help: { type: 'boolean' },
   },
 });
 

@@ -32,13 +32,13 @@ function near(random: Random): number {
   return random.between(0.5, 2);
 }
 
+/** Three processes and one user. */
+const USUAL = { machines: ['A', 'B', 'C'], users: ['ada'], lifetimeS: 240, latency: near } as const;
+
 /** Three processes, one user; a refresh ahead of time, one that many wait for, and requests all the while. */
 const rotations: Scenario = {
-  machines: ['A', 'B', 'C'],
-  users: ['ada'],
-  lifetimeS: 240,
+  ...USUAL,
   healMs: 560 * SECOND,
-  latency: near,
   play(stage) {
     stage.at(0, () => stage.login('A', 'ada'));
     for (const [seconds, machine] of ROTATIONS) stage.at(seconds * SECOND, () => stage.request(machine, 'ada'));
@@ -47,11 +47,9 @@ const rotations: Scenario = {
 
 /** A logout while the grant is refreshed, a login thereafter, and a second user beside. */
 const logouts: Scenario = {
-  machines: ['A', 'B', 'C'],
+  ...USUAL,
   users: ['ada', 'ben'],
-  lifetimeS: 240,
   healMs: 420 * SECOND,
-  latency: near,
   play(stage) {
     stage.at(0, () => stage.login('A', 'ada'));
     stage.at(0.5 * SECOND, () => stage.login('B', 'ben'));
@@ -67,11 +65,9 @@ const logouts: Scenario = {
 
 /** Two processes that find the token expired at the same time: short, for pairs of faults. */
 const brief: Scenario = {
+  ...USUAL,
   machines: ['A', 'B'],
-  users: ['ada'],
-  lifetimeS: 240,
   healMs: 350 * SECOND,
-  latency: near,
   play(stage) {
     stage.at(0, () => stage.login('A', 'ada'));
     for (const [seconds, machine] of BRIEF) stage.at(seconds * SECOND, () => stage.request(machine, 'ada'));
@@ -80,11 +76,9 @@ const brief: Scenario = {
 
 /** The nightly job of all processes at once, twice; the second time while somebody logs out, and a token has expired. */
 const nights: Scenario = {
-  machines: ['A', 'B', 'C'],
+  ...USUAL,
   users: ['ada', 'ben'],
-  lifetimeS: 240,
   healMs: 400 * SECOND,
-  latency: near,
   play(stage) {
     stage.at(0, () => stage.login('A', 'ada'));
     stage.at(0.5 * SECOND, () => stage.login('B', 'ben'));
@@ -100,11 +94,9 @@ const nights: Scenario = {
 
 /** Two users log out at a service that revokes tokens: one while the grant is refreshed, and logs in again, one in peace. */
 const revocations: Scenario = {
-  machines: ['A', 'B', 'C'],
+  ...USUAL,
   users: ['ada', 'ben'],
-  lifetimeS: 240,
   healMs: 400 * SECOND,
-  latency: near,
   revokes: true,
   play(stage) {
     stage.at(0, () => stage.login('A', 'ada'));
@@ -124,12 +116,11 @@ const revocations: Scenario = {
 
 /** Four processes work as an organization: all begin at once, the API refuses the token, and it expires. */
 const jobs: Scenario = {
+  ...USUAL,
   machines: ['A', 'B', 'C', 'D'],
   users: [],
   organizations: ['acme'],
-  lifetimeS: 240,
   healMs: 560 * SECOND,
-  latency: near,
   play(stage) {
     const works = [...rounds(10, 0.001, 'ABCD'), ...rounds(100, 0.002, 'DCBA'), ...rounds(105, 5, 'ABCD')];
     const later = [...rounds(285, 1, 'AB'), ...rounds(520, 0.001, 'ABCD'), ...rounds(525, 4, 'ABCD')];
@@ -145,11 +136,10 @@ const CROWD = Array.from({ length: 200 }, (_none, index) => `u${index}`);
  * five requests at once: it needs 16 seconds for them.
  */
 const morning: Scenario = {
+  ...USUAL,
   machines: ['A', 'B', 'C', 'D'],
   users: CROWD,
-  lifetimeS: 240,
   healMs: 400 * SECOND,
-  latency: near,
   tokenWork: { places: 5, ms: 400 },
   play(stage) {
     for (const [index, user] of CROWD.entries()) {

@@ -36,112 +36,80 @@ function counts({ losses }: Tally): Readonly<Record<string, number>> {
   return Object.fromEntries(Object.entries(losses).map(([name, { count }]) => [name, count]));
 }
 
-describe('several processes in simulated time', () => {
-  it(
-    `keep every invariant in 2,000 random histories and with every single fault (part ${PART})`,
-    async () => {
-      const tally: Tally = JSON.parse(await simulate('--seeds', '2000', '--exhaustive', '1', '--part', PART, '--json'));
-      expect(tally.violations).toEqual({});
-      // What is under test is the package: the faults have to reach it.
-      expect(total(tally)).toBeGreaterThan(isWhole ? 7_000 : 300);
-      expect(Object.keys(tally.losses).map((name) => name.split('  ')[1])).toEqual(
-        expect.arrayContaining(['answer lost', 'crash', 'failover']),
+describe('several processes in simulated time', { timeout: TIMEOUT_MS }, () => {
+  it(`keep every invariant in 2,000 random histories and with every single fault (part ${PART})`, async () => {
+    const tally: Tally = JSON.parse(await simulate('--seeds', '2000', '--exhaustive', '1', '--part', PART, '--json'));
+    expect(tally.violations).toEqual({});
+    // What is under test is the package: the faults have to reach it.
+    expect(total(tally)).toBeGreaterThan(isWhole ? 7_000 : 300);
+    expect(Object.keys(tally.losses).map((name) => name.split('  ')[1])).toEqual(
+      expect.arrayContaining(['answer lost', 'crash', 'failover']),
+    );
+  });
+
+  it(`keep every invariant over one file of SQLite, by its own engine (part ${PART})`, async () => {
+    const some = ['--store', 'sqlite', '--seeds', isWhole ? '400' : '100', '--part', PART, '--json'];
+    const tally: Tally = JSON.parse(await simulate(...some));
+    expect(tally.violations).toEqual({});
+    const places = ['--store', 'sqlite', '--exhaustive', '1', '--scenario', 'brief', '--mode', 'revoke'];
+    const brief: Tally = JSON.parse(await simulate(...places, '--part', isWhole ? '1/1' : '1/16', '--json'));
+    expect(brief.violations).toEqual({});
+    expect(total(tally) + total(brief)).toBeGreaterThan(isWhole ? 1_000 : 40);
+    expect(Object.keys(brief.losses).join()).toMatch(/answer lost|crash|record dropped/);
+  });
+
+  it('give all of 200 users their page when the tokens of all have ended, within 1.3 of what the token endpoint needs', async () => {
+    const lines = (await simulate('--scenario', 'morning', '--mode', 'revoke')).split('\n');
+    const ends = lines.flatMap((line) => {
+      const [, ms, ending] = /^ *([\d.]+) +\w+ +request of u\d+ ends (.*)$/.exec(line) ?? [];
+      return ms !== undefined && Number(ms) < 400_000 ? [{ ms: Number(ms), ending }] : [];
+    });
+    expect(ends.filter(({ ending }) => ending !== 'authorized')).toEqual([]);
+    expect(ends).toHaveLength(400);
+    expect(Math.max(...ends.map(({ ms }) => ms)) - 300_000).toBeLessThan((200 / 5) * 400 * 1.3);
+    expect(lines.filter((line) => line.startsWith('violation'))).toEqual([]);
+  });
+
+  it('find a lock that is given back before the refresh, also over SQLite', async () => {
+    const mutation = ['--mutation', 'the lock is given back before the refresh'];
+    const tally: Tally = JSON.parse(await simulate('--store', 'sqlite', '--seeds', '6', ...mutation, '--json'));
+    expect(Object.keys(tally.violations).join()).toContain('one request');
+  });
+
+  it('do the very same again for the same seed', async () => {
+    const first = await simulate('--seed', '40');
+    expect(await simulate('--seed', '40')).toBe(first);
+    expect(await simulate('--seed', '41')).not.toBe(first);
+    expect(first.split('\n').length).toBeGreaterThan(500);
+  });
+
+  it('do the very same whatever was played before, in whichever thread', async () => {
+    const digests = [40, 41, 42].map(async (seed) => {
+      const tally: Tally = JSON.parse(
+        await simulate('--from', String(seed), '--seeds', '1', '--mode', 'revoke', '--json'),
       );
-    },
-    TIMEOUT_MS,
-  );
+      return tally.digest;
+    });
+    const [first = 0, second = 0, third = 0] = await Promise.all(digests);
+    const together: Tally = JSON.parse(
+      await simulate('--from', '40', '--seeds', '3', '--jobs', '1', '--mode', 'revoke', '--json'),
+    );
+    expect(together.digest).toBe((first + second + third) % 2 ** 32);
+  });
 
-  it(
-    `keep every invariant over one file of SQLite, by its own engine (part ${PART})`,
-    async () => {
-      const some = ['--store', 'sqlite', '--seeds', isWhole ? '400' : '100', '--part', PART, '--json'];
-      const tally: Tally = JSON.parse(await simulate(...some));
-      expect(tally.violations).toEqual({});
-      const places = ['--store', 'sqlite', '--exhaustive', '1', '--scenario', 'brief', '--mode', 'revoke'];
-      const brief: Tally = JSON.parse(await simulate(...places, '--part', isWhole ? '1/1' : '1/16', '--json'));
-      expect(brief.violations).toEqual({});
-      expect(total(tally) + total(brief)).toBeGreaterThan(isWhole ? 1_000 : 40);
-      expect(Object.keys(brief.losses).join()).toMatch(/answer lost|crash|record dropped/);
-    },
-    TIMEOUT_MS,
-  );
+  it('do the very same in every mode while no used refresh token is shown', async () => {
+    const some = ['--exhaustive', '1', '--scenario', 'brief', '--part', isWhole ? '1/4' : '1/16', '--json'];
+    const once: Tally = JSON.parse(await simulate(...some));
+    const each: Tally = JSON.parse(await simulate(...some, '--each-mode'));
+    expect(once.played).toBeLessThan(each.played);
+    expect([once.digest, once.modes, counts(once)]).toEqual([each.digest, each.modes, counts(each)]);
+  });
 
-  it(
-    'give all of 200 users their page when the tokens of all have ended, within 1.3 of what the token endpoint needs',
-    async () => {
-      const lines = (await simulate('--scenario', 'morning', '--mode', 'revoke')).split('\n');
-      const ends = lines.flatMap((line) => {
-        const [, ms, ending] = /^ *([\d.]+) +\w+ +request of u\d+ ends (.*)$/.exec(line) ?? [];
-        return ms !== undefined && Number(ms) < 400_000 ? [{ ms: Number(ms), ending }] : [];
-      });
-      expect(ends.filter(({ ending }) => ending !== 'authorized')).toEqual([]);
-      expect(ends).toHaveLength(400);
-      expect(Math.max(...ends.map(({ ms }) => ms)) - 300_000).toBeLessThan((200 / 5) * 400 * 1.3);
-      expect(lines.filter((line) => line.startsWith('violation'))).toEqual([]);
-    },
-    TIMEOUT_MS,
-  );
-
-  it(
-    'find a lock that is given back before the refresh, also over SQLite',
-    async () => {
-      const mutation = ['--mutation', 'the lock is given back before the refresh'];
-      const tally: Tally = JSON.parse(await simulate('--store', 'sqlite', '--seeds', '6', ...mutation, '--json'));
-      expect(Object.keys(tally.violations).join()).toContain('one request');
-    },
-    TIMEOUT_MS,
-  );
-
-  it(
-    'do the very same again for the same seed',
-    async () => {
-      const first = await simulate('--seed', '40');
-      expect(await simulate('--seed', '40')).toBe(first);
-      expect(await simulate('--seed', '41')).not.toBe(first);
-      expect(first.split('\n').length).toBeGreaterThan(500);
-    },
-    TIMEOUT_MS,
-  );
-
-  it(
-    'do the very same whatever was played before, in whichever thread',
-    async () => {
-      const digests = [40, 41, 42].map(async (seed) => {
-        const tally: Tally = JSON.parse(
-          await simulate('--from', String(seed), '--seeds', '1', '--mode', 'revoke', '--json'),
-        );
-        return tally.digest;
-      });
-      const [first = 0, second = 0, third = 0] = await Promise.all(digests);
-      const together: Tally = JSON.parse(
-        await simulate('--from', '40', '--seeds', '3', '--jobs', '1', '--mode', 'revoke', '--json'),
-      );
-      expect(together.digest).toBe((first + second + third) % 2 ** 32);
-    },
-    TIMEOUT_MS,
-  );
-
-  it(
-    'do the very same in every mode while no used refresh token is shown',
-    async () => {
-      const some = ['--exhaustive', '1', '--scenario', 'brief', '--part', isWhole ? '1/4' : '1/16', '--json'];
-      const once: Tally = JSON.parse(await simulate(...some));
-      const each: Tally = JSON.parse(await simulate(...some, '--each-mode'));
-      expect(once.played).toBeLessThan(each.played);
-      expect([once.digest, once.modes, counts(once)]).toEqual([each.digest, each.modes, counts(each)]);
-    },
-    TIMEOUT_MS,
-  );
-
-  it(
-    `show each deliberate breakage of the protocol (part ${MUTATIONS_PART})`,
-    async () => {
-      const lines = (await simulate('--mutations', '--part', MUTATIONS_PART)).trim().split('\n');
-      expect(lines.filter((line) => line.endsWith('NOT FOUND'))).toEqual([]);
-      expect(lines.length).toBeGreaterThanOrEqual(isWhole ? 20 : 2);
-    },
-    TIMEOUT_MS,
-  );
+  it(`show each deliberate breakage of the protocol (part ${MUTATIONS_PART})`, async () => {
+    const lines = (await simulate('--mutations', '--part', MUTATIONS_PART)).trim().split('\n');
+    expect(lines.filter((line) => line.endsWith('NOT FOUND'))).toEqual([]);
+    expect(lines.length).toBeGreaterThanOrEqual(isWhole ? 20 : 2);
+  });
 });
 
 describe.skipIf(!hasRedis())('the simulated Redis', () => {

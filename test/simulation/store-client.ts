@@ -26,10 +26,7 @@ export function storeClient(
   const store =
     world.options.store === 'sqlite'
       ? sqliteTokenStore(databaseOf(world, machine))
-      : redisTokenStore({
-          isOpen: true,
-          sendCommand: (command: readonly string[]) => send(world, machine, command),
-        });
+      : redisTokenStore({ isOpen: true, sendCommand: (command: readonly string[]) => send(world, machine, command) });
   const { lock, update, ...rest } = store;
   // What comes of a save is known to the observer as the package's own store tells it: a time-out is a refusal, too.
   const watched: StoreClient['update'] = async (...save) => {

@@ -364,8 +364,7 @@ class Trial implements Stage {
     for (const { machine, pending, isClosed } of this.#all) {
       if (!machine.isAlive) continue;
       if (!isClosed) oracle.violate('settles', `close() of ${machine.name} has not ended`);
-      for (const { what } of pending.values())
-        oracle.violate('settles', `the ${what} at ${machine.name} has not ended`);
+      for (const what of pending.values()) oracle.violate('settles', `the ${what} at ${machine.name} has not ended`);
     }
     const setBackMs = this.#all.map(({ machine }) => machine.setBackMs);
     await scheduler.run(scheduler.now + REMAINDER_MS + Math.max(...setBackMs));

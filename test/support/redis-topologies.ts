@@ -56,14 +56,7 @@ async function startTopology<T>(start: (topology: Topology) => Promise<T>): Prom
 }
 
 async function startCluster(topology: Topology): Promise<RedisTopology> {
-  const settings = [
-    '--cluster-enabled',
-    'yes',
-    '--cluster-node-timeout',
-    '1000',
-    '--cluster-allow-replica-migration',
-    'no',
-  ];
+  const settings = '--cluster-enabled yes --cluster-node-timeout 1000 --cluster-allow-replica-migration no'.split(' ');
   const ports: number[] = [];
   for (let index = 0; index < 6; index += 1) ports.push(await topology.start(settings));
   const [first = 0, ...others] = ports;
