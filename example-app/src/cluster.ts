@@ -22,15 +22,15 @@ import { startWorker } from './worker.js';
 
 const processes = 2;
 
-/** What the primary process does for its workers. */
-interface ClusterPrimary extends Primary {
-  setup(): Promise<{
-    readonly port: number;
-    readonly redisUrl: string;
-    readonly sessionSecret: string;
-    readonly strategyOptions: StrategyOptions;
-  }>;
+/** What a worker has to be told. */
+interface Setup {
+  readonly port: number;
+  readonly redisUrl: string;
+  readonly sessionSecret: string;
+  readonly strategyOptions: StrategyOptions;
 }
+
+type ClusterPrimary = Primary & { setup(): Promise<Setup> };
 
 async function main(): Promise<void> {
   if (realService(process.env))

@@ -1,18 +1,9 @@
 import { type Html, html } from '../html.js';
 
-/** Incidents that the same lines of the application handle, as they stand in `file`. */
-export interface IncidentGroup {
-  readonly title: string;
-  readonly text: string;
-  readonly code: string;
-  readonly file: string;
-  readonly incidents: readonly { readonly name: string; readonly title: string; readonly text: string }[];
-}
-
 const incident = (name: string, title: string, text: string) => ({ name, title, text });
 
-/** All incidents, by the code that handles them. */
-export const incidentGroups: readonly IncidentGroup[] = [
+/** All incidents, by the lines of the application that handle them, as they stand in `file`. */
+export const incidentGroups = [
   {
     title: 'Nothing to handle',
     text: 'The call waits for a new token, or is made once more with it. The page notices nothing.',
