@@ -1,7 +1,4 @@
-import express from 'express';
-import session from 'express-session';
-import passport from 'passport';
-import { answerHome, SESSION } from './common.mjs';
+import { answerHome, loginApp } from './common.mjs';
 
 /**
  * The least that any application with a login has: Express, a session, Passport. What the others cost is counted from here.
@@ -10,11 +7,7 @@ import { answerHome, SESSION } from './common.mjs';
  *   `grantChars`: makes each request read so many characters from Redis, with the client of the sessions
  */
 export function createApp({ store, redis, sessionChars = 0, grantChars }) {
-  const auth = new passport.Passport();
-  auth.serializeUser((user, done) => done(null, user));
-  auth.deserializeUser((user, done) => done(null, user));
-  const app = express();
-  app.use(session({ ...SESSION, store }), auth.session());
+  const { app } = loginApp({ store, keepsUser: true });
   app.get('/login', (req, res, next) => {
     req.logIn({ id: '1' }, async (error) => {
       if (error) return next(error);

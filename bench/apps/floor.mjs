@@ -1,10 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import express from 'express';
-import session from 'express-session';
-import passport from 'passport';
 import { Pool } from 'undici';
 import { JsonAnswer } from '../lib/json-answer.mjs';
-import { answerHome, SESSION } from './common.mjs';
+import { answerHome, loginApp } from './common.mjs';
 
 const LEEWAY_MS = 30_000;
 const PROJECTS = { path: '/api/v2/projects', method: 'GET' };
@@ -17,12 +14,7 @@ const TOKEN = { path: '/oauth/token', method: 'POST' };
 export function createApp({ store, service, origin }) {
   const pool = new Pool(service.url);
   const tokens = new Map();
-  const auth = new passport.Passport();
-  auth.use(strategyOf(pool, service, origin));
-  auth.serializeUser((user, done) => done(null, user.id));
-  auth.deserializeUser((id, done) => done(null, { id }));
-  const app = express();
-  app.use(session({ ...SESSION, store }), auth.session());
+  const { app, auth } = loginApp({ store, strategy: strategyOf(pool, service, origin) });
   app.get('/login', auth.authenticate('floor'));
   app.get('/callback', auth.authenticate('floor'), (req, res) => {
     tokens.set(req.sessionID, req.user.tokens);
@@ -38,16 +30,11 @@ export function createApp({ store, service, origin }) {
   });
   app.use('/api', async (req, res) => {
     const authorization = `Bearer ${await freshToken(req.sessionID)}`;
-    const { statusCode, headers, body } = await pool.request({
-      path: `/api/v2${req.url}`,
-      method: req.method,
-      headers: { authorization, accept: req.headers.accept ?? '*/*' },
-    });
-    res.writeHead(statusCode, {
-      'content-type': headers['content-type'],
-      'content-length': headers['content-length'],
-    });
-    body.pipe(res);
+    const sent = { authorization, accept: req.headers.accept ?? '*/*' };
+    const request = { path: `/api/v2${req.url}`, method: req.method, headers: sent };
+    const { statusCode, headers, body } = await pool.request(request);
+    const [type, length] = ['content-type', 'content-length'];
+    body.pipe(res.writeHead(statusCode, { [type]: headers[type], [length]: headers[length] }));
   });
   return { handler: app };
 
@@ -67,14 +54,9 @@ export function createApp({ store, service, origin }) {
 }
 
 function strategyOf(pool, service, origin) {
-  const redirectUri = `${origin}/callback`;
-  const query = new URLSearchParams({
-    client_id: service.clientID,
-    redirect_uri: redirectUri,
-    response_type: 'code',
-    scope: 'project',
-  });
-  const url = `${service.url}/oauth/authorize?${query}`;
+  const redirect_uri = `${origin}/callback`;
+  const fields = { client_id: service.clientID, redirect_uri, response_type: 'code', scope: 'project' };
+  const url = `${service.url}/oauth/authorize?${new URLSearchParams(fields)}`;
   return {
     name: 'floor',
     authenticate(req) {
@@ -84,7 +66,7 @@ function strategyOf(pool, service, origin) {
         return this.redirect(`${url}&state=${req.session.state}`);
       }
       if (state !== req.session.state) return this.fail(403);
-      const fields = { grant_type: 'authorization_code', redirect_uri: redirectUri, code };
+      const fields = { grant_type: 'authorization_code', redirect_uri, code };
       askForTokens(pool, service, fields).then(
         (answer) => this.success({ id: subjectOf(answer.access_token), tokens: tokensOf(answer) }),
         (error) => this.error(error),

@@ -1,8 +1,5 @@
-import express from 'express';
-import session from 'express-session';
-import passport from 'passport';
 import OAuth2Strategy from 'passport-oauth2';
-import { answerHome, SESSION } from './common.mjs';
+import { answerHome, answerLate, loginApp } from './common.mjs';
 
 const LEEWAY_MS = 30_000;
 
@@ -14,14 +11,9 @@ const LEEWAY_MS = 30_000;
  *   are one; `forms`: for a service that takes them, so that passport-oauth2 exchanges the code by itself, and not by fetch
  */
 export function createApp({ store, service, origin, singleFlight = false, forms = false }) {
-  const auth = new passport.Passport();
-  auth.use(strategyOf(service, origin, forms));
-  auth.serializeUser((user, done) => done(null, user));
-  auth.deserializeUser((user, done) => done(null, user));
+  const { app, auth } = loginApp({ store, strategy: strategyOf(service, origin, forms), keepsUser: true });
   const refresh = singleFlight ? onceAtATime(refreshTokens) : refreshTokens;
   const fresh = freshTokens(service, refresh);
-  const app = express();
-  app.use(session({ ...SESSION, store }), auth.session());
   app.get('/login', auth.authenticate('oauth2'));
   app.get('/callback', auth.authenticate('oauth2', { successRedirect: '/' }));
   app.get('/', fresh, answerHome);
@@ -30,11 +22,7 @@ export function createApp({ store, service, origin, singleFlight = false, forms 
     const answer = await fetch(`${service.url}/api/v2/projects`, { headers });
     res.status(answer.status).json(await answer.json());
   });
-  app.get('/late', async (req, res) => {
-    req.session.visits = (req.session.visits ?? 0) + 1;
-    await new Promise((resolve) => setTimeout(resolve, Number(req.query.ms)));
-    res.json({});
-  });
+  app.get('/late', answerLate());
   return { handler: app };
 }
 
@@ -85,11 +73,8 @@ function onceAtATime(refresh) {
   const underWay = new Map();
   return function joined(service, user) {
     const key = user.refreshToken;
-    if (!underWay.has(key))
-      underWay.set(
-        key,
-        refresh(service, user).finally(() => underWay.delete(key)),
-      );
+    const begin = () => refresh(service, user).finally(() => underWay.delete(key));
+    if (!underWay.has(key)) underWay.set(key, begin());
     return underWay.get(key);
   };
 }

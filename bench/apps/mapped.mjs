@@ -1,4 +1,5 @@
 import express from 'express';
+import { headerUser } from './common.mjs';
 
 const LIFETIME_MS = 7_200_000;
 
@@ -9,10 +10,7 @@ const LIFETIME_MS = 7_200_000;
 export function createApp() {
   const tokens = new Map();
   const app = express();
-  app.use((req, _res, next) => {
-    req.user = req.headers['x-user'];
-    next();
-  });
+  app.use(headerUser);
   app.get('/', async (req, res) => {
     await freshToken(tokens.get(req.user));
     res.json({ user: req.user });

@@ -1,5 +1,6 @@
 import express from 'express';
 import oidc from 'express-openid-connect';
+import { answerLate } from './common.mjs';
 
 /**
  * express-openid-connect, for services that speak OpenID Connect: tokens in its own session.
@@ -32,11 +33,7 @@ export function createApp({ store, service, origin }) {
     const answer = await fetch(`${service.url}/api/v2/projects`, { headers });
     res.status(answer.status).json(await answer.json());
   });
-  app.get('/late', async (req, res) => {
-    req.appSession.visits = (req.appSession.visits ?? 0) + 1;
-    await new Promise((resolve) => setTimeout(resolve, Number(req.query.ms)));
-    res.json({});
-  });
+  app.get('/late', answerLate('appSession'));
   return { handler: app };
 }
 

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { RedisStore } from 'connect-redis';
 import session from 'express-session';
 import pg from 'pg';
-import { redisClient } from '../lib/redis.mjs';
+import { redisClient } from '../lib/databases.mjs';
 import { answerTasks, argument } from '../lib/tasks.mjs';
 
 /**
@@ -13,27 +13,16 @@ const { app, redisUrl, postgresUrl, sessions = 'memory', ...options } = argument
 
 const redis = redisUrl === undefined ? undefined : await redisClient(redisUrl);
 const postgres = postgresUrl === undefined ? undefined : new pg.Pool({ connectionString: postgresUrl, max: 10 });
-const server = createServer();
-server.listen(0, '127.0.0.1');
+const server = createServer().listen(0, '127.0.0.1');
 await once(server, 'listening');
 const { port } = server.address();
 
 const { createApp } = await import(`./${app}.mjs`);
-const store = storeOf(sessions);
-const { handler, tasks } = createApp({
-  ...options,
-  store,
-  redis,
-  postgres,
-  origin: `http://127.0.0.1:${port}`,
-});
+const inMemory = sessions === 'memory' ? new session.MemoryStore() : undefined;
+const store = redis ? new RedisStore({ client: redis, prefix: 'session:' }) : inMemory;
+const { handler, tasks } = createApp({ ...options, store, redis, postgres, origin: `http://127.0.0.1:${port}` });
 server.on('request', handler);
 answerTasks({ port }, { ...tasks, stored });
-
-function storeOf(kind) {
-  if (kind === 'cookie') return undefined;
-  return redis === undefined ? new session.MemoryStore() : new RedisStore({ client: redis, prefix: 'session:' });
-}
 
 /** Characters of the session and of the grant of the one user who has logged in, as they are stored. Marks of logins are shorter. */
 async function stored() {

@@ -9,7 +9,8 @@ import { onCore } from './cores.mjs';
  * @property {() => Promise<void>} stop
  */
 
-const LINES_KEPT = 20;
+/** Of what a child says on its standard error, for when it ends unexpectedly. */
+const CHARS_KEPT = 4_000;
 
 /**
  * Starts a module of bench/ in a process of its own, and waits until it is ready.
@@ -28,20 +29,23 @@ export async function startChild(file, argument, { env = {}, execArgv = [], core
     execArgv: [...before, ...execArgv],
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
-  const lines = collectLines(child.stderr);
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    said = (said + text).slice(-CHARS_KEPT);
+  });
   const waiting = new Map();
-  const exited = new Promise((resolve) => child.once('exit', resolve));
   child.on('message', ({ id, result, error }) => {
     const { resolve, reject } = waiting.get(id) ?? {};
     waiting.delete(id);
     if (error === undefined) resolve?.(result);
     else reject?.(new Error(`${file}: ${error}`));
   });
-  void exited.then((code) => {
-    const error = new Error(`${file} ended with ${code}\n${lines.join('\n')}`);
-    for (const { reject } of waiting.values()) reject(error);
+  const exited = new Promise((resolve) => child.once('exit', resolve));
+  const fail = (code) => {
+    for (const { reject } of waiting.values()) reject(new Error(`${file} ended with ${code}\n${said}`));
     waiting.clear();
-  });
+  };
+  void exited.then(fail);
   let last = 0;
   const reply = (id) => new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
   const ready = await reply(last);
@@ -50,8 +54,8 @@ export async function startChild(file, argument, { env = {}, execArgv = [], core
     ask: (name, wanted) => {
       last += 1;
       const answer = reply(last);
-      if (!child.connected) waiting.get(last).reject(new Error(`${file} has ended\n${lines.join('\n')}`));
-      else child.send({ id: last, name, argument: wanted });
+      if (child.connected) child.send({ id: last, name, argument: wanted });
+      else fail(child.exitCode);
       return answer;
     },
     stop: async () => {
@@ -60,15 +64,4 @@ export async function startChild(file, argument, { env = {}, execArgv = [], core
       await exited;
     },
   };
-}
-
-/** The last lines of what a child says on its standard error, for when it ends unexpectedly. */
-function collectLines(stream) {
-  const lines = [];
-  stream.setEncoding('utf8');
-  stream.on('data', (text) => {
-    lines.push(...text.split('\n').filter((line) => line !== ''));
-    lines.splice(0, Math.max(0, lines.length - LINES_KEPT));
-  });
-  return lines;
 }

@@ -11,9 +11,6 @@ const HEAD_END = '\r\n\r\n';
 export class Connection {
   #socket;
   #received = '';
-  /** Length of the answer that is being received; unknown while its head is not there. */
-  #expected = -1;
-  #headLength = 0;
   #waiting;
 
   /** @param {{ port: number }} target */
@@ -43,25 +40,17 @@ export class Connection {
 
   #receive(text) {
     this.#received += text;
-    if (this.#expected < 0) this.#readHead();
-    if (this.#expected < 0 || this.#received.length < this.#expected) return;
-    const head = this.#received.slice(0, this.#headLength);
-    const body = this.#received.slice(this.#headLength, this.#expected);
-    this.#received = '';
-    this.#expected = -1;
-    const { resolve } = this.#waiting;
-    this.#waiting = undefined;
-    resolve({ status: Number(head.slice(9, 12)), head, body });
-  }
-
-  #readHead() {
     const end = this.#received.indexOf(HEAD_END);
     if (end < 0) return;
-    const head = this.#received.slice(0, end);
+    const head = this.#received.slice(0, end + HEAD_END.length);
     const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
     if (length === undefined && /\r\ntransfer-encoding:/i.test(head)) throw new Error(`Not understood: ${head}`);
-    this.#headLength = end + HEAD_END.length;
-    this.#expected = this.#headLength + Number(length ?? 0);
+    const body = this.#received.slice(head.length);
+    if (body.length < Number(length ?? 0)) return;
+    const { resolve } = this.#waiting;
+    this.#received = '';
+    this.#waiting = undefined;
+    resolve({ status: Number(head.slice(9, 12)), head, body });
   }
 }
 
@@ -81,10 +70,8 @@ export function cookiesOf(head) {
 }
 
 export function cookieHeader(cookies) {
-  return Object.entries(cookies)
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${name}=${value}`)
-    .join('; ');
+  const living = Object.entries(cookies).filter(([, value]) => value !== undefined);
+  return living.map((pair) => pair.join('=')).join('; ');
 }
 
 export function locationOf(head) {

@@ -15,29 +15,16 @@ export function onCore(core) {
 }
 
 function twoCores() {
-  const [measuredCore, otherCore] = allowedCores();
-  if (otherCore === undefined || !hasTaskset()) return {};
-  return { measuredCore, otherCore };
-}
-
-/** The cores that this process may use, as Linux lists them: `0-3,8`. */
-function allowedCores() {
-  try {
-    const [, list] = /Cpus_allowed_list:\s+(\S+)/.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
-    return (list ?? '').split(',').flatMap((range) => {
-      const [first, last = first] = range.split('-').map(Number);
-      return Array.from({ length: last - first + 1 }, (_none, index) => String(first + index));
-    });
-  } catch {
-    return [];
-  }
-}
-
-function hasTaskset() {
   try {
     execFileSync('taskset', ['--version'], { stdio: 'ignore' });
-    return true;
+    // The cores that this process may use, as Linux lists them: `0-3,8`.
+    const [, list] = /Cpus_allowed_list:\s+(\S+)/.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
+    const [first, second] = list.split(',').flatMap((range) => {
+      const [from, to = from] = range.split('-').map(Number);
+      return Array.from({ length: to - from + 1 }, (_none, index) => String(from + index));
+    });
+    return second === undefined ? {} : { measuredCore: first, otherCore: second };
   } catch {
-    return false;
+    return {};
   }
 }

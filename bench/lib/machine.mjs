@@ -1,23 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism, cpus, release, totalmem, type } from 'node:os';
-import { postgresVersion } from './postgres.mjs';
+import { postgresVersion } from './databases.mjs';
 
 const require = createRequire(import.meta.url);
 
 const PACKAGES = [
-  'undici',
-  'express',
-  'express-session',
-  'passport',
-  'passport-oauth2',
-  'connect-redis',
-  'redis',
-  'pg',
-  'express-openid-connect',
-  'axios',
-  '@crowdin/crowdin-api-client',
+  ...['undici', 'express', 'express-session', 'passport', 'passport-oauth2', 'connect-redis', 'redis', 'pg'],
+  ...['express-openid-connect', 'axios', '@crowdin/crowdin-api-client'],
 ];
 
 /** What was measured on, and with which versions. */
@@ -35,15 +26,6 @@ export function machine() {
 }
 
 function versionOf(name) {
-  const folder = require.resolve.paths(name)?.find((path) => readable(`${path}/${name}/package.json`));
+  const folder = require.resolve.paths(name)?.find((path) => existsSync(`${path}/${name}/package.json`));
   return JSON.parse(readFileSync(`${folder}/${name}/package.json`, 'utf8')).version;
-}
-
-function readable(path) {
-  try {
-    readFileSync(path);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -3,44 +3,34 @@ import { measuredCore, otherCore } from './cores.mjs';
 
 /** Express caches views and says less under it; the emulator refuses it. */
 const PRODUCTION = { NODE_ENV: 'production' };
-const LARGE_HEAP = '--max-old-space-size=8192';
+/** The task `memory` collects garbage first. */
+const EXEC_ARGV = ['--max-old-space-size=8192', '--expose-gc'];
 
 /**
- * The processes of one scenario, all of which end with it.
+ * Plays a scenario with a service and a load generator. All processes end with it.
  *
  * @template T
- * @param {(stage: ReturnType<typeof newStage>) => Promise<T>} play
- * @param {{ pinned?: boolean }} [options] `pinned`: what is measured has a core of its own, see cores.mjs
+ * @param {(stage: { service: any, load: any, startLoad: Function, startService: Function, measured: Function, app: Function }) => Promise<T>} play
+ *   `measured`: a module of bench/ that is measured; `app`: an application in front of the service, see apps/server.mjs
+ * @param {{ pinned?: boolean }} [options] `pinned`: what is measured has a core of its own, see cores.mjs; the others are the service's
  * @returns {Promise<T>}
  */
-export async function onStage(play, { pinned = false } = {}) {
-  const ending = [];
+export async function onStage(play, { pinned = false, ...serviceOptions } = {}) {
+  const children = [];
+  const start = async (file, argument, core, options) => {
+    const child = await startChild(file, argument, { ...options, core: pinned ? core : undefined });
+    children.push(child);
+    return child;
+  };
+  const startService = (options) => start('service/service.mjs', options, otherCore);
+  const startLoad = () => start('lib/load.mjs', {}, otherCore);
+  const measured = (file, options, execArgv = []) => start(file, options, measuredCore, { env: PRODUCTION, execArgv });
   try {
-    return await play(newStage(ending, pinned ? { measuredCore, otherCore } : {}));
+    const [service, load] = await Promise.all([startService(serviceOptions), startLoad()]);
+    const app = (options, execArgv = EXEC_ARGV) =>
+      measured('apps/server.mjs', { service: service.ready, ...options }, execArgv);
+    return await play({ service, load, startLoad, startService, measured, app });
   } finally {
-    await Promise.all(ending.map((one) => one.stop()));
+    await Promise.all(children.map((child) => child.stop()));
   }
-}
-
-function newStage(ending, { measuredCore: measured, otherCore: other }) {
-  const kept = async (starting) => {
-    const one = await starting;
-    ending.push(one);
-    return one;
-  };
-  const app = (options, execArgv) =>
-    kept(startChild('apps/server.mjs', options, { env: PRODUCTION, execArgv, core: measured }));
-  return {
-    /** @param {object} [options] of the service */
-    service: (options) => kept(startChild('service/service.mjs', options, { core: other })),
-    load: () => kept(startChild('lib/load.mjs', undefined, { core: other })),
-    /** A module of bench/ that is measured. */
-    measured: (file, options, execArgv = []) =>
-      kept(startChild(file, options, { env: PRODUCTION, execArgv, core: measured })),
-    /** @param {object} options which application, in front of which service: see apps/server.mjs */
-    app: (options) => app(options, [LARGE_HEAP]),
-    /** The same, for memory to be measured: its task `memory` collects garbage first. */
-    appWithGc: (options) => app(options, [LARGE_HEAP, '--expose-gc']),
-    keep: kept,
-  };
 }

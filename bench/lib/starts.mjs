@@ -5,7 +5,6 @@ import { interval, mean, median, ratio } from './statistics.mjs';
  * @typedef {object} Sample What one contestant did in one round.
  * @property {number} perSecond
  * @property {number} cpuUs of the measured process, for one request
- * @property {number} [helpersUs] of these, in the threads that V8 and Node have beside the program's
  * @property {number} [p50Ms]
  * @property {number} [p99Ms]
  *
@@ -15,6 +14,7 @@ import { interval, mean, median, ratio } from './statistics.mjs';
 /** A comparison takes no longer, so that the whole command keeps its time on a slow machine; but a few starts there must be. */
 const MOST_SECONDS = 165;
 const FEWEST_STARTS = 4;
+const USERS = 20;
 
 /**
  * Plays contestants several times, each time with processes started anew: two processes of one program differ by several percent
@@ -29,26 +29,31 @@ export async function fromTheStart({ starts, rounds, warmUps = 8 }, cast) {
   const since = performance.now();
   const isLate = () => performance.now() - since > MOST_SECONDS * 1000;
   for (let start = 0; start < starts && !(start >= FEWEST_STARTS && isLate()); start += 1) {
-    const samples = await onStage(
-      async (stage) => {
-        const contestants = await cast(stage);
-        await inTurns(contestants, warmUps);
-        return await inTurns(contestants, rounds);
-      },
-      { pinned: true },
-    );
+    const play = async (stage) => inTurns(await cast(stage), rounds, warmUps);
+    const samples = await onStage(play, { pinned: true });
     for (const [name, own] of Object.entries(samples)) plays[name] = [...(plays[name] ?? []), own];
   }
   return plays;
 }
 
 /** Measures contestants in turn, round after round, each round in a random order: a disturbance of the machine hits all of them. */
-export async function inTurns(contestants, rounds) {
+export async function inTurns(contestants, rounds, warmUps = 2) {
   const samples = Object.fromEntries(contestants.map(({ name }) => [name, []]));
-  for (let round = 0; round < rounds; round += 1) {
-    for (const { name, measure } of shuffled(contestants)) samples[name].push(await measure());
+  for (let round = -warmUps; round < rounds; round += 1) {
+    for (const { name, measure } of shuffled(contestants)) {
+      const sample = await measure();
+      if (round >= 0) samples[name].push(sample);
+    }
   }
   return samples;
+}
+
+/** One round of an application: requests of users who have logged in. @returns {Promise<() => Promise<Sample>>} */
+export async function roundOf(server, load, { path, requests, connections }) {
+  const { port } = server.ready;
+  const headers = (await load.ask('logIns', { port, users: USERS })).map((Cookie) => ({ Cookie }));
+  const task = { ports: [port], path, headers, requests, connections };
+  return () => measured(server, requests, () => load.ask('run', task), 200);
 }
 
 /** By chance, and not by rotation: nobody is to have the same one before it in every round. */
@@ -79,6 +84,17 @@ export function compared(plays, baseline) {
   }));
 }
 
+/** The figures of rounds that were played in one start. @param {Sample[]} rounds */
+export function summary(rounds) {
+  const of = (name) => rounds.map((one) => one[name]);
+  return {
+    perSecond: interval(of('perSecond')),
+    cpuUs: interval(of('cpuUs')),
+    p50Ms: median(of('p50Ms')),
+    p99Ms: median(of('p99Ms')),
+  };
+}
+
 /** Requests in the time that all rounds of a start took. */
 function perSecond(rounds) {
   return 1 / mean(rounds.map((round) => 1 / round.perSecond));
@@ -107,7 +123,6 @@ export async function measured(served, requests, work, expected) {
   return {
     perSecond: (requests / durationMs) * 1000,
     cpuUs: (after.cpuUs - before.cpuUs) / requests,
-    helpersUs: (after.helpersUs - before.helpersUs) / requests,
     p50Ms,
     p99Ms,
   };

@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { startGc, stopGc } from './gc.mjs';
+import { Session } from 'node:inspector/promises';
 
 /** The argument that this process was started with. */
 export const argument = JSON.parse(process.argv[2] ?? '{}');
@@ -11,14 +10,7 @@ export const argument = JSON.parse(process.argv[2] ?? '{}');
  * @param {Record<string, (argument: any) => unknown>} tasks
  */
 export function answerTasks(ready, tasks = {}) {
-  const all = {
-    usage,
-    memory,
-    startGc,
-    stopGc,
-    end: () => process.exit(),
-    ...tasks,
-  };
+  const all = { usage, memory, startCoverage, stopCoverage, end: () => process.exit(), ...tasks };
   process.on('message', async ({ id, name, argument: wanted }) => {
     try {
       process.send?.({ id, result: await all[name](wanted) });
@@ -31,20 +23,10 @@ export function answerTasks(ready, tasks = {}) {
   process.send?.({ id: 0, result: ready });
 }
 
-/** CPU time of this process so far, in microseconds: of all threads, and of those that V8 and Node have beside the program's. */
+/** CPU time of all threads of this process so far, in microseconds. */
 function usage() {
   const { user, system } = process.cpuUsage();
-  const cpuUs = user + system;
-  return { cpuUs, helpersUs: cpuUs - (mainThreadUs() ?? cpuUs) };
-}
-
-/** Linux alone tells it. */
-function mainThreadUs() {
-  try {
-    return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, 'utf8').split(' ')[0]) / 1000;
-  } catch {
-    return undefined;
-  }
+  return { cpuUs: user + system };
 }
 
 /**
@@ -59,4 +41,27 @@ async function memory({ collections = 3 } = {}) {
   }
   const { heapUsed, external, rss } = process.memoryUsage();
   return { heapBytes: heapUsed + external, rss };
+}
+
+let inspector;
+
+/** Begins to count the functions that are entered. */
+async function startCoverage() {
+  inspector = new Session();
+  inspector.connect();
+  await inspector.post('Profiler.enable');
+  await inspector.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
+}
+
+/** The names of the package's functions that were entered meanwhile, and how often. @returns {Promise<[string, number][]>} */
+async function stopCoverage() {
+  const { result } = await inspector.post('Profiler.takePreciseCoverage');
+  inspector.disconnect();
+  const counts = new Map();
+  for (const { functionName, ranges } of result
+    .filter(({ url }) => url.includes('/dist/') && !url.includes('node_modules'))
+    .flatMap(({ functions }) => functions)
+    .filter(({ ranges: [{ count }] }) => count > 0))
+    counts.set(functionName, (counts.get(functionName) ?? 0) + ranges[0].count);
+  return [...counts];
 }

@@ -1,12 +1,9 @@
 import { asMarkdown, count, figure } from './format.mjs';
 
-const OURS = 'passport-oauth-app';
-
 /** A user at work asks for something so often. */
 const SECONDS_BETWEEN_REQUESTS = 10;
-const LIFETIME_S = 7_200;
-/** Refreshes ahead begin so long before the expiry. */
-const AHEAD_S = 300;
+/** A token lives two hours, and is refreshed five minutes ahead. */
+const SECONDS_BETWEEN_REFRESHES = 7_200 - 300;
 /** A cached grant is read again after so long. */
 const CACHE_TTL_S = 30;
 /** What a core is to be used for at most: beyond that, requests wait for each other. */
@@ -19,13 +16,35 @@ const LOAD = 0.7;
  * @param {Record<string, any>} scenarios
  * @returns {string | undefined} Markdown
  */
-export function capacity(scenarios) {
-  const { 'overhead-redis': overRedis, 'growth-processes': processes, 'growth-grants': grants } = scenarios;
+export function capacity({ 'overhead-redis': overRedis, 'growth-processes': processes, 'growth-grants': grants }) {
   if (!overRedis || !processes || !grants) return undefined;
-  const stores = processes.refreshes.map((one) => storeOf(one, processes));
-  const resources = [processOf(overRedis, processes), ...stores, withSessions(stores[0], overRedis)];
-  const table = resources.flatMap(({ name, perUser, users }) => [
-    ...perUser.map(([what, arithmetic, us]) => [name, what, arithmetic, `${figure(us)} µs`]),
+  const rowOf = (wanted) => overRedis.rows.find(({ name }) => name === wanted);
+  const requests = part(
+    'requests, Express and sessions included',
+    rowOf('passport-oauth-app').cpuUs.value,
+    SECONDS_BETWEEN_REQUESTS,
+  );
+  const sessions = part(
+    'sessions, read and touched by each request',
+    rowOf('bare').storeCpuUs,
+    SECONDS_BETWEEN_REQUESTS,
+  );
+  const stores = processes.refreshes.map(({ store, storeCpuUs }) => {
+    // With most processes the batches are the smallest: the dearest case.
+    const reads = processes.rows.filter((row) => row.store === store).at(-1).storeCpuUs.value;
+    return [
+      store,
+      part('reads of grants, one in each lifetime of the cache', reads, CACHE_TTL_S),
+      refreshes(storeCpuUs),
+    ];
+  });
+  const resources = [
+    ['process', requests, refreshes(processes.refreshes[0].cpuUs)],
+    ...stores,
+    [`${stores[0][0]} with sessions`, sessions, ...stores[0].slice(1)],
+  ].map(([name, ...parts]) => ({ name, parts, users: (LOAD * 1e6) / parts.reduce((sum, { us }) => sum + us, 0) }));
+  const table = resources.flatMap(({ name, parts, users }) => [
+    ...parts.map(({ what, arithmetic, us }) => [name, what, arithmetic, `${figure(us)} µs`]),
     [`**${name}**`, `**users at work on one core**`, `${LOAD} s ÷ the sum`, `**${rounded(users)}**`],
   ]);
   return [
@@ -35,64 +54,23 @@ export function capacity(scenarios) {
   ].join('\n\n');
 }
 
-function processOf({ rows }, { refreshes }) {
-  const { cpuUs } = rows.find(({ name }) => name === OURS);
-  const refreshUs = refreshes[0].cpuUs;
-  return resource('process', [
-    [
-      'requests, Express and sessions included',
-      `${figure(cpuUs.value)} µs ÷ ${SECONDS_BETWEEN_REQUESTS} s`,
-      cpuUs.value / SECONDS_BETWEEN_REQUESTS,
-    ],
-    ['refreshes', `${figure(refreshUs)} µs ÷ ${count(LIFETIME_S - AHEAD_S)} s`, refreshUs / (LIFETIME_S - AHEAD_S)],
-  ]);
+/** CPU of one thing that happens once in so many seconds. */
+function part(what, us, seconds) {
+  return { what, arithmetic: `${figure(us)} µs ÷ ${count(seconds)} s`, us: us / seconds };
 }
 
-/** Its CPU for grants alone. */
-function storeOf({ store, storeCpuUs }, { rows }) {
-  // With most processes the batches are the smallest: the dearest case.
-  const reads = rows.filter((row) => row.store === store).at(-1).storeCpuUs.value;
-  return resource(store, [
-    [
-      'reads of grants, one in each lifetime of the cache',
-      `${figure(reads)} µs ÷ ${CACHE_TTL_S} s`,
-      reads / CACHE_TTL_S,
-    ],
-    ['refreshes', `${figure(storeCpuUs)} µs ÷ ${count(LIFETIME_S - AHEAD_S)} s`, storeCpuUs / (LIFETIME_S - AHEAD_S)],
-  ]);
-}
-
-/** Redis once more, with the sessions of bare in it. */
-function withSessions({ name, perUser }, { rows }) {
-  const { storeCpuUs } = rows.find((row) => row.name === 'bare');
-  const sessions = [
-    'sessions, read and touched by each request',
-    perRequest(storeCpuUs),
-    storeCpuUs / SECONDS_BETWEEN_REQUESTS,
-  ];
-  return resource(`${name} with sessions`, [sessions, ...perUser]);
-}
-
-function perRequest(us) {
-  return `${figure(us)} µs ÷ ${SECONDS_BETWEEN_REQUESTS} s`;
-}
-
-function resource(name, perUser) {
-  const us = perUser.reduce((sum, [, , one]) => sum + one, 0);
-  return { name, perUser, users: (LOAD * 1e6) / us };
+function refreshes(us) {
+  return part('refreshes', us, SECONDS_BETWEEN_REFRESHES);
 }
 
 function memoryTable({ rows }) {
-  const stores = [...new Set(rows.map(({ store }) => store))];
-  const last = stores.map((store) => rows.filter((row) => row.store === store).at(-1));
-  return [
-    ['grants in', 'bytes each', 'grants in 1 GiB'],
-    ...last.map(({ store, storeBytes }) => [
-      store === 'memory' ? 'the memory of the process' : store,
-      count(Math.round(storeBytes)),
-      rounded(2 ** 30 / storeBytes),
-    ]),
+  const last = [...new Map(rows.map((row) => [row.store, row])).values()];
+  const cells = ({ store, storeBytes }) => [
+    store === 'memory' ? 'the memory of the process' : store,
+    count(Math.round(storeBytes)),
+    rounded(2 ** 30 / storeBytes),
   ];
+  return [['grants in', 'bytes each', 'grants in 1 GiB'], ...last.map(cells)];
 }
 
 function verdict(resources, { rows }) {

@@ -1,241 +1,166 @@
 import { count, figure, mebibytes, spread } from './format.mjs';
 
 /** @typedef {import('./format.mjs').Table} Table */
+/** @typedef {readonly [head: string, cell: (row: any) => string]} Column */
 
-/** How a scenario's result looks as tables, each under its name in the document. @type {Record<string, (result: any) => Record<string, Table>>} */
-const TABLES = {
-  middleware: (result) => ({ middleware: middlewareTable(result) }),
-  overhead: (result) => ({ overhead: comparison(result, 'requests/s') }),
-  'overhead-redis': (result) => ({ 'overhead-redis': redisTable(result) }),
-  'api-loop': (result) => ({ 'api-loop': apiTable(result) }),
-  application: (result) => ({
-    application: comparison(result, 'requests/s'),
-    'first-request': firstRequestTable(result),
-  }),
-  logins: (result) => ({ logins: loginTable(result) }),
-  imports: (result) => ({ imports: importTable(result) }),
-  morning: (result) => ({ morning: morningTable(result) }),
-  stampede: (result) => ({ stampede: stampedeTable(result), 'stampede-together': togetherTable(result) }),
-  'late-save': (result) => ({ 'late-save': lateSaveTable(result) }),
-  forward: (result) => ({ forward: comparison(result, 'requests/s') }),
-  memory: (result) => ({ memory: memoryTable(result) }),
-  grants: (result) => ({ grants: grantsTable(result) }),
-  'growth-grants': (result) => ({ 'growth-grants': growthGrantsTable(result) }),
-  'growth-processes': (result) => ({
-    'growth-processes': growthProcessesTable(result),
-    'growth-refreshes': growthRefreshesTable(result),
-  }),
-  emulator: (result) => ({ emulator: emulatorTable(result) }),
+const text = (head, key) => [head, (row) => row[key]];
+const whole = (head, key) => [head, (row) => count(Math.round(row[key]))];
+const number = (head, key) => [head, (row) => figure(row[key])];
+const ranged = (head, key) => [head, (row) => spread(row[key])];
+const yesNo = (head, key) => [head, (row) => (row[key] ? 'yes' : 'no')];
+const perSecond = (unit) => [unit, (row) => figure(row.perSecond.value)];
+
+const NAME = text('', 'name');
+const CPU = ranged('CPU µs each', 'cpuUs');
+const CPU_RATIO = ranged('CPU ratio', 'cpuRatio');
+const LATENCIES = [number('p50 ms', 'p50Ms'), number('p99 ms', 'p99Ms')];
+const COMPARED = [CPU, CPU_RATIO, ranged('throughput ratio', 'throughputRatio'), ...LATENCIES];
+const REQUESTS = [NAME, perSecond('requests/s'), ...COMPARED];
+
+/** The tables of each scenario's rows, under their names in the document. @type {Record<string, Record<string, readonly Column[]>>} */
+const COLUMNS = {
+  overhead: { overhead: REQUESTS },
+  'overhead-redis': {
+    'overhead-redis': [NAME, number('commands each', 'commands'), number("Redis' CPU µs", 'storeCpuUs'), ...COMPARED],
+  },
+  'api-loop': { 'api-loop': [NAME, whole('projects', 'projects'), ...COMPARED] },
+  application: {
+    application: REQUESTS,
+    'first-request': [
+      NAME,
+      number('first login ms', 'firstLoginMs'),
+      number('first GET /projects ms', 'firstMs'),
+      ranged('CPU ms until then, from the start', 'startCpuMs'),
+    ],
+  },
+  forward: { forward: REQUESTS },
+  logins: { logins: [NAME, perSecond('logins/s'), ...COMPARED, ranged('CPU to hand-written', 'cpuToHandWritten')] },
+  imports: {
+    imports: [
+      NAME,
+      ['ms', ({ ms }) => figure(ms.value)],
+      ['CPU ms', ({ cpuMs }) => figure(cpuMs.value)],
+      CPU_RATIO,
+      ['packages installed', ({ installed }) => (installed ? count(installed.packages) : '')],
+      ['size installed', ({ installed }) => (installed ? mebibytes(installed.bytes) : '')],
+    ],
+  },
+  morning: {
+    morning: [
+      NAME,
+      whole('the token endpoint takes, ms', 'delayMs'),
+      whole('refused', 'refused'),
+      whole('most requests at the endpoint', 'mostAtOnce'),
+      ranged('last page against the endpoint', 'lastRatio'),
+    ],
+  },
+  stampede: {
+    stampede: [
+      NAME,
+      whole('token requests', 'tokenRequests'),
+      whole('most', 'mostTokenRequests'),
+      whole('failures', 'failures'),
+      whole('most', 'mostFailures'),
+      ranged('last answer ms', 'lastMs'),
+    ],
+  },
+  'late-save': {
+    'late-save': [
+      NAME,
+      yesNo('refresh worked', 'refreshWorked'),
+      yesNo('login survived', 'loginSurvived'),
+      whole('refused refreshes', 'refusedRefreshes'),
+    ],
+  },
+  memory: { memory: [text('bytes', 'name'), ranged('', 'bytes')] },
+  grants: {
+    grants: [
+      text('', 'program'),
+      whole('grants', 'grants'),
+      text('requests', 'requests'),
+      CPU,
+      CPU_RATIO,
+      ...LATENCIES,
+      ['heap', ({ heapBytes }) => mebibytes(heapBytes)],
+    ],
+  },
+  'growth-grants': {
+    'growth-grants': [
+      text('store', 'store'),
+      whole('grants', 'grants'),
+      CPU,
+      perSecond('requests/s'),
+      ...LATENCIES,
+      whole('bytes each in store', 'storeBytes'),
+      ['process RSS', ({ rss }) => mebibytes(rss)],
+      number('`grants()` ms', 'listMs'),
+      number('`keepAlive()` ms', 'keepAliveMs'),
+    ],
+  },
+  'growth-processes': {
+    'growth-processes': [
+      text('store', 'store'),
+      whole('processes', 'processes'),
+      perSecond('requests/s'),
+      CPU,
+      ranged("store's CPU µs", 'storeCpuUs'),
+      ...LATENCIES,
+    ],
+  },
 };
 
-/** @param {string} name of the scenario @returns {Record<string, Table>} */
+const REFRESHES = [
+  text('each request refreshes', 'store'),
+  number('refreshes/s', 'perSecond'),
+  number('CPU µs each', 'cpuUs'),
+  number("store's CPU µs", 'storeCpuUs'),
+  ...LATENCIES,
+];
+
+/** Tables of one column: a result that has no rows. */
+const FACTS = {
+  middleware: ({ ns, bytes }) => ({
+    middleware: [
+      ['one pass', ''],
+      ['ns of CPU', spread(ns)],
+      ['bytes allocated', spread(bytes)],
+    ],
+  }),
+  stampede: ({ together }) => ({
+    'stampede-together': [
+      [`${count(together.requests)} requests, ${together.processes} processes over Redis`, ''],
+      ['the token endpoint takes, ms', count(together.tokenDelayMs)],
+      ['token requests, most', count(together.mostTokenRequests)],
+      ['failures, most', count(together.mostFailures)],
+      ['last answer, ms', spread(together.lastMs)],
+      ['last answer against the token endpoint', spread(together.lastRatio)],
+      ['last answer with a fresh token, ms', spread(together.freshMs)],
+    ],
+  }),
+  'growth-processes': ({ refreshes }) => ({ 'growth-refreshes': tableOf(REFRESHES, refreshes) }),
+  emulator: ({ uploads, statuses, peakBytes }) => ({
+    emulator: [
+      ['', ''],
+      ['uploads', count(uploads)],
+      [
+        'answers',
+        Object.entries(statuses)
+          .map(([status, times]) => `${count(times)} with ${status}`)
+          .join(', '),
+      ],
+      ['most memory of the process', mebibytes(peakBytes)],
+    ],
+  }),
+};
+
+/** How a scenario's result looks as tables, each under its name in the document. @returns {Record<string, Table>} */
 export function tablesOf(name, result) {
-  return TABLES[name]?.(result) ?? {};
+  const tables = Object.entries(COLUMNS[name] ?? {}).map(([title, columns]) => [title, tableOf(columns, result.rows)]);
+  return { ...Object.fromEntries(tables), ...FACTS[name]?.(result) };
 }
 
-function middlewareTable({ ns, bytes }) {
-  return [
-    ['one pass', ''],
-    ['ns of CPU', spread(ns)],
-    ['bytes allocated', spread(bytes)],
-  ];
-}
-
-const COMPARED = ['CPU µs each', 'CPU ratio', 'throughput ratio', 'p50 ms', 'p99 ms'];
-
-function comparison({ rows }, unit) {
-  return [
-    ['', unit, ...COMPARED],
-    ...rows.map((row) => [row.name, figure(row.perSecond.value), ...comparedCells(row)]),
-  ];
-}
-
-function comparedCells(row) {
-  return [spread(row.cpuUs), spread(row.cpuRatio), spread(row.throughputRatio), figure(row.p50Ms), figure(row.p99Ms)];
-}
-
-function redisTable({ rows }) {
-  return [
-    ['', 'commands each', "Redis' CPU µs", ...COMPARED],
-    ...rows.map((row) => [row.name, figure(row.commands), figure(row.storeCpuUs), ...comparedCells(row)]),
-  ];
-}
-
-function apiTable({ rows }) {
-  return [['', 'projects', ...COMPARED], ...rows.map((row) => [row.name, count(row.projects), ...comparedCells(row)])];
-}
-
-function loginTable({ rows }) {
-  const [head, ...lines] = comparison({ rows }, 'logins/s');
-  return [
-    [...head, 'CPU to hand-written'],
-    ...lines.map((line, index) => [...line, spread(rows[index].cpuToHandWritten)]),
-  ];
-}
-
-function firstRequestTable({ rows }) {
-  const head = ['', 'first login ms', 'first GET /projects ms', 'CPU ms until then, from the start'];
-  return [
-    head,
-    ...rows.map((row) => [row.name, figure(row.firstLoginMs), figure(row.firstMs), spread(row.startCpuMs)]),
-  ];
-}
-
-function importTable({ rows }) {
-  const head = ['', 'ms', 'CPU ms', 'CPU ratio', 'packages installed', 'size installed'];
-  return [
-    head,
-    ...rows.map(({ name, ms, cpuMs, cpuRatio, installed }) => [
-      name,
-      figure(ms.value),
-      figure(cpuMs.value),
-      spread(cpuRatio),
-      installed ? count(installed.packages) : '',
-      installed ? mebibytes(installed.bytes) : '',
-    ]),
-  ];
-}
-
-function stampedeTable({ rows }) {
-  const head = ['', 'token requests', 'most', 'failures', 'most', 'last answer ms'];
-  return [
-    head,
-    ...rows.map((row) => [
-      row.name,
-      count(row.tokenRequests),
-      count(row.mostTokenRequests),
-      count(row.failures),
-      count(row.mostFailures),
-      spread(row.lastMs),
-    ]),
-  ];
-}
-
-function morningTable({ rows }) {
-  return [
-    ['', 'the token endpoint takes, ms', 'refused', 'most requests at the endpoint', 'last page against the endpoint'],
-    ...rows.map(({ name, delayMs, refused, mostAtOnce, lastRatio }) => [
-      name,
-      count(delayMs),
-      count(refused),
-      count(mostAtOnce),
-      spread(lastRatio),
-    ]),
-  ];
-}
-
-function togetherTable({ together }) {
-  return [
-    [`${count(together.requests)} requests, ${together.processes} processes over Redis`, ''],
-    ['the token endpoint takes, ms', count(together.tokenDelayMs)],
-    ['token requests, most', count(together.mostTokenRequests)],
-    ['failures, most', count(together.mostFailures)],
-    ['last answer, ms', spread(together.lastMs)],
-    ['last answer against the token endpoint', spread(together.lastRatio)],
-    ['last answer with a fresh token, ms', spread(together.freshMs)],
-  ];
-}
-
-function lateSaveTable({ rows }) {
-  const head = ['', 'refresh worked', 'login survived', 'refused refreshes'];
-  const word = (fact) => (fact ? 'yes' : 'no');
-  return [
-    head,
-    ...rows.map(({ name, refreshWorked, loginSurvived, refusedRefreshes }) => [
-      name,
-      word(refreshWorked),
-      word(loginSurvived),
-      count(refusedRefreshes),
-    ]),
-  ];
-}
-
-function memoryTable({ rows }) {
-  return [['bytes', ''], ...rows.map(({ name, bytes }) => [name, spread(bytes)])];
-}
-
-function grantsTable({ rows }) {
-  const head = ['', 'grants', 'requests', 'CPU µs each', 'CPU ratio', 'p50 ms', 'p99 ms'];
-  return [
-    [...head, 'GC pauses µs each', 'a young GC, ms', 'heap'],
-    ...rows.map((row) => [
-      row.program,
-      count(row.grants),
-      row.requests,
-      spread(row.cpuUs),
-      spread(row.cpuRatio),
-      figure(row.p50Ms),
-      figure(row.p99Ms),
-      spread(row.pausesUs),
-      figure(row.youngMs),
-      mebibytes(row.heapBytes),
-    ]),
-  ];
-}
-
-function growthGrantsTable({ rows }) {
-  const head = [
-    'store',
-    'grants',
-    'CPU µs each',
-    'requests/s',
-    'p50 ms',
-    'p99 ms',
-    'bytes each in store',
-    'process RSS',
-  ];
-  return [
-    head,
-    ...rows.map((row) => [
-      row.store,
-      count(row.grants),
-      spread(row.cpuUs),
-      figure(row.perSecond.value),
-      figure(row.p50Ms),
-      figure(row.p99Ms),
-      count(Math.round(row.storeBytes)),
-      mebibytes(row.rss),
-    ]),
-  ];
-}
-
-function growthProcessesTable({ rows }) {
-  const head = ['store', 'processes', 'requests/s', 'CPU µs each', "store's CPU µs", 'p50 ms', 'p99 ms'];
-  return [
-    head,
-    ...rows.map((row) => [
-      row.store,
-      count(row.processes),
-      figure(row.perSecond.value),
-      spread(row.cpuUs),
-      spread(row.storeCpuUs),
-      figure(row.p50Ms),
-      figure(row.p99Ms),
-    ]),
-  ];
-}
-
-function growthRefreshesTable({ refreshes }) {
-  const head = ['each request refreshes', 'refreshes/s', 'CPU µs each', "store's CPU µs", 'p50 ms', 'p99 ms'];
-  return [
-    head,
-    ...refreshes.map((row) => [
-      row.store,
-      figure(row.perSecond),
-      figure(row.cpuUs),
-      figure(row.storeCpuUs),
-      figure(row.p50Ms),
-      figure(row.p99Ms),
-    ]),
-  ];
-}
-
-function emulatorTable({ uploads, statuses, peakBytes }) {
-  const answers = Object.entries(statuses).map(([status, times]) => `${count(times)} with ${status}`);
-  return [
-    ['', ''],
-    ['uploads', count(uploads)],
-    ['answers', answers.join(', ')],
-    ['most memory of the process', mebibytes(peakBytes)],
-  ];
+/** Without the columns of what was not measured yet. @param {readonly Column[]} columns @returns {Table} */
+function tableOf(columns, rows) {
+  const shown = columns.filter(([, cell]) => rows.some((row) => cell(row) !== ''));
+  return [shown.map(([head]) => head), ...rows.map((row) => shown.map(([, cell]) => cell(row)))];
 }

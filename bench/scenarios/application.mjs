@@ -1,9 +1,5 @@
-import { compared, fromTheStart, measured } from '../lib/starts.mjs';
+import { compared, fromTheStart, roundOf } from '../lib/starts.mjs';
 import { interval, median } from '../lib/statistics.mjs';
-
-const CONNECTIONS = 50;
-const USERS = 20;
-const REQUESTS = 300;
 
 const CONTESTANTS = [
   { name: 'floor', app: 'floor' },
@@ -31,44 +27,31 @@ export function forward(settings) {
 }
 
 async function play(settings, contestants, path, title) {
-  const firsts = {};
-  const plays = await fromTheStart(settings, async (stage) => {
-    const service = await stage.service();
-    const load = await stage.load();
+  const firsts = Object.fromEntries(contestants.map(({ name }) => [name, []]));
+  const plays = await fromTheStart(settings, async ({ app, load }) => {
     const entered = [];
     // One after the other: the first request of each is timed.
     for (const { name, ...options } of contestants) {
-      const { contestant, first } = await enter(stage, load, { name, path, service: service.ready, ...options });
-      firsts[name] = [...(firsts[name] ?? []), first];
-      entered.push(contestant);
+      const server = await app(options);
+      firsts[name].push(await firstOf(server, load, path));
+      entered.push({ name, measure: await roundOf(server, load, { path, requests: 300, connections: 50 }) });
     }
     return entered;
   });
-  const rows = compared(plays, contestants[0].name).map((row) => {
-    const own = firsts[row.name];
-    return {
-      ...row,
-      firstLoginMs: median(own.map(({ loginMs }) => loginMs)),
-      firstMs: median(own.map(({ requestMs }) => requestMs)),
-      startCpuMs: interval(own.map(({ cpuMs }) => cpuMs)),
-    };
-  });
+  const rows = compared(plays, contestants[0].name).map((row) => ({
+    ...row,
+    firstLoginMs: median(firsts[row.name].map(({ loginMs }) => loginMs)),
+    firstMs: median(firsts[row.name].map(({ requestMs }) => requestMs)),
+    startCpuMs: interval(firsts[row.name].map(({ cpuMs }) => cpuMs)),
+  }));
   return { title, rows };
 }
 
-async function enter(stage, load, { name, path, ...options }) {
-  const server = await stage.app(options);
+async function firstOf(server, load, path) {
   const { port } = server.ready;
   const since = performance.now();
   const [Cookie] = await load.ask('logIns', { port, users: 1 });
   const loginMs = performance.now() - since;
-  const task = { ports: [port], path, connections: CONNECTIONS };
-  const once = await load.ask('run', { ...task, headers: [{ Cookie }], requests: 1, connections: 1 });
-  const { cpuUs } = await server.ask('usage');
-  const cookies = await load.ask('logIns', { port, users: USERS });
-  const all = { ...task, headers: cookies.map((one) => ({ Cookie: one })), requests: REQUESTS };
-  return {
-    first: { loginMs, requestMs: once.lastMs, cpuMs: cpuUs / 1000 },
-    contestant: { name, measure: () => measured(server, REQUESTS, () => load.ask('run', all), 200) },
-  };
+  const { lastMs } = await load.ask('run', { ports: [port], path, headers: [{ Cookie }], requests: 1, connections: 1 });
+  return { loginMs, requestMs: lastMs, cpuMs: (await server.ask('usage')).cpuUs / 1000 };
 }

@@ -13,8 +13,8 @@ import { morning } from './morning.mjs';
 import { overhead, overheadRedis } from './overhead.mjs';
 import { stampede } from './stampede.mjs';
 
-/** All scenarios by name, in the order in which they are played. */
-export const SCENARIOS = {
+/** The scenarios by name, in the order in which they are played. */
+export const TARGETS = {
   middleware,
   overhead,
   'overhead-redis': overheadRedis,
@@ -28,7 +28,7 @@ export const SCENARIOS = {
   grants,
   imports,
   'late-save': lateSave,
-  emulator,
-  'growth-grants': growthGrants,
-  'growth-processes': growthProcesses,
 };
+
+/** Those that take long. */
+export const GROWTH = { 'growth-grants': growthGrants, 'growth-processes': growthProcesses, emulator };

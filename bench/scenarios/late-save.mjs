@@ -15,26 +15,26 @@ const CONTESTANTS = [
 /** Whether a session that is saved late brings a dead refresh token back, and so loses the login. */
 export async function lateSave() {
   const rows = [];
-  for (const { name, ...options } of CONTESTANTS) rows.push({ name, ...(await saveLate(options)) });
+  for (const { name, ...options } of CONTESTANTS) {
+    const saved = await onStage((stage) => saveLate(stage, options), { firstLifetimeS: FIRST_LIFETIME_S });
+    rows.push({ name, ...saved });
+  }
   return { title: 'A session saved late, after a rotation', rows };
 }
 
-function saveLate(options) {
-  return onStage(async (stage) => {
-    const service = await stage.service({ firstLifetimeS: FIRST_LIFETIME_S });
-    const [load, slowLoad] = await Promise.all([stage.load(), stage.load()]);
-    const { ready } = await stage.app({ service: service.ready, ...options });
-    const [Cookie] = await load.ask('logIns', { port: ready.port, users: 1 });
-    const get = (by, path) =>
-      by.ask('run', { ports: [ready.port], path, headers: [{ Cookie }], requests: 1, connections: 1 });
-    // Begun while the token is good.
-    const slow = get(slowLoad, `/late?ms=${FIRST_LIFETIME_S * 1000 + SLOW_MS}`);
-    await pause(FIRST_LIFETIME_S * 1000 + 200);
-    const refreshing = await get(load, '/projects');
-    await slow;
-    const next = await get(load, '/projects');
-    const { refused } = await service.ask('stats');
-    const isGood = (answer) => answer.statuses[200] === 1;
-    return { refreshWorked: isGood(refreshing), loginSurvived: isGood(next), refusedRefreshes: refused };
-  });
+async function saveLate({ service, load, startLoad, app }, options) {
+  const { port } = (await app(options)).ready;
+  const slowLoad = await startLoad();
+  const [Cookie] = await load.ask('logIns', { port, users: 1 });
+  const isGood = async (by, path) => {
+    const task = { ports: [port], path, headers: [{ Cookie }], requests: 1, connections: 1 };
+    return (await by.ask('run', task)).statuses[200] === 1;
+  };
+  // Begun while the token is good.
+  const slow = isGood(slowLoad, `/late?ms=${FIRST_LIFETIME_S * 1000 + SLOW_MS}`);
+  await pause(FIRST_LIFETIME_S * 1000 + 200);
+  const refreshWorked = await isGood(load, '/projects');
+  await slow;
+  const loginSurvived = await isGood(load, '/projects');
+  return { refreshWorked, loginSurvived, refusedRefreshes: (await service.ask('stats')).refused };
 }

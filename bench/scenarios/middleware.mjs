@@ -7,18 +7,11 @@ const EXEC_ARGV = ['--expose-gc', '--max-semi-space-size=128', '--min-semi-space
 /** The finest measure: one pass of the middleware with the grant in the cache, without HTTP. */
 export async function middleware({ starts }) {
   const passes = [];
-  for (let start = 0; start < starts; start += 1) {
-    passes.push(
-      await onStage(
-        async (stage) => {
-          const service = await stage.service();
-          const alone = await stage.measured('alone/middleware.mjs', { service: service.ready }, EXEC_ARGV);
-          return await alone.ask('measure');
-        },
-        { pinned: true },
-      ),
-    );
-  }
+  const play = async ({ service, measured }) => {
+    const alone = await measured('alone/middleware.mjs', { service: service.ready }, EXEC_ARGV);
+    return await alone.ask('measure');
+  };
+  for (let start = 0; start < starts; start += 1) passes.push(await onStage(play, { pinned: true }));
   return {
     title: 'The middleware alone, grant in the cache',
     ns: interval(passes.map(({ ns }) => ns)),

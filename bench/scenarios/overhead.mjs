@@ -1,14 +1,12 @@
 import { otherCore } from '../lib/cores.mjs';
-import { redisClient, startRedis } from '../lib/redis.mjs';
+import { redisClient, startRedis } from '../lib/databases.mjs';
 import { onStage } from '../lib/stage.mjs';
-import { compared, fromTheStart, measured } from '../lib/starts.mjs';
+import { compared, fromTheStart, roundOf } from '../lib/starts.mjs';
 
-const CONNECTIONS = 32;
-const USERS = 20;
 /** Short rounds, and many: what disturbs the machine lasts for seconds, and is to fall on whole rounds. */
-const REQUESTS = 500;
-/** Enough to count commands. */
-const COUNTED = 100;
+const ROUND = { path: '/', requests: 500, connections: 32 };
+/** Enough to count commands. One after the other: requests of one user at once share a read of the store. */
+const COUNTED = { path: '/', requests: 100, connections: 1 };
 /** Enough for Redis' own clock of its CPU. */
 const PLAYS = 4;
 
@@ -38,83 +36,58 @@ const OVER_REDIS = [
 
 /** A request of a user who is logged in, with a fresh token and no API call, against the least that any application has. */
 export async function overhead(settings) {
-  const plays = await fromTheStart(settings, (stage) => enterAll(stage, IN_MEMORY));
-  return {
-    title: 'A logged-in request with a fresh token and no API call, sessions in memory',
-    rows: compared(plays, AS_LARGE),
-  };
+  const rows = compared(await fromTheStart(settings, enterAll(IN_MEMORY)), AS_LARGE);
+  return { title: 'A logged-in request with a fresh token and no API call, sessions in memory', rows };
 }
 
 /** The same with sessions, and grants, in Redis; and what Redis is asked for each request. */
 export async function overheadRedis(settings) {
   const redis = await startRedis({ core: otherCore });
   try {
-    const contestants = OVER_REDIS.map((one) => ({ ...one, redisUrl: redis.url }));
-    const plays = await fromTheStart(settings, (stage) => enterAll(stage, contestants));
-    const costs = {};
-    for (const one of contestants) costs[one.name] = await costOf(one, redis);
-    const rows = compared(plays, ONE_MORE_GET).map((row) => ({ ...row, ...costs[row.name] }));
+    const contestants = OVER_REDIS.map((one) => ({ ...one, ...redis.options }));
+    const rows = compared(await fromTheStart(settings, enterAll(contestants)), ONE_MORE_GET);
+    for (const [index, one] of contestants.entries())
+      Object.assign(rows[index], await onStage((stage) => costOf(stage, one, redis)));
     return { title: 'The same with sessions and grants in Redis', rows };
   } finally {
     await redis.stop();
   }
 }
 
-async function enterAll(stage, contestants) {
-  const service = await stage.service();
-  const load = await stage.load();
-  return await Promise.all(contestants.map((one) => enter(stage, load, service.ready, one)));
+function enterAll(contestants) {
+  const enter = async (stage, one) => ({
+    name: one.name,
+    measure: await roundOf(await start(stage, one), stage.load, ROUND),
+  });
+  return (stage) => Promise.all(contestants.map((one) => enter(stage, one)));
 }
 
-async function enter(
-  stage,
-  load,
-  service,
-  { name, isAsLarge = false, readsGrant = false, ...options },
-  { requests = REQUESTS, connections = CONNECTIONS } = {},
-) {
-  const { sessionChars, grantChars } = isAsLarge ? await sizesOf(stage, load, { ...options, service }) : {};
-  const sizes = { sessionChars, grantChars: readsGrant ? grantChars : undefined };
-  const server = await stage.app({ service, ...sizes, ...options });
-  const { port } = server.ready;
-  const cookies = await load.ask('logIns', { port, users: USERS });
-  const headers = cookies.map((Cookie) => ({ Cookie }));
-  const task = { ports: [port], path: '/', headers, requests, connections };
-  return { name, measure: () => measured(server, requests, () => load.ask('run', task), 200) };
-}
-
-/** What the package stores for one user: the fair measure is as large. */
-async function sizesOf(stage, load, options) {
-  const ours = await stage.app({ ...options, app: 'ours' });
+async function start({ app, load }, { name, isAsLarge, readsGrant, ...options }) {
+  if (!isAsLarge) return await app(options);
+  // What the package stores for one user: the fair measure is as large.
+  const ours = await app({ ...options, app: 'ours' });
   await load.ask('logIns', { port: ours.ready.port, users: 1 });
-  return await ours.ask('stored');
+  const { sessionChars, grantChars } = await ours.ask('stored');
+  return await app({ ...options, sessionChars, grantChars: readsGrant ? grantChars : undefined });
 }
 
 /** What Redis has to do for one request, by its own count: commands, and microseconds of its CPU. */
-function costOf(contestant, redis) {
-  return onStage(async (stage) => {
-    const service = await stage.service();
-    const load = await stage.load();
-    const enterWith = (options) => enter(stage, load, service.ready, contestant, options);
-    // One after the other: requests of one user at once share a read of the store.
-    const one = await enterWith({ requests: COUNTED, connections: 1 });
-    const many = await enterWith();
-    await one.measure();
-    await many.measure();
-    const client = await redisClient(redis.url);
-    try {
-      await client.configResetStat();
-      await one.measure();
-      const stats = await client.info('commandstats');
-      const calls = [...stats.matchAll(/cmdstat_(?!config|info)[\w|]+:calls=(\d+)/g)];
-      const before = await redis.cpuUs();
-      for (let time = 0; time < PLAYS; time += 1) await many.measure();
-      return {
-        commands: calls.reduce((sum, [, count]) => sum + Number(count), 0) / COUNTED,
-        storeCpuUs: ((await redis.cpuUs()) - before) / (PLAYS * REQUESTS),
-      };
-    } finally {
-      client.destroy();
-    }
-  });
+async function costOf(stage, contestant, redis) {
+  const [one, many] = [
+    await roundOf(await start(stage, contestant), stage.load, COUNTED),
+    await roundOf(await start(stage, contestant), stage.load, ROUND),
+  ];
+  await one();
+  await many();
+  const client = await redisClient(redis.url);
+  await client.configResetStat();
+  await one();
+  const calls = (await client.info('commandstats')).matchAll(/cmdstat_(?!config|info)[\w|]+:calls=(\d+)/g);
+  client.destroy();
+  const before = await redis.cpuUs();
+  for (let time = 0; time < PLAYS; time += 1) await many();
+  return {
+    commands: [...calls].reduce((sum, [, count]) => sum + Number(count), 0) / COUNTED.requests,
+    storeCpuUs: ((await redis.cpuUs()) - before) / (PLAYS * ROUND.requests),
+  };
 }

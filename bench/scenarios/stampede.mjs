@@ -1,110 +1,81 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { startRedis } from '../lib/redis.mjs';
+import { startRedis } from '../lib/databases.mjs';
 import { onStage } from '../lib/stage.mjs';
 import { interval, median } from '../lib/statistics.mjs';
 
 const REQUESTS = 200;
 /** About what a token endpoint in the same region takes. */
 const TOKEN_DELAY_MS = 20;
-
-const TOGETHER_REQUESTS = 1_000;
-const TOGETHER_PROCESSES = 4;
-/**
- * A slow one: a thousand answers alone take two cores a part of a second, and against a fast token endpoint that would be all
- * that the last answer tells.
- */
-const TOGETHER_TOKEN_DELAY_MS = 2_000;
-
 const FIRST_LIFETIME_S = 1;
 
+/**
+ * A thousand requests over four processes, against a slow endpoint: a thousand answers alone take two cores a part of a second, and
+ * against a fast token endpoint that would be all that the last answer tells.
+ */
+const TOGETHER = { app: 'ours', processes: 4, times: 7, requests: 1_000, tokenDelayMs: 2_000 };
+
 const CONTESTANTS = [
-  { name: 'passport-oauth-app', app: 'ours', processes: 1 },
-  { name: 'passport-oauth2 by hand', app: 'hand-written', processes: 1 },
-  { name: 'passport-oauth2 by hand, single-flight', app: 'hand-written', singleFlight: true, processes: 1 },
-  { name: 'express-openid-connect, memory', app: 'openid-connect', processes: 1 },
-  { name: 'passport-oauth-app, 4 processes', app: 'ours', processes: 4, redis: true },
+  { name: 'passport-oauth-app', app: 'ours' },
+  { name: 'passport-oauth2 by hand', app: 'hand-written' },
+  { name: 'passport-oauth2 by hand, single-flight', app: 'hand-written', singleFlight: true },
+  { name: 'express-openid-connect, memory', app: 'openid-connect' },
+  { name: 'passport-oauth-app, 4 processes', app: 'ours', processes: 4 },
   {
     name: 'passport-oauth2 by hand, single-flight, 4 processes',
     app: 'hand-written',
     singleFlight: true,
     processes: 4,
-    redis: true,
   },
-  { name: 'express-openid-connect, 4 processes', app: 'openid-connect', processes: 4, redis: true },
+  { name: 'express-openid-connect, 4 processes', app: 'openid-connect', processes: 4 },
 ];
 
-/** Many requests of one user at once, when the access token has just expired. */
+/** Many requests of one user at once, when the access token has just expired. Several processes share a Redis. */
 export async function stampede({ quick }) {
   const redis = await startRedis();
+  const endure = async ({
+    tokenDelayMs = TOKEN_DELAY_MS,
+    processes = 1,
+    times = 4,
+    requests = REQUESTS,
+    ...options
+  }) => {
+    const app = processes > 1 ? { ...options, ...redis.options } : options;
+    const play = (stage) => burstsOf(stage, { app, processes, times: quick ? 2 : times, requests });
+    return await onStage(play, { tokenDelayMs, firstLifetimeS: FIRST_LIFETIME_S });
+  };
   try {
-    const times = quick ? 2 : 4;
     const rows = [];
-    for (const { name, ...contestant } of CONTESTANTS) {
-      const bursts = await endure(contestant, redis.url, { times, requests: REQUESTS, tokenDelayMs: TOKEN_DELAY_MS });
-      rows.push({ name, ...totals(bursts) });
-    }
-    return {
-      title: `${REQUESTS} requests at once with an expired token`,
-      tokenDelayMs: TOKEN_DELAY_MS,
-      rows,
-      together: await together(redis.url, quick ? 2 : 7),
-    };
+    for (const { name, ...contestant } of CONTESTANTS) rows.push({ name, ...totals(await endure(contestant)) });
+    const { requests, processes, tokenDelayMs } = TOGETHER;
+    const bursts = await endure(TOGETHER);
+    const ratios = bursts.map(({ lastMs }) => lastMs / tokenDelayMs);
+    // The same thousand with a fresh token: what the answers alone take.
+    const fresh = bursts.map(({ freshMs }) => freshMs);
+    const counted = { ...totals(bursts), lastRatio: interval(ratios, median), freshMs: interval(fresh, median) };
+    const together = { requests, processes, tokenDelayMs, ...counted };
+    const title = `${REQUESTS} requests at once with an expired token`;
+    return { title, tokenDelayMs: TOKEN_DELAY_MS, rows, together };
   } finally {
     await redis.stop();
   }
 }
 
-/** A thousand requests over four processes; and the same thousand with a fresh token, which is what the answers alone take. */
-async function together(redisUrl, times) {
-  const contestant = { app: 'ours', processes: TOGETHER_PROCESSES, redis: true };
-  const task = { times, requests: TOGETHER_REQUESTS, tokenDelayMs: TOGETHER_TOKEN_DELAY_MS };
-  const bursts = await endure(contestant, redisUrl, task);
-  return {
-    requests: TOGETHER_REQUESTS,
-    processes: TOGETHER_PROCESSES,
-    tokenDelayMs: TOGETHER_TOKEN_DELAY_MS,
-    ...totals(bursts),
-    lastRatio: interval(
-      bursts.map(({ lastMs }) => lastMs / TOGETHER_TOKEN_DELAY_MS),
-      median,
-    ),
-    freshMs: interval(
-      bursts.map(({ freshMs }) => freshMs),
-      median,
-    ),
-  };
-}
-
-function endure({ processes, redis, ...options }, redisUrl, { times, requests, tokenDelayMs }) {
-  return onStage(async (stage) => {
-    const service = await stage.service({ tokenDelayMs, firstLifetimeS: FIRST_LIFETIME_S });
-    const load = await stage.load();
-    const shared = redis ? { redisUrl } : {};
-    const starting = Array.from({ length: processes }, () =>
-      stage.app({ service: service.ready, ...options, ...shared }),
-    );
-    const ports = (await Promise.all(starting)).map(({ ready }) => ready.port);
-    const bursts = [];
-    for (let time = 0; time <= times; time += 1) bursts.push(await burst(load, service, ports, requests));
-    // The first one compiled the code.
-    return bursts.slice(1);
-  });
-}
-
-async function burst(load, service, ports, requests) {
-  const [Cookie] = await load.ask('logIns', { port: ports[0], users: 1 });
-  await pause(FIRST_LIFETIME_S * 1000 + 200);
-  await service.ask('stats');
-  const task = { ports, path: '/projects', headers: [{ Cookie }], requests, connections: requests };
-  const { statuses, lastMs } = await load.ask('run', task);
-  const { refreshed, refused } = await service.ask('stats');
-  const fresh = await load.ask('run', task);
-  return {
-    tokenRequests: refreshed + refused,
-    failures: requests - (statuses[200] ?? 0),
-    lastMs,
-    freshMs: fresh.lastMs,
-  };
+async function burstsOf({ service, load, app: start }, { app, processes, times, requests }) {
+  const servers = await Promise.all(Array.from({ length: processes }, () => start(app)));
+  const ports = servers.map(({ ready }) => ready.port);
+  const bursts = [];
+  for (let time = 0; time <= times; time += 1) {
+    const [Cookie] = await load.ask('logIns', { port: ports[0], users: 1 });
+    await pause(FIRST_LIFETIME_S * 1000 + 200);
+    await service.ask('stats');
+    const task = { ports, path: '/projects', headers: [{ Cookie }], requests, connections: requests };
+    const { statuses, lastMs } = await load.ask('run', task);
+    const { refreshed, refused } = await service.ask('stats');
+    const { lastMs: freshMs } = await load.ask('run', task);
+    bursts.push({ tokenRequests: refreshed + refused, failures: requests - (statuses[200] ?? 0), lastMs, freshMs });
+  }
+  // The first one compiled the code.
+  return bursts.slice(1);
 }
 
 function totals(bursts) {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { answerTasks, argument } from '../lib/tasks.mjs';
-import { Tokens } from './tokens.mjs';
+import { tokenEndpoint } from './tokens.mjs';
 import { answerText, readRequests } from './wire.mjs';
 
 /**
@@ -31,29 +31,18 @@ const PROJECTS = Array.from({ length: argument.projects ?? 5 }, (_none, index) =
 }));
 const API_ANSWER = answerText(200, JSON.stringify({ data: PROJECTS, pagination: { offset: 0, limit: 500 } }));
 
-const server = createServer({ noDelay: true }, (socket) =>
-  readRequests(socket, (request) => void serve(socket, request)),
-);
-server.listen(0, '127.0.0.1');
+const onSocket = (socket) => readRequests(socket, (request) => void serve(socket, request));
+const server = createServer({ noDelay: true }, onSocket).listen(0, '127.0.0.1');
 await once(server, 'listening');
 
 const issuer = `http://127.0.0.1:${server.address().port}`;
-const tokens = new Tokens({ issuer, ...CREDENTIALS, ...argument });
-let tokenDelayMs = argument.tokenDelayMs ?? 0;
+const tokens = tokenEndpoint({ issuer, ...CREDENTIALS, ...argument });
+const { tokenDelayMs = 0 } = argument;
 /** Token requests that are worked on at once; the others wait in the order in which they came. */
 let freePlaces = argument.tokenCapacity ?? Infinity;
 const queue = [];
 
-answerTasks(
-  { url: issuer, ...CREDENTIALS },
-  {
-    stats: () => tokens.takeStats(),
-    seed: (grants) => tokens.seed(grants),
-    delay: (ms) => {
-      tokenDelayMs = ms;
-    },
-  },
-);
+answerTasks({ url: issuer, ...CREDENTIALS }, { stats: tokens.takeStats, seed: tokens.seed });
 
 async function serve(socket, { path, head, body }) {
   if (path.startsWith('/api/v2/projects')) return socket.write(API_ANSWER, 'latin1');
