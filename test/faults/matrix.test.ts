@@ -104,10 +104,12 @@ describe('at a logout, at the revocation endpoint', { meta: { threats: [84] } },
     await loggedIn();
     const requests = trial.strike('revoke', troubled(row));
     const log = new EventLog('grant');
+    const revocation = trial.revocationEnds();
     const page = await trial.visit('/logout', { method: 'POST' });
     expect([page.status, trial.world.grantKeys()]).toEqual([200, []]);
     expect((await trial.visit('/whoami')).json()).toMatchObject({ authorized: false });
     await trial.world.strategy.close();
+    await revocation;
     log.stop();
     expect(log.values('grant', 'action')).toEqual(['deleted', row.isRevoked ? 'revoked' : 'revocation-failed']);
     expect(requests()).toBeLessThanOrEqual(4);

@@ -1,7 +1,7 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { type Emulator, startEmulator } from '../../src/emulator/index.js';
 import { Canaries } from '../security/canaries.js';
 import { Browser, type Page, type Visit } from '../support/browser.js';
+import { nextEvent } from '../support/event-log.js';
 import { fastForward } from '../support/fast-forward.js';
 import type { Behaviour } from '../support/faulty-server.js';
 import { TestClock } from '../support/test-clock.js';
@@ -11,7 +11,6 @@ import type { Row } from './matrix.js';
 import { SplitNetwork } from './split-network.js';
 
 const PATHS = { token: '/oauth/token', revoke: '/oauth/revoke', api: '/api/', other: '/' } as const;
-const REFRESHED = 'passport-oauth-app:refresh';
 
 /** An application whose way to the service can fail in every way, and whose secrets are all known. */
 export interface Trial {
@@ -28,6 +27,8 @@ export interface Trial {
   heal(): Promise<void>;
   /** Resolves when a refresh has ended, however that was. */
   refreshEnds(): Promise<void>;
+  /** Resolves when a revocation has ended, however that was. */
+  revocationEnds(): Promise<void>;
   /** Logins that were begun at the service so far. */
   logins(): number;
   close(): Promise<void>;
@@ -98,7 +99,8 @@ export async function startTrial(): Promise<Trial> {
       return () => ('connect' in trouble ? network.failures - failures : gateway.requests(endpoint).length - requests);
     },
     heal,
-    refreshEnds: nextRefresh,
+    refreshEnds: () => nextEvent('refresh'),
+    revocationEnds: () => nextEvent('grant', ({ action }) => action !== 'deleted'),
     logins: () => service.requests.filter(({ path }) => path === '/oauth/authorize').length,
     close: async () => {
       await heal();
@@ -110,14 +112,4 @@ export async function startTrial(): Promise<Trial> {
       await network.close();
     },
   };
-}
-
-function nextRefresh(): Promise<void> {
-  return new Promise((resolve) => {
-    const listener = () => {
-      unsubscribe(REFRESHED, listener);
-      resolve();
-    };
-    subscribe(REFRESHED, listener);
-  });
 }

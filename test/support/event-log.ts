@@ -25,3 +25,18 @@ export class EventLog {
     for (const stop of this.#stops) stop();
   }
 }
+
+/** Resolves at the next event of a name, or at the next one that `isIt` accepts. */
+export function nextEvent(
+  name: EventName,
+  isIt: (event: { readonly action?: unknown }) => boolean = () => true,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const listener = (event: unknown) => {
+      if (!isIt(Object(event))) return;
+      unsubscribe(PREFIX + name, listener);
+      resolve();
+    };
+    subscribe(PREFIX + name, listener);
+  });
+}
