@@ -10,8 +10,9 @@ export const alias = Object.entries(entryPoints).map(([name, file]) => ({
 
 /** Warnings of the package that tests cause and listen to: Node does not print them among the results. By code, else by type. */
 const EXPECTED_WARNINGS = [
-  ...['ERR_IGNORED_OPTION', 'ERR_LOGIN_HOST', 'ERR_NO_PROFILE_ID', 'ERR_REFRESH_REFUSED', 'ERR_STRATEGY_NAME'],
-  ...['PASSPORT_OAUTH_APP_NO_LOCK', 'PASSPORT_OAUTH_APP_SHORT_LEASE', 'EmulatorWarning', 'TypeError'],
+  ...['ERR_IGNORED_OPTION', 'ERR_LOGIN_HOST', 'ERR_NO_NOTIFICATIONS', 'ERR_NO_PROFILE_ID', 'ERR_REFRESH_REFUSED'],
+  ...['ERR_STRATEGY_NAME', 'PASSPORT_OAUTH_APP_NO_LOCK', 'PASSPORT_OAUTH_APP_SHORT_LEASE', 'CanaryWarning'],
+  ...['EmulatorWarning', 'TypeError'],
 ];
 
 export default defineConfig({
@@ -23,6 +24,8 @@ export default defineConfig({
     hookTimeout: 120_000,
     // One more than the cores that CI has: a third of a run is waiting for databases, browsers and leases.
     maxWorkers: 3,
+    // What a test that passes has printed is not about the test.
+    silent: 'passed-only',
     expect: { poll: { timeout: 119_000 } },
     include: ['test/**/*.test.ts', 'test/perf/*.perf.ts'],
   },
