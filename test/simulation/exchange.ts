@@ -169,15 +169,15 @@ export class Exchange<T> implements Call {
 
   #deliver(): void {
     this.#hasArrived = this.#step.machine.isFrozen && this.#state === 'open';
-    const isHeard = this.#step.machine.receive(() => {
+    const answer = () => {
       const unseen = this.#unseen;
       if (this.#state !== 'open' || !unseen) return;
       this.#state = 'over';
       this.#unseen = undefined;
       this.#note('is answered');
       this.#ends.answer(unseen.value, this.#fault?.kind === 'damage' ? this.#fault.damage : undefined);
-    });
-    if (!isHeard) this.#lose();
+    };
+    this.#step.machine.receive(answer, () => this.#lose());
   }
 
   #fail(code: string, ms: number): void {

@@ -41,7 +41,7 @@ export class Machine {
   readonly #scheduler: Scheduler;
   readonly #timers = new Set<Timer>();
   readonly #outbox: (() => void)[] = [];
-  readonly #inbox: (() => void)[] = [];
+  readonly #inbox: { readonly receive: () => void; readonly drop: () => void }[] = [];
   readonly freezes: Freeze[] = [];
   isAlive = true;
   /** Runs code of this process, so that what it does is known to be its own. */
@@ -121,12 +121,11 @@ export class Machine {
     else send();
   }
 
-  /** Runs `receive` in this process: now, when it goes on, or never if it has died. Returns false for never. */
-  receive(receive: () => void): boolean {
-    if (!this.isAlive) return false;
-    if (this.isFrozen) this.#inbox.push(receive);
+  /** Runs `receive` in this process: now, or when it goes on. Runs `drop` once it has died before that. */
+  receive(receive: () => void, drop: () => void = () => undefined): void {
+    if (!this.isAlive) drop();
+    else if (this.isFrozen) this.#inbox.push({ receive, drop });
     else this.#enter(this, receive);
-    return true;
   }
 
   /** Lets the process stand still for `ms`. */
@@ -144,6 +143,7 @@ export class Machine {
     this.diedAt = this.#scheduler.now;
     for (const timer of this.#timers) if (timer.occurrence) timer.occurrence.cancelled = true;
     this.#timers.clear();
+    for (const { drop } of this.#inbox.splice(0)) drop();
   }
 
   #fire(timer: Timer): void {
@@ -172,7 +172,11 @@ export class Machine {
     const receives = this.#inbox.splice(0);
     const timers = [...this.#timers].filter(({ occurrence }) => !occurrence).sort((one, other) => one.due - other.due);
     const firing = timers.map((timer) => () => this.#fire(timer));
-    const receiving = receives.map((receive) => () => void this.receive(receive));
+    const receiving = receives.map(
+      ({ receive, drop }) =>
+        () =>
+          this.receive(receive, drop),
+    );
     // Either may come first in Node: a process stands still in any phase of its event loop.
     const isTimersFirst = this.random.chance(0.5);
     const all = [
