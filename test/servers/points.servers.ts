@@ -90,14 +90,15 @@ async function refreshAtOnce(setting: Setting): Promise<void> {
 
   if (!hasRedis()) return;
   const redis = await startRedis();
-  const { tokenStore, close } = await openStore({ redis: redis.url });
+  const store = { redis: redis.url, lease: 90 };
+  const { tokenStore, close } = await openStore(store);
   const workers: Worker[] = [];
   try {
     await setting.open({ tokenStore, grantId: (_req, { id }: { id: string }) => id });
     await setting.logIn();
     before = setting.refreshes.length;
     const { clock: _clock, userProfile: _userProfile, ...options } = setting.options;
-    for (const _ of ['first', 'second']) workers.push(await Worker.start({ redis: redis.url }, options));
+    for (const _ of ['first', 'second']) workers.push(await Worker.start(store, options));
     const seconds = setting.advance();
     await Promise.all(workers.map((worker) => worker.advance(seconds)));
     const asked = workers.flatMap((worker) => Array.from({ length: 100 }, () => worker.ask(user?.id ?? '')));

@@ -62,6 +62,8 @@ export class Setting {
     this.#listeners = listeners;
     this.options = {
       scope: '',
+      // The API asks a server, one request after the other, about each token of 200 requests.
+      timeout: 60_000,
       ...options,
       authUrl: place.origin,
       clientID: place.client.id,
