@@ -14,6 +14,11 @@ export function remainingMs(end: number, now: number, longestMs: number): number
   return leftMs > 0 && leftMs <= longestMs ? leftMs : 0;
 }
 
+/** Returns true if a time that any host has noted was at most so many milliseconds ago. @param now Epoch milliseconds, as `since` */
+export function isRecent(since: number, maxAgeMs: number, now: number): boolean {
+  return remainingMs(since + maxAgeMs, now, maxAgeMs + CLOCK_SKEW_MS) > 0;
+}
+
 /** By how much a wall clock may be set back and still tell a time that is of use, in milliseconds: NTP steps it by less. */
 const SET_BACK_MS = 1_000;
 

@@ -18,6 +18,7 @@ import type { ApplicationGrant } from './oauth/token-endpoint.js';
 import type { EndsGrant } from './oauth/token-response.js';
 import { Secret } from './redaction.js';
 import type { TokenStore } from './stores/token-store.js';
+import { MAX_TIMER_MS } from './waiting.js';
 
 /** A request in a handler of Express 4, Express 5 or Connect. */
 export type IncomingRequest = IncomingMessage & Express.Request;
@@ -175,8 +176,6 @@ export interface Settings {
   readonly clock: () => number;
 }
 
-/** Longest delay of a timer in Node. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const DAY_S = 24 * 60 * 60;
 
 /** Reads an optional function. */
@@ -246,7 +245,7 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache'> &
       : check.authorizationParams(option, value),
   ),
   scopeSeparator: check.withDefault(' ', check.text),
-  timeout: check.withDefault(10_000, check.integer(1, MAX_TIMEOUT_MS, 'milliseconds')),
+  timeout: check.withDefault(10_000, check.integer(1, MAX_TIMER_MS, 'milliseconds')),
   dispatcher: check.withDefault(
     undefined,
     check.withMethods<Dispatcher>('an undici Dispatcher, such as new ProxyAgent(…)', ['dispatch']),

@@ -1,3 +1,6 @@
+/** Longest delay of a timer in Node, in milliseconds: one that is to take longer fires at once. */
+export const MAX_TIMER_MS: number = 2 ** 31 - 1;
+
 /** Runs tasks of one key one after the other, in the order of the calls. Tasks of different keys run concurrently. */
 export class KeyedQueue {
   /** Resolve when the last task of each key has settled. */

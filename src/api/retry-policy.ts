@@ -1,4 +1,5 @@
 import type { TransportFault } from '../http/transport-error.js';
+import { MAX_TIMER_MS } from '../waiting.js';
 
 /** Limits of the further tries of one call. */
 export interface RetryLimits {
@@ -33,9 +34,6 @@ export const THROTTLED_RETRY: RetryLimits = Object.freeze({
 
 /** Upper bound of the wait before the second try; doubles with each further one. */
 const BASE_DELAY_MS = 250;
-
-/** A timer that is to take longer fires at once, in milliseconds. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** A failed try, and what came before it. */
 export interface FailedTry {

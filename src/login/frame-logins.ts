@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { CLOCK_SKEW_MS, remainingMs } from '../clock.js';
+import { CLOCK_SKEW_MS, isRecent, remainingMs } from '../clock.js';
 import { AuthorizationError } from '../errors.js';
 import { isRandomGrantId } from '../grants/grant.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
@@ -113,7 +113,7 @@ export class FrameLogins {
     const text = seal.open('refused', sealed);
     if (text === undefined) return [];
     const [at, ...scope] = JSON.parse(text) as [number, ...string[]];
-    return remainingMs(at + REFUSED_MS, clock(), REFUSED_MS + CLOCK_SKEW_MS) > 0 ? scope : [];
+    return isRecent(at, REFUSED_MS, clock()) ? scope : [];
   }
 
   /**

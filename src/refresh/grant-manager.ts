@@ -98,8 +98,7 @@ export class GrantManager {
   current(grantId: string, loaded?: Grant): Grant | Promise<Grant> {
     const known = this.#known(grantId) ?? loaded;
     if (known === undefined) return this.#load(grantId);
-    const { clock, window } = this.#options;
-    return freshness(known, clock(), window) === 'fresh' ? known : this.#freshen(grantId, known);
+    return this.#freshness(known) === 'fresh' ? known : this.#freshen(grantId, known);
   }
 
   /** Returns the grant if this process has it, and it is not due for a refresh. */
@@ -342,8 +341,7 @@ export class GrantManager {
   }
 
   #freshen(grantId: string, grant: Grant): Grant | Promise<Grant> {
-    const { clock, window } = this.#options;
-    const state = freshness(grant, clock(), window);
+    const state = this.#freshness(grant);
     if (state === 'expired') return this.#refresher.refresh(grantId, grant, 'expired');
     if (state === 'due' && this.#mayBeRefreshed(grant) && this.#refresher.isIdle(grantId))
       this.#background.request(grantId);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { CLOCK_SKEW_MS, remainingMs } from '../clock.js';
+import { isRecent } from '../clock.js';
 import { ConfigurationError } from '../errors.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import { endCookie, HOST_PREFIX, readCookie, setCookie } from './browser-cookie.js';
@@ -151,8 +151,7 @@ export class LoginRounds {
     const text = value && this.#seal.open(name, value);
     if (!text) return undefined;
     const content = JSON.parse(text) as Sealed;
-    const maxAgeMs = MAX_AGE_S * 1000;
-    return remainingMs(content[2] + maxAgeMs, this.#clock(), maxAgeMs + CLOCK_SKEW_MS) > 0 ? content : undefined;
+    return isRecent(content[2], MAX_AGE_S * 1000, this.#clock()) ? content : undefined;
   }
 }
 

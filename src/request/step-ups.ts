@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { CLOCK_SKEW_MS, remainingMs } from '../clock.js';
+import { isRecent } from '../clock.js';
 import { scopeNames } from '../oauth/scope.js';
 import { endCookie, HOST_PREFIX, readCookie, setCookie } from './browser-cookie.js';
 import type { CookieSeal } from './cookie-seal.js';
@@ -124,8 +124,7 @@ export class StepUps {
     const text = value && this.#seal.open(context, value);
     if (!text) return undefined;
     const content = JSON.parse(text) as C;
-    const maxAgeMs = maxAgeS * 1000;
-    return remainingMs(content[0] + maxAgeMs, this.#clock(), maxAgeMs + CLOCK_SKEW_MS) > 0 ? content : undefined;
+    return isRecent(content[0], maxAgeS * 1000, this.#clock()) ? content : undefined;
   }
 }
 
