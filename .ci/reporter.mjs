@@ -8,7 +8,9 @@ export default class Reporter {
     const titlesOf = (state) => tests.filter((test) => test.result().state === state).map(titleOf);
     const report = {
       passed: titlesOf('passed').length,
-      failed: titlesOf('failed'),
+      failed: tests
+        .filter((test) => test.result().state === 'failed')
+        .map((test) => `${titleOf(test)}: ${reasonOf(test)}`),
       skipped: [...titlesOf('skipped'), ...titlesOf('pending')],
       retried: tests.filter((test) => test.diagnostic()?.retryCount > 0).map(titleOf),
       // Of no test: files that cannot be loaded, hooks of a file, errors between tests.
@@ -27,4 +29,13 @@ export default class Reporter {
 
 function titleOf(test) {
   return `${relative('', test.module.moduleId)} > ${test.fullName}`;
+}
+
+/** The first line of what a failed test has thrown, and where, so that the last page of a log is enough to begin with. */
+function reasonOf(test) {
+  const [error] = test.result().errors ?? [];
+  const [first = ''] = (error?.message ?? '').split('\n');
+  const frame = error?.stacks?.[0];
+  const place = frame ? ` (${relative('', frame.file)}:${frame.line})` : '';
+  return `${first.slice(0, 300)}${place}`;
 }
