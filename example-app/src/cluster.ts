@@ -5,14 +5,17 @@
  * refreshed by one of them; the panel shows which. REDIS_URL names a Redis that runs; without it, one is started.
  */
 import { spawn } from 'node:child_process';
-import cluster from 'node:cluster';
+import cluster, { type Address } from 'node:cluster';
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { RedisStore } from 'connect-redis';
 import type { StrategyOptions } from 'passport-oauth-app';
 import { redisTokenStore } from 'passport-oauth-app/redis';
-import { createClient } from 'redis';
+import { createClient, type RedisClientOptions } from 'redis';
 import { connect } from './calls.js';
 import { Recorder } from './panel/recorder.js';
 import { createPrimary, type Primary, type Worker } from './primary.js';
@@ -24,44 +27,54 @@ const processes = 2;
 
 /** What a worker has to be told. */
 interface Setup {
-  readonly port: number;
-  readonly redisUrl: string;
+  readonly redis: RedisOptions;
   readonly sessionSecret: string;
   readonly strategyOptions: StrategyOptions;
 }
 
-type ClusterPrimary = Primary & { setup(): Promise<Setup> };
+/** Where a Redis listens. */
+type RedisOptions = Pick<RedisClientOptions, 'url' | 'socket'>;
+
+interface ClusterWorker extends Worker {
+  /** Begins to answer. */
+  serve(setup: Setup): Promise<void>;
+}
 
 async function main(): Promise<void> {
   if (realService(process.env))
     throw new SettingsError('The cluster runs with the emulated service: unset AUTH_URL and the others.');
   const { port, sessionSecret } = serverSettings(process.env);
-  const shared = await usablePort(port);
+  if (port) await refuseTaken(port);
   const redis = await openRedis(process.env.REDIS_URL);
   try {
-    await conduct(shared, redis.url, sessionSecret);
+    await conduct(redis.options, sessionSecret);
   } finally {
     await redis.close();
   }
 }
 
 /** The primary process: starts the service and the workers, and ends them when it is asked to. */
-async function conduct(port: number, redisUrl: string, sessionSecret: string): Promise<void> {
-  const recorder = new Recorder(Date.now);
-  const service = await startService({ port, recorder });
+async function conduct(redis: RedisOptions, sessionSecret: string): Promise<void> {
   const children = Array.from({ length: processes }, () => cluster.fork());
-  const workers: Worker[] = [];
-  const primary: ClusterPrimary = {
-    ...createPrimary(workers, (happening) => recorder.record(happening), serviceBreaker(service)),
-    setup: async () => ({ port, redisUrl, sessionSecret, strategyOptions: strategyOptionsFor(service) }),
-  };
-  workers.push(...children.map((child) => connect<Worker>(child, primary)));
   const ended = children.map((child) => once(child, 'exit'));
   const failed = Promise.race(ended).then(() => {
     throw new SettingsError('A process ended as soon as it was started.');
   });
-  await Promise.race([failed, Promise.all(children.map((child) => once(child, 'listening')))]);
+  const listening = children.map(async (child) => {
+    const [address] = (await once(child, 'listening')) as [Address];
+    return address.port;
+  });
+  const [port = 0] = await Promise.race([failed, Promise.all(listening)]);
+
+  const recorder = new Recorder(Date.now);
+  const service = await startService({ port, recorder });
+  const workers: ClusterWorker[] = [];
+  const primary = createPrimary(workers, (happening) => recorder.record(happening), serviceBreaker(service));
+  workers.push(...children.map((child) => connect<ClusterWorker>(child, primary)));
+  const setup = { redis, sessionSecret, strategyOptions: strategyOptionsFor(service) };
+  await Promise.race([failed, Promise.all(workers.map((worker) => worker.serve(setup)))]);
   failed.catch(() => {});
+
   const isAsked = untilAskedToEnd();
   const pids = children.map((child) => child.process.pid).join(' and ');
   process.stdout.write(`\n  Open http://localhost:${port}\n\n  Processes ${pids} answer. Ctrl-C ends everything.\n`);
@@ -75,49 +88,53 @@ async function conduct(port: number, redisUrl: string, sessionSecret: string): P
 async function work(): Promise<void> {
   // Ctrl-C reaches all processes of a terminal; the primary process decides when to end.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {});
-  const own: Partial<Worker> = {};
-  const primary = connect<ClusterPrimary>(process, own);
-  const { port, redisUrl, sessionSecret, strategyOptions } = await primary.setup();
-  const redis = await createClient({ url: redisUrl }).on('error', console.error).connect();
   const server = createServer();
   // A new connection for each request, so that a browser meets both processes.
   server.maxRequestsPerSocket = 1;
-  const worker = startWorker({
-    server,
-    primary,
-    // Without a cache, the panel shows the token that the other process has got at once.
-    strategyOptions: { ...strategyOptions, cache: false, encryptionKeys: sessionSecret },
-    sessionSecret,
-    sessionStore: new RedisStore({ client: redis }),
-    tokenStore: redisTokenStore(redis),
-    clock: Date.now,
-  });
-  Object.assign(own, worker, {
-    async end() {
-      await worker.end();
-      await redis.close();
-      process.disconnect();
+  const own: Partial<ClusterWorker> = {
+    async serve({ redis, sessionSecret, strategyOptions }) {
+      const client = await createClient(redis).on('error', console.error).connect();
+      const worker = startWorker({
+        server,
+        primary,
+        // Without a cache, the panel shows the token that the other process has got at once.
+        strategyOptions: { ...strategyOptions, cache: false, encryptionKeys: sessionSecret },
+        sessionSecret,
+        sessionStore: new RedisStore({ client }),
+        tokenStore: redisTokenStore(client),
+        clock: Date.now,
+      });
+      Object.assign(own, worker, {
+        async end() {
+          await worker.end();
+          await client.close();
+          process.disconnect();
+        },
+      });
     },
-  });
-  await listen(server, port, '127.0.0.1');
+  };
+  const primary = connect<Primary>(process, own);
+  // All workers get the same port, also where it is a free one.
+  await listen(server, serverSettings(process.env).port, '127.0.0.1');
 }
 
-/** Returns a port that nobody listens on. @throws {SettingsError} if `port` is taken */
-async function usablePort(port: number | undefined): Promise<number> {
+/** Says once, and not in each worker, that a port is taken. @throws {SettingsError} */
+async function refuseTaken(port: number): Promise<void> {
   const server = createServer();
-  const usable = await listen(server, port, '127.0.0.1');
+  await listen(server, port, '127.0.0.1');
   await closeServer(server);
-  return usable;
 }
 
 /** Returns the Redis at `url`, or starts one for this run that keeps nothing. @throws {SettingsError} if it cannot */
-async function openRedis(url: string | undefined): Promise<{ readonly url: string; close(): Promise<void> }> {
-  if (url) return { url, close: async () => {} };
-  const port = await usablePort(0);
-  const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+async function openRedis(url: string | undefined): Promise<{ readonly options: RedisOptions; close(): Promise<void> }> {
+  if (url) return { options: { url }, close: async () => {} };
+  const folder = await mkdtemp(join(tmpdir(), 'example-app-'));
+  const path = join(folder, 'redis.sock');
+  const args = ['--port', '0', '--unixsocket', path, '--dir', folder, '--save', '', '--appendonly', 'no'];
   // In a group of its own: Ctrl-C would end it before those who still save to it.
   const server = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'], detached: true });
-  await once(server, 'spawn').catch(() => {
+  await once(server, 'spawn').catch(async () => {
+    await rm(folder, { recursive: true });
     throw new SettingsError(
       'redis-server is not installed. Install it (apt-get install redis-server, brew install redis), ' +
         'or set REDIS_URL to one that runs, such as redis://localhost:6379.',
@@ -127,10 +144,12 @@ async function openRedis(url: string | undefined): Promise<{ readonly url: strin
   const close = async () => {
     server.kill();
     await exit;
+    await rm(folder, { recursive: true });
   };
   for await (const line of createInterface(server.stdout)) {
-    if (line.includes('Ready to accept connections')) return { url: `redis://127.0.0.1:${port}`, close };
+    if (line.includes('ready to accept connections')) return { options: { socket: { path, tls: false } }, close };
   }
+  await close();
   throw new SettingsError('redis-server ended as soon as it was started.');
 }
 
