@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { readMarked, writeMarked } from './marked-part.js';
-import { NUMBERS, testsOfThreats, threatsTable } from './threats.js';
+import { NUMBERS, readTable, testsOfThreats, threatsTable, writeTable } from './threats.js';
 
 test('every line of the threat model has a test', () => {
   expect(NUMBERS.slice(0, 68)).toEqual(Array.from({ length: 68 }, (_, index) => index + 1));
@@ -9,6 +8,6 @@ test('every line of the threat model has a test', () => {
 });
 
 test('the table of docs/figures/security.md names the tests that there are (npm run security:table writes it)', () => {
-  if (process.env.UPDATE_SECURITY_TABLE) writeMarked('threats', threatsTable());
-  expect(readMarked('threats')).toBe(threatsTable());
+  if (process.env.UPDATE_SECURITY_TABLE) writeTable();
+  expect(readTable()).toBe(threatsTable());
 });
