@@ -135,7 +135,10 @@ async function bodyOf(req: IncomingMessage, api: ApiContext): Promise<Buffer | R
     const message = 'The body of the request was read already: mount forward(strategy) before body parsers.';
     throw new ConfigurationError(message, { code: 'ERR_MIDDLEWARE_ORDER' });
   }
-  if (length > MAX_REPLAYABLE_BYTES) return req.pipe(new PassThrough());
+  if (length > MAX_REPLAYABLE_BYTES) {
+    // The API may answer before it has everything. Browsers read an answer once they have sent all, so the rest is read too.
+    return req.pipe(new PassThrough()).once('close', () => req.resume());
+  }
   const limit = new CallLimit(api.deadlines, api.timeoutMs, undefined);
   try {
     return await abortable(buffered(req.iterator({ destroyOnReturn: false })), limit.signal);
@@ -181,7 +184,7 @@ function privately(given: string | readonly string[] = 'no-cache'): string {
   return ['private', ...kept].join(', ');
 }
 
-/** Bounds the time for the rest of an upload that nobody takes any more: Node reads it to its end, minutes long. */
+/** Bounds the time for the rest of an upload that nobody takes any more: it is read to its end, minutes long. */
 function limitRest(req: IncomingMessage, { deadlines, timeoutMs }: ApiContext): void {
   if (req.complete) return;
   const limit = new CallLimit(deadlines, timeoutMs, undefined);

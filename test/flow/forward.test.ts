@@ -1,7 +1,9 @@
 import { once } from 'node:events';
-import { type ClientRequest, type IncomingMessage, request } from 'node:http';
-import type { Socket } from 'node:net';
+import { type ClientRequest, createServer, type IncomingMessage, request } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
 import express from 'express';
 import { ConfigurationError, forward, requireAuthorization, Strategy } from 'passport-oauth-app';
 import { describe, expect, onTestFinished } from 'vitest';
@@ -287,6 +289,28 @@ describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) u
     expect(world.errors.map(({ code }) => code).sort()).toEqual(['ERR_REQUEST_TIMEOUT', 'ERR_SERVICE_TIMEOUT']);
     await until(() => expect(api.open).toBe(0));
     expect(api.requests).toEqual([]);
+  });
+
+  test('takes the rest of an upload that the API has answered early', async ({ logInto }) => {
+    const api = createServer((req, res) => {
+      res.writeHead(413).end();
+      req.resume();
+    });
+    await once(api.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void api.close());
+    const baseUrl = `http://127.0.0.1:${(api.address() as AddressInfo).port}`;
+    const { cookie, world } = await start(logInto, { framework, strategy: { baseUrl, timeout: 120_000 } });
+    const { host, port } = new URL(world.url);
+    const socket = connect(Number(port), '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    const answered = once(socket, 'data');
+    const headers = { host, cookie, ...OWN, 'content-length': 32 * 1024 * 1024 };
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+    socket.write(`PUT /api/projects/7/files/1 HTTP/1.1\r\n${lines.join('')}\r\n`);
+    // More than the buffers of the connection take.
+    const pieces = Array.from({ length: 512 }, () => Buffer.alloc(64 * 1024));
+    await pipeline(Readable.from(pieces), socket, { end: false });
+    expect(String(await answered)).toMatch(/^HTTP\/1.1 413 /);
   });
 
   test('passes a failure to the error handler, and breaks off a body that the API breaks off', async ({ logInto }) => {
