@@ -143,3 +143,10 @@ test.each([408, 429, 500, 502, 503, 504, 599])(
     expect(error).toMatchObject({ name: 'ServiceUnavailableError', status: 503, retryAfter: 7 });
   },
 );
+
+test('turns the date of Retry-After into whole seconds, as that header has them', async () => {
+  const headers = { 'retry-after': new Date(now + 6_000).toUTCString() };
+  const context = { organizationDomain: () => undefined, now: now + 250, secrets, refusesWithSuccess: false };
+  const read = () => readTokenResponse({ status: 503, headers, body: Buffer.alloc(0) }, context);
+  expect(read).toThrow(expect.objectContaining({ name: 'ServiceUnavailableError', retryAfter: 6 }));
+});
