@@ -127,7 +127,8 @@ export function dataOf(answer: HttpResponse, request: CallRequest, { credential 
   if (fault !== undefined) {
     throw unusableResponse(`the body cannot be used: ${fault}.`, { data, headers: answer.headers, method, path });
   }
-  if (schema === undefined) return data;
+  // A 304 says that the caller has the body already.
+  if (schema === undefined || answer.status === 304) return data;
   return Promise.resolve(schema['~standard'].validate(data)).then((result) => {
     if (result.issues === undefined) return result.value;
     throw mismatch(result.issues, credential.accessToken, { data, headers: answer.headers, method, path });

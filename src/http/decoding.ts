@@ -6,8 +6,8 @@ import { TransportError } from './transport-error.js';
 /** A content encoding that is decoded here (RFC 9110, 8.4.1; RFC 7932). */
 export type ContentEncoding = 'gzip' | 'deflate' | 'br';
 
-/** Value for `Accept-Encoding`. */
-export const ACCEPTED_ENCODINGS = 'gzip, deflate, br';
+/** Value for `Accept-Encoding`. Servers send deflate in two forms, which only a complete body tells apart (RFC 9110, 8.4.1.2). */
+export const ACCEPTED_ENCODINGS = 'gzip, br';
 
 const ENCODINGS: Readonly<Record<string, ContentEncoding | 'identity'>> = {
   '': 'identity',

@@ -159,6 +159,13 @@ describe('the option schema', () => {
     expect(await client.get('/projects/7', { schema })).toEqual({ data: { id: 7 } });
   });
 
+  test('is not asked about a 304, which has no body', async () => {
+    server.always(faulty.answer(304, { etag: '"1"' }));
+    const headers = { 'if-none-match': '"1"' };
+    const { status, data } = await client.request('GET', '/projects/7', { headers, schema: ofZod });
+    expect([status, data]).toEqual([304, undefined]);
+  });
+
   test('makes a mismatch an ApiError with the issues of Zod, which no log shows', async () => {
     server.always(faulty.json({ data: { id: tokenOf('first'), createdAt: 'x' } }));
     const error: ApiError = await client.get('/projects/7', { schema: ofZod }).then(

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { gzipSync } from 'node:zlib';
+import { deflateRawSync, gzipSync } from 'node:zlib';
 import { describe, expect, test, vi } from 'vitest';
 import type { ApiClient } from '../../src/api/api-client.js';
 import { NotAuthorizedError } from '../../src/errors.js';
@@ -57,6 +57,15 @@ describe('fetch returns a Response', () => {
     const chunks: Uint8Array[] = [];
     for await (const chunk of (await get()).body ?? []) chunks.push(chunk);
     expect(Buffer.concat(chunks).toString()).toBe('{"a":1}');
+  });
+
+  test('of a server that sends deflate without the header of zlib to whoever takes deflate', async () => {
+    server.always((socket, request) => {
+      const isAsked = request.headers['accept-encoding']?.includes('deflate');
+      const deflated = faulty.answer(200, { 'content-encoding': 'deflate' }, deflateRawSync('text'));
+      (isAsked ? deflated : faulty.answer(200, {}, 'text'))(socket, request);
+    });
+    expect(await (await client.fetch('/projects')).text()).toBe('text');
   });
 
   test.each<[string, faulty.Behaviour]>([
