@@ -3,8 +3,9 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Browser, type Page } from '../support/browser.js';
+import { freePort } from '../support/service-process.js';
 import { type Snippet, snippetsOf } from './snippets.js';
-import { freePort, type Running, startCommand, startFile } from './stranger.js';
+import { type Running, startCommand, startFile } from './stranger.js';
 
 const run = promisify(execFile);
 

@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Browser } from '../support/browser.js';
@@ -10,6 +9,11 @@ export interface Running {
   stdout(): string;
   stderr(): string;
   stop(): Promise<void>;
+}
+
+/** One that may end by itself. */
+interface Program extends Running {
+  hasEnded(): boolean;
 }
 
 /** The emulator's command, and the environment that it says to set. */
@@ -22,9 +26,6 @@ export interface RunningApplication extends Running {
   /** Logs in as a person would, from a page on through the consent page. Returns the text of the page that this leads to. */
   logIn(path: string): Promise<string>;
 }
-
-/** How long a program may take until it is ready. */
-const PATIENCE_MS = 20_000;
 
 /** Starts the emulator's command in a project. @param command How it is called; by its file unless told */
 export async function startEmulatorCommand(
@@ -68,16 +69,6 @@ export async function startApplication(
   return { ...application, logIn: (path) => logInAt(`http://localhost:${port}`, path) };
 }
 
-/** A port that nobody listens on now. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0);
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
 async function logInAt(origin: string, path: string): Promise<string> {
   const browser = new Browser();
   const { headers } = await browser.settle(await browser.visit(`${origin}${path}`));
@@ -95,34 +86,52 @@ async function logInAt(origin: string, path: string): Promise<string> {
   return (await browser.settle(page)).text;
 }
 
-function start(cwd: string, [program = '', ...args]: readonly string[], variables: NodeJS.ProcessEnv): Running {
+const running = new Set<ChildProcess>();
+
+// A test run that is broken off leaves nothing behind that still runs.
+process.once('exit', () => {
+  for (const child of running) end(child, 'SIGKILL');
+});
+
+function start(cwd: string, [program = '', ...args]: readonly string[], variables: NodeJS.ProcessEnv): Program {
   // Variables that Vitest sets in its workers: a terminal does not have them.
   const { NODE_ENV: _testing, BASE_URL: _base, ...environment } = process.env;
   // A group of its own: npx passes no signal on to what it runs.
   const child = spawn(program, args, { cwd, env: { ...environment, ...variables }, detached: true });
+  running.add(child);
+  const closed = new Promise<void>((resolve) => {
+    child.once('close', () => {
+      running.delete(child);
+      resolve();
+    });
+  });
   const text = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr'] as const) {
     child[stream].setEncoding('utf8').on('data', (chunk: string) => {
       text[stream] += chunk;
     });
   }
-  return { stdout: () => text.stdout, stderr: () => text.stderr, stop: () => stop(child) };
+  const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null;
+  const stop = async (): Promise<void> => {
+    if (hasEnded() || !end(child, 'SIGTERM')) return;
+    await closed;
+  };
+  return { stdout: () => text.stdout, stderr: () => text.stderr, hasEnded, stop };
 }
 
-async function stop(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
-  const ended = once(child, 'close');
-  process.kill(-child.pid, 'SIGTERM');
-  await ended;
+/** Sends a signal to the group of a process. Returns false if there is none any more. */
+function end({ pid }: ChildProcess, signal: NodeJS.Signals): boolean {
+  try {
+    return pid !== undefined && process.kill(-pid, signal);
+  } catch {
+    return false;
+  }
 }
 
-async function until(program: Running, isReady: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + PATIENCE_MS;
+/** Waits until a program is ready, however busy the machine is. @throws If it ends before. */
+async function until(program: Program, isReady: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await isReady())) {
-    if (Date.now() > deadline) {
-      await program.stop();
-      throw new Error(`Not ready after ${PATIENCE_MS} ms. ${program.stdout()}${program.stderr()}`);
-    }
+    if (program.hasEnded()) throw new Error(`Ended before it was ready. ${program.stdout()}${program.stderr()}`);
     await wait(50);
   }
 }

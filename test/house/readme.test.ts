@@ -7,8 +7,9 @@ import { type Packed, pack, repository } from '../consumers/packed.js';
 import { createProject, type Project } from '../consumers/project.js';
 import { Reader } from '../consumers/reader.js';
 import { documents, snippetsOf } from '../consumers/snippets.js';
-import { freePort, startApplication, startEmulatorCommand } from '../consumers/stranger.js';
+import { startApplication, startEmulatorCommand } from '../consumers/stranger.js';
 import { walk } from '../consumers/tutorial.js';
+import { freePort } from '../support/service-process.js';
 
 let packed: Packed;
 const projects: Project[] = [];

@@ -3,7 +3,8 @@ import { startEmulator } from '../../src/emulator/index.js';
 import { type Packed, pack } from '../consumers/packed.js';
 import { createProject } from '../consumers/project.js';
 import { snippetsOf } from '../consumers/snippets.js';
-import { freePort, startApplication } from '../consumers/stranger.js';
+import { startApplication } from '../consumers/stranger.js';
+import { freePort } from '../support/service-process.js';
 
 let packed: Packed;
 beforeAll(async () => {

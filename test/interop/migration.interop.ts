@@ -4,7 +4,8 @@ import { delimiter, join } from 'node:path';
 import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { repository } from '../consumers/packed.js';
-import { freePort, type RunningApplication, startApplication } from '../consumers/stranger.js';
+import { type RunningApplication, startApplication } from '../consumers/stranger.js';
+import { freePort } from '../support/service-process.js';
 
 const USERS = `
   const known = new Map();

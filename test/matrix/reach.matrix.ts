@@ -6,7 +6,8 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { compile, EXPRESS_5 } from '../consumers/compilation.js';
 import { type Snippet, snippetsOf } from '../consumers/snippets.js';
-import { freePort, type RunningEmulator, startApplication, startEmulatorCommand } from '../consumers/stranger.js';
+import { type RunningEmulator, startApplication, startEmulatorCommand } from '../consumers/stranger.js';
+import { freePort } from '../support/service-process.js';
 import { type Installation, install } from './installation.js';
 import { Lambda } from './lambda.js';
 

@@ -6,8 +6,9 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Reader } from '../consumers/reader.js';
 import { snippetsOf } from '../consumers/snippets.js';
-import { freePort, startApplication, startEmulatorCommand } from '../consumers/stranger.js';
+import { startApplication, startEmulatorCommand } from '../consumers/stranger.js';
 import { walk } from '../consumers/tutorial.js';
+import { freePort } from '../support/service-process.js';
 import { type Installation, install } from './installation.js';
 
 const run = promisify(execFile);

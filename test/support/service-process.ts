@@ -1,8 +1,7 @@
 import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process';
-import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { accessSync, constants } from 'node:fs';
-import { createServer } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 
@@ -60,26 +59,53 @@ export function userIds(name: string): { readonly uid: number; readonly gid: num
 }
 
 /** Where free ports are looked for: below those that systems give to connections and to listeners on port 0, which would take one meanwhile. */
-const PORTS = { first: 12_000, count: 10_000 };
+const PORTS = { first: 12_000, perProcess: 50, processes: 200 };
 
-/** A TCP port of the loopback interface that is free just now; so is the one 10,000 above it, which a node of a Redis Cluster takes too. */
+/** The ports of this process: the first one of them is listened on as long as it lives, so that no other process gives them away. */
+let ownPorts: Promise<number> | undefined;
+let given = 0;
+
+/**
+ * A TCP port that is free, and that no other process of the tests takes for free; so is the one 10,000 above it, which a node of a
+ * Redis Cluster takes too. A process gets each of its ports in turn.
+ */
 export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = PORTS.first + randomInt(PORTS.count);
+  ownPorts ??= claimPorts();
+  const first = await ownPorts;
+  for (let tries = 1; tries < PORTS.perProcess; tries += 1) {
+    given = (given % (PORTS.perProcess - 1)) + 1;
+    const port = first + given;
     if ((await isFree(port)) && (await isFree(port + 10_000))) return port;
   }
+  throw new Error(`All ports from ${first} on are taken`);
+}
+
+/** Resolves to the first one of the ports that this process has from now on until its end. */
+async function claimPorts(): Promise<number> {
+  for (let tries = 0; tries < PORTS.processes; tries += 1) {
+    const first = PORTS.first + ((process.pid + tries) % PORTS.processes) * PORTS.perProcess;
+    if (await listenOn(first)) return first;
+  }
+  throw new Error('Every port that tests use is taken');
 }
 
 async function isFree(port: number): Promise<boolean> {
-  const server = createServer().listen(port, '127.0.0.1');
-  try {
-    await once(server, 'listening');
-  } catch {
-    return false;
-  }
+  const server = await listenOn(port);
+  if (!server) return false;
   server.close();
   await once(server, 'close');
   return true;
+}
+
+/** A server that listens on a port of all interfaces and keeps no process alive; `undefined` if the port is taken. */
+async function listenOn(port: number): Promise<Server | undefined> {
+  const server = createServer().listen(port).unref();
+  try {
+    await once(server, 'listening');
+    return server;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The path of an executable, looked for in `folders` and then in PATH; `undefined` if there is none. */

@@ -3,8 +3,9 @@ import { cp, mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink } from 'no
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
+import { freePort } from '../../support/service-process.js';
 import { type Packed, repository } from '../packed.js';
-import { freePort, type RunningApplication, startApplication } from '../stranger.js';
+import { type RunningApplication, startApplication } from '../stranger.js';
 import { applyPatch } from './patch.js';
 
 /** An application of others, in a folder of APPLICATIONS_DIR. */
