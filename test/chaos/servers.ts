@@ -123,7 +123,7 @@ async function startSingleRedis(client: ClientPackage): Promise<Target> {
 }
 
 async function startSentinel(client: ClientPackage): Promise<Target> {
-  const servers = await startRedisSentinel(2);
+  const servers = await startRedisSentinel({ replicas: 2, downAfterMs: 1000 });
   const [sentinel = 0] = servers.ports;
   const address = { ports: servers.ports, name: SENTINEL_NAME };
   const store = await shareStore({ kill: instantly, restart: instantly, stop: servers.stop }, (lease) => ({
@@ -157,7 +157,7 @@ async function startSentinel(client: ClientPackage): Promise<Target> {
 }
 
 async function startCluster(client: ClientPackage): Promise<Target> {
-  const servers = await startRedisCluster();
+  const servers = await startRedisCluster({ downAfterMs: 1000 });
   const store = await shareStore({ kill: instantly, restart: instantly, stop: servers.stop }, (lease) => ({
     cluster: { ports: servers.ports },
     client,

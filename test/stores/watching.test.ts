@@ -59,7 +59,7 @@ describe.skipIf(!hasRedis())('changes are told by Redis, to', () => {
   });
 
   const nodes = (topology: RedisTopology) => topology.ports.map((port) => ({ host: '127.0.0.1', port }));
-  /** The primary and its replica: a slow machine may make them change places. */
+  /** The primary and its replica, on which some clients listen. */
   const sentinelData = () => dataPorts(sentinel).slice(0, 2);
   const dataPorts = (topology: RedisTopology) => topology.nodes.map(({ port }) => port);
   /** Opens a client; the ports of the data servers, and what closes it. */

@@ -6,6 +6,12 @@ export interface RedisServer extends DataServer {
   readonly url: string;
 }
 
+/**
+ * The append-only file is written before the answer goes out: a killed process loses nothing that it confirmed. Only a crash of the
+ * whole machine could, without fsync, whose wait for a busy disk holds up all writes.
+ */
+export const PERSISTENCE: readonly string[] = ['--save', '', '--appendonly', 'yes', '--appendfsync', 'no'];
+
 const executable = findExecutable('redis-server');
 
 /** Whether Redis is installed; see {@link isInstalled}. For `describe.skipIf(!hasRedis())`. */
@@ -19,8 +25,7 @@ export async function startRedis(): Promise<RedisServer> {
     name: 'redis',
     command: (folder, port) => ({
       file: executable ?? 'redis-server',
-      // The append-only file is written before the answer goes out: a killed process loses nothing that it confirmed.
-      args: ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'yes'],
+      args: ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder, ...PERSISTENCE],
       ready: /Ready to accept connections/,
     }),
   });

@@ -3,8 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from 'redis';
-import { vi } from 'vitest';
+import { PERSISTENCE } from './redis-server.js';
 import { endService, findExecutable, freePort, startService } from './service-process.js';
+import { until } from './until.js';
 
 const executable = findExecutable('redis-server') ?? 'redis-server';
 
@@ -22,6 +23,8 @@ export interface RedisTopology {
   readonly nodes: readonly RedisNode[];
   /** Sends a command to one node. */
   command(port: number, ...args: string[]): Promise<unknown>;
+  /** Resolves once so many replicas of a primary have all that was written to it so far. */
+  replicated(port: number, replicas: number): Promise<void>;
   /** Ends one node by SIGKILL; the data stays. */
   kill(port: number): Promise<void>;
   /** Starts a killed node on its port with its data. */
@@ -32,14 +35,27 @@ export interface RedisTopology {
 /** Name of the primary that Sentinel watches. */
 export const SENTINEL_NAME = 'grants';
 
-/** Starts a Cluster of three primaries with a replica each. */
-export function startRedisCluster(): Promise<RedisTopology> {
-  return startTopology(startCluster);
+/** How long a node may not answer until its replica takes its place, in milliseconds. By default longer than any test waits for a machine. */
+export interface Patience {
+  readonly downAfterMs?: number;
 }
 
-/** Starts a primary, its replicas, and three Sentinels that watch them under {@link SENTINEL_NAME}. */
-export function startRedisSentinel(replicas = 1): Promise<RedisTopology & { readonly primary: number }> {
-  return startTopology((topology) => startSentinel(topology, replicas));
+const LONG_MS = 600_000;
+
+/** Starts a Cluster of three primaries with a replica each, which has all that its primary has. */
+export function startRedisCluster({ downAfterMs = LONG_MS }: Patience = {}): Promise<RedisTopology> {
+  return startTopology((topology) => startCluster(topology, downAfterMs));
+}
+
+/**
+ * Starts a primary, its replicas, and three Sentinels that watch them under {@link SENTINEL_NAME}. The replicas have all that the
+ * primary has.
+ */
+export function startRedisSentinel({
+  replicas = 1,
+  downAfterMs = LONG_MS,
+}: Patience & { readonly replicas?: number } = {}): Promise<RedisTopology & { readonly primary: number }> {
+  return startTopology((topology) => startSentinel(topology, replicas, downAfterMs));
 }
 
 type Topology = Awaited<ReturnType<typeof newTopology>>;
@@ -55,8 +71,9 @@ async function startTopology<T>(start: (topology: Topology) => Promise<T>): Prom
   }
 }
 
-async function startCluster(topology: Topology): Promise<RedisTopology> {
-  const settings = '--cluster-enabled yes --cluster-node-timeout 1000 --cluster-allow-replica-migration no'.split(' ');
+async function startCluster(topology: Topology, downAfterMs: number): Promise<RedisTopology> {
+  const settings = ['--cluster-enabled', 'yes', '--cluster-allow-replica-migration', 'no'];
+  settings.push('--cluster-node-timeout', String(downAfterMs));
   const ports: number[] = [];
   for (let index = 0; index < 6; index += 1) ports.push(await topology.start(settings));
   const [first = 0, ...others] = ports;
@@ -69,48 +86,45 @@ async function startCluster(topology: Topology): Promise<RedisTopology> {
   for (const port of others) await topology.command(first, 'CLUSTER', 'MEET', '127.0.0.1', String(port));
   for (const [index, port] of ports.slice(3).entries()) {
     const id = String(await topology.command(primaries[index] ?? 0, 'CLUSTER', 'MYID'));
-    await vi.waitFor(() => topology.command(port, 'CLUSTER', 'REPLICATE', id), { timeout: 20_000, interval: 100 });
+    await until(() => topology.command(port, 'CLUSTER', 'REPLICATE', id));
   }
-  await vi.waitFor(
-    async () => {
-      for (const port of ports) {
-        const info = String(await topology.command(port, 'CLUSTER', 'INFO'));
-        if (!info.includes('cluster_state:ok')) throw new Error(info);
-      }
-      const slots = (await topology.command(first, 'CLUSTER', 'SLOTS')) as unknown[][];
+  await until(async () => {
+    for (const port of ports) {
+      const info = String(await topology.command(port, 'CLUSTER', 'INFO'));
+      if (!info.includes('cluster_state:ok')) throw new Error(info);
+      const slots = (await topology.command(port, 'CLUSTER', 'SLOTS')) as unknown[][];
       if (slots.length !== 3 || slots.some((slot) => slot.length < 4)) throw new Error('a replica is missing');
-    },
-    { timeout: 30_000, interval: 100 },
-  );
+    }
+  });
+  for (const port of primaries) await topology.replicated(port, 1);
   return { ...topology, ports: primaries };
 }
 
 async function startSentinel(
   topology: Topology,
   replicas: number,
+  downAfterMs: number,
 ): Promise<RedisTopology & { readonly primary: number }> {
   const primary = await topology.start([]);
   for (let index = 0; index < replicas; index += 1) await topology.start(['--replicaof', '127.0.0.1', String(primary)]);
+  await topology.replicated(primary, replicas);
   const sentinels: number[] = [];
   for (let index = 0; index < 3; index += 1) {
     sentinels.push(
       await topology.start(undefined, [
         `sentinel monitor ${SENTINEL_NAME} 127.0.0.1 ${primary} 2`,
-        `sentinel down-after-milliseconds ${SENTINEL_NAME} 1000`,
+        `sentinel down-after-milliseconds ${SENTINEL_NAME} ${downAfterMs}`,
         `sentinel failover-timeout ${SENTINEL_NAME} 5000`,
       ]),
     );
   }
-  await vi.waitFor(
-    async () => {
-      for (const port of sentinels) {
-        const state = (await topology.command(port, 'SENTINEL', 'MASTER', SENTINEL_NAME)) as Record<string, string>;
-        const known = [state['num-slaves'], state['num-other-sentinels']];
-        if (known.join() !== `${replicas},2`) throw new Error(`replicas and other Sentinels known: ${known}`);
-      }
-    },
-    { timeout: 30_000, interval: 100 },
-  );
+  await until(async () => {
+    for (const port of sentinels) {
+      const state = (await topology.command(port, 'SENTINEL', 'MASTER', SENTINEL_NAME)) as Record<string, string>;
+      const known = [state['num-slaves'], state['num-other-sentinels']];
+      if (known.join() !== `${replicas},2`) throw new Error(`replicas and other Sentinels known: ${known}`);
+    }
+  });
   return { ...topology, ports: sentinels, primary };
 }
 
@@ -122,7 +136,7 @@ async function newTopology() {
     const common = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder];
     const own = join(folder, `${port}.conf`);
     await writeFile(own, (sentinel ?? []).join('\n'));
-    const data = ['--save', '', '--appendonly', 'yes', '--appenddirname', `aof-${port}`];
+    const data = [...PERSISTENCE, '--appenddirname', `aof-${port}`];
     const node = ['--cluster-config-file', `nodes-${port}.conf`, '--repl-diskless-sync-delay', '0'];
     const launch = () =>
       startService({
@@ -133,17 +147,23 @@ async function newTopology() {
     nodes.push({ port, process: await launch(), launch });
     return port;
   };
-  const command = async (port: number, ...args: string[]): Promise<unknown> => {
+  /** Sends commands over one connection. Resolves to the last answer. */
+  const send = async (port: number, ...commands: string[][]): Promise<unknown> => {
     const client = createClient({ socket: { port, host: '127.0.0.1', reconnectStrategy: false } }).on(
       'error',
       () => {},
     );
     await client.connect();
     try {
-      return await client.sendCommand(args);
+      return (await Promise.all(commands.map((command) => client.sendCommand(command)))).at(-1);
     } finally {
       client.destroy();
     }
+  };
+  const command = (port: number, ...args: string[]) => send(port, args);
+  const replicated = async (port: number, replicas: number): Promise<void> => {
+    // WAIT waits for what its own connection has written: here a command that changes nothing, and that replicas get all the same.
+    await send(port, ['FUNCTION', 'FLUSH'], ['WAIT', String(replicas), '0']);
   };
   const kill = async (port: number): Promise<void> => {
     const node = nodes.find((each) => each.port === port);
@@ -157,6 +177,7 @@ async function newTopology() {
     nodes,
     start,
     command,
+    replicated,
     kill,
     restart,
     stop: async () => {
