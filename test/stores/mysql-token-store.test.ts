@@ -4,11 +4,10 @@ import { tokenStoreChecks } from 'passport-oauth-app/conformance';
 import { type MysqlPoolLike, mysqlMigration, mysqlTokenStore } from 'passport-oauth-app/mysql';
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest';
 import { hasMariadb, type MariadbServer, startMariadb } from '../support/mariadb-server.js';
+import { storeChecks } from '../support/store-checks.js';
 import { testSqlStore } from './sql-store.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
-/** Seconds: short, so that its end can be waited for. */
-const LEASE = { lease: 2 };
 const forever = (): Promise<never> => new Promise(() => undefined);
 
 describe.skipIf(!hasMariadb())('with MariaDB', () => {
@@ -34,8 +33,8 @@ describe.skipIf(!hasMariadb())('with MariaDB', () => {
     let turn = 0;
     const few: Pool[] = [];
     beforeAll(() => void few.push(connect(), connect(), connect()));
-    const create = () => mysqlTokenStore(few[turn++ % few.length] ?? connect(), LEASE);
-    for (const { name, run } of tokenStoreChecks(create, LEASE)) test(name, run);
+    const open = (options: object) => mysqlTokenStore(few[turn++ % few.length] ?? connect(), options);
+    for (const { name, run } of storeChecks(open)) test(name, run);
   });
 
   testSqlStore({

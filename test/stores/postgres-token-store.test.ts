@@ -1,17 +1,15 @@
 import type { TokenStore } from 'passport-oauth-app';
-import { tokenStoreChecks } from 'passport-oauth-app/conformance';
 import { type PostgresPoolLike, postgresMigration, postgresTokenStore } from 'passport-oauth-app/postgres';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { hasPgbouncer, type PgbouncerServer, startPgbouncer } from '../support/pgbouncer-server.js';
 import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.js';
+import { storeChecks } from '../support/store-checks.js';
 import { until } from '../support/until.js';
 import { testSqlStore } from './sql-store.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
 const TABLE = 'passport_oauth_app_grants';
-/** Seconds: short, so that its end can be waited for. */
-const LEASE = { lease: 2 };
 const forever = (): Promise<never> => new Promise(() => undefined);
 
 describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
@@ -37,8 +35,8 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     let turn = 0;
     const few: PostgresPoolLike[] = [];
     beforeAll(() => void few.push(connect(), connect(), connect()));
-    const create = () => postgresTokenStore(few[turn++ % few.length] ?? connect(), LEASE);
-    for (const { name, run } of tokenStoreChecks(create, LEASE)) test(name, run);
+    const open = (options: object) => postgresTokenStore(few[turn++ % few.length] ?? connect(), options);
+    for (const { name, run } of storeChecks(open)) test(name, run);
   });
 
   testSqlStore({
@@ -53,13 +51,13 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     beforeAll(() => {
       one = connect({ max: 1 });
     });
-    for (const { name, run } of tokenStoreChecks(() => postgresTokenStore(one, LEASE), LEASE)) test(name, run);
+    for (const { name, run } of storeChecks((options) => postgresTokenStore(one, options))) test(name, run);
   });
 
   test('passes every check where transactions are serializable, in a schema of its own', async () => {
     const pool = connect({ options: '-c default_transaction_isolation=serializable' });
     await pool.query('CREATE SCHEMA app');
-    const checks = tokenStoreChecks(() => postgresTokenStore(pool, { table: 'app.Grants', ...LEASE }), LEASE);
+    const checks = storeChecks((options) => postgresTokenStore(pool, { table: 'app.Grants', ...options }));
     // One after the other: transactions at once are tried again and again until one of them is slower than its limit.
     for (const { run } of checks) await run();
     expect((await pool.query('SELECT count(*) FROM app."Grants"')).rows).toEqual([{ count: '0' }]);
@@ -69,7 +67,7 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     let bouncer: PgbouncerServer;
     const bounced: pg.Pool[] = [];
     let turn = 0;
-    const create = () => postgresTokenStore(bounced[turn++ % bounced.length] ?? connect(), LEASE);
+    const open = (options: object = {}) => postgresTokenStore(bounced[turn++ % bounced.length] ?? connect(), options);
     beforeAll(async () => {
       bouncer = await startPgbouncer(postgres);
       for (let count = 0; count < 3; count += 1) bounced.push(connect({ connectionString: bouncer.connectionString }));
@@ -77,14 +75,14 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     afterAll(() => bouncer.stop());
 
     // It passes no notifications on.
-    const checks = tokenStoreChecks(create, LEASE).filter(({ name }) => !name.startsWith('watch'));
+    const checks = storeChecks(open).filter(({ name }) => !name.startsWith('watch'));
     for (const { name, run } of checks) test(name, run);
 
     test('warns once that no notification arrives, and not where the pool leads to the server', async () => {
       const codes: unknown[] = [];
       const note = (warning: Error) => codes.push(Reflect.get(warning, 'code'));
       process.on('warning', note);
-      const stops = [postgresTokenStore(connect(), LEASE), create()].map((store) => store.watch?.(() => undefined));
+      const stops = [postgresTokenStore(connect()), open()].map((store) => store.watch?.(() => undefined));
       onTestFinished(() => {
         process.off('warning', note);
         for (const stop of stops) stop?.();
@@ -95,7 +93,7 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     }, 60_000);
 
     test('locks more grants than it has connections', async () => {
-      const store = create();
+      const store = open();
       const ids = Array.from({ length: 10 }, (_, index) => `bounced-${index}`);
       const added = ids.map((id) => store.lock(id, () => store.add(id, grant)));
       expect(await Promise.all(added)).toEqual(ids.map(() => true));
