@@ -59,24 +59,25 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     const pending = unprepared.get(client)?.prepareFully();
     // Nobody else catches what is thrown by then, such as for a response that a time-out has sent.
     if (pending) return void pending.then(() => passIfAuthorized(req, res, next)).catch(next);
-    const granted = client.authorized ? knownScopeOf(client) : [];
+    const { authorized } = client;
+    const granted = authorized ? knownScopeOf(client) : [];
     // As long as the grant cannot be loaded, its calls report why.
     const missing = granted === undefined ? [] : needed.filter((name) => !granted.includes(name));
+    const isEnough = authorized && missing.length === 0;
     try {
       frame?.requireOrder(req);
-      const isEnough = client.authorized && missing.length === 0;
       if (!isEnough && frame?.isFor(req) && isPageRequest(req)) {
-        if (client.authorized && frame.isRefused(req, missing)) throw insufficientScope(missing);
+        if (authorized && frame.isRefused(req, missing)) throw insufficientScope(missing);
         const scope = missing.length === 0 ? undefined : withMissing(missing, client).join(' ');
-        return frame.answer(req, res, scope, client.authorized);
+        return frame.answer(req, res, scope, authorized);
       }
     } catch (error) {
       return next(ofStrategy(error, contextOf(client).strategyName));
     }
-    if (client.authorized && missing.length === 0) return next();
+    if (isEnough) return next();
     const { strategyName } = contextOf(client);
     const refusal = () =>
-      ofStrategy(client.authorized ? insufficientScope(missing) : new NotAuthorizedError(LOG_IN), strategyName);
+      ofStrategy(authorized ? insufficientScope(missing) : new NotAuthorizedError(LOG_IN), strategyName);
     if (login === undefined || !isPageRequest(req)) return next(refusal());
     const guarded = isLoginRoute(req, login) ? 'login' : isCallback(req) && 'callback';
     if (guarded) {
