@@ -302,8 +302,11 @@ const TOO_LONG = Symbol('too long');
 
 /** Reads the JSON body of a request, unless a parser of the application has done so. Returns `undefined` if it is none. */
 async function readBody(req: IncomingMessage & { readonly body?: unknown }): Promise<unknown> {
-  if (typeof req.body === 'object' && req.body !== null && !Buffer.isBuffer(req.body)) return req.body;
-  let text = req.body === undefined ? '' : String(req.body);
+  const { body = '' } = req;
+  const isParsed = typeof body === 'object' && body !== null && !Buffer.isBuffer(body);
+  // Parsers of Express 4 leave an empty object of a body that they do not read.
+  if (isParsed && Object.keys(body).length > 0) return body;
+  let text = isParsed ? '' : String(body);
   if (!req.readableEnded && text === '') {
     req.setEncoding('utf8');
     // Reads to the end: a loop that is left destroys the connection, before the answer. Node's requestTimeout ends one without end.

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import express from 'express';
 import session from 'express-session';
 import { embedded, memoryTokenStore, requireAuthorization, Strategy, type TokenStore } from 'passport-oauth-app';
 import type { Choice } from 'passport-oauth-app/emulator';
@@ -212,6 +213,19 @@ describe('a code', { meta: { threats: [93] } }, () => {
       ]);
     },
   );
+
+  test.for<[title: string, parse: Handler]>([
+    ['has read it', express.json() as Handler],
+    // As those of Express 4 do.
+    ['leaves an empty object of what it does not read', (req, _res, next) => next(void Reflect.set(req, 'body', {}))],
+  ])('is taken behind a parser that %s', async ([, parse], { open }) => {
+    const before = (app: App) => {
+      sessionWith(COOKIES.partitioned).before?.(app);
+      app.use(parse);
+    };
+    const framed = await open({ before });
+    expect((await framed.browser.take(await begin(framed))).status).toBe(204);
+  });
 
   test('of another strategy is refused', async ({ open }) => {
     const [one, other] = [await open(), await open()];
