@@ -51,7 +51,8 @@ export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
     const isText = prefersText(req);
     const body = isText ? message : JSON.stringify({ error: error.code, message });
     const retryAfter: unknown = Reflect.get(error, 'retryAfter');
-    res.statusCode = error.status;
+    // The API's redirect to another origin is an error, whose target is not for the browser.
+    res.statusCode = error.status < 400 ? 502 : error.status;
     if (typeof retryAfter === 'number') res.setHeader('Retry-After', String(retryAfter));
     res.setHeader('Cache-Control', 'no-store');
     res.setHeader('X-Content-Type-Options', 'nosniff');

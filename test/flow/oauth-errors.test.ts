@@ -102,6 +102,15 @@ describe.each<Framework>(['express', 'connect'])('oauthErrors({ login }) under %
     }
   });
 
+  test('answers with 502 where the API redirects to somewhere else: nobody could follow', async () => {
+    await open(options);
+    await logIn();
+    const headers = { location: 'https://elsewhere.example/' };
+    world.service.fail('api', { status: 308, headers, times: 2 });
+    const [page, answer] = [await visit('/call', html), await visit('/call', json)];
+    expect([page.status, answer.status, answer.json().error]).toEqual([502, 502, 'ERR_API']);
+  });
+
   test('leaves errors of others, and responses that have begun, to the next handler', async () => {
     await open(options);
     const page = await visit('/broken', html);
