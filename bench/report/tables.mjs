@@ -97,6 +97,9 @@ const COLUMNS = {
       number('`keepAlive()` ms', 'keepAliveMs'),
     ],
   },
+  sweep: {
+    sweep: [text('store', 'store'), whole('grants that expire', 'expired'), number('gone after, s', 'seconds')],
+  },
   'growth-processes': {
     'growth-processes': [
       text('store', 'store'),

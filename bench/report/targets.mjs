@@ -90,6 +90,10 @@ const CHECKS = {
   },
   imports: (result) => [atMost('import: CPU against passport-oauth2', 1.45, ours(result).cpuRatio)],
   'late-save': (result) => [fact('login survives a late session save', 'yes', ours(result).loginSurvived)],
+  sweep: ({ rows }) =>
+    rows.map(({ store, expired, seconds }) =>
+      atMost(`${store}: ${count(expired)} grants that expire together are gone after, s`, 120, exactly(seconds)),
+    ),
   emulator: ({ peakBytes }) => [atMost('memory of the emulator under uploads, MB', 200, exactly(peakBytes / 1e6))],
 };
 

@@ -12,6 +12,7 @@ import { middleware } from './middleware.mjs';
 import { morning } from './morning.mjs';
 import { overhead, overheadRedis } from './overhead.mjs';
 import { stampede } from './stampede.mjs';
+import { sweep } from './sweep.mjs';
 
 /** The scenarios by name, in the order in which they are played. */
 export const TARGETS = {
@@ -31,4 +32,4 @@ export const TARGETS = {
 };
 
 /** Those that take long. */
-export const GROWTH = { 'growth-grants': growthGrants, 'growth-processes': growthProcesses, emulator };
+export const GROWTH = { 'growth-grants': growthGrants, 'growth-processes': growthProcesses, sweep, emulator };
