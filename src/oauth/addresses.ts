@@ -107,7 +107,8 @@ export function apiPathBelow(option: string, value: unknown): string {
 }
 
 function pathBelow(option: string, value: unknown, expected: string): string {
-  const isPath = typeof value === 'string' && /^(?:\/[\w.~!$&'()*+,;=:@-]+)+$/.test(value);
+  // Escapes, but not of dots and slashes: the path means the same to whoever decodes it.
+  const isPath = typeof value === 'string' && /^(?:\/(?:[\w.~!$&'()*+,;=:@-]|%(?!2[ef]|5c)[\da-f]{2})+)+$/i.test(value);
   if (isPath && !value.split('/').some((segment) => /^\.\.?$/.test(segment))) return value;
   throw invalid(option, expected);
 }

@@ -93,11 +93,11 @@ const SERVICES: Record<string, Service> = {
   keycloak: {
     profile: {
       tokenRequest: 'form',
-      authorizationPath: '/realms/staff/protocol/openid-connect/auth',
-      tokenPath: '/realms/staff/protocol/openid-connect/token',
+      authorizationPath: '/realms/our%20staff/protocol/openid-connect/auth',
+      tokenPath: '/realms/our%20staff/protocol/openid-connect/token',
     },
     params: { code_challenge_method: 'S256', code_challenge: expect.stringMatching(/^[\w-]{43}$/) },
-    tokenPath: '/realms/staff/protocol/openid-connect/token',
+    tokenPath: '/realms/our%20staff/protocol/openid-connect/token',
     api: '/api/v2/projects',
     lifetimeS: 7200,
   },
@@ -106,7 +106,7 @@ const SERVICES: Record<string, Service> = {
 const all = new Map(
   Object.entries<unknown>({
     ...providers,
-    keycloak: providers.keycloak({ url: 'https://sso.example.com', realm: 'staff' }),
+    keycloak: providers.keycloak({ url: 'https://sso.example.com', realm: 'our staff' }),
   }),
 );
 const providerOf = (name: string) => all.get(name) as providers.Provider;

@@ -48,6 +48,7 @@ describe('an endpoint is used as it was given, with a trailing slash and a query
     '/token/?a=b/c?d',
     'https://auth.example.com/',
     'https://auth.example.com/token/?a=b',
+    '/realms/our%20staff/token',
     'http://127.0.0.1:4000/token/',
   ])('%s', (address) => expect(endpointAddress('tokenPath', address)).toBe(address));
 
@@ -61,6 +62,10 @@ describe('an endpoint is used as it was given, with a trailing slash and a query
       '//evil.example',
       '/a//b',
       '/../token',
+      '/%2E%2e/token',
+      '/a%2ftoken',
+      '/a%5Ctoken',
+      '/100%/token',
       '/token#part',
       '/a b',
       '/token?a b',
