@@ -228,7 +228,10 @@ describe('fetch sends', () => {
   });
 
   test('the body of a Request as it comes, if it is not at hand, within the limits of the call', async () => {
-    const server = createServer((_req, res) => void res.writeHead(200).flushHeaders()).listen(0, '127.0.0.1');
+    const server = createServer({ keepAliveTimeout: 0 }, (_req, res) => void res.writeHead(200).flushHeaders()).listen(
+      0,
+      '127.0.0.1',
+    );
     await once(server, 'listening');
     const { client } = createFixture(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();

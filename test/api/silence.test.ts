@@ -25,7 +25,7 @@ let fixture: Fixture;
 
 beforeEach(async () => {
   stopTime();
-  server = createServer().listen(0, '127.0.0.1');
+  server = createServer({ keepAliveTimeout: 0 }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   fixture = createFixture(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, { timeoutMs: TIMEOUT_MS });
 });

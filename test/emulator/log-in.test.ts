@@ -16,7 +16,7 @@ startServiceForEachTest();
 
 /** An application with nothing but a login: it keeps the access token in a cookie, which no real one should do. */
 function application(redirectUri: () => string = () => callback) {
-  return createServer((incoming, response) => {
+  return createServer({ keepAliveTimeout: 0 }, (incoming, response) => {
     answer(incoming, response, redirectUri()).catch(() => response.writeHead(500).end());
   });
 }

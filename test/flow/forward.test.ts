@@ -292,7 +292,7 @@ describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) u
   });
 
   test('takes the rest of an upload that the API has answered early', async ({ logInto }) => {
-    const api = createServer((req, res) => {
+    const api = createServer({ keepAliveTimeout: 0 }, (req, res) => {
       res.writeHead(413).end();
       req.resume();
     });

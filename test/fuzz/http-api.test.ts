@@ -21,7 +21,7 @@ afterEach(async () => {
 /** A real server, and the targets of the requests that it got. */
 async function listen(): Promise<{ origin: string; targets: string[] }> {
   const targets: string[] = [];
-  server = createServer({ maxHeaderSize: 1024 * 1024 }, (req, res) => {
+  server = createServer({ keepAliveTimeout: 0, maxHeaderSize: 1024 * 1024 }, (req, res) => {
     targets.push(req.url ?? '');
     res.setHeader('content-type', 'application/json');
     res.end('{}');

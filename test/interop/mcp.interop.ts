@@ -13,7 +13,7 @@ import { startWorld } from '../support/world.js';
 /** The MCP server of a service: its tools act for the user of the access token. Refuses the tokens in `refused`. */
 async function startMcpServer(refused: Set<string>) {
   const seen: (string | undefined)[] = [];
-  const server = createServer(async (req: IncomingMessage, res: ServerResponse) => {
+  const server = createServer({ keepAliveTimeout: 0 }, async (req: IncomingMessage, res: ServerResponse) => {
     const token = /^Bearer (.+)$/.exec(req.headers.authorization ?? '')?.[1];
     seen.push(token);
     if (token === undefined || refused.has(token)) {

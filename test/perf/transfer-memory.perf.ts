@@ -27,7 +27,7 @@ let refusals = 0;
 beforeEach(async () => {
   received = 0;
   const chunk = Buffer.alloc(64 * 1024, 'x');
-  server = createServer((req, res) => {
+  server = createServer({ keepAliveTimeout: 0 }, (req, res) => {
     if (req.method === 'GET') {
       let left = TRANSFER;
       const write = () => {

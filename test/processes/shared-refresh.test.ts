@@ -91,7 +91,7 @@ describe.each(stores)(
     test.skipIf(!isInstalled)(
       'lose one login at worst when one of them is killed between the answer and its save',
       async () => {
-        fleet = await startFleet(store, { users: ['1', '2'], lease: 1 });
+        fleet = await startFleet(store, { users: ['1', '2'], lease: 2 });
         const [holder, ...others] = fleet.workers as [Worker, ...Worker[]];
         await fleet.advance(2 * HOURS);
         fleet.service.fail('token', { afterEffect: true, hang: true });
@@ -113,7 +113,7 @@ describe.each(stores)(
     test.skipIf(!isInstalled).each(['refuse', 'grace'] as const)(
       'refuse the late write of a holder that was frozen past its lease (a service that answers it with: %s)',
       async (refreshTokenReuse) => {
-        fleet = await startFleet(store, { processes: 2, lease: 1, refreshTokenReuse });
+        fleet = await startFleet(store, { processes: 2, lease: 2, refreshTokenReuse });
         const [holder, other] = fleet.workers as [Worker, Worker];
         await fleet.advance(2 * HOURS);
         const release = hold(fleet.service, 'token');

@@ -39,7 +39,7 @@ export function createApplication(options: StrategyOptions, store: NonNullable<S
 
 /** Listens on a free port of loopback. */
 export async function listen(handle: RequestListener): Promise<{ readonly url: string; close(): Promise<void> }> {
-  const server = createServer(handle).listen(0, '127.0.0.1');
+  const server = createServer({ keepAliveTimeout: 0 }, handle).listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

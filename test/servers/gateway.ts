@@ -13,7 +13,7 @@ export interface TokenRequest {
 
 /** Stands before an authorization server. Browsers, the application and its API reach the server through it alone. */
 export class Gateway {
-  readonly #server = createServer((req, res) => this.#pass(req, res));
+  readonly #server = createServer({ keepAliveTimeout: 0 }, (req, res) => this.#pass(req, res));
   readonly #target: { readonly port: number; readonly tokenPath: string };
   #losesNextAnswer = false;
   /** The token requests that reached the server, in order. */

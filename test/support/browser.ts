@@ -25,7 +25,8 @@ export class Browser {
     const response = await fetch(url, {
       method,
       redirect: 'manual',
-      headers: { accept: 'text/html', ...(cookie ? { cookie } : {}), ...headers },
+      // A kept connection may end under a request: servers close one that has been idle for five seconds.
+      headers: { connection: 'close', accept: 'text/html', ...(cookie ? { cookie } : {}), ...headers },
       ...(body === undefined ? {} : { body }),
     });
     for (const line of response.headers.getSetCookie()) this.#keep(host, line);

@@ -89,7 +89,7 @@ app.use((error, _req, res, _next) =>
   res.status(error.status ?? 500).json({ code: error.code, message: error.message }),
 );
 
-const server = createServer(app);
+const server = createServer({ keepAliveTimeout: 0 }, app);
 server.listen(0, '127.0.0.1', () => process.send({ port: server.address().port }));
 process.on('message', () => strategy.close().then(() => process.exit()));
 process.on('disconnect', () => process.exit());

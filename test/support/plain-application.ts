@@ -17,7 +17,7 @@ export interface PlainApplication {
  * inside the frame, and a session cookie that is `SameSite=None`. It is what a move to this package must not break.
  */
 export async function startPlainApplication(service: Emulator): Promise<PlainApplication> {
-  const server = createServer();
+  const server = createServer({ keepAliveTimeout: 0 });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const origin = `http://app.localhost:${(server.address() as AddressInfo).port}`;
   const callbackURL = `${origin}/oauthRedirect`;

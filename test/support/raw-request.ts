@@ -22,7 +22,15 @@ export async function rawRequest(
   { method = 'GET', headers = {}, body }: RawOptions = {},
 ): Promise<RawAnswer> {
   const { hostname, port } = new URL(origin);
-  const outgoing = request({ hostname, port, path, method, headers: { accept: 'text/html', ...headers } });
+  // A kept connection may end under a request: servers close one that has been idle for five seconds.
+  const outgoing = request({
+    hostname,
+    port,
+    path,
+    method,
+    headers: { accept: 'text/html', ...headers },
+    agent: false,
+  });
   outgoing.end(body);
   const [incoming] = await once(outgoing, 'response');
   let text = '';

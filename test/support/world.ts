@@ -129,7 +129,8 @@ export const tellOutcome =
 /** Starts a service and an application that uses it, both on free ports. */
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const service = options.running ?? (await startEmulator(options.service));
-  const server = createServer();
+  // No kept connection ends under a request.
+  const server = createServer({ keepAliveTimeout: 0 });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   service.register({ clientID: service.options.clientID, redirectUrls: [`${url}/callback`] });
