@@ -20,7 +20,7 @@ export interface IncomingRequest {
 /**
  * Reads a request completely.
  *
- * @param bodyLimit - Bytes. The rest of a larger body is not read.
+ * @param bodyLimit - Bytes. The rest of a larger body is read and dropped: whoever sends it would lose the response with the connection.
  * @returns `undefined` if the client disconnects first.
  */
 export async function readRequest(request: IncomingMessage, bodyLimit: number): Promise<IncomingRequest | undefined> {

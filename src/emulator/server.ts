@@ -209,8 +209,7 @@ async function serve(incoming: IncomingRequest, setting: ServerSetting): Promise
   if (typeof endpoint === 'object') return endpoint;
   if (incoming.bytes === undefined) {
     const message = `The body is larger than ${bodyLimit === 1024 * 1024 ? '1 MiB' : `${bodyLimit} bytes`}.`;
-    const headers = { connection: 'close' };
-    return endpoint === 'api' ? apiRefusal(413, message, headers) : refusal(413, 'invalid_request', message, headers);
+    return endpoint === 'api' ? apiRefusal(413, message) : refusal(413, 'invalid_request', message);
   }
   if (endpoint === undefined) return refusal(404, 'not_found', 'There is nothing at this path.');
   const admitted = endpoints[endpoint](incoming);

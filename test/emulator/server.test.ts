@@ -1,10 +1,12 @@
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { request as send } from 'node:http';
 import { get as secureGet } from 'node:https';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { type LogEntry, startEmulator } from 'passport-oauth-app/emulator';
 import { describe, expect, test, vi } from 'vitest';
 import { authorizeUrl, codeFor, exchange, projects, service, startService, tokensFor } from './plain-client.js';
@@ -127,6 +129,20 @@ describe('malformed requests get an answer and do no harm', () => {
     expect(status).toBe(413);
     expect(service.requests).toMatchObject([{ path: '/oauth/token', body: undefined }]);
     await tokensFor();
+  });
+
+  test('the rest of a body that is too large is read, so that its 413 is not lost with the connection', async () => {
+    await startService();
+    const socket = connect(Number(new URL(service.baseUrl).port), '127.0.0.1');
+    const refused = once(socket, 'data');
+    const half = Buffer.alloc(2 * 1024 * 1024);
+    socket.write(`POST /oauth/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${2 * half.length}\r\n\r\n`);
+    socket.write(half);
+    const [first] = await refused;
+    socket.write(half);
+    socket.end('GET /nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
+    const answers = `${first}${await text(socket)}`;
+    expect([...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(['413', '404']);
   });
 
   test('a client that leaves in the middle of its body is forgotten', async () => {
