@@ -87,7 +87,8 @@ export function createFixture(origin: string, options: FixtureOptions = {}): Fix
   const context = createApiContext({
     http,
     baseUrl: origin,
-    timeoutMs: 5_000,
+    // No test ends by it but those that let time pass.
+    timeoutMs: 60_000,
     strategyName: 'oauth-app',
     random: () => 1,
     wait: async (ms) => {

@@ -35,7 +35,7 @@ const endpoint = (authUrl = server.origin) =>
     authUrl,
     clientID: 'id',
     clientSecret: new Secret('secret "\\ ü'),
-    timeoutMs: 1000,
+    timeoutMs: 60_000,
     organizationDomain: () => undefined,
     clock: Date.now,
   });

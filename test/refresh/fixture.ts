@@ -159,7 +159,7 @@ function grantsOf(service: FaultyServer, http: HttpClient): Grants {
         authUrl: service.origin,
         clientID: 'application',
         clientSecret: new Secret('the secret of the application'),
-        timeoutMs: 1_000,
+        timeoutMs: 60_000,
         organizationDomain: ({ domain }) => domain,
         clock: clock.now,
       }),

@@ -194,7 +194,7 @@ describe.each(stores)(
     check(
       'wait for a token endpoint that hangs once, in the first of several processes',
       async ({ cluster, connect }) => {
-        const { a, b, clock, service, tokenRequests } = await cluster(connect, {}, { timeout: 1_100 });
+        const { a, b, clock, service, tokenRequests } = await cluster(connect);
         clock.advance(2 * HOURS);
         service.fail('token', { hang: true, times: Number.POSITIVE_INFINITY });
         const used = fastForward(
@@ -209,7 +209,7 @@ describe.each(stores)(
     check(
       'wait for such an endpoint once with a store that has a lock and no update, too',
       async ({ cluster, connect }) => {
-        const { start, clock, service, tokenRequests } = await cluster(connect, {}, { timeout: 1_100 });
+        const { start, clock, service, tokenRequests } = await cluster(connect);
         const lockOnly = (): TokenStore => {
           const store = connect();
           return { ...withoutLock(store), lock: (id, work) => store.lock(id, work) };
