@@ -128,16 +128,16 @@ export function paginate<T>(
       const { offset: at, number, former } = position;
       const { data } = response;
       const pagination = field(data, 'pagination');
-      const own = { limit: field(pagination, 'limit'), offset: field(pagination, 'offset') };
+      const own = { limit: numberIn(pagination, 'limit'), offset: numberIn(pagination, 'offset') };
       // The service may return fewer at once than requested, and say so.
-      const received = typeof own.limit === 'number' && own.limit >= 1 ? Math.min(own.limit, full) : full;
+      const received = own.limit !== undefined && own.limit >= 1 ? Math.min(own.limit, full) : full;
       const isFull = list.length >= received;
       // Without a former page it is the first one, or it is proven that the list heeds the offset.
       const isUnproven = number === 1 || former !== undefined;
       const isConfirmed = own.offset === at;
       const isAgain = isFull && !isConfirmed && former !== undefined && (await isAlike(former, { data, list }));
       const isTooLong = list.length > full && former !== undefined;
-      const isBehind = typeof own.offset === 'number' && own.offset < at;
+      const isBehind = own.offset !== undefined && own.offset < at;
       const isSuspect = isBehind || isAgain || (isTooLong && !isConfirmed) || (isFull && number === PROOF_PAGE);
       const isProven = isUnproven && isSuspect && !(isAgain && isTooLong) && !(await hasItems(BEYOND_THE_END, signal));
       if (isUnproven && isSuspect && !isProven) {
@@ -225,8 +225,9 @@ async function* iterate<T>(
   }
 }
 
-function numberIn(query: RequestOptions['query'], name: string): number | undefined {
-  const value = query instanceof URLSearchParams ? query.get(name) : field(query, name);
+/** Returns a number of a query, or of a page: some services have it as a text. `NaN` for anything else. */
+function numberIn(from: unknown, name: string): number | undefined {
+  const value = from instanceof URLSearchParams ? from.get(name) : field(from, name);
   return value === undefined || value === null ? undefined : Number(value);
 }
 

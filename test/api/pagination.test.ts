@@ -6,14 +6,14 @@ import { client, credentialOf, http, server, source, startApiForEachTest } from 
 startApiForEachTest();
 
 /** A list of `total` items, of which at most `most` are given at once. */
-function list(total: number, most = Infinity): faulty.Behaviour {
+function list(total: number, most = Infinity, shown: (value: number) => unknown = Number): faulty.Behaviour {
   return (socket, received) => {
     const query = new URL(received.target, 'http://x').searchParams;
     const limit = Math.min(Number(query.get('limit')), most);
     const offset = Number(query.get('offset'));
     const length = Math.max(0, Math.min(limit, total - offset));
     const data = Array.from({ length }, (_none, index) => ({ data: { id: offset + index } }));
-    faulty.json({ data, pagination: { offset, limit } })(socket, received);
+    faulty.json({ data, pagination: { offset: shown(offset), limit: shown(limit) } })(socket, received);
   };
 }
 
@@ -55,10 +55,16 @@ describe('paginate', () => {
     expect(server.requests[1]?.target).toBe('/api/v2/projects?groupId=1&limit=100&offset=0');
   });
 
-  test('does not stop early at a service that gives less at once than it is asked for', async () => {
-    server.always(list(60, 25));
-    expect(await idsOf(client.paginate('/projects', { limit: 500 }))).toEqual(firstIds(60));
-  });
+  test.each<[string, (value: number) => unknown]>([
+    ['number', Number],
+    ['text', String],
+  ])(
+    'does not stop early at a service that gives less at once than asked for, and says so by a %s',
+    async (_type, shown) => {
+      server.always(list(60, 25, shown));
+      expect(await idsOf(client.paginate('/projects', { limit: 500 }))).toEqual(firstIds(60));
+    },
+  );
 
   test('takes other shapes with `items`', async () => {
     server.next(faulty.json({ results: [1, 2] }));
