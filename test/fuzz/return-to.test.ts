@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { test } from 'vitest';
 import { safeReturnTo } from '../../src/request/return-cookie.js';
 import { holds } from './fuzz.js';
-import { hostileText } from './hostile.js';
+import { hostileAfter } from './hostile.js';
 
 const BASES = ['https://app.example/login', 'http://localhost:3000/a/b?c#d'].map((base) => new URL(base));
 
@@ -10,27 +10,18 @@ test('a page to return to stays on the origin for any input, and reading it twic
   meta: { threats: [17] },
 }, async () => {
   const value = fc.oneof(
-    {
-      arbitrary: fc
-        .tuple(fc.constantFrom('', '/', '/a/', '/a/..', '/./', '/%2e%2e/'), hostileText)
-        .map((parts) => parts.join('')),
-      weight: 20,
-    },
+    { arbitrary: hostileAfter('', '/', '/a/', '/a/..', '/./', '/%2e%2e/'), weight: 20 },
     { arbitrary: fc.anything(), weight: 1 },
   );
-  await holds(
-    'pages to return to',
-    0.15,
-    fc.property(value, (given) => {
-      const path = safeReturnTo(given);
-      if (!/^\/(?![/\\])[\x21-\x7e]*$/.test(path) || path.length > 2048) throw new Error('no path of this origin');
-      for (const base of BASES) {
-        if (new URL(path, base).origin !== base.origin) throw new Error('another origin');
-      }
-      // A filter on the way, or the browser's own clean-up, may strike out tabs and line breaks, or turn backslashes round.
-      const cleaned = path.replaceAll(/[\t\r\n]/g, '').replaceAll('\\', '/');
-      if (new URL(cleaned, BASES[0]).origin !== BASES[0]?.origin) throw new Error('another origin once it is cleaned');
-      if (safeReturnTo(path) !== path) throw new Error('not stable');
-    }),
-  );
+  await holds('pages to return to', 0.15, [value], (given) => {
+    const path = safeReturnTo(given);
+    if (!/^\/(?![/\\])[\x21-\x7e]*$/.test(path) || path.length > 2048) throw new Error('no path of this origin');
+    for (const base of BASES) {
+      if (new URL(path, base).origin !== base.origin) throw new Error('another origin');
+    }
+    // A filter on the way, or the browser's own clean-up, may strike out tabs and line breaks, or turn backslashes round.
+    const cleaned = path.replaceAll(/[\t\r\n]/g, '').replaceAll('\\', '/');
+    if (new URL(cleaned, BASES[0]).origin !== BASES[0]?.origin) throw new Error('another origin once it is cleaned');
+    if (safeReturnTo(path) !== path) throw new Error('not stable');
+  });
 });
