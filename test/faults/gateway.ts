@@ -23,12 +23,16 @@ const PASSED_ON = ['accept', 'authorization', 'content-type', 'cookie'];
 export async function startGateway(service: Emulator, canaries: Canaries): Promise<Gateway> {
   const server = await startFaultyServer();
   const faults = new Map<Endpoint, Behaviour>();
-  const pass: Behaviour = (socket, request) => {
-    void passOn(service.authUrl, request, canaries).then(
-      (behaviour) => behaviour(socket, request),
-      () => socket.destroy(),
-    );
-  };
+  /** Passes a request on, and does with the answer what is told. */
+  const passing =
+    (does: (answered: Behaviour) => Behaviour): Behaviour =>
+    (socket, request) => {
+      void passOn(service.authUrl, request, canaries).then(
+        (answered) => does(answered)(socket, request),
+        () => socket.destroy(),
+      );
+    };
+  const pass = passing((answered) => answered);
   server.always((socket, request) => {
     hideSecretsOf(canaries, request.body.toString());
     (faults.get(endpointOf(request)) ?? pass)(socket, request);
@@ -38,12 +42,7 @@ export async function startGateway(service: Emulator, canaries: Canaries): Promi
     fail: (endpoint, behaviour) => void faults.set(endpoint, behaviour),
     heal: () => faults.clear(),
     requests: (endpoint) => server.requests.filter((request) => endpointOf(request) === endpoint),
-    afterEffect: (behaviour) => (socket, request) => {
-      void passOn(service.authUrl, request, canaries).then(
-        () => behaviour(socket, request),
-        () => socket.destroy(),
-      );
-    },
+    afterEffect: (behaviour) => passing(() => behaviour),
     close: server.close,
   };
 }

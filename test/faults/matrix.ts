@@ -3,6 +3,7 @@ import {
   answer,
   type Behaviour,
   chainedEncodings,
+  drip,
   hang,
   hangUp,
   html,
@@ -63,105 +64,56 @@ function sentIn({ headers, body }: ReceivedRequest): string {
 
 const SERVICE = 'ServiceUnavailableError';
 const RESPONSE = 'TokenResponseError';
+const UNAVAILABLE: Expected = [503, SERVICE, 1];
 const bomb = gzipSync(Buffer.alloc(80 * 1024 * 1024));
 const jwt = (claims: object) => `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.x`;
 const tokens = { access_token: jwt({ sub: '1' }), token_type: 'bearer', expires_in: 7200, refresh_token: 'r' };
 
-const connections: Row[] = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'CERT_HAS_EXPIRED'].map(
-  (connect) => ({
-    fault: `no connection (${connect})`,
-    trouble: { connect },
-    login: [503, SERVICE, 2],
-    refresh: [503, SERVICE, 2],
-    ahead: 2,
-    api: [503, SERVICE, 3],
-  }),
+/** A row in which login and refresh end in the same way, whoever waits for the refresh. */
+function row(fault: string, trouble: Trouble, atToken: Expected, api: Expected): Row {
+  return { fault, trouble, login: atToken, refresh: atToken, ahead: atToken[2], api };
+}
+
+const odd = (fault: string, does: Behaviour, api: Expected): Row => row(fault, { does }, [502, RESPONSE, 1], api);
+
+const connections = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'CERT_HAS_EXPIRED'].map((connect) =>
+  row(`no connection (${connect})`, { connect }, [503, SERVICE, 2], [503, SERVICE, 3]),
 );
 
 /** The answer never comes in full. What left is not sent again to the token endpoint; an idempotent call of the API is, unless its time is over. */
 const silences: Row[] = [
-  ...['hangs', 'drips'].map(
-    (what): Row => ({
-      fault: `the answer ${what}`,
-      trouble: { does: what === 'hangs' ? hang() : dripSmall() },
-      endless: true,
-      login: [503, SERVICE, 1],
-      refresh: [503, SERVICE, 1],
-      ahead: 1,
-      api: [503, SERVICE, 1],
-    }),
-  ),
-  ...(
-    [
-      ['a reset before the effect', { does: reset() }],
-      ['a reset after the effect', { afterEffect: reset() }],
-      ['a hang-up before the effect', { does: hangUp() }],
-      ['a hang-up after the effect', { afterEffect: hangUp() }],
-      ['half an answer', { does: truncated() }],
-    ] as const
-  ).map(
-    ([fault, trouble]): Row => ({
-      fault,
-      trouble,
-      login: [503, SERVICE, 1],
-      refresh: [503, SERVICE, 1],
-      ahead: 1,
-      api: [503, SERVICE, 3],
-    }),
-  ),
+  { ...row('the answer hangs', { does: hang() }, UNAVAILABLE, UNAVAILABLE), endless: true },
+  { ...row('the answer drips', { does: drip(20, 5000) }, UNAVAILABLE, UNAVAILABLE), endless: true },
+  row('a reset before the effect', { does: reset() }, UNAVAILABLE, [503, SERVICE, 3]),
+  row('a reset after the effect', { afterEffect: reset() }, UNAVAILABLE, [503, SERVICE, 3]),
+  row('a hang-up before the effect', { does: hangUp() }, UNAVAILABLE, [503, SERVICE, 3]),
+  row('a hang-up after the effect', { afterEffect: hangUp() }, UNAVAILABLE, [503, SERVICE, 3]),
+  row('half an answer', { does: truncated() }, UNAVAILABLE, [503, SERVICE, 3]),
 ];
 
-const statuses: Row[] = [500, 502, 503, 504, 429, 408].map((status) => {
-  const isTriedAgain = status >= 502;
-  return {
-    fault: `status ${status}, which quotes the request`,
-    trouble: { does: quoting(status) },
-    login: [503, SERVICE, 1],
-    refresh: [503, SERVICE, 1],
-    ahead: 1,
-    api: [status, 'ApiError', isTriedAgain ? 3 : 1],
-  };
+const statuses = [500, 502, 503, 504, 429, 408].map((status) => {
+  const api = [status, 'ApiError', status >= 502 ? 3 : 1] as const;
+  return row(`status ${status}, which quotes the request`, { does: quoting(status) }, UNAVAILABLE, api);
 });
+
+const refusal = (error: string): Row =>
+  row(
+    `the refusal ${error}, which quotes the request`,
+    { does: quoting(400, (sent) => ({ error, error_description: sent })) },
+    [502, 'TokenError', 1],
+    [400, 'ApiError', 1],
+  );
 
 const refusals: Row[] = [
   {
-    fault: 'status 401 whatever the token is, which quotes the request',
-    trouble: { does: quoting(401) },
-    login: [502, RESPONSE, 1],
-    refresh: [502, RESPONSE, 1],
-    ahead: 1,
-    api: [401, 'ApiError', 2],
+    ...odd('status 401 whatever the token is, which quotes the request', quoting(401), [401, 'ApiError', 2]),
     renewals: 1,
   },
-  ...[400, 403, 404, 422].map(
-    (status): Row => ({
-      fault: `status ${status} without an OAuth error, which quotes the request`,
-      trouble: { does: quoting(status) },
-      login: [502, RESPONSE, 1],
-      refresh: [502, RESPONSE, 1],
-      ahead: 1,
-      api: [status, 'ApiError', 1],
-    }),
+  ...[400, 403, 404, 422].map((status) =>
+    odd(`status ${status} without an OAuth error, which quotes the request`, quoting(status), [status, 'ApiError', 1]),
   ),
-  ...['invalid_client', 'unauthorized_client', 'invalid_scope'].map(
-    (error): Row => ({
-      fault: `the refusal ${error}, which quotes the request`,
-      trouble: { does: quoting(400, (sent) => ({ error, error_description: sent })) },
-      login: [502, 'TokenError', 1],
-      refresh: [502, 'TokenError', 1],
-      ahead: 1,
-      api: [400, 'ApiError', 1],
-    }),
-  ),
-  {
-    fault: 'the refusal invalid_grant, which quotes the request',
-    trouble: { does: quoting(400, (sent) => ({ error: 'invalid_grant', error_description: sent })) },
-    login: [502, 'TokenError', 1],
-    refresh: [302, '', 1],
-    ahead: 1,
-    api: [400, 'ApiError', 1],
-    endsGrant: true,
-  },
+  ...['invalid_client', 'unauthorized_client', 'invalid_scope'].map(refusal),
+  { ...refusal('invalid_grant'), refresh: [302, '', 1], endsGrant: true },
 ];
 
 /** Answers that are none. What the API sends is data, as long as it is what its type promises. */
@@ -204,31 +156,8 @@ const floods: Row[] = [
   ]),
 ];
 
-const notHttp: Row[] = [
-  {
-    fault: 'something other than HTTP',
-    trouble: { does: (socket) => void raw('220 mail.example ESMTP\r\n\r\n')(socket, NOBODY) },
-    login: [503, SERVICE, 1],
-    refresh: [503, SERVICE, 1],
-    ahead: 1,
-    api: [502, 'ApiError', 1],
-  },
-];
-
-const NOBODY: ReceivedRequest = { method: '', target: '', headers: {}, body: Buffer.alloc(0) };
-
-function odd(fault: string, does: Behaviour, api: Expected): Row {
-  return { fault, trouble: { does }, login: [502, RESPONSE, 1], refresh: [502, RESPONSE, 1], ahead: 1, api };
-}
-
-/** Headers of an answer of a usual size, and then a byte now and then. */
-function dripSmall(): Behaviour {
-  return (socket) => {
-    socket.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 5000\r\n\r\n');
-    const timer = setInterval(() => socket.write(' '), 20);
-    socket.on('close', () => clearInterval(timer));
-  };
-}
+const mail = raw('220 mail.example ESMTP\r\n\r\n');
+const notHttp = row('something other than HTTP', { does: mail }, UNAVAILABLE, [502, 'ApiError', 1]);
 
 /** Redirects lead to `elsewhere`, which nobody may ever contact. */
 export function redirects(elsewhere: string): Row[] {
@@ -249,5 +178,5 @@ export const MATRIX: readonly Row[] = [
   ...refusals,
   ...oddAnswers,
   ...floods,
-  ...notHttp,
+  notHttp,
 ];

@@ -50,15 +50,15 @@ export async function startTrial(): Promise<Trial> {
   const world = await startWorld({ running: service, strategy });
   const browser = new Browser();
   let kept = 0;
-  const keep = (behaviour: Behaviour): Behaviour => {
-    return (socket, request) => {
+  const keep =
+    (behaviour: Behaviour): Behaviour =>
+    (socket, request) => {
       kept += 1;
       socket.on('close', () => {
         kept -= 1;
       });
       behaviour(socket, request);
     };
-  };
   let end = () => {};
   let passingTime = Promise.resolve();
   const heal = async () => {
@@ -87,16 +87,13 @@ export async function startTrial(): Promise<Trial> {
       const isOver = new Promise<void>((resolve) => {
         end = resolve;
       });
-      if (endless)
-        passingTime = fastForward(
-          () => isOver,
-          () => kept > 0,
-        );
-      const requests = gateway.requests(endpoint).length;
-      const failures = network.failures;
+      const isKept = () => kept > 0;
+      if (endless) passingTime = fastForward(() => isOver, isKept);
+      const count = () => ('connect' in trouble ? network.failures : gateway.requests(endpoint).length);
+      const before = count();
       if ('connect' in trouble) network.cut(PATHS[endpoint], trouble.connect);
       else gateway.fail(endpoint, 'does' in trouble ? keep(trouble.does) : gateway.afterEffect(trouble.afterEffect));
-      return () => ('connect' in trouble ? network.failures - failures : gateway.requests(endpoint).length - requests);
+      return () => count() - before;
     },
     heal,
     refreshEnds: () => nextEvent('refresh'),

@@ -116,46 +116,32 @@ export function badJson(text = '{"data": [', status = 200): Behaviour {
 }
 
 /** Exactly these bytes. */
-export function raw(bytes: string | Buffer): Behaviour {
-  return (socket) => {
-    socket.write(bytes);
-  };
-}
+export const raw =
+  (bytes: string | Buffer): Behaviour =>
+  (socket) =>
+    void socket.write(bytes);
 
 /** No answer, ever. */
-export function hang(): Behaviour {
-  return () => {};
-}
+export const hang = (): Behaviour => () => {};
 
 /** The connection is reset once the request was read. */
-export function reset(): Behaviour {
-  return (socket) => {
-    socket.resetAndDestroy();
-  };
-}
+export const reset = (): Behaviour => (socket) => void socket.resetAndDestroy();
 
 /** The connection is closed in good order, with no answer. */
-export function hangUp(): Behaviour {
-  return (socket) => {
-    socket.end();
-  };
-}
+export const hangUp = (): Behaviour => (socket) => void socket.end();
 
 /** Headers, then one byte each `everyMs`, for ever. */
-export function drip(everyMs = 10): Behaviour {
+export function drip(everyMs = 10, length = 1_000_000): Behaviour {
   return (socket) => {
-    socket.write(head(200, { 'content-type': 'application/json', 'content-length': '1000000' }));
+    socket.write(head(200, { 'content-type': 'application/json', 'content-length': String(length) }));
     const timer = setInterval(() => socket.write(' '), everyMs);
     socket.on('close', () => clearInterval(timer));
   };
 }
 
 /** Less body than announced, then the end of the connection. */
-export function truncated(): Behaviour {
-  return (socket) => {
-    socket.end(`${head(200, { 'content-type': 'application/json', 'content-length': '1000' })}{"data": [`);
-  };
-}
+export const truncated = (): Behaviour => (socket) =>
+  void socket.end(`${head(200, { 'content-type': 'application/json', 'content-length': '1000' })}{"data": [`);
 
 /** A body of `bytes` zeros without its length announced, written as fast as it is taken. `sent` counts what was written. */
 export function huge(bytes: number, sent: { bytes: number } = { bytes: 0 }): Behaviour {
