@@ -47,15 +47,34 @@ export const targets: Readonly<Record<string, readonly [isInstalled: boolean, st
 const replicas = Number(process.env.REPLICAS ?? 1);
 
 /** The policies by which Redis takes keys when its memory is full; `noeviction` is tried as "out of memory". */
-const POLICIES = ['volatile-ttl', 'volatile-lru', 'volatile-lfu', 'volatile-random'].concat([
-  'allkeys-lru',
-  'allkeys-lfu',
-  'allkeys-random',
-]);
+const POLICIES = [
+  ...['volatile-ttl', 'volatile-lru', 'volatile-lfu', 'volatile-random'],
+  ...['allkeys-lru', 'allkeys-lfu', 'allkeys-random'],
+];
 const [EMPTY, evictionOf] = ['kill -9, restart empty', (policy: string): string => `maxmemory, ${policy}`];
 
 const none = (): void => undefined;
 const instantly = async (): Promise<void> => undefined;
+const harmless = { kill: instantly, restart: instantly };
+
+function targetOf(store: StoreServer, forgets: Target['forgets'], harms: Target['harms']): Target {
+  return { ...store, forgets, harms };
+}
+
+/** Harm that ends by itself, or is over at once. */
+const passing =
+  (work: () => Promise<unknown>): Harm =>
+  async () => {
+    await work();
+    return none;
+  };
+
+const restarting =
+  (server: Pick<StoreServer, 'kill' | 'restart'>): Harm =>
+  async () => {
+    await server.kill();
+    return server.restart;
+  };
 
 async function startSingleRedis(client: ClientPackage): Promise<Target> {
   const server = await startRedis();
@@ -83,50 +102,37 @@ async function startSingleRedis(client: ClientPackage): Promise<Target> {
       return admin('CONFIG', 'SET', 'maxmemory', '0');
     };
   };
-  return {
-    ...store,
-    stop: async () => {
-      connection.destroy();
-      await store.stop();
-    },
-    forgets: [EMPTY, ...POLICIES.map(evictionOf)],
-    harms: {
-      'kill -9, restart': async () => {
-        await server.kill();
-        return server.restart;
-      },
-      [EMPTY]: async () => {
-        await admin('FLUSHALL');
-        await server.kill();
-        return server.restart;
-      },
-      ...Object.fromEntries(POLICIES.map((policy) => [evictionOf(policy), () => evict(policy)])),
-      SIGSTOP: async () => freeze(server.pid),
-      'CLIENT PAUSE ALL': async () => {
-        await admin('CLIENT', 'PAUSE', '3000', 'ALL');
-        return none;
-      },
-      'CLIENT PAUSE WRITE': async () => {
-        await admin('CLIENT', 'PAUSE', '3000', 'WRITE');
-        return none;
-      },
-      'CLIENT KILL, five times': async () => {
-        for (let times = 0; times < 5; times += 1) await admin('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-        return none;
-      },
-      'out of memory': async () => {
-        await admin('CONFIG', 'SET', 'maxmemory', '1');
-        return () => admin('CONFIG', 'SET', 'maxmemory', '0');
-      },
-    },
+  const stop = async () => {
+    connection.destroy();
+    await store.stop();
   };
+  const forgets = [EMPTY, ...POLICIES.map(evictionOf)];
+  return targetOf({ ...store, stop }, forgets, {
+    'kill -9, restart': restarting(server),
+    [EMPTY]: async () => {
+      await admin('FLUSHALL');
+      return restarting(server)();
+    },
+    ...Object.fromEntries(POLICIES.map((policy) => [evictionOf(policy), () => evict(policy)])),
+    SIGSTOP: async () => freeze(server.pid),
+    'CLIENT PAUSE ALL': passing(() => admin('CLIENT', 'PAUSE', '3000', 'ALL')),
+    'CLIENT PAUSE WRITE': passing(() => admin('CLIENT', 'PAUSE', '3000', 'WRITE')),
+    'CLIENT KILL, five times': async () => {
+      for (let times = 0; times < 5; times += 1) await admin('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      return none;
+    },
+    'out of memory': async () => {
+      await admin('CONFIG', 'SET', 'maxmemory', '1');
+      return () => admin('CONFIG', 'SET', 'maxmemory', '0');
+    },
+  });
 }
 
 async function startSentinel(client: ClientPackage): Promise<Target> {
   const servers = await startRedisSentinel({ replicas: 2, downAfterMs: 1000 });
   const [sentinel = 0] = servers.ports;
   const address = { ports: servers.ports, name: SENTINEL_NAME };
-  const store = await shareStore({ kill: instantly, restart: instantly, stop: servers.stop }, (lease) => ({
+  const store = await shareStore({ ...harmless, stop: servers.stop }, (lease) => ({
     sentinel: address,
     client,
     replicas,
@@ -136,50 +142,39 @@ async function startSentinel(client: ClientPackage): Promise<Target> {
     const found = await servers.command(sentinel, 'SENTINEL', 'GET-MASTER-ADDR-BY-NAME', SENTINEL_NAME);
     return Number((found as string[])[1]);
   };
-  return {
-    ...store,
-    forgets: [],
-    harms: {
-      'failover by command': async () => {
-        const former = await primary();
-        await servers.command(sentinel, 'SENTINEL', 'FAILOVER', SENTINEL_NAME);
-        // Until then it takes writes, which are lost.
-        const isReplica = async () => String(await servers.command(former, 'ROLE')).startsWith('slave');
-        return () => vi.waitUntil(isReplica, { timeout: 30_000, interval: 200 });
-      },
-      'kill -9 of the primary': async () => {
-        const port = await primary();
-        await servers.kill(port);
-        return () => servers.restart(port);
-      },
+  return targetOf(store, [], {
+    'failover by command': async () => {
+      const former = await primary();
+      await servers.command(sentinel, 'SENTINEL', 'FAILOVER', SENTINEL_NAME);
+      // Until then it takes writes, which are lost.
+      const isReplica = async () => String(await servers.command(former, 'ROLE')).startsWith('slave');
+      return () => vi.waitUntil(isReplica, { timeout: 30_000, interval: 200 });
     },
-  };
+    'kill -9 of the primary': async () => {
+      const port = await primary();
+      await servers.kill(port);
+      return () => servers.restart(port);
+    },
+  });
 }
 
 async function startCluster(client: ClientPackage): Promise<Target> {
   const servers = await startRedisCluster({ downAfterMs: 1000 });
-  const store = await shareStore({ kill: instantly, restart: instantly, stop: servers.stop }, (lease) => ({
+  const store = await shareStore({ ...harmless, stop: servers.stop }, (lease) => ({
     cluster: { ports: servers.ports },
     client,
     replicas,
     lease,
   }));
   const [, killed = 0] = servers.ports;
-  return {
-    ...store,
-    forgets: [],
-    harms: {
-      'failover by command': async () => {
-        // The fourth node replicates the first one.
-        await servers.command(servers.nodes[3]?.port ?? 0, 'CLUSTER', 'FAILOVER');
-        return none;
-      },
-      'kill -9 of a primary': async () => {
-        await servers.kill(killed);
-        return () => servers.restart(killed);
-      },
+  return targetOf(store, [], {
+    // The fourth node replicates the first one.
+    'failover by command': passing(() => servers.command(servers.nodes[3]?.port ?? 0, 'CLUSTER', 'FAILOVER')),
+    'kill -9 of a primary': async () => {
+      await servers.kill(killed);
+      return () => servers.restart(killed);
     },
-  };
+  });
 }
 
 /** Runs statements over a connection of their own. */
@@ -199,35 +194,28 @@ async function startSerializable(): Promise<Target> {
   const options = encodeURIComponent('-c default_transaction_isolation=serializable');
   const connectionString = `${server.connectionString}?options=${options}`;
   const store = await shareStore(server, (lease) => ({ postgres: connectionString, lease }));
-  return {
-    ...store,
-    forgets: [],
-    harms: {
-      'transactions that read and write all rows': async () => {
-        let isEnded = false;
-        const rewrite = async (): Promise<void> => {
-          const client = new pg.Client({ connectionString });
-          await client.connect();
-          while (!isEnded) {
-            const update = 'UPDATE passport_oauth_app_grants SET version = version';
-            await client.query(`BEGIN; SELECT count(*) FROM passport_oauth_app_grants; ${update}`).catch(none);
-            await client.query('COMMIT').catch(none);
-            await delay(5);
-          }
-          await client.end();
-        };
-        const ended = Promise.all([rewrite(), rewrite()]);
-        return () => {
-          isEnded = true;
-          return ended;
-        };
-      },
-      pg_terminate_backend: async () => {
-        await runSql(server, TERMINATE);
-        return none;
-      },
+  return targetOf(store, [], {
+    'transactions that read and write all rows': async () => {
+      let isEnded = false;
+      const rewrite = async (): Promise<void> => {
+        const client = new pg.Client({ connectionString });
+        await client.connect();
+        while (!isEnded) {
+          const update = 'UPDATE passport_oauth_app_grants SET version = version';
+          await client.query(`BEGIN; SELECT count(*) FROM passport_oauth_app_grants; ${update}`).catch(none);
+          await client.query('COMMIT').catch(none);
+          await delay(5);
+        }
+        await client.end();
+      };
+      const ended = Promise.all([rewrite(), rewrite()]);
+      return () => {
+        isEnded = true;
+        return ended;
+      };
     },
-  };
+    pg_terminate_backend: passing(() => runSql(server, TERMINATE)),
+  });
 }
 
 async function startBounced(): Promise<Target> {
@@ -241,111 +229,79 @@ async function startBounced(): Promise<Target> {
     postgres: bouncer.connectionString,
     lease,
   }));
-  return {
-    ...store,
-    forgets: [],
-    harms: {
-      'kill -9 of PgBouncer, restart': async () => {
-        await bouncer.kill();
-        return bouncer.restart;
-      },
-      'SIGSTOP of PgBouncer': async () => freeze(bouncer.pid),
-      'kill of PostgreSQL, restart': async () => {
-        await server.kill();
-        return server.restart;
-      },
-      'PostgreSQL read-only': async () => {
-        const reset = ['ALTER SYSTEM RESET default_transaction_read_only', 'SELECT pg_reload_conf()'];
-        await runSql(server, 'ALTER SYSTEM SET default_transaction_read_only = on', 'SELECT pg_reload_conf()');
-        return () => runSql(server, ...reset);
-      },
+  return targetOf(store, [], {
+    'kill -9 of PgBouncer, restart': restarting(bouncer),
+    'SIGSTOP of PgBouncer': async () => freeze(bouncer.pid),
+    'kill of PostgreSQL, restart': restarting(server),
+    'PostgreSQL read-only': async () => {
+      const reset = ['ALTER SYSTEM RESET default_transaction_read_only', 'SELECT pg_reload_conf()'];
+      await runSql(server, 'ALTER SYSTEM SET default_transaction_read_only = on', 'SELECT pg_reload_conf()');
+      return () => runSql(server, ...reset);
     },
-  };
+  });
 }
 
 async function startPostgresTarget(): Promise<Target> {
   const server = await startPostgres();
   const store = await shareStore(server, (lease) => ({ postgres: server.connectionString, lease }));
-  const admin = (...statements: string[]): Promise<void> => runSql(server, ...statements);
-  return {
-    ...store,
-    forgets: [],
-    harms: {
-      'kill, restart': async () => {
-        await server.kill();
-        return server.restart;
-      },
-      SIGSTOP: async () => freezeAll(server.pid),
-      pg_terminate_backend: async () => {
-        await admin(TERMINATE);
-        return none;
-      },
-      'statement time-out of 1 ms': async () => {
-        const reset = ['ALTER SYSTEM RESET statement_timeout', 'SELECT pg_reload_conf()'];
-        await admin("ALTER SYSTEM SET statement_timeout = '1ms'", 'SELECT pg_reload_conf()');
-        return () => admin('SET statement_timeout = 0', ...reset);
-      },
-      'pool exhausted by a locked table': async () => {
-        const client = new pg.Client({ connectionString: server.connectionString });
-        await client.connect();
-        await client.query('BEGIN; LOCK TABLE passport_oauth_app_grants IN ACCESS EXCLUSIVE MODE');
-        return () => client.end();
-      },
+  return targetOf(store, [], {
+    'kill, restart': restarting(server),
+    SIGSTOP: async () => freezeAll(server.pid),
+    pg_terminate_backend: passing(() => runSql(server, TERMINATE)),
+    'statement time-out of 1 ms': async () => {
+      const reset = ['ALTER SYSTEM RESET statement_timeout', 'SELECT pg_reload_conf()'];
+      await runSql(server, "ALTER SYSTEM SET statement_timeout = '1ms'", 'SELECT pg_reload_conf()');
+      return () => runSql(server, 'SET statement_timeout = 0', ...reset);
     },
-  };
+    'pool exhausted by a locked table': async () => {
+      const client = new pg.Client({ connectionString: server.connectionString });
+      await client.connect();
+      await client.query('BEGIN; LOCK TABLE passport_oauth_app_grants IN ACCESS EXCLUSIVE MODE');
+      return () => client.end();
+    },
+  });
 }
 
 async function startMariadbTarget(): Promise<Target> {
   const server = await startMariadb();
   const store = await shareStore(server, (lease) => ({ mysql: server.uri, lease }));
-  return {
-    ...store,
-    forgets: [],
-    harms: {
-      'kill -9, restart': async () => {
-        await server.kill();
-        return server.restart;
-      },
-      SIGSTOP: async () => freeze(server.pid),
-      'KILL of every connection': async () => {
-        const pool = createPool({ uri: server.uri, connectionLimit: 1 });
-        const [rows] = await pool.query(
-          'SELECT id FROM information_schema.processlist WHERE user = ? AND id <> CONNECTION_ID()',
-          ['app'],
-        );
-        for (const { id } of rows as { id: number }[]) await pool.query(`KILL ${Number(id)}`).catch(none);
-        await pool.end();
-        return none;
-      },
-      'pool exhausted by a locked table': async () => {
-        const pool = createPool({ uri: server.uri, connectionLimit: 1 });
-        await pool.query('LOCK TABLES passport_oauth_app_grants WRITE');
-        return () => pool.end();
-      },
+  return targetOf(store, [], {
+    'kill -9, restart': restarting(server),
+    SIGSTOP: async () => freeze(server.pid),
+    'KILL of every connection': async () => {
+      const pool = createPool({ uri: server.uri, connectionLimit: 1 });
+      const [rows] = await pool.query(
+        'SELECT id FROM information_schema.processlist WHERE user = ? AND id <> CONNECTION_ID()',
+        ['app'],
+      );
+      for (const { id } of rows as { id: number }[]) await pool.query(`KILL ${Number(id)}`).catch(none);
+      await pool.end();
+      return none;
     },
-  };
+    'pool exhausted by a locked table': async () => {
+      const pool = createPool({ uri: server.uri, connectionLimit: 1 });
+      await pool.query('LOCK TABLES passport_oauth_app_grants WRITE');
+      return () => pool.end();
+    },
+  });
 }
 
 async function startSqlite(): Promise<Target> {
   const folder = await mkdtemp(join(tmpdir(), 'sqlite-'));
   const file = join(folder, 'grants');
   const stop = () => rm(folder, { recursive: true, force: true });
-  const store = await shareStore({ kill: instantly, restart: instantly, stop }, (lease) => ({ sqlite: file, lease }));
-  return {
-    ...store,
-    forgets: [],
-    harms: {
-      'locked by another process': async () => {
-        const [[, open] = []] = sqlitePackages;
-        const database = open?.(file);
-        database?.exec('BEGIN EXCLUSIVE');
-        return () => {
-          database?.exec('COMMIT');
-          database?.close();
-        };
-      },
+  const store = await shareStore({ ...harmless, stop }, (lease) => ({ sqlite: file, lease }));
+  return targetOf(store, [], {
+    'locked by another process': async () => {
+      const [[, open] = []] = sqlitePackages;
+      const database = open?.(file);
+      database?.exec('BEGIN EXCLUSIVE');
+      return () => {
+        database?.exec('COMMIT');
+        database?.close();
+      };
     },
-  };
+  });
 }
 
 function freeze(pid: number): () => void {
@@ -356,13 +312,7 @@ function freeze(pid: number): () => void {
 /** Freezes a process and its children: each connection to PostgreSQL is a process. */
 async function freezeAll(pid: number): Promise<() => void> {
   const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=', '--ppid', String(pid)]);
-  const thaws = [
-    pid,
-    ...stdout
-      .split('\n')
-      .map(Number)
-      .filter((child) => child > 0),
-  ].map(freeze);
+  const thaws = [pid, ...(stdout.match(/\d+/g) ?? []).map(Number)].map(freeze);
   return () => {
     for (const thaw of thaws) thaw();
   };
