@@ -1,11 +1,12 @@
 import type { TokenStore } from 'passport-oauth-app';
 import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
+import { afterAll, beforeAll, describe, onTestFinished, type TestOptions } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { openStore } from '../support/open-store.mjs';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
 import { type SharedStore, Worker } from '../support/processes.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
-import { startWorld } from '../support/world.js';
+import { byUser, startWorld } from '../support/world.js';
 
 /** A store that several processes share, with its server. */
 export interface StoreServer {
@@ -18,20 +19,27 @@ export interface StoreServer {
   stop(): Promise<void>;
 }
 
-/** The stores that processes can share, and whether they are installed here. */
-export const stores: readonly (readonly [string, boolean, () => Promise<StoreServer>])[] = [
-  ['Redis', hasRedis(), startRedisStore],
-  ['PostgreSQL', hasPostgres(), startPostgresStore],
-];
+/** That of the tests of {@link overEachStore}. */
+export let store: StoreServer;
 
-async function startRedisStore(): Promise<StoreServer> {
-  const server = await startRedis();
-  return shareStore(server, (lease) => ({ redis: server.url, lease }));
-}
-
-async function startPostgresStore(): Promise<StoreServer> {
-  const server = await startPostgres();
-  return shareStore(server, (lease) => ({ postgres: server.connectionString, lease }));
+/** Groups tests over a store that processes can share, once for each that is installed here. */
+export function overEachStore(title: string, options: TestOptions, tests: (name: string) => void): void {
+  const overStore = (name: string, isInstalled: boolean, start: () => Promise<StoreServer>) =>
+    describe.skipIf(!isInstalled)(title.replace('%s', name), options, () => {
+      beforeAll(async () => {
+        store = await start();
+      });
+      afterAll(() => store?.stop());
+      tests(name);
+    });
+  overStore('Redis', hasRedis(), async () => {
+    const server = await startRedis();
+    return shareStore(server, (lease) => ({ redis: server.url, lease }));
+  });
+  overStore('PostgreSQL', hasPostgres(), async () => {
+    const server = await startPostgres();
+    return shareStore(server, (lease) => ({ postgres: server.connectionString, lease }));
+  });
 }
 
 /** Opens a server's store for the test, which logs users in with it. */
@@ -64,32 +72,24 @@ export interface Fleet {
   close(): Promise<void>;
 }
 
+/** Starts processes over the store of {@link overEachStore}, in which these users are logged in. They end with the test. */
+export async function openFleet(options: FleetOptions = {}): Promise<Fleet> {
+  const fleet = await startFleet(store, options);
+  onTestFinished(() => fleet.close());
+  return fleet;
+}
+
 /** Starts processes over a shared store in which these users are logged in. */
-export async function startFleet(
-  store: StoreServer,
-  {
-    processes = 4,
-    users = ['1'],
-    lease = 30,
-    timeout = 120_000,
-    script,
-    strategy = {},
-    ...options
-  }: EmulatorFleetOptions = {},
-): Promise<Fleet> {
-  const service = await startEmulator({
-    ...options,
-    users: users.map((id) => ({ id, name: `User ${id}`, projects: [] })),
-  });
-  const world = await startWorld({
-    running: service,
-    strategy: { tokenStore: store.tokenStore, grantId: (_req: unknown, user: { id: string }) => user.id },
-  });
+export async function startFleet({ shared, tokenStore }: StoreServer, given: FleetOptions): Promise<Fleet> {
+  const { processes = 4, users = ['1'], lease = 30, timeout = 120_000, script, strategy = {}, ...options } = given;
+  const names = users.map((id) => ({ id, name: `User ${id}`, projects: [] }));
+  const service = await startEmulator({ ...options, users: names });
+  const world = await startWorld({ running: service, strategy: { tokenStore, grantId: byUser } });
   for (const user of users) await world.logIn(new Browser(), user);
   await world.close();
   service.requests.length = 0;
   const settings = { ...service.options, concurrency: options.concurrency, timeout, ...strategy };
-  const start = (version?: string) => Worker.start(store.shared(lease), settings, version);
+  const start = (version?: string) => Worker.start(shared(lease), settings, version);
   const workers = await Promise.all(Array.from({ length: processes }, () => start(script)));
   let aheadSeconds = 0;
   return {
@@ -114,7 +114,7 @@ export async function startFleet(
   };
 }
 
-interface EmulatorFleetOptions extends Pick<EmulatorOptions, 'refreshTokenReuse' | 'concurrency' | 'latency' | 'log'> {
+interface FleetOptions extends Pick<EmulatorOptions, 'refreshTokenReuse' | 'concurrency' | 'latency' | 'log'> {
   readonly processes?: number;
   /** Further options of the processes' strategies, as JSON. */
   readonly strategy?: object;

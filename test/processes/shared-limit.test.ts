@@ -1,10 +1,10 @@
 import { type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { type Answer, Worker } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { startWorld } from '../support/world.js';
-import { type Fleet, type StoreServer, startFleet, stores } from './fleet.js';
+import { openFleet, overEachStore, store } from './fleet.js';
 
 const CALLS = 100;
 
@@ -13,32 +13,19 @@ const ask = (worker: Worker, count = CALLS): Promise<Answer[]> =>
 
 const lost = (answers: readonly Answer[]) => answers.filter(({ status }) => status !== 200);
 
-describe.each(stores)('the 20 places of an account, in processes that share %s', (_name, isInstalled, start) => {
-  let store: StoreServer;
-  let fleet: Fleet;
+overEachStore('the 20 places of an account, in processes that share %s', {}, () => {
   let statuses: (number | string)[];
-
-  beforeAll(async () => {
-    if (isInstalled) store = await start();
-  });
-  afterAll(async () => {
-    await store?.stop();
-  });
-  afterEach(async () => {
-    await fleet?.close();
-  });
 
   async function startLimited(options: Pick<EmulatorOptions, 'latency'> = {}): Promise<readonly Worker[]> {
     statuses = [];
     const log: EmulatorOptions['log'] = ({ path, outcome }) => {
       if (path.endsWith('/projects')) statuses.push(outcome);
     };
-    fleet = await startFleet(store, { concurrency: 20, latency: 20, log, ...options });
-    return fleet.workers;
+    return (await openFleet({ concurrency: 20, latency: 20, log, ...options })).workers;
   }
   const refused = () => statuses.filter((status) => status === 429).length;
 
-  test.skipIf(!isInstalled)('are shared out: 4 × 100 calls lose none, and hardly any is refused', async () => {
+  test('are shared out: 4 × 100 calls lose none, and hardly any is refused', async () => {
     const workers = await startLimited();
     const answers = (await Promise.all(workers.map((worker) => ask(worker)))).flat();
     expect(lost(answers)).toEqual([]);
@@ -46,13 +33,13 @@ describe.each(stores)('the 20 places of an account, in processes that share %s',
     expect(refused()).toBeLessThanOrEqual(20);
   });
 
-  test.skipIf(!isInstalled)('are all for one process that is alone, which tells the store seldom', async () => {
+  test('are all for one process that is alone, which tells the store seldom', async () => {
     const [worker] = await startLimited();
     expect(lost(await ask(worker as Worker))).toEqual([]);
     expect(refused()).toBe(0);
   });
 
-  test.skipIf(!isInstalled)('come back from a process that is killed', async () => {
+  test('come back from a process that is killed', async () => {
     const [victim, ...others] = (await startLimited({ latency: 50 })) as [Worker, ...Worker[]];
     const abandoned = Promise.allSettled([ask(victim)]);
     const answers = Promise.all(others.map((worker) => ask(worker)));
@@ -63,7 +50,7 @@ describe.each(stores)('the 20 places of an account, in processes that share %s',
     expect(lost(await ask(others[0] as Worker))).toEqual([]);
   });
 
-  test.skipIf(!isInstalled)('are guessed from refusals while the store is down, and no call is lost', async () => {
+  test('are guessed from refusals while the store is down, and no call is lost', async () => {
     const workers = await startLimited();
     // Each has the grant in its cache.
     await Promise.all(workers.map((worker) => ask(worker, 1)));

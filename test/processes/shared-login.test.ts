@@ -100,11 +100,11 @@ const servers = [
   ['connect-pg-simple, with no token store', hasPostgres(), startSharedPostgres, 'sessions'],
 ] as const;
 
-describe.each(servers)('two processes over %s', (_name, isInstalled, start, grants) => {
-  test.skipIf(!isInstalled)(
-    'hand a login over to a frame once, whichever of them answers each request',
-    { meta: { threats: [93] } },
-    async () => {
+for (const [name, isInstalled, start, grants] of servers)
+  describe.skipIf(!isInstalled)(`two processes over ${name}`, () => {
+    test('hand a login over to a frame once, whichever of them answers each request', {
+      meta: { threats: [93] },
+    }, async () => {
       const { service, shared, origins } = await startProcesses(start, grants, [{}, {}]);
       const [one = '', other = ''] = origins;
       const inFrame = { 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'same-site' };
@@ -132,13 +132,11 @@ describe.each(servers)('two processes over %s', (_name, isInstalled, start, gran
       const page = await rawRequest(reader, '/page', { headers: { ...inFrame, cookie: session } });
       expect([page.status, page.text]).toEqual([200, 'the page']);
       expect(await shared.marks()).toHaveLength(2);
-    },
-  );
+    });
 
-  test.skipIf(!isInstalled)(
-    'make one token request for a callback that comes to each of them at once',
-    { meta: { threats: [5, 59, 70] } },
-    async () => {
+    test('make one token request for a callback that comes to each of them at once', {
+      meta: { threats: [5, 59, 70] },
+    }, async () => {
       const { service, shared, origins, close } = await startProcesses(start, grants, [{}, {}]);
       const [first = ''] = origins;
       for (let round = 0; round < 3; round++) {
@@ -159,83 +157,85 @@ describe.each(servers)('two processes over %s', (_name, isInstalled, start, gran
       expect(left).toHaveLength(3);
       // The processes have ended, and with them whoever would delete the marks.
       for (const seconds of left) expect(seconds).toBeLessThan(15 * 60);
-    },
-  );
-});
+    });
+  });
 
 const sessions = [
   ['Redis', hasRedis(), startSharedRedis],
   ['PostgreSQL', hasPostgres(), startSharedPostgres],
 ] as const;
 
-describe.each(sessions)('two processes with sessions in %s', (_name, isInstalled, start) => {
-  const withKey = (key: string) => ({ encryptionKeys: key.repeat(32) });
+for (const [name, isInstalled, start] of sessions)
+  describe.skipIf(!isInstalled)(`two processes with sessions in ${name}`, () => {
+    const withKey = (key: string) => ({ encryptionKeys: key.repeat(32) });
 
-  test.skipIf(!isInstalled).for([
-    ['encryptionKeys of their own', 'sessions', withKey('a'), withKey('b')],
-    ['a token store in the memory of each', 'memory', {}, {}],
-  ] as const)(
-    'and %s end a login that leads nowhere in an error that names the cause',
-    { meta: { threats: [72] } },
-    async ([, grants, one, other]) => {
-      const { service, origins } = await startProcesses(start, grants, [one, other]);
-      const [first = '', second = ''] = origins;
-      const jar = new Map<string, string>();
-      const visit = async (origin: string, path: string) => {
-        const cookie = [...jar].map((pair) => pair.join('=')).join('; ');
-        const answer = await rawRequest(origin, path, { headers: { cookie } });
-        for (const pair of cookiesOf(answer))
-          jar.set(pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1));
-        return answer;
-      };
-      let rounds = 0;
-      let location = '/login?returnTo=/page';
-      let finished: RawAnswer;
-      do {
-        rounds += 1;
-        const begun = await visit(first, location);
-        const { search } = new URL(await service.approve(String(begun.headers.location)));
-        finished = await visit(first, `/callback${search}`);
-        // The page is at a process that does not find the grant.
-        location = String((await visit(second, '/page')).headers.location);
-      } while (finished.status === 302 && rounds < 10);
-      expect([finished.status, JSON.parse(finished.text).code]).toEqual([500, 'ERR_LOGIN_LOOP']);
-      expect(finished.text).toMatch(/its grant was not found.*different encryptionKeys, or token stores of their own/);
-      expect(rounds).toBeLessThanOrEqual(4);
-    },
-  );
-});
-
-describe.each(sessions)('connections at two processes with sessions and grants in %s', (_name, isInstalled, start) => {
-  const startConnections = async (others: object = {}) => {
-    const config = { connections: SERVICES, ...others };
-    const { service, shared, origins } = await startProcesses(start, 'store', [{}, {}], config);
-    const [first = '', second = ''] = origins;
-    const cookies = cookiesOf(await rawRequest(first, '/local-login'));
-    const visit = (origin: string, path: string) =>
-      rawRequest(origin, path, { headers: { cookie: cookies.join('; ') } });
-    const begin = async (name: string) => {
-      const begun = await visit(first, `/${name}`);
-      cookies.push(...cookiesOf(begun));
-      const { pathname, search } = new URL(await service.approve(String(begun.headers.location)));
-      return pathname + search;
-    };
-    const session = async () => JSON.parse((await visit(second, '/session')).text);
-    return { service, shared, first, second, visit, begin, session };
-  };
-
-  test.skipIf(!isInstalled)('lose none of three that end at once', { meta: { threats: [75] } }, async () => {
-    const { first, second, visit, begin, session } = await startConnections();
-    const callbacks = [await begin('one'), await begin('two'), await begin('three')];
-    const answers = await Promise.all(callbacks.map((path, index) => visit(index === 1 ? second : first, path)));
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
-    expect(Object.keys(await session())).toEqual(expect.arrayContaining(SERVICES));
+    test.for([
+      ['encryptionKeys of their own', 'sessions', withKey('a'), withKey('b')],
+      ['a token store in the memory of each', 'memory', {}, {}],
+    ] as const)(
+      'and %s end a login that leads nowhere in an error that names the cause',
+      { meta: { threats: [72] } },
+      async ([, grants, one, other]) => {
+        const { service, origins } = await startProcesses(start, grants, [one, other]);
+        const [first = '', second = ''] = origins;
+        const jar = new Map<string, string>();
+        const visit = async (origin: string, path: string) => {
+          const cookie = [...jar].map((pair) => pair.join('=')).join('; ');
+          const answer = await rawRequest(origin, path, { headers: { cookie } });
+          for (const pair of cookiesOf(answer))
+            jar.set(pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1));
+          return answer;
+        };
+        let rounds = 0;
+        let location = '/login?returnTo=/page';
+        let finished: RawAnswer;
+        do {
+          rounds += 1;
+          const begun = await visit(first, location);
+          const { search } = new URL(await service.approve(String(begun.headers.location)));
+          finished = await visit(first, `/callback${search}`);
+          // The page is at a process that does not find the grant.
+          location = String((await visit(second, '/page')).headers.location);
+        } while (finished.status === 302 && rounds < 10);
+        expect([finished.status, JSON.parse(finished.text).code]).toEqual([500, 'ERR_LOGIN_LOOP']);
+        expect(finished.text).toMatch(
+          /its grant was not found.*different encryptionKeys, or token stores of their own/,
+        );
+        expect(rounds).toBeLessThanOrEqual(4);
+      },
+    );
   });
 
-  test.skipIf(!isInstalled)(
-    'undo no logout at the other one while the grant is being saved, and leave no grant',
-    { meta: { threats: [75] } },
-    async () => {
+for (const [name, isInstalled, start] of sessions)
+  describe.skipIf(!isInstalled)(`connections at two processes with sessions and grants in ${name}`, () => {
+    const startConnections = async (others: object = {}) => {
+      const config = { connections: SERVICES, ...others };
+      const { service, shared, origins } = await startProcesses(start, 'store', [{}, {}], config);
+      const [first = '', second = ''] = origins;
+      const cookies = cookiesOf(await rawRequest(first, '/local-login'));
+      const visit = (origin: string, path: string) =>
+        rawRequest(origin, path, { headers: { cookie: cookies.join('; ') } });
+      const begin = async (name: string) => {
+        const begun = await visit(first, `/${name}`);
+        cookies.push(...cookiesOf(begun));
+        const { pathname, search } = new URL(await service.approve(String(begun.headers.location)));
+        return pathname + search;
+      };
+      const session = async () => JSON.parse((await visit(second, '/session')).text);
+      return { service, shared, first, second, visit, begin, session };
+    };
+
+    test('lose none of three that end at once', { meta: { threats: [75] } }, async () => {
+      const { first, second, visit, begin, session } = await startConnections();
+      const callbacks = [await begin('one'), await begin('two'), await begin('three')];
+      const answers = await Promise.all(callbacks.map((path, index) => visit(index === 1 ? second : first, path)));
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+      expect(Object.keys(await session())).toEqual(expect.arrayContaining(SERVICES));
+    });
+
+    test('undo no logout at the other one while the grant is being saved, and leave no grant', {
+      meta: { threats: [75] },
+    }, async () => {
       const { service, shared, first, second, visit, begin, session } = await startConnections({ idIsOfUser: true });
       const ending = visit(first, await begin('one'));
       await until(async () => expect((await visit(first, '/held')).text).toBe('1'));
@@ -246,6 +246,5 @@ describe.each(sessions)('connections at two processes with sessions and grants i
       const { tokenStore, close } = await openStore(shared.address as SharedStore);
       await until(async () => expect(await tokenStore.get(storeId(service.options, 'ada', 'one'))).toBeUndefined());
       await close();
-    },
-  );
-});
+    });
+  });
