@@ -111,9 +111,8 @@ describe('the documents', () => {
 
   test('name the types that a TypeScript project needs', () => {
     for (const document of ['README.md', 'docs/tutorial.md']) {
-      expect(read(document)).toMatch(
-        /npm install -D [^`]*@types\/node @types\/express @types\/express-session @types\/passport/,
-      );
+      const types = /npm install -D [^`]*@types\/node @types\/express @types\/express-session @types\/passport/;
+      expect(read(document)).toMatch(types);
     }
   });
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Packed, pack } from '../consumers/packed.js';
-import { createProject, type Outcome, type Project } from '../consumers/project.js';
+import { createProject, type Project } from '../consumers/project.js';
 import { snippetsOf } from '../consumers/snippets.js';
 import { chromiumPath, hasChromium } from '../support/chromium.js';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
@@ -15,38 +15,38 @@ afterAll(() => Promise.all([packed, ...projects].map((one) => one?.remove())));
 const packages = ['express', 'express-session', 'passport'];
 const types = ['@types/express', '@types/express-session', '@types/node', '@types/passport', '@types/passport-oauth2'];
 
-/** Compiles files of a page, and runs a visitor of the application that they are. */
-async function visit(
+/** Compiles files of a page, and runs a visitor of the application that they are, which has nothing to complain of. */
+function visit(
   document: string,
   files: readonly string[],
-  visitor: string,
-  { install = [], args = [] }: { readonly install?: readonly string[]; readonly args?: readonly string[] } = {},
-): Promise<Outcome> {
-  const project = await createProject(packed, [...packages, ...types, ...install]);
-  projects.push(project);
-  const snippets = snippetsOf(document).filter(({ file }) => files.includes(file));
-  expect(snippets.map(({ file }) => file)).toEqual(files);
-  await project.write({
-    ...Object.fromEntries(snippets.map(({ file, text }) => [file, text])),
-    'visitor.mjs': `${SERVING}\n${visitor}`,
-    'package.json': '{ "type": "module" }',
-  });
-  if (files.some((file) => file.endsWith('.ts'))) {
-    const compiled = await project.tsc({
-      noEmit: false,
-      module: 'nodenext',
-      skipLibCheck: true,
-      types: ['node', 'passport'],
+  install: readonly string[] = [],
+  args: readonly string[] = [],
+) {
+  return async (texts: TemplateStringsArray, ...values: readonly string[]): Promise<void> => {
+    const project = await createProject(packed, [...packages, ...types, ...install]);
+    projects.push(project);
+    const snippets = snippetsOf(document).filter(({ file }) => files.includes(file));
+    expect(snippets.map(({ file }) => file)).toEqual(files);
+    await project.write({
+      ...Object.fromEntries(snippets.map(({ file, text }) => [file, text])),
+      'visitor.mjs': `${SERVING}\n${String.raw({ raw: texts }, ...values)}\nprocess.exit();\n`,
+      'package.json': '{ "type": "module" }',
     });
-    expect(compiled.stdout).toBe('');
-  }
-  return project.node('visitor.mjs', ...args);
+    if (files.some((file) => file.endsWith('.ts'))) {
+      const nodenext = { noEmit: false, module: 'nodenext', skipLibCheck: true, types: ['node', 'passport'] };
+      expect((await project.tsc(nodenext)).stdout).toBe('');
+    }
+    expect(await project.node('visitor.mjs', ...args)).toEqual({ exitCode: 0, stdout: '', stderr: '' });
+  };
 }
 
 /** Serves an application on a free port, and logs in to it. */
 const SERVING = `
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
+import express from 'express';
+import session from 'express-session';
+import passport from 'passport';
 import { startEmulator } from 'passport-oauth-app/emulator';
 
 const server = createServer();
@@ -59,14 +59,22 @@ async function start(path) {
   return { service, options: { ...service.options, callbackURL, scope: ['project'] } };
 }
 const html = { headers: { accept: 'text/html' } };
-`;
-const CLEAN = { exitCode: 0, stdout: '', stderr: '' };
 
-test('docs/jobs.md has an installed application, from the Installed event to the Uninstall event', async () => {
-  const outcome = await visit(
-    'docs/jobs.md',
-    ['installed.ts'],
-    `
+/** An application with sessions, and a login that ends at its first page. */
+function appOf(strategy, sessions = {}) {
+  passport.use(strategy);
+  passport.serializeUser((user, done) => done(null, user));
+  passport.deserializeUser((user, done) => done(null, user));
+  const app = express();
+  app.use(session({ secret: 'tests', resave: false, saveUninitialized: false, ...sessions }), passport.session());
+  app.get('/login', passport.authenticate(strategy.name));
+  app.get('/callback', passport.authenticate(strategy.name, { successRedirect: '/' }));
+  return app;
+}
+`;
+
+test('docs/jobs.md has an installed application, from the Installed event to the Uninstall event', () =>
+  visit('docs/jobs.md', ['installed.ts'])`
 import { SignJWT } from 'jose';
 import { memoryTokenStore } from 'passport-oauth-app';
 import { installedApplication } from './installed.js';
@@ -100,20 +108,13 @@ assert.equal(await post('/uninstall', { ...event, appSecret: 'guessed' }), 403);
 assert.equal((await frame(options.clientSecret)).status, 200);
 assert.equal(await post('/uninstall', service.uninstall({ userId: '2' })), 204);
 assert.equal((await frame(options.clientSecret)).status, 401);
-process.exit();
-`,
-  );
-  expect(outcome).toEqual(CLEAN);
-});
+`);
 
 describe('docs/single-page-apps.md', () => {
   const page = 'docs/single-page-apps.md';
 
-  test('has a server that answers 401 to a page that is not logged in, and the projects after the login', async () => {
-    const outcome = await visit(
-      page,
-      ['server.ts'],
-      `
+  test('has a server that answers 401 to a page that is not logged in, and the projects after the login', () =>
+    visit(page, ['server.ts'])`
 import { createApp } from './server.js';
 const { service, options } = await start('/callback');
 server.on('request', createApp(options));
@@ -123,21 +124,14 @@ assert.equal(new URL(response.url).pathname, '/logged-in');
 const projects = await browse(origin + '/api/projects');
 assert.ok((await projects.json()).data.length > 0);
 assert.equal((await browse(origin + '/api/user')).status, 404);
-process.exit();
-`,
-    );
-    expect(outcome).toEqual(CLEAN);
-  });
+`);
 
   test.skipIf(!hasChromium())('has a page that logs in by a popup in Chromium, and shows the projects', async () => {
     const snippets = snippetsOf(page);
     const files = snippets.filter(({ file }) => ['page.js', 'popup.js', 'logged-in.js'].includes(file));
     const markup = snippets.find(({ language }) => language === 'html');
     const served = [...files.map(({ file, text }) => [file, text]), ['index.html', markup?.text]];
-    const outcome = await visit(
-      page,
-      ['server.ts'],
-      `
+    await visit(page, ['server.ts'], ['playwright-core'], [chromiumPath ?? ''])`
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { chromium } from 'playwright-core';
 import { createApp } from './server.js';
@@ -156,20 +150,13 @@ assert.equal(await tab.getByRole('button').count(), 0);
 const path = '/api/projects/7/files/1';
 assert.equal(await tab.evaluate((path) => fetch(path, { method: 'DELETE' }).then(({ status }) => status), path), 404);
 await browser.close();
-process.exit();
-`,
-      { install: ['playwright-core'], args: [chromiumPath ?? ''] },
-    );
-    expect(outcome).toEqual(CLEAN);
+`;
   });
 });
 
 describe('docs/accounts.md', () => {
-  test('has an application that logs in with one service and connects another', async () => {
-    const outcome = await visit(
-      'docs/accounts.md',
-      ['two-services.ts'],
-      `
+  test('has an application that logs in with one service and connects another', () =>
+    visit('docs/accounts.md', ['two-services.ts'])`
 import { createApp } from './two-services.js';
 const first = await start('/callback');
 const second = await start('/connected');
@@ -182,38 +169,20 @@ await second.service.logIn(browse, { login: origin + '/connect', user: '2' });
 const after = await (await browse(origin + '/')).json();
 assert.deepEqual(after.projects, before.projects);
 assert.ok(after.issues.data.length > 0);
-process.exit();
-`,
-    );
-    expect(outcome).toEqual(CLEAN);
-  });
+`);
 
-  test('has an application that links services to its accounts, refuses links, unlinks, and removes accounts', async () => {
-    const outcome = await visit('docs/accounts.md', ['linked-services.ts'], LINKED_SERVICES);
-    expect(outcome).toEqual(CLEAN);
-  });
+  test('has an application that links services to its accounts, refuses links, unlinks, and removes accounts', () =>
+    visit('docs/accounts.md', ['linked-services.ts'])`${LINKED_SERVICES}`);
 
-  test('has a route that logs a browser out, and a function that logs out all browsers of a user', async () => {
-    const outcome = await visit(
-      'docs/accounts.md',
-      ['log-out.ts', 'log-out-everywhere.ts'],
-      `
-import express from 'express';
-import session from 'express-session';
-import passport from 'passport';
+  test('has a route that logs a browser out, and a function that logs out all browsers of a user', () =>
+    visit('docs/accounts.md', ['log-out.ts', 'log-out-everywhere.ts'])`
 import { apiClient, memoryTokenStore, requireAuthorization, Strategy } from 'passport-oauth-app';
 import { logOutRoutes } from './log-out.js';
 import { logOutEverywhere } from './log-out-everywhere.js';
 const { service, options } = await start('/callback');
 const strategy = new Strategy({ ...options, tokenStore: memoryTokenStore(), grantId: (_req, user) => user.id });
-passport.use(strategy);
-passport.serializeUser((user, done) => done(null, user));
-passport.deserializeUser((user, done) => done(null, user));
-const app = express();
-app.use(session({ secret: 'tests', resave: false, saveUninitialized: false }), passport.session(), apiClient(strategy));
+const app = appOf(strategy).use(apiClient(strategy));
 app.get('/', (_req, res) => res.send('start'));
-app.get('/login', passport.authenticate('oauth-app'));
-app.get('/callback', passport.authenticate('oauth-app', { successRedirect: '/' }));
 app.get('/mine', requireAuthorization(), (req, res) => res.send(req.apiClient.grantId));
 app.use((error, _req, res, _next) => res.status(error.status).end());
 logOutRoutes(app, strategy);
@@ -231,19 +200,12 @@ const third = await logIn();
 assert.equal(await status(third), 200);
 await third(origin + '/logout', { method: 'POST' });
 assert.equal(await status(third), 401);
-process.exit();
-`,
-    );
-    expect(outcome).toEqual(CLEAN);
-  });
+`);
 });
 
 describe('docs/migration.md', () => {
-  test('has an application that logs in at GitLab, one person beside another, and goes on where tokens are unusable', async () => {
-    const outcome = await visit(
-      'docs/migration.md',
-      ['after.cjs', 'take-over.cjs'],
-      `
+  test('has an application that logs in at GitLab, one person beside another, and goes on where tokens are unusable', () =>
+    visit('docs/migration.md', ['after.cjs', 'take-over.cjs'])`
 import { readFile, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 const service = await startEmulator({ profile: 'gitlab' });
@@ -287,22 +249,12 @@ assert.match(warnings[0], /user 1 were not taken over.*refreshToken/);
 await two(origin + '/logout', { method: 'POST' });
 assert.equal((await two(origin + '/projects')).status, 401);
 assert.equal((await one(origin + '/projects')).status, 200);
-process.exit();
-`,
-    );
-    expect(outcome).toEqual(CLEAN);
-  });
+`);
 
-  test('has the options of a service without a provider', async () => {
-    const outcome = await visit(
-      'docs/migration.md',
-      ['no-provider.cjs'],
-      `
+  test('has the options of a service without a provider', () =>
+    visit('docs/migration.md', ['no-provider.cjs'])`
 import { readFile, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import express from 'express';
-import session from 'express-session';
-import passport from 'passport';
 import { apiClient, memoryTokenStore } from 'passport-oauth-app';
 const service = await startEmulator({
   profile: { tokenRequest: 'form', accessToken: 'opaque', apiPath: '/v1' },
@@ -319,24 +271,14 @@ const text = (await readFile('no-provider.cjs', 'utf8'))
 await writeFile('emulated.cjs', text);
 const { createStrategy } = createRequire(import.meta.url)('./emulated.cjs');
 const strategy = createStrategy(memoryTokenStore(), (_accessToken, _refreshToken, { id, displayName }, done) => done(null, { id, displayName }));
-passport.use(strategy);
-passport.serializeUser((user, done) => done(null, user));
-passport.deserializeUser((user, done) => done(null, user));
-const app = express();
-app.use(session({ secret: 'tests', resave: false, saveUninitialized: false }), passport.session(), apiClient(strategy));
-app.get('/login', passport.authenticate('tracker'));
-app.get('/callback', passport.authenticate('tracker', { successRedirect: '/' }));
+const app = appOf(strategy).use(apiClient(strategy));
 app.get('/', (req, res) => res.json([req.user, req.apiClient.grantId]));
 server.on('request', app);
 for (const [user, displayName] of [['1', 'Ada Ferrant'], ['2', 'Ben Okafor']]) {
   const { response } = await service.logIn(fetch, { login: origin + '/login', user });
   assert.deepEqual(await response.json(), [{ id: user, displayName }, user]);
 }
-process.exit();
-`,
-    );
-    expect(outcome).toEqual(CLEAN);
-  });
+`);
 });
 
 describe.skipIf(!hasRedis())('docs/migration.md, while requests run', () => {
@@ -348,13 +290,8 @@ describe.skipIf(!hasRedis())('docs/migration.md, while requests run', () => {
 
   test.each(['session', 'serialised user', 'user table'])(
     'takes over the tokens of 20 users out of the %s, in two processes',
-    async (place) => {
-      const outcome = await visit('docs/migration.md', ['take-over.cjs'], TAKE_OVER, {
-        install: ['redis', 'connect-redis'],
-        args: [redis.url, place],
-      });
-      expect(outcome).toEqual(CLEAN);
-    },
+    (place) =>
+      visit('docs/migration.md', ['take-over.cjs'], ['redis', 'connect-redis'], [redis.url, place])`${TAKE_OVER}`,
   );
 });
 
@@ -363,9 +300,6 @@ const TAKE_OVER = `
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { RedisStore } from 'connect-redis';
-import express from 'express';
-import session from 'express-session';
-import passport from 'passport';
 import { apiClient, Strategy } from 'passport-oauth-app';
 import { redisTokenStore } from 'passport-oauth-app/redis';
 import { createClient } from 'redis';
@@ -388,11 +322,7 @@ async function serve(options) {
     'user table': { findTokens: (req) => find(req.user.id), removeTokens: (req) => redis.hDel(table, req.user.id) },
   }[place];
   const strategy = new Strategy({ ...options, tokenStore: redisTokenStore(redis), grantId: (_req, user) => user.id });
-  passport.serializeUser((user, done) => done(null, user));
-  passport.deserializeUser((user, done) => done(null, user));
-  const app = express();
-  const store = new RedisStore({ client: redis, prefix: place });
-  app.use(session({ secret: 'tests', resave: false, saveUninitialized: false, store }), passport.session());
+  const app = appOf(strategy, { store: new RedisStore({ client: redis, prefix: place }) });
   // What the former code has left: a session, and tokens that have expired.
   app.post('/former/:id', express.json(), async (req, res) => {
     const inUser = place === 'serialised user' ? req.body : {};
@@ -407,8 +337,8 @@ async function serve(options) {
   });
   app.use((error, _req, res, _next) => res.status(error.status ?? 500).send(error.code));
   server.on('request', app);
-  process.on('disconnect', () => process.exit());
   process.send(origin);
+  await once(process, 'disconnect');
 }
 
 async function visitAll() {
@@ -438,7 +368,6 @@ async function visitAll() {
   // A former refresh token that is put back would be sent a second time.
   assert.equal(service.requests.filter(({ path }) => path === '/oauth/token').length, users.length);
   for (const worker of workers) worker.disconnect();
-  process.exit();
 }
 
 async function formerTokens(service, { authUrl, clientID, clientSecret, callbackURL }, user) {
@@ -527,5 +456,4 @@ assert.deepEqual(await linked(again), ['translations']);
 await again(origin + '/delete-account', { method: 'POST' });
 users.set('ada', { id: 'ada' });
 assert.equal(await projects(await signIn('ada'), 'translations'), 401);
-process.exit();
 `;

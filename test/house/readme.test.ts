@@ -59,12 +59,10 @@ describe('the code in README.md and docs', () => {
 
   test('names no file of the repository that is not there', () => {
     const missing = documents.flatMap((document) => {
-      const links = [...read(document).matchAll(/\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)/g)].map(
-        ([, target = '']) => target,
-      );
+      const links = [...read(document).matchAll(/\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)/g)];
       return links
-        .filter((target) => !existsSync(join(repository, dirname(document), target)))
-        .map((target) => `${document}: ${target}`);
+        .filter(([, target = '']) => !existsSync(join(repository, dirname(document), target)))
+        .map(([link]) => `${document}: ${link}`);
     });
     expect(missing).toEqual([]);
   });
@@ -117,12 +115,8 @@ describe('the first snippet of README.md', () => {
   test('logs in as it stands, its port aside, with what the command of the emulator prints', async () => {
     const project = await projectWith(['express', 'express-session', 'passport']);
     const port = await freePort();
-    const emulator = await startEmulatorCommand(project.folder, [
-      '--port',
-      '0',
-      '--redirect-url',
-      `http://localhost:${port}/callback`,
-    ]);
+    const settings = ['--port', '0', '--redirect-url', `http://localhost:${port}/callback`];
+    const emulator = await startEmulatorCommand(project.folder, settings);
     const app = snippet?.text.replaceAll('3000', String(port)) ?? '';
     await project.write({ 'app.js': app, 'package.json': '{ "type": "module" }' });
     const application = await startApplication(project.folder, 'app.js', emulator.variables, port);
