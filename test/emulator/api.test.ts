@@ -34,13 +34,9 @@ describe('/projects and /user', () => {
     expect((await ids('?limit=500')).ids).toHaveLength(60);
   });
 
-  test.each(['limit=0', 'limit=501', 'limit=x', 'offset=-1', 'limit=1.5', 'limit='])(
-    'the page %s is refused',
-    async (query) => {
-      const token = await start({ users });
-      expect((await projects(token, `?${query}`)).status).toBe(400);
-    },
-  );
+  test.each(['limit=0', 'limit=501', 'limit=x', 'offset=-1', 'limit=1.5', 'limit='])('%s is refused', async (query) => {
+    expect((await projects(await start(), `?${query}`)).status).toBe(400);
+  });
 
   test('/user tells who it is', async () => {
     const token = await start({}, '2');
@@ -91,14 +87,10 @@ describe('routes that a test adds', () => {
         {
           method: 'POST',
           path: '/projects/:projectId/files/:name',
-          handler: ({ user, scopes, params, query, body, organization }) => ({
-            user: user.name,
-            scopes,
-            params,
-            query,
-            body,
-            organization,
-          }),
+          handler: ({ user: { name }, ...request }) => {
+            const { scopes, params, query, body, organization } = request;
+            return { user: name, scopes, params, query, body, organization };
+          },
         },
       ],
     });
@@ -124,11 +116,8 @@ describe('routes that a test adds', () => {
   ])('%j becomes the answer that it stands for', async (result, status, text, type) => {
     const token = await start({ routes: [{ method: 'GET', path: '/made', handler: async () => result }] });
     const response = await api(token, '/made', { redirect: 'manual' });
-    expect([response.status, await response.text(), response.headers.get('content-type')]).toEqual([
-      status,
-      text,
-      type,
-    ]);
+    expect([response.status, await response.text()]).toEqual([status, text]);
+    expect(response.headers.get('content-type')).toBe(type);
   });
 
   test('an error that a handler throws is a 500, and the service continues', async () => {
@@ -141,16 +130,15 @@ describe('routes that a test adds', () => {
     expect((await projects(token)).status).toBe(200);
   });
 
-  test.each([
-    { status: 99 },
-    { status: 200, headers: { 'a b': 'c' } },
-    { status: 200, headers: { a: 'b\nc' } },
-    { body: 1n },
-  ])('the impossible answer %# is a 500, and the service goes on', async (result) => {
-    const token = await start({ routes: [{ method: 'GET', path: '/made', handler: () => result }] });
-    expect((await api(token, '/made')).status).toBe(500);
-    expect((await projects(token)).status).toBe(200);
-  });
+  const headers = { 'a b': 'c' };
+  test.each([{ status: 99 }, { status: 200, headers }, { status: 200, headers: { a: 'b\nc' } }, { body: 1n }])(
+    'the impossible answer %# is a 500, and the service goes on',
+    async (result) => {
+      const token = await start({ routes: [{ method: 'GET', path: '/made', handler: () => result }] });
+      expect((await api(token, '/made')).status).toBe(500);
+      expect((await projects(token)).status).toBe(200);
+    },
+  );
 
   test('a route of one’s own comes before the one that is always there', async () => {
     const token = await start({ routes: [{ method: 'GET', path: '/projects', handler: () => ({ data: [] }) }] });
@@ -197,16 +185,6 @@ describe('simultaneous requests', () => {
     service.limit(1);
     expect((await limit(null)).status).toBe(200);
     expect((await projects(token)).status).toBe(200);
-    release();
-    expect((await first).status).toBe(200);
-  });
-
-  test('a delayed request keeps its place', async () => {
-    const token = await start({ concurrency: 1 });
-    const release = hold(service, 'api');
-    const first = projects(token);
-    await expect.poll(() => service.requests.filter(({ path }) => path.startsWith('/api')).length).toBe(1);
-    expect((await projects(token)).status).toBe(429);
     release();
     expect((await first).status).toBe(200);
   });

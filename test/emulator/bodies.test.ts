@@ -1,6 +1,6 @@
 import type { ApiRequest, EmulatorOptions } from 'passport-oauth-app/emulator';
 import { describe, expect, test } from 'vitest';
-import { service, startService, tokensFor } from './plain-client.js';
+import { post, service, startService, tokensFor } from './plain-client.js';
 
 type Content = NonNullable<RequestInit['body']>;
 
@@ -83,18 +83,13 @@ describe('bodyLimit', () => {
     const token = await start({ bodyLimit: 2000, routes: [route(({ bytes }) => ({ length: bytes.length }))] });
     expect(await (await upload(token, 'a'.repeat(2000))).json()).toEqual({ length: 2000 });
     const refused = await upload(token, 'a'.repeat(2001));
-    expect([refused.status, await refused.json()]).toEqual([
-      413,
-      { error: { message: 'The body is larger than 2000 bytes.', code: 413 } },
-    ]);
+    expect(refused.status).toBe(413);
+    expect(await refused.json()).toEqual({ error: { message: 'The body is larger than 2000 bytes.', code: 413 } });
     expect(service.requests.at(-1)?.body).toBeUndefined();
   });
 
   test('it can be raised for large uploads', async () => {
-    const token = await start({
-      bodyLimit: 8 * 1024 * 1024,
-      routes: [route(({ bytes }) => ({ length: bytes.length }))],
-    });
+    const token = await start({ bodyLimit: 2 ** 23, routes: [route(({ bytes }) => ({ length: bytes.length }))] });
     expect(await (await upload(token, new Uint8Array(5_000_000))).json()).toEqual({ length: 5_000_000 });
   });
 });
@@ -102,7 +97,5 @@ describe('bodyLimit', () => {
 test('a form with many fields of one name is parsed in one pass', async () => {
   await start();
   const form = 'a&'.repeat(400_000);
-  const headers = { 'content-type': 'application/x-www-form-urlencoded' };
-  const response = await fetch(`${service.authUrl}/oauth/authorize`, { method: 'POST', headers, body: form });
-  expect(response.status).toBe(400);
+  expect((await post('/oauth/authorize', form, 'application/x-www-form-urlencoded')).status).toBe(400);
 });

@@ -53,15 +53,10 @@ describe('passport-oauth-app emulator', () => {
     const text = await says(/Ctrl-C ends it/);
     const origin = /authUrl: '(http:\/\/127\.0\.0\.1:\d+)'/.exec(text)?.[1] ?? '';
     for (const line of [
-      `baseUrl: '${origin}'`,
-      "clientID: 'my-id'",
-      "clientSecret: 'it\\'s'",
-      "callbackURL: 'http://localhost:1/a'",
-      'http://localhost:1/b',
-      'Ben Okafor, organization acme',
-    ]) {
+      ...[`baseUrl: '${origin}'`, "clientID: 'my-id'", "clientSecret: 'it\\'s'", 'Ben Okafor, organization acme'],
+      ...["callbackURL: 'http://localhost:1/a'", 'http://localhost:1/b'],
+    ])
       expect(text).toContain(line);
-    }
     await fetch(`${origin}/api/v2/projects?secret=query`, { headers: { authorization: 'Bearer secret-token' } });
     const logged = await says(/GET \/api\/v2\/projects 401 \d+ ms/);
     expect(logged).not.toMatch(/secret=query|secret-token/);
@@ -81,16 +76,8 @@ describe('passport-oauth-app emulator', () => {
     for (const args of [['--help'], ['emulator', '-h']]) {
       const { code, out } = await run(...args).ended;
       expect(code).toBe(0);
-      for (const option of [
-        '--port',
-        '--client-id',
-        '--client-secret',
-        '--redirect-url',
-        '--token-lifetime',
-        '--config',
-      ]) {
-        expect(out).toContain(option);
-      }
+      const options = ['--port', '--client-id', '--client-secret', '--redirect-url', '--token-lifetime', '--config'];
+      for (const option of options) expect(out).toContain(option);
     }
   });
 

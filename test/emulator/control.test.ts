@@ -3,6 +3,7 @@ import {
   authorizeUrl,
   callback,
   exchange,
+  post,
   projects,
   rawGet,
   refresh,
@@ -44,10 +45,9 @@ describe('requests', () => {
   test('of deeply nested JSON are texts, and neither the control nor the page ends with them', {
     meta: { threats: [82] },
   }, async () => {
-    const headers = { 'content-type': 'application/json' };
     const deep = (levels: number) => `${'{"a":['.repeat(levels)}"]}"${']}'.repeat(levels)}`;
     for (const body of [deep(50), deep(100_000), `{"a":"${'['.repeat(100_000)}"}`]) {
-      expect((await fetch(`${service.baseUrl}/api/v2/projects`, { method: 'POST', headers, body })).status).toBe(401);
+      expect((await post('/api/v2/projects', body, 'application/json')).status).toBe(401);
     }
     const { status, body } = await control('GET', 'requests');
     expect(status).toBe(200);
@@ -57,24 +57,14 @@ describe('requests', () => {
       { body: { a: '['.repeat(100_000) } },
     ]);
     expect((await rawGet('/', {})).status).toBe(200);
-    for (const path of ['users', 'faults', 'advance']) {
-      const answer = await fetch(`${service.authUrl}/_emulator/${path}`, {
-        method: 'POST',
-        headers,
-        body: deep(100_000),
-      });
-      expect(answer.status).toBe(400);
+    for (const path of ['/_emulator/users', '/_emulator/faults', '/_emulator/advance', '/oauth/token']) {
+      expect((await post(path, deep(100_000), 'application/json')).status).toBe(400);
     }
-    const token = await fetch(`${service.authUrl}/oauth/token`, { method: 'POST', headers, body: deep(100_000) });
-    expect(token.status).toBe(400);
   });
 
   test('keep their parsed bodies for as long as they are kept', async () => {
     await startService({ keepBodyBytes: 20 });
-    const headers = { 'content-type': 'application/json' };
-    for (const body of ['{"first":1}', '{"second":2}']) {
-      await fetch(`${service.baseUrl}/api/v2/projects`, { method: 'POST', headers, body });
-    }
+    for (const body of ['{"first":1}', '{"second":2}']) await post('/api/v2/projects', body, 'application/json');
     expect(service.requests).toMatchObject([{ body: undefined }, { body: { second: 2 } }]);
     expect({ ...service.requests[1] }.body).toEqual({ second: 2 });
   });

@@ -1,6 +1,6 @@
-import { type RequestOptions, request as send } from 'node:http';
 import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
 import { beforeEach, onTestFinished } from 'vitest';
+import { type RawAnswer, type RawOptions, rawRequest } from '../support/raw-request.js';
 
 /** The emulator that the running test has started last. The functions below talk to it. */
 export let service: Emulator;
@@ -56,9 +56,8 @@ export async function decide(
   const form = /<form[^>]*>/.exec(page)?.[0] ?? '';
   const fields = new URLSearchParams();
   for (const [tag] of page.matchAll(/<input[^>]*>/g)) {
-    if (tag.includes('type="hidden"')) fields.append(attribute(tag, 'name'), attribute(tag, 'value'));
-    else if (user === undefined && tag.includes(' checked'))
-      fields.append(attribute(tag, 'name'), attribute(tag, 'value'));
+    const isSent = tag.includes('type="hidden"') || (user === undefined && tag.includes(' checked'));
+    if (isSent) fields.append(attribute(tag, 'name'), attribute(tag, 'value'));
   }
   if (user !== undefined) fields.append('user', user);
   const [, tag = ''] = new RegExp(`(<button[^>]*>)${button}</button>`).exec(page) ?? [];
@@ -77,17 +76,19 @@ export async function codeFor(user = '1', changes = {}): Promise<string> {
 }
 
 /** A POST of JSON to the token endpoint, with the first application's credentials; `undefined` leaves a field out. */
-export function postToken(fields: Record<string, unknown>): Promise<Response> {
+export function postToken(fields: Record<string, unknown>, more: RequestInit = {}): Promise<Response> {
   const { clientID, clientSecret } = service.options;
-  return fetch(`${service.authUrl}/oauth/token`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ client_id: clientID, client_secret: clientSecret, ...fields }),
-  });
+  const body = JSON.stringify({ client_id: clientID, client_secret: clientSecret, ...fields });
+  return post('/oauth/token', body, 'application/json', more);
 }
 
-export function exchange(code: string, changes = {}): Promise<Response> {
-  return postToken({ grant_type: 'authorization_code', redirect_uri: callback, code, ...changes });
+/** A POST of a text to any path of the service. */
+export function post(path: string, body: string, type: string, more: RequestInit = {}): Promise<Response> {
+  return fetch(service.authUrl + path, { method: 'POST', headers: { 'content-type': type }, body, ...more });
+}
+
+export function exchange(code: string, changes = {}, more: RequestInit = {}): Promise<Response> {
+  return postToken({ grant_type: 'authorization_code', redirect_uri: callback, code, ...changes }, more);
 }
 
 export function refresh(refreshToken: string, changes = {}): Promise<Response> {
@@ -103,39 +104,15 @@ export function projects(accessToken: string, query = ''): Promise<Response> {
   return fetch(`${service.baseUrl}/api/v2/projects${query}`, { headers: { authorization: `Bearer ${accessToken}` } });
 }
 
-/** A request with a Host header of one's own, which fetch does not allow. */
-export function onHost(
-  host: string,
-  path: string,
-  accessToken: string,
-): Promise<{ readonly status: number; readonly text: string }> {
-  const { port } = new URL(service.baseUrl);
-  return new Promise((resolve, reject) => {
-    const headers = { host: `${host}:${port}`, authorization: `Bearer ${accessToken}` };
-    const request = send({ host: '127.0.0.1', port, path, headers }, async (response) => {
-      const chunks: Buffer[] = [];
-      for await (const chunk of response) chunks.push(chunk);
-      resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString() });
-    });
-    request.on('error', reject).end();
-  });
+/** A GET request with headers that fetch does not allow, and further options of `http.request`. */
+export function rawGet(path: string, headers: Record<string, string>, options: RawOptions = {}): Promise<RawAnswer> {
+  return rawRequest(service.baseUrl, path, { headers, ...options });
 }
 
-/** A GET request with headers that fetch does not allow, and further options of `http.request`. */
-export function rawGet(
-  path: string,
-  headers: Record<string, string>,
-  options: RequestOptions = {},
-): Promise<{ readonly status: number; readonly text: string }> {
-  return new Promise((resolve, reject) => {
-    const { port } = new URL(service.baseUrl);
-    const request = send({ host: '127.0.0.1', port, path, headers, ...options }, async (response) => {
-      let text = '';
-      for await (const chunk of response.setEncoding('utf8')) text += chunk;
-      resolve({ status: response.statusCode ?? 0, text });
-    });
-    request.on('error', reject).end();
-  });
+/** A request of the API to a host of one's own. */
+export function onHost(host: string, path: string, accessToken: string): Promise<RawAnswer> {
+  const { port } = new URL(service.baseUrl);
+  return rawGet(path, { host: `${host}:${port}`, authorization: `Bearer ${accessToken}` });
 }
 
 /** The claims of a JWT, without any check. */

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type LogEntry, startEmulator } from 'passport-oauth-app/emulator';
 import { describe, expect, test, vi } from 'vitest';
-import { authorizeUrl, codeFor, exchange, projects, service, startService, tokensFor } from './plain-client.js';
+import { authorizeUrl, codeFor, exchange, post, projects, service, startService, tokensFor } from './plain-client.js';
 
 /** Sends bytes as they are and returns the status line. */
 function raw(text: string): Promise<string> {
@@ -26,35 +26,19 @@ function raw(text: string): Promise<string> {
 describe('requests', () => {
   test('every request is recorded with method, path, query, headers and body', async () => {
     await startService();
-    await fetch(`${service.authUrl}/oauth/token?a=1&b=x+y&b=2`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-test': '7' },
-      body: '{"a":[1]}',
-    });
-    await fetch(`${service.authUrl}/nothing%20here`, { method: 'POST', body: 'plain text' });
-    await fetch(`${service.authUrl}/oauth/token`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: '{broken',
-    });
+    const [method, query] = ['POST', { a: '1', b: ['x y', '2'] }];
+    const headers = { 'content-type': 'application/json', 'x-test': '7' };
+    await post('/oauth/token?a=1&b=x+y&b=2', '{"a":[1]}', '', { headers });
+    await post('/nothing%20here', 'plain text', 'text/plain');
+    await post('/oauth/token', '{broken', 'application/json');
     expect(service.requests).toMatchObject([
-      {
-        method: 'POST',
-        path: '/oauth/token',
-        query: { a: '1', b: ['x y', '2'] },
-        headers: { 'x-test': '7' },
-        body: { a: [1] },
-      },
-      { method: 'POST', path: '/nothing%20here', query: {}, body: 'plain text' },
-      { method: 'POST', path: '/oauth/token', body: '{broken' },
+      { method, path: '/oauth/token', query, headers, body: { a: [1] } },
+      { method, path: '/nothing%20here', query: {}, body: 'plain text' },
+      { method, path: '/oauth/token', body: '{broken' },
     ]);
     await fetch(authorizeUrl());
-    expect(service.requests[3]).toMatchObject({
-      method: 'GET',
-      path: '/oauth/authorize',
-      query: { state: 'some-state' },
-      body: undefined,
-    });
+    const read = { method: 'GET', path: '/oauth/authorize', query: { state: 'some-state' }, body: undefined };
+    expect(service.requests[3]).toMatchObject(read);
     service.requests.length = 0;
     await projects('x');
     expect(service.requests).toMatchObject([{ path: '/api/v2/projects' }]);
@@ -224,10 +208,7 @@ describe('listening', () => {
     const [keyFile, certFile] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
     const openssl = [
       ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2', '-subj'],
-      ...['/CN=localhost', '-keyout'],
-      keyFile,
-      '-out',
-      certFile,
+      ...['/CN=localhost', '-keyout', keyFile, '-out', certFile],
     ];
     execFileSync('openssl', openssl, { stdio: 'ignore' });
     const https = { key: readFileSync(keyFile), cert: readFileSync(certFile) };
@@ -235,20 +216,15 @@ describe('listening', () => {
     await startService({ https, host: 'localhost' });
     expect(service.authUrl).toMatch(/^https:\/\/localhost:\d+$/);
     expect(service.enterpriseBaseUrl).toMatch(/^https:\/\/\{domain\}\.api\.localhost:\d+$/);
-    const status = await new Promise((resolve, reject) => {
-      secureGet(`${service.baseUrl}/api/v2/projects`, { ca: https.cert }, ({ statusCode }) => resolve(statusCode)).on(
-        'error',
-        reject,
-      );
-    });
-    expect(status).toBe(401);
+    const status = () =>
+      new Promise((resolve, reject) => {
+        const url = `${service.baseUrl}/api/v2/projects`;
+        secureGet(url, { ca: https.cert }, ({ statusCode }) => resolve(statusCode)).on('error', reject);
+      });
+    expect(await status()).toBe(401);
     expect(await service.approve(authorizeUrl())).toMatch(/callback\?code=/);
     service.fail('api', { reset: true });
-    await expect(
-      new Promise((resolve, reject) => {
-        secureGet(`${service.baseUrl}/api/v2/projects`, { ca: https.cert }, resolve).on('error', reject);
-      }),
-    ).rejects.toThrow();
+    await expect(status()).rejects.toThrow();
   });
 });
 
@@ -325,21 +301,8 @@ describe('options', () => {
   test('undefined is as if an option were left out', async () => {
     await startService({ port: undefined, applications: undefined, accessTokenLifetime: undefined, seed: undefined });
     expect(Object.keys(service.options)).toEqual([
-      'authUrl',
-      'baseUrl',
-      'enterpriseBaseUrl',
-      'clientID',
-      'clientSecret',
-      ...[
-        'authorizationPath',
-        'tokenPath',
-        'revocationPath',
-        'apiPath',
-        'tokenRequest',
-        'clientAuthentication',
-        'scopeSeparator',
-      ],
-      'authorizationParams',
+      ...['authUrl', 'baseUrl', 'enterpriseBaseUrl', 'clientID', 'clientSecret', 'authorizationPath', 'tokenPath'],
+      ...['revocationPath', 'apiPath', 'tokenRequest', 'clientAuthentication', 'scopeSeparator', 'authorizationParams'],
     ]);
   });
 
@@ -356,12 +319,8 @@ describe('options', () => {
     const extended = service.register({ clientID, redirectUrls: ['http://localhost:8080/cb'] });
     expect(extended.redirectUrls).toEqual(['http://localhost:3000/callback', 'http://localhost:8080/cb']);
     expect(extended.clientSecret).toBe(service.options.clientSecret);
-    expect(service.register({ clientID: 'mine', clientSecret: 'my-secret', name: 'Mine', ...application })).toEqual({
-      clientID: 'mine',
-      clientSecret: 'my-secret',
-      name: 'Mine',
-      ...application,
-    });
+    const mine = { clientID: 'mine', clientSecret: 'my-secret', name: 'Mine', ...application };
+    expect(service.register(mine)).toEqual(mine);
     expect(service.applications.map((one) => one.clientID)).toEqual([clientID, 'mine']);
     expect(() => service.register({ clientID, clientSecret: 'another', ...application })).toThrow(
       /clientSecret must be left out/,

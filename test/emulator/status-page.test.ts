@@ -1,14 +1,7 @@
-import { existsSync, mkdirSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
-import { startEmulator } from 'passport-oauth-app/emulator';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { exchange, projects, service, startServiceForEachTest, tokensFor } from './plain-client.js';
-
-const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
-const mayBeSkipped = process.env.REQUIRE_BROWSER !== '1';
-const args = ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-sync'];
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Chromium, findings, hasChromium, keepPicture, startChromium, type Visit } from '../support/chromium.js';
+import { exchange, projects, service, startService, startServiceForEachTest, tokensFor } from './plain-client.js';
 
 startServiceForEachTest();
 
@@ -85,96 +78,92 @@ describe('the status page over HTTP', () => {
   });
 
   test('keepRequests: 0 is said in place of the requests', async () => {
-    const silent = await startEmulator({ keepRequests: 0 });
-    expect(await (await fetch(silent.authUrl)).text()).toContain('no request is recorded');
-    await silent.close();
+    await startService({ keepRequests: 0 });
+    expect(await html()).toContain('no request is recorded');
   });
 });
 
-describe.skipIf(executablePath === undefined && mayBeSkipped)('the status page in Chromium', () => {
-  let browser: Browser;
-  const complaints: string[] = [];
+describe.skipIf(!hasChromium())('the status page in Chromium', () => {
+  let chromium: Chromium;
+  let visit: Visit;
+  let page: Page;
   beforeAll(async () => {
-    browser = await chromium.launch({ args, ...(executablePath === undefined ? {} : { executablePath }) });
+    chromium = await startChromium();
   });
-  afterAll(() => browser?.close());
+  afterAll(() => chromium?.close());
+  afterEach(async () => {
+    await visit.close();
+    expect(visit.problems).toEqual([]);
+  });
 
-  async function open(options: BrowserContextOptions = {}): Promise<Page> {
-    const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
-    complaints.length = 0;
-    page.on('console', (message) => complaints.push(message.text()));
-    page.on('pageerror', (error) => complaints.push(error.message));
+  async function open(options: BrowserContextOptions = {}): Promise<void> {
+    visit = await chromium.visit({ viewport: { width: 1280, height: 900 }, ...options });
+    page = visit.page;
     await page.goto(service.authUrl);
-    return page;
   }
 
+  const button = (name: string) => page.getByRole('button', { name });
+  const faults = () => page.getByRole('list', { name: 'Queued faults' });
+
   test('shows requests and grants as they come', async () => {
-    const page = await open();
+    await open();
     await page.getByText('No request yet').waitFor();
     await tokensFor('2');
     await page.locator('summary', { hasText: '/oauth/token' }).waitFor();
     await page.locator('#grant-list').getByText('Ben Okafor').waitFor();
-    expect(complaints).toEqual([]);
-    await page.close();
   });
 
   test('keeps a request open while others arrive', async () => {
     await exchange('any');
-    const page = await open();
+    await open();
     await page.locator('summary').click();
     await page.getByText('"grant_type": "authorization_code"').waitFor();
     await projects('x');
     await page.locator('summary', { hasText: '/api/v2/projects' }).waitFor();
     expect(await page.getByText('"grant_type": "authorization_code"').isVisible()).toBe(true);
-    await page.close();
   });
 
   test('a button queues a fault, and another removes it, without leaving the page', async () => {
-    const page = await open();
+    await open();
     await page.getByLabel('API', { exact: true }).check();
-    await page.getByRole('button', { name: '503, retry in 2 s' }).click();
-    await page.getByRole('list', { name: 'Queued faults' }).getByText('503').waitFor();
+    await button('503, retry in 2 s').click();
+    await faults().getByText('503').waitFor();
     expect((await projects('x')).status).toBe(503);
-    await page.getByRole('list', { name: 'Queued faults' }).waitFor({ state: 'detached' });
+    await faults().waitFor({ state: 'detached' });
     expect(await page.getByLabel('API', { exact: true }).isChecked()).toBe(true);
     await page.getByLabel('Every request until removed').check();
-    await page.getByRole('button', { name: 'Never respond' }).click();
-    await page.getByRole('button', { name: 'Remove all faults' }).click();
-    await page.getByRole('list', { name: 'Queued faults' }).waitFor({ state: 'detached' });
+    await button('Never respond').click();
+    await button('Remove all faults').click();
+    await faults().waitFor({ state: 'detached' });
     expect((await projects('x')).status).toBe(401);
-    expect(complaints).toEqual([]);
-    await page.close();
   });
 
   test('time, expiry and revocation have buttons', async () => {
     const { access_token } = await tokensFor('1');
-    const page = await open();
-    await page.getByRole('button', { name: '+ 1 hour' }).click();
+    await open();
+    await button('+ 1 hour').click();
     await page.getByText('time moved by 1 h').waitFor();
     expect((await projects(access_token)).status).toBe(200);
-    await page.getByRole('button', { name: 'Expire all access tokens' }).click();
+    await button('Expire all access tokens').click();
     await page.locator('#grant-list').getByText('expired').waitFor();
     expect((await projects(access_token)).status).toBe(401);
-    await page.getByRole('button', { name: 'Revoke the grants of Ada Ferrant' }).click();
+    await button('Revoke the grants of Ada Ferrant').click();
     await page.getByText('No application has a grant yet').waitFor();
-    await page.close();
   });
 
   test('the keyboard alone queues a fault', async () => {
-    const page = await open();
+    await open();
     await page.getByLabel('Token', { exact: true }).focus();
     await page.keyboard.press('ArrowRight');
     for (let n = 0; n < 2; n += 1) await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
-    await page.getByRole('list', { name: 'Queued faults' }).getByText('api').waitFor();
-    await page.close();
+    await faults().getByText('api').waitFor();
   });
 
   test('works without script', async () => {
-    const page = await open({ javaScriptEnabled: false });
-    await page.getByRole('button', { name: '500 error' }).click();
-    await page.getByRole('list', { name: 'Queued faults' }).getByText('500 error').waitFor();
-    await page.close();
+    await open({ javaScriptEnabled: false });
+    await button('500 error').click();
+    await faults().getByText('500 error').waitFor();
   });
 
   test.each([
@@ -192,22 +181,9 @@ describe.skipIf(executablePath === undefined && mayBeSkipped)('the status page i
     await exchange('any');
     service.fail('api', { hang: true, times: Number.POSITIVE_INFINITY });
     service.fail('token', { delay: [100, 3000] });
-    const page = await open({ colorScheme, viewport: { width, height: 900 } });
-    const { source }: { readonly source: string } = createRequire(import.meta.url)('axe-core');
-    const findings = await page.evaluate<unknown>(
-      `${source}; axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes[0].html]))`,
-    );
-    expect(findings).toEqual([]);
+    await open({ colorScheme, viewport: { width, height: 900 } });
+    expect(await findings(page)).toEqual([]);
     expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
     await keepPicture(page, `emulator-${colorScheme}-${width}.png`);
-    await page.close();
   });
 });
-
-// To see them: SCREENSHOTS=folder.
-async function keepPicture(page: Page, name: string): Promise<void> {
-  const { SCREENSHOTS } = process.env;
-  if (SCREENSHOTS === undefined) return;
-  mkdirSync(SCREENSHOTS, { recursive: true });
-  await page.screenshot({ path: join(SCREENSHOTS, name), fullPage: true });
-}

@@ -1,6 +1,8 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { AxeResults } from 'axe-core';
 import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { findExecutable, isInstalled } from './service-process.js';
 
@@ -72,4 +74,18 @@ async function visit(context: BrowserContext): Promise<Visit> {
     return page;
   };
   return { page: await tab(), problems, tab, close: () => context.close() };
+}
+
+/** Everything that axe finds on a page, of whatever impact. */
+export async function findings(page: Page): Promise<string[]> {
+  // Not as a script element: the pages allow none but their own.
+  await page.evaluate(await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8'));
+  const { violations } = await page.evaluate<AxeResults>('axe.run()');
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+}
+
+/** Keeps a picture for whoever wants to see it: SCREENSHOTS=folder. */
+export async function keepPicture(page: Page, name: string): Promise<void> {
+  const { SCREENSHOTS } = process.env;
+  if (SCREENSHOTS !== undefined) await page.screenshot({ path: join(SCREENSHOTS, name), fullPage: true });
 }

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { type IncomingHttpHeaders, request } from 'node:http';
+import { type IncomingHttpHeaders, type RequestOptions, request } from 'node:http';
 
 /** An answer to a request that went out exactly as it was written. */
 export interface RawAnswer {
@@ -8,8 +8,8 @@ export interface RawAnswer {
   readonly text: string;
 }
 
-/** What `fetch` would change or refuse: the path as it is, any method, any header. */
-export interface RawOptions {
+/** What `fetch` would change or refuse: the path as it is, any method, any header, another way to the host. */
+export interface RawOptions extends Pick<RequestOptions, 'hostname' | 'lookup'> {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
@@ -19,18 +19,12 @@ export interface RawOptions {
 export async function rawRequest(
   origin: string,
   path: string,
-  { method = 'GET', headers = {}, body }: RawOptions = {},
+  { headers = {}, body, ...options }: RawOptions = {},
 ): Promise<RawAnswer> {
   const { hostname, port } = new URL(origin);
+  const all = { accept: 'text/html', ...headers };
   // A kept connection may end under a request: servers close one that has been idle for five seconds.
-  const outgoing = request({
-    hostname,
-    port,
-    path,
-    method,
-    headers: { accept: 'text/html', ...headers },
-    agent: false,
-  });
+  const outgoing = request({ hostname, port, path, headers: all, agent: false, ...options });
   outgoing.end(body);
   const [incoming] = await once(outgoing, 'response');
   let text = '';

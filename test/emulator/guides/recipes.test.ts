@@ -1,17 +1,17 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { chromiumPath, hasChromium } from '../../support/chromium.js';
 import { buildCommand } from '../built-command.js';
 
 const run = promisify(execFile);
 const folder = fileURLToPath(new URL('./emulator/', import.meta.url));
 const project = fileURLToPath(new URL('../../..', import.meta.url));
-const chromium = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
 
 function succeeds(file: string, ...args: readonly string[]): boolean {
   try {
@@ -71,10 +71,9 @@ describe('the recipe for Jest', async () => {
 });
 
 describe('the recipe for Playwright', () => {
-  const mayBeSkipped = process.env.REQUIRE_BROWSER !== '1';
-  test.skipIf(chromium === undefined && mayBeSkipped)('its tests pass', { timeout: 120_000 }, async () => {
+  test.skipIf(!hasChromium())('its tests pass', { timeout: 120_000 }, async () => {
     const cli = fileURLToPath(new URL('../../../node_modules/@playwright/test/cli.js', import.meta.url));
-    const env = { ...process.env, CHROMIUM: chromium, VITEST: undefined };
+    const env = { ...process.env, CHROMIUM: chromiumPath, VITEST: undefined };
     const args = [cli, 'test', '--config', `${folder}/playwright.config.ts`, '--workers', '1', '--reporter', 'line'];
     const output = mkdtempSync(join(tmpdir(), 'emulator-playwright-'));
     args.push('--output', output);
