@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, vi } from 'vitest';
 import { type Example, type ExampleOptions, startExample } from '../../example-app/src/example.js';
-import type { Emulator } from '../../src/emulator/index.js';
-import { Browser, type Page } from '../support/browser.js';
+import type { Choice, Emulator } from '../../src/emulator/index.js';
+import { Browser, type Page, type Visit } from '../support/browser.js';
 
 /** The example as a test runs it: on a free port, with its service. */
 export interface Application {
@@ -23,11 +23,7 @@ export async function startApplication(options: Partial<ExampleOptions> = {}): P
   return {
     url,
     service,
-    logIn: async (browser, user = '1', start = '/login') => {
-      const login = await browser.settle(await browser.visit(`${url}${start}`));
-      const callback = await service.approve(login.headers.get('location') ?? '', { user });
-      return browser.settle(await browser.visit(callback));
-    },
+    logIn: (browser, user = '1', start = '/login') => decideAt(browser, service, url + start, { user }),
     tokenRequests: () => service.requests.filter(({ path }) => path === '/oauth/token').length,
     incident: async (browser, name) =>
       browser.settle(await browser.visit(`${url}/incidents/${name}`, { method: 'POST' })),
@@ -72,3 +68,19 @@ async function start(options?: Partial<ExampleOptions>): Promise<void> {
 
 /** Visits a page of the example with the browser of the test. */
 export const open = (path: string): Promise<Page> => browser.visit(`${application.url}${path}`);
+
+/** Visits a page of the example that leads to the consent page, and decides there. @returns The page that it ends at. */
+export const decide = (path: string, choice?: Choice, visit?: Visit): Promise<Page> =>
+  decideAt(browser, application.service, application.url + path, choice, visit);
+
+async function decideAt(
+  visitor: Browser,
+  service: Emulator,
+  url: string,
+  choice?: Choice,
+  visit?: Visit,
+): Promise<Page> {
+  const consent = await visitor.settle(await visitor.visit(url, visit));
+  const callback = await service.approve(consent.headers.get('location') ?? '', choice);
+  return visitor.settle(await visitor.visit(callback));
+}

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { advance, application, browser, movedClock, open, restart, startBeforeEach } from './application.js';
+import { advance, application, browser, decide, movedClock, open, restart, startBeforeEach } from './application.js';
 
 startBeforeEach();
 
@@ -58,26 +58,17 @@ describe('the pages of the example', () => {
 
   it('ask for one permission more where it is needed, and say so where it is refused', async () => {
     await application.logIn(browser);
-    const ask = async (choice: object) => {
-      const consent = await browser.settle(await open('/glossary'));
-      const callback = await application.service.approve(consent.headers.get('location') ?? '', choice);
-      return browser.settle(await browser.visit(callback));
-    };
-    const refused = await ask({ scope: ['project', 'tm'] });
+    const refused = await decide('/glossary', { scope: ['project', 'tm'] });
     expect([refused.status, refused.url]).toEqual([403, `${application.url}/glossary`]);
     expect(refused.text).toContain('You have not allowed glossary');
     const click = { 'sec-fetch-user': '?1', 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate' };
-    const consent = await browser.settle(await browser.visit(`${application.url}/glossary`, { headers: click }));
-    const callback = await application.service.approve(consent.headers.get('location') ?? '');
-    const page = await browser.settle(await browser.visit(callback));
+    const page = await decide('/glossary', {}, { headers: click });
     expect(page.url).toBe(`${application.url}/glossary`);
     expect(page.text).toContain('<code>glossary</code>');
   });
 
   it('say that a login was declined', async () => {
-    const login = await open('/login');
-    const callback = await application.service.approve(login.headers.get('location') ?? '', { decline: true });
-    const page = await browser.settle(await browser.visit(callback));
+    const page = await decide('/login', { decline: true });
     expect(page.url).toBe(`${application.url}/declined`);
     expect(page.text).toContain('You declined');
     expect(page.text).toContain('has given this application nothing');
@@ -86,9 +77,7 @@ describe('the pages of the example', () => {
 
   it('say that nothing has changed where somebody declines who is logged in', async () => {
     await application.logIn(browser);
-    const login = await open('/login');
-    const callback = await application.service.approve(login.headers.get('location') ?? '', { decline: true });
-    const page = await browser.settle(await browser.visit(callback));
+    const page = await decide('/login', { decline: true });
     expect(page.text).toContain('You are still logged in as Ada Ferrant');
     expect(page.text).not.toContain('nothing.');
   });
@@ -193,11 +182,8 @@ describe('the pages of the example', () => {
 
   it('refuse forms that another origin sends', async () => {
     await application.logIn(browser);
-    for (const headers of [
-      { 'sec-fetch-site': 'cross-site' },
-      { 'sec-fetch-site': 'same-site' },
-      { origin: 'http://localhost:1' },
-    ]) {
+    const foreign = [{ 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }];
+    for (const headers of [...foreign, { origin: 'http://localhost:1' }]) {
       expect((await post('/logout', headers)).status).toBe(403);
     }
     expect((await open('/')).text).toContain('Hello, Ada Ferrant');

@@ -33,22 +33,23 @@ interface Stage {
   press(name: string): Promise<void>;
 }
 
-/** The drawing of twelve calls at once, and its verdict. */
-async function burst({ page, url, pass, press }: Stage): Promise<Locator> {
+async function logIn(page: Page, url: string): Promise<void> {
   await page.goto(`${url}/login`);
   await page.getByText('Ada Ferrant').check();
   await page.getByRole('button', { name: 'Approve' }).click();
   await page.waitForURL(`${url}/**`);
+}
+
+/** The drawing of twelve calls at once, and its verdict. */
+async function burst({ page, url, pass, press }: Stage): Promise<Locator> {
+  await logIn(page, url);
   await pass(4);
   await press('12 calls at once');
   return page.locator('[data-part="burst"]');
 }
 
 async function breakService({ page, url, pass, press }: Stage): Promise<undefined> {
-  await page.goto(`${url}/login`);
-  await page.getByText('Ada Ferrant').check();
-  await page.getByRole('button', { name: 'Approve' }).click();
-  await page.waitForURL(`${url}/**`);
+  await logIn(page, url);
   await pass(60);
   await press('Service down for 30 s');
   await pass(20);

@@ -16,9 +16,7 @@ const executable = findExecutable('mariadbd', ['/usr/sbin']);
 const installer = findExecutable('mariadb-install-db');
 
 /** Whether MariaDB is installed; see {@link isInstalled}. For `describe.skipIf(!hasMariadb())`. */
-export function hasMariadb(): boolean {
-  return isInstalled('mariadbd', installer && executable);
-}
+export const hasMariadb = (): boolean => isInstalled('mariadbd', installer && executable);
 
 /** Small, since each server gets a copy. */
 const LOG_SIZE = '--innodb-log-file-size=8M';

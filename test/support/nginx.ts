@@ -6,9 +6,7 @@ import { findExecutable, isInstalled } from './service-process.js';
 const executable = findExecutable('nginx', ['/usr/sbin']);
 
 /** Whether nginx is installed; see {@link isInstalled}. For `test.skipIf(!hasNginx())`. */
-export function hasNginx(): boolean {
-  return isInstalled('nginx', executable);
-}
+export const hasNginx = (): boolean => isInstalled('nginx', executable);
 
 /** Starts nginx in front of an application, on a free port, with the limits and buffers that it has by default. */
 export function startNginx(upstream: string): Promise<DataServer> {

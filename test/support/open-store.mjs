@@ -46,14 +46,8 @@ function ioredisClient(kind, address) {
   const options = { retryStrategy: () => 50, autoResendUnfulfilledCommands: false };
   if (kind === 'redis') return new Redis(address, options);
   const nodes = address.ports.map((port) => ({ host: '127.0.0.1', port }));
-  if (kind === 'sentinel')
-    return new Redis({
-      ...options,
-      sentinels: nodes,
-      name: address.name,
-      sentinelRetryStrategy: () => 50,
-      failoverDetector: true,
-    });
+  const sentinel = { sentinels: nodes, sentinelRetryStrategy: () => 50, failoverDetector: true };
+  if (kind === 'sentinel') return new Redis({ ...options, ...sentinel, name: address.name });
   return new Cluster(nodes, { redisOptions: options, clusterRetryStrategy: () => 50, slotsRefreshInterval: 1000 });
 }
 

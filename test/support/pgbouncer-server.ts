@@ -13,9 +13,7 @@ export interface PgbouncerServer extends DataServer {
 const executable = findExecutable('pgbouncer', ['/usr/sbin']);
 
 /** Whether PgBouncer is installed; see {@link isInstalled}. For `describe.skipIf(!hasPgbouncer())`. */
-export function hasPgbouncer(): boolean {
-  return isInstalled('pgbouncer', executable);
-}
+export const hasPgbouncer = (): boolean => isInstalled('pgbouncer', executable);
 
 /** Starts PgBouncer in front of a PostgreSQL: in transaction mode, with three connections for all clients. */
 export async function startPgbouncer(postgres: Pick<PostgresServer, 'port'>): Promise<PgbouncerServer> {

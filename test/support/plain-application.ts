@@ -21,21 +21,13 @@ export async function startPlainApplication(service: Emulator): Promise<PlainApp
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const origin = `http://app.localhost:${(server.address() as AddressInfo).port}`;
   const callbackURL = `${origin}/oauthRedirect`;
-  const { clientID, clientSecret } = service.register({
-    clientID: service.options.clientID,
-    redirectUrls: [callbackURL],
-  });
+  const { clientID, clientSecret } = service.options;
+  service.register({ clientID, redirectUrls: [callbackURL] });
   const passport = new passportModule.Passport();
+  const [authorizationURL, tokenURL] = [`${service.authUrl}/oauth/authorize`, `${service.authUrl}/oauth/token`];
   passport.use(
     new OAuth2Strategy(
-      {
-        authorizationURL: `${service.authUrl}/oauth/authorize`,
-        tokenURL: `${service.authUrl}/oauth/token`,
-        clientID,
-        clientSecret,
-        callbackURL,
-        state: true,
-      },
+      { authorizationURL, tokenURL, clientID, clientSecret, callbackURL, state: true },
       (accessToken: string, refreshToken: string, _profile: unknown, done: (error: null, user: object) => void) =>
         done(null, { accessToken, refreshToken }),
     ),

@@ -21,9 +21,7 @@ const executable = findExecutable('postgres', folders);
 const initdb = findExecutable('initdb', folders);
 
 /** Whether PostgreSQL is installed; see {@link isInstalled}. For `describe.skipIf(!hasPostgres())`. */
-export function hasPostgres(): boolean {
-  return isInstalled('postgres', executable);
-}
+export const hasPostgres = (): boolean => isInstalled('postgres', executable);
 
 /** Debian's libfaketime, in the folder of the machine's architecture. */
 const faketime = ['x86_64', 'aarch64']
@@ -31,9 +29,7 @@ const faketime = ['x86_64', 'aarch64']
   .find((path) => existsSync(path));
 
 /** Whether a server's clock can be set. For `test.skipIf(!hasFaketime())`. */
-export function hasFaketime(): boolean {
-  return isInstalled('libfaketime', faketime);
-}
+export const hasFaketime = (): boolean => isInstalled('libfaketime', faketime);
 
 /** Settings of a server of the tests. */
 export interface PostgresSettings {
@@ -55,11 +51,8 @@ export async function startPostgres({ timeZone, startsAt }: PostgresSettings = {
     command: (folder, port, owner) => {
       // Only a crash of the whole machine can lose data without fsync; a killed server loses none.
       const settings = ['fsync=off', 'full_page_writes=off', 'listen_addresses=127.0.0.1'];
-      const all = [
-        ...settings,
-        `unix_socket_directories=${folder}`,
-        ...(timeZone ? [`timezone=${timeZone}`] : []),
-      ].flatMap((setting) => ['-c', setting]);
+      settings.push(`unix_socket_directories=${folder}`, ...(timeZone ? [`timezone=${timeZone}`] : []));
+      const all = settings.flatMap((setting) => ['-c', setting]);
       return {
         file: executable ?? 'postgres',
         args: ['-D', join(folder, 'data'), '-p', `${port}`, ...all],

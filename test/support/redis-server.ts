@@ -15,9 +15,7 @@ export const PERSISTENCE: readonly string[] = ['--save', '', '--appendonly', 'ye
 const executable = findExecutable('redis-server');
 
 /** Whether Redis is installed; see {@link isInstalled}. For `describe.skipIf(!hasRedis())`. */
-export function hasRedis(): boolean {
-  return isInstalled('redis-server', executable);
-}
+export const hasRedis = (): boolean => isInstalled('redis-server', executable);
 
 /** Starts Redis on a free port, with its data in a folder of its own. */
 export async function startRedis(): Promise<RedisServer> {

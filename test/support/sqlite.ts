@@ -20,9 +20,7 @@ export const sqlitePackages: readonly (readonly [string, (file: string) => Sqlit
 );
 
 /** Whether one of the packages is there; see {@link isInstalled}. For `describe.skipIf(!hasSqlite())`. */
-export function hasSqlite(): boolean {
-  return isInstalled('better-sqlite3 or node:sqlite', names[0]);
-}
+export const hasSqlite = (): boolean => isInstalled('better-sqlite3 or node:sqlite', names[0]);
 
 function open(name: string, file: string): SqliteDatabase {
   const loaded = require(name);
