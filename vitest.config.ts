@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { entryPoints } from './rolldown.config.js';
@@ -15,6 +17,25 @@ const EXPECTED_WARNINGS = [
   ...['EmulatorWarning', 'TypeError'],
 ];
 
+/** Modules that start a browser, a database or another process, or read the heap. */
+const OUTSIDE =
+  /^(?:import|}) .*'.*(?:child_process|chromium|framed-page|heap|mariadb|open-store|playwright|postgres|processes|redis|sqlite).*';$/m;
+
+/** The test files of these folders of test/ that stay within their process. */
+export function filesWithin(folders: readonly string[]): string[] {
+  const all = folders.flatMap((folder) =>
+    readdirSync(join(import.meta.dirname, 'test', folder)).map((file) => `test/${folder}/${file}`),
+  );
+  return all.filter(
+    (file) => file.endsWith('.test.ts') && !OUTSIDE.test(readFileSync(join(import.meta.dirname, file), 'utf8')),
+  );
+}
+
+/** Folders of tests of the core: what it does over HTTP. */
+export const CORE = ['api', 'flow', 'grants', 'http', 'login', 'oauth', 'refresh', 'request'];
+
+const within = filesWithin([...CORE, 'embedded', 'emulator', 'faults', 'fuzz', 'security']);
+
 export default defineConfig({
   resolve: { alias },
   test: {
@@ -22,11 +43,23 @@ export default defineConfig({
     // A test ends by what it waits for, also with a tenth of a core: the limits are for what never comes.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    // One more than the cores that CI has: a third of a run is waiting for databases, browsers and leases.
-    maxWorkers: 3,
     // What a test that passes has printed is not about the test.
     silent: 'passed-only',
     expect: { poll: { timeout: 119_000 } },
-    include: ['test/**/*.test.ts', 'test/perf/*.perf.ts'],
+    projects: [
+      // Files share what is loaded. A worker for each core, since these wait for nothing.
+      { extends: true, test: { name: 'within', include: within, isolate: false, maxWorkers: 2 } },
+      {
+        extends: true,
+        test: {
+          name: 'outside',
+          include: ['test/**/*.test.ts', 'test/perf/*.perf.ts'],
+          exclude: ['**/node_modules/**', ...within],
+          // One more than the cores that CI has: a third of a run is waiting for databases, browsers and leases.
+          maxWorkers: 3,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
   },
 });
