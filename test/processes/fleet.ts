@@ -108,7 +108,7 @@ export async function startFleet({ shared, tokenStore }: StoreServer, given: Fle
       await former?.close();
     },
     close: async () => {
-      await Promise.all(workers.map((worker) => worker.kill()));
+      await Promise.all(workers.map((worker) => worker.release()));
       await service.close();
     },
   };

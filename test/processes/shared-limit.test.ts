@@ -69,7 +69,7 @@ test('four processes with stores of their own lose no call of an account with 20
   const options = { ...service.options, concurrency: 20 };
   const workers = await Promise.all([1, 2, 3, 4].map(() => Worker.start({ memory }, options)));
   expect(lost((await Promise.all(workers.map((worker) => ask(worker)))).flat())).toEqual([]);
-  await Promise.all(workers.map((worker) => worker.kill()));
+  await Promise.all(workers.map((worker) => worker.release()));
   await world.close();
   await service.close();
 });

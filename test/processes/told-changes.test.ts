@@ -31,7 +31,7 @@ overEachStore('a grant in %s that another process deletes', { meta: { threats: [
     const started = await Promise.all(addresses.map((address) => Worker.start(address, options)));
     const [deleting, using] = started as [Worker, Worker];
     onTestFinished(async () => {
-      await Promise.all([deleting.kill(), using.kill()]);
+      await Promise.all([deleting.release(), using.release()]);
       await world.close();
       await service.close();
     });

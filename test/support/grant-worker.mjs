@@ -5,29 +5,41 @@ import { apiClient, Strategy } from 'passport-oauth-app';
 import { Agent } from 'undici';
 import { openStore } from './open-store.mjs';
 
-const { store, options } = JSON.parse(process.argv[2]);
-// Of a grant of the application, if the tests are about one.
-const { applicationParameters, ...others } = options;
-let aheadMs = 0;
-// Tells the service which process sends a request.
-const identified = (dispatch) => (request, handler) =>
-  dispatch({ ...request, headers: [...request.headers, 'x-process', String(process.pid)] }, handler);
+let [aheadMs, attach, strategy, end] = [0];
 
-const strategy = new Strategy({
-  ...others,
-  ...(applicationParameters ? { applicationGrant: () => applicationParameters } : {}),
-  callbackURL: 'http://127.0.0.1/callback',
-  scope: 'project',
-  tokenStore: (await openStore(store)).tokenStore,
-  grantId: (_req, user) => user.id,
-  clock: () => Date.now() + aheadMs,
-  dispatcher: new Agent().compose(identified),
-});
-if (store.memory) {
-  const expiresAt = Date.now() + 3_600_000;
-  await strategy.importGrant('1', { ...store.memory, refreshToken: 'unused', expiresAt });
+/** Begins as a process that has just started would, with this store and these options of the strategy. */
+async function begin({ store, options }) {
+  // Of a grant of the application, if the tests are about one.
+  const { applicationParameters, ...others } = options;
+  const agent = new Agent();
+  // Tells the service which process sends a request.
+  const identified = (dispatch) => (request, handler) =>
+    dispatch({ ...request, headers: [...request.headers, 'x-process', String(process.pid)] }, handler);
+  const { tokenStore, close } = await openStore(store);
+  aheadMs = 0;
+  strategy = new Strategy({
+    ...others,
+    ...(applicationParameters ? { applicationGrant: () => applicationParameters } : {}),
+    callbackURL: 'http://127.0.0.1/callback',
+    scope: 'project',
+    tokenStore,
+    grantId: (_req, user) => user.id,
+    clock: () => Date.now() + aheadMs,
+    dispatcher: agent.compose(identified),
+  });
+  if (store.memory) {
+    const expiresAt = Date.now() + 3_600_000;
+    await strategy.importGrant('1', { ...store.memory, refreshToken: 'unused', expiresAt });
+  }
+  attach = apiClient(strategy);
+  end = async () => {
+    await strategy.close();
+    await close();
+    await agent.destroy();
+  };
 }
-const attach = apiClient(strategy);
+
+await begin(JSON.parse(process.argv[2]));
 // No kept connection ends under a request, however long the test was busy elsewhere.
 const server = createServer({ keepAliveTimeout: 0 }, (req, res) => {
   req.user = { id: req.headers['x-user'] };
@@ -35,10 +47,12 @@ const server = createServer({ keepAliveTimeout: 0 }, (req, res) => {
 });
 server.listen(0, '127.0.0.1', () => process.send({ port: server.address().port }));
 
-process.on('message', async ({ id, advance, close, remove }) => {
+process.on('message', async ({ id, advance, close, remove, isOver, again }) => {
   if (advance !== undefined) aheadMs += advance * 1000;
   if (remove !== undefined) await strategy.deleteGrant(remove);
   if (close) await strategy.close();
+  if (isOver) await end();
+  if (again) await begin(again);
   process.send({ id });
 });
 process.on('disconnect', () => process.exit());

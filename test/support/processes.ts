@@ -27,27 +27,37 @@ export interface Answer {
 
 const SCRIPT = fileURLToPath(new URL('./grant-worker.mjs', import.meta.url));
 
+/** Processes that a test has given back: starting another one takes longer than most tests. */
+const idle: Worker[] = [];
+
 /** A process of an application that runs in several processes. */
 export class Worker {
   readonly #child: ChildProcess;
   readonly #url: string;
+  readonly #isOfThisVersion: boolean;
   #messages = 0;
 
   /**
-   * Starts a process; it is ready for requests.
+   * Starts a process, or begins anew in one that was given back; it is ready for requests.
    *
    * @param options Of the strategy, as JSON: addresses, credentials and the wire.
    * @param script That of another version of the package; this one's by default.
    */
   static async start(store: SharedStore, options: object, script: string = SCRIPT): Promise<Worker> {
+    const again = script === SCRIPT ? idle.pop() : undefined;
+    if (again) {
+      await again.#tell({ again: { store, options } });
+      return again;
+    }
     const child = fork(script, [JSON.stringify({ store, options })]);
     const [{ port }] = (await once(child, 'message')) as [{ port: number }];
-    return new Worker(child, `http://127.0.0.1:${port}/`);
+    return new Worker(child, `http://127.0.0.1:${port}/`, script === SCRIPT);
   }
 
-  constructor(child: ChildProcess, url: string) {
+  private constructor(child: ChildProcess, url: string, isOfThisVersion: boolean) {
     this.#child = child;
     this.#url = url;
+    this.#isOfThisVersion = isOfThisVersion;
     child.setMaxListeners(0);
   }
 
@@ -94,6 +104,14 @@ export class Worker {
     const ended = once(this.#child, 'exit');
     this.#child.kill('SIGKILL');
     await ended;
+  }
+
+  /** Ends what the process does, in good order, and gives it back for another test. May be called of one that has ended. */
+  async release(): Promise<void> {
+    if (!this.isAlive) return;
+    if (!this.#isOfThisVersion) return this.kill();
+    await this.#tell({ isOver: true });
+    idle.push(this);
   }
 
   async #tell(message: object): Promise<void> {
