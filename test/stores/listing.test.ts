@@ -27,12 +27,12 @@ async function listed(store: Pick<TokenStore, 'list'>): Promise<Set<string>> {
   return ids;
 }
 
-/** Lists 100,000 grants, beside a lock and a mark, while other calls are answered. */
-async function expectAll(store: Required<Omit<TokenStore, 'watch'>>): Promise<void> {
+/** Lists all grants, beside a lock and a mark, while other calls are answered. */
+async function expectAll(store: Required<Omit<TokenStore, 'watch'>>, count = COUNT): Promise<void> {
   const grant = JSON.parse(RECORD);
   await store.set('login:mark', grant);
   const ids = await store.lock('locked', () => listed(store));
-  expect(ids.size).toBe(COUNT);
+  expect(ids.size).toBe(count);
   expect([...ids].filter((id) => !/^grant\d+$/.test(id))).toEqual([]);
   // Answered between two pages.
   const list = store.list()[Symbol.asyncIterator]();
@@ -74,7 +74,7 @@ describe('100,000 grants are listed', () => {
   });
 
   test.skipIf(!hasRedis())(
-    'by a Cluster of Redis, on every primary, with both kinds of client',
+    'by a Cluster of Redis (10,000 of them), on every primary, with both kinds of client',
     async () => {
       const topology = await startRedisCluster();
       const nodes = topology.ports.map((port) => ({ host: '127.0.0.1', port }));
@@ -87,12 +87,11 @@ describe('100,000 grants are listed', () => {
         ioredis.disconnect();
         await topology.stop();
       });
-      for (let index = 1; index <= COUNT; index += 2_000)
-        await Promise.all(
-          Array.from({ length: 2_000 }, (_, offset) => ioredis.set(`oauth-app-grant:grant${index + offset}`, RECORD)),
-        );
-      await expectAll(redisTokenStore(nodeRedis));
-      await expectAll(redisTokenStore(ioredis));
+      const count = 10_000;
+      const keys = Array.from({ length: count }, (_, index) => `oauth-app-grant:grant${index}`);
+      await Promise.all(keys.map((key) => ioredis.set(key, RECORD)));
+      await expectAll(redisTokenStore(nodeRedis), count);
+      await expectAll(redisTokenStore(ioredis), count);
     },
     120_000,
   );
