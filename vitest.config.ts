@@ -17,6 +17,9 @@ const EXPECTED_WARNINGS = [
   ...['EmulatorWarning', 'TypeError'],
 ];
 
+/** Files of tests of the package as the registry would have it. */
+const packed = ['consumers/{runtime,types}', 'house/{guides,package,readme}'].map((names) => `test/${names}.test.ts`);
+
 /** Modules that start a browser, a database or another process, or read the heap. */
 const OUTSIDE =
   /^(?:import|}) .*'.*(?:child_process|chromium|framed-page|heap|mariadb|open-store|playwright|postgres|processes|redis|sqlite).*';$/m;
@@ -36,6 +39,9 @@ export const CORE = ['api', 'flow', 'grants', 'http', 'login', 'oauth', 'refresh
 
 const within = filesWithin([...CORE, 'embedded', 'emulator', 'faults', 'fuzz', 'security']);
 
+/** One more than the cores that CI has: a third of a run is waiting for databases, browsers and leases. */
+const waiting = { maxWorkers: 3, sequence: { groupOrder: 1 } };
+
 export default defineConfig({
   resolve: { alias },
   test: {
@@ -51,13 +57,15 @@ export default defineConfig({
       { extends: true, test: { name: 'within', include: within, isolate: false, maxWorkers: 2 } },
       {
         extends: true,
+        test: { ...waiting, name: 'packed', include: packed, globalSetup: 'test/consumers/packed-once.ts' },
+      },
+      {
+        extends: true,
         test: {
+          ...waiting,
           name: 'outside',
           include: ['test/**/*.test.ts', 'test/perf/*.perf.ts'],
-          exclude: ['**/node_modules/**', ...within],
-          // One more than the cores that CI has: a third of a run is waiting for databases, browsers and leases.
-          maxWorkers: 3,
-          sequence: { groupOrder: 1 },
+          exclude: ['**/node_modules/**', ...within, ...packed],
         },
       },
     ],

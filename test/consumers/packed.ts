@@ -38,9 +38,10 @@ const INGREDIENTS = [
 
 /**
  * Builds and packs the package by `npm pack`, its scripts included, in a folder of its own: a `dist` that is older
- * than the sources, or is being written by somebody else, has no part in it.
+ * than the sources, or is being written by somebody else, has no part in it. Once, where `packed-once.ts` sets that up.
  */
 export async function pack(): Promise<Packed> {
+  if (process.env.PACKED !== undefined) return packedAs(JSON.parse(process.env.PACKED), async () => {});
   const home = await mkdtemp(join(tmpdir(), 'passport-oauth-app-packed-'));
   const stage = join(home, 'stage');
   await mkdir(stage);
@@ -49,16 +50,14 @@ export async function pack(): Promise<Packed> {
   const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', home], { cwd: stage });
   // Scripts may print before npm does.
   const [{ filename, files }] = JSON.parse(stdout.slice(stdout.search(/^\[/m))) as [PackReport];
-  const tarball = join(home, filename);
+  const [tarball, folder] = [join(home, filename), join(home, 'package')];
   await run('tar', ['-xzf', tarball, '-C', home]);
-  const folder = join(home, 'package');
-  return {
-    tarball,
-    folder,
-    files: files.map(({ path }) => path).sort(),
-    text: (file) => readFile(join(folder, file), 'utf8'),
-    remove: () => rm(home, { recursive: true, force: true }),
-  };
+  const parts = { tarball, folder, files: files.map(({ path }) => path).sort() };
+  return packedAs(parts, () => rm(home, { recursive: true, force: true }));
+}
+
+function packedAs(parts: Pick<Packed, 'tarball' | 'folder' | 'files'>, remove: () => Promise<void>): Packed {
+  return { ...parts, text: (file) => readFile(join(parts.folder, file), 'utf8'), remove };
 }
 
 interface PackReport {
