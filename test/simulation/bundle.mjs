@@ -49,6 +49,12 @@ function sourceAt(revision, directory) {
   return join(directory, 'src');
 }
 
+/** Returns where both are in a folder that was bundled into. */
+export function filesOf(directory) {
+  const [packageFile, moduleFile] = ['package.cjs', 'simulation.mjs'].map((name) => join(directory, name));
+  return { directory, packageFile, besideFile: undefined, module: pathToFileURL(moduleFile).href };
+}
+
 /**
  * Bundles both, and returns the URL of the module that runs simulations and the file with the package's code.
  *
@@ -57,13 +63,12 @@ function sourceAt(revision, directory) {
 export async function bundleSimulation(source = path('../../src'), beside = undefined) {
   installSimulation();
   const directory = mkdtempSync(join(tmpdir(), 'simulation-'));
-  const packageFile = join(directory, 'package.cjs');
-  writeFileSync(packageFile, await packageCode(source));
+  const files = filesOf(directory);
+  writeFileSync(files.packageFile, await packageCode(source));
   const besideFile = beside && join(directory, 'beside.cjs');
   if (beside) writeFileSync(besideFile, await packageCode(sourceAt(beside, directory)));
   const bundle = await rolldown({ input: path('simulation.ts'), platform: 'node', logLevel: 'silent' });
-  const moduleFile = join(directory, 'simulation.mjs');
-  await bundle.write({ file: moduleFile, format: 'esm', codeSplitting: false });
+  await bundle.write({ file: fileURLToPath(files.module), format: 'esm', codeSplitting: false });
   await bundle.close();
-  return { directory, packageFile, besideFile, module: pathToFileURL(moduleFile).href };
+  return { ...files, besideFile };
 }

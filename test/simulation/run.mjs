@@ -4,9 +4,9 @@ import { rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { bundleSimulation } from './bundle.mjs';
+import { bundleSimulation, filesOf } from './bundle.mjs';
 
-const USAGE = `npm run simulate              checks the model and the package at full length, by the tests of this folder
+const USAGE = `npm run simulate              checks the model and the package at full length, by tests
 npm run simulate -- [options]
   --seeds N            plays N random seeds (default 2,000)
   --from N             the first of them (default 1)
@@ -21,6 +21,7 @@ npm run simulate -- [options]
   --each-mode          plays a trial in each mode even where it goes the same in all of them
   --list               prints every example that was kept, one a line
   --source FOLDER      the source of the package (default: src)
+  --bundle FOLDER      what was bundled before, in place of a source
   --beside REVISION    gives every other process the package of that commit or tag
   --store STORE        redis (default) or sqlite
   --lacks METHOD       plays with a token store that has no lock, or no update
@@ -31,7 +32,10 @@ npm run simulate -- [options]
 const optionsOf = (type, names) => Object.fromEntries(names.split(' ').map((name) => [name, { type }]));
 const { values } = parseArgs({
   options: {
-    ...optionsOf('string', 'seeds from seed exhaustive scenario mode mutation source beside store lacks part jobs'),
+    ...optionsOf(
+      'string',
+      'seeds from seed exhaustive scenario mode mutation source bundle beside store lacks part jobs',
+    ),
     ...optionsOf('boolean', 'freezes mutations each-mode list json help'),
     fault: { type: 'string', multiple: true },
   },
@@ -46,13 +50,16 @@ else await main();
 function runTests() {
   const { env } = process;
   const reporters = env.REPORT ? ['--reporter=default', '--reporter=./.ci/reporter.mjs'] : [];
-  const args = ['node_modules/vitest/vitest.mjs', 'run', 'test/simulation', ...reporters];
+  const args = ['node_modules/vitest/vitest.mjs', 'run', 'test/simulation', 'test/flow/interleaving', ...reporters];
   const { status } = spawnSync(process.execPath, args, { env: { ...env, SIMULATE: 'whole' }, stdio: 'inherit' });
   return status ?? 1;
 }
 
 async function main() {
-  const { directory, packageFile, besideFile, module } = await bundleSimulation(values.source, values.beside);
+  const { bundle, source, beside } = values;
+  const { directory, packageFile, besideFile, module } = bundle
+    ? filesOf(bundle)
+    : await bundleSimulation(source, beside);
   try {
     const { describe, emptyTally, merge } = await import(module);
     const isOne =
@@ -83,7 +90,7 @@ async function main() {
     else console.log(`${describe(tally, values.list)}\n${((performance.now() - since) / 1000).toFixed(1)} s`);
     process.exitCode = Object.keys(tally.violations).length === 0 ? 0 : 1;
   } finally {
-    rmSync(directory, { recursive: true });
+    if (!bundle) rmSync(directory, { recursive: true });
   }
 }
 
