@@ -64,27 +64,25 @@ const names = [
   ...['calendly', 'github', 'google', 'microsoft', 'discord', 'twitch', 'spotify', 'quickbooks'],
 ] as const satisfies readonly ProfileName[];
 
-describe.each(names)('the profile %s', (name) => {
-  test('logs in, calls, expires, refreshes and refuses', async () => {
-    await start(name);
-    const first = await exchange();
-    expect(first).toMatchObject({ status: 200, body: { token_type: 'bearer' } });
-    expect((await api(first.body.access_token)).status).toBe(200);
-    service.expireAccessTokens();
-    expect((await api(first.body.access_token)).status).toBe(401);
-    const second = await refresh(first.body.refresh_token);
-    expect(second.status).toBe(200);
-    expect((await api(second.body.access_token)).status).toBe(200);
-    service.revoke('1');
-    const refused = await refresh(second.body.refresh_token ?? first.body.refresh_token);
-    const own: Partial<Record<ProfileName, object>> = {
-      hubspot: { status: 'BAD_REFRESH_TOKEN' },
-      twitch: { error: 'Bad Request', message: 'Invalid refresh token' },
-    };
-    const body = own[name] ?? { error: 'invalid_grant' };
-    expect(refused).toMatchObject({ status: name === 'github' ? 200 : 400, body });
-    expect((await api(second.body.access_token)).status).toBe(401);
-  });
+test.each(names)('the profile %s logs in, calls, expires, refreshes and refuses', async (name) => {
+  await start(name);
+  const first = await exchange();
+  expect(first).toMatchObject({ status: 200, body: { token_type: 'bearer' } });
+  expect((await api(first.body.access_token)).status).toBe(200);
+  service.expireAccessTokens();
+  expect((await api(first.body.access_token)).status).toBe(401);
+  const second = await refresh(first.body.refresh_token);
+  expect(second.status).toBe(200);
+  expect((await api(second.body.access_token)).status).toBe(200);
+  service.revoke('1');
+  const refused = await refresh(second.body.refresh_token ?? first.body.refresh_token);
+  const own: Partial<Record<ProfileName, object>> = {
+    hubspot: { status: 'BAD_REFRESH_TOKEN' },
+    twitch: { error: 'Bad Request', message: 'Invalid refresh token' },
+  };
+  const body = own[name] ?? { error: 'invalid_grant' };
+  expect(refused).toMatchObject({ status: name === 'github' ? 200 : 400, body });
+  expect((await api(second.body.access_token)).status).toBe(401);
 });
 
 describe('client authentication', () => {
@@ -112,17 +110,15 @@ describe('client authentication', () => {
   });
 });
 
-describe('token requests', () => {
-  test('form refuses JSON, repeated fields and invalid encoding', async () => {
-    await start('form');
-    const json = { 'content-type': 'application/json' };
-    expect((await exchange(json)).body).toMatchObject({ error: 'invalid_request' });
-    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
-    for (const body of ['grant_type=refresh_token&grant_type=refresh_token', 'grant_type=%E0%A4%A']) {
-      const response = await fetch(`${service.authUrl}/oauth/token`, { method: 'POST', headers, body });
-      expect(await response.json()).toMatchObject({ error: 'invalid_request' });
-    }
-  });
+test('token requests: form refuses JSON, repeated fields and invalid encoding', async () => {
+  await start('form');
+  const json = { 'content-type': 'application/json' };
+  expect((await exchange(json)).body).toMatchObject({ error: 'invalid_request' });
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+  for (const body of ['grant_type=refresh_token&grant_type=refresh_token', 'grant_type=%E0%A4%A']) {
+    const response = await fetch(`${service.authUrl}/oauth/token`, { method: 'POST', headers, body });
+    expect(await response.json()).toMatchObject({ error: 'invalid_request' });
+  }
 });
 
 describe('tokens', () => {

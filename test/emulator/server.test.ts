@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { request as send } from 'node:http';
 import { get as secureGet } from 'node:https';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -182,14 +182,9 @@ describe('listening', () => {
   });
 
   test('a port that is taken is an error that names it', async () => {
-    const other = createServer();
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
-    const address = other.address();
-    const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
+    await startService();
+    const port = Number(new URL(service.authUrl).port);
     await expect(startEmulator({ port })).rejects.toThrow(`Port ${port} is taken.`);
-    await new Promise((resolve) => other.close(resolve));
-    await startService({ port });
-    expect(new URL(service.authUrl).port).toBe(String(port));
   });
 
   test('close() ends idle connections at once, may be called twice, and frees the port', async () => {
@@ -201,6 +196,7 @@ describe('listening', () => {
     await Promise.all([service.close(), service.close()]);
     await ended;
     await startService({ port });
+    expect(new URL(service.authUrl).port).toBe(String(port));
   });
 
   test('with a certificate it speaks HTTPS', async () => {

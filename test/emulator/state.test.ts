@@ -5,12 +5,14 @@ import { type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator
 import { afterAll, afterEach, expect, test } from 'vitest';
 import {
   authorizeUrl,
+  body,
   codeFor,
   exchange,
   projects,
   refresh,
   service,
   startService,
+  type Tokens,
   tokensFor,
 } from './plain-client.js';
 
@@ -26,9 +28,20 @@ async function start(options: EmulatorOptions = {}): Promise<void> {
   await startService({ state, ...options });
 }
 
-async function restart(options: EmulatorOptions = {}): Promise<void> {
+/** Starts the service again, with its state changed in between. */
+async function restart(options: EmulatorOptions = {}, change?: (saved: Saved) => void): Promise<void> {
   await service.close();
+  if (change) {
+    const saved: Saved = JSON.parse(readFileSync(state, 'utf8'));
+    change(saved);
+    writeFileSync(state, JSON.stringify(saved));
+  }
   await start(options);
+}
+
+interface Saved {
+  readonly codes: [code: string, issued: unknown][];
+  readonly grants: { readonly grants: { readonly id: number }[]; readonly serials: [grants: number] };
 }
 
 test('logins, codes, users, applications and time survive a restart', async () => {
@@ -68,6 +81,34 @@ test('what expired or was revoked before stays so', async () => {
   expect((await projects(ada.access_token)).status).toBe(401);
   expect((await refresh(ada.refresh_token)).status).toBe(200);
   expect((await refresh(ben.refresh_token)).status).toBe(400);
+});
+
+const LIMIT = 100_000;
+
+test('the newest hundred thousand codes are kept', async () => {
+  const options = { keepRequests: 0, codeLifetime: 3600 };
+  await start(options);
+  const [first, second] = [await codeFor(), await codeFor()];
+  await restart(options, ({ codes }) => {
+    while (codes.length < LIMIT) codes.push([`code-${codes.length}`, codes[0]?.[1]]);
+  });
+  const newest = await codeFor();
+  expect((await exchange(first)).status).toBe(400);
+  expect((await exchange(second)).status).toBe(200);
+  expect((await exchange(newest)).status).toBe(200);
+});
+
+test('the hundred thousand grants that were refreshed last are kept', async () => {
+  await start({ keepRequests: 0 });
+  const [idle, used] = [await tokensFor(), await tokensFor()];
+  await restart({ keepRequests: 0 }, ({ grants: { grants, serials } }) => {
+    while (grants.length < LIMIT) grants.push({ ...grants[0], id: grants.length + 1 });
+    serials[0] = LIMIT;
+  });
+  const { refresh_token } = await body<Tokens>(await refresh(used.refresh_token));
+  for (const _login of [1, 2]) await tokensFor();
+  expect((await refresh(idle.refresh_token)).status).toBe(400);
+  expect((await refresh(refresh_token)).status).toBe(200);
 });
 
 test('a change is saved while the service runs, in a file that its owner alone can read', async () => {
