@@ -73,7 +73,7 @@ const STRICTEST = {
 
 function execute(cwd: string, args: readonly string[]): Promise<Outcome> {
   return new Promise((resolve) => {
-    execFile(process.execPath, args, { cwd, timeout: 60_000 }, (error: ExecFileException | null, stdout, stderr) =>
+    execFile(process.execPath, args, { cwd }, (error: ExecFileException | null, stdout, stderr) =>
       resolve({ exitCode: error ? (error.code ?? error.signal ?? null) : 0, stdout, stderr }),
     );
   });

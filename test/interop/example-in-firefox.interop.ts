@@ -1,10 +1,10 @@
 import type { Browser, BrowserContext, Page } from 'puppeteer-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Application, startApplication } from '../example-app/application.js';
-import { approve, hasFirefox, isAt, startFirefox, textWith } from './firefox.js';
+import { approve, hasFirefox, isAt, openPage, startFirefox, textWith } from './firefox.js';
 
 // Each page of the example once: test/example-app/browser.test.ts has the rest, in Chromium.
-describe.skipIf(!hasFirefox())('the example in Firefox', { timeout: 90_000 }, () => {
+describe.skipIf(!hasFirefox())('the example in Firefox', () => {
   let firefox: Browser;
   let application: Application;
   let profile: BrowserContext;
@@ -27,7 +27,7 @@ describe.skipIf(!hasFirefox())('the example in Firefox', { timeout: 90_000 }, ()
   });
 
   async function tab(): Promise<Page> {
-    const opened = await profile.newPage();
+    const opened = await openPage(profile);
     opened.on('pageerror', (error) => problems.push(String(error)));
     opened.on('console', (message) => {
       if (message.type() === 'error') problems.push(message.text());

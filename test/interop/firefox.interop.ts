@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { test } from '../support/fixture.js';
 import { inFrame } from '../support/framed.js';
 import type { World } from '../support/world.js';
-import { approve, hasFirefox, startFirefox } from './firefox.js';
+import { approve, hasFirefox, openPage, startFirefox } from './firefox.js';
 
 /** The application as another site than the service. */
 function originOf({ url, service }: World): string {
@@ -34,7 +34,7 @@ describe.skipIf(!hasFirefox()).for(settings)('in Firefox %s', ([, cookieBehavior
 
   async function open(address: string): Promise<void> {
     const context = await browser.createBrowserContext();
-    page = await context.newPage();
+    page = await openPage(context);
     await page.goto(address);
   }
 

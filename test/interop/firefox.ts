@@ -1,6 +1,7 @@
-import { type Browser, launch, type Page } from 'puppeteer-core';
+import { type Browser, type BrowserContext, launch, type Page } from 'puppeteer-core';
 import { expect } from 'vitest';
 import { findExecutable, isInstalled } from '../support/service-process.js';
+import { until } from '../support/until.js';
 
 const executablePath = findExecutable('firefox-esr') ?? findExecutable('firefox');
 
@@ -15,8 +16,18 @@ export function startFirefox(preferences: Readonly<Record<string, unknown>> = {}
     browser: 'firefox',
     executablePath: executablePath ?? '',
     headless: true,
+    // What never comes is for the limit of the test.
+    timeout: 0,
+    protocolTimeout: 0,
     extraPrefsFirefox: { 'network.dns.localDomains': 'app.example.test,evil.example.test', ...preferences },
   });
+}
+
+/** Opens a page. */
+export async function openPage(profile: BrowserContext): Promise<Page> {
+  const page = await profile.newPage();
+  page.setDefaultTimeout(0);
+  return page;
 }
 
 /** Presses Approve on the consent page. @param user Id of the user who does. */
@@ -27,7 +38,7 @@ export async function approve(page: Page, user?: string): Promise<void> {
 
 /** Waits until the page has an address. The driver's own record of it is behind after redirects. */
 export async function isAt(page: Page, url: string): Promise<void> {
-  await expect.poll(() => page.evaluate('location.href').catch(() => ''), { timeout: 20_000 }).toBe(url);
+  await until(async () => expect(await page.evaluate('location.href').catch(() => '')).toBe(url));
 }
 
 /** Returns the text of a page, as soon as it holds a part. */
@@ -38,6 +49,6 @@ export async function textWith(page: Page, part: string): Promise<string> {
     text = String(await page.evaluate('document.body.innerText').catch(() => ''));
     return text;
   };
-  await expect.poll(read, { timeout: 20_000 }).toContain(part);
+  await until(async () => expect(await read()).toContain(part));
   return text;
 }

@@ -5,7 +5,7 @@ import { test } from '../support/fixture.js';
 import { roundsOf } from '../support/rounds.js';
 import { until } from '../support/until.js';
 import { type App, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
-import { approve, hasFirefox, isAt, startFirefox, textWith } from './firefox.js';
+import { approve, hasFirefox, isAt, openPage, startFirefox, textWith } from './firefox.js';
 
 /** Answers each page below /page with its path, to users who are logged in. */
 const pages = (app: App) =>
@@ -23,7 +23,7 @@ function open(world: World, host = 'localhost'): string {
 }
 
 // What test/flow/login-in-chromium.test.ts does, apart from the proxy and the slow callback.
-describe.skipIf(!hasFirefox())('a login in Firefox', { timeout: 90_000 }, () => {
+describe.skipIf(!hasFirefox())('a login in Firefox', () => {
   let firefox: Browser;
   let profile: BrowserContext;
   beforeAll(async () => {
@@ -42,7 +42,7 @@ describe.skipIf(!hasFirefox())('a login in Firefox', { timeout: 90_000 }, () => 
   }) => {
     const origin = open(await startWorld(relative));
     const tabs = [];
-    for (let tab = 0; tab < 4; tab++) tabs.push(await profile.newPage());
+    for (let tab = 0; tab < 4; tab++) tabs.push(await openPage(profile));
     await Promise.all(tabs.map((tab, index) => tab.goto(`${origin}/page/${index}?of=tab`)));
     for (const [index, tab] of tabs.entries()) {
       await approve(tab);
@@ -71,7 +71,7 @@ describe.skipIf(!hasFirefox())('a login in Firefox', { timeout: 90_000 }, () => 
         app.use('/page', requireAuthorization({ login: '/sign-in' }) as Handler, (_req, res) => res.end('wanted')),
     });
     const origin = open(world);
-    const page = await profile.newPage();
+    const page = await openPage(profile);
     await page.goto(`${origin}/page/wanted`);
     await until(() => expect(seen).toEqual([expect.stringContaining('prefetch')]));
     expect(await pendingLogins()).toEqual([]);
@@ -83,7 +83,7 @@ describe.skipIf(!hasFirefox())('a login in Firefox', { timeout: 90_000 }, () => 
 
   test('is not begun by scripts that fetch its route', { meta: { threats: [76] } }, async ({ startWorld }) => {
     const origin = open(await startWorld(relative));
-    const page = await profile.newPage();
+    const page = await openPage(profile);
     await page.goto(origin);
     for (const headers of [{}, { 'X-Sec-Purpose': 'prefetch' }]) {
       const fetched = page.evaluate(
@@ -99,7 +99,7 @@ describe.skipIf(!hasFirefox())('a login in Firefox', { timeout: 90_000 }, () => 
     startWorld,
   }) => {
     const world = await startWorld({ ...relative, session: { cookie: { sameSite: 'strict' } } });
-    const page = await profile.newPage();
+    const page = await openPage(profile);
     await page.goto(`${open(world)}/page/a`);
     // Firefox does not say that the callback comes from another site, where the consent page sends no referrer: the rounds are counted.
     for (let round = 1; round <= 4 && world.errors.length === 0; round++) {
@@ -130,7 +130,7 @@ describe.skipIf(!hasFirefox())('a login in Firefox', { timeout: 90_000 }, () => 
       },
     });
     const origin = open(world);
-    const page = await profile.newPage();
+    const page = await openPage(profile);
     for (let tab = 0; tab < 12; tab++) {
       for (const login of ['/login', '/login-second'])
         await page.goto(`${origin}${login}?returnTo=/page/${tab}?${'q'.repeat(600)}`);
@@ -145,7 +145,7 @@ describe.skipIf(!hasFirefox())('a login in Firefox', { timeout: 90_000 }, () => 
   test('whose callback is opened again ends logged in', async ({ startWorld }) => {
     const world = await startWorld(relative);
     const origin = open(world);
-    const page = await profile.newPage();
+    const page = await openPage(profile);
     let callback = '';
     page.on('request', (request) => {
       if (request.url().startsWith(`${origin}/callback`)) callback = request.url();
@@ -175,7 +175,7 @@ describe.skipIf(!hasFirefox())('a login in Firefox', { timeout: 90_000 }, () => 
     const origin = open(world, 'app.example.test');
     const { name, value } = await roundsOf(world, '2');
     planted = `${name}=${value}; Domain=example.test; Path=/; Max-Age=${10 * 365 * 24 * 3600}`;
-    const page = await profile.newPage();
+    const page = await openPage(profile);
     await page.goto(`${origin.replace('app.', 'evil.')}/plant`);
     for (let time = 0; time < 4; time++) {
       await page.goto(`${origin}/page/${time}`);
@@ -190,7 +190,7 @@ describe.skipIf(!hasFirefox())('a login in Firefox', { timeout: 90_000 }, () => 
 
   test('that is declined ends with no grant', async ({ startWorld }) => {
     const world = await startWorld(relative);
-    const page = await profile.newPage();
+    const page = await openPage(profile);
     await page.goto(`${open(world)}/page/a`);
     await page.locator('button[value="decline"]').click();
     await textWith(page, 'Unauthorized');

@@ -12,8 +12,9 @@ export default defineConfig({
   resolve: { alias },
   test: {
     execArgv: base.test?.execArgv ?? [],
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 119_000 } },
     maxWorkers: 2,
     projects: [
       { extends: true, test: { name: 'interop', include: ['test/interop/*.interop.ts'] } },

@@ -32,7 +32,7 @@ const randomToken = () => randomBytes(TOKEN_BYTES / 2).toString('hex');
 
 test.skipIf(!hasRedis())(
   'grants that wait for a refresh ahead of time take their ids of memory, not their tokens',
-  { timeout: 120_000 },
+  { timeout: 600_000 },
   async () => {
     const server = await startRedis();
     const client = await createClient({ url: server.url }).connect();

@@ -51,7 +51,7 @@ describe.skipIf(!hasRedis())('with Redis', () => {
   });
 
   test('passes every check with a pool of node-redis, and with ioredis', async () => {
-    const pool = createClientPool({ url: redis.url }, { minimum: 1, maximum: 3 });
+    const pool = createClientPool({ url: redis.url }, { minimum: 1, maximum: 3, acquireTimeout: 60_000 });
     const ioredis = new Redis(redis.url);
     await pool.connect();
     clients.push(pool, { destroy: () => ioredis.disconnect() });

@@ -40,7 +40,7 @@ export interface Visit {
 /** Starts the browser. Hosts below example.test are this machine. */
 export async function startChromium(): Promise<Chromium> {
   if (chromiumPath === undefined) throw new Error('chromium is not installed');
-  const browser = await chromium.launch({ executablePath: chromiumPath, args: quiet });
+  const browser = await chromium.launch({ executablePath: chromiumPath, args: quiet, timeout: 0 });
   return { visit: async (options = {}) => visit(await browser.newContext(options)), close: () => browser.close() };
 }
 
@@ -52,7 +52,8 @@ export async function startProfile(thirdPartyCookies: 'allowed' | 'blocked'): Pr
   const profile = { cookie_controls_mode: isBlocked ? 1 : 0, block_third_party_cookies: isBlocked };
   await mkdir(join(directory, 'Default'));
   await writeFile(join(directory, 'Default', 'Preferences'), JSON.stringify({ profile }));
-  const context = await chromium.launchPersistentContext(directory, { executablePath: chromiumPath, args: quiet });
+  const options = { executablePath: chromiumPath, args: quiet, timeout: 0 };
+  const context = await chromium.launchPersistentContext(directory, options);
   const opened = await visit(context);
   const close = async () => {
     await opened.close();

@@ -74,7 +74,18 @@ describe('the recipe for Playwright', () => {
   test.skipIf(!hasChromium())('its tests pass', { timeout: 120_000 }, async () => {
     const cli = fileURLToPath(new URL('../../../node_modules/@playwright/test/cli.js', import.meta.url));
     const env = { ...process.env, CHROMIUM: chromiumPath, VITEST: undefined };
-    const args = [cli, 'test', '--config', `${folder}/playwright.config.ts`, '--workers', '1', '--reporter', 'line'];
+    const args = [
+      cli,
+      'test',
+      '--config',
+      `${folder}/playwright.config.ts`,
+      '--workers',
+      '1',
+      '--timeout',
+      '0',
+      '--reporter',
+      'line',
+    ];
     const output = mkdtempSync(join(tmpdir(), 'emulator-playwright-'));
     args.push('--output', output);
     const { stdout } = await run(process.execPath, args, { cwd: project, env }).catch((error) => error);
