@@ -7,56 +7,36 @@ import { figure } from './report/format.mjs';
 /**
  * For a maintainer: where the time of one kind of request goes, beside an application without the package.
  *
- *   npm run bench:profile -- request|projects|login [cpu|heap|entered]
+ *   npm run bench:profile -- request|projects|login [cpu|heap]
  *
- * Prints the functions that take most, and leaves the profiles for a browser's developer tools, or for speedscope. `entered` prints
- * the functions of the package that one such request enters.
+ * Prints the functions that take most, and leaves the profiles for a browser's developer tools, or for speedscope.
  */
 const KINDS = { request: ['/', 'bare'], projects: ['/projects', 'floor'], login: [undefined, 'floor'] };
 const REQUESTS = 20_000;
 const SHOWN = 25;
 
 const [kind = 'request', what = 'cpu'] = process.argv.slice(2);
-if (!Object.hasOwn(KINDS, kind) || !['cpu', 'heap', 'entered'].includes(what)) {
-  console.error('npm run bench:profile -- request|projects|login [cpu|heap|entered]');
+if (!Object.hasOwn(KINDS, kind) || !['cpu', 'heap'].includes(what)) {
+  console.error('npm run bench:profile -- request|projects|login [cpu|heap]');
   process.exit(2);
 }
 execFileSync('npm', ['run', '--silent', 'build'], { stdio: 'inherit' });
 const { onStage } = await import('./lib/stage.mjs');
 const [path, other] = KINDS[kind];
-if (what === 'entered') console.log(await onStage(entered));
-else for (const app of ['ours', other]) await onStage((stage) => profile(stage, app), { pinned: true });
+for (const app of ['ours', other]) await onStage((stage) => profile(stage, app), { pinned: true });
 
 async function profile(stage, app) {
   const folder = mkdtempSync(join(tmpdir(), `bench-${kind}-${app}-`));
   const interval = what === 'cpu' ? ['--cpu-prof-interval', '200'] : [];
   const server = await stage.app({ app }, [`--${what}-prof`, `--${what}-prof-dir=${folder}`, ...interval]);
-  const request = await requesting(stage, server);
-  await request(path === undefined ? REQUESTS / 4 : REQUESTS);
+  const { port } = server.ready;
+  const headers = (await stage.load.ask('logIns', { port, users: 20 })).map((Cookie) => ({ Cookie }));
+  if (path === undefined) await stage.load.ask('runLogIns', { port, requests: REQUESTS / 4, connections: 8 });
+  else await stage.load.ask('run', { ports: [port], path, headers, requests: REQUESTS, connections: 32 });
   // It writes the profile at its end.
   await server.ask('end').catch(() => {});
   const [file] = readdirSync(folder);
   console.log(`\n${app}: ${join(folder, file)}\n${most(JSON.parse(readFileSync(join(folder, file), 'utf8')))}`);
-}
-
-/** @returns a function that makes so many requests, or logins */
-async function requesting({ load }, { ready: { port } }) {
-  const headers = (await load.ask('logIns', { port, users: 20 })).map((Cookie) => ({ Cookie }));
-  return (requests, connections = 32) =>
-    path === undefined
-      ? load.ask('runLogIns', { port, requests, connections: Math.min(8, connections) })
-      : load.ask('run', { ports: [port], path, headers, requests, connections });
-}
-
-async function entered(stage) {
-  const server = await stage.app({ app: 'ours' });
-  const request = await requesting(stage, server);
-  await request(100);
-  await server.ask('startCoverage');
-  await request(1, 1);
-  const counts = await server.ask('stopCoverage');
-  const total = counts.reduce((sum, [, count]) => sum + count, 0);
-  return `${total}: ${counts.map(([name, count]) => (count > 1 ? `${name} ×${count}` : name)).join(', ')}`;
 }
 
 /** The functions that take most by themselves: microseconds for the CPU, bytes for the heap. */

@@ -48,6 +48,19 @@ export async function inTurns(contestants, rounds, warmUps = 2) {
   return samples;
 }
 
+/** Plays applications against each other: rounds of one request each, of users who have logged in. */
+export function playApps(settings, contestants, round, start = startApp) {
+  const enter = async (stage, one) => ({
+    name: one.name,
+    measure: await roundOf(await start(stage, one), stage.load, round),
+  });
+  return fromTheStart(settings, (stage) => Promise.all(contestants.map((one) => enter(stage, one))));
+}
+
+function startApp({ app }, { name, ...options }) {
+  return app(options);
+}
+
 /** One round of an application: requests of users who have logged in. @returns {Promise<() => Promise<Sample>>} */
 export async function roundOf(server, load, { path, requests, connections }) {
   const { port } = server.ready;

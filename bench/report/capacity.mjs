@@ -50,7 +50,6 @@ export function capacity({ 'overhead-redis': overRedis, 'growth-processes': proc
   return [
     asMarkdown([['one', 'CPU that a user at work takes in a second', 'arithmetic', 'comes to'], ...table]),
     asMarkdown(memoryTable(grants)),
-    verdict(resources, grants),
   ].join('\n\n');
 }
 
@@ -71,19 +70,6 @@ function memoryTable({ rows }) {
     rounded(2 ** 30 / storeBytes),
   ];
   return [['grants in', 'bytes each', 'grants in 1 GiB'], ...last.map(cells)];
-}
-
-function verdict(resources, { rows }) {
-  const [first, ...others] = [...resources].sort((a, b) => a.users - b.users);
-  const behind = others.map(
-    ({ name, users }) => `one core of ${name} carries ${rounded(users / first.users)} times as many`,
-  );
-  const inMemory = rows.filter(({ store }) => store === 'memory');
-  const growth = inMemory.at(-1).cpuUs.value / inMemory[0].cpuUs.value;
-  return [
-    `What gives way first is the CPU of the ${first.name}: ${rounded(first.users)} users at work, one request every ${SECONDS_BETWEEN_REQUESTS} s each; ${behind.join(', ')}.`,
-    `With ${count(inMemory.at(-1).grants)} grants in its memory, a process takes ${figure(growth)} times the CPU for a request of a random user that it takes with ${count(inMemory[0].grants)}.`,
-  ].join(' ');
 }
 
 /** Two digits: the figures hold no more. */

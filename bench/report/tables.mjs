@@ -24,26 +24,11 @@ const COLUMNS = {
     'overhead-redis': [NAME, number('commands each', 'commands'), number("Redis' CPU µs", 'storeCpuUs'), ...COMPARED],
   },
   'api-loop': { 'api-loop': [NAME, whole('projects', 'projects'), ...COMPARED] },
-  application: {
-    application: REQUESTS,
-    'first-request': [
-      NAME,
-      number('first login ms', 'firstLoginMs'),
-      number('first GET /projects ms', 'firstMs'),
-      ranged('CPU ms until then, from the start', 'startCpuMs'),
-    ],
-  },
+  application: { application: REQUESTS },
   forward: { forward: REQUESTS },
   logins: { logins: [NAME, perSecond('logins/s'), ...COMPARED, ranged('CPU to hand-written', 'cpuToHandWritten')] },
   imports: {
-    imports: [
-      NAME,
-      ['ms', ({ ms }) => figure(ms.value)],
-      ['CPU ms', ({ cpuMs }) => figure(cpuMs.value)],
-      CPU_RATIO,
-      ['packages installed', ({ installed }) => (installed ? count(installed.packages) : '')],
-      ['size installed', ({ installed }) => (installed ? mebibytes(installed.bytes) : '')],
-    ],
+    imports: [NAME, ['ms', ({ ms }) => figure(ms.value)], ['CPU ms', ({ cpuMs }) => figure(cpuMs.value)], CPU_RATIO],
   },
   morning: {
     morning: [
@@ -73,17 +58,6 @@ const COLUMNS = {
     ],
   },
   memory: { memory: [text('bytes', 'name'), ranged('', 'bytes')] },
-  grants: {
-    grants: [
-      text('', 'program'),
-      whole('grants', 'grants'),
-      text('requests', 'requests'),
-      CPU,
-      CPU_RATIO,
-      ...LATENCIES,
-      ['heap', ({ heapBytes }) => mebibytes(heapBytes)],
-    ],
-  },
   'growth-grants': {
     'growth-grants': [
       text('store', 'store'),
@@ -93,6 +67,7 @@ const COLUMNS = {
       ...LATENCIES,
       whole('bytes each in store', 'storeBytes'),
       ['process RSS', ({ rss }) => mebibytes(rss)],
+      ['CPU ratio, of the same 1,000 users', ({ activeRatio }) => (activeRatio ? spread(activeRatio) : '')],
       number('`grants()` ms', 'listMs'),
       number('`keepAlive()` ms', 'keepAliveMs'),
     ],
@@ -141,19 +116,6 @@ const FACTS = {
     ],
   }),
   'growth-processes': ({ refreshes }) => ({ 'growth-refreshes': tableOf(REFRESHES, refreshes) }),
-  emulator: ({ uploads, statuses, peakBytes }) => ({
-    emulator: [
-      ['', ''],
-      ['uploads', count(uploads)],
-      [
-        'answers',
-        Object.entries(statuses)
-          .map(([status, times]) => `${count(times)} with ${status}`)
-          .join(', '),
-      ],
-      ['most memory of the process', mebibytes(peakBytes)],
-    ],
-  }),
 };
 
 /** How a scenario's result looks as tables, each under its name in the document. @returns {Record<string, Table>} */

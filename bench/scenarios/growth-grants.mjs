@@ -2,13 +2,17 @@ import pg from 'pg';
 import { overDatabases, redisClient } from '../lib/databases.mjs';
 import { onStage } from '../lib/stage.mjs';
 import { inTurns, measured, summary } from '../lib/starts.mjs';
+import { ratio } from '../lib/statistics.mjs';
 
 const REQUESTS = 1_000;
 const COUNTS = [1_000, 10_000, 100_000, 1_000_000];
+/** All of them are found in the cache, however many grants there are. */
+const ACTIVE_USERS = 1_000;
 
 /**
- * What a request costs, and what is kept, as grants grow: in memory, Redis, PostgreSQL. Requests are of random users; beyond the cache's
- * 10,000 most of them read the store. And how long it takes to list all grants, and to look at all of them for `keepAlive`.
+ * What a request costs, and what is kept, as grants grow: in memory, Redis, PostgreSQL. Requests are of any user, of whom most read the
+ * store beyond the cache's 10,000, and of the same thousand users. And how long it takes to list all grants, and to look at all of them
+ * for `keepAlive`.
  */
 export async function growthGrants({ quick, rounds }) {
   const settings = { counts: quick ? COUNTS.slice(0, 3) : COUNTS, rounds: quick ? rounds : 12 };
@@ -25,12 +29,17 @@ function grow(store, options, { counts, rounds }) {
       const before = await size();
       const rows = [];
       let seeded = 0;
+      let few;
       for (const count of counts) {
         await server.ask('seed', { from: seeded + 1, to: count });
         seeded = count;
         const storeBytes = ((await size()) - before) / count;
-        const cost = await costs(server, load, count, rounds);
-        rows.push({ store, grants: count, ...cost, storeBytes, ...(await server.ask('walk')) });
+        const { any, active } = await costs(server, load, count, rounds);
+        few ??= active;
+        const activeRatio = ratio(cpuOf(active), cpuOf(few));
+        const { rss } = await server.ask('memory');
+        const walked = await server.ask('walk');
+        rows.push({ store, grants: count, ...summary(any), activeRatio, storeBytes, rss, ...walked });
       }
       await size.end?.();
       return rows;
@@ -53,9 +62,15 @@ async function sizeOf(server, { redisUrl, postgresUrl }) {
   return Object.assign(bytes, { end: () => pool.end() });
 }
 
-async function costs(server, load, users, rounds) {
-  const task = { ports: [server.ready.port], path: '/', requests: REQUESTS, connections: 32, users };
-  const contestants = [{ name: 'any', measure: () => measured(server, REQUESTS, () => load.ask('run', task), 200) }];
-  const { any } = await inTurns(contestants, rounds, 3);
-  return { ...summary(any), rss: (await server.ask('memory')).rss };
+/** The rounds of requests of any user, and of those that are active. */
+async function costs(server, load, count, rounds) {
+  const contestant = (name, users) => {
+    const task = { ports: [server.ready.port], path: '/', requests: REQUESTS, connections: 32, users };
+    return { name, measure: () => measured(server, REQUESTS, () => load.ask('run', task), 200) };
+  };
+  return await inTurns([contestant('any', count), contestant('active', ACTIVE_USERS)], rounds, 3);
+}
+
+function cpuOf(rounds) {
+  return rounds.map(({ cpuUs }) => cpuUs);
 }

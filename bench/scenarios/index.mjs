@@ -1,7 +1,5 @@
 import { apiLoop } from './api-loop.mjs';
 import { application, forward } from './application.mjs';
-import { emulator } from './emulator.mjs';
-import { grants } from './grants.mjs';
 import { growthGrants } from './growth-grants.mjs';
 import { growthProcesses } from './growth-processes.mjs';
 import { imports } from './imports.mjs';
@@ -26,10 +24,9 @@ export const TARGETS = {
   morning,
   forward,
   memory,
-  grants,
   imports,
   'late-save': lateSave,
 };
 
 /** Those that take long. */
-export const GROWTH = { 'growth-grants': growthGrants, 'growth-processes': growthProcesses, sweep, emulator };
+export const GROWTH = { 'growth-grants': growthGrants, 'growth-processes': growthProcesses, sweep };

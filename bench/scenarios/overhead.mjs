@@ -1,7 +1,7 @@
 import { otherCore } from '../lib/cores.mjs';
 import { redisClient, startRedis } from '../lib/databases.mjs';
 import { onStage } from '../lib/stage.mjs';
-import { compared, fromTheStart, roundOf } from '../lib/starts.mjs';
+import { compared, playApps, roundOf } from '../lib/starts.mjs';
 
 /** Short rounds, and many: what disturbs the machine lasts for seconds, and is to fall on whole rounds. */
 const ROUND = { path: '/', requests: 500, connections: 32 };
@@ -36,7 +36,7 @@ const OVER_REDIS = [
 
 /** A request of a user who is logged in, with a fresh token and no API call, against the least that any application has. */
 export async function overhead(settings) {
-  const rows = compared(await fromTheStart(settings, enterAll(IN_MEMORY)), AS_LARGE);
+  const rows = compared(await playApps(settings, IN_MEMORY, ROUND, start), AS_LARGE);
   return { title: 'A logged-in request with a fresh token and no API call, sessions in memory', rows };
 }
 
@@ -45,21 +45,13 @@ export async function overheadRedis(settings) {
   const redis = await startRedis({ core: otherCore });
   try {
     const contestants = OVER_REDIS.map((one) => ({ ...one, ...redis.options }));
-    const rows = compared(await fromTheStart(settings, enterAll(contestants)), ONE_MORE_GET);
+    const rows = compared(await playApps(settings, contestants, ROUND, start), ONE_MORE_GET);
     for (const [index, one] of contestants.entries())
       Object.assign(rows[index], await onStage((stage) => costOf(stage, one, redis)));
     return { title: 'The same with sessions and grants in Redis', rows };
   } finally {
     await redis.stop();
   }
-}
-
-function enterAll(contestants) {
-  const enter = async (stage, one) => ({
-    name: one.name,
-    measure: await roundOf(await start(stage, one), stage.load, ROUND),
-  });
-  return (stage) => Promise.all(contestants.map((one) => enter(stage, one)));
 }
 
 async function start({ app, load }, { name, isAsLarge, readsGrant, ...options }) {

@@ -3,9 +3,8 @@ import { startRedis } from '../lib/databases.mjs';
 import { onStage } from '../lib/stage.mjs';
 import { interval, median } from '../lib/statistics.mjs';
 
-const REQUESTS = 200;
-/** About what a token endpoint in the same region takes. */
-const TOKEN_DELAY_MS = 20;
+/** The delay is about what a token endpoint in the same region takes. */
+const USUAL = { processes: 1, times: 4, requests: 200, tokenDelayMs: 20 };
 const FIRST_LIFETIME_S = 1;
 
 /**
@@ -14,31 +13,22 @@ const FIRST_LIFETIME_S = 1;
  */
 const TOGETHER = { app: 'ours', processes: 4, times: 7, requests: 1_000, tokenDelayMs: 2_000 };
 
+const SINGLE_FLIGHT = { app: 'hand-written', singleFlight: true };
 const CONTESTANTS = [
   { name: 'passport-oauth-app', app: 'ours' },
   { name: 'passport-oauth2 by hand', app: 'hand-written' },
-  { name: 'passport-oauth2 by hand, single-flight', app: 'hand-written', singleFlight: true },
+  { name: 'passport-oauth2 by hand, single-flight', ...SINGLE_FLIGHT },
   { name: 'express-openid-connect, memory', app: 'openid-connect' },
   { name: 'passport-oauth-app, 4 processes', app: 'ours', processes: 4 },
-  {
-    name: 'passport-oauth2 by hand, single-flight, 4 processes',
-    app: 'hand-written',
-    singleFlight: true,
-    processes: 4,
-  },
+  { name: 'passport-oauth2 by hand, single-flight, 4 processes', ...SINGLE_FLIGHT, processes: 4 },
   { name: 'express-openid-connect, 4 processes', app: 'openid-connect', processes: 4 },
 ];
 
 /** Many requests of one user at once, when the access token has just expired. Several processes share a Redis. */
 export async function stampede({ quick }) {
   const redis = await startRedis();
-  const endure = async ({
-    tokenDelayMs = TOKEN_DELAY_MS,
-    processes = 1,
-    times = 4,
-    requests = REQUESTS,
-    ...options
-  }) => {
+  const endure = async (contestant) => {
+    const { tokenDelayMs, processes, times, requests, ...options } = { ...USUAL, ...contestant };
     const app = processes > 1 ? { ...options, ...redis.options } : options;
     const play = (stage) => burstsOf(stage, { app, processes, times: quick ? 2 : times, requests });
     return await onStage(play, { tokenDelayMs, firstLifetimeS: FIRST_LIFETIME_S });
@@ -53,8 +43,8 @@ export async function stampede({ quick }) {
     const fresh = bursts.map(({ freshMs }) => freshMs);
     const counted = { ...totals(bursts), lastRatio: interval(ratios, median), freshMs: interval(fresh, median) };
     const together = { requests, processes, tokenDelayMs, ...counted };
-    const title = `${REQUESTS} requests at once with an expired token`;
-    return { title, tokenDelayMs: TOKEN_DELAY_MS, rows, together };
+    const title = `${USUAL.requests} requests at once with an expired token`;
+    return { title, tokenDelayMs: USUAL.tokenDelayMs, rows, together };
   } finally {
     await redis.stop();
   }
