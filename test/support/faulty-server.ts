@@ -143,13 +143,15 @@ export function drip(everyMs = 10, length = 1_000_000): Behaviour {
 export const truncated = (): Behaviour => (socket) =>
   void socket.end(`${head(200, { 'content-type': 'application/json', 'content-length': '1000' })}{"data": [`);
 
-/** A body of `bytes` zeros without its length announced, written as fast as it is taken. `sent` counts what was written. */
+/** For each request a body of `bytes` zeros without its length announced, written as fast as it is taken. `sent` counts what was written for all. */
 export function huge(bytes: number, sent: { bytes: number } = { bytes: 0 }): Behaviour {
   return (socket) => {
     socket.write(head(200, { 'content-type': 'application/json', 'transfer-encoding': 'chunked' }));
     const chunk = Buffer.alloc(64 * 1024, '0');
+    let written = 0;
     const write = () => {
-      while (sent.bytes < bytes && !socket.destroyed) {
+      while (written < bytes && !socket.destroyed) {
+        written += chunk.length;
         sent.bytes += chunk.length;
         socket.write(`${chunk.length.toString(16)}\r\n`);
         socket.write(chunk);
