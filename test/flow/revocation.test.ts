@@ -106,7 +106,7 @@ describe('a revocation endpoint', { meta: { threats: [84] } }, () => {
       await world.strategy.close();
     };
     await fastForward(leave, () => isLoggedOut);
-    expect(actions()).toEqual(['stored', 'deleted', 'revocation-failed']);
+    await until(() => expect(actions()).toEqual(['stored', 'deleted', 'revocation-failed']));
   });
 
   test('that is overloaded is asked again', async () => {
