@@ -39,9 +39,6 @@ export const CORE = ['api', 'flow', 'grants', 'http', 'login', 'oauth', 'refresh
 
 const within = filesWithin([...CORE, 'embedded', 'emulator', 'faults', 'fuzz', 'security']);
 
-/** One more than the cores that CI has: a third of a run is waiting for databases, browsers and leases. */
-const waiting = { maxWorkers: 3, sequence: { groupOrder: 1 } };
-
 export default defineConfig({
   resolve: { alias },
   test: {
@@ -49,20 +46,21 @@ export default defineConfig({
     // A test ends by what it waits for, also with a tenth of a core: the limits are for what never comes.
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    // One more than the cores that CI has: a third of a run is waiting for databases, browsers and leases.
+    maxWorkers: 3,
     // What a test that passes has printed is not about the test.
     silent: 'passed-only',
     expect: { poll: { timeout: 119_000 } },
     projects: [
-      // Files share what is loaded. A worker for each core, since these wait for nothing.
-      { extends: true, test: { name: 'within', include: within, isolate: false, maxWorkers: 2 } },
+      // Files share what is loaded.
+      { extends: true, test: { name: 'within', include: within, isolate: false } },
       {
         extends: true,
-        test: { ...waiting, name: 'packed', include: packed, globalSetup: 'test/consumers/packed-once.ts' },
+        test: { name: 'packed', include: packed, globalSetup: 'test/consumers/packed-once.ts' },
       },
       {
         extends: true,
         test: {
-          ...waiting,
           name: 'outside',
           include: ['test/**/*.test.ts', 'test/perf/*.perf.ts'],
           exclude: ['**/node_modules/**', ...within, ...packed],

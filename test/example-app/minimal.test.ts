@@ -1,37 +1,36 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type Emulator, startEmulator } from '../../src/emulator/index.js';
 import { Browser } from '../support/browser.js';
 
 const file = (name: string) => fileURLToPath(new URL(`../../example-app/minimal/${name}`, import.meta.url));
 
 let service: Emulator;
-let child: ChildProcess;
 
 beforeEach(async () => {
   service = await startEmulator();
 });
-afterEach(async () => {
-  if (child.exitCode === null && child.kill('SIGTERM')) await once(child, 'exit');
-  await service.close();
-});
+afterEach(() => service.close());
 
 /** Starts it as a user does. @returns Its address. */
 async function start(name: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
   const { PATH = '' } = process.env;
-  child = spawn(process.execPath, [file(name)], {
+  const child = spawn(process.execPath, [file(name)], {
     env: { PATH, PORT: '0', ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  if (child.stdout) {
-    for await (const line of createInterface({ input: child.stdout })) {
-      const [, url] = /Open (http\S+)$/.exec(line) ?? [];
-      if (url !== undefined) return url;
-    }
+  const exit = once(child, 'exit');
+  onTestFinished(async () => {
+    child.kill('SIGTERM');
+    await exit;
+  });
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [, url] = /Open (http\S+)$/.exec(line) ?? [];
+    if (url !== undefined) return url;
   }
   throw new Error('the minimal example has ended at once');
 }
