@@ -146,7 +146,15 @@ describe.skipIf(!hasChromium())('a login in Chromium', () => {
   test('whose callback is opened again, and one whose slow callback is reloaded, end logged in', async ({
     startWorld,
   }) => {
-    const world = await startWorld(relative);
+    let release = () => {};
+    // The service answers when the application has seen that the browser has dropped the first callback: before, nobody could tell
+    // that the response is lost.
+    const before = (app: App) =>
+      app.use('/callback', (_req, res, next) => {
+        res.once('close', () => release());
+        next();
+      });
+    const world = await startWorld({ ...relative, before });
     const origin = open(world);
     const { page } = await visit();
     await page.goto(`${origin}/page/slow`);
@@ -154,11 +162,10 @@ describe.skipIf(!hasChromium())('a login in Chromium', () => {
     page.on('request', (request) => {
       if (request.url().startsWith(`${origin}/callback`)) callback = request.url();
     });
-    const release = hold(world.service, 'token');
+    release = hold(world.service, 'token');
     // The navigation does not end before the reload drops it.
     approve(page).catch(() => {});
     await until(() => expect(world.tokenRequests()).toHaveLength(1));
-    page.once('request', release);
     await page.goto(callback);
     expect(page.url()).toBe(`${origin}/page/slow`);
     expect(world.tokenRequests()).toHaveLength(1);
