@@ -8,7 +8,7 @@ const executable = findExecutable('nginx', ['/usr/sbin']);
 /** Whether nginx is installed; see {@link isInstalled}. For `test.skipIf(!hasNginx())`. */
 export const hasNginx = (): boolean => isInstalled('nginx', executable);
 
-/** Starts nginx in front of an application, on a free port, with the limits and buffers that it has by default. */
+/** Starts nginx in front of an application, on a free port, with the limits and buffers that it has by default. One process: a worker would outlive its end by SIGKILL. */
 export function startNginx(upstream: string): Promise<DataServer> {
   return startDataServer({
     name: 'nginx',
@@ -18,7 +18,7 @@ export function startNginx(upstream: string): Promise<DataServer> {
       return {
         file: executable ?? 'nginx',
         args: ['-p', folder, '-c', config, '-e', 'stderr'],
-        ready: /start worker process /,
+        ready: /using the "\w+" event method/,
       };
     },
   });
@@ -28,7 +28,7 @@ function configOf(folder: string, port: number, upstream: string): string {
   const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
   return `
     ${process.getuid?.() === 0 ? 'user root;' : ''}
-    daemon off; pid ${folder}/nginx.pid; error_log stderr notice; worker_processes 1; events {}
+    daemon off; pid ${folder}/nginx.pid; error_log stderr notice; master_process off; events {}
     http {
       access_log off;
       ${kinds.map((kind) => `${kind}_temp_path ${folder}/${kind};`).join(' ')}
