@@ -1,14 +1,13 @@
 import { inspect } from 'node:util';
 import { ConfigurationError, Strategy } from 'passport-oauth-app';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { shownOf } from '../security/shown.js';
-import { answer, type Behaviour, type FaultyServer, startFaultyServer } from '../support/faulty-server.js';
-import { logIn, open, visit, world } from '../support/one-world.js';
+import { answer, type Behaviour } from '../support/faulty-server.js';
+import { logIn, open, openWithEndpoint, visit, world } from '../support/one-world.js';
 import type { WorldOptions } from '../support/world.js';
 
 type Done = (error?: unknown, user?: unknown) => void;
 
-let faulty: FaultyServer | undefined;
 let tokens: string[];
 const openNoting = (options?: WorldOptions) => {
   tokens = [];
@@ -21,10 +20,6 @@ const openNoting = (options?: WorldOptions) => {
     strategy: { pkce: true, ...options?.strategy },
   });
 };
-afterEach(async () => {
-  await faulty?.close();
-  faulty = undefined;
-});
 
 /** Everything that must not show: the tokens, the client secret, and what the token requests carried. */
 function secrets(): string[] {
@@ -100,78 +95,61 @@ test('no answer, header or cookie shows a secret to the browser', { meta: { thre
 describe('a code exchange that ends with', { meta: { threats: [24] } }, () => {
   type Quote = (body: string) => Behaviour;
   const sends =
-    (status: number, type: string, wrap: (body: string) => string): Quote =>
+    (status: number, wrap: (body: string) => object | string, type = 'application/json'): Quote =>
+    (body) => {
+      const wrapped = wrap(body);
+      return answer(status, { 'content-type': type }, typeof wrapped === 'string' ? wrapped : JSON.stringify(wrapped));
+    };
+  const ends =
+    (quote: (body: string) => string): Quote =>
     (body) =>
-      answer(status, { 'content-type': type }, wrap(body));
+    (socket) =>
+      void socket.end(`${quote(body)}\r\n\r\n`);
   // Each answer quotes the whole request back, secrets included.
-  const faults: readonly [string, Quote, string][] = [
-    [
-      'a refusal that quotes the request',
-      sends(400, 'application/json', (body) => JSON.stringify({ error: 'invalid_grant', error_description: body })),
-      'TokenError',
+  const faults: Readonly<Record<string, readonly (readonly [string, Quote])[]>> = {
+    TokenError: [
+      [
+        'a refusal that quotes the request',
+        sends(400, (body) => ({ error: 'invalid_grant', error_description: body })),
+      ],
+      ['a refusal whose error is the request', sends(400, (error) => ({ error }))],
+      ['a refusal whose error is the code', sends(400, (body) => ({ error: `x${JSON.parse(body).code}` }))],
     ],
-    [
-      'a refusal whose error is the request',
-      sends(400, 'application/json', (body) => JSON.stringify({ error: body })),
-      'TokenError',
+    TokenResponseError: [
+      ['half of it as JSON', sends(200, (body) => `{"access_token": ${body}`)],
+      ['a page that quotes it', sends(200, (body) => `<p>${body}</p>`, 'text/html')],
+      ['another token type, beside tokens', sends(200, (body) => ({ access_token: body, token_type: 'mac' }))],
+      [
+        'an access token that cannot be sent',
+        sends(200, (body) => ({ access_token: `${body}\r\n`, token_type: 'bearer' })),
+      ],
+      [
+        'a redirect that quotes it',
+        (body) => answer(302, { location: `https://evil.example/${encodeURIComponent(body)}` }),
+      ],
     ],
-    [
-      'a refusal whose error is the code',
-      sends(400, 'application/json', (body) => JSON.stringify({ error: `x${JSON.parse(body).code}` })),
-      'TokenError',
+    ServiceUnavailableError: [
+      ['a fault that quotes it', sends(500, (body) => body)],
+      ['a header that cannot be parsed', ends((body) => `HTTP/1.1 200 OK\r\nx y: ${body}`)],
+      ['a status line that cannot be parsed', ends((body) => body)],
+      ['a reset', () => (socket) => void socket.resetAndDestroy()],
     ],
-    ['half of it as JSON', sends(200, 'application/json', (body) => `{"access_token": ${body}`), 'TokenResponseError'],
-    ['a page that quotes it', sends(200, 'text/html', (body) => `<p>${body}</p>`), 'TokenResponseError'],
-    [
-      'another token type, beside tokens',
-      sends(200, 'application/json', (body) => JSON.stringify({ access_token: body, token_type: 'mac' })),
-      'TokenResponseError',
-    ],
-    [
-      'an access token that cannot be sent',
-      sends(200, 'application/json', (body) => JSON.stringify({ access_token: `${body}\r\n`, token_type: 'bearer' })),
-      'TokenResponseError',
-    ],
-    ['a fault that quotes it', sends(500, 'application/json', (body) => body), 'ServiceUnavailableError'],
-    [
-      'a redirect that quotes it',
-      (body) => answer(302, { location: `https://evil.example/${encodeURIComponent(body)}` }),
-      'TokenResponseError',
-    ],
-    [
-      'a header that cannot be parsed',
-      (body) => (socket) => void socket.end(`HTTP/1.1 200 OK\r\nx y: ${body}\r\n\r\n`),
-      'ServiceUnavailableError',
-    ],
-    [
-      'a status line that cannot be parsed',
-      (body) => (socket) => void socket.end(`${body}\r\n\r\n`),
-      'ServiceUnavailableError',
-    ],
-    ['a reset', () => (socket) => void socket.resetAndDestroy(), 'ServiceUnavailableError'],
-  ];
+  };
+  const cases = Object.entries(faults).flatMap(([name, quotes]) => quotes.map((quote) => [...quote, name] as const));
 
-  test.each(faults)('%s shows no secret', async (_what, quote, name) => {
-    const server = await startFaultyServer();
-    faulty = server;
-    const received: string[] = [];
-    server.always((socket, request) => {
-      received.push(request.body.toString());
-      quote(request.body.toString())(socket, request);
-    });
-    await openNoting({ strategy: { authUrl: server.origin } });
-    const login = await visit('/login');
-    const state = new URL(login.headers.get('location') ?? '').searchParams.get('state');
+  test.each(cases)('%s shows no secret', async (_what, quote, name) => {
     const code = 'c0de'.repeat(12);
-    const page = await visit(`/callback?code=${code}&state=${state}`);
+    const { server, callback } = await openWithEndpoint(
+      (socket, request) => quote(request.body.toString())(socket, request),
+      { strategy: { pkce: true } },
+      code,
+    );
+    const page = await visit(callback);
     expect(world.errors).toMatchObject([{ name }]);
     expect(page.status).toBeGreaterThanOrEqual(500);
-    const { client_secret, code_verifier } = JSON.parse(received[0] ?? '{}');
-    expectNoSecret(`${shownOf(world.errors)}${shownOf(world.errors[0])}${page.text}`, [
-      client_secret,
-      code_verifier,
-      code,
-    ]);
+    const { client_secret, code_verifier } = JSON.parse(server.requests[0]?.body.toString() ?? '{}');
+    const hidden = [client_secret, code_verifier, code];
+    expectNoSecret(`${shownOf(world.errors)}${shownOf(world.errors[0])}${page.text}`, hidden);
     expect(world.stored()).toEqual([]);
   });
 });

@@ -5,6 +5,7 @@ import { Browser } from '../support/browser.js';
 import { browser, logIn, open, projects, register, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { orSample } from '../support/sample.js';
+import { threats } from '../support/threats.js';
 import { type Framework, type Handler, sendJson } from '../support/world.js';
 
 const frameworks: readonly Framework[] = ['express', 'connect'];
@@ -75,9 +76,7 @@ describe.each(frameworks)('a login under %s', (framework) => {
     expect((await projects()).json().data[0].data.name).toBe('Acme Storefront');
   });
 
-  test('every answer of login and callback is neither stored nor tells where it came from', {
-    meta: { threats: [12] },
-  }, async () => {
+  test('every answer of login and callback is neither stored nor tells where it came from', threats(12), async () => {
     await open({ framework });
     const login = await visit('/login');
     const declined = await visit(await world.begin(browser, { decline: true }));
@@ -168,30 +167,30 @@ describe('the authorization request', () => {
 });
 
 describe('pending logins', () => {
-  test('ten tabs of a browser that has no session yet all log in, in any order', {
-    meta: { threats: [4] },
-  }, async () => {
+  test('ten tabs of a browser that has no session yet all log in, in any order', threats(4), async () => {
     await open();
     const callbacks = await Promise.all(Array.from({ length: 10 }, () => world.begin(browser)));
     for (const callback of [...callbacks].reverse()) expect((await visit(callback)).status).toBe(302);
     expect(world.tokenRequests()).toHaveLength(10);
   });
 
-  test('twelve tabs with pages of their own all log in, and come back to a page of this origin', {
-    meta: { threats: [4] },
-  }, async () => {
-    await open();
-    const callbacks: string[] = [];
-    for (let tab = 0; tab < 12; tab++) {
-      const page = `/projects?tab=${tab}&filter=${'a'.repeat(1500)}`;
-      callbacks.push(await world.begin(browser, {}, `/login?returnTo=${encodeURIComponent(page)}`));
-    }
-    for (const callback of callbacks) {
-      const page = await visit(callback);
-      expect(page.status).toBe(302);
-      expect(page.headers.get('location')).toMatch(/^\/(projects\?tab=\d+&filter=a+)?$/);
-    }
-  });
+  test(
+    'twelve tabs with pages of their own all log in, and come back to a page of this origin',
+    threats(4),
+    async () => {
+      await open();
+      const callbacks: string[] = [];
+      for (let tab = 0; tab < 12; tab++) {
+        const page = `/projects?tab=${tab}&filter=${'a'.repeat(1500)}`;
+        callbacks.push(await world.begin(browser, {}, `/login?returnTo=${encodeURIComponent(page)}`));
+      }
+      for (const callback of callbacks) {
+        const page = await visit(callback);
+        expect(page.status).toBe(302);
+        expect(page.headers.get('location')).toMatch(/^\/(projects\?tab=\d+&filter=a+)?$/);
+      }
+    },
+  );
 
   test('are dropped beyond the limit, the oldest first', async () => {
     await open();
@@ -253,7 +252,7 @@ describe('pending logins', () => {
     expect((await agent.get('/projects')).status).toBe(200);
   });
 
-  test('unfinished logins leave nothing in the session store', { meta: { threats: [13] } }, async () => {
+  test('unfinished logins leave nothing in the session store', threats(13), async () => {
     await open();
     for (let batch = 0; batch < orSample(20, 1); batch++) {
       await Promise.all(Array.from({ length: 50 }, () => rawRequest(world.url, '/login')));
@@ -261,7 +260,7 @@ describe('pending logins', () => {
     expect(world.stored()).toEqual([]);
   });
 
-  test('forged callbacks leave nothing in the session store', { meta: { threats: [13] } }, async () => {
+  test('forged callbacks leave nothing in the session store', threats(13), async () => {
     await open();
     for (let batch = 0; batch < orSample(10, 1); batch++) {
       await Promise.all(
@@ -290,9 +289,7 @@ describe('pending logins', () => {
   });
 });
 
-test('hundreds of users who log in at once through one instance each get their own tokens', {
-  meta: { threats: [14] },
-}, async () => {
+test('hundreds of users who log in at once through one instance each get their own tokens', threats(14), async () => {
   const users = Array.from({ length: orSample(200, 20) }, (_, index) => ({
     id: `user-${index}`,
     name: `User ${index}`,

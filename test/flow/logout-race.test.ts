@@ -17,6 +17,7 @@ import {
   world,
 } from '../support/one-world.js';
 import { storeId } from '../support/store-id.js';
+import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import { byUser, type WorldOptions } from '../support/world.js';
@@ -45,46 +46,42 @@ async function startRefresh(options: WorldOptions = {}) {
 const DISCARDED = [['refresh', 'discarded']];
 
 describe('a logout during a refresh', () => {
-  test('ends the grant for good, and is answered before the refresh: the late result is discarded', {
-    meta: { threats: [49, 77] },
-  }, async () => {
-    const store = new TroubledStore();
-    const { grantId, late, end } = await startRefresh({ strategy: { tokenStore: store } });
-    expect((await logOut()).status).toBe(200);
-    expect(await end()).toEqual(DISCARDED);
-    expect((await late).status).not.toBe(200);
-    expect(await store.inner.get(storeId(world.service.options, grantId))).toBeUndefined();
-    await expect(world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
-  });
-
-  test.for([false, true])(
-    'is not overtaken by a save that is slow (and fails: %s)',
-    { meta: { threats: [49] } },
-    async (fails) => {
+  test(
+    'ends the grant for good, and is answered before the refresh: the late result is discarded',
+    threats(49, 77),
+    async () => {
       const store = new TroubledStore();
-      const { grantId, end } = await startRefresh({ strategy: { tokenStore: store } });
-      const saving = gate();
-      store.before = async (method) => {
-        if (method !== 'update') return;
-        await saving.opened;
-        if (fails) throw new Error('The store is down');
-      };
-      const ended = end();
-      await until(() => expect(store.calls).toContain('update'));
-      const leaving = world.strategy.deleteGrant(grantId);
-      saving.open();
-      await leaving;
-      // The save came first where it works, and the logout after it.
-      expect(await ended).toEqual(fails ? DISCARDED : [['refresh', 'refreshed']]);
-      store.recover();
-      await expect(world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
+      const { grantId, late, end } = await startRefresh({ strategy: { tokenStore: store } });
+      expect((await logOut()).status).toBe(200);
+      expect(await end()).toEqual(DISCARDED);
+      expect((await late).status).not.toBe(200);
       expect(await store.inner.get(storeId(world.service.options, grantId))).toBeUndefined();
+      await expect(world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
     },
   );
 
-  test('is not undone by a slow request of the same user that still uses its client', {
-    meta: { threats: [21] },
-  }, async () => {
+  test.for([false, true])('is not overtaken by a save that is slow (and fails: %s)', threats(49), async (fails) => {
+    const store = new TroubledStore();
+    const { grantId, end } = await startRefresh({ strategy: { tokenStore: store } });
+    const saving = gate();
+    store.before = async (method) => {
+      if (method !== 'update') return;
+      await saving.opened;
+      if (fails) throw new Error('The store is down');
+    };
+    const ended = end();
+    await until(() => expect(store.calls).toContain('update'));
+    const leaving = world.strategy.deleteGrant(grantId);
+    saving.open();
+    await leaving;
+    // The save came first where it works, and the logout after it.
+    expect(await ended).toEqual(fails ? DISCARDED : [['refresh', 'refreshed']]);
+    store.recover();
+    await expect(world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
+    expect(await store.inner.get(storeId(world.service.options, grantId))).toBeUndefined();
+  });
+
+  test('is not undone by a slow request of the same user that still uses its client', threats(21), async () => {
     const held = gate();
     const { grantId, end } = await startRefresh({
       routes: (app) =>
@@ -116,7 +113,7 @@ describe('a logout with a token endpoint that hangs, and a client that is attach
   };
   test.for(Object.entries(ways))(
     '%s: neither starts a refresh nor waits for one',
-    { meta: { threats: [77] } },
+    threats(77),
     async ([, [method, path, secondsLeft]]) => {
       await loggedIn({
         routes: (app, world) => {
@@ -155,7 +152,7 @@ describe('a request that may be a logout', () => {
 });
 
 describe('a grant that is deleted during a refresh', () => {
-  test('stays deleted, and the event says that the new pair was discarded', { meta: { threats: [49] } }, async () => {
+  test('stays deleted, and the event says that the new pair was discarded', threats(49), async () => {
     await loggedIn();
     const { grantId } = await whoami();
     const events = listen('refresh');
@@ -173,7 +170,7 @@ describe('a grant that is deleted during a refresh', () => {
 });
 
 describe('a login during a refresh', () => {
-  test('under the same id is not overwritten by the late result', { meta: { threats: [49] } }, async () => {
+  test('under the same id is not overwritten by the late result', threats(49), async () => {
     const tokenStore = new TroubledStore();
     await loggedIn({ strategy: { tokenStore, grantId: byUser } });
     clock.advance(2 * HOURS);

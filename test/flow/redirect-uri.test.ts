@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { browser, open, register, visit, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
+import { threats } from '../support/threats.js';
 import type { App, Framework, Handler, WorldOptions } from '../support/world.js';
 
 const frameworks: readonly Framework[] = ['express', 'connect'];
@@ -20,21 +21,17 @@ describe.each(frameworks)('under %s', (framework) => {
     'http://app.example/callback?b=2&a=%7e%20x+y&&=',
     'http://app.example/x/../callback',
     'http://app.example/callback?',
-  ])(
-    '%s is byte for byte the same in authorization request and code exchange',
-    { meta: { threats: [16] } },
-    async (callbackURL) => {
-      await open({ framework, strategy: { callbackURL } });
-      register(callbackURL);
-      expect(await redirectUriFor({})).toBe(callbackURL);
-      const { search } = new URL(await world.begin(browser));
-      await browser.visit(`${world.url}/callback${search}`);
-      expect(world.tokenRequests()[0]?.body).toMatchObject({ redirect_uri: callbackURL });
-      expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(true);
-    },
-  );
+  ])('%s is byte for byte the same in authorization request and code exchange', threats(16), async (callbackURL) => {
+    await open({ framework, strategy: { callbackURL } });
+    register(callbackURL);
+    expect(await redirectUriFor({})).toBe(callbackURL);
+    const { search } = new URL(await world.begin(browser));
+    await browser.visit(`${world.url}/callback${search}`);
+    expect(world.tokenRequests()[0]?.body).toMatchObject({ redirect_uri: callbackURL });
+    expect((await browser.visit(`${world.url}/whoami`)).json().authorized).toBe(true);
+  });
 
-  test('an absolute callbackURL is unaffected by forged hosts', { meta: { threats: [15] } }, async () => {
+  test('an absolute callbackURL is unaffected by forged hosts', threats(15), async () => {
     await open({ framework, before: (app) => framework !== 'connect' && app.set('trust proxy', true) });
     const forged = { host: 'evil.example', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' };
     expect(await redirectUriFor(forged)).toBe(`${world.url}/callback`);
@@ -43,27 +40,25 @@ describe.each(frameworks)('under %s', (framework) => {
     );
   });
 
-  test('a relative callbackURL follows the Host, and no X-Forwarded-Host where no proxy is trusted', {
-    meta: { threats: [15] },
-  }, async () => {
-    await open({ framework, strategy: { callbackURL: '/callback' } });
-    expect(await redirectUriFor({})).toBe(`${world.url}/callback`);
-    const forwarded = { host: 'app.example:8080', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' };
-    expect(await redirectUriFor(forwarded)).toBe('http://app.example:8080/callback');
-  });
+  test(
+    'a relative callbackURL follows the Host, and no X-Forwarded-Host where no proxy is trusted',
+    threats(15),
+    async () => {
+      await open({ framework, strategy: { callbackURL: '/callback' } });
+      expect(await redirectUriFor({})).toBe(`${world.url}/callback`);
+      const forwarded = { host: 'app.example:8080', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' };
+      expect(await redirectUriFor(forwarded)).toBe('http://app.example:8080/callback');
+    },
+  );
 
   test.each([
     ...['evil.example/path', 'user@evil.example', 'evil.example?x', 'evil.example#x', 'a b', 'evil.example\\x'],
     ...['ünï.example', '[::1', 'evil.example:99999999', 'evil.example:99999', '999.1.1.1', 'xn--'],
-  ])(
-    'a relative callbackURL is not resolved against a Host that is none: %j',
-    { meta: { threats: [15] } },
-    async (host) => {
-      await open({ framework, strategy: { callbackURL: '/callback' } });
-      expect(await redirectUriFor({ host: Buffer.from(host).toString('latin1') })).toBeNull();
-      expect(world.service.requests).toEqual([]);
-    },
-  );
+  ])('a relative callbackURL is not resolved against a Host that is none: %j', threats(15), async (host) => {
+    await open({ framework, strategy: { callbackURL: '/callback' } });
+    expect(await redirectUriFor({ host: Buffer.from(host).toString('latin1') })).toBeNull();
+    expect(world.service.requests).toEqual([]);
+  });
 
   test('a relative callbackURL logs in, with the same redirect_uri in both requests', async () => {
     await open({ framework, strategy: { callbackURL: '/callback' } });
@@ -88,9 +83,7 @@ describe('behind a trusted proxy under Express', () => {
   });
   const forwarded = { host: 'inner:3000', 'x-forwarded-host': 'app.example', 'x-forwarded-proto': 'https' };
 
-  test('a relative callbackURL follows X-Forwarded-Host and X-Forwarded-Proto', {
-    meta: { threats: [15] },
-  }, async () => {
+  test('a relative callbackURL follows X-Forwarded-Host and X-Forwarded-Proto', threats(15), async () => {
     await open(behind('loopback'));
     expect(await redirectUriFor(forwarded)).toBe('https://app.example/callback');
     expect(await redirectUriFor({ ...forwarded, 'x-forwarded-host': 'app.example, evil.example' })).toBe(
@@ -98,9 +91,7 @@ describe('behind a trusted proxy under Express', () => {
     );
   });
 
-  test('a relative callbackURL does not if the proxy that is trusted is another one', {
-    meta: { threats: [15] },
-  }, async () => {
+  test('a relative callbackURL does not if the proxy that is trusted is another one', threats(15), async () => {
     await open(behind('10.1.2.3'));
     expect(await redirectUriFor(forwarded)).toBe('http://inner:3000/callback');
   });
@@ -173,7 +164,7 @@ describe('in an application that is mounted under Express', () => {
   test.each([
     [true, 'https://app.example/auth/callback'],
     [false, 'http://inner/auth/callback'],
-  ])('the trust proxy setting is the one outside: %s', { meta: { threats: [15] } }, async (trust, expected) => {
+  ])('the trust proxy setting is the one outside: %s', threats(15), async (trust, expected) => {
     await open(mounted(trust));
     const forwarded = { host: 'inner', 'x-forwarded-host': 'app.example', 'x-forwarded-proto': 'https' };
     expect(await redirectUriFor(forwarded, '/auth/login')).toBe(expected);

@@ -3,6 +3,7 @@ import { requireAuthorization } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { browser, open, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
+import { threats } from '../support/threats.js';
 import { type App, type Framework, sendJson, type WorldOptions } from '../support/world.js';
 
 /** What no login may lead to, as it would stand in a session. */
@@ -57,15 +58,11 @@ describe('under Express', () => {
     return page.headers.get('location');
   };
 
-  test.each(hostile)(
-    'a returnTo in the session of %s leads to /',
-    { meta: { threats: [17] } },
-    async (_what, value) => {
-      await open({ ...atOnce(value), authenticate: { successReturnToOrRedirect: '/' } });
-      await visit('/remember');
-      expect(await target(browser)).toBe('/');
-    },
-  );
+  test.each(hostile)('a returnTo in the session of %s leads to /', threats(17), async (_what, value) => {
+    await open({ ...atOnce(value), authenticate: { successReturnToOrRedirect: '/' } });
+    await visit('/remember');
+    expect(await target(browser)).toBe('/');
+  });
 
   test.each(fine)('a returnTo of %s in the session survives, and leads there', async (value, expected) => {
     await open({ ...atOnce(value), authenticate: { successReturnToOrRedirect: '/home' } });
@@ -76,7 +73,7 @@ describe('under Express', () => {
 
   test.each(hostile.filter(([, value]) => typeof value === 'string' && value.length < 10_000))(
     'a returnTo in the query of the login route of %s leads to /',
-    { meta: { threats: [17] } },
+    threats(17),
     async (_what, value) => {
       await open();
       expect(await target(new Browser(), `/login?returnTo=${encodeURIComponent(String(value))}`)).toBe('/');
@@ -88,14 +85,10 @@ describe('under Express', () => {
     ['as a list', 'returnTo[]=//evil.example'],
     ['nested', 'returnTo[x]=//evil.example'],
     ['as a list of two', 'returnTo[0]=/a&returnTo[1]=//evil.example'],
-  ])(
-    'a returnTo in the query of the login route that comes %s leads to /',
-    { meta: { threats: [17] } },
-    async (_what, query) => {
-      await open();
-      expect(await target(new Browser(), `/login?${query}`)).toBe('/');
-    },
-  );
+  ])('a returnTo in the query of the login route that comes %s leads to /', threats(17), async (_what, query) => {
+    await open();
+    expect(await target(new Browser(), `/login?${query}`)).toBe('/');
+  });
 
   test.each(fine)('a returnTo of %s in the query of the login route leads there', async (value, expected) => {
     await open();
@@ -155,7 +148,7 @@ describe.each<Framework>(['express', 'connect'])('requireAuthorization under %s'
   test.each([
     ...['//evil.example', '//evil.example/%2e%2e', '/\\evil.example', '/.//evil.example', '/a/..//evil.example'],
     ...['/a/%2e%2e//evil.example', 'http://evil.example/'],
-  ])('leads to / from the request path %s', { meta: { threats: [17] } }, async (path) => {
+  ])('leads to / from the request path %s', threats(17), async (path) => {
     await open(guarded);
     for (const follows of [true, false]) expect(await pageAfterLogin(path, follows)).toBe('/');
   });

@@ -5,6 +5,7 @@ import { Browser } from '../support/browser.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
 import { addStrategy, browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
+import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { type Framework, type Handler, sendJson } from '../support/world.js';
 
@@ -18,7 +19,7 @@ const noGrantIsLeft = () => until(() => expect(world.grantKeys()).toEqual([]));
 describe('without a session', () => {
   test.each(frameworks)(
     'login and callback say what to do, and nothing is sent, under %s',
-    { meta: { threats: [11] } },
+    threats(11),
     async (framework) => {
       await open({ framework, session: false });
       for (const path of ['/login', '/callback?code=a&state=b']) {
@@ -41,30 +42,26 @@ describe('a session store that fails', () => {
     ['when the old session is destroyed', (store) => store.fail('destroy', (key) => !isGrantKey(key))],
   ];
 
-  test.each(cases)(
-    '%s: 503, nobody is logged in, and no grant is left',
-    { meta: { threats: [11] } },
-    async (_when, breakIt) => {
-      const store = new FlakyStore();
-      await open({ session: { store } });
-      const callback = await world.begin(browser);
-      breakIt(store);
-      const page = await visit(callback);
-      expect(page.status).toBe(503);
-      expect(page.json().name).toBe('TokenStoreError');
-      await noGrantIsLeft();
-      expect(world.references()).toEqual([]);
-      store.recover();
-      const me = await whoami(browser);
-      expect([me.user, me.authorized]).toEqual([undefined, false]);
-      expect((await logIn()).status).toBe(302);
-      expect((await whoami(browser)).authorized).toBe(true);
-    },
-  );
+  test.each(cases)('%s: 503, nobody is logged in, and no grant is left', threats(11), async (_when, breakIt) => {
+    const store = new FlakyStore();
+    await open({ session: { store } });
+    const callback = await world.begin(browser);
+    breakIt(store);
+    const page = await visit(callback);
+    expect(page.status).toBe(503);
+    expect(page.json().name).toBe('TokenStoreError');
+    await noGrantIsLeft();
+    expect(world.references()).toEqual([]);
+    store.recover();
+    const me = await whoami(browser);
+    expect([me.user, me.authorized]).toEqual([undefined, false]);
+    expect((await logIn()).status).toBe(302);
+    expect((await whoami(browser)).authorized).toBe(true);
+  });
 
   test.each(cases.slice(0, 3))(
     '%s, by throwing: an error, nobody is logged in, and no grant is left',
-    { meta: { threats: [11] } },
+    threats(11),
     async (_when, breakIt) => {
       const store = new FlakyStore();
       await open({ session: { store } });
@@ -80,9 +77,7 @@ describe('a session store that fails', () => {
     },
   );
 
-  test('once, and works again at the end of the response: the user is still not logged in', {
-    meta: { threats: [11] },
-  }, async () => {
+  test('once, and works again at the end of the response: the user is still not logged in', threats(11), async () => {
     const store = new FlakyStore();
     let left = 1;
     store.fail('set', (key, entry) => hasReference(key, entry) && left-- > 0);
@@ -93,21 +88,23 @@ describe('a session store that fails', () => {
     expect((await whoami(browser)).user).toBeUndefined();
   });
 
-  test('during a second login leaves nobody logged in, and the grant of the first login unreachable', {
-    meta: { threats: [11] },
-  }, async () => {
-    const store = new FlakyStore();
-    await open({ session: { store } });
-    await logIn();
-    const callback = await world.begin(browser, { user: '2' });
-    store.fail('set', (key, entry) => !isGrantKey(key) && hasReference(key, entry));
-    expect((await visit(callback)).status).toBe(503);
-    store.recover();
-    const me = await whoami(browser);
-    expect([me.user, me.authorized]).toEqual([undefined, false]);
-  });
+  test(
+    'during a second login leaves nobody logged in, and the grant of the first login unreachable',
+    threats(11),
+    async () => {
+      const store = new FlakyStore();
+      await open({ session: { store } });
+      await logIn();
+      const callback = await world.begin(browser, { user: '2' });
+      store.fail('set', (key, entry) => !isGrantKey(key) && hasReference(key, entry));
+      expect((await visit(callback)).status).toBe(503);
+      store.recover();
+      const me = await whoami(browser);
+      expect([me.user, me.authorized]).toEqual([undefined, false]);
+    },
+  );
 
-  test('when sessions are read leaves a pending login as it was', { meta: { threats: [11] } }, async () => {
+  test('when sessions are read leaves a pending login as it was', threats(11), async () => {
     const store = new FlakyStore();
     await open({ session: { store } });
     await logIn();
@@ -119,7 +116,7 @@ describe('a session store that fails', () => {
     expect((await visit(callback)).status).toBe(302);
   });
 
-  test('by its connection, of which it tells: 503', { meta: { threats: [11] } }, async () => {
+  test('by its connection, of which it tells: 503', threats(11), async () => {
     const store = new session.MemoryStore();
     const sessions = session({ secret: 'x', resave: false, saveUninitialized: false, store });
     await open({ session: false, before: (app) => app.use(sessions as unknown as Handler) });
@@ -162,9 +159,7 @@ test('a login that fails in serializeUser leaves no grant and no reference', asy
 });
 
 describe('after a login', () => {
-  test('the cookie from before is anonymous; session id and grant reference are new', {
-    meta: { threats: [18] },
-  }, async () => {
+  test('the cookie from before is anonymous; session id and grant reference are new', threats(18), async () => {
     await open();
     await logIn();
     const sid = browser.cookies(world.url).get('connect.sid') ?? '';
@@ -179,9 +174,7 @@ describe('after a login', () => {
     expect([me.user, me.authorized, me.grantId]).toEqual([undefined, false, undefined]);
   });
 
-  test('a session that was planted in the browser is not the one that is logged in', {
-    meta: { threats: [18] },
-  }, async () => {
+  test('a session that was planted in the browser is not the one that is logged in', threats(18), async () => {
     await open({ routes: (app) => app.get('/visit', countVisit) });
     const attacker = new Browser();
     await attacker.visit(`${world.url}/visit`);
@@ -202,7 +195,7 @@ describe('after a login', () => {
     expect((await whoami(browser)).organizationDomain).toBe('acme');
   });
 
-  test('the session holds a reference, and never a token', { meta: { threats: [19] } }, async () => {
+  test('the session holds a reference, and never a token', threats(19), async () => {
     const tokens: string[] = [];
     await open({
       verify: (accessToken: string, refreshToken: string, _profile: unknown, done: (e: null, u: object) => void) => {
@@ -218,7 +211,7 @@ describe('after a login', () => {
     for (const token of tokens) expect(JSON.stringify(me)).not.toContain(token);
   });
 
-  test('grant ids are 256 random bits', { meta: { threats: [20] } }, async () => {
+  test('grant ids are 256 random bits', threats(20), async () => {
     await open();
     const ids = new Set<string>();
     for (let count = 0; count < 10; count++) {
@@ -285,7 +278,7 @@ describe('after a login', () => {
 });
 
 describe('grants under ids of the application', () => {
-  test('are kept apart by strategy, and escaped in the keys of the store', { meta: { threats: [20] } }, async () => {
+  test('are kept apart by strategy, and escaped in the keys of the store', threats(20), async () => {
     const ids = ['Ünï ✓/../x', 'a+b', '%2e', 'k:*'];
     let current = '';
     const grantId = () => current;

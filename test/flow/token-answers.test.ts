@@ -1,16 +1,9 @@
 import { gzipSync } from 'node:zlib';
-import { afterEach, describe, expect, test } from 'vitest';
-import { Browser } from '../support/browser.js';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { fastForward } from '../support/fast-forward.js';
-import { answer, type Behaviour, type FaultyServer, hang, json, startFaultyServer } from '../support/faulty-server.js';
-import { open, visit, whoami, world } from '../support/one-world.js';
+import { answer, type Behaviour, hang, json, startFaultyServer } from '../support/faulty-server.js';
+import { browser, logIn, open, openWithEndpoint, visit, whoami, world } from '../support/one-world.js';
 import type { World } from '../support/world.js';
-
-let faulty: FaultyServer | undefined;
-afterEach(async () => {
-  await faulty?.close();
-  faulty = undefined;
-});
 
 const jwt = (claims: object) =>
   `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.x`;
@@ -19,18 +12,17 @@ const good = { access_token: jwt({ sub: '1' }), token_type: 'bearer', expires_in
 /** Logs in while the token endpoint gives this answer. */
 async function logInWith(fault: Parameters<World['service']['fail']>[1]) {
   await open({ strategy: { userProfile: async () => ({ id: '1' }) } });
-  const browser = new Browser();
   const callback = await world.begin(browser);
   world.service.fail('token', fault);
-  const page = await browser.visit(callback);
-  return { browser, page };
+  return visit(callback);
 }
 
-async function expectNoLogin(browser: Browser): Promise<void> {
+async function expectNoLogin(): Promise<void> {
+  expect(world.tokenRequests()).toHaveLength(1);
   expect(world.stored()).toEqual([]);
-  const me = await whoami(browser);
+  const me = await whoami();
   expect([me.user, me.authorized]).toEqual([undefined, false]);
-  expect((await world.logIn(browser)).status).toBe(302);
+  expect((await logIn()).status).toBe(302);
 }
 
 describe('a login fails, nothing is stored, and the next one works, after', {
@@ -61,19 +53,18 @@ describe('a login fails, nothing is stored, and the next one works, after', {
     ['a refresh_token that is no text', { status: 200, body: { ...good, refresh_token: { r: 1 } } }],
   ];
   test.each(unusable)('%s', async (_what, fault) => {
-    const { browser, page } = await logInWith(fault);
+    const page = await logInWith(fault);
     expect([page.status, page.json().name]).toEqual([502, 'TokenResponseError']);
-    expect(world.tokenRequests()).toHaveLength(1);
-    await expectNoLogin(browser);
+    await expectNoLogin();
   });
 
   test.each(['invalid_grant', 'invalid_client', 'unauthorized_client', 'a_code_of_their_own'])(
     'a refusal, whose error it tells: %s',
     async (error) => {
-      const { browser, page } = await logInWith({ body: { error, error_description: 'No.' } });
+      const page = await logInWith({ body: { error, error_description: 'No.' } });
       expect([page.status, page.json().name]).toEqual([502, 'TokenError']);
       expect(world.errors[0]).toMatchObject({ error });
-      await expectNoLogin(browser);
+      await expectNoLogin();
     },
   );
 
@@ -84,11 +75,10 @@ describe('a login fails, nothing is stored, and the next one works, after', {
     ['a bad gateway', { status: 502, body: '<h1>Bad gateway</h1>' }],
     ['a reset after it took effect', { afterEffect: true }],
   ])('%s, with a single token request', async (_what, fault) => {
-    const { browser, page } = await logInWith(fault);
+    const page = await logInWith(fault);
     expect([page.status, page.json().name]).toEqual([503, 'ServiceUnavailableError']);
-    expect(world.tokenRequests()).toHaveLength(1);
     if ('headers' in fault) expect(world.errors[0]?.retryAfter).toBe(7);
-    await expectNoLogin(browser);
+    await expectNoLogin();
   });
 });
 
@@ -102,62 +92,44 @@ describe('a token endpoint that does not keep to HTTP', { meta: { threats: [26, 
     ['an answer that drips', dripSmall, 'ServiceUnavailableError'],
   ];
   test.each(floods)('%s ends the login', async (_what, behaviour, name) => {
-    const server = await startFaultyServer();
-    faulty = server;
-    server.always(behaviour);
-    await open({ strategy: { authUrl: server.origin } });
-    const login = await visit('/login');
-    const state = new URL(login.headers.get('location') ?? '').searchParams.get('state');
-    const callback = () => visit(`/callback?code=c&state=${state}`);
-    const page = await fastForward(callback, () => name === 'ServiceUnavailableError' && server.requests.length > 0);
+    const { server, callback } = await openWithEndpoint(behaviour);
+    const isWaiting = () => name === 'ServiceUnavailableError' && server.requests.length > 0;
+    const page = await fastForward(() => visit(callback), isWaiting);
     expect(page.json().name).toBe(name);
     expect(server.requests).toHaveLength(1);
     expect(world.stored()).toEqual([]);
   });
 
   test('answers in gzip are read', async () => {
-    const server = await startFaultyServer();
-    faulty = server;
     const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
-    server.always(answer(200, headers, gzipSync(JSON.stringify(good))));
-    await open({ strategy: { authUrl: server.origin } });
-    const login = await visit('/login');
-    const state = new URL(login.headers.get('location') ?? '').searchParams.get('state');
-    expect((await visit(`/callback?code=c&state=${state}`)).status).toBe(302);
+    const { callback } = await openWithEndpoint(answer(200, headers, gzipSync(JSON.stringify(good))));
+    expect((await visit(callback)).status).toBe(302);
   });
 
   test('a redirect is not followed, to any host', async () => {
-    const [server, evil] = [await startFaultyServer(), await startFaultyServer()];
-    faulty = server;
+    const evil = await startFaultyServer();
+    onTestFinished(() => evil.close());
     evil.always(json(good));
-    server.always(answer(307, { location: `${evil.origin}/oauth/token` }));
-    await open({ strategy: { authUrl: server.origin } });
-    const login = await visit('/login');
-    const state = new URL(login.headers.get('location') ?? '').searchParams.get('state');
-    const page = await visit(`/callback?code=c&state=${state}`);
-    expect(page.json().name).toBe('TokenResponseError');
+    const { callback } = await openWithEndpoint(answer(307, { location: `${evil.origin}/oauth/token` }));
+    expect((await visit(callback)).json().name).toBe('TokenResponseError');
     expect(evil.requests).toHaveLength(0);
-    await evil.close();
   });
 });
 
 describe('a login works with', { meta: { threats: [33, 34] } }, () => {
-  test.each(['bearer', 'Bearer', 'BEARER', 'bEaReR'])('the token_type %s', async (token_type) => {
-    const { browser, page } = await logInWith({ status: 200, body: { ...good, token_type } });
-    expect(page.status).toBe(302);
-    expect((await whoami(browser)).authorized).toBe(true);
-  });
-
-  test.each([
+  test.each<[string, object]>([
+    ...['bearer', 'Bearer', 'BEARER', 'bEaReR'].map((token_type): [string, object] => [
+      `the token_type ${token_type}`,
+      { token_type },
+    ]),
     ['no refresh_token', { refresh_token: undefined }],
     ['a refresh_token that is null', { refresh_token: null }],
     ['an access token that is no JWT', { access_token: 'opaque' }],
     ['fields that nobody knows', { scope: 'tm', __proto__x: 1 }],
     ['an access token of 16 KiB', { access_token: 'a'.repeat(16_384) }],
   ])('%s', async (_what, change) => {
-    const { browser, page } = await logInWith({ status: 200, body: { ...good, ...change } });
-    expect(page.status).toBe(302);
-    expect((await whoami(browser)).authorized).toBe(true);
+    expect((await logInWith({ status: 200, body: { ...good, ...change } })).status).toBe(302);
+    expect((await whoami()).authorized).toBe(true);
   });
 
   test.each([
@@ -171,9 +143,8 @@ describe('a login works with', { meta: { threats: [33, 34] } }, () => {
     ['null', null],
     ['an object', {}],
   ])('expires_in of %s, and no refresh loop comes of it', async (_what, expires_in) => {
-    const { browser, page } = await logInWith({ status: 200, body: { ...good, expires_in } });
-    expect(page.status).toBe(302);
-    for (let count = 0; count < 5; count++) expect((await whoami(browser)).authorized).toBe(true);
+    expect((await logInWith({ status: 200, body: { ...good, expires_in } })).status).toBe(302);
+    for (let count = 0; count < 5; count++) expect((await whoami()).authorized).toBe(true);
     expect(world.tokenRequests()).toHaveLength(1);
   });
 });

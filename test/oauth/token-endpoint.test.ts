@@ -12,6 +12,7 @@ import {
   reset,
   startFaultyServer,
 } from '../support/faulty-server.js';
+import { threats } from '../support/threats.js';
 
 const good = { access_token: 'token', token_type: 'bearer', expires_in: 7200, refresh_token: 'refresh' };
 
@@ -95,19 +96,13 @@ test.each([
   ['a connection that ends', hangUp()],
   ['a fault', answer(500, {}, '')],
   ['an overload', answer(503, { 'retry-after': '1' }, '')],
-])(
-  '%s after the request left is not followed by a second try',
-  { meta: { threats: [38] } },
-  async (_what, behaviour) => {
-    server.always(behaviour);
-    await expect(endpoint().refresh('old')).rejects.toMatchObject({ name: 'ServiceUnavailableError', status: 503 });
-    expect(server.requests).toHaveLength(1);
-  },
-);
+])('%s after the request left is not followed by a second try', threats(38), async (_what, behaviour) => {
+  server.always(behaviour);
+  await expect(endpoint().refresh('old')).rejects.toMatchObject({ name: 'ServiceUnavailableError', status: 503 });
+  expect(server.requests).toHaveLength(1);
+});
 
-test('a refused connection ends in a ServiceUnavailableError that names the cause', {
-  meta: { threats: [36] },
-}, async () => {
+test('a refused connection ends in a ServiceUnavailableError that names the cause', threats(36), async () => {
   await expect(endpoint(await refusingOrigin()).refresh('old')).rejects.toMatchObject({
     name: 'ServiceUnavailableError',
     message: expect.stringContaining('could not be reached'),
@@ -132,13 +127,13 @@ test.each([
   await dispatcher.close();
 });
 
-test('a redirect is not followed', { meta: { threats: [26] } }, async () => {
+test('a redirect is not followed', threats(26), async () => {
   server.always(answer(308, { location: `${server.origin}/elsewhere` }, ''));
   await expect(endpoint().refresh('old')).rejects.toMatchObject({ name: 'TokenResponseError' });
   expect(server.requests).toHaveLength(1);
 });
 
-test('64 KiB are read, and one byte more is not', { meta: { threats: [31] } }, async () => {
+test('64 KiB are read, and one byte more is not', threats(31), async () => {
   const padded = (size: number) => {
     const text = JSON.stringify({ ...good, padding: '' });
     return answer(200, {}, text.replace('"padding":""', `"padding":"${'x'.repeat(size - text.length)}"`));

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { tokenLifetime } from '../../src/oauth/token-response.js';
+import { threats } from '../support/threats.js';
 
 const now = 1_700_000_000_000;
 const nowS = now / 1000;
@@ -14,7 +15,7 @@ test.each([
   [86_400, 86_400_000],
   [86_401, 86_400_000],
   [31_536_000, 86_400_000],
-])('expires_in %j counts', { meta: { threats: [34] } }, (expiresIn, lifetime) => {
+])('expires_in %j counts', threats(34), (expiresIn, lifetime) => {
   expect(tokenLifetime(expiresIn, { exp: nowS + 5000 }, now)).toBe(lifetime);
 });
 
@@ -31,14 +32,10 @@ const senseless = [
   [7200],
   true,
 ];
-test.each(senseless)(
-  'expires_in %j gives way to exp, and to an hour where there is none',
-  { meta: { threats: [34] } },
-  (expiresIn) => {
-    expect(tokenLifetime(expiresIn, { exp: nowS + 1800 }, now)).toBe(1_800_000);
-    expect(tokenLifetime(expiresIn, {}, now)).toBe(3_600_000);
-  },
-);
+test.each(senseless)('expires_in %j gives way to exp, and to an hour where there is none', threats(34), (expiresIn) => {
+  expect(tokenLifetime(expiresIn, { exp: nowS + 1800 }, now)).toBe(1_800_000);
+  expect(tokenLifetime(expiresIn, {}, now)).toBe(3_600_000);
+});
 
 test.each([
   ['against iat, which leaves the clock out of it', { iat: 1000, exp: 1000 + 900 }, 900_000],
@@ -48,11 +45,11 @@ test.each([
   ['not if it lies before iat', { iat: 2000, exp: 1000 }, 3_600_000],
   ['not if it is no number', { exp: '9999999999' }, 3_600_000],
   ['not in milliseconds', { exp: now + 3_600_000 }, 3_600_000],
-])('exp counts %s', { meta: { threats: [34] } }, (_how, claims, lifetime) => {
+])('exp counts %s', threats(34), (_how, claims, lifetime) => {
   expect(tokenLifetime(undefined, claims, now)).toBe(lifetime);
 });
 
-test('is limited to a second at least and a day at most', { meta: { threats: [34] } }, () => {
+test('is limited to a second at least and a day at most', threats(34), () => {
   fc.assert(
     fc.property(fc.anything(), fc.anything(), fc.anything(), (expiresIn, exp, iat) => {
       const lifetime = tokenLifetime(expiresIn, { exp, iat }, now);

@@ -12,6 +12,7 @@ import { hasPostgres, startPostgres } from '../support/postgres-server.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
+import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import { startWorld, type World } from '../support/world.js';
@@ -173,217 +174,213 @@ function testOver(isInstalled: boolean, start: (typeof stores)[number][2], optio
   return testHere.skipIf(!isInstalled);
 }
 
-describe.each(stores)(
-  'a service that revokes on reuse, and grants in %s',
-  { meta: { threats: [64] } },
-  (_name, isInstalled, start) => {
-    const check = testOver(isInstalled, start);
+describe.each(stores)('a service that revokes on reuse, and grants in %s', threats(64), (_name, isInstalled, start) => {
+  const check = testOver(isInstalled, start);
 
-    check('keep the login through nine refreshes whose saves fail', async ({ cluster, connect }) => {
-      const { a, b, clock } = await cluster(connect);
-      a.store.fail('update');
-      for (let times = 0; times < 9; times++) {
-        clock.advance(2 * HOURS);
-        expect(await a.token()).toBeTypeOf('string');
-      }
-      a.store.recover();
-      const used = await a.token();
-      await until(async () => expect(await b.token()).toBe(used));
-    });
-
-    check(
-      'wait for a token endpoint that hangs once, in the first of several processes',
-      async ({ cluster, connect }) => {
-        const { a, b, clock, service, tokenRequests } = await cluster(connect);
-        clock.advance(2 * HOURS);
-        service.fail('token', { hang: true, times: Number.POSITIVE_INFINITY });
-        const used = fastForward(
-          () => Promise.all([a, b].map(({ token }) => token())),
-          () => tokenRequests() > 0,
-        );
-        expect(await used).toEqual([503, 503]);
-        expect(tokenRequests()).toBe(1);
-      },
-    );
-
-    check(
-      'wait for such an endpoint once with a store that has a lock and no update, too',
-      async ({ cluster, connect }) => {
-        const { start, clock, service, tokenRequests } = await cluster(connect);
-        const lockOnly = (): TokenStore => {
-          const store = connect();
-          return { ...withoutLock(store), lock: (id, work) => store.lock(id, work) };
-        };
-        const processes = [await start({ tokenStore: lockOnly() }), await start({ tokenStore: lockOnly() })];
-        clock.advance(2 * HOURS);
-        service.fail('token', { hang: true, times: Number.POSITIVE_INFINITY });
-        const used = fastForward(
-          () => Promise.all(processes.map(({ token }) => token())),
-          () => tokenRequests() > 0,
-        );
-        expect(await used).toEqual([503, 503]);
-        expect(tokenRequests()).toBe(1);
-      },
-    );
-
-    check(
-      'send no token after close(), which ends the wait for the lock',
-      async ({ connect, expired: { a, id, tokenRequests } }) => {
-        const { opened, open: release } = gate();
-        const taken = gate();
-        const held = connect().lock(id, () => {
-          taken.open();
-          return opened;
-        });
-        await taken.opened;
-        const waiting = a.token();
-        await until(() => expect(a.store.calls).toContain('lock'));
-        await a.world.strategy.close();
-        expect(await waiting).toBe(503);
-        release();
-        await held;
-        expect(tokenRequests()).toBe(0);
-      },
-    );
-
-    check('send no token after close() of a strategy that was not used before', async ({ cluster, connect }) => {
-      const { start, clock, tokenRequests } = await cluster(connect);
-      const late = await start();
-      await late.world.strategy.close();
+  check('keep the login through nine refreshes whose saves fail', async ({ cluster, connect }) => {
+    const { a, b, clock } = await cluster(connect);
+    a.store.fail('update');
+    for (let times = 0; times < 9; times++) {
       clock.advance(2 * HOURS);
-      expect(await late.token()).toBe(503);
+      expect(await a.token()).toBeTypeOf('string');
+    }
+    a.store.recover();
+    const used = await a.token();
+    await until(async () => expect(await b.token()).toBe(used));
+  });
+
+  check(
+    'wait for a token endpoint that hangs once, in the first of several processes',
+    async ({ cluster, connect }) => {
+      const { a, b, clock, service, tokenRequests } = await cluster(connect);
+      clock.advance(2 * HOURS);
+      service.fail('token', { hang: true, times: Number.POSITIVE_INFINITY });
+      const used = fastForward(
+        () => Promise.all([a, b].map(({ token }) => token())),
+        () => tokenRequests() > 0,
+      );
+      expect(await used).toEqual([503, 503]);
+      expect(tokenRequests()).toBe(1);
+    },
+  );
+
+  check(
+    'wait for such an endpoint once with a store that has a lock and no update, too',
+    async ({ cluster, connect }) => {
+      const { start, clock, service, tokenRequests } = await cluster(connect);
+      const lockOnly = (): TokenStore => {
+        const store = connect();
+        return { ...withoutLock(store), lock: (id, work) => store.lock(id, work) };
+      };
+      const processes = [await start({ tokenStore: lockOnly() }), await start({ tokenStore: lockOnly() })];
+      clock.advance(2 * HOURS);
+      service.fail('token', { hang: true, times: Number.POSITIVE_INFINITY });
+      const used = fastForward(
+        () => Promise.all(processes.map(({ token }) => token())),
+        () => tokenRequests() > 0,
+      );
+      expect(await used).toEqual([503, 503]);
+      expect(tokenRequests()).toBe(1);
+    },
+  );
+
+  check(
+    'send no token after close(), which ends the wait for the lock',
+    async ({ connect, expired: { a, id, tokenRequests } }) => {
+      const { opened, open: release } = gate();
+      const taken = gate();
+      const held = connect().lock(id, () => {
+        taken.open();
+        return opened;
+      });
+      await taken.opened;
+      const waiting = a.token();
+      await until(() => expect(a.store.calls).toContain('lock'));
+      await a.world.strategy.close();
+      expect(await waiting).toBe(503);
+      release();
+      await held;
       expect(tokenRequests()).toBe(0);
-    });
+    },
+  );
 
-    check(
-      'keep the login when one save fails: other processes wait until the pair is saved',
-      async ({ cluster, connect }) => {
-        const { a, b, clock, tokenRequests } = await cluster(connect);
-        clock.advance(2 * HOURS);
-        a.store.before = (method) => {
-          if (method !== 'update') return;
-          a.store.recover();
-          throw new Error('This save fails');
-        };
-        const used = await a.token();
-        expect(used).toBeTypeOf('string');
-        expect(await b.token()).toBe(used);
-        clock.advance(2 * HOURS);
-        expect(await b.token()).toBeTypeOf('string');
-        expect(tokenRequests()).toBe(2);
-      },
-    );
+  check('send no token after close() of a strategy that was not used before', async ({ cluster, connect }) => {
+    const { start, clock, tokenRequests } = await cluster(connect);
+    const late = await start();
+    await late.world.strategy.close();
+    clock.advance(2 * HOURS);
+    expect(await late.token()).toBe(503);
+    expect(tokenRequests()).toBe(0);
+  });
 
-    check(
-      'keep the login when the holder of the lock was suspended before it sent its token',
-      async ({ cluster, open }) => {
-        const { a, b, clock, tokenRequests } = await cluster(open({ lease: 1 }));
-        clock.advance(2 * HOURS);
-        const get = a.store.get.bind(a.store);
-        let other: string | number = 0;
-        a.store.get = async (id) => {
-          const found = await get(id);
-          if (!a.store.calls.includes('lock')) return found;
-          a.store.get = get;
-          // Suspended until the lease has ended, and the other process has had the lock.
-          clock.advance(60);
-          other = await b.token();
-          return found;
-        };
-        expect(await a.token()).toBe(other);
-        clock.advance(2 * HOURS);
-        expect(await a.token()).toBeTypeOf('string');
-        expect(tokenRequests()).toBe(2);
-      },
-    );
-
-    check(
-      'keep the login when the answer to a save was lost, and another process has refreshed since',
-      async ({ expired: { a, b, clock, tokenRequests } }) => {
-        let hasAnswers = false;
-        a.store.update = async (...args) => {
-          const saved = await a.store.inner.update(...args);
-          if (hasAnswers) return saved;
-          throw new Error('The answer was lost');
-        };
-        expect(await a.token()).toBeTypeOf('string');
-        clock.advance(2 * HOURS);
-        // The lease of the first process has ended.
-        b.store.lock = (_id, work) => work();
-        const used = await b.token();
-        expect(await a.token()).toBe(used);
-        expect(tokenRequests()).toBe(2);
-        hasAnswers = true;
-        await a.world.strategy.close();
-      },
-    );
-
-    check(
-      'keep the login when one process is cut off with the new pair, and a replica of the service refuses another one',
-      async ({ expired: { a, b, clock, service } }) => {
-        a.store.fail('update');
-        const used = await a.token();
-        // The lease of the process that is cut off has ended.
-        b.store.lock = (_id, work) => work();
-        const heal = service.fail('token', { body: { error: 'invalid_grant' }, times: Number.POSITIVE_INFINITY });
-        expect(await b.token()).toBe(401);
-        heal();
+  check(
+    'keep the login when one save fails: other processes wait until the pair is saved',
+    async ({ cluster, connect }) => {
+      const { a, b, clock, tokenRequests } = await cluster(connect);
+      clock.advance(2 * HOURS);
+      a.store.before = (method) => {
+        if (method !== 'update') return;
         a.store.recover();
-        await until(async () => expect(await b.token()).toBe(used));
-        clock.advance(2 * HOURS);
-        expect(await b.token()).toBeTypeOf('string');
-      },
-    );
+        throw new Error('This save fails');
+      };
+      const used = await a.token();
+      expect(used).toBeTypeOf('string');
+      expect(await b.token()).toBe(used);
+      clock.advance(2 * HOURS);
+      expect(await b.token()).toBeTypeOf('string');
+      expect(tokenRequests()).toBe(2);
+    },
+  );
 
-    check(
-      'keep the login when a failover of the store has lost the last save',
-      async ({ connect, expired: { a, b, clock, id, tokenRequests } }) => {
-        const before = await connect().get(id);
-        const used = await a.token();
-        if (before) await connect().set(id, before);
-        clock.advance(31);
-        expect(await a.token()).toBe(used);
-        expect(await b.token()).toBe(used);
-        expect(tokenRequests()).toBe(1);
-      },
-    );
+  check(
+    'keep the login when the holder of the lock was suspended before it sent its token',
+    async ({ cluster, open }) => {
+      const { a, b, clock, tokenRequests } = await cluster(open({ lease: 1 }));
+      clock.advance(2 * HOURS);
+      const get = a.store.get.bind(a.store);
+      let other: string | number = 0;
+      a.store.get = async (id) => {
+        const found = await get(id);
+        if (!a.store.calls.includes('lock')) return found;
+        a.store.get = get;
+        // Suspended until the lease has ended, and the other process has had the lock.
+        clock.advance(60);
+        other = await b.token();
+        return found;
+      };
+      expect(await a.token()).toBe(other);
+      clock.advance(2 * HOURS);
+      expect(await a.token()).toBeTypeOf('string');
+      expect(tokenRequests()).toBe(2);
+    },
+  );
 
-    check.for(['update', 'delete'] as const)(
-      'keep a login that replaces a grant while that is being given up, by its %s',
-      async (method, { expired: { b, clock, service, logIn } }) => {
-        service.revoke('1');
-        let hasLoggedIn = false;
-        b.store.before = async (called) => {
-          if (called !== method) return;
-          b.store.recover();
-          hasLoggedIn = true;
-          await logIn('1');
-        };
-        await b.token();
-        if (!hasLoggedIn) await logIn('1');
-        clock.advance(31);
-        expect(await b.token()).toBeTypeOf('string');
-      },
-    );
-
-    check('keep a login when the deletion of the former grant arrives late', async ({ cluster, connect }) => {
-      const { a, b, clock, logIn, service } = await cluster(connect);
-      const browser = new Browser();
-      await a.world.logIn(browser, '1');
-      let arrives: () => Promise<void> = async () => {};
-      a.store.delete = async (...args) => {
-        arrives = () => connect().delete(...args);
+  check(
+    'keep the login when the answer to a save was lost, and another process has refreshed since',
+    async ({ expired: { a, b, clock, tokenRequests } }) => {
+      let hasAnswers = false;
+      a.store.update = async (...args) => {
+        const saved = await a.store.inner.update(...args);
+        if (hasAnswers) return saved;
         throw new Error('The answer was lost');
       };
-      await browser.visit(`${a.world.url}/logout`, { method: 'POST' });
-      await logIn('1');
-      await arrives();
+      expect(await a.token()).toBeTypeOf('string');
+      clock.advance(2 * HOURS);
+      // The lease of the first process has ended.
+      b.store.lock = (_id, work) => work();
+      const used = await b.token();
+      expect(await a.token()).toBe(used);
+      expect(tokenRequests()).toBe(2);
+      hasAnswers = true;
+      await a.world.strategy.close();
+    },
+  );
+
+  check(
+    'keep the login when one process is cut off with the new pair, and a replica of the service refuses another one',
+    async ({ expired: { a, b, clock, service } }) => {
+      a.store.fail('update');
+      const used = await a.token();
+      // The lease of the process that is cut off has ended.
+      b.store.lock = (_id, work) => work();
+      const heal = service.fail('token', { body: { error: 'invalid_grant' }, times: Number.POSITIVE_INFINITY });
+      expect(await b.token()).toBe(401);
+      heal();
+      a.store.recover();
+      await until(async () => expect(await b.token()).toBe(used));
+      clock.advance(2 * HOURS);
+      expect(await b.token()).toBeTypeOf('string');
+    },
+  );
+
+  check(
+    'keep the login when a failover of the store has lost the last save',
+    async ({ connect, expired: { a, b, clock, id, tokenRequests } }) => {
+      const before = await connect().get(id);
+      const used = await a.token();
+      if (before) await connect().set(id, before);
+      clock.advance(31);
+      expect(await a.token()).toBe(used);
+      expect(await b.token()).toBe(used);
+      expect(tokenRequests()).toBe(1);
+    },
+  );
+
+  check.for(['update', 'delete'] as const)(
+    'keep a login that replaces a grant while that is being given up, by its %s',
+    async (method, { expired: { b, clock, service, logIn } }) => {
+      service.revoke('1');
+      let hasLoggedIn = false;
+      b.store.before = async (called) => {
+        if (called !== method) return;
+        b.store.recover();
+        hasLoggedIn = true;
+        await logIn('1');
+      };
+      await b.token();
+      if (!hasLoggedIn) await logIn('1');
       clock.advance(31);
       expect(await b.token()).toBeTypeOf('string');
-      service.requests.length = 0;
-    });
-  },
-);
+    },
+  );
+
+  check('keep a login when the deletion of the former grant arrives late', async ({ cluster, connect }) => {
+    const { a, b, clock, logIn, service } = await cluster(connect);
+    const browser = new Browser();
+    await a.world.logIn(browser, '1');
+    let arrives: () => Promise<void> = async () => {};
+    a.store.delete = async (...args) => {
+      arrives = () => connect().delete(...args);
+      throw new Error('The answer was lost');
+    };
+    await browser.visit(`${a.world.url}/logout`, { method: 'POST' });
+    await logIn('1');
+    await arrives();
+    clock.advance(31);
+    expect(await b.token()).toBeTypeOf('string');
+    service.requests.length = 0;
+  });
+});
 
 describe.each(stores)('a service that refuses used refresh tokens, and grants in %s', (_name, isInstalled, start) => {
   const check = testOver(isInstalled, start, { refreshTokenReuse: 'refuse' });
@@ -432,9 +429,7 @@ describe.each(stores)('a service that refuses used refresh tokens, and grants in
   );
 });
 
-test('a store that ignores case gives no user the grant of another', { meta: { threats: [65] } }, async ({
-  cluster,
-}) => {
+test('a store that ignores case gives no user the grant of another', threats(65), async ({ cluster }) => {
   const inner = memoryTokenStore();
   const folding: Required<TokenStore> = {
     ...inner,

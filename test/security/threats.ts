@@ -66,6 +66,6 @@ function testFiles(): string[] {
 }
 
 function numbersIn(source: string): Set<number> {
-  const metas = source.match(/threats: \[[\d, ]+\]/g) ?? [];
+  const metas = source.match(/\bthreats(?:: \[|\()\d[\d, ]*[\])]/g) ?? [];
   return new Set(metas.flatMap((meta) => (meta.match(/\d+/g) ?? []).map(Number)));
 }
