@@ -80,7 +80,7 @@ export class ApiCall<A extends ResponseHead> {
         if (progress.renewed !== undefined && answer !== undefined) {
           this.#source.reportOutcome?.(progress.renewed, answer.status !== 401);
         }
-        if (answer !== undefined) this.#learn(answer.status, attempt);
+        if (answer !== undefined && (attempt.place || answer.status === 429)) this.#learn(answer.status, attempt);
         if (answer !== undefined && ((answer.status >= 200 && answer.status < 300) || answer.status === 304)) {
           const result = finish(answer, this.#request, attempt);
           if (!(result instanceof Promise)) return result;

@@ -96,10 +96,17 @@ export function parseBody(body: Buffer, headers: HttpHeaders): ParsedBody {
   if (encoding !== undefined && !/^(?:identity)?$/i.test(encoding.trim())) {
     return { data: body, fault: 'its content encoding is unknown, or a chain of several' };
   }
-  // By far the most frequent type needs no more.
-  const type = headers['content-type'] === 'application/json' ? 'application/json' : mediaType(headers);
-  if (type !== '' && !JSON_TYPE.test(type)) return { data: TEXT_TYPE.test(type) ? textOf(body) : body };
-  const text = textOf(body);
+  // By far the most frequent type needs no more. Of others, parameters are left out.
+  const type =
+    headers['content-type'] === 'application/json'
+      ? 'application/json'
+      : (headerValue(headers, 'content-type')?.split(';', 1)[0] ?? '').trim().toLowerCase();
+  const isJson = type === '' || JSON_TYPE.test(type);
+  if (!isJson && !TEXT_TYPE.test(type)) return { data: body };
+  const decoded = body.toString('utf8');
+  // Some services send a byte order mark.
+  const text = decoded.charCodeAt(0) === 0xfeff ? decoded.slice(1) : decoded;
+  if (!isJson) return { data: text };
   try {
     return { data: JSON.parse(text) };
   } catch {
@@ -107,17 +114,6 @@ export function parseBody(body: Buffer, headers: HttpHeaders): ParsedBody {
       ? { data: text }
       : { data: text, fault: 'its content type declares JSON, and it is not valid JSON' };
   }
-}
-
-/** Returns the media type that the headers declare, without its parameters; empty if they declare none. */
-function mediaType(headers: HttpHeaders): string {
-  return (headerValue(headers, 'content-type')?.split(';', 1)[0] ?? '').trim().toLowerCase();
-}
-
-/** Decodes UTF-8, without the byte order mark that some services send. */
-function textOf(body: Buffer): string {
-  const text = body.toString('utf8');
-  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
 /** Returns the data of a response, validated if the call has a schema. */

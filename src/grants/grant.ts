@@ -184,8 +184,8 @@ export function isPastEnd({ refreshTokenExpiresAt }: GrantFacts, now: number): b
 
 /** Returns how fresh the grant's access token is. A grant that has ended counts as expired. @param now Epoch milliseconds. */
 export function freshness(grant: Grant, now: number, { leewayMs, aheadMs }: RefreshWindow): Freshness {
-  const { lifetimeMs, expiresAt, generation } = grant;
-  if (isPastEnd(grant, now)) return 'expired';
+  const { lifetimeMs, expiresAt, refreshTokenExpiresAt = Infinity, generation } = grant;
+  if (refreshTokenExpiresAt <= now) return 'expired';
   const share = Math.min(1, lifetimeMs / FULL_WINDOW_LIFETIME_MS);
   const leftMs = expiresAt - now;
   if (leftMs <= Math.min(leewayMs * share, lifetimeMs * MAX_LEEWAY)) return 'expired';

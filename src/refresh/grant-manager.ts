@@ -4,7 +4,6 @@ import type { GrantEvent, GrantLostEvent } from '../events.js';
 import {
   type EndedGrant,
   emptyGrant,
-  type Freshness,
   freshness,
   type Grant,
   isOlder,
@@ -61,7 +60,7 @@ export class GrantManager {
   #closing: Promise<void> | undefined;
 
   constructor(options: GrantManagerOptions) {
-    const { clock, onRefresh } = options;
+    const { clock, window, onRefresh } = options;
     this.#options = options;
     this.#background = new BackgroundRefreshes((id) => this.#startIfDue(id), clock);
     this.#repository = new GrantRepository({
@@ -84,7 +83,7 @@ export class GrantManager {
       repository: this.#repository,
       unsaved: this.#unsaved,
       onDiscarded: (grantId, grant) => this.#revokeUnlessStored(grantId, grant),
-      isUsable: (grant) => this.#freshness(grant) !== 'expired',
+      isUsable: (grant) => freshness(grant, clock(), window) !== 'expired',
     });
   }
 
@@ -97,14 +96,14 @@ export class GrantManager {
    */
   current(grantId: string, loaded?: Grant): Grant | Promise<Grant> {
     const known = this.#known(grantId) ?? loaded;
-    if (known === undefined) return this.#load(grantId);
-    return this.#freshness(known) === 'fresh' ? known : this.#freshen(grantId, known);
+    return known === undefined ? this.#load(grantId) : this.#freshen(grantId, known);
   }
 
   /** Returns the grant if this process has it, and it is not due for a refresh. */
   fresh(grantId: string): Grant | undefined {
     const known = this.#known(grantId);
-    return known && this.#freshness(known) === 'fresh' ? known : undefined;
+    const { clock, window } = this.#options;
+    return known && freshness(known, clock(), window) === 'fresh' ? known : undefined;
   }
 
   /** Returns true if there is such a grant, whether or not it is due for a refresh. @throws TokenStoreError if it cannot be read */
@@ -133,12 +132,13 @@ export class GrantManager {
    * @throws like {@link current}
    */
   async renew(grantId: string, refused: string): Promise<Grant> {
+    const { clock, window } = this.#options;
     const known = this.#known(grantId) ?? (await this.#repository.read(grantId));
     if (!known) return await this.#load(grantId);
     if (known.accessToken !== refused) return await this.#freshen(grantId, known);
     // Nothing can replace it, and the API may have refused it for one request only.
-    if (!this.#mayBeRefreshed(known) && this.#freshness(known) !== 'expired') return known;
-    if (this.#refusals.remainingMs(grantId, this.#options.clock()) > 0) return known;
+    if (!this.#mayBeRefreshed(known) && freshness(known, clock(), window) !== 'expired') return known;
+    if (this.#refusals.remainingMs(grantId, clock()) > 0) return known;
     return await this.#refresher.refresh(grantId, known, 'refused');
   }
 
@@ -341,7 +341,8 @@ export class GrantManager {
   }
 
   #freshen(grantId: string, grant: Grant): Grant | Promise<Grant> {
-    const state = this.#freshness(grant);
+    const { clock, window } = this.#options;
+    const state = freshness(grant, clock(), window);
     if (state === 'expired') return this.#refresher.refresh(grantId, grant, 'expired');
     if (state === 'due' && this.#mayBeRefreshed(grant) && this.#refresher.isIdle(grantId))
       this.#background.request(grantId);
@@ -351,15 +352,12 @@ export class GrantManager {
   /** Starts the background refresh whose turn has come, unless a request has waited for a refresh meanwhile. */
   #startIfDue(grantId: string): Promise<unknown> | undefined {
     if (!this.#refresher.isIdle(grantId)) return undefined;
+    const isFresh = (grant: Grant) => freshness(grant, this.#options.clock(), this.#options.window) === 'fresh';
     const known = this.#known(grantId);
-    if (known) return this.#freshness(known) === 'fresh' ? undefined : this.#refresher.refresh(grantId, known, 'ahead');
+    if (known) return isFresh(known) ? undefined : this.#refresher.refresh(grantId, known, 'ahead');
     return this.#repository.read(grantId).then(async (stored) => {
-      if (stored && this.#freshness(stored) !== 'fresh') await this.#refresher.refresh(grantId, stored, 'ahead');
+      if (stored && !isFresh(stored)) await this.#refresher.refresh(grantId, stored, 'ahead');
     });
-  }
-
-  #freshness(grant: Grant): Freshness {
-    return freshness(grant, this.#options.clock(), this.#options.window);
   }
 
   #forget(grantId: string, successor?: Grant): void {

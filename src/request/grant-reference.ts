@@ -6,7 +6,7 @@ import { checkedGrantId, isRandomGrantId, randomGrantId } from '../grants/grant.
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { GrantManagers } from './grant-managers.js';
 import { userIdOf, userOf } from './incoming-request.js';
-import { isRefusedUser, passportRecordOf, refuseFixedSession, sessionOf } from './session.js';
+import { isRefusedUser, passportRecordOf, refuseFixedSession, type SessionLike, sessionOf } from './session.js';
 
 /** Maximum number of sessions that are remembered while two strategies share a name. */
 const MAX_SESSIONS = 1_000;
@@ -128,15 +128,14 @@ export class RequestGrants {
   }
 
   /** Returns the id of the request's grant, if it has one. @throws ConfigurationError if the option `grantId` returns no valid id */
-  idOf(req: IncomingMessage): string | undefined {
+  idOf(req: IncomingMessage, session: SessionLike | undefined = sessionOf(req)): string | undefined {
     const { grantId, strategyName } = this.#options;
-    const session = sessionOf(req);
     if (session) this.#sessionSeen = true;
     if (!grantId) {
       if (strategyName.mayBeShared) strategyName.warnIfShared(req);
       const reference = session?.[this.#options.name];
       if (!session || !isRandomGrantId(reference)) return undefined;
-      return isRefusedUser(req, session) && !this.isAnonymous(req) ? undefined : reference;
+      return isRefusedUser(req, session) && !this.isAnonymous(session) ? undefined : reference;
     }
     const user = userOf(req);
     if (user === undefined || user === null || user === false) return undefined;
@@ -145,8 +144,8 @@ export class RequestGrants {
   }
 
   /** Returns true if the session's account was connected before any login: it belongs to the session, not to a user. */
-  isAnonymous(req: IncomingMessage): boolean {
-    return sessionOf(req)?.[this.#connectionKey] === ANONYMOUS;
+  isAnonymous(session: SessionLike | undefined): boolean {
+    return session?.[this.#connectionKey] === ANONYMOUS;
   }
 
   /** Returns the id that the session refers to, whoever is logged in. */

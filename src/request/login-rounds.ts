@@ -78,15 +78,19 @@ export class LoginRounds {
     return typeof url === 'string' && this.#loginPaths.has(asRouted(pathOf(url)));
   }
 
+  /** Returns true if the request may have a cookie of rounds. Most have none, and then its whole name need not be known. */
+  isIn({ headers }: IncomingMessage): boolean {
+    return headers.cookie?.includes(this.#name) === true;
+  }
+
   /**
    * Notes how the browser has come back from its login: starts counting anew, or, if there is no grant, says so in the cookie.
-   * Another process may find a grant that was not found here: it then goes on counting.
+   * Another process may find a grant that was not found here: it then goes on counting. To be called if the cookie {@link isIn} the request.
    *
    * @param found `lost`: the session is there, and its grant was not found.
    */
   noteReturn(req: IncomingMessage, res: ServerResponse, found: 'grant' | 'lost' | 'none'): void {
-    if (!this.#isIn(req) || res.headersSent) return;
-    if (readCookie(req, this.#cookieName(req)) === undefined) return;
+    if (res.headersSent || readCookie(req, this.#cookieName(req)) === undefined) return;
     const [rounds, grantId, at, cameBack, account] = this.#read(req) ?? [0, '', 0, '', ''];
     if (found === 'grant') {
       if (cameBack !== 'lost') this.reset(req, res);
@@ -102,7 +106,6 @@ export class LoginRounds {
 
   /** Starts counting anew. */
   reset(req: IncomingMessage, res: ServerResponse): void {
-    if (!this.#isIn(req)) return;
     const name = this.#cookieName(req);
     if (readCookie(req, name) !== undefined) endCookie(req, res, name);
   }
@@ -129,11 +132,6 @@ export class LoginRounds {
     );
   }
 
-  /** Each request passes here: most have no such cookie, and then its whole name need not be known. */
-  #isIn({ headers }: IncomingMessage): boolean {
-    return headers.cookie?.includes(this.#name) === true;
-  }
-
   /** A cookie without the prefix may come from a sibling host: with https it is not read. */
   #cookieName(req: IncomingMessage): string {
     return isSecure(req) ? HOST_PREFIX + this.#name : this.#name;
@@ -145,7 +143,7 @@ export class LoginRounds {
   }
 
   #read(req: IncomingMessage): Sealed | undefined {
-    if (!this.#isIn(req)) return undefined;
+    if (!this.isIn(req)) return undefined;
     const name = this.#cookieName(req);
     const value = readCookie(req, name);
     const text = value && this.#seal.open(name, value);

@@ -86,13 +86,14 @@ export class RequestClients {
    * @returns `undefined` if the grant was cached; else a promise that never rejects
    */
   attach(req: IncomingMessage & WithLogOut, res: ServerResponse, property: string): Promise<void> | undefined {
-    const { api, grants } = this.#options;
+    const { api, grants, rounds } = this.#options;
     if (!this.#properties.includes(property)) this.#properties.push(property);
     // For the strategy, which receives the request alone. Express links the two, Connect does not.
     if (!('res' in req)) this.#responses.set(req, res);
+    const session = sessionOf(req);
     let source: CredentialSource = this.#noGrant;
     try {
-      const grantId = grants.idOf(req);
+      const grantId = grants.idOf(req, session);
       if (grantId !== undefined) {
         const manager = grants.managerFor(req);
         // A client under one property alone is that of a request that passes for the second time.
@@ -107,7 +108,7 @@ export class RequestClients {
     (req as WithClients)[property] = client;
     if (!(source instanceof GrantCredentials)) {
       if (!grants.canFindGrant(req)) this.#early.add(req);
-      if (source === this.#noGrant && isPageRequest(req)) this.#options.rounds.noteReturn(req, res, 'none');
+      if (source === this.#noGrant && rounds.isIn(req) && isPageRequest(req)) rounds.noteReturn(req, res, 'none');
       return undefined;
     }
     const { logOut } = req;
@@ -117,11 +118,12 @@ export class RequestClients {
       req.logOut = wrapped;
       req.logout = wrapped;
     }
-    if (grants.isAnonymous(req)) this.#wrapLogIn(req);
+    if (grants.isAnonymous(session)) this.#wrapLogIn(req);
     const pending = source.prepareFresh() ? undefined : this.#prepare(req, client, source);
+    if (!rounds.isIn(req)) return pending;
     // No closure here: it would cost memory in each request that needs none.
     if (pending) return this.#attachedAfter(pending, req, res, source);
-    this.#options.rounds.noteReturn(req, res, source.authorized ? 'grant' : 'lost');
+    rounds.noteReturn(req, res, source.authorized ? 'grant' : 'lost');
     return undefined;
   }
 
