@@ -95,7 +95,7 @@ export async function finishLogin(
 async function finishFirst(
   context: FinishLoginContext,
   request: CallbackRequest,
-  { login, answer }: CheckedCallback,
+  { state, login, answer }: CheckedCallback,
   callback: RunningCallback<CallbackOutcome>,
 ): Promise<CallbackOutcome> {
   const { req, res } = request;
@@ -112,7 +112,7 @@ async function finishFirst(
     isDropped = outcome.kind === 'success' && hasLeft(request);
     return isDropped ? ABANDONED : outcome;
   } finally {
-    callback.end(isDropped ? outcome : undefined);
+    context.usedLogins.end(state, callback, isDropped ? outcome : undefined);
     if (!res.headersSent) tellPage(context, req, res, answer.kind, login, outcome);
   }
 }

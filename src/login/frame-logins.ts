@@ -185,8 +185,9 @@ export class FrameLogins {
 
   /** Uses a code up. Returns false if that was done before, in any process where the token store has locks. */
   async #use(id: string, expiresAt: number, { access }: GrantManager): Promise<boolean> {
-    const { isFirst, callback } = await this.#options.usedLogins.use(id, expiresAt + MARK_LIFETIME_MS, access);
-    if (isFirst) callback.end(undefined);
+    const { usedLogins } = this.#options;
+    const { isFirst, callback } = await usedLogins.use(id, expiresAt + MARK_LIFETIME_MS, access);
+    if (isFirst) usedLogins.end(id, callback, undefined);
     return isFirst;
   }
 }

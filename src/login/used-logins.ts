@@ -3,11 +3,14 @@ import { CLOCK_SKEW_MS } from '../clock.js';
 import type { StoreAccess } from '../stores/store-access.js';
 import { MARK_PREFIX, type TokenStore } from '../stores/token-store.js';
 
-/** Maximum number of used logins that are remembered at once; beyond it the oldest is forgotten. About 230 bytes each. */
+/** Maximum number of used logins that are remembered at once; beyond it the oldest is forgotten. About 110 bytes each. */
 const MAX_USED = 50_000;
 
 /** How long the token store may take for one operation, in milliseconds. */
 const STORE_LIMIT_MS = 5_000;
+
+/** Ended callbacks whose logins expire within this time of each other are remembered as one, in milliseconds. */
+const SHARED_END_MS = 10_000;
 
 /** Shortest time between two looks for expired logins, in milliseconds. */
 const MIN_WAIT_MS = 1_000;
@@ -34,7 +37,7 @@ export class RunningCallback<T> {
     this.expiresAt = expiresAt;
   }
 
-  /** Ends the callback. @param abandoned Its outcome, if its browser has gone away: the browser's next request takes it. */
+  /** @see UsedLogins#end */
   end(abandoned: T | undefined): void {
     this.#hasEnded = true;
     this.#abandoned = abandoned;
@@ -69,6 +72,8 @@ export class UsedLogins<T> {
   readonly #options: UsedLoginsOptions;
   /** By state, in the order of use: nearly that of expiry. */
   readonly #used = new Map<string, RunningCallback<T>>();
+  /** Stands for the callbacks that ended last. */
+  #lastEnd: RunningCallback<T> | undefined;
   /** Runs while there are used logins: forgets the expired ones. */
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -81,7 +86,7 @@ export class UsedLogins<T> {
    * Uses a login up.
    *
    * @param access The token store of the login's grant. If it has locks, it tells the other processes of a used login.
-   * @returns the callback that has used it: to be ended if it is the first one, else to be taken over
+   * @returns the callback that has used it: if it is the first one, it must be ended by {@link end}, else it can be taken over
    * @throws TokenStoreError if the token store fails: the login can be used again
    */
   async use(
@@ -105,8 +110,26 @@ export class UsedLogins<T> {
       callback.end(undefined);
       throw error;
     }
-    if (!isFirst) callback.end(undefined);
+    if (!isFirst) this.end(used, callback, undefined);
     return { isFirst, callback };
+  }
+
+  /** Ends the callback of a login. @param abandoned Its outcome, if its browser has gone away: the browser's next request takes it. */
+  end(state: string, callback: RunningCallback<T>, abandoned: T | undefined): void {
+    callback.end(abandoned);
+    if (abandoned === undefined && this.#used.has(state)) this.#used.set(state, this.#endedLike(callback));
+  }
+
+  /** Returns an ended callback that expires no sooner. Most of the memory of a used login would be an object of its own. */
+  #endedLike({ expiresAt, markedIn }: RunningCallback<T>): RunningCallback<T> {
+    const last = this.#lastEnd;
+    const laterMs = last && last.markedIn === markedIn ? last.expiresAt - expiresAt : -1;
+    if (last && laterMs >= 0 && laterMs <= SHARED_END_MS) return last;
+    const ended = new RunningCallback<T>(expiresAt + SHARED_END_MS);
+    ended.markedIn = markedIn;
+    ended.end(undefined);
+    this.#lastEnd = ended;
+    return ended;
   }
 
   /** Deletes the marks of expired logins. Those of other logins stay until the store drops them: they are still needed. */

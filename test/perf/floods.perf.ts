@@ -1,8 +1,7 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { Agent } from 'undici';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { noteFigure } from '../fuzz/fuzz.js';
+import { heapBytes } from '../support/heap.js';
 import { startWorld, type World } from '../support/world.js';
 
 /** Requests of a flood: some in a usual run, 100,000 for the figures of docs/security.md. */
@@ -11,9 +10,6 @@ const AT_ONCE = 32;
 
 /** Less than a hundredth of what a session for each request would take. */
 const MAX_GROWTH_BYTES = 6 * 1024 * 1024;
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
 
 let world: World;
 let agent: Agent;
@@ -39,14 +35,6 @@ async function flood(count: number, path: (index: number) => string): Promise<Re
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
   return statuses;
-}
-
-async function heapBytes(): Promise<number> {
-  for (let times = 0; times < 4; times++) {
-    collectGarbage();
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  return process.memoryUsage().heapUsed;
 }
 
 const forged = (index: number) => `/callback?code=c${index}&state=${index.toString(36).padStart(43, 'A')}`;

@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { redisTokenStore } from 'passport-oauth-app/redis';
 import { createClient } from 'redis';
 import { expect, onTestFinished, test } from 'vitest';
 import { Browser } from '../support/browser.js';
+import { heapBytes } from '../support/heap.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
 import { TestClock } from '../support/test-clock.js';
 import { startWorld } from '../support/world.js';
@@ -16,17 +15,6 @@ const TOKEN_BYTES = 16_000;
 
 /** A third of what the tokens of all grants take. */
 const MAX_GROWTH_BYTES = (GRANTS * 2 * TOKEN_BYTES) / 3;
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
-
-async function heapBytes(): Promise<number> {
-  for (let times = 0; times < 4; times++) {
-    collectGarbage();
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  return process.memoryUsage().heapUsed;
-}
 
 const randomToken = () => randomBytes(TOKEN_BYTES / 2).toString('hex');
 

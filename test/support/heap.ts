@@ -1,4 +1,8 @@
-import { getHeapSnapshot } from 'node:v8';
+import { getHeapSnapshot, setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 const UUID = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/g;
 
@@ -15,4 +19,13 @@ export async function heldUuids(): Promise<ReadonlySet<string>> {
     end = text.slice(-35);
   }
   return found;
+}
+
+/** Returns the bytes that are in use, after a garbage collection. */
+export async function heapBytes(): Promise<number> {
+  for (let times = 0; times < 4; times++) {
+    collectGarbage();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return process.memoryUsage().heapUsed;
 }
