@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 
 const USAGE = `npm run mutate -- [options] [folder or file of src ...]
   --tests PATH   a folder or file of tests to run; may be repeated (default: those of the folders, and flows about them)
+  --part K/N     only every N-th stretch between two empty lines, from the K-th on
   --jobs N       processes (default: 1)
   --list         prints each mutant that no test finds
   --report FILE  writes the report as JSON`;
@@ -16,6 +17,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     tests: { type: 'string', multiple: true },
+    part: { type: 'string' },
     jobs: { type: 'string' },
     list: { type: 'boolean' },
     report: { type: 'string' },
@@ -33,12 +35,17 @@ const FLOWS = {
     ...['test/refresh/grant-manager.test.ts', 'test/refresh/keep-alive.test.ts', 'test/flow/encryption.test.ts'],
     ...['test/flow/import-grant.test.ts', 'test/flow/listed-grants.test.ts'],
   ],
+  oauth: ['import-grant', 'refused-refreshes', 'revocation', 'scopes', 'token-answers'].map(flow),
   refresh: [
     ...['application-grants', 'clock', 'cool-down', 'later-login', 'logout-race', 'outage', 'refresh', 'refresh-ahead'],
     ...['refresh-token-end', 'refused-refreshes', 'revocation', 'scopes', 'store-failure'],
-  ].map((name) => `test/flow/${name}.test.ts`),
+  ].map(flow),
   stores: ['test/refresh/held-lock.test.ts', 'test/flow/store-failure.test.ts'],
 };
+
+function flow(name) {
+  return `test/flow/${name}.test.ts`;
+}
 
 if (values.help) console.log(USAGE);
 else main();
@@ -47,11 +54,13 @@ function main() {
   if (!existsSync(join(here, 'node_modules')))
     execFileSync('npm', ['ci', '--prefix', here, '--no-fund', '--no-audit'], { stdio: 'inherit' });
   const targets = positionals.length > 0 ? positionals : FOLDERS;
+  const files = targets.flatMap(filesOf);
+  const mutate = values.part ? partOf(files, values.part) : files;
   const directory = mkdtempSync(join(tmpdir(), 'mutation-'));
   try {
     const report = values.report ?? join(directory, 'report.json');
     const config = join(directory, 'stryker.config.json');
-    writeFileSync(config, JSON.stringify(optionsOf(targets, directory, report)));
+    writeFileSync(config, JSON.stringify(optionsOf(mutate, directory, report)));
     const { status } = spawnSync(
       process.execPath,
       [join(here, 'node_modules/@stryker-mutator/core/bin/stryker.js'), 'run', config],
@@ -68,9 +77,30 @@ function main() {
   }
 }
 
-function optionsOf(targets, directory, report) {
+/** A target is a folder, a file, or a stretch of one: `src/oauth/scope.ts:3-9`. */
+function filesOf(target) {
+  if (/\.ts(:|$)/.test(target)) return [target];
+  const names = readdirSync(join(root, target), { recursive: true });
+  return names
+    .filter((name) => name.endsWith('.ts'))
+    .sort()
+    .map((name) => `${target}/${name}`);
+}
+
+/** Returns `file:from-to` for each chosen stretch. What is changed lies within one: seldom is a function longer. */
+function partOf(files, part) {
+  const [chosen, parts] = part.split('/').map(Number);
+  const stretches = files.flatMap((file) => {
+    const lines = readFileSync(join(root, file), 'utf8').split('\n');
+    const empty = lines.flatMap((line, index) => (line === '' ? [index + 1] : []));
+    return empty.map((end, index) => `${file}:${(empty[index - 1] ?? 0) + 1}-${end}`);
+  });
+  return stretches.filter((_, index) => index % parts === chosen - 1);
+}
+
+function optionsOf(mutate, directory, report) {
   return {
-    mutate: targets.map((target) => (target.endsWith('.ts') || /:\d/.test(target) ? target : `${target}/**/*.ts`)),
+    mutate,
     plugins: [join(here, 'node_modules/@stryker-mutator/vitest-runner/dist/src/index.js')],
     // TypeScript 7 has no interface for programs; nothing here needs its settings rewritten.
     tsconfigFile: 'test/mutation/none.json',
