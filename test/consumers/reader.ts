@@ -64,19 +64,6 @@ export class Reader {
     return this.browser.settle(page);
   }
 
-  /** Presses a button of the consent page that a page has led to. */
-  async decide(page: Page, decision: 'approve' | 'decline', user = '1'): Promise<Page> {
-    const consent = new URL(page.headers.get('location') ?? '');
-    const form = new URLSearchParams(consent.search);
-    form.set('user', user);
-    form.set('decision', decision);
-    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
-    const target = `${consent.origin}${consent.pathname}`;
-    await this.browser.visit(consent.href);
-    const decided = await this.browser.visit(target, { method: 'POST', headers, body: form.toString() });
-    return this.browser.settle(await this.browser.visit(decided.headers.get('location') ?? ''));
-  }
-
   /** Text that a program has printed. */
   printed(program: 'emulator' | 'application'): { readonly stdout: string; readonly stderr: string } {
     const running = this.#programs.get(program);

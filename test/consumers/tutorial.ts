@@ -19,11 +19,11 @@ export async function walk(reader: Reader): Promise<void> {
 
   await reader.follow('4. Log a user in');
   expect((await reader.open('/')).text).toContain('>Log in<');
-  expect((await reader.decide(await reader.open('/login'), 'decline')).text).toContain('You declined.');
-  expect((await reader.decide(await reader.open('/login'), 'approve')).text).toBe('You are logged in.');
+  expect((await reader.browser.decide(await reader.open('/login'), 'decline')).text).toContain('You declined.');
+  expect((await reader.browser.decide(await reader.open('/login'), 'approve')).text).toBe('You are logged in.');
 
   await reader.follow('5. Call the API');
-  const projects = await reader.decide(await reader.open('/projects'), 'approve');
+  const projects = await reader.browser.decide(await reader.open('/projects'), 'approve');
   expect(new URL(projects.url).pathname).toBe('/projects');
   expect(projects.text).toMatch(/<h1>My projects<\/h1>\s*<ul>(?:<li>[^<]+<\/li>)+<\/ul>/);
   expect(projects.text).toContain('<button>Log out</button>');

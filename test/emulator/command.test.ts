@@ -1,11 +1,11 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { type Program, startProgram } from '../support/program.js';
 import { type BuiltCommand, buildCommand } from './built-command.js';
 
-const running = new Set<ChildProcess>();
 let command: BuiltCommand;
 let folder: string;
 
@@ -13,35 +13,13 @@ beforeAll(() => {
   command = buildCommand();
   folder = command.folder;
 });
-afterEach(() => {
-  for (const child of running) child.kill('SIGKILL');
-  running.clear();
-});
 afterAll(() => command.remove());
 
-interface Run {
-  readonly child: ChildProcess;
-  /** Resolves once the output matches. */
-  readonly says: (pattern: RegExp) => Promise<string>;
-  readonly ended: Promise<{ readonly code: number | null; readonly out: string; readonly err: string }>;
-}
-
-function run(...args: readonly string[]): Run {
+function run(...args: readonly string[]): Program {
   const env = { ...process.env, NODE_ENV: 'development', NODE_OPTIONS: '--max-old-space-size=120' };
-  const child = spawn(process.execPath, [command.path, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
-  running.add(child);
-  let [out, err] = ['', ''];
-  child.stdout.setEncoding('utf8').on('data', (text) => {
-    out += text;
-  });
-  child.stderr.setEncoding('utf8').on('data', (text) => {
-    err += text;
-  });
-  const says = async (pattern: RegExp) => {
-    await expect.poll(() => out).toMatch(pattern);
-    return out;
-  };
-  return { child, says, ended: new Promise((resolve) => child.on('close', (code) => resolve({ code, out, err }))) };
+  const program = startProgram(process.execPath, [command.path, ...args], { env });
+  onTestFinished(() => void program.child.kill('SIGKILL'));
+  return program;
 }
 
 describe('passport-oauth-app emulator', () => {
@@ -61,7 +39,7 @@ describe('passport-oauth-app emulator', () => {
     const logged = await says(/GET \/api\/v2\/projects 401 \d+ ms/);
     expect(logged).not.toMatch(/secret=query|secret-token/);
     child.kill('SIGINT');
-    expect(await ended).toMatchObject({ code: 0, err: '' });
+    expect(await ended).toMatchObject({ code: 0, stderr: '' });
   });
 
   test('SIGTERM ends it too, with connections open', async () => {
@@ -69,15 +47,15 @@ describe('passport-oauth-app emulator', () => {
     const origin = /listens on (\S+),/.exec(await says(/Ctrl-C/))?.[1] ?? '';
     await fetch(origin);
     child.kill('SIGTERM');
-    expect(await ended).toMatchObject({ code: 0, out: expect.not.stringContaining(' 404') });
+    expect(await ended).toMatchObject({ code: 0, stdout: expect.not.stringContaining(' 404') });
   });
 
   test('--help tells all options', async () => {
     for (const args of [['--help'], ['emulator', '-h']]) {
-      const { code, out } = await run(...args).ended;
+      const { code, stdout } = await run(...args).ended;
       expect(code).toBe(0);
       const options = ['--port', '--client-id', '--client-secret', '--redirect-url', '--token-lifetime', '--config'];
-      for (const option of options) expect(out).toContain(option);
+      for (const option of options) expect(stdout).toContain(option);
     }
   });
 
@@ -111,7 +89,7 @@ describe('passport-oauth-app emulator', () => {
   });
 
   test('--version prints the version of the package', async () => {
-    expect(await run('--version').ended).toEqual({ code: 0, out: '1.2.3\n', err: '' });
+    expect(await run('--version').ended).toMatchObject({ code: 0, stdout: '1.2.3\n', stderr: '' });
   });
 
   test('a JSON config with a byte order mark is read', async () => {
@@ -150,10 +128,10 @@ describe('passport-oauth-app emulator', () => {
 
   test('a taken port is an error that says what to do', async () => {
     const port = /127\.0\.0\.1:(\d+)/.exec(await run('emulator', '--port', '0').says(/Ctrl-C/))?.[1] ?? '';
-    expect(await run('emulator', '--port', port).ended).toEqual({
+    expect(await run('emulator', '--port', port).ended).toMatchObject({
       code: 1,
-      out: '',
-      err: `Port ${port} is taken. End what listens there, or choose another port (0 takes a free one).\n`,
+      stdout: '',
+      stderr: `Port ${port} is taken. End what listens there, or choose another port (0 takes a free one).\n`,
     });
   });
 
@@ -176,9 +154,9 @@ describe('passport-oauth-app emulator', () => {
     [['emulator', '--config', '/nowhere.mjs'], 1, 'The config file /nowhere.mjs cannot be used: Cannot find module'],
   ])('%j is refused', async (args, code, message) => {
     const ended = await run(...args).ended;
-    expect([ended.code, ended.out]).toEqual([code, '']);
-    expect(ended.err).toContain(message);
-    expect(ended.err).not.toContain('    at ');
+    expect([ended.code, ended.stdout]).toEqual([code, '']);
+    expect(ended.stderr).toContain(message);
+    expect(ended.stderr).not.toContain('    at ');
   });
 
   test.each(['{"clientSecret": "hush', '[]', '7', '{"nonsense":1}'])(
@@ -186,10 +164,10 @@ describe('passport-oauth-app emulator', () => {
     async (text) => {
       const config = join(folder, 'bad.json');
       writeFileSync(config, text);
-      const { code, err } = await run('emulator', '--config', config).ended;
+      const { code, stderr } = await run('emulator', '--config', config).ended;
       expect(code).toBe(1);
-      expect(err).toMatch(/cannot be used|unknown key "nonsense"/);
-      expect(err).not.toContain('hush');
+      expect(stderr).toMatch(/cannot be used|unknown key "nonsense"/);
+      expect(stderr).not.toContain('hush');
     },
   );
 });

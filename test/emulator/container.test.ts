@@ -1,12 +1,11 @@
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { startEmulator } from 'passport-oauth-app/emulator';
 import { describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
+import { startProgram } from '../support/program.js';
 
 const run = promisify(execFile);
 const dockerfile = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8');
@@ -32,15 +31,15 @@ describe('the compose file', () => {
       value.replace('localhost:4000', new URL(service.authUrl).host),
     ]);
     const env = { PATH: process.env.PATH, PORT: '0', ...Object.fromEntries(given) };
-    const child = spawn(process.execPath, [fileURLToPath(new URL(`../../${script}`, import.meta.url))], { env });
-    const [line] = await once(createInterface({ input: child.stdout }), 'line');
-    const url = /Open (http\S+)$/.exec(line)?.[1] ?? '';
+    const file = fileURLToPath(new URL(`../../${script}`, import.meta.url));
+    const { child, ended, says } = startProgram(process.execPath, [file], { env });
+    const [, url = ''] = /Open (http\S+)$/m.exec(await says(/Open http\S+$/)) ?? [];
     const login = await fetch(`${url}/login`, { redirect: 'manual' });
     expect(login.headers.get('location')).toMatch(
       new RegExp(`^${service.authUrl}/oauth/authorize\\?client_id=sample-client-id&`),
     );
     child.kill('SIGTERM');
-    await once(child, 'exit');
+    await ended;
     await service.close();
   });
 });

@@ -1,13 +1,12 @@
-import { spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createInterface } from 'node:readline';
-import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { realService, serverSettings } from '../../example-app/src/server.js';
 import { Browser } from '../support/browser.js';
+import { startProgram } from '../support/program.js';
 import { hasRedis } from '../support/redis-server.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -24,43 +23,30 @@ const real = {
 };
 
 // What tests of the command run is what was built; vitest itself needs no build of the example.
-beforeAll(async () => {
-  const compiler = spawn(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'example-app'], {
-    cwd: root,
-    stdio: 'inherit',
-  });
-  await once(compiler, 'exit');
+beforeAll(() => {
+  const compiler = ['node_modules/typescript/bin/tsc', '-p', 'example-app'];
+  execFileSync(process.execPath, compiler, { cwd: root, stdio: 'inherit' });
 });
 
-function start(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+function start(args: readonly string[], env: Readonly<Record<string, string>> = {}, name = 'main') {
   const { PATH = '' } = process.env;
-  return spawn(process.execPath, args, { env: { PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
-}
-
-async function run(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const child = start([script('main'), ...args], env);
-  const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
-  return { out, err, code };
-}
-
-/** Starts the application, and resolves when it has printed its address. @returns `exit`: its code and signal */
-async function started(env: Readonly<Record<string, string>>, name = 'main') {
-  const child = start([script(name)], env);
-  const exit = once(child, 'exit');
+  const program = startProgram(process.execPath, [script(name), ...args], { env: { PATH, ...env } });
   // A test that fails would leave it running.
-  onTestFinished(() => void child.kill('SIGTERM'));
-  const errors = text(child.stderr);
-  for await (const line of createInterface({ input: child.stdout })) {
-    const [, url] = /Open (http\S+)$/.exec(line) ?? [];
-    if (url !== undefined) return { child, url, errors, exit };
-  }
-  throw new Error(`it has ended at once: ${await errors}`);
+  onTestFinished(() => void program.child.kill('SIGTERM'));
+  return program;
+}
+
+/** Starts the application, and resolves when it has printed its address. */
+async function started(env: Readonly<Record<string, string>>, name?: string) {
+  const program = start([], env, name);
+  const [, url = ''] = /Open (http\S+)$/m.exec(await program.says(/Open http\S+$/)) ?? [];
+  return { ...program, url };
 }
 
 describe('npm start', () => {
   it('with --tour walks through everything and prints no secret', async () => {
-    const { out, err, code } = await run(['--tour']);
-    expect(err).toBe('');
+    const { stdout: out, stderr, code } = await start(['--tour']).ended;
+    expect(stderr).toBe('');
     expect(code).toBe(0);
     expect(out).toContain('All 17 steps did what they should.');
     expect(out).toContain('error=access_denied');
@@ -71,65 +57,64 @@ describe('npm start', () => {
   });
 
   it('with --help says how it is used', async () => {
-    const { out, code } = await run(['--help']);
+    const { stdout, code } = await start(['--help']).ended;
     expect(code).toBe(0);
-    expect(out).toContain('--tour');
+    expect(stdout).toContain('--tour');
   });
 
   it('refuses an option that it does not know', async () => {
-    const { err, code } = await run(['--turo']);
+    const { stderr, code } = await start(['--turo']).ended;
     expect(code).toBe(2);
-    expect(err).toContain('Unknown option: --turo');
+    expect(stderr).toContain('Unknown option: --turo');
   });
 
   it('prints one address, answers there, and ends when it is asked to', async () => {
-    const { child, url, exit } = await started({ PORT: '0' });
+    const { child, url, ended } = await started({ PORT: '0' });
     expect((await fetch(url)).status).toBe(200);
     child.kill('SIGTERM');
-    expect(await exit).toEqual([0, null]);
+    expect(await ended).toMatchObject({ code: 0, signal: null });
   });
 
   it('says that the port is taken, if it was asked for that one', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;
-    const { err, code } = await run([], { PORT: String(port) });
+    const { stderr, code } = await start([], { PORT: String(port) }).ended;
     other.close();
     expect(code).toBe(1);
-    expect(err).toBe(`Port ${port} is taken. End what listens there, or set PORT to another one.\n`);
+    expect(stderr).toBe(`Port ${port} is taken. End what listens there, or set PORT to another one.\n`);
   });
 
   it('runs against a real service that the environment names', async () => {
-    const { child, url, exit } = await started({ ...real, CALLBACK_URL: 'http://localhost:3000/callback', PORT: '0' });
+    const { child, url, ended } = await started({ ...real, CALLBACK_URL: 'http://localhost:3000/callback', PORT: '0' });
     const answer = await fetch(`${url}/login`, { redirect: 'manual' });
     const location = new URL(answer.headers.get('location') ?? '');
     expect(location.origin).toBe(real.AUTH_URL);
     expect(location.searchParams.get('redirect_uri')).toBe('http://localhost:3000/callback');
     expect(await (await fetch(url)).text()).not.toMatch(/\/incidents\/|The first minute/);
     child.kill('SIGTERM');
-    expect(await exit).toEqual([0, null]);
+    expect(await ended).toMatchObject({ code: 0, signal: null });
   });
 
   it('names what is missing of a real service', async () => {
-    const { err, code } = await run([], { AUTH_URL: real.AUTH_URL, CLIENT_ID: real.CLIENT_ID });
+    const { stderr, code } = await start([], { AUTH_URL: real.AUTH_URL, CLIENT_ID: real.CLIENT_ID }).ended;
     expect(code).toBe(1);
-    expect(err).toContain('missing: BASE_URL, CLIENT_SECRET, CALLBACK_URL, SCOPE, SESSION_SECRET');
+    expect(stderr).toContain('missing: BASE_URL, CLIENT_SECRET, CALLBACK_URL, SCOPE, SESSION_SECRET');
   });
 
   it('says what is wrong with an address, and no stack', async () => {
-    const { err, code } = await run([], { ...real, AUTH_URL: 'http://accounts.example.com' });
+    const { stderr, code } = await start([], { ...real, AUTH_URL: 'http://accounts.example.com' }).ended;
     expect(code).toBe(1);
-    expect(err).toContain('authUrl');
-    expect(err).not.toMatch(/\n\s+at /);
+    expect(stderr).toContain('authUrl');
+    expect(stderr).not.toMatch(/\n\s+at /);
   });
 });
 
 describe.skipIf(!hasRedis())('npm run start:cluster', () => {
   it('answers from two processes, which refresh a token once between them', async () => {
-    const { child, url, exit } = await started({ PORT: '0' }, 'cluster');
+    const { child, url, ended } = await started({ PORT: '0' }, 'cluster');
     const browser = new Browser();
-    const { headers } = await browser.visit(`${url}/login`);
-    await browser.settle(await browser.visit(await approved(headers.get('location') ?? '')));
+    await browser.decide(await browser.visit(`${url}/login`), 'approve', '2');
     await browser.visit(`${url}/incidents/burst`, { method: 'POST' });
     // The process that answers may hear a moment later what happened in the other one, and begin its calls later.
     const home = async () => (await browser.visit(`${url}/`)).text;
@@ -143,37 +128,25 @@ describe.skipIf(!hasRedis())('npm run start:cluster', () => {
       // A second signal would end it at once.
       if (!child.killed && heard.includes('Token refreshed')) child.kill('SIGINT');
     }
-    expect(await exit).toEqual([0, null]);
+    expect(await ended).toMatchObject({ code: 0, signal: null });
   });
 
   it.skipIf(process.platform !== 'linux')(
     'ends in good order where a worker has closed its channel and is told to end',
     async () => {
       const preloaded = new URL('closed-channel.mjs', import.meta.url).href;
-      const { child, errors, exit } = await started({ PORT: '0', NODE_OPTIONS: `--import=${preloaded}` }, 'cluster');
+      const { child, ended } = await started({ PORT: '0', NODE_OPTIONS: `--import=${preloaded}` }, 'cluster');
       child.kill('SIGINT');
-      expect(await exit).toEqual([0, null]);
-      expect(await errors).toBe('');
+      expect(await ended).toMatchObject({ code: 0, signal: null, stderr: '' });
     },
   );
 
   it('says what to install where there is no Redis', async () => {
-    const child = start([script('cluster')], { PORT: '0', PATH: '/nowhere' });
-    const [err, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
+    const { stderr, code } = await start([], { PORT: '0', PATH: '/nowhere' }, 'cluster').ended;
     expect(code).toBe(1);
-    expect(err).toContain('redis-server is not installed');
+    expect(stderr).toContain('redis-server is not installed');
   });
 });
-
-/** Approves an authorization request at a service that runs elsewhere. @returns The callback. */
-async function approved(authorize: string): Promise<string> {
-  const { origin, pathname, search } = new URL(authorize);
-  const body = new URLSearchParams(search);
-  body.set('user', '2');
-  body.set('decision', 'approve');
-  const answer = await fetch(origin + pathname, { method: 'POST', body, redirect: 'manual' });
-  return answer.headers.get('location') ?? '';
-}
 
 describe('the settings', () => {
   it('want the emulated service where the environment names none', () => {

@@ -1,11 +1,9 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type Emulator, startEmulator } from '../../src/emulator/index.js';
 import { Browser } from '../support/browser.js';
+import { startProgram } from '../support/program.js';
 
 const file = (name: string) => fileURLToPath(new URL(`../../example-app/minimal/${name}`, import.meta.url));
 
@@ -19,20 +17,12 @@ afterEach(() => service.close());
 /** Starts it as a user does. @returns Its address. */
 async function start(name: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
   const { PATH = '' } = process.env;
-  const child = spawn(process.execPath, [file(name)], {
-    env: { PATH, PORT: '0', ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const exit = once(child, 'exit');
+  const { child, ended, says } = startProgram(process.execPath, [file(name)], { env: { PATH, PORT: '0', ...env } });
   onTestFinished(async () => {
     child.kill('SIGTERM');
-    await exit;
+    expect(await ended).toMatchObject({ stderr: '' });
   });
-  for await (const line of createInterface({ input: child.stdout })) {
-    const [, url] = /Open (http\S+)$/.exec(line) ?? [];
-    if (url !== undefined) return url;
-  }
-  throw new Error('the minimal example has ended at once');
+  return /Open (http\S+)$/m.exec(await says(/Open http\S+$/))?.[1] ?? '';
 }
 
 describe('the minimal example', () => {

@@ -71,7 +71,7 @@ describe('a reader of docs/tutorial.md', () => {
     try {
       await walk(reader);
       await reader.follow('6. Watch a refresh');
-      await reader.decide(await reader.open('/projects'), 'approve');
+      await reader.browser.decide(await reader.open('/projects'), 'approve');
       await expect
         .poll(
           async () => {

@@ -45,6 +45,19 @@ export class Browser {
     return current;
   }
 
+  /** Presses a button of the consent page that a page has led to. @returns The page of the application that this ends at */
+  async decide(page: Page, decision: 'approve' | 'decline', user = '1'): Promise<Page> {
+    const consent = new URL(page.headers.get('location') ?? '');
+    await this.visit(consent.href);
+    const form = new URLSearchParams(consent.search);
+    form.set('user', user);
+    form.set('decision', decision);
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    const target = `${consent.origin}${consent.pathname}`;
+    const decided = await this.visit(target, { method: 'POST', headers, body: form.toString() });
+    return this.settle(await this.visit(decided.headers.get('location') ?? ''));
+  }
+
   /** The cookies that a URL's host has set. */
   cookies(url: string): Map<string, string> {
     const { host } = new URL(url);

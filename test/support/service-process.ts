@@ -1,9 +1,9 @@
-import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, type SpawnOptions } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, constants } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { delimiter, join } from 'node:path';
-import { createInterface } from 'node:readline';
+import { hasEnded, startProgram } from './program.js';
 
 /** What to start, and how to tell that it is ready. */
 export interface ServiceCommand {
@@ -14,36 +14,16 @@ export interface ServiceCommand {
   readonly ready: RegExp;
 }
 
-const running = new Set<ChildProcess>();
-
-// A test run that is broken off leaves nothing behind that still runs.
-process.once('exit', () => {
-  for (const child of running) child.kill('SIGKILL');
-});
-
 /** Starts a service and resolves when it says that it is ready; rejects with its last words if it ends before. */
 export async function startService({ file, args, options, ready }: ServiceCommand): Promise<ChildProcess> {
-  const child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
-  running.add(child);
-  child.once('exit', () => running.delete(child));
-  const words: string[] = [];
-  await new Promise<void>((resolve, reject) => {
-    child.once('error', reject);
-    child.once('exit', () => reject(new Error(`${file} ended at once:\n${words.slice(-20).join('\n')}`)));
-    for (const input of [child.stdout, child.stderr]) {
-      if (input === null) continue;
-      createInterface({ input }).on('line', (line) => {
-        words.push(line);
-        if (ready.test(line)) resolve();
-      });
-    }
-  });
+  const { child, says } = startProgram(file, args, options);
+  await says(ready);
   return child;
 }
 
 /** Sends the signal and resolves when the process has ended; at once if it had ended before. */
 export async function endService(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (hasEnded(child)) return;
   const ended = once(child, 'exit');
   child.kill(signal);
   // One that a test has frozen acts on no signal but SIGKILL before it goes on.
