@@ -16,7 +16,6 @@ import {
 } from '../api/fixture.js';
 import * as faulty from '../support/faulty-server.js';
 import { withGraphQL, withKy, withOpenApi, withTheSdk } from './another-client.js';
-import type { paths } from './projects.openapi.js';
 
 startApiForEachTest();
 
@@ -35,9 +34,33 @@ test('docs/api-client.md shows another-client.ts', () => {
   expect(shown).toBe(read('another-client.ts'));
 });
 
-describe('openapi-fetch with types of openapi-typescript', () => {
+/** An answer in JSON, as openapi-typescript writes it. */
+interface Json<Body> {
+  headers: { [name: string]: unknown };
+  content: { 'application/json': Body };
+}
+interface Project {
+  data: { id: number; name: string };
+}
+type Refusal = Json<{ error: { message: string; code: number } }>;
+
+/** What openapi-typescript makes of an API with three operations, without those that it says there are none of. */
+interface Paths {
+  '/projects': {
+    get: { parameters: { query?: { limit?: number } }; responses: { 200: Json<{ data: Project[] }> } };
+    post: {
+      requestBody: { content: { 'application/json': { name: string } } };
+      responses: { 201: Json<Project>; 400: Refusal };
+    };
+  };
+  '/projects/{projectId}': {
+    get: { parameters: { path: { projectId: number } }; responses: { 200: Json<Project>; 404: Refusal } };
+  };
+}
+
+describe('openapi-fetch with types as openapi-typescript makes them', () => {
   test('gets, posts again after a 401, and returns a refusal as its error', async () => {
-    const api = withOpenApi<paths>(client);
+    const api = withOpenApi<Paths>(client);
     server.next(faulty.json(page));
     const { data } = await api.GET('/projects', { params: { query: { limit: 5 } } });
     const name: string | undefined = data?.data[0]?.data.name;
@@ -82,18 +105,14 @@ describe('graphql-request', () => {
   test('queries the API outside of its versioned path', async () => {
     server.next(faulty.json({ data: { viewer: { name: 'Ada' } } }));
     expect(await withGraphQL(client)).toEqual({ viewer: { name: 'Ada' } });
-    expect(sent()).toEqual([
-      {
-        line: 'POST /api/graphql',
-        authorization: tokenOf('first'),
-        body: expect.stringContaining('query { viewer { name } }'),
-      },
-    ]);
+    const body = expect.stringContaining('query { viewer { name } }');
+    expect(sent()).toEqual([{ line: 'POST /api/graphql', authorization: tokenOf('first'), body }]);
   });
 });
 
 describe('the official SDK over crowdinHttpClient', () => {
-  const ok = faulty.json({ data: [{ data: { id: 7, name: 'Site' } }], pagination: { offset: 0, limit: 25 } });
+  const ok = faulty.json({ ...page, pagination: { offset: 0, limit: 25 } });
+  const sdkOf = (api = client) => new Crowdin({ token: 'unused' }, { httpClient: crowdinHttpClient(api) });
 
   test('counts projects as docs/api-client.md shows', async () => {
     server.next(ok);
@@ -101,7 +120,7 @@ describe('the official SDK over crowdinHttpClient', () => {
   });
 
   test('is one instance across a refusal and a rotation, with a token that is always the current one', async () => {
-    const sdk = new Crowdin({ token: 'unused' }, { httpClient: crowdinHttpClient(client) });
+    const sdk = sdkOf();
     server.next(faulty.json({}, 401));
     server.next(ok, 2);
     const names = async () =>
@@ -127,7 +146,7 @@ describe('the official SDK over crowdinHttpClient', () => {
     const source = new MemorySource(credentialOf('ben', 'acme'));
     const enterpriseBaseUrl = `http://{domain}.api.localhost:${server.port}`;
     const { client } = createFixture(server.origin, { source, enterpriseBaseUrl, concurrency: 2 });
-    const sdk = new Crowdin({ token: 'unused' }, { httpClient: crowdinHttpClient(client) });
+    const sdk = sdkOf(client);
     let running = 0;
     let most = 0;
     server.always((socket, received) => {
@@ -149,7 +168,7 @@ describe('the official SDK over crowdinHttpClient', () => {
     ['JSON in another shape', faulty.json({ message: 'Gateway' }, 403), 403, /: status 403$/],
     ['invalid JSON, with a success', faulty.badJson('<Gateway>'), 502, /the body is not valid JSON$/],
   ])('keeps the status of %s, and quotes nothing of it', async (_what, behaviour, code, message) => {
-    const sdk = new Crowdin({ token: 'unused' }, { httpClient: crowdinHttpClient(client) });
+    const sdk = sdkOf();
     server.next(behaviour);
     const error = await sdk.projectsGroupsApi.getProject(9).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ code, message: expect.stringMatching(message) });
@@ -157,12 +176,10 @@ describe('the official SDK over crowdinHttpClient', () => {
   });
 
   test('gets the refusals of the API as its own errors, and nothing else reaches another host', async () => {
-    const sdk = new Crowdin({ token: 'unused' }, { httpClient: crowdinHttpClient(client) });
-    server.next(faulty.json({ error: { message: 'Project Not Found', code: 404 } }, 404));
-    await expect(sdk.projectsGroupsApi.getProject(9)).rejects.toMatchObject({
-      message: 'Project Not Found',
-      code: 404,
-    });
+    const sdk = sdkOf();
+    const missing = { message: 'Project Not Found', code: 404 };
+    server.next(faulty.json({ error: missing }, 404));
+    await expect(sdk.projectsGroupsApi.getProject(9)).rejects.toMatchObject(missing);
     const refused = { errors: [{ error: { key: 'name', errors: [{ code: 'isEmpty', message: 'is required' }] } }] };
     server.next(faulty.json(refused, 400));
     await expect(sdk.projectsGroupsApi.addProject({ name: '', sourceLanguageId: 'en' })).rejects.toMatchObject({
@@ -171,9 +188,8 @@ describe('the official SDK over crowdinHttpClient', () => {
       validationCodes: [{ key: 'name', codes: ['isEmpty'] }],
     });
     const count = server.requests.length;
-    await expect(sdk.graphql({ query: '{ a }' }, { url: 'https://evil.example/graphql' })).rejects.toThrow(
-      /expected an address/,
-    );
+    const leaving = sdk.graphql({ query: '{ a }' }, { url: 'https://evil.example/graphql' });
+    await expect(leaving).rejects.toThrow(/expected an address/);
     expect(server.requests).toHaveLength(count);
   });
 });

@@ -2,7 +2,7 @@ import * as oauth from 'oauth4webapi';
 import * as client from 'openid-client';
 import { AuthorizationCode } from 'simple-oauth2';
 import { describe, expect, test } from 'vitest';
-import { callback, projects, service, startServiceForEachTest } from '../emulator/plain-client.js';
+import { authorizeUrl, callback, projects, service, startServiceForEachTest } from '../emulator/plain-client.js';
 
 // Clients that others wrote, and that know nothing of this package. The service wants JSON where RFC 6749 has forms, so the two that
 // cannot send JSON have their bodies turned into it on the way, and nothing else.
@@ -33,75 +33,36 @@ describe('oauth4webapi', () => {
     const [server, own] = [metadata(), { client_id: service.options.clientID }];
     const authentication = oauth.ClientSecretPost(service.options.clientSecret);
     const [verifier, state] = [oauth.generateRandomCodeVerifier(), oauth.generateRandomState()];
-    const url = new URL(server.authorization_endpoint);
-    url.search = new URLSearchParams({
-      client_id: own.client_id,
-      redirect_uri: callback,
-      response_type: 'code',
-      scope: 'project tm',
-      state,
-      code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
-      code_challenge_method: 'S256',
-    }).toString();
+    const code_challenge = await oauth.calculatePKCECodeChallenge(verifier);
+    const url = authorizeUrl({ state, code_challenge, code_challenge_method: 'S256' });
 
     const parameters = oauth.validateAuthResponse(server, own, new URL(await service.approve(url)), state);
-    const response = await oauth.authorizationCodeGrantRequest(
-      server,
-      own,
-      authentication,
-      parameters,
-      callback,
-      verifier,
-      options(),
-    );
+    const exchange = [server, own, authentication, parameters, callback, verifier, options()] as const;
+    const response = await oauth.authorizationCodeGrantRequest(...exchange);
     const first = await oauth.processAuthorizationCodeResponse(server, own, response);
     expect(first).toMatchObject({ token_type: 'bearer', expires_in: 7200 });
 
-    const again = await oauth.refreshTokenGrantRequest(
-      server,
-      own,
-      authentication,
-      first.refresh_token ?? '',
-      options(),
-    );
-    const second = await oauth.processRefreshTokenResponse(server, own, again);
-    const resource = new URL(`${service.baseUrl}/api/v2/projects`);
-    const answer = await oauth.protectedResourceRequest(second.access_token, 'GET', resource, undefined, null, {
-      [oauth.allowInsecureRequests]: true,
-    });
-    expect(answer.status).toBe(200);
-
-    const reused = await oauth.refreshTokenGrantRequest(
-      server,
-      own,
-      authentication,
-      first.refresh_token ?? '',
-      options(),
-    );
-    await expect(oauth.processRefreshTokenResponse(server, own, reused)).rejects.toMatchObject({
-      error: 'invalid_grant',
-      status: 400,
-    });
-    const refused = oauth.protectedResourceRequest('made-up', 'GET', resource, undefined, null, {
-      [oauth.allowInsecureRequests]: true,
-    });
-    await expect(refused).rejects.toMatchObject({
+    const refresh = async (token = '') => {
+      const answer = await oauth.refreshTokenGrantRequest(server, own, authentication, token, options());
+      return oauth.processRefreshTokenResponse(server, own, answer);
+    };
+    const call = (token: string) => {
+      const resource = new URL(`${service.baseUrl}/api/v2/projects`);
+      const insecure = { [oauth.allowInsecureRequests]: true };
+      return oauth.protectedResourceRequest(token, 'GET', resource, undefined, null, insecure);
+    };
+    const second = await refresh(first.refresh_token);
+    expect((await call(second.access_token)).status).toBe(200);
+    await expect(refresh(first.refresh_token)).rejects.toMatchObject({ error: 'invalid_grant', status: 400 });
+    await expect(call('made-up')).rejects.toMatchObject({
       cause: [{ scheme: 'bearer', parameters: { error: 'invalid_token' } }],
     });
   });
 
   test('understands a decline', async () => {
-    const url = new URL(metadata().authorization_endpoint);
-    const { clientID } = service.options;
-    url.search = new URLSearchParams({
-      client_id: clientID,
-      redirect_uri: callback,
-      response_type: 'code',
-      scope: 'tm',
-      state: 's',
-    }).toString();
-    const declined = new URL(await service.approve(url, { decline: true }));
-    expect(() => oauth.validateAuthResponse(metadata(), { client_id: clientID }, declined, 's')).toThrow(
+    const own = { client_id: service.options.clientID };
+    const declined = new URL(await service.approve(authorizeUrl({ state: 's' }), { decline: true }));
+    expect(() => oauth.validateAuthResponse(metadata(), own, declined, 's')).toThrow(
       expect.objectContaining({ error: 'access_denied' }),
     );
   });
@@ -131,12 +92,8 @@ describe('openid-client', () => {
     const first = await client.authorizationCodeGrant(config, arrived, { pkceCodeVerifier, expectedState });
     const second = await client.refreshTokenGrant(config, first.refresh_token ?? '');
     expect(second.refresh_token).not.toBe(first.refresh_token);
-    const answer = await client.fetchProtectedResource(
-      config,
-      second.access_token,
-      new URL(`${service.baseUrl}/api/v2/projects`),
-      'GET',
-    );
+    const resource = new URL(`${service.baseUrl}/api/v2/projects`);
+    const answer = await client.fetchProtectedResource(config, second.access_token, resource, 'GET');
     expect(await answer.text()).toContain('Acme Storefront');
   });
 });
