@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
-import { Agent, type Dispatcher, MockAgent } from 'undici';
+import { Agent, type Dispatcher } from 'undici';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { HttpClient, lookupHost } from '../../src/http/http-client.js';
 import type { HttpRequest } from '../../src/http/message.js';
@@ -116,11 +116,8 @@ describe('nothing left', { meta: { threats: [36] } }, () => {
   });
 
   test('a server that speaks no TLS', async () => {
-    server.always(faulty.hangUp());
     const failure = http.send(request({ origin: server.origin.replace('http:', 'https:') }));
-    server.close().catch(() => {});
     await expect(failure).rejects.toMatchObject({ kind: 'connect', sent: false });
-    server = await faulty.startFaultyServer();
   });
 });
 
@@ -281,22 +278,6 @@ describe('a dispatcher of the user', () => {
     await dispatcher.close();
   });
 
-  test('may be a MockAgent', async () => {
-    const dispatcher = new MockAgent();
-    dispatcher.disableNetConnect();
-    dispatcher
-      .get('https://api.example.com')
-      .intercept({ path: '/x?y=1' })
-      .reply(200, { mocked: true }, { headers: { 'x-a': 'b' } });
-    const own = new HttpClient({ dispatcher });
-    const answer = await own.send(request({ origin: 'https://api.example.com' }));
-    expect(JSON.parse(answer.body.toString())).toEqual({ mocked: true });
-    await expect(own.send(request({ origin: 'https://api.example.com' }))).rejects.toMatchObject({
-      name: 'TransportError',
-    });
-    await dispatcher.close();
-  });
-
   test('may be that of another undici, such as the one built into Node', async () => {
     await fetch('data:,');
     const dispatcher: Dispatcher = Reflect.get(globalThis, Symbol.for('undici.globalDispatcher.1'));
@@ -410,15 +391,6 @@ describe('a stream', () => {
     expect(http.pending).toBe(0);
   });
 
-  test('is complete', async () => {
-    server.next(faulty.huge(3e6));
-    const { body } = await stream();
-    let length = 0;
-    for await (const chunk of body) length += chunk.length;
-    expect(length).toBeGreaterThanOrEqual(3e6);
-    expect(http.pending).toBe(0);
-  });
-
   test('is decoded', async () => {
     server.next(faulty.answer(200, { 'content-encoding': 'gzip' }, gzipSync('body')));
     const { body, headers } = await stream();
@@ -518,8 +490,6 @@ describe('look-up of names', () => {
 test('a 100 Continue that was not asked for is a broken connection: undici does not ignore it as RFC 9110, 15.2 wants', async () => {
   server.next(faulty.raw(`HTTP/1.1 100 Continue\r\n\r\n${faulty.head(200, { 'content-length': '0' })}`));
   await expect(http.send(request())).rejects.toMatchObject({ kind: 'reset', sent: true });
-  server.next(faulty.raw(`HTTP/1.1 103 Early Hints\r\n\r\n${faulty.head(200, { 'content-length': '0' })}`));
-  expect((await http.send(request())).status).toBe(200);
 });
 
 test('a closed client lets running requests end and refuses later ones', async () => {

@@ -1,5 +1,7 @@
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { createGzip, gzipSync } from 'node:zlib';
 
 /** One request as it came over the wire. */
@@ -39,15 +41,18 @@ export async function startFaultyServer(): Promise<FaultyServer> {
   const planned: Behaviour[] = [];
   const sockets = new Set<Socket>();
   let usual: Behaviour = json({});
-  const server = createServer({ noDelay: true }, (socket) => {
+  // It reads requests alone: answers are written to the socket.
+  const server = createServer({ noDelay: true, requestTimeout: 0, maxHeaderSize: 1e6 }, async (message) => {
+    const request = await whole(message).catch(() => undefined);
+    if (request === undefined) return;
+    requests.push(request);
+    const behaviour = planned.shift() ?? usual;
+    behaviour(message.socket, request);
+    server.emit('received');
+  });
+  server.on('connection', (socket) => {
     sockets.add(socket);
     socket.on('error', () => {}).on('close', () => sockets.delete(socket));
-    readRequests(socket, (request) => {
-      requests.push(request);
-      const behaviour = planned.shift() ?? usual;
-      behaviour(socket, request);
-      server.emit('request');
-    });
   });
   const closed = once(server, 'close');
   server.listen(0, '127.0.0.1');
@@ -67,7 +72,7 @@ export async function startFaultyServer(): Promise<FaultyServer> {
       usual = behaviour;
     },
     received: async (count) => {
-      while (requests.length < count) await once(server, 'request');
+      while (requests.length < count) await once(server, 'received');
     },
     close: async () => {
       for (const socket of sockets) socket.destroy();
@@ -189,50 +194,10 @@ export function head(status: number, headers: Readonly<Record<string, string>>):
   return `HTTP/1.1 ${status} Status\r\n${lines.join('')}\r\n`;
 }
 
-/** Calls back for each request of a connection, once its body is there too. */
-function readRequests(socket: Socket, onRequest: (request: ReceivedRequest) => void): void {
-  let pending = Buffer.alloc(0);
-  socket.on('data', (chunk: Buffer) => {
-    pending = Buffer.concat([pending, chunk]);
-    for (let found = takeRequest(pending); found !== undefined; found = takeRequest(pending)) {
-      pending = found.rest;
-      onRequest(found.request);
-    }
-  });
-}
-
-function takeRequest(bytes: Buffer<ArrayBuffer>): { request: ReceivedRequest; rest: Buffer<ArrayBuffer> } | undefined {
-  const end = bytes.indexOf('\r\n\r\n');
-  if (end === -1) return undefined;
-  const [line = '', ...lines] = bytes.subarray(0, end).toString('latin1').split('\r\n');
-  const headers = Object.fromEntries(lines.map(headerOf));
-  const found = takeBody(bytes.subarray(end + 4), headers);
-  if (found === undefined) return undefined;
-  const [method = '', target = ''] = line.split(' ');
-  return { request: { method, target, headers, body: found.body }, rest: found.rest };
-}
-
-function headerOf(line: string): [string, string] {
-  const colon = line.indexOf(':');
-  return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
-}
-
-function takeBody(bytes: Buffer<ArrayBuffer>, headers: Readonly<Record<string, string>>) {
-  if (headers['transfer-encoding'] === 'chunked') return takeChunks(bytes);
-  const length = Number(headers['content-length'] ?? 0);
-  return bytes.length < length ? undefined : { body: bytes.subarray(0, length), rest: bytes.subarray(length) };
-}
-
-function takeChunks(bytes: Buffer<ArrayBuffer>) {
-  const parts: Buffer[] = [];
-  for (let at = 0; ; ) {
-    const lineEnd = bytes.indexOf('\r\n', at);
-    if (lineEnd === -1) return undefined;
-    const length = Number.parseInt(bytes.subarray(at, lineEnd).toString('latin1'), 16);
-    const next = lineEnd + 2 + length + 2;
-    if (bytes.length < next) return undefined;
-    if (length === 0) return { body: Buffer.concat(parts), rest: bytes.subarray(next) };
-    parts.push(bytes.subarray(lineEnd + 2, next - 2));
-    at = next;
-  }
+/** A request with its body. @throws If the client leaves before its end */
+async function whole(message: IncomingMessage): Promise<ReceivedRequest> {
+  const { method = '', url: target = '', rawHeaders } = message;
+  const names = rawHeaders.filter((_text, index) => index % 2 === 0);
+  const headers = Object.fromEntries(names.map((name, index) => [name.toLowerCase(), rawHeaders[2 * index + 1] ?? '']));
+  return { method, target, headers, body: await buffer(message) };
 }
