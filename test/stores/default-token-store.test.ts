@@ -1,13 +1,11 @@
 import connectPgSimple from 'connect-pg-simple';
 import { RedisStore } from 'connect-redis';
 import session from 'express-session';
-import { createPool, type Pool, type RowDataPacket } from 'mysql2/promise';
 import { type EmulatorUser, startEmulator } from 'passport-oauth-app/emulator';
 import pg from 'pg';
 import { createClient } from 'redis';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Browser, type Page } from '../support/browser.js';
-import { hasMariadb, startMariadb } from '../support/mariadb-server.js';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
 import { TestClock } from '../support/test-clock.js';
@@ -15,79 +13,48 @@ import { startWorld, type World } from '../support/world.js';
 
 const HOURS = 3600;
 
-/** A server with the sessions of an application. Each process opens its own store over it. */
-interface SessionServer {
-  readonly open: () => session.Store;
-  stop(): Promise<void>;
-}
+/** Starts a server with the sessions of an application, which ends with the test. Returns how each process opens its own store over it. */
+type StartSessions = () => Promise<() => session.Store>;
 
-async function startRedisSessions(): Promise<SessionServer> {
+const startRedisSessions: StartSessions = async () => {
   const server = await startRedis();
+  onTestFinished(() => server.stop());
   const client = await createClient({ url: server.url }).connect();
-  return {
-    open: () => new RedisStore({ client }),
-    stop: async () => {
-      client.destroy();
-      await server.stop();
-    },
-  };
-}
+  onTestFinished(() => client.destroy());
+  return () => new RedisStore({ client });
+};
 
-async function startPostgresSessions(): Promise<SessionServer> {
+const startPostgresSessions: StartSessions = async () => {
   const server = await startPostgres();
+  onTestFinished(() => server.stop());
   const pool = new pg.Pool({ connectionString: server.connectionString });
+  onTestFinished(() => pool.end());
   const PgStore = connectPgSimple(session);
-  return {
-    open: () => new PgStore({ pool, createTableIfMissing: true, pruneSessionInterval: false }),
-    stop: async () => {
-      await pool.end();
-      await server.stop();
-    },
-  };
-}
+  return () => new PgStore({ pool, createTableIfMissing: true, pruneSessionInterval: false });
+};
 
-async function startMariadbSessions(): Promise<SessionServer> {
-  const server = await startMariadb();
-  const pool = createPool(server.uri);
-  await pool.query('CREATE TABLE sessions (sid VARCHAR(36) PRIMARY KEY, data MEDIUMTEXT NOT NULL)');
-  return {
-    open: () => new SessionTable(pool),
-    stop: async () => {
-      await pool.end();
-      await server.stop();
-    },
-  };
-}
-
-/** Sessions in a table of MariaDB, with keys of at most 36 characters, in the default collation, which ignores case. */
+/** Sessions in a table with keys of at most 36 characters, and with a collation that ignores case. */
 class SessionTable extends session.Store {
-  readonly #pool: Pool;
+  readonly #rows: Map<string, string>;
 
-  constructor(pool: Pool) {
+  constructor(rows: Map<string, string>) {
     super();
-    this.#pool = pool;
+    this.#rows = rows;
   }
 
   override get(sid: string, callback: (error: unknown, found?: session.SessionData | null) => void): void {
-    this.#pool.query<RowDataPacket[]>('SELECT data FROM sessions WHERE sid = ?', [sid]).then(
-      ([[row]]) => callback(null, row ? JSON.parse(row.data) : null),
-      (error: unknown) => callback(error),
-    );
+    setImmediate(callback, null, JSON.parse(this.#rows.get(sid.toLowerCase()) ?? 'null'));
   }
 
-  override set(sid: string, data: session.SessionData, callback?: (error?: unknown) => void): void {
-    this.#run('REPLACE INTO sessions VALUES (?, ?)', [sid, JSON.stringify(data)], callback);
+  override set(sid: string, data: session.SessionData, callback: (error?: unknown) => void = () => {}): void {
+    if (sid.length > 36) return void setImmediate(callback, new Error('Data too long for column sid'));
+    this.#rows.set(sid.toLowerCase(), JSON.stringify(data));
+    setImmediate(callback);
   }
 
-  override destroy(sid: string, callback?: (error?: unknown) => void): void {
-    this.#run('DELETE FROM sessions WHERE sid = ?', [sid], callback);
-  }
-
-  #run(sql: string, values: string[], callback?: (error?: unknown) => void): void {
-    this.#pool.query(sql, values).then(
-      () => callback?.(),
-      (error: unknown) => callback?.(error),
-    );
+  override destroy(sid: string, callback: () => void = () => {}): void {
+    this.#rows.delete(sid.toLowerCase());
+    setImmediate(callback);
   }
 }
 
@@ -116,23 +83,17 @@ async function startProcesses(open: () => session.Store, users?: readonly Emulat
   return { service, clock, worlds, logIn, projects };
 }
 
-const locking: readonly (readonly [string, boolean, () => Promise<SessionServer>])[] = [
+const locking: readonly (readonly [string, boolean, StartSessions])[] = [
   ['connect-redis', hasRedis(), startRedisSessions],
   ['connect-pg-simple', hasPostgres(), startPostgresSessions],
 ];
 
 describe.each(locking)('two processes with their sessions in %s, and no token store', (_name, isInstalled, start) => {
-  let server: SessionServer;
-  beforeAll(async () => {
-    if (isInstalled) server = await start();
-  });
-  afterAll(() => server?.stop());
-
   test.skipIf(!isInstalled)(
     'refresh a grant once between them, so that a service that revokes on reuse ends no login',
     { meta: { threats: [43] } },
     async () => {
-      const { service, clock, worlds, logIn, projects } = await startProcesses(server.open);
+      const { service, clock, worlds, logIn, projects } = await startProcesses(await start());
       const browser = await logIn();
       service.requests.length = 0;
       for (let round = 1; round <= 3; round++) {
@@ -146,16 +107,16 @@ describe.each(locking)('two processes with their sessions in %s, and no token st
   );
 });
 
-describe.skipIf(!hasMariadb())('two processes with their sessions in a table of MariaDB, and no token store', () => {
-  let server: SessionServer;
-  beforeAll(async () => {
-    server = await startMariadbSessions();
+describe('two processes with their sessions in a table, and no token store', () => {
+  let open: () => session.Store;
+  beforeEach(() => {
+    const rows = new Map<string, string>();
+    open = () => new SessionTable(rows);
   });
-  afterAll(() => server?.stop());
 
   test('give no user the grant of another whose id differs by case only', { meta: { threats: [65] } }, async () => {
     const users = ['Ada', 'ada'].map((id, index) => ({ id, name: id, projects: [{ id: index, name: `of ${id}` }] }));
-    const { clock, worlds, logIn, projects } = await startProcesses(server.open, users);
+    const { clock, worlds, logIn, projects } = await startProcesses(open, users);
     const [upper, lower] = [await logIn('Ada'), await logIn('ada')];
     clock.advance(31);
     for (const world of worlds) {
@@ -165,7 +126,7 @@ describe.skipIf(!hasMariadb())('two processes with their sessions in a table of 
   });
 
   test('keep grants under keys that the table has room for', async () => {
-    const { clock, worlds, logIn, projects } = await startProcesses(server.open);
+    const { clock, worlds, logIn, projects } = await startProcesses(open);
     const browser = await logIn();
     clock.advance(2 * HOURS);
     for (const world of worlds) expect((await projects(browser, world)).status).toBe(200);
@@ -173,7 +134,7 @@ describe.skipIf(!hasMariadb())('two processes with their sessions in a table of 
   });
 
   test('warn once, in the first process that sees a refresh of the other, since the table has no lock', async () => {
-    const { clock, worlds, logIn, projects } = await startProcesses(server.open, [{ id: 'Eve', name: 'Eve' }]);
+    const { clock, worlds, logIn, projects } = await startProcesses(open, [{ id: 'Eve', name: 'Eve' }]);
     const browser = await logIn('Eve');
     for (const world of worlds) expect((await projects(browser, world)).status).toBe(200);
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
