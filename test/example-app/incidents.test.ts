@@ -79,6 +79,7 @@ describe('the incidents of the example', () => {
     );
     expect(text).toContain('<title>Outage</title>');
     expect(text).toContain('No usable token');
+    expect(text).not.toContain('left of');
     expect(await statuses()).toBe(503);
     await mend();
     expect(await statuses()).toBe(200);

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { advance, application, browser, decide, movedClock, open, restart, startBeforeEach } from './application.js';
+import { application, browser, decide, open, startBeforeEach } from './application.js';
 
 startBeforeEach();
 
@@ -20,13 +20,7 @@ describe('the pages of the example', () => {
     expect(text).toContain('acme.api.localhost');
     expect(text).toContain('left of 45 s');
     expect(text).toContain('Not refreshed yet.');
-  });
-
-  it('count refreshes', async () => {
-    await application.logIn(browser);
-    application.service.expireAccessTokens();
-    await open('/projects');
-    expect((await open('/')).text).toContain('Refreshed <b>once</b>');
+    expect(text).toContain('>Log in as somebody else</a>');
   });
 
   it('list the projects with their progress', async () => {
@@ -161,23 +155,6 @@ describe('the pages of the example', () => {
     expect(page.text).toContain(title);
     expect(page.text).toContain('in <b>3600 s</b>');
     expect(page.text).not.toContain('refused');
-  });
-
-  it('say in an outage that the token is waited for, and show no time that is left of it', async () => {
-    await restart(movedClock);
-    await application.logIn(browser);
-    application.service.fail('token', { status: 503, times: Infinity });
-    advance(50_000);
-    const { text } = await open('/');
-    expect(text).toContain('No usable token');
-    expect(text).not.toContain('left of');
-  });
-
-  it('ask for a new login, in words, where the permission has ended', async () => {
-    await application.logIn(browser);
-    application.service.revoke('1');
-    await open('/projects');
-    expect((await open('/')).text).toContain('Your permission has ended. Log in to go on.');
   });
 
   it('refuse forms that another origin sends', async () => {
