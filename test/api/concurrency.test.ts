@@ -268,7 +268,7 @@ describe('a refusal with 429', () => {
     let status = 429;
     server.always((socket, received) => void held.push(() => faulty.json({}, status)(socket, received)));
     const answer = async (expected: number) => {
-      await vi.waitFor(() => expect(held).toHaveLength(expected));
+      await expect.poll(() => held).toHaveLength(expected);
       for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
       expect(held).toHaveLength(expected);
       for (const each of held.splice(0)) each();
