@@ -50,7 +50,9 @@ export class Worker {
       return again;
     }
     const child = fork(script, [JSON.stringify({ store, options })]);
-    const [{ port }] = (await once(child, 'message')) as [{ port: number }];
+    const ended = new AbortController();
+    child.once('exit', () => ended.abort(new Error('The process has ended before it was ready.')));
+    const [{ port }] = (await once(child, 'message', { signal: ended.signal })) as [{ port: number }];
     return new Worker(child, `http://127.0.0.1:${port}/`, script === SCRIPT);
   }
 
