@@ -147,6 +147,21 @@ export class GrantRepository {
   }
 
   /**
+   * Returns true if the store has no such grant, or a tombstone of it. A record that cannot be decoded may be a grant: another
+   * process may have the key. @throws TokenStoreError
+   */
+  isGone(id: string): Promise<boolean> {
+    const storeId = this.storeId(id);
+    const look = async (store: TokenStore) => {
+      const record = await store.get(storeId);
+      if (record === undefined || record === null) return true;
+      const stored = await this.#options.codec.decode(storeId, record);
+      return stored !== undefined && 'ended' in stored;
+    };
+    return this.access.use(look, 'get', READ_MS);
+  }
+
+  /**
    * Yields the grants of this strategy, and the tombstones, as {@link peek} returns them: page by page, so that the memory
    * that it takes does not depend on their number.
    *

@@ -315,7 +315,7 @@ export class GrantManager {
    * @param isRevoked Asked last: the deletion may have ended, and its tokens be revoked, meanwhile.
    */
   #revokeUnlessStored(grantId: string, grant: Grant, isRevoked: () => boolean = () => false): void {
-    const isDeleted = async () => (await this.#repository.readAnew(grantId)) === undefined && !isRevoked();
+    const isDeleted = async () => (await this.#repository.isGone(grantId)) && !isRevoked();
     this.#revocations?.start(grantId, grant, isDeleted);
   }
 

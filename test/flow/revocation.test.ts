@@ -315,6 +315,25 @@ describe('nothing is revoked', () => {
     expect(revocations()).toEqual([]);
   });
 
+  test('when another login takes the place of a grant, by a process with a key that this one has not yet', async () => {
+    const [dispatcher, tokenStore] = [new HoldingAgent(), memoryTokenStore()];
+    const [before, after] = ['0'.repeat(32), '1'.repeat(32)] as const;
+    const options = { revocationPath, tokenStore, grantId: () => '1' };
+    await loggedIn({ strategy: { ...options, dispatcher, encryptionKeys: [before] } });
+    const other = await another({ strategy: { ...options, encryptionKeys: [after, before] } });
+    clock.advance(2 * HOURS);
+    const release = dispatcher.hold();
+    const refreshed = world.strategy.client('1').accessToken();
+    await dispatcher.asked.opened;
+    await other.logIn(new Browser());
+    release();
+    await refreshed.catch(() => undefined);
+    await world.strategy.close();
+    expect(actions()).not.toContain('revoked');
+    expect(revocations()).toEqual([]);
+    expect(await other.strategy.client('1').accessToken()).toBeDefined();
+  });
+
   test('when the session expires, or the service has ended the grant', async () => {
     await loggedIn({ session: { cookie: { maxAge: 60_000 } }, strategy: { revocationPath } });
     world.store.clear();
