@@ -29,74 +29,38 @@ export interface Installation {
 const application = fileURLToPath(new URL('application/', import.meta.url));
 
 /** Packages beside ours for each framework, by the names that the smoke application loads them under. */
-const WEB = {
-  'express-5': 'express@5',
-  'express-4': 'express@4',
-  'express-4.16.0': 'express@4.16.0',
-  'connect-3': 'connect@3',
-  'passport-0.7': 'passport@0.7',
-  'passport-0.6.0': 'passport@0.6.0',
-  'express-session': 'express-session@1',
-  'express-session-1.17.0': 'express-session@1.17.0',
-  'cookie-session': 'cookie-session@2',
+const WEB = [
+  ...['express-5=express@5', 'express-4=express@4', 'express-4.16.0=express@4.16.0', 'connect-3=connect@3'],
+  ...['passport-0.7=passport@0.7', 'passport-0.6.0=passport@0.6.0', 'cookie-session@2'],
+  ...['express-session@1', 'express-session-1.17.0=express-session@1.17.0'],
   // What the package itself asks for: any version that it allows.
-  passport: 'passport@0.7',
-};
+  'passport@0.7',
+];
 
 /** Session stores and clients of databases, by the names that stores.mjs loads them under. */
-const STORES = {
-  ...{ 'express-session': 'express-session@1', passport: 'passport@0.7' },
-  ...{ memorystore: 'memorystore@1', 'session-file-store': 'session-file-store@1' },
-  ...{
-    'connect-redis-7': 'connect-redis@7',
-    'connect-redis-8': 'connect-redis@8',
-    'connect-redis-9': 'connect-redis@9',
-  },
-  ...{ 'redis-4': 'redis@4', 'redis-5': 'redis@5', 'redis-6': 'redis@6', iovalkey: 'iovalkey@0.3' },
-  ...{ 'connect-pg-simple': 'connect-pg-simple@10', pg: 'pg@8', mysql2: 'mysql2@3' },
-  ...{ 'express-mysql-session': 'express-mysql-session@3' },
-  ...{ 'connect-session-knex': 'connect-session-knex@5', knex: 'knex@3' },
-  ...{ 'connect-sqlite3': 'connect-sqlite3@0.9', sqlite3: 'sqlite3@5', 'better-sqlite3': 'better-sqlite3@12' },
-  ...{ 'connect-session-sequelize': 'connect-session-sequelize@7', sequelize: 'sequelize@6' },
-};
+const STORES = [
+  ...['express-session@1', 'passport@0.7', 'memorystore@1', 'session-file-store@1'],
+  ...['connect-redis-7=connect-redis@7', 'connect-redis-8=connect-redis@8', 'connect-redis-9=connect-redis@9'],
+  ...['redis-4=redis@4', 'redis-5=redis@5', 'redis-6=redis@6', 'iovalkey@0.3'],
+  ...['connect-pg-simple@10', 'pg@8', 'mysql2@3', 'express-mysql-session@3', 'connect-session-knex@5', 'knex@3'],
+  ...['connect-sqlite3@0.9', 'sqlite3@5', 'better-sqlite3@12', 'connect-session-sequelize@7', 'sequelize@6'],
+];
 
 /** The packages of one platform, with nothing but the program: those named `bun` and `deno` link it by a script. */
-const OTHER_RUNTIMES = {
-  bun: `@oven/bun-${process.platform}-${process.arch === 'arm64' ? 'aarch64' : process.arch}@1`,
-  deno: `@deno/${process.platform}-${process.arch}${process.platform === 'linux' ? '-glibc' : ''}@2`,
-};
+const OTHER_RUNTIMES = [
+  `bun=@oven/bun-${process.platform}-${process.arch === 'arm64' ? 'aarch64' : process.arch}@1`,
+  `deno=@deno/${process.platform}-${process.arch}${process.platform === 'linux' ? '-glibc' : ''}@2`,
+];
 
 /** What the examples of docs/frameworks.md import and are built with. */
-const REACH = {
-  ...Object.fromEntries(['express', 'express-session', 'passport', 'supertest'].map((name) => [name, name])),
-  fastify: 'fastify@5',
-  '@fastify/express': '@fastify/express@4',
-  koa: 'koa@3',
-  'koa-connect': 'koa-connect@2',
-  'serverless-http': 'serverless-http@4',
-  esbuild: 'esbuild',
-  rollup: 'rollup@4',
-  '@rollup/plugin-commonjs': '@rollup/plugin-commonjs',
-  '@rollup/plugin-json': '@rollup/plugin-json',
-  '@rollup/plugin-node-resolve': '@rollup/plugin-node-resolve',
-  webpack: 'webpack@5',
-  'webpack-cli': 'webpack-cli',
-  jest: 'jest@30',
-  '@babel/preset-env': '@babel/preset-env@7',
-  'ts-jest': 'ts-jest@29',
-  typescript: 'typescript@5.9',
-  ...Object.fromEntries(
-    ['express', 'express-session', 'jest', 'passport', 'supertest'].map((name) => [`@types/${name}`, `@types/${name}`]),
-  ),
-  '@types/node': '@types/node@20',
-  ...Object.fromEntries(
-    ['common', 'core', 'platform-express', 'passport'].map((name) => [`@nestjs/${name}`, `@nestjs/${name}@11`]),
-  ),
-  rxjs: 'rxjs@7',
-  'reflect-metadata': 'reflect-metadata@0.2',
-  pnpm: 'pnpm',
-  '@yarnpkg/cli-dist': '@yarnpkg/cli-dist@4',
-};
+const REACH = [
+  ...['express', 'express-session', 'passport', 'supertest', 'fastify@5', '@fastify/express@4', 'koa@3'],
+  ...['koa-connect@2', 'serverless-http@4', 'esbuild', 'rollup@4', '@rollup/plugin-commonjs', '@rollup/plugin-json'],
+  ...['@rollup/plugin-node-resolve', 'webpack@5', 'webpack-cli', 'jest@30', '@babel/preset-env@7', 'ts-jest@29'],
+  ...['typescript@5.9', '@types/node@20', '@types/express', '@types/express-session', '@types/jest'],
+  ...['@types/passport', '@types/supertest', '@nestjs/common@11', '@nestjs/core@11', '@nestjs/platform-express@11'],
+  ...['@nestjs/passport@11', 'rxjs@7', 'reflect-metadata@0.2', 'pnpm', '@yarnpkg/cli-dist@4'],
+];
 
 const TYPESCRIPTS = ['5.5', '5.9', '6.0'];
 
@@ -108,20 +72,18 @@ export async function install(
   const packed = await pack();
   const folder = (name: string) => join(home, name);
   if (wanted.includes('typescript')) {
-    await installed(
-      folder('typescript'),
-      namedBy(TYPESCRIPTS, (version) => `typescript@${version}`),
-    );
+    const compilers = TYPESCRIPTS.map((version) => `v${version}=typescript@${version}`);
+    await installed(folder('typescript'), compilers);
   }
   if (wanted.includes('reach')) await installed(folder('reach'), REACH, packed.tarball);
   if (wanted.includes('combinations')) {
-    await installed(folder('node'), { ...namedBy(NODES, binary), ...OTHER_RUNTIMES });
+    await installed(folder('node'), [...NODES.map(binary), ...OTHER_RUNTIMES]);
     await installed(folder('web'), WEB, packed.tarball);
     await installed(folder('NestJS 11'), nest('11', '0.6.0'), packed.tarball);
     await installed(folder('NestJS 12'), nest('12', '0.7'), packed.tarball);
   }
   if (wanted.includes('stores')) {
-    await installed(folder('node'), namedBy(['24', '26'], binary));
+    await installed(folder('node'), ['24', '26'].map(binary));
     await installed(folder('stores'), STORES, packed.tarball);
     // The two that compile, or fetch what others have compiled.
     await run('npm', ['rebuild', 'sqlite3', 'better-sqlite3'], { cwd: folder('stores') });
@@ -134,15 +96,10 @@ export async function install(
     }),
     smoke: ({ node, framework, ...combination }) => {
       const [program, ...args] = runtime(folder('node'), node);
-      return run(
-        program,
-        [
-          ...args,
-          combination.modules === 'import' ? 'main.mjs' : 'main.cjs',
-          JSON.stringify({ node, framework, ...combination }),
-        ],
-        { cwd: folder(framework.startsWith('NestJS') ? framework : 'web'), timeout: 60_000 },
-      );
+      const main = combination.modules === 'import' ? 'main.mjs' : 'main.cjs';
+      const cwd = folder(framework.startsWith('NestJS') ? framework : 'web');
+      const settings = JSON.stringify({ node, framework, ...combination });
+      return run(program, [...args, main, settings], { cwd, timeout: 60_000 });
     },
     compiler: (version) => join(folder('typescript'), `node_modules/v${version}/bin/tsc`),
     reach: folder('reach'),
@@ -161,30 +118,22 @@ function runtime(folder: string, name: string): readonly [string, ...string[]] {
   return [join(folder, `node_modules/v${name}/bin/node`)];
 }
 
-/** Several versions of one package beside each other, each as `v` and its version. */
-function namedBy(versions: readonly string[], spec: (version: string) => string): Readonly<Record<string, string>> {
-  return Object.fromEntries(versions.map((version) => [`v${version}`, spec(version)]));
+function nest(version: string, passport: string): readonly string[] {
+  const own = ['common', 'core', 'platform-express', 'passport'].map((name) => `@nestjs/${name}@${version}`);
+  return [...own, `passport@${passport}`, 'rxjs@7', 'reflect-metadata@0.2', 'express-session@1'];
 }
 
-function nest(version: string, passport: string): Readonly<Record<string, string>> {
-  const own = ['common', 'core', 'platform-express', 'passport'].map((name) => `@nestjs/${name}`);
-  const others = { passport, rxjs: '7', 'reflect-metadata': '0.2', 'express-session': '1' };
-  return Object.fromEntries([
-    ...own.map((name) => [name, `${name}@${version}`]),
-    ...Object.entries(others).map(([name, range]) => [name, `${name}@${range}`]),
-  ]);
-}
-
-/** npm's packages of Node itself: one for each platform, with nothing but the program. */
+/** npm's packages of Node itself, each as `v` and its version: one for each platform, with nothing but the program. */
 function binary(version: string): string {
   const platform = process.platform === 'win32' ? 'win' : process.platform;
-  return `node-${platform}-${process.arch}@${version}`;
+  return `v${version}=node-${platform}-${process.arch}@${version}`;
 }
 
-async function installed(folder: string, packages: Readonly<Record<string, string>>, tarball?: string): Promise<void> {
+/** Installs packages into a folder: `name@range`, with `name` in front of it and `=` where that is to be another one. */
+async function installed(folder: string, packages: readonly string[], tarball?: string): Promise<void> {
   await cp(application, folder, { recursive: true });
   await writeFile(join(folder, 'package.json'), '{ "private": true }\n');
-  const named = Object.entries(packages).map(([name, spec]) => `${name}@npm:${spec}`);
+  const named = packages.map((spec) => spec.replace('=', '@npm:'));
   const ours = tarball === undefined ? [] : [tarball];
   // `--ignore-scripts`: nothing that is installed here needs one to work, ours included.
   await run('npm', ['install', '--ignore-scripts', '--prefer-offline', ...ours, ...named], { cwd: folder });

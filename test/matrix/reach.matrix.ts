@@ -21,11 +21,8 @@ beforeAll(async () => {
   await writeFile(join(installation.reach, 'package.json'), '{ "private": true, "type": "module" }');
   port = await freePort();
   const urls = [`http://localhost:${port}/callback`, 'https://app.example.net/callback'];
-  emulator = await startEmulatorCommand(installation.reach, [
-    '--port',
-    '0',
-    ...urls.flatMap((url) => ['--redirect-url', url]),
-  ]);
+  const flags = ['--port', '0', ...urls.flatMap((url) => ['--redirect-url', url])];
+  emulator = await startEmulatorCommand(installation.reach, flags);
 });
 afterAll(async () => {
   await emulator?.stop();
@@ -53,6 +50,12 @@ async function expectProjects(command: string | readonly string[], folder = inst
   }
 }
 
+/** Settings of a compiler from before ES modules. */
+const COMMONJS = {
+  ...{ target: 'es2022', module: 'commonjs', moduleResolution: 'node10' },
+  ...{ strict: true, esModuleInterop: true },
+};
+
 /** Runs a command that is installed beside the examples. */
 function tool(name: string, ...args: string[]): Promise<{ readonly stdout: string; readonly stderr: string }> {
   return run(join(installation.reach, 'node_modules/.bin', name), args, { cwd: installation.reach });
@@ -68,17 +71,8 @@ describe('a framework', () => {
     const folder = join(installation.reach, 'nest');
     await mkdir(folder);
     await save('nest.ts', folder);
-    const compilerOptions = {
-      target: 'es2022',
-      module: 'commonjs',
-      moduleResolution: 'node10',
-      strict: true,
-      esModuleInterop: true,
-      experimentalDecorators: true,
-      emitDecoratorMetadata: true,
-      skipLibCheck: true,
-      types: ['node'],
-    };
+    const decorators = { experimentalDecorators: true, emitDecoratorMetadata: true };
+    const compilerOptions = { ...COMMONJS, ...decorators, skipLibCheck: true, types: ['node'] };
     await writeFile(join(folder, 'package.json'), '{ "type": "commonjs" }');
     await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
     await tool('tsc', '-p', 'nest');
@@ -134,15 +128,7 @@ describe('Jest', () => {
       .replace('let strategy;', 'let strategy: Strategy;')
       .replaceAll(/deserializeUser\(\(user,/g, 'deserializeUser((user: Express.User,');
     await writeFile(join(installation.reach, 'typed.test.ts'), typed);
-    const compilerOptions = {
-      target: 'es2022',
-      module: 'commonjs',
-      moduleResolution: 'node10',
-      strict: true,
-      esModuleInterop: true,
-      allowJs: true,
-      types: ['node', 'jest'],
-    };
+    const compilerOptions = { ...COMMONJS, allowJs: true, types: ['node', 'jest'] };
     await writeFile(join(installation.reach, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
     const { stderr } = await tool('jest', '--config', 'ts-jest.config.cjs', ...patterns, 'typed.test.ts');
     expect(stderr).toContain('1 passed');
