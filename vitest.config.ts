@@ -22,7 +22,7 @@ const packed = ['consumers/{runtime,types}', 'house/{guides,package,readme}'].ma
 
 /** Modules that start a browser, a database or another process, or read the heap. */
 const OUTSIDE =
-  /^(?:import|}) .*'.*(?:child_process|chromium|framed-page|heap|mariadb|open-store|playwright|postgres|processes|redis|sqlite).*';$/m;
+  /^(?:import|}) .*'.*(?:child_process|chromium|framed-page|heap|mariadb|open-store|playwright|postgres|processes|program|redis|sqlite).*';$/m;
 
 /** The test files of these folders of test/ that stay within their process. */
 export function filesWithin(folders: readonly string[]): string[] {

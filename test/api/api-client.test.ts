@@ -3,11 +3,10 @@ import { getEventListeners } from 'node:events';
 import { Readable } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
-import { Agent, FormData as UndiciFormData } from 'undici';
+import { FormData as UndiciFormData } from 'undici';
 import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
 import type { ApiError } from '../../src/api/api-error.js';
 import { NotAuthorizedError } from '../../src/errors.js';
-import { HttpClient } from '../../src/http/http-client.js';
 import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
 import {
@@ -89,20 +88,6 @@ describe('a call', () => {
     await expect(client.get('/projects')).rejects.toBeInstanceOf(NotAuthorizedError);
     await expect(client.accessToken()).rejects.toBeInstanceOf(NotAuthorizedError);
     expect(server.requests).toEqual([]);
-  });
-
-  test('accessToken is that of the moment', async () => {
-    expect(await client.accessToken()).toBe(tokenOf('first'));
-    source.current = credentialOf('second');
-    expect(await client.accessToken()).toBe(tokenOf('second'));
-  });
-
-  test('a long-lived client works across refreshes', async () => {
-    for (const name of ['a', 'b', 'c']) {
-      source.current = credentialOf(name);
-      await client.get('/projects');
-      expect(lastRequest()?.headers.authorization).toBe(`Bearer ${tokenOf(name)}`);
-    }
   });
 });
 
@@ -354,12 +339,6 @@ describe('a failed try', () => {
     expect(waits).toEqual([250, 500]);
   });
 
-  test('is the last one after three', async () => {
-    server.always(faulty.json({}, 503));
-    await expect(client.get('/projects')).rejects.toMatchObject({ name: 'ApiError', status: 503 });
-    expect(server.requests).toHaveLength(3);
-  });
-
   test.each([
     ['2', 2_250],
     [new Date(Date.UTC(2030, 0, 1, 0, 0, 3)).toUTCString(), 3_250],
@@ -375,13 +354,6 @@ describe('a failed try', () => {
     server.next(faulty.json({}, 503, { 'retry-after': '31536000' }));
     await expect(client.get('/projects')).rejects.toMatchObject({ status: 503, retryAfter: 31_536_000 });
     expect(waits).toEqual([]);
-  });
-
-  test('of GET whose connection broke is followed by another', async () => {
-    server.next(faulty.reset());
-    server.next(faulty.truncated());
-    expect(await client.get('/projects')).toEqual({});
-    expect(server.requests).toHaveLength(3);
   });
 
   test('of POST that left is the only one', { meta: { threats: [38] } }, async () => {
@@ -630,13 +602,6 @@ describe('a stream', () => {
     expect(error.data).toHaveLength(1024 * 1024);
     expect(sent.bytes).toBeLessThan(20e6);
   });
-});
-
-test("a user's dispatcher carries the calls", async () => {
-  const dispatcher = new Agent();
-  const { client } = createFixture(server.origin, { http: new HttpClient({ dispatcher }) });
-  expect(await client.get('/projects')).toEqual({});
-  await dispatcher.close();
 });
 
 describe('an answer at the edge of HTTP', () => {

@@ -17,11 +17,13 @@ function list(total: number, most = Infinity, shown: (value: number) => unknown 
   };
 }
 
-async function idsOf(items: AsyncIterable<{ id: number }>): Promise<number[]> {
-  const ids: number[] = [];
-  for await (const { id } of items) ids.push(id);
-  return ids;
+async function read<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const item of items) found.push(item);
+  return found;
 }
+
+const idsOf = async (items: AsyncIterable<{ id: number }>) => (await read(items)).map(({ id }) => id);
 
 const firstIds = (count: number) => Array.from({ length: count }, (_none, id) => id);
 
@@ -70,9 +72,7 @@ describe('paginate', () => {
     server.next(faulty.json({ results: [1, 2] }));
     server.next(faulty.json({ results: [3] }));
     const items = (page: unknown) => (page as { results: number[] }).results;
-    const found: number[] = [];
-    for await (const item of client.paginate('/x', { limit: 2, items })) found.push(item);
-    expect(found).toEqual([1, 2, 3]);
+    expect(await read(client.paginate('/x', { limit: 2, items }))).toEqual([1, 2, 3]);
   });
 
   test('asks for the next page only when it is needed, unless it may read ahead', async () => {
@@ -210,12 +210,6 @@ function rows(all: readonly unknown[], more: (query: URLSearchParams) => object 
   };
 }
 
-const read = async (list: AsyncIterable<unknown>) => {
-  const found: unknown[] = [];
-  for await (const item of list) found.push(item);
-  return found;
-};
-
 describe('an honest list is read to its end', { meta: { threats: [81] } }, () => {
   const entries = (item: (index: number) => unknown) => Array.from({ length: 7 }, (_none, n) => ({ data: item(n) }));
   const pagination = (query: URLSearchParams) => ({ pagination: { offset: Number(query.get('offset')), limit: 2 } });
@@ -339,11 +333,6 @@ describe('`next`', () => {
     readonly cursor?: string | null;
   }
   const items = (page: unknown) => (page as CursorPage).results;
-  const read = async (list: AsyncIterable<number>) => {
-    const found: number[] = [];
-    for await (const item of list) found.push(item);
-    return found;
-  };
   const targets = () => server.requests.map(({ target }) => target);
 
   test('follows a cursor as a parameter, and keeps the others', async () => {

@@ -73,11 +73,6 @@ describe('what is not there', () => {
     expect((await onHost('ACME.API.localhost', '/api/v2/user', token)).status).toBe(200);
     expect((await onHost('a.acme.api.localhost', '/api/v2/user', token)).status).toBe(403);
   });
-
-  test('a member of an organization may use the plain host: service.md does not say otherwise', async () => {
-    const token = await start({}, '2');
-    expect((await projects(token)).status).toBe(200);
-  });
 });
 
 describe('routes that a test adds', () => {

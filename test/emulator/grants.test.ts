@@ -290,12 +290,6 @@ describe('the token endpoint', () => {
     const description = /must be one of authorization_code, refresh_token/;
     await refused(await postToken({ grant_type: 'password' }), 'unsupported_grant_type', description);
   });
-
-  test('another method is refused', async () => {
-    const response = await fetch(`${service.authUrl}/oauth/token`);
-    expect(response.status).toBe(405);
-    expect(response.headers.get('allow')).toBe('POST');
-  });
 });
 
 test('a redirect URL keeps the query that it has', async () => {

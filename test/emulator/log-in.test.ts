@@ -50,12 +50,6 @@ describe('approve()', () => {
     expect(await (await projects(access_token)).text()).toContain('Acme Storefront');
   });
 
-  test('declines with the option decline', async () => {
-    expect(await service.approve(authorizeUrl(), { decline: true })).toBe(
-      `${callback}?error=access_denied&state=some-state`,
-    );
-  });
-
   test('returns an error that the service sends back', async () => {
     const url = await service.approve(authorizeUrl({ scope: undefined }));
     expect(new URL(url).searchParams.get('error')).toBe('invalid_request');

@@ -170,7 +170,7 @@ describe('the pages of the example', () => {
     await application.logIn(browser);
     const page = await post('/logout', { origin: application.url });
     expect(page.status).toBe(303);
-    expect((await open('/')).text).toContain('href="/login"');
+    expect((await open('/')).text).toContain('Log in once');
   });
 
   it('switch to another account and its organization by logging in anew', async () => {
