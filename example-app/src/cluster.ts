@@ -20,7 +20,7 @@ import { connect } from './calls.js';
 import { Recorder } from './panel/recorder.js';
 import { createPrimary, type Primary, type Worker } from './primary.js';
 import { closeServer, listen, realService, run, SettingsError, serverSettings, untilAskedToEnd } from './server.js';
-import { serviceBreaker, startService, strategyOptionsFor } from './service.js';
+import { startService, strategyOptionsFor } from './service.js';
 import { startWorker } from './worker.js';
 
 const processes = 2;
@@ -69,7 +69,7 @@ async function conduct(redis: RedisOptions, sessionSecret: string): Promise<void
   const recorder = new Recorder(Date.now);
   const service = await startService({ port, recorder });
   const workers: ClusterWorker[] = [];
-  const primary = createPrimary(workers, (happening) => recorder.record(happening), serviceBreaker(service));
+  const primary = createPrimary(workers, recorder, service);
   workers.push(...children.map((child) => connect<ClusterWorker>(child, primary)));
   const setup = { redis, sessionSecret, strategyOptions: strategyOptionsFor(service) };
   await Promise.race([failed, Promise.all(workers.map((worker) => worker.serve(setup)))]);

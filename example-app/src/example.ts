@@ -5,7 +5,7 @@ import { embeddedPages } from './embedded.js';
 import { Recorder } from './panel/recorder.js';
 import { createPrimary, type Worker } from './primary.js';
 import { listen, type ServerSettings } from './server.js';
-import { serviceBreaker, startService, strategyOptionsFor } from './service.js';
+import { startService, strategyOptionsFor } from './service.js';
 import { startWorker } from './worker.js';
 
 /** Options of `startExample`. */
@@ -53,17 +53,12 @@ async function serve(server: Server, port: number, options: ExampleOptions): Pro
   const strategyOptions = { ...(service ? strategyOptionsFor(service) : realService), clock } as StrategyOptions;
   const embedded = service && embeddedPages(service, strategyOptions, url);
   const workers: Worker[] = [];
-  const primary = createPrimary(
-    workers,
-    (happening) => recorder.record(happening),
-    service ? serviceBreaker(service) : async () => {},
-  );
+  const primary = createPrimary(workers, recorder, service);
   const tokenStore = service && memoryTokenStore();
   const surroundings = { strategyOptions, sessionSecret, tokenStore, embedded: embedded?.router, clock };
-  const worker = startWorker({ server, primary, ...surroundings });
-  workers.push(worker);
+  workers.push(startWorker({ server, primary, ...surroundings }));
   const close = async () => {
-    await worker.end();
+    for (const worker of workers) await worker.end();
     await embedded?.close();
     await service?.close();
   };

@@ -1,6 +1,8 @@
+import type { Emulator } from 'passport-oauth-app/emulator';
 import type { BurstOrder } from './panel/burst.js';
 import type { Entry, Happening } from './panel/journal.js';
-import type { BreakService } from './service.js';
+import type { Recorder } from './panel/recorder.js';
+import { type BreakService, serviceBreaker } from './service.js';
 
 /** The operations of a token store that fail. */
 export type Breakage = 'none' | 'writes' | 'all';
@@ -25,21 +27,17 @@ export interface Primary {
   burst(grantId: string, order: BurstOrder): Promise<void>;
 }
 
-/** Returns what all workers share. @param record Makes a journal entry of an event. */
-export function createPrimary(
-  workers: readonly Worker[],
-  record: (happening: Happening) => Entry | undefined,
-  breakService: BreakService,
-): Primary {
+/** Returns what all workers share. A real service is not broken. */
+export function createPrimary(workers: readonly Worker[], recorder: Recorder, service: Emulator | undefined): Primary {
   const ofAll = async (call: (worker: Worker, index: number) => Promise<void>) => {
     await Promise.all(workers.map(call));
   };
   return {
     async tell(happening) {
-      const entry = record(happening);
+      const entry = recorder.record(happening);
       if (entry) await ofAll((worker) => worker.add(entry));
     },
-    breakService,
+    breakService: service ? serviceBreaker(service) : async () => {},
     breakStore: (broken) => ofAll((worker) => worker.breakStore(broken)),
     burst(grantId, order) {
       const count = order.count / workers.length;

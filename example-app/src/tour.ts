@@ -1,15 +1,13 @@
-import { type IncomingMessage, request } from 'node:http';
-import { text } from 'node:stream/consumers';
+import assert, { AssertionError } from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
 import type { Emulator, ServiceRequest } from 'passport-oauth-app/emulator';
+import { request } from 'undici';
 import { startExample } from './example.js';
 import { bearerOf, detailOf, fieldsOf, shortenedFields } from './panel/recorder.js';
 import { serverSettings } from './server.js';
 
 /** The cookies of a visitor, by name. */
 type Cookies = Map<string, string>;
-
-/** Thrown if a step of the tour did not do what it should. */
-class TourError extends Error {}
 
 /** Seconds. The tour moves the clock instead of waiting. */
 const tokenLifetime = 7200;
@@ -32,7 +30,7 @@ export async function tour(print: (line: string) => void): Promise<boolean> {
     if (service) print(`\nAll ${await walk(url, service, expire, print)} steps did what they should.`);
     return service !== undefined;
   } catch (error) {
-    if (!(error instanceof TourError)) throw error;
+    if (!(error instanceof AssertionError)) throw error;
     print(`    ${error.message}`);
     return false;
   } finally {
@@ -52,13 +50,13 @@ async function walk(url: string, service: Emulator, expire: () => void, print: (
     print(`\n${String(steps).padStart(2)}. ${title}`);
   };
   const check = (what: string, holds: boolean) => {
-    if (!holds) throw new TourError(`Not as it should be: ${what}`);
+    assert(holds, `Not as it should be: ${what}`);
     print(`    ok: ${what}`);
   };
-  const open = async (cookies: Cookies, address: string, method = 'GET') => {
+  const open = async (cookies: Cookies, address: string, method?: 'POST') => {
     const answer = await visit(cookies, new URL(address, url), method);
     const target = answer.location && ` to ${shown(new URL(answer.location, url))}`;
-    print(`    ${method} ${shown(new URL(address, url))} -> ${answer.status}${target}`);
+    print(`    ${method ?? 'GET'} ${shown(new URL(address, url))} -> ${answer.status}${target}`);
     return answer;
   };
   /** Returns the requests to the token endpoint and to the API since the last call, and prints the first of them. */
@@ -77,7 +75,7 @@ async function walk(url: string, service: Emulator, expire: () => void, print: (
     const isJson = one?.headers['content-type']?.startsWith('application/json') === true;
     check('a POST with a JSON body', one?.method === 'POST' && isJson);
     const expected = { client_id, client_secret, ...fields };
-    check(`its fields are exactly ${Object.keys(expected).join(', ')}`, isSame(one?.body, expected));
+    check(`its fields are exactly ${Object.keys(expected).join(', ')}`, isDeepStrictEqual(one?.body, expected));
   };
   const checkRefresh = (tokens: readonly ServiceRequest[]) => {
     const { refresh_token } = tokens[0] ? fieldsOf(tokens[0]) : {};
@@ -104,7 +102,7 @@ async function walk(url: string, service: Emulator, expire: () => void, print: (
     const { state = '', ...others } = Object.fromEntries(authorize.searchParams);
     const expected = { client_id, redirect_uri, response_type: 'code', scope: 'project tm' };
     check('to {auth_url}/oauth/authorize', authorize.href.startsWith(`${service.authUrl}/oauth/authorize?`));
-    check('client_id, redirect_uri, response_type, scope and state, nothing else', isSame(others, expected));
+    check('client_id, redirect_uri, response_type, scope and state, nothing else', isDeepStrictEqual(others, expected));
     check('spaces in scope are plus signs', authorize.search.includes('scope=project+tm'));
     check('state cannot be guessed', state.length >= 43);
     step(decline ? 'The user declines' : 'The user approves');
@@ -113,7 +111,7 @@ async function walk(url: string, service: Emulator, expire: () => void, print: (
     check('back to the application, with its state unchanged', callback.searchParams.get('state') === state);
     return callback;
   };
-  const leadsTo = async (what: string, path: string, cookies: Cookies, address: string, method = 'GET') =>
+  const leadsTo = async (what: string, path: string, cookies: Cookies, address: string, method?: 'POST') =>
     check(what, (await open(cookies, address, method)).location.split('?')[0] === path);
   const silent = () =>
     check('nothing reached the token endpoint or the API', Object.values(news()).flat().length === 0);
@@ -140,8 +138,10 @@ async function walk(url: string, service: Emulator, expire: () => void, print: (
   step('Twenty requests at once meet an expired token');
   expire();
   const pages = await Promise.all(Array.from({ length: 20 }, () => visit(ada, new URL('/projects', url))));
-  const isGood = pages.every(({ status }) => status === 200);
-  check('all twenty succeed', isGood);
+  check(
+    'all twenty succeed',
+    pages.every(({ status }) => status === 200),
+  );
   checkRefresh(news().tokens);
 
   const ben: Cookies = new Map();
@@ -172,23 +172,15 @@ function shown({ origin, pathname, searchParams }: URL): string {
   return `${origin}${pathname}${fields && `?${fields}`}`;
 }
 
-function isSame(one: unknown, other: object): boolean {
-  const sorted = (fields: unknown) => JSON.stringify(Object.entries(Object(fields)).sort());
-  return sorted(one) === sorted(other);
-}
-
 /** Opens a page as a browser does, and follows no redirect unseen. */
-async function visit(cookies: Cookies, url: URL, method = 'GET') {
-  const headers = { accept: 'text/html', cookie: [...cookies].map((pair) => pair.join('=')).join('; ') };
+async function visit(cookies: Cookies, url: URL, method: 'GET' | 'POST' = 'GET') {
+  const sent = { accept: 'text/html', cookie: [...cookies].map((pair) => pair.join('=')).join('; ') };
   // Not fetch: its headers mark it as a script, and scripts are not redirected to a login.
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    request(url, { method, headers, agent: false }, resolve).once('error', reject).end();
-  });
-  for (const line of response.headers['set-cookie'] ?? []) {
+  const { statusCode: status, headers, body } = await request(url, { method, headers: sent });
+  for (const line of [headers['set-cookie'] ?? []].flat()) {
     const [, name = '', value = ''] = /^([^=;]*)=([^;]*)/.exec(line) ?? [];
     if (/;\s*(max-age=0|expires=Thu, 01 Jan 1970)/i.test(line)) cookies.delete(name);
     else cookies.set(name, value);
   }
-  const { statusCode: status, headers: received } = response;
-  return { status, location: received.location ?? '', text: await text(response) };
+  return { status, location: String(headers.location ?? ''), text: await body.text() };
 }
