@@ -54,7 +54,7 @@ async function expectRecovery(row: Row, isGrantEnded = row.endsGrant === true): 
   expect(trial.logins()).toBe(before);
 }
 
-describe('at the callback of a login', () => {
+describe('at the callback of a login', { meta: { threats: [26, 30, 31, 32, 37] } }, () => {
   test.each(byFault)('%s: nobody is logged in, nothing is stored, and a new login works', async (_fault, row) => {
     trial = await startTrial();
     const callback = await trial.begin();

@@ -1,4 +1,3 @@
-import { memoryTokenStore, type StoredGrant, type TokenStore } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
@@ -120,59 +119,3 @@ describe('claims', () => {
     expect([me.user.claims, me.authorized]).toEqual([{}, true]);
   });
 });
-
-describe('a stored grant that was edited by hand', { meta: { threats: [29] } }, () => {
-  const editing = (edit: (grant: Record<string, unknown>) => void) => {
-    const inner = memoryTokenStore();
-    const tokenStore: TokenStore = {
-      ...inner,
-      get: async (id) => {
-        const stored = await inner.get(id);
-        return stored && edited(stored, edit);
-      },
-    };
-    return { tokenStore, cache: false as const };
-  };
-
-  test.each(['evil.example', 'acme/', 'a#', '@evil', '.', ' ', 7, {}, ['acme'], true])(
-    'to the organization %j is refused, and nothing is sent',
-    async (domain) => {
-      const strategy = editing((grant) => {
-        grant.organizationDomain = domain;
-      });
-      await open({ strategy });
-      await logIn('2');
-      const me = await whoami(browser);
-      expect([me.authorized, me.organizationDomain]).toEqual([false, undefined]);
-      world.service.requests.length = 0;
-      expect((await projects()).status).toBeGreaterThanOrEqual(302);
-      expect(world.service.requests).toEqual([]);
-    },
-  );
-
-  test.each([
-    ['a token that cannot stand in a header', { accessToken: 'a\r\nX: y' }],
-    ['a token that is no text', { accessToken: 7 }],
-    ['no token', { accessToken: undefined }],
-    ['an expiry that is no number', { expiresAt: 'never' }],
-    ['a refresh token that is no text', { refreshToken: {} }],
-  ])('to have %s is refused, and nothing is sent', async (_what, change) => {
-    await open({ strategy: editing((grant) => void Object.assign(grant, change)) });
-    await logIn();
-    world.service.requests.length = 0;
-    expect((await projects()).status).toBeGreaterThanOrEqual(302);
-    expect(world.service.requests).toEqual([]);
-  });
-
-  test('in nothing is used as it is', async () => {
-    await open({ strategy: editing(() => {}) });
-    await logIn('2');
-    expect((await projects()).status).toBe(200);
-  });
-});
-
-function edited(stored: StoredGrant, edit: (grant: Record<string, unknown>) => void): StoredGrant {
-  const grant = JSON.parse(Buffer.from(stored.sealed, 'base64url').toString());
-  edit(grant);
-  return { ...stored, sealed: Buffer.from(JSON.stringify(grant)).toString('base64url') };
-}

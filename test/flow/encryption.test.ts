@@ -1,22 +1,17 @@
-import { memoryTokenStore, type TokenStore } from 'passport-oauth-app';
+import { memoryTokenStore } from 'passport-oauth-app';
 import { postgresTokenStore } from 'passport-oauth-app/postgres';
 import { redisTokenStore } from 'passport-oauth-app/redis';
 import { Pool, Client as PostgresClient } from 'pg';
 import { createClient } from 'redis';
 import { describe, expect, test } from 'vitest';
-import { Browser } from '../support/browser.js';
-import type { EventLog } from '../support/event-log.js';
 import { another, clock, listen, loggedIn, projects, refreshTokens, whoami, world } from '../support/one-world.js';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
 import { storeId } from '../support/store-id.js';
-import { byUser } from '../support/world.js';
 
 const HOURS = 3600;
 const OLD_KEY = 'the old key, which is long enough to be one';
 const NEW_KEY = 'the new key, which is long enough to be one';
-
-let events: EventLog;
 
 /** Every run of 12 characters of the tokens that the service has given, also as they look in base64 of any alignment. */
 function fragments(texts: readonly string[]): Set<string> {
@@ -97,100 +92,22 @@ describe('a raw dump of a store, with encryption on,', () => {
   });
 });
 
-describe('a sealed grant', { meta: { threats: [29, 53] } }, () => {
-  const store = () => memoryTokenStore();
-  let grantId = '';
-  const idOf = async () => {
-    grantId = (await whoami()).grantId;
-    return storeId(world.service.options, grantId);
+test('a sealed grant is read with the former of two keys; with an unknown one it is reported, and kept', {
+  meta: { threats: [53] },
+}, async () => {
+  const tokenStore = memoryTokenStore();
+  await loggedIn({ strategy: { tokenStore, encryptionKeys: OLD_KEY } });
+  const { grantId } = await whoami();
+  const id = storeId(world.service.options, grantId);
+  const record = await tokenStore.get(id);
+  const events = listen('grant-lost');
+  const readWith = async (encryptionKeys: string | string[]) => {
+    const { strategy } = await another({ strategy: { tokenStore, encryptionKeys } });
+    return strategy.client(grantId).accessToken();
   };
-
-  /** Another process, with these keys. */
-  async function withKeys<T>(
-    tokenStore: TokenStore,
-    keys: string | string[] | undefined,
-    use: (token: Promise<string>) => Promise<T>,
-  ): Promise<T> {
-    const encryption = keys === undefined ? {} : { encryptionKeys: keys };
-    const other = await another({ strategy: { tokenStore, ...encryption } });
-    events = listen('grant-lost');
-    return use(other.strategy.client(grantId).accessToken());
-  }
-
-  test('with an old key is readable, and sealed with the new one when it is written next', async () => {
-    const tokenStore = store();
-    await loggedIn({ strategy: { tokenStore, encryptionKeys: OLD_KEY } });
-    const id = await idOf();
-    await withKeys(tokenStore, [NEW_KEY, OLD_KEY], async (token) => expect(await token).toMatch(/^eyJ/));
-    clock.advance(2 * HOURS);
-    await withKeys(tokenStore, [NEW_KEY, OLD_KEY], async (token) => expect(await token).toMatch(/^eyJ/));
-    const kid = (sealed?: string) => JSON.parse(Buffer.from(sealed?.split('.')[0] ?? '', 'base64url').toString()).kid;
-    const after = kid((await tokenStore.get(id))?.sealed);
-    expect(after).toMatch(/^[\w-]{8}$/);
-    await withKeys(tokenStore, NEW_KEY, async (token) => expect(await token).toMatch(/^eyJ/));
-  });
-
-  const unreadable: readonly (readonly [string, string | undefined, (sealed: string) => string])[] = [
-    ['with an unknown key', NEW_KEY, (sealed) => sealed],
-    ['that is cut off', OLD_KEY, (sealed) => sealed.slice(0, -10)],
-    [
-      'that was changed',
-      OLD_KEY,
-      (sealed) => sealed.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A')).replace(/\.(.)/, '.x$1'),
-    ],
-    ['that is empty', OLD_KEY, () => ''],
-    ['where a plain one is expected', undefined, (sealed) => sealed],
-    [
-      'in the place of which a plain one stands',
-      OLD_KEY,
-      () => Buffer.from('{"accessToken":"x"}').toString('base64url'),
-    ],
-  ];
-
-  test.each(unreadable)(
-    '%s counts as no grant, is reported to the operator, and is kept',
-    async (_what, keys, change) => {
-      const tokenStore = store();
-      await loggedIn({ strategy: { tokenStore, encryptionKeys: OLD_KEY } });
-      const id = await idOf();
-      const record = await tokenStore.get(id);
-      const changed = { version: 1, expiresAt: 2, ...record, sealed: change(record?.sealed ?? '') };
-      await tokenStore.set(id, changed);
-      await withKeys(tokenStore, keys, async (token) =>
-        expect(await token.catch((error) => error)).toMatchObject({ status: 401 }),
-      );
-      expect(events?.values('grant-lost', 'reason')).toEqual(['unreadable']);
-      expect(await tokenStore.get(id)).toEqual(changed);
-    },
-  );
-
-  test('that is moved to another user is refused', async () => {
-    const tokenStore = store();
-    const shared = { tokenStore, encryptionKeys: OLD_KEY, cache: false as const };
-    await loggedIn({ strategy: { ...shared, grantId: byUser } });
-    const ben = new Browser();
-    await world.logIn(ben, '2');
-    const adas = await tokenStore.get(storeId(world.service.options, '1'));
-    if (!adas) throw new Error('Ada has no grant');
-    await tokenStore.set(storeId(world.service.options, '2'), adas);
-    expect((await ben.visit(`${world.url}/projects`)).status).toBe(302);
-    expect((await projects()).status).toBe(200);
-  });
-
-  test('or a plain one whose domain was edited by hand is refused on read', async () => {
-    const tokenStore = store();
-    await loggedIn({ strategy: { tokenStore, cache: false } }, '2');
-    const id = await idOf();
-    const record = await tokenStore.get(id);
-    const content = JSON.parse(Buffer.from(record?.sealed ?? '', 'base64url').toString());
-    for (const organizationDomain of ['evil.example', 'a/b', 'x@y', '', 7]) {
-      const sealed = Buffer.from(JSON.stringify({ ...content, organizationDomain })).toString('base64url');
-      await tokenStore.set(id, { version: 1, expiresAt: 2, sealed });
-      world.service.requests.length = 0;
-      const page = await projects();
-      if (organizationDomain === '') expect(page.status).toBe(200);
-      else expect(page.status).toBe(302);
-      expect(world.service.requests.filter(({ headers }) => /evil|a\/b/.test(headers.host ?? ''))).toEqual([]);
-    }
-  });
+  expect(await readWith([NEW_KEY, OLD_KEY])).toMatch(/^eyJ/);
+  await expect(readWith(NEW_KEY)).rejects.toMatchObject({ status: 401 });
+  expect(events.values('grant-lost', 'reason')).toEqual(['unreadable']);
+  expect(record).toBeDefined();
+  expect(await tokenStore.get(id)).toEqual(record);
 });

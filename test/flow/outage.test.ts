@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import type { Fault } from '../../src/emulator/faults.js';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { fastForward } from '../support/fast-forward.js';
@@ -11,35 +10,7 @@ const HOURS = 3600;
 
 const lastRetryAfter = () => world.errors.at(-1)?.retryAfter;
 
-/** The service is back: the user goes on, with the refresh token that was tried before and without a login. */
-async function expectRecovery(): Promise<void> {
-  const tried = refreshTokens().at(-1);
-  clock.advance(31);
-  expect((await projects()).status).toBe(200);
-  if (tried !== undefined) expect(refreshTokens().at(-1)).toBe(tried);
-  expect(world.service.requests.some(({ path }) => path === '/oauth/authorize')).toBe(false);
-}
-
 describe('a token endpoint that cannot be reached', { meta: { threats: [36] } }, () => {
-  test.each([
-    ['a refused connection', 'ECONNREFUSED'],
-    ['a name that is not found', 'ENOTFOUND'],
-    ['a certificate for another host', 'ERR_TLS_CERT_ALTNAME_INVALID'],
-  ])('is tried once more after %s, then the answer is 503 and the grant is kept', async (_what, code) => {
-    const network = new Network();
-    await loggedIn({ strategy: { dispatcher: network.dispatcher } });
-    clock.advance(2 * HOURS);
-    network.cut(code, 2);
-    network.attempts = 0;
-    const page = await projects();
-    expect(page.status).toBe(503);
-    expect(page.json().name).toBe('ServiceUnavailableError');
-    expect(lastRetryAfter()).toBe(1);
-    expect(network.attempts).toBe(2);
-    expect(world.tokenRequests()).toEqual([]);
-    await expectRecovery();
-  });
-
   test('costs no request where the second connection comes about', async () => {
     const network = new Network();
     await loggedIn({ strategy: { dispatcher: network.dispatcher } });
@@ -51,23 +22,6 @@ describe('a token endpoint that cannot be reached', { meta: { threats: [36] } },
 });
 
 describe('a token endpoint that fails', { meta: { threats: [37, 38, 39, 41] } }, () => {
-  const faults: readonly (readonly [string, Fault])[] = [
-    ['a reset', { reset: true }],
-    ['no answer in time', { hang: true }],
-    ...[500, 502, 503, 504].map((status) => [`status ${status}`, { status }] as const),
-  ];
-
-  test.each(faults)('is not asked a second time blindly after %s, and the grant is kept', async (_what, fault) => {
-    await loggedIn();
-    clock.advance(2 * HOURS);
-    world.service.fail('token', fault);
-    const page = await fastForward(projects, () => fault.hang === true && world.tokenRequests().length > 0);
-    expect(page.status).toBe(503);
-    expect(page.json().code).toBe('ERR_SERVICE_UNAVAILABLE');
-    expect(world.tokenRequests()).toHaveLength(1);
-    await expectRecovery();
-  });
-
   test.each([
     ['until-used', 200, 3],
     ['refuse', 302, 2],
@@ -160,30 +114,6 @@ describe('a token endpoint that fails', { meta: { threats: [37, 38, 39, 41] } },
     },
   );
 
-  test('obeys a Retry-After that is a date', async () => {
-    await loggedIn();
-    clock.advance(2 * HOURS);
-    const date = new Date(clock.now() + 12_000).toUTCString();
-    world.service.fail('token', { status: 503, headers: { 'retry-after': date } });
-    expect((await projects()).status).toBe(503);
-    expect(lastRetryAfter()).toBe(12);
-    await expectRecovery();
-  });
-
-  test('and asks for a pause is not asked for other users either', async () => {
-    await loggedIn();
-    const another = new Browser();
-    await world.logIn(another, '2');
-    world.service.requests.length = 0;
-    clock.advance(2 * HOURS);
-    world.service.fail('token', { status: 429, headers: { 'retry-after': '9' } });
-    expect((await projects()).status).toBe(503);
-    expect((await another.visit(`${world.url}/projects`)).status).toBe(503);
-    expect(world.tokenRequests()).toHaveLength(1);
-    clock.advance(10);
-    expect((await another.visit(`${world.url}/projects`)).status).toBe(200);
-  });
-
   test('and asks for a pause has it in full, though a request that was sent before succeeds', {
     meta: { threats: [79] },
   }, async () => {
@@ -209,37 +139,6 @@ describe('a token endpoint that fails', { meta: { threats: [37, 38, 39, 41] } },
     expect(world.tokenRequests()).toHaveLength(2);
     clock.advance(0.2);
     for (const one of [late, browser]) expect((await one.visit(`${world.url}/projects`)).status).toBe(200);
-  });
-
-  test('for five users is not asked for the sixth one', async () => {
-    const users = Array.from({ length: 7 }, (_, index) => ({ id: `${index}`, name: 'N', projects: [] }));
-    await loggedIn({ service: { users } });
-    const browsers = await Promise.all(
-      users.map(async ({ id }) => {
-        const one = new Browser();
-        await world.logIn(one, id);
-        return one;
-      }),
-    );
-    world.service.requests.length = 0;
-    clock.advance(2 * HOURS);
-    world.service.fail('token', { status: 500, times: 5 });
-    for (const one of browsers) expect((await one.visit(`${world.url}/projects`)).status).toBe(503);
-    expect(world.tokenRequests()).toHaveLength(5);
-    clock.advance(2);
-    for (const one of browsers) expect((await one.visit(`${world.url}/projects`)).status).toBe(200);
-  });
-
-  test('before the token has expired fails no request', async () => {
-    await loggedIn();
-    clock.advance(2 * HOURS - 120);
-    world.service.fail('token', { status: 503, times: Number.POSITIVE_INFINITY });
-    for (let index = 0; index < 5; index++) {
-      expect((await projects()).status).toBe(200);
-      clock.advance(10);
-    }
-    expect(world.tokenRequests().length).toBeGreaterThan(1);
-    expect(world.errors).toEqual([]);
   });
 
   test('for this process alone does not keep it from what another one has got', async () => {

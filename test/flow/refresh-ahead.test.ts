@@ -50,14 +50,6 @@ test('starts one refresh for all requests of that time', async () => {
   await until(() => expect(world.tokenRequests()).toHaveLength(1));
 });
 
-test('does not start for a token that lives long still', async () => {
-  await loggedIn();
-  clock.advance(2 * HOURS - 400);
-  await projects();
-  await projects();
-  expect(world.tokenRequests()).toEqual([]);
-});
-
 test('starts with the first request within `ahead`, and not before', async () => {
   await loggedIn();
   clock.advance(2 * HOURS - 301);
@@ -66,21 +58,6 @@ test('starts with the first request within `ahead`, and not before', async () =>
   clock.advance(1);
   await projects();
   await until(() => expect(world.tokenRequests()).toHaveLength(1));
-});
-
-test('that is refused is not repeated by each request, and requests still succeed', async () => {
-  await loggedIn();
-  clock.advance(2 * HOURS - 250);
-  world.service.fail('token', { status: 401, body: { error: 'invalid_client' }, times: 100 });
-  const untilThen = async (count: number) => {
-    for (let index = 0; index < 5; index++) expect((await projects()).status).toBe(200);
-    await until(() => expect(world.tokenRequests()).toHaveLength(count));
-  };
-  await projects();
-  await until(() => expect(world.tokenRequests()).toHaveLength(1));
-  await untilThen(1);
-  clock.advance(2);
-  await untilThen(2);
 });
 
 test.each([2, 10, 60, 600])(

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { StoredGrant, TokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
-import { addStrategy, browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
+import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
@@ -278,30 +278,6 @@ describe('after a login', () => {
 });
 
 describe('grants under ids of the application', () => {
-  test('are kept apart by strategy, and escaped in the keys of the store', threats(20), async () => {
-    const ids = ['Ünï ✓/../x', 'a+b', '%2e', 'k:*'];
-    let current = '';
-    const grantId = () => current;
-    await open({
-      strategy: { grantId },
-      routes: (app, world) => {
-        addStrategy(world, 'b', '/b', { grantId });
-        const { passport } = world;
-        app.get('/login-b', passport.authenticate('b') as Handler);
-        app.get('/b', passport.authenticate('b') as Handler);
-      },
-    });
-    for (const id of ids) {
-      current = id;
-      const browser = new Browser();
-      await world.logIn(browser);
-      expect((await whoami(browser)).grantId).toBe(id);
-      expect((await browser.visit(await world.begin(browser, {}, '/login-b'))).status).toBe(200);
-    }
-    expect(new Set(world.grantKeys()).size).toBe(2 * ids.length);
-    for (const key of world.grantKeys()) expect(key).toMatch(/^oauth-app-grant\.[\w.~+%=-]+$/);
-  });
-
   test.each([
     ['nothing', undefined],
     ['an empty text', ''],

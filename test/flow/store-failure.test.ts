@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { TokenStoreError } from '../../src/index.js';
+import { gate } from '../refresh/fixture.js';
 import { fastForward } from '../support/fast-forward.js';
-import { another, clock, listen, loggedIn, projects, refreshTokens, whoami, world } from '../support/one-world.js';
-import { storeId } from '../support/store-id.js';
+import { another, clock, listen, loggedIn, projects, whoami, world } from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 
@@ -47,30 +47,14 @@ describe('a save that fails after a rotation', { meta: { threats: [45] } }, () =
   test('that hangs delays no request, and the pair is in the store once the store answers', async () => {
     await logInWith();
     clock.advance(2 * HOURS);
-    let goOn = () => {};
-    const held = new Promise<void>((resolve) => {
-      goOn = resolve;
-    });
-    store.before = (method) => (method === 'update' ? held : undefined);
+    const held = gate();
+    store.before = (method) => (method === 'update' ? held.opened : undefined);
     expect((await fastForward(projects)).status).toBe(200);
     expect((await projects()).status).toBe(200);
-    goOn();
+    held.open();
     store.recover();
     await until(async () => expect(await tokenOfAnotherProcess()).toBe(await ownToken()));
     expect(world.tokenRequests()).toHaveLength(1);
-  });
-
-  test('does not lose the pair either when the token expires again before the store is back', async () => {
-    await logInWith();
-    store.fail('update', 'set');
-    for (let round = 0; round < 3; round++) {
-      clock.advance(2 * HOURS);
-      expect((await projects()).status).toBe(200);
-    }
-    store.recover();
-    // It may show the dead refresh token first, and then waits for the pair that followed.
-    await until(async () => expect(await tokenOfAnotherProcess()).toBe(await ownToken()));
-    expect(new Set(refreshTokens()).size).toBe(3);
   });
 
   test('is repeated as soon as the store answers any request, regardless of the pause between the tries', async () => {
@@ -87,21 +71,6 @@ describe('a save that fails after a rotation', { meta: { threats: [45] } }, () =
       .catch(() => {});
     // The next try by itself would come after more than a second.
     await until(() => expect(tries()).toBe(tried + 1));
-    expect(await tokenOfAnotherProcess()).toBe(await ownToken());
-  });
-
-  test('is repeated by close() at the latest', async () => {
-    await logInWith();
-    clock.advance(2 * HOURS);
-    store.fail('update', 'set');
-    const before = (await store.inner.get(storeId(world.service.options, (await whoami()).grantId)))?.version;
-    const tried = tries();
-    const closed = world.strategy.close();
-    await until(() => expect(tries()).toBeGreaterThan(tried + 1));
-    store.recover();
-    await closed;
-    const { grantId } = await whoami();
-    expect((await store.inner.get(storeId(world.service.options, grantId)))?.version).not.toBe(before);
     expect(await tokenOfAnotherProcess()).toBe(await ownToken());
   });
 

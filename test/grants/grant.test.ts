@@ -4,6 +4,7 @@ import type { StoredGrant } from '../../src/index.js';
 import { Secret } from '../../src/redaction.js';
 import { type Grants, test, tokens } from '../refresh/fixture.js';
 import { json } from '../support/faulty-server.js';
+import { threats } from '../support/threats.js';
 
 const [OLD, NEW] = ['the old key, which is long enough', 'the new key, which is long enough'];
 const STORE_ID = 'oauth-app+id';
@@ -94,7 +95,7 @@ describe.each([
   });
 });
 
-describe('an encrypted record', { meta: { threats: [53] } }, () => {
+describe('an encrypted record', threats(53), () => {
   test('is a compact JWE with dir and A256GCM, another one each time', async ({ grants }) => {
     const { sealed } = await recordOf(grants, [OLD]);
     const [header = '', key] = sealed.split('.');
@@ -166,6 +167,7 @@ test.for([
   { accessToken: 'with space' },
   { accessToken: 'a\r\nb' },
   { accessToken: 7 },
+  { accessToken: undefined },
   { refreshToken: 7 },
   { subject: {} },
   { expiresAt: 'soon' },
@@ -176,7 +178,8 @@ test.for([
   { id: 'oauth-app+ID' },
   { organizationDomain: 'evil.example' },
   { organizationDomain: 'a/b' },
-])('a record that was edited by hand to %j counts as no grant', async (change, { grants }) => {
+  { organizationDomain: ['acme'] },
+])('a record that was edited by hand to %j counts as no grant', threats(29), async (change, { grants }) => {
   const record = await recordOf(grants, []);
   const content = JSON.parse(Buffer.from(record.sealed, 'base64url').toString());
   const edited = (changes: object) => ({

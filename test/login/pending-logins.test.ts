@@ -109,14 +109,6 @@ describe('a pending login', () => {
   ])('is not looked for by a state of another form: %j', async (state) => {
     expect(await create().find(requestWith((await begin()).cookie), state)).toBeUndefined();
   });
-
-  test('ends after ten minutes', { meta: { threats: [7] } }, async () => {
-    const { state, cookie } = await begin();
-    now += 599_999;
-    expect(await create().find(requestWith(cookie), state)).toBeDefined();
-    now += 1;
-    expect(await create().find(requestWith(cookie), state)).toBeUndefined();
-  });
 });
 
 describe('the bound', () => {

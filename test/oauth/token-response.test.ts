@@ -65,15 +65,24 @@ test.each([
   ['an access token with DEL', { ...good, access_token: 'a\x7f' }],
   ['broken UTF-8', Buffer.concat([Buffer.from('{"access_token":"'), Buffer.from([0xff]), Buffer.from('"}')])],
   ['two objects', '{"access_token":"a"}{"access_token":"b"}'],
+  ['a text', '"text"'],
+  ['no access token', { ...good, access_token: undefined }],
+  ['an empty access token', { ...good, access_token: '' }],
+  ['an access token that is an object', { ...good, access_token: {} }],
+  ['an access token with a space', { ...good, access_token: 'a b' }],
+  ['an access token beyond ASCII', { ...good, access_token: 'ä' }],
+  ['an access token over 16 KiB', { ...good, access_token: 'a'.repeat(16_385) }],
+  ['a token type that is not a string', { ...good, token_type: ['bearer'] }],
+  ['a token type with more to it', { ...good, token_type: 'bearer x' }],
   ['a prototype in the place of fields', '{"__proto__":{"access_token":"a","token_type":"bearer"}}'],
 ])('%s is not a token response', { meta: { threats: [30, 32] } }, async (_what, body) => {
   expect(await refusalOf(body)).toMatchObject({ name: 'TokenResponseError', code: 'ERR_TOKEN_RESPONSE', status: 502 });
 });
 
 describe('a refusal', () => {
-  test('tells the error and the description of the service', async () => {
-    const error = await refusalOf({ error: 'invalid_grant', error_description: 'The code has expired' }, 400);
-    expect(error).toMatchObject({ name: 'TokenError', error: 'invalid_grant', status: 502 });
+  test.each(['invalid_grant', 'a_code_of_their_own'])('tells the error %s and its description', async (code) => {
+    const error = await refusalOf({ error: code, error_description: 'The code has expired' }, 400);
+    expect(error).toMatchObject({ name: 'TokenError', error: code, status: 502 });
     expect(error.message).toContain('The code has expired');
   });
 
