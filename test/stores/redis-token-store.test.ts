@@ -2,7 +2,7 @@ import { Cluster, Redis } from 'ioredis';
 import type { TokenStore } from 'passport-oauth-app';
 import { type RedisClientLike, redisTokenStore } from 'passport-oauth-app/redis';
 import { createClient, createClientPool, createCluster, createSentinel, RESP_TYPES } from 'redis';
-import { afterAll, beforeAll, describe, expect, expectTypeOf, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
 import {
   type RedisTopology,
@@ -20,8 +20,8 @@ describe.skipIf(!hasRedis())('with Redis', () => {
   let redis: RedisServer;
   const clients: { destroy(): void }[] = [];
 
-  async function connect() {
-    const client = createClient({ url: redis.url, socket: { reconnectStrategy: 20 } });
+  async function connect(url = redis.url) {
+    const client = createClient({ url, socket: { reconnectStrategy: 20 } });
     client.on('error', () => undefined);
     await client.connect();
     clients.push(client);
@@ -185,11 +185,8 @@ describe.skipIf(!hasRedis())('with Redis', () => {
 
   test('rejects at once while Redis is down, returns the result of work that runs, and works again after its restart', async () => {
     const server = await startRedis();
-    const client = createClient({ url: server.url, socket: { reconnectStrategy: 20 } }).on('error', () => undefined);
-    await client.connect();
-    const other = createClient({ url: server.url, socket: { reconnectStrategy: 20 } }).on('error', () => undefined);
-    await other.connect();
-    const [store, waiting] = [redisTokenStore(client), redisTokenStore(other)];
+    const client = await connect(server.url);
+    const [store, waiting] = [redisTokenStore(client), redisTokenStore(await connect(server.url))];
     await store.set('id', grant);
     let waiter: Promise<unknown> = Promise.resolve();
     const result = await store.lock('id', async () => {
@@ -209,8 +206,6 @@ describe.skipIf(!hasRedis())('with Redis', () => {
     await server.restart();
     await until(() => expect(client.isReady).toBe(true));
     expect(await store.get('id')).toEqual(grant);
-    client.destroy();
-    other.destroy();
     await server.stop();
   });
 });
@@ -305,65 +300,62 @@ describe.skipIf(!hasRedis())('with a Redis that evicts', { meta: { threats: [78]
   });
 });
 
-describe.skipIf(!hasRedis())('with a Cluster of Redis', () => {
-  let cluster: RedisTopology;
-  const ends: (() => unknown)[] = [];
+const hostsOf = ({ ports }: RedisTopology) => ports.map((port) => ({ host: '127.0.0.1', port }));
 
-  beforeAll(async () => {
-    cluster = await startRedisCluster();
-  });
-  afterAll(async () => {
-    for (const end of ends) await end();
-    await cluster.stop();
-  });
+/** A client of each package over a Cluster, which ends with the test. */
+async function clusterClients(cluster: RedisTopology, { readsFromReplicas = false } = {}) {
+  const rootNodes = hostsOf(cluster).map((socket) => ({ socket }));
+  const nodeRedis = createCluster({ rootNodes, useReplicas: readsFromReplicas });
+  nodeRedis.on('error', () => undefined);
+  onTestFinished(() => nodeRedis.destroy());
+  await nodeRedis.connect();
+  const ioredis = new Cluster(hostsOf(cluster), { scaleReads: readsFromReplicas ? 'slave' : 'master' });
+  onTestFinished(() => ioredis.disconnect());
+  await until(() => expect(ioredis.status).toBe('ready'));
+  return [nodeRedis, ioredis] as const;
+}
 
-  test('passes every check with node-redis, also where it reads from replicas', async () => {
-    const rootNodes = cluster.ports.map((port) => ({ url: `redis://127.0.0.1:${port}` }));
-    for (const useReplicas of [false, true]) {
-      const client = createCluster({ rootNodes, useReplicas });
-      client.on('error', () => undefined);
-      await client.connect();
-      ends.push(() => client.destroy());
+/** A client of each package over Sentinels, which ends with the test. */
+async function sentinelClients(sentinel: RedisTopology) {
+  const nodes = hostsOf(sentinel);
+  const nodeRedis = createSentinel({ name: SENTINEL_NAME, sentinelRootNodes: nodes, replicaPoolSize: 1 });
+  nodeRedis.on('error', () => undefined);
+  onTestFinished(() => nodeRedis.destroy());
+  await nodeRedis.connect();
+  const ioredis = new Redis({ sentinels: nodes, name: SENTINEL_NAME });
+  ioredis.on('error', () => undefined);
+  onTestFinished(() => ioredis.disconnect());
+  return [nodeRedis, ioredis] as const;
+}
+
+/** Starts servers that end with the test. */
+async function started<T extends RedisTopology>(start: () => Promise<T>): Promise<T> {
+  const topology = await start();
+  onTestFinished(() => topology.stop());
+  return topology;
+}
+
+test.skipIf(!hasRedis())('passes every check over a Cluster of Redis, also where it reads from replicas', async () => {
+  const cluster = await started(startRedisCluster);
+  for (const readsFromReplicas of [false, true]) {
+    for (const client of await clusterClients(cluster, { readsFromReplicas }))
       await passEveryCheck((options) => redisTokenStore(client, options));
-    }
-  });
-
-  test('passes every check with ioredis, also where it reads from replicas', async () => {
-    for (const scaleReads of ['master', 'slave'] as const) {
-      const client = new Cluster(
-        cluster.ports.map((port) => ({ host: '127.0.0.1', port })),
-        { scaleReads },
-      );
-      ends.push(() => client.disconnect());
-      await until(() => expect(client.status).toBe('ready'));
-      await passEveryCheck((options) => redisTokenStore(client, options));
-    }
-  });
+  }
 });
 
-describe.skipIf(!hasRedis())('with Sentinels of Redis', () => {
-  test('passes every check, and uses the new primary after a failover', async () => {
-    const sentinel = await startRedisSentinel();
-    const nodes = sentinel.ports.map((port) => ({ host: '127.0.0.1', port }));
-    const client = createSentinel({ name: SENTINEL_NAME, sentinelRootNodes: nodes, replicaPoolSize: 1 });
-    client.on('error', () => undefined);
-    await client.connect();
-    const ioredis = new Redis({ sentinels: nodes, name: SENTINEL_NAME });
-    ioredis.on('error', () => undefined);
-    for (const each of [client, ioredis]) await passEveryCheck((options) => redisTokenStore(each, options));
-    const stores = [redisTokenStore(client), redisTokenStore(ioredis)] as const;
-    await stores[0].set('id', grant);
-    await sentinel.replicated(sentinel.primary, 1);
-    await sentinel.kill(sentinel.primary);
-    for (const port of sentinel.ports)
-      await sentinel.command(port, 'SENTINEL', 'SET', SENTINEL_NAME, 'down-after-milliseconds', '1000');
-    for (const store of stores) {
-      await until(async () => expect(await store.lock('id', () => store.get('id'))).toEqual(grant));
-    }
-    client.destroy();
-    ioredis.disconnect();
-    await sentinel.stop();
-  });
+test.skipIf(!hasRedis())('passes every check over Sentinels, and uses the new primary after a failover', async () => {
+  const sentinel = await started(startRedisSentinel);
+  const clients = await sentinelClients(sentinel);
+  for (const client of clients) await passEveryCheck((options) => redisTokenStore(client, options));
+  const stores = clients.map((client) => redisTokenStore(client));
+  await stores[0]?.set('id', grant);
+  await sentinel.replicated(sentinel.primary, 1);
+  await sentinel.kill(sentinel.primary);
+  for (const port of sentinel.ports)
+    await sentinel.command(port, 'SENTINEL', 'SET', SENTINEL_NAME, 'down-after-milliseconds', '1000');
+  for (const store of stores) {
+    await until(async () => expect(await store.lock('id', () => store.get('id'))).toEqual(grant));
+  }
 });
 
 /** Gives replicas all the time that they need: the 100 ms of a write are not what these tests are about. Changes the client. */
@@ -398,56 +390,31 @@ function patient(client: RedisClientLike): RedisClientLike {
 }
 
 describe.skipIf(!hasRedis())('with replicas that confirm each write', () => {
-  const ends: (() => unknown)[] = [];
   const options = { replicas: 1 };
-  afterAll(async () => {
-    for (const end of ends) await end();
-  });
 
   test('passes every check with each kind of client', async () => {
-    const sentinel = await startRedisSentinel();
-    const nodes = sentinel.ports.map((port) => ({ host: '127.0.0.1', port }));
+    const sentinel = await started(startRedisSentinel);
     const url = `redis://127.0.0.1:${sentinel.primary}`;
     const single = await createClient({ url }).connect();
     const pool = createClientPool({ url });
     await pool.connect();
-    const sentinels = createSentinel({ name: SENTINEL_NAME, sentinelRootNodes: nodes });
-    sentinels.on('error', () => undefined);
-    await sentinels.connect();
-    const ioredis = new Redis({ sentinels: nodes, name: SENTINEL_NAME });
-    ends.push(
-      () => [single, pool, sentinels].map((client) => client.destroy()),
-      () => ioredis.disconnect(),
-      () => sentinel.stop(),
-    );
-    for (const client of [single, pool, sentinels, ioredis].map(patient))
+    onTestFinished(() => {
+      for (const client of [single, pool]) client.destroy();
+    });
+    for (const client of [single, pool, ...(await sentinelClients(sentinel))].map(patient))
       await passEveryCheck((lease) => redisTokenStore(client, { ...lease, ...options }));
   });
 
   test('passes every check with the clients of a Cluster', async () => {
-    const cluster = await startRedisCluster();
-    const nodes = cluster.ports.map((port) => ({ host: '127.0.0.1', port }));
-    const nodeRedis = createCluster({ rootNodes: nodes.map((socket) => ({ socket })) });
-    nodeRedis.on('error', () => undefined);
-    await nodeRedis.connect();
-    const ioredis = new Cluster(nodes);
-    await until(() => expect(ioredis.status).toBe('ready'));
-    ends.push(
-      () => nodeRedis.destroy(),
-      () => ioredis.disconnect(),
-      () => cluster.stop(),
-    );
-    for (const client of [nodeRedis, ioredis].map(patient))
+    const clients = await clusterClients(await started(startRedisCluster));
+    for (const client of clients.map(patient))
       await passEveryCheck((lease) => redisTokenStore(client, { ...lease, ...options }));
   });
 
   test('refuses a save that no replica has, and takes it when it is repeated and a replica has it', async () => {
-    const sentinel = await startRedisSentinel();
+    const sentinel = await started(startRedisSentinel);
     const client = await createClient({ url: `redis://127.0.0.1:${sentinel.primary}` }).connect();
-    ends.push(
-      () => client.destroy(),
-      () => sentinel.stop(),
-    );
+    onTestFinished(() => client.destroy());
     const store = redisTokenStore(client, options);
     const next = { ...grant, version: 2 };
     await store.set('id', grant);

@@ -263,10 +263,6 @@ function entriesOf(store: session.MemoryStore): [string, Record<string, unknown>
 
 async function closeApplication(strategy: Strategy, server: Server): Promise<void> {
   await strategy.close();
-  await closeServer(server);
-}
-
-async function closeServer(server: Server): Promise<void> {
   server.closeAllConnections();
   await new Promise((resolve) => server.close(resolve));
 }
