@@ -109,7 +109,10 @@ export function createIncidents({ strategy, otherProcess, primary, journal, cloc
     }
     if (name === 'burst') {
       await primary.burst(grantId, { burst: randomUUID(), userId, from: 1, count: callsOfBurst });
-      return burstVerdict(says, grantId);
+      const latest = latestBurst(journal.of(grantId).entries);
+      if (!latest) return { text: `${says}: none has ended.`, tone: 'kept' };
+      const isGood = latest.rows.every(({ outcome }) => outcome.startsWith('2'));
+      return verdictOf(says, outcomeWords(latest), isGood, latest.lostLogins === 0);
     }
     if (name === 'other-process') await otherProcess.client(grantId).projects();
     const refreshes = new Set<string>();
@@ -124,21 +127,21 @@ export function createIncidents({ strategy, otherProcess, primary, journal, cloc
     }
     const call = await calling;
     stopHearing();
-    const isLoggedIn = req.apiClient.authorized;
     const lost = name === 'log-out' ? 'nothing logs you in again' : 'log in to go on';
     const isGood = call.succeeded || name === 'log-out';
-    const parts = [...refreshes, call.words, isLoggedIn ? 'nobody logged out' : lost];
-    return { text: `${says}: ${parts.join(', ')}.`, tone: isGood ? 'good' : isLoggedIn ? 'kept' : 'ended' };
+    return verdictOf(says, [...refreshes, call.words], isGood, req.apiClient.authorized, lost);
   }
+}
 
-  function burstVerdict(says: string, grantId: string): Verdict {
-    const burst = latestBurst(journal.of(grantId).entries);
-    if (!burst) return { text: `${says}: none has ended.`, tone: 'kept' };
-    const isLost = burst.lostLogins > 0;
-    const parts = [...outcomeWords(burst), isLost ? 'log in to go on' : 'nobody logged out'];
-    const isGood = burst.rows.every(({ outcome }) => outcome.startsWith('2'));
-    return { text: `${says}: ${parts.join(', ')}.`, tone: isLost ? 'ended' : isGood ? 'good' : 'kept' };
-  }
+function verdictOf(
+  says: string,
+  outcomes: readonly string[],
+  isGood: boolean,
+  isLoggedIn: boolean,
+  lost = 'log in to go on',
+): Verdict {
+  const parts = [...outcomes, isLoggedIn ? 'nobody logged out' : lost];
+  return { text: `${says}: ${parts.join(', ')}.`, tone: isGood ? 'good' : isLoggedIn ? 'kept' : 'ended' };
 }
 
 /** Makes one API call. Resolves to what came of it. */

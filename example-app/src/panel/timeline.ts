@@ -12,7 +12,7 @@ export interface Span {
 type TokenSpan = Span & { readonly number: number };
 
 /** A request to the token endpoint, with the number of the token that it brought, or to the API. */
-type RequestSpan = Span & { readonly good: boolean; readonly title: string; readonly token?: number };
+type RequestSpan = Span & { readonly good: boolean; readonly title: string; readonly token?: number | undefined };
 
 /** The last seconds of a grant. */
 export interface Timeline extends Span {
@@ -113,18 +113,18 @@ export function sampleTimeline(): Timeline {
   const mark = (at: number, token?: number) => ({
     from: at,
     to: at,
-    good: !!token,
+    good: token !== undefined,
     title: 'Refresh',
-    ...(token && { token }),
+    token,
   });
   const calls = Array.from({ length: 24 }, (_, index) => 5_000 + index * 4_000);
   return {
     ...{ from: 0, to: usualMs, hasToken: true, outages: [{ from, to }] },
-    tokens: [3_000, 36_000, to].map((at, index) => ({
-      number: index + 1,
-      from: at,
-      to: [36_000, from, usualMs][index] ?? 0,
-    })),
+    tokens: [
+      { number: 1, from: 3_000, to: 36_000 },
+      { number: 2, from: 36_000, to: from },
+      { number: 3, from: to, to: usualMs },
+    ],
     tokenRequests: [mark(3_000, 1), mark(36_000, 2), mark(from), mark(66_000), mark(73_000), mark(to, 3)],
     apiCalls: calls.map((at) => ({ from: at, to: at, good: at < from || at >= to, title: 'GET /projects' })),
   };
