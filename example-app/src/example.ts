@@ -5,17 +5,13 @@ import { embeddedPages } from './embedded.js';
 import { Recorder } from './panel/recorder.js';
 import { createPrimary, type Worker } from './primary.js';
 import { listen, type ServerSettings } from './server.js';
-import { startService, strategyOptionsFor } from './service.js';
+import { type ServiceOptions, startService, strategyOptionsFor } from './service.js';
 import { startWorker } from './worker.js';
 
 /** Options of `startExample`. */
-export interface ExampleOptions extends ServerSettings {
+export interface ExampleOptions extends ServerSettings, Pick<ServiceOptions, 'tokenLifetime' | 'clock'> {
   /** The real service; without it, an emulated one is started. */
   readonly realService?: StrategyOptions | undefined;
-  /** Seconds that an access token of the emulated service lives. */
-  readonly tokenLifetime?: number | undefined;
-  /** The clock of the application and of the emulated service, in epoch milliseconds. */
-  readonly clock?: (() => number) | undefined;
 }
 
 /** The running application. */

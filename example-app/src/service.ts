@@ -13,7 +13,7 @@ export interface ServiceOptions {
   readonly recorder: Recorder;
   /** Seconds; 45 unless given, so that refreshes happen while one watches. */
   readonly tokenLifetime?: number | undefined;
-  /** The time in epoch milliseconds. */
+  /** The clock of the application and of the emulated service, in epoch milliseconds. */
   readonly clock?: (() => number) | undefined;
 }
 
