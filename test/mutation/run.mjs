@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const USAGE = `npm run mutate -- [options] [folder or file of src ...]
-  --tests PATH   a folder or file of tests to run; may be repeated (default: those of the folders, and flows about them)
+  --tests PATH   a folder or file of tests to run; may be repeated (default: those of the folders; for what they leave, whole flows)
   --part K/N     only every N-th stretch between two empty lines, from the K-th on
   --jobs N       processes (default: 1)
   --list         prints each mutant that no test finds
@@ -29,23 +29,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const here = fileURLToPath(new URL('.', import.meta.url));
 const FOLDERS = ['src/refresh', 'src/grants', 'src/stores', 'src/login', 'src/request', 'src/oauth'];
 
-/** What else is about a folder: whole flows, which take the most time of a mutant that they do not find. Without an entry: all of test/flow. */
-const FLOWS = {
-  grants: [
-    ...['test/refresh/grant-manager.test.ts', 'test/refresh/keep-alive.test.ts', 'test/flow/encryption.test.ts'],
-    ...['test/flow/import-grant.test.ts', 'test/flow/listed-grants.test.ts'],
-  ],
-  oauth: ['import-grant', 'refused-refreshes', 'revocation', 'scopes', 'token-answers'].map(flow),
-  refresh: [
-    ...['application-grants', 'clock', 'cool-down', 'later-login', 'logout-race', 'outage', 'refresh', 'refresh-ahead'],
-    ...['refresh-token-end', 'refused-refreshes', 'revocation', 'scopes', 'store-failure'],
-  ].map(flow),
-  stores: ['test/refresh/held-lock.test.ts', 'test/flow/store-failure.test.ts'],
-};
-
-function flow(name) {
-  return `test/flow/${name}.test.ts`;
-}
+/** Whole flows: they find what a folder's own tests leave, and take most of the time. */
+const FLOWS = ['test/refresh', 'test/flow', 'test/embedded'];
 
 if (values.help) console.log(USAGE);
 else main();
@@ -58,23 +43,43 @@ function main() {
   const mutate = values.part ? partOf(files, values.part) : files;
   const directory = mkdtempSync(join(tmpdir(), 'mutation-'));
   try {
-    const report = values.report ?? join(directory, 'report.json');
-    const config = join(directory, 'stryker.config.json');
-    writeFileSync(config, JSON.stringify(optionsOf(mutate, directory, report)));
-    const { status } = spawnSync(
-      process.execPath,
-      [join(here, 'node_modules/@stryker-mutator/core/bin/stryker.js'), 'run', config],
-      {
-        cwd: root,
-        stdio: 'inherit',
-        env: { ...process.env, MUTATION_TESTS: JSON.stringify(values.tests ?? testsOf(targets)) },
-      },
-    );
-    if (existsSync(report)) console.log(summary(JSON.parse(readFileSync(report, 'utf8'))));
-    process.exitCode = status ?? 1;
+    const { files: found } = play(mutate, values.tests ?? ownTestsOf(targets), directory);
+    const left = Object.entries(found).flatMap(([file, { mutants }]) => survivorsOf(mutants).map(rangeIn(file)));
+    if (values.tests === undefined && left.length > 0) {
+      const { files: foundByFlows } = play(left, FLOWS, directory);
+      for (const [file, { mutants }] of Object.entries(found)) addResults(mutants, foundByFlows[file]?.mutants ?? []);
+    }
+    if (values.report) writeFileSync(values.report, JSON.stringify({ files: found }));
+    console.log(summary(found));
   } finally {
     rmSync(directory, { recursive: true });
   }
+}
+
+/** Changes the code in these places, one after the other, and returns which of the changes the tests notice. */
+function play(mutate, tests, directory) {
+  const [config, report] = ['stryker.config.json', 'report.json'].map((name) => join(directory, name));
+  writeFileSync(config, JSON.stringify(optionsOf(mutate, directory, report)));
+  const args = [join(here, 'node_modules/@stryker-mutator/core/bin/stryker.js'), 'run', config];
+  const env = { ...process.env, MUTATION_TESTS: JSON.stringify(tests) };
+  const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit', env });
+  if (status !== 0) process.exit(status ?? 1);
+  return JSON.parse(readFileSync(report, 'utf8'));
+}
+
+function survivorsOf(mutants) {
+  return mutants.filter(({ status }) => status === 'Survived' || status === 'NoCoverage');
+}
+
+function rangeIn(file) {
+  return ({ location: { start, end } }) => `${file}:${start.line}:${start.column - 1}-${end.line}:${end.column - 1}`;
+}
+
+/** Gives what has survived the status that it has got in a later run. */
+function addResults(mutants, later) {
+  const keyOf = ({ location, replacement }) => JSON.stringify([location, replacement]);
+  const statuses = new Map(later.map((mutant) => [keyOf(mutant), mutant.status]));
+  for (const mutant of survivorsOf(mutants)) mutant.status = statuses.get(keyOf(mutant)) ?? mutant.status;
 }
 
 /** A target is a folder, a file, or a stretch of one: `src/oauth/scope.ts:3-9`. */
@@ -121,8 +126,8 @@ function optionsOf(mutate, directory, report) {
   };
 }
 
-/** A file's own tests come first, or those of its folder: they have its name below `test`. */
-function testsOf(targets) {
+/** Returns a file's own tests, or those of its folder: they have its name below `test`. */
+function ownTestsOf(targets) {
   const own = targets.flatMap((target) => {
     const [, folder, file = ''] = target.split(/[/\\]/);
     const name = file.replace(/\.ts.*$/, '.test.ts');
@@ -130,11 +135,10 @@ function testsOf(targets) {
     const found = file === '' ? [] : files.filter((path) => existsSync(join(root, path)));
     return found.length > 0 ? found : [`test/${folder}`].filter((path) => existsSync(join(root, path)));
   });
-  const flows = targets.flatMap((target) => FLOWS[target.split(/[/\\]/)[1]] ?? ['test/flow']);
-  return [...new Set([...own, ...flows])];
+  return own.length > 0 ? [...new Set(own)] : FLOWS;
 }
 
-function summary({ files }) {
+function summary(files) {
   const folders = new Map();
   const survivors = [];
   for (const [file, { source, mutants }] of Object.entries(files)) {
