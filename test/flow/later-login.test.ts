@@ -38,6 +38,18 @@ describe('a later login whose response has no refresh token', { meta: { threats:
     expect((await whoami()).authorized).toBe(true);
   });
 
+  test('keeps the end of the refresh token that it keeps', async () => {
+    const strategy = { ...byUser, tokenStore: memoryTokenStore() };
+    await loggedIn({ service: { refreshTokenLifetime: 36_000 }, strategy });
+    const before = await world.strategy.grant('1');
+    clock.advance(3_600);
+    world.service.fail('token', { body: { access_token: jwtOf('1'), token_type: 'bearer', expires_in: 3600 } });
+    await world.logIn(new Browser());
+    const { refreshTokenExpiresAt } = before ?? {};
+    expect(refreshTokenExpiresAt).toBeDefined();
+    expect(await world.strategy.grant('1')).toMatchObject({ createdAt: clock.now(), refreshTokenExpiresAt });
+  });
+
   test('keeps none of another user', async () => {
     await loggedIn();
     world.service.fail('token', { body: { access_token: jwtOf('2'), token_type: 'bearer', expires_in: 3600 } });
