@@ -1,8 +1,7 @@
-import { createHash, hkdfSync, randomInt } from 'node:crypto';
+import { createHash, hkdfSync, randomBytes, randomInt } from 'node:crypto';
 import { ConfigurationError } from '../errors.js';
 import { asOrganizationDomain } from '../oauth/claims.js';
 import type { TokenSet } from '../oauth/token-response.js';
-import { random } from '../random.js';
 import type { Secret } from '../redaction.js';
 import type { StoredGrant } from '../stores/token-store.js';
 
@@ -93,7 +92,7 @@ export function newGrant(tokens: TokenSet, now: number): Grant {
     createdAt: now,
     refreshedAt: undefined,
     refreshTokenExpiresAt: endOf(tokens.refreshTokenLifetimeMs, now),
-    lineage: random.bytes(12).toString('base64url'),
+    lineage: randomBytes(12).toString('base64url'),
     generation: 0,
     version: randomInt(1, VERSIONS),
   };
@@ -206,7 +205,7 @@ export function hasSameTokens(one: Grant, other: Grant): boolean {
 
 /** Returns a new unguessable id: 256 random bits, 43 characters of base64url. */
 export function randomGrantId(): string {
-  return random.bytes(32).toString('base64url');
+  return randomBytes(32).toString('base64url');
 }
 
 /** Returns true if a value of the session can come from {@link randomGrantId}. */

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { CLOCK_SKEW_MS, isRecent, remainingMs } from '../clock.js';
 import { AuthorizationError } from '../errors.js';
 import { isRandomGrantId } from '../grants/grant.js';
-import { random } from '../random.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { CookieSeal } from '../request/cookie-seal.js';
 import type { RequestGrants } from '../request/grant-reference.js';
@@ -71,7 +70,7 @@ export class FrameLogins {
     scope: string | undefined,
     isStepUp: boolean,
   ): { readonly verifier: string; readonly handle: string } {
-    const verifier = random.bytes(32).toString('base64url');
+    const verifier = randomBytes(32).toString('base64url');
     const content = JSON.stringify([challengeOf(verifier), grantId ?? 0, scope ?? 0, isStepUp]);
     return { verifier, handle: this.#options.seal.seal('handle', content) };
   }
@@ -140,7 +139,7 @@ export class FrameLogins {
   issue(req: IncomingMessage, { challenge }: FrameTarget): string {
     const { seal, clock, name, grants } = this.#options;
     const content = { ...sessionOf(req) };
-    const id = random.bytes(32).toString('base64url');
+    const id = randomBytes(32).toString('base64url');
     const expiresAt = clock() + LIFETIME_MS;
     const sealed: Sealed = [id, challenge, expiresAt, content];
     const grantId = content[name];

@@ -1,8 +1,7 @@
-import { hash } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { parseCookie } from 'cookie';
 import { CLOCK_SKEW_MS, remainingMs } from '../clock.js';
-import { random } from '../random.js';
 import type { Secret } from '../redaction.js';
 import {
   cookieAttributes,
@@ -156,8 +155,8 @@ export class PendingLogins {
     response: { readonly used: number; readonly freed: number } = { used: 0, freed: 0 },
   ): BegunLogin {
     const { redirectUri, returnTo, userMark, isConnection, isSilent, isStepUp, scope, frame } = login;
-    const state = random.bytes(32).toString('base64url');
-    const codeVerifier = pkce ? random.bytes(32).toString('base64url') : undefined;
+    const state = randomBytes(32).toString('base64url');
+    const codeVerifier = pkce ? randomBytes(32).toString('base64url') : undefined;
     const hasHostPrefix = /^https:/i.test(redirectUri);
     const name = `${hasHostPrefix ? HOST_PREFIX : ''}${this.#cookieName(state)}`;
     // Stands before the seal, for the browser's oldest login to be found, and is sealed with it.

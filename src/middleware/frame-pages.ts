@@ -1,6 +1,6 @@
+import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Optional, type Readers, readOptions, text, withDefault } from '../checks.js';
-import { random } from '../random.js';
 
 /** Words of the two pages, in English. `lang` is their language (BCP 47). */
 const ENGLISH = {
@@ -133,7 +133,7 @@ export function sendFramePage(
   res: ServerResponse,
   { status, words, main, script, values, ancestors }: FramePage,
 ): void {
-  const nonce = random.bytes(16).toString('base64');
+  const nonce = randomBytes(16).toString('base64');
   // A text such as "</script>" would end the script.
   const data = JSON.stringify(values)?.replaceAll('<', '\\u003c');
   const code = script === undefined ? '' : `<script nonce="${nonce}">{const d=${data};${script}}</script>`;

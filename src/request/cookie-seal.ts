@@ -1,5 +1,4 @@
-import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
-import { random } from '../random.js';
+import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
 import type { Secret } from '../redaction.js';
 
 const ALGORITHM = 'aes-256-gcm';
@@ -29,7 +28,7 @@ export class CookieSeal {
 
   /** Encrypts a text. @returns base64url */
   seal(context: string, text: string): string {
-    const iv = random.bytes(IV_LENGTH);
+    const iv = randomBytes(IV_LENGTH);
     const cipher = createCipheriv(ALGORITHM, this.#keys[0], iv).setAAD(Buffer.from(context));
     const sealed = cipher.update(text, 'utf8');
     return Buffer.concat([iv, sealed, cipher.final(), cipher.getAuthTag()]).toString('base64url');
