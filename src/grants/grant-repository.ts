@@ -146,17 +146,14 @@ export class GrantRepository {
     return this.access.use((store) => this.#load(store, id, this.storeId(id)), 'get', READ_MS);
   }
 
-  /**
-   * Returns true if the store has no such grant, or a tombstone of it. A record that cannot be decoded may be a grant: another
-   * process may have the key. @throws TokenStoreError
-   */
-  isGone(id: string): Promise<boolean> {
+  /** Returns true for a record that cannot be decoded. It may be a grant: another process may have the key. @throws TokenStoreError */
+  isUnreadable(id: string): Promise<boolean> {
     const storeId = this.storeId(id);
     const look = async (store: TokenStore) => {
       const record = await store.get(storeId);
-      if (record === undefined || record === null) return true;
-      const stored = await this.#options.codec.decode(storeId, record);
-      return stored !== undefined && 'ended' in stored;
+      return (
+        record !== undefined && record !== null && (await this.#options.codec.decode(storeId, record)) === undefined
+      );
     };
     return this.access.use(look, 'get', READ_MS);
   }

@@ -319,7 +319,10 @@ export class GrantManager {
    * @param isRevoked Asked last: the deletion may have ended, and its tokens be revoked, meanwhile.
    */
   #revokeUnlessStored(grantId: string, grant: Grant, isRevoked: () => boolean = () => false): void {
-    const isDeleted = async () => (await this.#repository.isGone(grantId)) && !isRevoked();
+    const isDeleted = async () =>
+      (await this.#repository.readAnew(grantId)) === undefined &&
+      !(await this.#repository.isUnreadable(grantId)) &&
+      !isRevoked();
     this.#revocations?.start(grantId, grant, isDeleted);
   }
 
