@@ -313,10 +313,13 @@ class AccountQueue implements Expiring {
       return;
     }
     this.#admit();
-    if (this.#isClosed) return;
+    if (!this.#isClosed) this.#schedule(nextMs);
+  }
+
+  #schedule(ms: number): void {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       this.#renewal = this.#renew();
-    }, nextMs).unref();
+    }, ms).unref();
   }
 }
