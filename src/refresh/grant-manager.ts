@@ -116,8 +116,7 @@ export class GrantManager {
   stored(grantId: string): Grant | Promise<Grant> {
     return (
       this.#known(grantId) ??
-      this.#repository.read(grantId).then(async (read) => {
-        const grant = this.#unsaved.byId.get(grantId)?.grant ?? read;
+      this.#find(grantId).then(async (grant) => {
         if (grant) return grant;
         // One of the application needs no login before it.
         if ((await this.#options.parametersOf?.(grantId)) === undefined) throw new NotAuthorizedError(NO_GRANT);
@@ -332,10 +331,14 @@ export class GrantManager {
   }
 
   async #load(grantId: string): Promise<Grant> {
-    const read = await this.#repository.read(grantId);
-    const grant = this.#unsaved.byId.get(grantId)?.grant ?? read;
+    const grant = await this.#find(grantId);
     if (!grant && !this.#options.parametersOf) throw new NotAuthorizedError(NO_GRANT);
-    return this.#freshen(grantId, grant ?? emptyGrant());
+    return await this.#freshen(grantId, grant ?? emptyGrant());
+  }
+
+  async #find(grantId: string): Promise<Grant | undefined> {
+    const read = await this.#repository.read(grantId);
+    return this.#unsaved.byId.get(grantId)?.grant ?? read;
   }
 
   /** Returns true for a grant with a refresh token, and for one without that may be the application's. */
