@@ -25,15 +25,18 @@ export async function establishSession(
   request: CallbackRequest,
   { tokens, verdict, returnTo }: FinishedLogin,
 ): Promise<GrantHandoff> {
-  const { req, res, popup, manager } = request;
+  const { req, res, manager } = request;
   const sent = sentResponseError(res);
   if (sent) throw sent;
   const grantId = grants.newId(req, verdict.user);
-  if (popup) frames.admit(popup, grantId);
+  frames.admit(req, grantId);
   const { idIsInSession } = grants;
   const handoff = new GrantHandoff(request, { key: settings.name, grantId, idIsInSession, scope: tokens.scope });
-  const grant = await handoff.store(tokens, idIsInSession ? grants.idOf(req) : grantId);
+  await handoff.store(tokens, idIsInSession ? grants.idOf(req) : grantId);
   handoff.hookLogIn(returnTo);
-  handoff.source = clients.switchTo(req, manager, grantId, grant);
-  return handoff;
+  handoff.source = await clients.switchTo(req, manager, grantId);
+  const sentMeanwhile = sentResponseError(res);
+  if (!sentMeanwhile) return handoff;
+  handoff.failed(sentMeanwhile);
+  throw sentMeanwhile;
 }

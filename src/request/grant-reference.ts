@@ -119,9 +119,12 @@ export class RequestGrants {
   }
 
   /** Returns true if the request comes with a grant that is there. A store that fails leaves that open: it counts as there. */
-  async hasGrant(req: IncomingMessage, manager: GrantManager): Promise<boolean> {
+  async hasGrant(req: IncomingMessage): Promise<boolean> {
     const grantId = this.idOf(req);
-    return grantId !== undefined && (await manager.has(grantId).catch(() => true));
+    if (grantId === undefined) return false;
+    return await this.managerFor(req)
+      .has(grantId)
+      .catch(() => true);
   }
 
   /** Returns the id of the request's grant, if it has one. @throws ConfigurationError if the option `grantId` returns no valid id */
@@ -214,10 +217,8 @@ export class RequestGrants {
   requireSessionAndStore(req: IncomingMessage, needsSession: boolean): GrantManager {
     const { strategyName } = this.#options;
     if (this.idIsInSession && strategyName.mayBeShared) strategyName.warnIfShared(req);
-    const session = sessionOf(req);
-    const isNeeded = this.idIsInSession || needsSession;
-    if (isNeeded && session) refuseFixedSession(session);
-    if (isNeeded && !session) {
+    if (this.idIsInSession || needsSession) refuseFixedSession(req);
+    if (!sessionOf(req) && (this.idIsInSession || needsSession)) {
       if (!this.#sessionSeen) {
         throw new ConfigurationError(
           'The request has no session: mount express-session before Passport and the routes of login and callback, or set grantId and use { session: false }.',
