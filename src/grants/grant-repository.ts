@@ -147,15 +147,9 @@ export class GrantRepository {
   }
 
   /** Returns true for a record that cannot be decoded. It may be a grant: another process may have the key. @throws TokenStoreError */
-  isUnreadable(id: string): Promise<boolean> {
-    const storeId = this.storeId(id);
-    const look = async (store: TokenStore) => {
-      const record = await store.get(storeId);
-      return (
-        record !== undefined && record !== null && (await this.#options.codec.decode(storeId, record)) === undefined
-      );
-    };
-    return this.access.use(look, 'get', READ_MS);
+  async isUnreadable(id: string): Promise<boolean> {
+    const found = await this.access.use((store) => this.#find(store, this.storeId(id)), 'get', READ_MS);
+    return found !== undefined && found.stored === undefined;
   }
 
   /**
@@ -260,12 +254,13 @@ export class GrantRepository {
    *
    * @param whenRemoved Called before any other write of the grant starts, with what was deleted: the grant as the store had it
    *   last, or `undefined` if there was none, or none that can be read. A slow store may be done after this has rejected.
-   * @param whenFound Called with the grant before the store is told to delete it: a deletion that fails may have taken effect.
+   * @param whenFound Called with the grant when the store is told to delete it, and with the store's answer: a deletion that
+   *   fails may have taken effect, and one that is given up may do so later.
    */
   async remove(
     id: string,
     whenRemoved: (grant: Grant | undefined) => void,
-    whenFound: (grant: Grant) => void = () => undefined,
+    whenFound: (grant: Grant, deletion: Promise<void>) => void = () => undefined,
   ): Promise<void> {
     const last = this.#cache.get(id)?.grant;
     let hasRejected = false;
@@ -275,21 +270,23 @@ export class GrantRepository {
       // Most likely the store has what was seen last. At once, so that no later read finds it; a store that does not compare
       // versions would delete tokens that nobody has read.
       if (last && store.update) {
-        whenFound(last);
-        await store.delete(storeId, last.version);
+        const deletion = store.delete(storeId, last.version);
+        whenFound(last, deletion);
+        await deletion;
       }
       signal.throwIfAborted();
       let removed: { readonly grant: Grant | EndedGrant | undefined } | undefined;
       for (let tries = 0; ; tries++) {
-        const record = await store.get(storeId);
-        const grant = record && (await this.#options.codec.decode(storeId, record));
+        const found = await this.#find(store, storeId);
+        const grant = found?.stored;
         signal.throwIfAborted();
         // Gone, or replaced by a login that came later.
-        if (!record || (removed && removed.grant?.lineage !== grant?.lineage)) break;
+        if (!found || (removed && removed.grant?.lineage !== grant?.lineage)) break;
         if (tries === MAX_TRIES) throw new Error('The grant is still there after it was deleted');
         if (hasRejected && !removed) throw new Error('The grant was read too late to be deleted');
-        if (grant && !('ended' in grant)) whenFound(grant);
-        await store.delete(storeId, record.version);
+        const deletion = store.delete(storeId, found.record.version);
+        if (grant && !('ended' in grant)) whenFound(grant, deletion);
+        await deletion;
         signal.throwIfAborted();
         removed = { grant };
       }
@@ -456,11 +453,18 @@ export class GrantRepository {
   }
 
   async #load(store: TokenStore, id: string, storeId: string): Promise<Grant | EndedGrant | undefined> {
+    const found = await this.#find(store, storeId);
+    if (found && !found.stored) this.#options.onUnreadable(id);
+    return found?.stored;
+  }
+
+  /** Returns the record, and what it holds; `stored` is `undefined` where it cannot be decoded. */
+  async #find(
+    store: TokenStore,
+    storeId: string,
+  ): Promise<{ readonly record: StoredGrant; readonly stored: Grant | EndedGrant | undefined } | undefined> {
     const record = await store.get(storeId);
-    if (record === undefined || record === null) return undefined;
-    const stored = await this.#options.codec.decode(storeId, record);
-    if (!stored) this.#options.onUnreadable(id);
-    return stored;
+    return record ? { record, stored: await this.#options.codec.decode(storeId, record) } : undefined;
   }
 
   /** Caches the result of a write that began at `askedAt`. Running reads may have seen an older grant, so their results are ignored. */

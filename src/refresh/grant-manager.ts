@@ -223,6 +223,7 @@ export class GrantManager {
     const unsaved = this.#unsaved.byId.get(grantId)?.grant;
     const newest = (stored: Grant | undefined) => (unsaved && (!stored || isOlder(stored, unsaved)) ? unsaved : stored);
     let found = unsaved;
+    let settled: Promise<unknown> | undefined;
     let isRemoved = false;
     this.#forget(grantId);
     const whenRemoved = (stored: Grant | undefined) => {
@@ -234,13 +235,14 @@ export class GrantManager {
       this.#revocations?.start(grantId, grant);
     };
     try {
-      await this.#repository.remove(grantId, whenRemoved, (grant) => {
+      await this.#repository.remove(grantId, whenRemoved, (grant, deletion) => {
         // The store's is newer than what this process has seen last.
         found = newest(grant);
+        settled = Promise.allSettled([deletion]);
       });
     } catch (error) {
-      // The store may have deleted it all the same: the next try would find nothing to revoke.
-      if (found && !isRemoved) this.#revokeUnlessStored(grantId, found, () => isRemoved);
+      // The store may have deleted it all the same, or may do so yet: the next try would find nothing to revoke.
+      if (found && !isRemoved) this.#revokeUnlessStored(grantId, found, settled, () => isRemoved);
       throw error;
     }
   }
@@ -312,13 +314,18 @@ export class GrantManager {
   /**
    * Revokes tokens of which it is not known whether their grant was deleted.
    *
+   * @param settled A deletion that was given up. A grant that is still there is looked for again when the store has answered.
    * @param isRevoked Asked last: the deletion may have ended, and its tokens be revoked, meanwhile.
    */
-  #revokeUnlessStored(grantId: string, grant: Grant, isRevoked: () => boolean = () => false): void {
-    const isDeleted = async () =>
-      (await this.#repository.readAnew(grantId)) === undefined &&
-      !(await this.#repository.isUnreadable(grantId)) &&
-      !isRevoked();
+  #revokeUnlessStored(
+    grantId: string,
+    grant: Grant,
+    settled?: Promise<unknown>,
+    isRevoked: () => boolean = () => false,
+  ): void {
+    const isGone = async () =>
+      (await this.#repository.readAnew(grantId)) === undefined && !(await this.#repository.isUnreadable(grantId));
+    const isDeleted = async () => ((await isGone()) || (await settled?.then(isGone)) === true) && !isRevoked();
     this.#revocations?.start(grantId, grant, isDeleted);
   }
 

@@ -255,6 +255,22 @@ describe('a logout that the store has reported as failed', () => {
     expect(revocations()).toHaveLength(1);
   });
 
+  test('has its tokens revoked when a store that still had the grant deletes it later than anybody waits', async () => {
+    const tokenStore = new TroubledStore();
+    await loggedIn({ strategy: { revocationPath, tokenStore } });
+    const { grantId } = await whoami();
+    const slow = gate();
+    tokenStore.before = (method) => (method === 'delete' ? slow.opened : undefined);
+    await fastForward(async () => {
+      await expect(world.strategy.deleteGrant(grantId)).rejects.toMatchObject({ code: 'ERR_TOKEN_STORE_TIMEOUT' });
+      await new Promise((resolve) => setTimeout(resolve, 20_000));
+    });
+    expect(actions()).toEqual(['stored']);
+    slow.open();
+    await until(() => expect(actions()).toEqual(['stored', 'revoked']));
+    expect(revocations()).toHaveLength(1);
+  });
+
   test('is told as a failed revocation if the store does not say whether the grant is gone', async () => {
     const tokenStore = new TroubledStore();
     await loggedIn({ strategy: { revocationPath, tokenStore } });
