@@ -290,8 +290,13 @@ export class Oracle {
   /** A process has ended a grant at the service's revocation endpoint. */
   revoked(family: Family, machine: Machine): void {
     const login = this.login(family.user);
-    const isStale = this.#world.store.staleReads.some(({ id }) => login.ids.has(id));
-    const loss = forgottenOf(login) ?? (isStale ? 'stale read' : undefined);
+    const { store, scheduler } = this.#world;
+    const isStale = store.staleReads.some(({ id }) => login.ids.has(id));
+    // A failover may bring a dropped record back, which the process has found gone.
+    const isDropped = store.evictedRecords.some(
+      ({ id, time }) => login.ids.has(id) && time >= scheduler.now - STALE_MS,
+    );
+    const loss = forgottenOf(login) ?? (isDropped ? 'record dropped' : isStale ? 'stale read' : undefined);
     this.#checkLife(family, () => [loss, `${machine.name} has revoked the grant`]);
   }
 
