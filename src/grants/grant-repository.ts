@@ -187,8 +187,8 @@ export class GrantRepository {
   }
 
   /** Saves the grant of a login in place of any other. @param whenSaved Called before this process can see the grant. */
-  async create(id: string, grant: Grant, whenSaved: (() => void) | undefined): Promise<void> {
-    await this.#save(id, grant, SAVE, whenSaved, async (store, storeId, record) => {
+  create(id: string, grant: Grant, whenSaved: (() => void) | undefined): Promise<unknown> {
+    return this.#save(id, grant, SAVE, whenSaved, async (store, storeId, record) => {
       await store.set(storeId, record);
       return true;
     });

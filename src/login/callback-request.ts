@@ -15,7 +15,7 @@ import {
 } from '../request/incoming-request.js';
 import { lostCookieCause, type SessionContent } from '../request/session.js';
 import type { HostMismatches } from './begin-login.js';
-import type { FrameLogins } from './frame-logins.js';
+import type { FramePopup } from './frame-logins.js';
 import type { LoginReport } from './login-report.js';
 import type { PendingLogin, PendingLogins } from './pending-logins.js';
 
@@ -36,6 +36,8 @@ export interface CallbackRequest {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly route: CallbackRoute;
+  /** The popup that has sent it. */
+  readonly popup: FramePopup | undefined;
   /** Of the request's grants. */
   readonly manager: GrantManager;
   /** The content of the session when the callback began, for `passport.authorize`. */
@@ -49,7 +51,6 @@ export interface CheckCallbackContext {
   readonly grants: RequestGrants;
   readonly pendingLogins: PendingLogins;
   readonly hostMismatches: HostMismatches;
-  readonly frames: FrameLogins;
 }
 
 /** A callback that Passport's `fail` answers. */
@@ -96,8 +97,8 @@ const NOBODY_TO_CONNECT =
  * @see service.md, 4.1; RFC 6749, 4.1.2
  */
 export function checkCallback(
-  { settings, grants, pendingLogins, hostMismatches, frames }: CheckCallbackContext,
-  { req, res, route }: CallbackRequest,
+  { settings, grants, pendingLogins, hostMismatches }: CheckCallbackContext,
+  { req, res, route, popup }: CallbackRequest,
 ): CheckedCallback | CallbackFailure {
   // The service redirects, so a callback is a GET; and a prefetch does not come from the user.
   if (req.method !== 'GET') {
@@ -117,7 +118,7 @@ export function checkCallback(
     const message = hostMismatches.messageOf(state) ?? framed(req);
     return message === undefined ? REPLAYED : { ...REPLAYED, info: { message } };
   }
-  if (login.frame && !frames.popupOf(req)) {
+  if (login.frame && !popup) {
     const order =
       'embedded(strategy, …) is mounted after the callback route: mount it after the session, and before apiClient(strategy) and the routes.';
     throw new ConfigurationError(order, { code: 'ERR_MIDDLEWARE_ORDER' });

@@ -37,12 +37,12 @@ export async function handleCallback(
   route: CallbackRoute,
 ): Promise<void> {
   const manager = context.grants.requireSessionAndStore(req, route.establishesSession);
+  const popup = context.frames.popupOf(req);
   // A popup redirects nowhere, and its frame takes the session by a request of its own site.
-  const redirects = Boolean(route.page) && !context.frames.popupOf(req);
-  if (route.establishesSession && redirects) refuseStrictSession(req);
+  if (route.establishesSession && route.page && !popup) refuseStrictSession(req);
   const sessionAtStart = route.isConnection ? sessionContent(req) : new Map<string, string>();
   const report = new LoginReport(context.settings.name);
-  const request = { req, res, route, manager, sessionAtStart, report };
+  const request = { req, res, route, popup, manager, sessionAtStart, report };
   try {
     const checked = checkCallback(context, request);
     const outcome = checked.kind === 'checked' ? await finishLogin(context, request, checked) : checked;
@@ -61,21 +61,24 @@ async function succeed(
   request: CallbackRequest,
   login: FinishedLogin,
 ): Promise<void> {
-  const { grants, rounds, frames } = context;
-  const { req, res, route, manager } = request;
-  const account = accountOf(login);
-  const isKnown = route.establishesSession && !rounds.hasLost(req) && (await grants.hasGrant(req));
+  const { grants, rounds } = context;
+  const { req, res, route, popup, manager } = request;
+  const { returnTo, tokens, verdict } = login;
+  // A login that came from a page: if the session is lost on the way, the page sends the browser round again.
+  const isCounted = route.establishesSession && (returnTo !== undefined || rounds.isIn(req));
+  const isKnown = isCounted && !rounds.hasLost(req) && (await grants.hasGrant(req, manager));
   // Rounds are those of the user's tabs: a popup leads to no page.
-  const mayBeRound = route.establishesSession && !isKnown && !frames.popupOf(req);
-  if (mayBeRound) await rounds.refuseLoop(req, res, account, manager);
+  const mayBeRound = isCounted && !isKnown && !popup;
+  // A user whom nothing identifies is another account each time.
+  const account = mayBeRound ? (tokens.subject ?? userIdOf(verdict.user) ?? randomUUID()) : undefined;
+  if (account !== undefined) await rounds.refuseLoop(req, res, account, manager);
   const handoff = await (route.isConnection ? connectAccount : establishSession)(context, request, login);
   if ('kind' in handoff) return await fail(context, actions, request, handoff);
   if (isKnown) rounds.reset(req, res);
-  // A login that came from a page: if the session is lost on the way, the page sends the browser round again.
   const grantId = grants.idIsInSession ? handoff.grantId : '';
-  if (mayBeRound && login.returnTo !== undefined) rounds.count(req, res, account, grantId, manager);
+  if (account !== undefined && returnTo !== undefined) rounds.count(req, res, account, grantId, manager);
   try {
-    await actions.success(login.verdict.user, login.verdict.info);
+    await actions.success(verdict.user, verdict.info);
   } finally {
     handoff.reportUnwritten();
   }
@@ -88,10 +91,10 @@ async function fail(
   request: CallbackRequest,
   { reason, info, status }: CallbackFailure,
 ): Promise<void> {
-  const { rounds, frames } = context;
-  const { req, res, route, manager, report } = request;
+  const { rounds } = context;
+  const { req, res, route, popup, manager, report } = request;
   const page = reason === 'replayed' ? await pageOfLoggedIn(context, request) : undefined;
-  const mayLeadBack = page === undefined && reason !== 'foreign' && !frames.popupOf(req);
+  const mayLeadBack = page === undefined && reason !== 'foreign' && !popup;
   const leadsBack = mayLeadBack && rounds.leadsToLogin(route.failureRedirect);
   if (leadsBack) {
     await rounds.refuseLoop(req, res, NO_ACCOUNT, manager);
@@ -102,11 +105,6 @@ async function fail(
   report.publish(reason === 'declined' ? 'declined' : 'refused', { reason: published });
   if (page === undefined) actions.fail(info, status);
   else actions.redirect(locationOf(page));
-}
-
-/** Returns a text that identifies the account of a login. One that nothing identifies is another one each time. */
-function accountOf({ tokens, verdict }: FinishedLogin): string {
-  return tokens.subject ?? userIdOf(verdict.user) ?? randomUUID();
 }
 
 /**

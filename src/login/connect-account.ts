@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ConfigurationError, NotAuthorizedError } from '../errors.js';
+import type { Grant } from '../grants/grant.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import { ANONYMOUS, connectionKey, type RequestGrants } from '../request/grant-reference.js';
@@ -58,7 +59,10 @@ export async function connectAccount(
   await refuseOtherAccount(grants, settings.name, manager, req, tokens);
   const { idIsInSession } = grants;
   const handoff = new GrantHandoff(request, { key: settings.name, grantId, idIsInSession, scope: tokens.scope });
-  const store = () => handoff.store(tokens, idIsInSession ? grants.idOf(req) : grantId);
+  let grant: Grant | undefined;
+  const store = async () => {
+    grant = await handoff.store(tokens, idIsInSession ? grants.idOf(req) : grantId);
+  };
   // A grant under the user's own id replaces another one: not before it is known that the user is still there.
   if (idIsInSession) await store();
   const changes = sessionChanges(req, sessionAtStart);
@@ -72,7 +76,7 @@ export async function connectAccount(
     throw error;
   }
   if (!isConnected) return OTHER_SESSION;
-  handoff.source = await clients.switchTo(req, manager, grantId);
+  handoff.source = clients.switchTo(req, manager, grantId, grant);
   return handoff;
 }
 

@@ -25,18 +25,15 @@ export async function establishSession(
   request: CallbackRequest,
   { tokens, verdict, returnTo }: FinishedLogin,
 ): Promise<GrantHandoff> {
-  const { req, res, manager } = request;
+  const { req, res, popup, manager } = request;
   const sent = sentResponseError(res);
   if (sent) throw sent;
   const grantId = grants.newId(req, verdict.user);
-  frames.admit(req, grantId);
+  if (popup) frames.admit(popup, grantId);
   const { idIsInSession } = grants;
   const handoff = new GrantHandoff(request, { key: settings.name, grantId, idIsInSession, scope: tokens.scope });
-  await handoff.store(tokens, idIsInSession ? grants.idOf(req) : grantId);
+  const grant = await handoff.store(tokens, idIsInSession ? grants.idOf(req) : grantId);
   handoff.hookLogIn(returnTo);
-  handoff.source = await clients.switchTo(req, manager, grantId);
-  const sentMeanwhile = sentResponseError(res);
-  if (!sentMeanwhile) return handoff;
-  handoff.failed(sentMeanwhile);
-  throw sentMeanwhile;
+  handoff.source = clients.switchTo(req, manager, grantId, grant);
+  return handoff;
 }

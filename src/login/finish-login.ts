@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { ApiClient } from '../api/api-client.js';
 import type { CredentialSource } from '../api/api-context.js';
 import { AuthorizationError } from '../errors.js';
@@ -7,17 +7,18 @@ import { scopeNames } from '../oauth/scope.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import { fixedSource } from '../request/credential-sources.js';
+import { userIdOf } from '../request/incoming-request.js';
 import type { ReturnCookie } from '../request/return-cookie.js';
 import type { StepUps } from '../request/step-ups.js';
 import { type CallbackFailure, type CallbackRequest, type CheckedCallback, REPLAYED } from './callback-request.js';
-import type { FrameLogins } from './frame-logins.js';
 import { sentResponseError } from './grant-handoff.js';
 import type { PendingLogin } from './pending-logins.js';
 import type { RunningCallback, UsedLogins } from './used-logins.js';
 import {
   type AnyVerify,
   callVerify,
-  loadProfile,
+  mergedProfile,
+  profileOf,
   refuseUserWithoutId,
   type Verdict,
   warnOfMissingId,
@@ -39,7 +40,6 @@ export interface FinishLoginContext {
   readonly settings: {
     /** Passport's name for the strategy. */
     readonly name: string;
-    readonly scope: string;
     readonly userProfile: ((client: ApiClient, tokenResponse: TokenResponseFields) => Promise<object>) | undefined;
     readonly passReqToCallback: boolean;
   };
@@ -48,7 +48,6 @@ export interface FinishLoginContext {
   readonly endpoint: TokenEndpoint;
   readonly returnCookie: ReturnCookie;
   readonly stepUps: StepUps;
-  readonly frames: FrameLogins;
   readonly clientOf: (source: CredentialSource) => ApiClient;
   /** What has been warned of, and is not again. */
   readonly warnings: Set<string>;
@@ -99,6 +98,7 @@ async function finishFirst(
   callback: RunningCallback<CallbackOutcome>,
 ): Promise<CallbackOutcome> {
   const { req, res } = request;
+  const scope = login.scope === undefined ? context.stepUps.ownScope : scopeNames(login.scope);
   let outcome: CallbackOutcome | undefined;
   let isDropped = false;
   try {
@@ -107,13 +107,15 @@ async function finishFirst(
     if (sent) throw sent;
     res.appendHeader('Set-Cookie', login.endCookie);
     outcome =
-      answer.kind === 'error' ? declined(answer.error, login) : await exchangeCode(context, req, answer.code, login);
+      answer.kind === 'error'
+        ? declined(answer.error, login)
+        : await exchangeCode(context, req, answer.code, login, scope);
     // A browser that has dropped its request never learns of its session.
     isDropped = outcome.kind === 'success' && hasLeft(request);
     return isDropped ? ABANDONED : outcome;
   } finally {
     context.usedLogins.end(state, callback, isDropped ? outcome : undefined);
-    if (!res.headersSent) tellPage(context, req, res, answer.kind, login, outcome);
+    if (!res.headersSent) tellPage(context, request, answer.kind, login, scope, outcome);
   }
 }
 
@@ -127,19 +129,18 @@ function hasLeft({ req, res }: CallbackRequest): boolean {
  * again at once, and where the user wants to go. A popup tells its frame, and not the user's tabs.
  */
 function tellPage(
-  { stepUps, settings, returnCookie, frames }: FinishLoginContext,
-  req: IncomingMessage,
-  res: ServerResponse,
+  { stepUps, returnCookie }: FinishLoginContext,
+  { req, res, popup }: CallbackRequest,
   answer: 'code' | 'error',
-  { isStepUp, returnTo, frame, scope = settings.scope }: PendingLogin,
+  { isStepUp, returnTo, frame }: PendingLogin,
+  scope: readonly string[],
   outcome: CallbackOutcome | undefined,
 ): void {
   // The user may try again, and still wants to go to the page of this login. A popup has none.
   if (outcome?.kind !== 'success' && returnTo !== undefined && !frame) returnCookie.remember(req, res, returnTo);
   const granted = outcome?.kind === 'success' ? (outcome.tokens.scope ?? []) : undefined;
   if (!granted && !(isStepUp && answer === 'error')) return;
-  const refused = scopeNames(scope).filter((name) => !granted?.includes(name));
-  const popup = frames.popupOf(req);
+  const refused = scope.filter((name) => !granted?.includes(name));
   if (!popup) {
     stepUps.noteRefused(req, res, refused);
     return;
@@ -152,15 +153,21 @@ async function exchangeCode(
   { settings, endpoint, verify, clientOf, warnings }: FinishLoginContext,
   req: IncomingMessage,
   code: string,
-  { redirectUri, codeVerifier, returnTo, scope: asked }: PendingLogin,
+  { redirectUri, codeVerifier, returnTo }: PendingLogin,
+  scope: readonly string[],
 ): Promise<CallbackOutcome> {
   const { name, userProfile, passReqToCallback } = settings;
-  const scope = scopeNames(asked ?? settings.scope);
-  const received = await endpoint.exchangeCode({ code, redirectUri, codeVerifier, scope });
-  const loadMore = userProfile && (() => userProfile(clientOf(fixedSource(received)), received.params));
-  const { profile, tokens } = await loadProfile(name, received, loadMore);
-  if (verify && !userProfile && profile.id === undefined) warnOfMissingId(warnings);
-  const verdict = await callVerify(verify, passReqToCallback ? req : undefined, tokens, profile);
+  let tokens = await endpoint.exchangeCode({ code, redirectUri, codeVerifier, scope });
+  let profile = profileOf(name, tokens);
+  if (userProfile) {
+    const more: unknown = await userProfile(clientOf(fixedSource(tokens)), tokens.params);
+    profile = mergedProfile(profile, more);
+    // Of opaque tokens, the profile alone names the user.
+    tokens = { ...tokens, subject: userIdOf({ id: profile.id }) };
+  } else if (verify && profile.id === undefined) warnOfMissingId(warnings);
+  const verdict = verify
+    ? await callVerify(verify, passReqToCallback ? req : undefined, tokens, profile)
+    : { user: profile, info: undefined };
   if (!verdict.user) return { kind: 'fail', reason: 'denied', info: verdict.info };
   refuseUserWithoutId(verdict.user);
   return { kind: 'success', tokens, verdict, returnTo };

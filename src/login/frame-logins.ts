@@ -121,9 +121,7 @@ export class FrameLogins {
    *
    * @throws AuthorizationError if the frame's requests tell of another user
    */
-  admit(req: IncomingMessage, grantId: string): void {
-    const popup = this.#popups.get(req);
-    if (!popup) return;
+  admit(popup: FramePopup, grantId: string): void {
     const expected = popup.target.grantId;
     popup.outcome = expected === undefined || expected === grantId ? 'stored' : 'other';
     if (popup.outcome === 'stored') return;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ConfigurationError } from '../errors.js';
-import { isRandomGrantId } from '../grants/grant.js';
+import { type Grant, isRandomGrantId } from '../grants/grant.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { GrantCredentials } from '../refresh/grant-credentials.js';
 import { type ANONYMOUS, connectionKey } from '../request/grant-reference.js';
@@ -55,12 +55,14 @@ export class GrantHandoff {
   source: GrantCredentials | undefined;
   readonly #request: CallbackRequest;
   readonly #grant: HandedGrant;
+  readonly #connectionKey: string;
   #state: State = { is: 'idle' };
 
   constructor(request: CallbackRequest, grant: HandedGrant) {
     this.grantId = grant.grantId;
     this.#request = request;
     this.#grant = grant;
+    this.#connectionKey = connectionKey(grant.key);
   }
 
   /**
@@ -69,12 +71,13 @@ export class GrantHandoff {
    * @param formerId Id of the grant that it replaces.
    * @throws TokenStoreError; ConfigurationError if the response was sent meanwhile
    */
-  async store(tokens: TokenSet, formerId: string | undefined): Promise<void> {
+  async store(tokens: TokenSet, formerId: string | undefined): Promise<Grant> {
     const { manager, res } = this.#request;
     try {
-      await manager.put(this.grantId, tokens, this.#grant.idIsInSession, formerId);
+      const grant = await manager.put(this.grantId, tokens, this.#grant.idIsInSession, formerId);
       const sent = sentResponseError(res);
       if (sent) throw sent;
+      return grant;
     } catch (error) {
       // A slow store may save the grant after all.
       this.discard();
@@ -105,7 +108,9 @@ export class GrantHandoff {
         if (session) handoff.#hookRegenerate(session);
       }
       const end: Done = (failure) => {
-        const error = writes ? handoff.#end(failure) : failure;
+        const error = failure || (writes ? sentResponseError(handoff.#request.res) : undefined);
+        if (writes && error) handoff.#undo(error);
+        else if (writes) handoff.saved();
         // After the save: Passport reads and deletes it for its redirect, so the session need not be saved once more.
         // Nobody reads it before a fixed successRedirect: the next login would lead there.
         const isRead = redirects.successReturnToOrRedirect || (writes && !redirects.successRedirect);
@@ -137,8 +142,8 @@ export class GrantHandoff {
 
   /** Begins to write a session: `saved` or `failed` follows. */
   begin(session: SessionLike | undefined): void {
-    const names = [this.#grant.key, connectionKey(this.#grant.key)];
-    const former = Object.fromEntries(names.map((name) => [name, session?.[name]]));
+    const { key } = this.#grant;
+    const former = { [key]: session?.[key], [this.#connectionKey]: session?.[this.#connectionKey] };
     this.#state = { is: 'writing', session, former };
   }
 
@@ -152,9 +157,9 @@ export class GrantHandoff {
     const { key, grantId, idIsInSession } = this.#grant;
     const { isConnection } = this.#request.route;
     if (idIsInSession) session[key] = grantId;
-    if (idIsInSession && isConnection) session[connectionKey(key)] = owner;
-    else if (idIsInSession) delete session[connectionKey(key)];
-    else if (!isConnection) session[connectionKey(key)] = false;
+    if (idIsInSession && isConnection) session[this.#connectionKey] = owner;
+    else if (idIsInSession) delete session[this.#connectionKey];
+    else if (!isConnection) session[this.#connectionKey] = false;
   }
 
   /** Puts back what the session said of this strategy before it was written. */
@@ -201,14 +206,6 @@ export class GrantHandoff {
   /** Removes the grant, whatever its id. */
   withdraw(): void {
     this.#request.manager.discard(this.grantId).catch(() => {});
-  }
-
-  /** Ends the write of a session by `req.logIn`. @returns the error that the login ends with */
-  #end(failure: unknown): unknown {
-    const error = failure || sentResponseError(this.#request.res);
-    if (error) this.#undo(error);
-    else this.saved();
-    return error;
   }
 
   #undo(error: unknown): void {

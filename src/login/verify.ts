@@ -103,15 +103,14 @@ export interface Verdict {
  * Calls the application's `verify` and resolves to its first answer.
  *
  * It accepts the arities of passport-oauth2: with one parameter more than usual, `verify` gets the token response before
- * the profile. Without `verify`, the profile is the user. The arity is read at each call: NestJS sets it late.
+ * the profile. The arity is read at each call: NestJS sets it late.
  */
 export function callVerify(
-  verify: AnyVerify | undefined,
+  verify: AnyVerify,
   req: IncomingMessage | undefined,
   tokens: TokenSet,
   profile: Profile,
 ): Promise<Verdict> {
-  if (!verify) return Promise.resolve({ user: profile, info: undefined });
   const start = req ? [req, tokens.accessToken, tokens.refreshToken] : [tokens.accessToken, tokens.refreshToken];
   const withParams = verify.length === start.length + 3;
   return new Promise((resolve, reject) => {
@@ -150,31 +149,26 @@ export function warnOfMissingId(warnings: Set<string>): void {
 const WHERE_IDS_COME_FROM =
   'profile.id is the claim sub of the access token; opaque tokens have none. Set the option userProfile to a function that reads the user from the service and returns { id }.';
 
-/**
- * Returns the profile of a token set, with the properties that the application's `userProfile` adds, and the token set
- * with the user's id: of opaque tokens, the profile alone names the user.
- */
-export async function loadProfile(
-  provider: string,
-  tokens: TokenSet,
-  userProfile: (() => Promise<object>) | undefined,
-): Promise<{ readonly profile: Profile; readonly tokens: TokenSet }> {
-  const { subject, organizationDomain, claims } = tokens;
+/** Returns the profile of a user as far as the tokens describe it. Without `verify` it is the user. */
+export function profileOf(provider: string, { subject, organizationDomain, claims }: TokenSet): Profile {
   // What the token does not say is no property, so that userProfile can give it. Claims without a domain say that there is no organization.
   const namesOrganization = organizationDomain !== undefined || Object.keys(claims).length > 0;
-  const known: Profile = {
+  return {
     provider,
     ...(subject === undefined ? {} : { id: subject }),
     ...(namesOrganization ? { organizationDomain } : {}),
     claims: withoutProto(claims),
   };
-  if (!userProfile) return { profile: known, tokens };
-  const more: unknown = await userProfile();
+}
+
+/**
+ * Returns the profile with the properties that the application's `userProfile` has returned.
+ *
+ * @throws ConfigurationError unless that is an object
+ */
+export function mergedProfile(profile: Profile, more: unknown): Profile {
   // What the token says is not for userProfile to change: verify may go by it.
-  if (typeof more === 'object' && more !== null) {
-    const profile = { ...withoutProto(more), ...known };
-    return { profile, tokens: { ...tokens, subject: userIdOf({ id: profile.id }) } };
-  }
+  if (typeof more === 'object' && more !== null) return { ...withoutProto(more), ...profile };
   throw new ConfigurationError(
     `userProfile: expected an object to merge into the profile, got ${more === null ? 'null' : typeof more}`,
     { option: 'userProfile' },

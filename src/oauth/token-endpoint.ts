@@ -121,7 +121,7 @@ export class TokenEndpoint {
     const secrets = codeVerifier === undefined ? [code] : [code, codeVerifier];
     const target = redirectUri === undefined ? {} : { redirect_uri: redirectUri };
     const tokens = await this.#send('authorization_code', { ...target, code, ...proof }, secrets);
-    return { ...tokens, scope: tokens.scope ?? scope };
+    return tokens.scope === undefined ? { ...tokens, scope } : tokens;
   }
 
   /**
@@ -171,10 +171,11 @@ export class TokenEndpoint {
     this.#clientRefusal = { ...refusal, until: now + refusal.pauseMs };
   }
 
-  #noteClient(error?: unknown): void {
-    if (!(error instanceof TokenError && error.error === 'invalid_client')) {
-      // Any other answer says that the client is accepted; no answer says nothing.
-      if (error === undefined || error instanceof TokenError) this.#clientRefusal = undefined;
+  #noteClient(error: unknown): void {
+    if (!(error instanceof TokenError)) return;
+    if (error.error !== 'invalid_client') {
+      // Any other refusal says that the client is accepted; no answer says nothing.
+      this.#clientRefusal = undefined;
       return;
     }
     const before = this.#clientRefusal;
@@ -218,8 +219,9 @@ export class TokenEndpoint {
     const { tokenRequest, organizationDomain, clock } = this.#options;
     const request = this.#request.with({ grant_type: grantType }, fields);
     try {
-      const send = () => this.#sendOrRepeat(request, mayRepeat);
-      const response = await (turn ? turn.send(send) : send());
+      const response = await (turn
+        ? turn.send(() => this.#sendOrRepeat(request, mayRepeat))
+        : this.#sendOrRepeat(request, mayRepeat));
       const tokens = readTokenResponse(response, {
         organizationDomain,
         now: clock(),
@@ -228,7 +230,7 @@ export class TokenEndpoint {
         refusesWithSuccess: tokenRequest === 'form',
         advice: (error, status) => this.#advice(grantType, error, status),
       });
-      this.#noteClient();
+      this.#clientRefusal = undefined;
       return tokens;
     } catch (error) {
       this.#noteClient(error);

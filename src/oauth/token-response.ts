@@ -84,9 +84,9 @@ const refusals = new WeakMap<Error, Refusal>();
  * @see RFC 6749, 5.1 and 5.2
  */
 export function readTokenResponse(response: HttpResponse, context: TokenResponseContext): TokenSet {
-  const { status, headers } = response;
+  const { status } = response;
   if (status === 408 || status === 429 || status >= 500) {
-    const waitMs = retryAfterMs(headers, context.now);
+    const waitMs = retryAfterMs(response.headers, context.now);
     throw new ServiceUnavailableError(
       `The token endpoint answered with status ${status}. The same request can be made again later.`,
       { retryAfter: waitMs === undefined ? undefined : Math.ceil(waitMs / 1000) },
@@ -140,11 +140,13 @@ function readTokenSet(body: Readonly<Record<string, unknown>>, context: TokenRes
     throw unusable(`a refresh_token over ${MAX_TOKEN_LENGTH} characters`);
   }
   const claims = readClaims(accessToken);
+  // No standard has a field for it. A senseless value is ignored.
+  const refreshTokenSeconds = secondsOf(body.refresh_token_expires_in) ?? secondsOf(body.refresh_expires_in);
   return {
     accessToken,
     refreshToken: hasRefreshToken ? refreshToken : undefined,
     lifetimeMs: tokenLifetime(body.expires_in, claims, context.now),
-    refreshTokenLifetimeMs: refreshTokenLifetime(body),
+    refreshTokenLifetimeMs: refreshTokenSeconds === undefined ? undefined : refreshTokenSeconds * 1000,
     scope: grantedScope(body.scope),
     claims,
     subject: subjectOf(claims),
@@ -175,15 +177,6 @@ export function tokenLifetime(expiresIn: unknown, claims: Claims, now: number): 
   const { exp, iat } = claims;
   const own = typeof exp === 'number' ? secondsOf(exp - (typeof iat === 'number' ? iat : now / 1000)) : undefined;
   return Math.min(Math.max(own ?? DEFAULT_LIFETIME_S, MIN_GUESS_S), DAY_S) * 1000;
-}
-
-/**
- * Returns the stated lifetime of a refresh token in milliseconds. No standard has a field for it: most services that state
- * one call it `refresh_token_expires_in`, others `refresh_expires_in`. Read like `expires_in`; a senseless one is ignored.
- */
-function refreshTokenLifetime(body: Readonly<Record<string, unknown>>): number | undefined {
-  const seconds = secondsOf(body.refresh_token_expires_in) ?? secondsOf(body.refresh_expires_in);
-  return seconds === undefined ? undefined : seconds * 1000;
 }
 
 function secondsOf(value: unknown): number | undefined {

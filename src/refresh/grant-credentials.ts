@@ -47,6 +47,13 @@ export class GrantCredentials implements CredentialSource {
     this.#hasEnded = true;
   }
 
+  /** Takes the grant of a login that was just stored as the first credential. */
+  take(grant: Grant): void {
+    this.#mayBeExpired = false;
+    this.#received(grant);
+    this.#loaded = { grant, at: performance.now(), changes: this.#manager.changes };
+  }
+
   /** Gets the first credential if it is cached and not due for a refresh: most requests need no more. Returns whether it is. */
   prepareFresh(): boolean {
     const grant = this.#manager.fresh(this.grantId);

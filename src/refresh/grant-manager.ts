@@ -161,12 +161,9 @@ export class GrantManager {
    *   same user, the former one's is kept, as in a refresh (RFC 6749, 6).
    * @throws TokenStoreError if it was not saved in time; it may be saved later
    */
-  async put(grantId: string, tokens: TokenSet, isNewId = false, formerId?: string): Promise<void> {
-    const save = async (known: TokenSet) => {
-      await this.#create(grantId, known, isNewId);
-      this.#options.onGrant(grantId, 'stored');
-    };
-    if (tokens.refreshToken !== undefined || formerId === undefined) return await save(tokens);
+  async put(grantId: string, tokens: TokenSet, isNewId = false, formerId?: string): Promise<Grant> {
+    if (tokens.refreshToken !== undefined || formerId === undefined)
+      return this.#create(grantId, tokens, isNewId, 'stored');
     // A refresh that runs may be about to replace the former refresh token.
     const lock = await this.access.acquire(this.#repository.storeId(formerId));
     try {
@@ -175,7 +172,8 @@ export class GrantManager {
       const isSameUser = former?.subject === tokens.subject && (tokens.subject !== undefined || formerId === grantId);
       const now = this.#options.clock();
       const isKept = isSameUser && former !== undefined && !isPastEnd(former, now);
-      await save(isKept ? withRefreshTokenOf(former, tokens, now) : tokens);
+      const known = isKept ? withRefreshTokenOf(former, tokens, now) : tokens;
+      return await this.#create(grantId, known, isNewId, 'stored');
     } finally {
       await lock.release();
     }
@@ -188,15 +186,20 @@ export class GrantManager {
    * @throws TokenStoreError if it was not saved in time; it may be saved later
    */
   async import(grantId: string, tokens: TokenSet, replace: boolean): Promise<boolean> {
-    const isImported = replace ? await this.#create(grantId, tokens, false) : await this.#add(grantId, tokens);
+    if (replace) {
+      await this.#create(grantId, tokens, false, 'imported');
+      return true;
+    }
+    const isImported = await this.#add(grantId, tokens);
     if (isImported) this.#options.onGrant(grantId, 'imported');
     return isImported;
   }
 
-  async #create(grantId: string, tokens: TokenSet, isNewId: boolean): Promise<true> {
+  async #create(grantId: string, tokens: TokenSet, isNewId: boolean, action: 'stored' | 'imported'): Promise<Grant> {
     const grant = newGrant(tokens, this.#options.clock());
     await this.#repository.create(grantId, grant, isNewId ? undefined : () => this.#forget(grantId, grant));
-    return true;
+    this.#options.onGrant(grantId, action);
+    return grant;
   }
 
   async #add(grantId: string, tokens: TokenSet): Promise<boolean> {

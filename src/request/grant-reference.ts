@@ -119,12 +119,9 @@ export class RequestGrants {
   }
 
   /** Returns true if the request comes with a grant that is there. A store that fails leaves that open: it counts as there. */
-  async hasGrant(req: IncomingMessage): Promise<boolean> {
+  async hasGrant(req: IncomingMessage, manager: GrantManager): Promise<boolean> {
     const grantId = this.idOf(req);
-    if (grantId === undefined) return false;
-    return await this.managerFor(req)
-      .has(grantId)
-      .catch(() => true);
+    return grantId !== undefined && (await manager.has(grantId).catch(() => true));
   }
 
   /** Returns the id of the request's grant, if it has one. @throws ConfigurationError if the option `grantId` returns no valid id */
@@ -217,8 +214,10 @@ export class RequestGrants {
   requireSessionAndStore(req: IncomingMessage, needsSession: boolean): GrantManager {
     const { strategyName } = this.#options;
     if (this.idIsInSession && strategyName.mayBeShared) strategyName.warnIfShared(req);
-    if (this.idIsInSession || needsSession) refuseFixedSession(req);
-    if (!sessionOf(req) && (this.idIsInSession || needsSession)) {
+    const session = sessionOf(req);
+    const isNeeded = this.idIsInSession || needsSession;
+    if (isNeeded && session) refuseFixedSession(session);
+    if (isNeeded && !session) {
       if (!this.#sessionSeen) {
         throw new ConfigurationError(
           'The request has no session: mount express-session before Passport and the routes of login and callback, or set grantId and use { session: false }.',

@@ -83,10 +83,15 @@ const ID_KEYS = ['id', '_id', 'sub', 'username'] as const;
  * `username`. A user that is no object is its own id.
  */
 export function userIdOf(user: unknown): string | undefined {
-  const ids: unknown[] =
-    typeof user === 'object' && user !== null ? ID_KEYS.map((key) => Reflect.get(user, key)) : [user];
-  const id = ids.find((value) => value !== undefined && value !== null && value !== '');
-  if (typeof id !== 'object' || id === null) return id === undefined ? undefined : String(id);
+  let id: unknown = user;
+  if (typeof user === 'object' && user !== null) {
+    for (const key of ID_KEYS) {
+      id = Reflect.get(user, key);
+      if (id !== undefined && id !== null && id !== '') break;
+    }
+  }
+  if (id === undefined || id === null || id === '') return undefined;
+  if (typeof id !== 'object') return String(id);
   const text = JSON.stringify(id);
   // An object that shows nothing of itself would be the same for all users.
   return text === undefined || text === '{}' || text === '[]' ? undefined : text;

@@ -1,7 +1,8 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, contextOf, createApiClient, sourceOf } from '../api/api-client.js';
 import type { ApiContext, CredentialSource } from '../api/api-context.js';
 import { ConfigurationError, OAuthAppError } from '../errors.js';
+import type { Grant } from '../grants/grant.js';
 import { safeCause } from '../redaction.js';
 import { GrantCredentials } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
@@ -212,10 +213,10 @@ export class RequestClients {
     );
   }
 
-  /** Replaces the clients attached to this request with clients of the new grant, for the handlers that run after login. Never rejects. */
-  async switchTo(req: IncomingMessage, manager: GrantManager, grantId: string): Promise<GrantCredentials> {
+  /** Replaces the clients attached to this request with clients of the new grant, for the handlers that run after login. */
+  switchTo(req: IncomingMessage, manager: GrantManager, grantId: string, grant: Grant | undefined): GrantCredentials {
     const source = this.#sourceOf(req, manager, grantId) ?? new GrantCredentials(manager, grantId);
-    await source.prepare();
+    if (grant) source.take(grant);
     for (const property of this.#properties) {
       if ((req as WithClients)[property] instanceof ApiClient)
         (req as WithClients)[property] = createApiClient(source, this.#options.api);
@@ -235,6 +236,7 @@ export class RequestClients {
   responseOf(req: IncomingMessage): ServerResponse {
     const linked = 'res' in req ? (req.res as ServerResponse | undefined) : undefined;
     const res = linked ?? this.#responses.get(req);
+    if (res instanceof ServerResponse && req instanceof IncomingMessage) return res;
     const error = res || 'raw' in req ? frameworkError(req, res) : undefined;
     if (error) throw error;
     if (res) return res;

@@ -242,9 +242,8 @@ export function lostCookieCause(req: IncomingMessage): string | undefined {
  *
  * @throws ConfigurationError
  */
-export function refuseFixedSession(req: IncomingMessage): void {
-  const session = sessionOf(req);
-  if (!session || typeof session.regenerate === 'function') return;
+export function refuseFixedSession(session: SessionLike): void {
+  if (typeof session.regenerate === 'function') return;
   const isFixed = Object.getOwnPropertyDescriptor(session, 'save')?.configurable === false;
   if (!isFixed && Object.isExtensible(session)) return;
   throw new ConfigurationError(
