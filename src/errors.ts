@@ -92,7 +92,7 @@ export class TokenResponseError extends OAuthAppError {
 /** Reports that the service cannot be reached, did not respond in time, or responded that it is overloaded or broken. */
 export class ServiceUnavailableError extends OAuthAppError {
   override readonly name = 'ServiceUnavailableError';
-  /** Seconds to wait before the next attempt. */
+  /** Seconds to wait before the next attempt, rounded up. */
   readonly retryAfter: number | undefined;
   /** Of an API call: true if a request may have reached the service, false if none was sent. */
   readonly sent: boolean | undefined;
@@ -107,7 +107,7 @@ export class ServiceUnavailableError extends OAuthAppError {
     } = {},
   ) {
     super(message, { code: details.code ?? 'ERR_SERVICE_UNAVAILABLE', status: 503, cause: details.cause });
-    this.retryAfter = details.retryAfter;
+    this.retryAfter = details.retryAfter === undefined ? undefined : Math.ceil(details.retryAfter);
     this.sent = details.sent;
   }
 }

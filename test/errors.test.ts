@@ -45,6 +45,12 @@ describe.each(errors.map((entry) => [entry[1], ...entry] as const))('%s', (_titl
   });
 });
 
+test('seconds until a new try are whole ones, so that none comes too early', () => {
+  const errors = [0, 0.2, 7, 7.5].map((retryAfter) => new ServiceUnavailableError('m', { retryAfter }));
+  expect(errors.map(({ retryAfter }) => retryAfter)).toEqual([0, 1, 7, 8]);
+  expect(new ServiceUnavailableError('m').retryAfter).toBe(undefined);
+});
+
 test('errors of others are handed on as they are', () => {
   expect(cloneError(cause)).toBe(cause);
   expect(cloneError(undefined)).toBeUndefined();

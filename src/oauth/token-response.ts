@@ -89,7 +89,7 @@ export function readTokenResponse(response: HttpResponse, context: TokenResponse
     const waitMs = retryAfterMs(response.headers, context.now);
     throw new ServiceUnavailableError(
       `The token endpoint answered with status ${status}. The same request can be made again later.`,
-      { retryAfter: waitMs === undefined ? undefined : Math.ceil(waitMs / 1000) },
+      { retryAfter: waitMs === undefined ? undefined : waitMs / 1000 },
     );
   }
   const body = parseJsonObject(response.body) ?? (refusesClient(response) ? { error: 'invalid_client' } : undefined);

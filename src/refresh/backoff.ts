@@ -85,7 +85,7 @@ export class EndpointBackoff {
     const refusal = this.#backoffs.remainingMs(id, now) > 0 ? this.#backoffs.get(id)?.refusal : undefined;
     if (refusal) return cloneError(refusal) as Error;
     const message = 'The token endpoint has just failed; it is tried again later. The grant is kept.';
-    return new ServiceUnavailableError(message, { retryAfter: Math.ceil(leftMs / 1000) });
+    return new ServiceUnavailableError(message, { retryAfter: leftMs / 1000 });
   }
 
   /** Records a failure. Returns the same failure with the time after which a new try makes sense. */
@@ -97,7 +97,7 @@ export class EndpointBackoff {
     if (requestedMs !== undefined) this.#pausedUntil = now + Math.max(ms, remainingMs(this.#pausedUntil, now, MAX_MS));
     else if (this.#failed.size >= DOWN_AFTER_GRANTS) this.#backoffs.fail(ENDPOINT, now);
     const { message, code, cause } = failure;
-    return new ServiceUnavailableError(message, { code, cause, retryAfter: Math.ceil(ms / 1000) });
+    return new ServiceUnavailableError(message, { code, cause, retryAfter: ms / 1000 });
   }
 
   /**
