@@ -244,7 +244,8 @@ export class GrantCodec {
   readonly #keys: ReadonlyMap<string, Secret>;
 
   constructor(encryptionKeys: readonly Secret[]) {
-    this.#keys = new Map(encryptionKeys.map((secret) => [keyIdOf(secret), secret]));
+    const idOf = (key: Uint8Array) => createHash('sha256').update(key).digest('base64url').slice(0, 8);
+    this.#keys = new Map(encryptionKeys.map((secret) => [idOf(contentKey(secret, 'key id')), secret]));
   }
 
   /** Returns the record for the grant. @param id The id in the store. The record decodes under this id only, also in a store that ignores case. */
@@ -294,10 +295,6 @@ function contentKey(secret: Secret, context: string): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', secret.reveal(), 'passport-oauth-app', `grant\n${context}`, 32));
 }
 
-function keyIdOf(secret: Secret): string {
-  return createHash('sha256').update(contentKey(secret, 'key id')).digest('base64url').slice(0, 8);
-}
-
 /** What a record may hold, before it is checked. */
 type Content = Partial<Omit<Grant, 'version'>> & { readonly id?: unknown; readonly ended?: unknown };
 
@@ -319,9 +316,11 @@ function parseGrant(id: string, text: string, version: number): Grant | EndedGra
     }
     const { lineage, generation, expiresAt, accessToken, lifetimeMs, scope } = content;
     if (lineage === undefined || generation === undefined || expiresAt === undefined) return undefined;
-    if (scope !== undefined && !isListOfTexts(scope)) return undefined;
+    const isScope = Array.isArray(scope) && scope.every((name: unknown) => typeof name === 'string');
+    if (scope !== undefined && !isScope) return undefined;
     // Decides which host gets the token, so it is checked on each read.
-    const organizationDomain = asOrganizationDomain(content.organizationDomain);
+    const { organizationDomain: domain } = content;
+    const organizationDomain = domain === undefined ? undefined : asOrganizationDomain(domain);
     const { subject, createdAt, refreshedAt, refreshTokenExpiresAt } = content;
     if (content.ended === true) {
       const facts = { subject, organizationDomain, scope, createdAt, refreshedAt, expiresAt, refreshTokenExpiresAt };
@@ -348,8 +347,4 @@ function parseGrant(id: string, text: string, version: number): Grant | EndedGra
   } catch {
     return undefined;
   }
-}
-
-function isListOfTexts(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.every((text) => typeof text === 'string');
 }

@@ -19,10 +19,11 @@ const MEMORY_MS = 30_000;
  * first, in the order in which they came; then those that nobody waits for.
  */
 export class RequestQueue {
+  /** How many requests may be under way, as the answers so far tell. */
+  limit: RequestLimit;
   readonly #timeoutMs: number;
   readonly #pages = new Set<Turn>();
   readonly #others = new Set<Turn>();
-  #limit: RequestLimit;
   #running = 0;
   /** When a turn ended last, on the monotonic clock. */
   #endedAt = Number.NEGATIVE_INFINITY;
@@ -30,12 +31,7 @@ export class RequestQueue {
   /** @param timeoutMs Time limit of one request. */
   constructor(timeoutMs: number) {
     this.#timeoutMs = timeoutMs;
-    this.#limit = new RequestLimit(timeoutMs);
-  }
-
-  /** How many requests may be under way, as the answers so far tell. */
-  get limit(): RequestLimit {
-    return this.#limit;
+    this.limit = new RequestLimit(timeoutMs);
   }
 
   /** True if requests wait for their turn. */
@@ -46,9 +42,9 @@ export class RequestQueue {
   /** Counts one more request if it may be under way now. */
   tryBegin(): boolean {
     if (this.#running === 0 && performance.now() - this.#endedAt > MEMORY_MS)
-      this.#limit = new RequestLimit(this.#timeoutMs);
-    if (this.#running >= Math.floor(this.#limit.value)) return false;
-    this.begin();
+      this.limit = new RequestLimit(this.#timeoutMs);
+    if (this.#running >= Math.floor(this.limit.value)) return false;
+    this.#running++;
     return true;
   }
 

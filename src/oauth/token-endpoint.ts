@@ -90,6 +90,8 @@ const TWO_READINGS =
  * Both calls reject with `TokenError`, `TokenResponseError` or `ServiceUnavailableError`.
  */
 export class TokenEndpoint {
+  /** Time limit of one request, in milliseconds. */
+  readonly timeoutMs: number;
   readonly #options: TokenEndpointOptions;
   readonly #clientSecret: string;
   readonly #request: ClientRequest;
@@ -99,15 +101,11 @@ export class TokenEndpoint {
   #refused: Set<string> | undefined = new Set();
 
   constructor(options: TokenEndpointOptions) {
+    this.timeoutMs = options.timeoutMs;
     this.#options = options;
     this.#clientSecret = options.clientSecret.reveal();
     this.#request = new ClientRequest(options, options.tokenPath);
     this.#queue = new RequestQueue(options.timeoutMs);
-  }
-
-  /** Time limit of one request, in milliseconds. */
-  get timeoutMs(): number {
-    return this.#options.timeoutMs;
   }
 
   /** Returns a turn to be waited for. @param isAwaited True if a page waits for the request. */
@@ -132,7 +130,7 @@ export class TokenEndpoint {
    * @see RFC 6749, 6
    */
   async refresh(refreshToken: string, options?: TokenRequestOptions): Promise<TokenSet | undefined> {
-    this.#throwDuringPause();
+    if (this.#clientRefusal) this.#throwDuringPause(this.#clientRefusal);
     try {
       const tokens = await this.#send('refresh_token', { refresh_token: refreshToken }, [refreshToken], options);
       return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
@@ -153,7 +151,7 @@ export class TokenEndpoint {
    * @see RFC 6749, 4.4 and 4.5
    */
   async requestTokens({ grant_type, ...fields }: TokenParameters, options?: TokenRequestOptions): Promise<TokenSet> {
-    this.#throwDuringPause();
+    if (this.#clientRefusal) this.#throwDuringPause(this.#clientRefusal);
     // Short ones, such as ids, are parts of other words.
     const texts = Object.entries(fields).filter(([name, value]) => name !== 'scope' && `${value}`.length >= 8);
     const secrets = texts.map(([, value]) => `${value}`);
@@ -163,9 +161,7 @@ export class TokenEndpoint {
   }
 
   /** Throws the last `invalid_client` again during its pause. After it, one refresh asks the service, and the others wait for its answer as long. */
-  #throwDuringPause(): void {
-    const refusal = this.#clientRefusal;
-    if (!refusal) return;
+  #throwDuringPause(refusal: ClientRefusal): void {
     const now = this.#options.clock();
     if (remainingMs(refusal.until, now, MAX_PAUSE_MS) > 0) throw cloneError(refusal.error);
     this.#clientRefusal = { ...refusal, until: now + refusal.pauseMs };

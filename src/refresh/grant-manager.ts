@@ -116,7 +116,8 @@ export class GrantManager {
   stored(grantId: string): Grant | Promise<Grant> {
     return (
       this.#known(grantId) ??
-      this.#find(grantId).then(async (grant) => {
+      this.#repository.read(grantId).then(async (read) => {
+        const grant = this.#unsaved.byId.get(grantId)?.grant ?? read;
         if (grant) return grant;
         // One of the application needs no login before it.
         if ((await this.#options.parametersOf?.(grantId)) === undefined) throw new NotAuthorizedError(NO_GRANT);
@@ -338,14 +339,10 @@ export class GrantManager {
   }
 
   async #load(grantId: string): Promise<Grant> {
-    const grant = await this.#find(grantId);
-    if (!grant && !this.#options.parametersOf) throw new NotAuthorizedError(NO_GRANT);
-    return await this.#freshen(grantId, grant ?? emptyGrant());
-  }
-
-  async #find(grantId: string): Promise<Grant | undefined> {
     const read = await this.#repository.read(grantId);
-    return this.#unsaved.byId.get(grantId)?.grant ?? read;
+    const grant = this.#unsaved.byId.get(grantId)?.grant ?? read;
+    if (!grant && !this.#options.parametersOf) throw new NotAuthorizedError(NO_GRANT);
+    return this.#freshen(grantId, grant ?? emptyGrant());
   }
 
   /** Returns true for a grant with a refresh token, and for one without that may be the application's. */

@@ -92,11 +92,6 @@ const SLOW_FAILURE_MS = 1_000;
 /** How long the store may take to tell whether the lock is still held, in milliseconds: as long as for a read. */
 const CHECK_MS = 5_000;
 
-/** Returns true for an answer that another try would get again. After an `invalid_client` the endpoint pauses for all grants. */
-function isOfTheGrant(error: unknown): error is TokenError | TokenResponseError {
-  return error instanceof TokenResponseError || (error instanceof TokenError && error.error !== 'invalid_client');
-}
-
 /** A refresh under one lock, as far as it has come. */
 interface LockedRun {
   readonly refresh: RefreshInFlight;
@@ -130,7 +125,7 @@ export class LockedRefreshes {
   async #run(run: LockedRun, kept: Grant | undefined): Promise<Outcome> {
     const { id, seen, parameters } = run.refresh;
     const { repository, backoff, clock, isUsable, signal } = this.#options;
-    const isHeld = () => repository.access.use(() => run.lock.isHeld(), 'lock', CHECK_MS);
+    const isHeld = () => (run.lock.isLease ? repository.access.use(() => run.lock.isHeld(), 'lock', CHECK_MS) : true);
     // At once: whoever has taken a lost lock since may have read the same pair.
     const [stored, held] = kept ? [kept, true] : await Promise.all([this.#newest(id), isHeld()]);
     if (!stored && !parameters) throw new NotAuthorizedError(NO_GRANT);
@@ -210,7 +205,9 @@ export class LockedRefreshes {
     } catch (error) {
       if (overtaken.aborted) throw error;
       if (error instanceof ServiceUnavailableError) throw backoff.fail(id, error, clock());
-      if (isOfTheGrant(error)) backoff.refuse(id, error, clock());
+      // Another try would get the same answer. After an `invalid_client` the endpoint pauses for all grants.
+      const isOfTheGrant = error instanceof TokenError && error.error !== 'invalid_client';
+      if (isOfTheGrant || error instanceof TokenResponseError) backoff.refuse(id, error, clock());
       else backoff.succeed(id);
       throw error;
     }

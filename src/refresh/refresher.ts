@@ -58,7 +58,8 @@ class SharedRefresh implements RefreshInFlight {
   current?: Grant;
   outcome?: RefreshResult['outcome'];
   parameters?: TokenParameters | undefined;
-  readonly #overtaken = new AbortController();
+  readonly #overtaking = new AbortController();
+  readonly overtaken: AbortSignal = this.#overtaking.signal;
 
   constructor(
     id: string,
@@ -74,13 +75,9 @@ class SharedRefresh implements RefreshInFlight {
     this.result = run(this);
   }
 
-  get overtaken(): AbortSignal {
-    return this.#overtaken.signal;
-  }
-
   /** A login or a logout has come in between. */
   overtake(): void {
-    this.#overtaken.abort();
+    this.#overtaking.abort();
   }
 }
 
@@ -151,7 +148,7 @@ export class Refresher {
       this.#run(running).finally(() => this.#inFlight.delete(id)),
     );
     this.#inFlight.set(id, refresh);
-    return await refresh.result;
+    return refresh.result;
   }
 
   /**
@@ -257,20 +254,16 @@ export class Refresher {
     try {
       await refresh.turn.wait(this.#closing.signal);
       const result = await this.#refreshUnderLock(refresh);
-      if (result.outcome === 'failed') this.#endWaits();
+      const now = this.#options.clock();
+      // Nothing is to be sent now: the refreshes that wait for their turn end.
+      if (result.outcome === 'failed' && this.#backoff.pauseMs(now) > 0)
+        for (const { id, turn } of this.#inFlight.values()) turn.giveUp(() => this.#backoff.error(id, now));
       return result;
     } catch (error) {
       return { outcome: 'failed', error, reused: false, lockWaitMs: 0, lostLease: false };
     } finally {
       refresh.turn.end();
     }
-  }
-
-  /** Ends the refreshes that wait for their turn if the endpoint is to be left alone now. */
-  #endWaits(): void {
-    const now = this.#options.clock();
-    if (this.#backoff.pauseMs(now) === 0) return;
-    for (const { id, turn } of this.#inFlight.values()) turn.giveUp(() => this.#backoff.error(id, now));
   }
 
   async #refreshUnderLock(refresh: SharedRefresh): Promise<RefreshResult> {

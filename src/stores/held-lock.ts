@@ -30,6 +30,8 @@ export function shortestLeaseMs(requestMs: number): number {
  * from the length of the lease, so that a request, the save after it and further saves end before the lease does.
  */
 export class HeldLock {
+  /** True for a lease whose store can tell whether it {@link isHeld}. */
+  readonly isLease: boolean;
   readonly #lease: HeldLease | undefined;
   readonly #leaseMs: number;
   readonly #clock: () => number;
@@ -45,6 +47,7 @@ export class HeldLock {
    */
   constructor(lease: HeldLease | undefined | 'none', clock: () => number, end: () => Promise<void>) {
     this.#lease = lease === 'none' ? undefined : lease;
+    this.isLease = this.#lease !== undefined;
     this.#leaseMs = lease === 'none' ? Number.POSITIVE_INFINITY : (lease?.leaseMs ?? USUAL_LEASE_MS);
     this.#clock = clock;
     this.#end = end;
