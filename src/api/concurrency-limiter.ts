@@ -313,13 +313,10 @@ class AccountQueue implements Expiring {
       return;
     }
     this.#admit();
-    if (!this.#isClosed) this.#schedule(nextMs);
-  }
-
-  #schedule(ms: number): void {
+    if (this.#isClosed) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       this.#renewal = this.#renew();
-    }, ms).unref();
+    }, nextMs).unref();
   }
 }

@@ -115,7 +115,9 @@ export function checkCallback(
   if (state === undefined || !login || !leadsHere(login.redirectUri, req, route.callbackURL, settings.callbackURL)) {
     // passport.authenticate tries several strategies, one after the other: the next one has the login.
     if (state !== undefined && pendingLogins.isOfAnother(req, state)) return { ...REPLAYED, reason: 'foreign' };
-    const message = hostMismatches.messageOf(state) ?? framed(req);
+    // A callback in a frame has most likely lost the cookie of its login.
+    const cause = isInFrame(req) ? lostCookieCause(req) : undefined;
+    const message = hostMismatches.messageOf(state) ?? (cause && `${UNKNOWN_LOGIN} ${cause}`);
     return message === undefined ? REPLAYED : { ...REPLAYED, info: { message } };
   }
   if (login.frame && !popup) {
@@ -205,12 +207,6 @@ export function readCallbackQuery(url: string): CallbackQuery {
   if (code !== undefined && error === undefined) return { kind: 'code', code, state };
   if (error !== undefined && code === undefined) return { kind: 'error', error, state };
   return MALFORMED;
-}
-
-/** Returns what to say of a callback in a frame, which most likely has lost the cookie of its login. */
-function framed(req: IncomingMessage): string | undefined {
-  const cause = isInFrame(req) ? lostCookieCause(req) : undefined;
-  return cause && `${UNKNOWN_LOGIN} ${cause}`;
 }
 
 function refused(message: string, status: number): CallbackFailure {

@@ -146,7 +146,10 @@ export class UsedLogins<T> {
       const hasExpired = expiresAt + CLOCK_SKEW_MS <= now;
       if (!hasExpired && this.#used.size < MAX_USED) break;
       this.#used.delete(used);
-      if (hasExpired && markedIn) deletions.push(this.#deleteMark(markedIn, used));
+      if (!hasExpired || !markedIn) continue;
+      const id = this.#markId(used);
+      // A mark that stays ends with its time to live.
+      deletions.push(markedIn.use((store) => store.delete(id), 'login', STORE_LIMIT_MS).catch(() => {}));
     }
     return deletions;
   }
@@ -177,12 +180,6 @@ export class UsedLogins<T> {
     }
     callback.markedIn = access;
     return true;
-  }
-
-  /** Deletes the mark of a login. Never rejects: a mark that stays ends with its time to live. */
-  #deleteMark(access: StoreAccess, state: string): Promise<void> {
-    const id = this.#markId(state);
-    return access.use((store) => store.delete(id), 'login', STORE_LIMIT_MS).catch(() => {});
   }
 
   #markId(state: string): string {

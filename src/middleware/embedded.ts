@@ -247,8 +247,10 @@ export class Frame {
     res.setHeader('Cache-Control', 'no-store');
     const isFrame = isOfOwnPage(req);
     if (req.method === 'GET' && isFrame) {
-      if (passportRecordOf(req) === undefined && !this.#runtime.grants.referenceOf(req)) throw lostSession(req);
-      return sendStatus(res, 204);
+      if (passportRecordOf(req) !== undefined || this.#runtime.grants.referenceOf(req)) return sendStatus(res, 204);
+      const cause = lostCookieCause(req) ?? 'The application may be in a frame whose cookies the browser blocks.';
+      const message = `The frame was logged in, but its session cookie did not come back. ${cause}`;
+      throw new ConfigurationError(message, { code: 'ERR_SESSION_COOKIE' });
     }
     if (req.method !== 'POST') {
       res.setHeader('Allow', 'POST');
@@ -274,13 +276,6 @@ function misplaced(where: string): ConfigurationError {
     `embedded(strategy, …) has to be mounted ${where}: mount express-session, then this, then apiClient(strategy), then the routes.`,
     { code: 'ERR_MIDDLEWARE_ORDER' },
   );
-}
-
-function lostSession(req: IncomingMessage): ConfigurationError {
-  const cause = lostCookieCause(req) ?? 'The application may be in a frame whose cookies the browser blocks.';
-  return new ConfigurationError(`The frame was logged in, but its session cookie did not come back. ${cause}`, {
-    code: 'ERR_SESSION_COOKIE',
-  });
 }
 
 /** Errors of jose and jsonwebtoken for a token that is expired, forged or no token. */

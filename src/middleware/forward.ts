@@ -81,8 +81,10 @@ export function forward(strategy: Strategy, options: ForwardOptions): Handler {
       throw new ConfigurationError(message, { code: 'ERR_NO_API_CLIENT' });
     }
     const target = targetOf(req);
-    if (target === undefined || !allow.names(target.method, target.path)) throw notAllowed();
-    if (!SAFE.has(target.method) && !isOfOwnPage(req)) throw foreignPage();
+    if (target === undefined || !allow.names(target.method, target.path))
+      throw new ForwardError(NOT_ALLOWED, { code: 'ERR_NOT_ALLOWED', status: 404 });
+    if (!SAFE.has(target.method) && !isOfOwnPage(req))
+      throw new ForwardError(FOREIGN_PAGE, { code: 'ERR_FOREIGN_PAGE', status: 403 });
     const hasBody = target.method !== 'GET' && target.method !== 'HEAD';
     const body = hasBody ? await bodyOf(req, api) : undefined;
     const options = { headers: sentHeaders(req, body), body, signal };
@@ -92,21 +94,12 @@ export function forward(strategy: Strategy, options: ForwardOptions): Handler {
   }
 }
 
-function notAllowed(): ForwardError {
-  const message = 'The option `allow` of forward(strategy, options) does not name this request.';
-  return new ForwardError(message, { code: 'ERR_NOT_ALLOWED', status: 404 });
-}
+const NOT_ALLOWED = 'The option `allow` of forward(strategy, options) does not name this request.';
 
-function foreignPage(): ForwardError {
-  const message =
-    'Expected a request of a page of this origin: browsers send Sec-Fetch-Site: same-origin with it. One that sends no such header needs X-Requested-With.';
-  return new ForwardError(message, { code: 'ERR_FOREIGN_PAGE', status: 403 });
-}
+const FOREIGN_PAGE =
+  'Expected a request of a page of this origin: browsers send Sec-Fetch-Site: same-origin with it. One that sends no such header needs X-Requested-With.';
 
-function slowBody(): ForwardError {
-  const message = 'The body of the request did not arrive in time.';
-  return new ForwardError(message, { code: 'ERR_REQUEST_TIMEOUT', status: 408 });
-}
+const SLOW_BODY = 'The body of the request did not arrive in time.';
 
 /** Returns method, path and query of the API request; `undefined` for a method or path that no API call has. */
 function targetOf(req: IncomingMessage): { method: string; path: string; query: string } | undefined {
@@ -143,7 +136,7 @@ async function bodyOf(req: IncomingMessage, api: ApiContext): Promise<Buffer | R
   try {
     return await abortable(buffered(req.iterator({ destroyOnReturn: false })), limit.signal);
   } catch (error) {
-    throw limit.expired ? slowBody() : error;
+    throw limit.expired ? new ForwardError(SLOW_BODY, { code: 'ERR_REQUEST_TIMEOUT', status: 408 }) : error;
   } finally {
     limit.end();
   }

@@ -90,7 +90,8 @@ export const crowdin: {
   enterpriseBaseUrl: 'https://{domain}.api.crowdin.com',
   pkce: true,
   concurrency: 20,
-  organizationDomain: crowdinOrganization,
+  // `null` for users without one.
+  organizationDomain: (claims: Readonly<Record<string, unknown>>) => claims.domain ?? claims.organization_domain,
   userProfile: crowdinProfile,
 } as const);
 
@@ -116,11 +117,6 @@ export const emulator: {
   pkce: true,
   userProfile: emulatorProfile,
 } as const);
-
-/** Returns the claim of the organization: `null` for users without one. */
-function crowdinOrganization(claims: Readonly<Record<string, unknown>>): unknown {
-  return claims.domain ?? claims.organization_domain;
-}
 
 /** Reads the profile. Crowdin has one `fullName`, Crowdin Enterprise `firstName` and `lastName`. */
 async function crowdinProfile(client: ApiClient): Promise<CrowdinProfile> {

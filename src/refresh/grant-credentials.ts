@@ -90,7 +90,11 @@ export class GrantCredentials implements CredentialSource {
     const failure = this.#failure;
     if (failure && !this.#hasEnded && performance.now() - failure.at < SAME_REQUEST_MS)
       return Promise.reject(cloneError(failure.error));
-    const grant = this.#manager.current(this.grantId, this.#loaded && this.#takeLoaded());
+    const loaded = this.#loaded;
+    this.#loaded = undefined;
+    const isCurrent = loaded !== undefined && loaded.changes === this.#manager.changes;
+    const isOfThisRequest = isCurrent && performance.now() - loaded.at < SAME_REQUEST_MS;
+    const grant = this.#manager.current(this.grantId, isOfThisRequest ? loaded.grant : undefined);
     return grant instanceof Promise ? this.#settle(grant) : this.#received(grant);
   }
 
@@ -110,13 +114,6 @@ export class GrantCredentials implements CredentialSource {
       if (error instanceof NotAuthorizedError) this.#isAuthorized = false;
       throw cloneError(error);
     }
-  }
-
-  #takeLoaded(): Grant | undefined {
-    const loaded = this.#loaded;
-    this.#loaded = undefined;
-    const isOfThisRequest = loaded && performance.now() - loaded.at < SAME_REQUEST_MS;
-    return isOfThisRequest && loaded.changes === this.#manager.changes ? loaded.grant : undefined;
   }
 
   async #prepareWith(pending: Promise<Grant>): Promise<void> {

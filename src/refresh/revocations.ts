@@ -63,17 +63,12 @@ export class Revocations {
       } catch (error) {
         if (!(error instanceof ServiceUnavailableError || error instanceof TokenStoreError)) throw error;
         const retryAfter = error instanceof ServiceUnavailableError ? error.retryAfter : undefined;
-        await this.#pause(Math.min(Math.max(pauseMs, (retryAfter ?? 0) * 1000), MAX_PAUSE_MS));
+        const ms = Math.min(Math.max(pauseMs, (retryAfter ?? 0) * 1000), MAX_PAUSE_MS);
+        // Once the strategy is closed, the last tries follow at once. One that waits must not keep the process alive.
+        const { signal } = this.#closing;
+        if (!signal.aborted) await pause(ms, { signal, unref: true }).catch(() => undefined);
       }
     }
     return await attempt();
-  }
-
-  /** Waits before a further try. Not once the strategy is closed: the last tries follow at once. */
-  async #pause(ms: number): Promise<void> {
-    const { signal } = this.#closing;
-    if (signal.aborted) return;
-    // A revocation that waits must not keep the process alive.
-    await pause(ms, { signal, unref: true }).catch(() => undefined);
   }
 }

@@ -100,7 +100,9 @@ function sqliteDatabase(database: SqliteDatabaseLike, name: readonly string[]): 
         (SELECT rowid FROM ${table} WHERE expires_at < ${now} LIMIT ${SWEEP_ROWS})`,
     },
     run: async (sql, values) => {
-      if (isInTransaction(database)) throw new TransactionError('The connection is in a transaction.');
+      // The property of better-sqlite3, or that of node:sqlite, which older versions of Node lack.
+      const isInTransaction = Reflect.get(database, 'inTransaction') ?? Reflect.get(database, 'isTransaction');
+      if (isInTransaction === true) throw new TransactionError('The connection is in a transaction.');
       const statement = statements.get(sql) ?? database.prepare(sql);
       statements.set(sql, statement);
       // Numbers bind as integers or reals alike, and the columns of type INTEGER convert them.
@@ -122,8 +124,3 @@ function sqliteDatabase(database: SqliteDatabaseLike, name: readonly string[]): 
 
 /** Tells that a statement would have become part of the application's transaction, and might be rolled back with it. */
 class TransactionError extends Error {}
-
-/** Reads the property of better-sqlite3 or that of node:sqlite, which older versions of Node lack. */
-function isInTransaction(database: object): boolean {
-  return Reflect.get(database, 'inTransaction') === true || Reflect.get(database, 'isTransaction') === true;
-}

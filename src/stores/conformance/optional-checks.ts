@@ -192,7 +192,10 @@ export const LOCK_CHECKS: readonly Check[] = [
         await pause();
         // Nothing was written yet: what lets the other one in is not that.
         const wasLocked = !hasOther;
-        await workInside(one, id);
+        await one.set(id, sampleGrant(1));
+        if (one.update) assert.equal(await one.update(id, sampleGrant(2), 1), true);
+        await one.delete(id);
+        assert.equal(await one.get(id), undefined);
         await pause();
         if (wasLocked) assert.equal(hasOther, false, 'another one got the lock');
       });
@@ -214,13 +217,6 @@ export const LOCK_CHECKS: readonly Check[] = [
     },
   },
 ];
-
-async function workInside(store: TokenStore, id: string): Promise<void> {
-  await store.set(id, sampleGrant(1));
-  if (store.update) assert.equal(await store.update(id, sampleGrant(2), 1), true);
-  await store.delete(id);
-  assert.equal(await store.get(id), undefined);
-}
 
 function pause(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, LONGER_THAN_A_POLL_MS));
