@@ -107,7 +107,7 @@ export function requestTo(
   options: RequestOptions | undefined,
   defaults: readonly string[],
 ): CallRequest {
-  const checked = COMMON_METHODS.has(method) ? method : methodOf(method);
+  const checked = methodOf(method);
   if (options !== undefined) checkOptions(options);
   const body = options === undefined ? undefined : requestBody(options);
   if (body !== undefined && (checked === 'GET' || checked === 'HEAD')) {
@@ -132,6 +132,7 @@ export function requestTo(
 /** Returns the method of a call in upper case. @throws TypeError for one that opens a tunnel or echoes the token, and for anything else */
 export function methodOf(method: unknown): string {
   if (typeof method === 'string') {
+    if (COMMON_METHODS.has(method)) return method;
     const upperCase = method.toUpperCase();
     if (/^[A-Z]{1,32}$/.test(upperCase) && !FORBIDDEN_METHODS.has(upperCase)) return upperCase;
   }

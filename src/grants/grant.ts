@@ -182,10 +182,15 @@ export function isPastEnd({ refreshTokenExpiresAt }: GrantFacts, now: number): b
   return refreshTokenExpiresAt !== undefined && refreshTokenExpiresAt <= now;
 }
 
-/** Returns how fresh the grant's access token is. A grant that has ended counts as expired. @param now Epoch milliseconds. */
-export function freshness(grant: Grant, now: number, { leewayMs, aheadMs }: RefreshWindow): Freshness {
-  const { lifetimeMs, expiresAt, refreshTokenExpiresAt = Infinity, generation } = grant;
-  if (refreshTokenExpiresAt <= now) return 'expired';
+/** Returns how fresh the grant's access token is. A grant that has ended counts as expired. */
+export function freshness(
+  grant: Grant,
+  { clock, window }: { readonly clock: () => number; readonly window: RefreshWindow },
+): Freshness {
+  const { lifetimeMs, expiresAt, generation } = grant;
+  const { leewayMs, aheadMs } = window;
+  const now = clock();
+  if (isPastEnd(grant, now)) return 'expired';
   const share = Math.min(1, lifetimeMs / FULL_WINDOW_LIFETIME_MS);
   const leftMs = expiresAt - now;
   if (leftMs <= Math.min(leewayMs * share, lifetimeMs * MAX_LEEWAY)) return 'expired';

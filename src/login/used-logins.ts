@@ -37,7 +37,7 @@ export class RunningCallback<T> {
     this.expiresAt = expiresAt;
   }
 
-  /** @see UsedLogins#end */
+  /** Lets the requests that wait go on. @param abandoned The outcome, for one of them, if the browser has gone away. */
   end(abandoned: T | undefined): void {
     this.#hasEnded = true;
     this.#abandoned = abandoned;
@@ -107,7 +107,7 @@ export class UsedLogins<T> {
       if (access.hasLock) isFirst = await this.#mark(access, used, callback);
     } catch (error) {
       this.#used.delete(used);
-      callback.end(undefined);
+      this.end(used, callback, undefined);
       throw error;
     }
     if (!isFirst) this.end(used, callback, undefined);

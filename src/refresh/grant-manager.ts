@@ -60,7 +60,7 @@ export class GrantManager {
   #closing: Promise<void> | undefined;
 
   constructor(options: GrantManagerOptions) {
-    const { clock, window, onRefresh } = options;
+    const { clock, onRefresh } = options;
     this.#options = options;
     this.#background = new BackgroundRefreshes((id) => this.#startIfDue(id), clock);
     this.#repository = new GrantRepository({
@@ -83,7 +83,7 @@ export class GrantManager {
       repository: this.#repository,
       unsaved: this.#unsaved,
       onDiscarded: (grantId, grant) => this.#revokeUnlessStored(grantId, grant),
-      isUsable: (grant) => freshness(grant, clock(), window) !== 'expired',
+      isUsable: (grant) => freshness(grant, options) !== 'expired',
     });
   }
 
@@ -102,8 +102,7 @@ export class GrantManager {
   /** Returns the grant if this process has it, and it is not due for a refresh. */
   fresh(grantId: string): Grant | undefined {
     const known = this.#known(grantId);
-    const { clock, window } = this.#options;
-    return known && freshness(known, clock(), window) === 'fresh' ? known : undefined;
+    return known && freshness(known, this.#options) === 'fresh' ? known : undefined;
   }
 
   /** Returns true if there is such a grant, whether or not it is due for a refresh. @throws TokenStoreError if it cannot be read */
@@ -133,13 +132,12 @@ export class GrantManager {
    * @throws like {@link current}
    */
   async renew(grantId: string, refused: string): Promise<Grant> {
-    const { clock, window } = this.#options;
     const known = this.#known(grantId) ?? (await this.#repository.read(grantId));
     if (!known) return await this.#load(grantId);
     if (known.accessToken !== refused) return await this.#freshen(grantId, known);
     // Nothing can replace it, and the API may have refused it for one request only.
-    if (!this.#mayBeRefreshed(known) && freshness(known, clock(), window) !== 'expired') return known;
-    if (this.#refusals.remainingMs(grantId, clock()) > 0) return known;
+    if (!this.#mayBeRefreshed(known) && freshness(known, this.#options) !== 'expired') return known;
+    if (this.#refusals.remainingMs(grantId, this.#options.clock()) > 0) return known;
     return await this.#refresher.refresh(grantId, known, 'refused');
   }
 
@@ -351,8 +349,7 @@ export class GrantManager {
   }
 
   #freshen(grantId: string, grant: Grant): Grant | Promise<Grant> {
-    const { clock, window } = this.#options;
-    const state = freshness(grant, clock(), window);
+    const state = freshness(grant, this.#options);
     if (state === 'expired') return this.#refresher.refresh(grantId, grant, 'expired');
     if (state === 'due' && this.#mayBeRefreshed(grant) && this.#refresher.isIdle(grantId))
       this.#background.request(grantId);
@@ -362,7 +359,7 @@ export class GrantManager {
   /** Starts the background refresh whose turn has come, unless a request has waited for a refresh meanwhile. */
   #startIfDue(grantId: string): Promise<unknown> | undefined {
     if (!this.#refresher.isIdle(grantId)) return undefined;
-    const isFresh = (grant: Grant) => freshness(grant, this.#options.clock(), this.#options.window) === 'fresh';
+    const isFresh = (grant: Grant) => freshness(grant, this.#options) === 'fresh';
     const known = this.#known(grantId);
     if (known) return isFresh(known) ? undefined : this.#refresher.refresh(grantId, known, 'ahead');
     return this.#repository.read(grantId).then(async (stored) => {

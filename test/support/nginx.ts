@@ -8,7 +8,10 @@ const executable = findExecutable('nginx', ['/usr/sbin']);
 /** Whether nginx is installed; see {@link isInstalled}. For `test.skipIf(!hasNginx())`. */
 export const hasNginx = (): boolean => isInstalled('nginx', executable);
 
-/** Starts nginx in front of an application, on a free port, with the limits and buffers that it has by default. One process: a worker would outlive its end by SIGKILL. */
+/**
+ * Starts nginx in front of an application, on a free port, with the limits and buffers that it has by default. One process: a
+ * worker would outlive its end by SIGKILL.
+ */
 export function startNginx(upstream: string): Promise<DataServer> {
   return startDataServer({
     name: 'nginx',
