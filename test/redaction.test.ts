@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import { safeCause } from '../src/redaction.js';
+import { threats } from './support/threats.js';
 
 const secret = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0';
 
@@ -24,7 +25,7 @@ test('removes what may be a secret from any place of the message', () => {
   }
 });
 
-test('strikes out a secret that stands where the message is cut', { meta: { threats: [24] } }, () => {
+test('strikes out a secret that stands where the message is cut', threats(24), () => {
   for (let length = 280; length <= 300; length++) {
     const message = `${'word '.repeat(60).slice(0, length)} ${secret}`;
     expect(safeCause(new Error(message)).message).not.toContain('eyJ');

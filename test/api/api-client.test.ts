@@ -9,6 +9,7 @@ import type { ApiError } from '../../src/api/api-error.js';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
+import { threats } from '../support/threats.js';
 import {
   client,
   createFixture,
@@ -91,9 +92,7 @@ describe('a call', () => {
   });
 });
 
-describe('what would lead the token elsewhere is a TypeError, and nothing is sent', {
-  meta: { threats: [25, 26] },
-}, () => {
+describe('what would lead the token elsewhere is a TypeError, and nothing is sent', threats(25, 26), () => {
   test.each(['//evil', 'https://evil', '\\\\evil', '\thttps:', '../', '%2e%2e/', '..%2f', '/a\r\nb', '/a?b', '/a#b'])(
     'path %j',
     async (path) => {
@@ -237,7 +236,7 @@ describe('an answer that is no success is an ApiError', () => {
     expect(await failure(small.client.get('/projects'))).toMatchObject({ code: 'ERR_API_RESPONSE', status: 502 });
   });
 
-  test('and shows no token that the service echoes, in any output', { meta: { threats: [23, 24] } }, async () => {
+  test('and shows no token that the service echoes, in any output', threats(23, 24), async () => {
     const token = tokenOf('first');
     server.next((socket, received) =>
       faulty.json({ error: { message: `bad: ${received.headers.authorization}`, code: 400 } }, 400, {
@@ -258,7 +257,7 @@ describe('an answer that is no success is an ApiError', () => {
   });
 });
 
-test('neither inspection nor JSON shows more of a client than may be logged', { meta: { threats: [23] } }, () => {
+test('neither inspection nor JSON shows more of a client than may be logged', threats(23), () => {
   const plain = {
     authorized: true,
     grantId: 'grant-1',
@@ -312,9 +311,7 @@ describe('a token that the API refuses', () => {
     await expect.poll(() => http.pending).toBe(0);
   });
 
-  test('500 parallel refusals make one refresh, one more try each, and no failure', {
-    meta: { threats: [51] },
-  }, async () => {
+  test('500 parallel refusals make one refresh, one more try each, and no failure', threats(51), async () => {
     server.always(refuse('first'));
     const answers = await Promise.all(Array.from({ length: 500 }, () => client.get<{ ok: boolean }>('/projects')));
     expect(answers.every(({ ok }) => ok)).toBe(true);
@@ -322,7 +319,7 @@ describe('a token that the API refuses', () => {
     expect(server.requests).toHaveLength(1000);
   });
 
-  test('403 and 429 make no refresh', { meta: { threats: [51] } }, async () => {
+  test('403 and 429 make no refresh', threats(51), async () => {
     server.next(faulty.json({}, 403));
     server.always(faulty.json({}, 429));
     await expect(client.get('/projects')).rejects.toMatchObject({ status: 403 });
@@ -343,20 +340,20 @@ describe('a failed try', () => {
     ['2', 2_250],
     [new Date(Date.UTC(2030, 0, 1, 0, 0, 3)).toUTCString(), 3_250],
     ['soon', 250],
-  ])('heeds Retry-After: %s', { meta: { threats: [39] } }, async (value, waited) => {
+  ])('heeds Retry-After: %s', threats(39), async (value, waited) => {
     const { client, waits } = createFixture(server.origin, { now: () => Date.UTC(2030, 0, 1) });
     server.next(faulty.json({}, 429, { 'retry-after': value }));
     await client.get('/projects');
     expect(waits).toEqual([waited]);
   });
 
-  test('does not wait for a Retry-After of a year, but tells it', { meta: { threats: [39] } }, async () => {
+  test('does not wait for a Retry-After of a year, but tells it', threats(39), async () => {
     server.next(faulty.json({}, 503, { 'retry-after': '31536000' }));
     await expect(client.get('/projects')).rejects.toMatchObject({ status: 503, retryAfter: 31_536_000 });
     expect(waits).toEqual([]);
   });
 
-  test('of POST that left is the only one', { meta: { threats: [38] } }, async () => {
+  test('of POST that left is the only one', threats(38), async () => {
     for (const behaviour of [faulty.reset(), faulty.truncated()]) {
       server.next(behaviour);
       const error = await failure(client.post('/projects', { json: {} }));
@@ -371,14 +368,14 @@ describe('a failed try', () => {
     expect(server.requests).toHaveLength(3);
   });
 
-  test('of POST that never left is followed by others', { meta: { threats: [36] } }, async () => {
+  test('of POST that never left is followed by others', threats(36), async () => {
     const refused = createFixture(await faulty.refusingOrigin());
     const error = await failure(refused.client.post('/projects', { json: {} }));
     expect(error).toMatchObject({ name: 'ServiceUnavailableError', code: 'ERR_SERVICE_UNAVAILABLE', status: 503 });
     expect(refused.waits).toHaveLength(2);
   });
 
-  test('that takes too long is the only one', { meta: { threats: [37] } }, async () => {
+  test('that takes too long is the only one', threats(37), async () => {
     server.always(faulty.drip(5));
     await expect(fastForward(() => client.get('/projects'), isReceived)).rejects.toMatchObject({
       name: 'ServiceUnavailableError',
@@ -388,7 +385,7 @@ describe('a failed try', () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  test('no error of any fault shows the token', { meta: { threats: [24] } }, async () => {
+  test('no error of any fault shows the token', threats(24), async () => {
     const echo: faulty.Behaviour = (socket, { headers }) =>
       socket.end(`HTTP/1.1 200 OK\r\nx: ${headers.authorization}\r\nbroken header ${headers.authorization}\r\n\r\n`);
     const faults = [faulty.reset(), faulty.hang(), faulty.truncated(), faulty.badJson(tokenOf('first')), echo];
@@ -406,7 +403,7 @@ describe('a failed try', () => {
   });
 });
 
-describe('a redirect', { meta: { threats: [26] } }, () => {
+describe('a redirect', threats(26), () => {
   test('on the same origin below /api/v2 is followed, for GET and HEAD', async () => {
     server.next(faulty.answer(302, { location: '/api/v2/elsewhere?a=1' }));
     server.next(faulty.answer(307, { location: 'third' }));
@@ -639,7 +636,7 @@ describe('an answer at the edge of HTTP', () => {
     expect([headers['content-encoding'], await text(body)]).toEqual(['zstd', 'raw bytes']);
   });
 
-  test('an error whose body drips ends a stream() in time', { meta: { threats: [66] } }, async () => {
+  test('an error whose body drips ends a stream() in time', threats(66), async () => {
     server.always((socket) => {
       socket.write(faulty.head(500, { 'content-length': '1000000' }));
       const timer = setInterval(() => socket.write(' '), 5);

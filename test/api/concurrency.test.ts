@@ -8,6 +8,7 @@ import { SharedPlaces } from '../../src/stores/shared-places.js';
 import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
 import { stopTime } from '../support/stop-time.js';
+import { threats } from '../support/threats.js';
 import { createFixture, credentialOf, type Fixture, MemorySource, server, startApiForEachTest } from './fixture.js';
 
 startApiForEachTest();
@@ -130,7 +131,7 @@ describe('an account', () => {
   });
 });
 
-describe('a place is given back', { meta: { threats: [66] } }, () => {
+describe('a place is given back', threats(66), () => {
   test.each<[string, string, faulty.Behaviour]>([
     ['HEAD', 'HEAD', faulty.raw(faulty.head(200, { 'content-length': '100' }))],
     ['204', 'GET', faulty.raw(faulty.head(204, {}))],

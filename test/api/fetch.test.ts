@@ -7,6 +7,7 @@ import type { ApiClient } from '../../src/api/api-client.js';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
+import { threats } from '../support/threats.js';
 import {
   client,
   createFixture,
@@ -297,7 +298,7 @@ describe('fetch sends', () => {
   });
 });
 
-describe('the token leaves the origin of the API by no', { meta: { threats: [67] } }, () => {
+describe('the token leaves the origin of the API by no', threats(67), () => {
   const others = () => [
     'https://evil.example/api/v2/projects',
     `http://127.0.0.1:${server.port + 1}/api/v2/projects`,

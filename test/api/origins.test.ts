@@ -1,6 +1,7 @@
 import { ConfigurationError, Strategy } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import * as faulty from '../support/faulty-server.js';
+import { threats } from '../support/threats.js';
 import { createFixture, credentialOf, MemorySource, startServer, tokenOf } from './fixture.js';
 
 /** A client of an API, a further origin of the service for each organization, and one for all. */
@@ -12,7 +13,7 @@ async function start(organizationDomain?: string) {
   return { ...fixture, api, mcp, urlOf: (host: string, path = '/mcp') => `http://${host}:${mcp.port}${path}` };
 }
 
-describe('URLs of the option origins', { meta: { threats: [27, 67] } }, () => {
+describe('URLs of the option origins', threats(27, 67), () => {
   test('get the token of the organization that they name, by fetch and as the next page of a list', async () => {
     const { client, api, mcp, urlOf } = await start('acme');
     const response = await client.fetch(urlOf('acme.mcp.localhost', '/mcp?session=1'), { method: 'POST', body: 'x' });

@@ -1,6 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import * as faulty from '../support/faulty-server.js';
+import { threats } from '../support/threats.js';
 import { client, credentialOf, http, server, source, startApiForEachTest } from './fixture.js';
 
 startApiForEachTest();
@@ -163,7 +164,7 @@ test('a job that reads 10,000 items over three expiries goes through, and has on
   expect({ count, most, refreshes: source.refreshes }).toEqual({ count: 10_000, most: 1, refreshes: 3 });
 });
 
-describe('a list that ignores `offset`', { meta: { threats: [66] } }, () => {
+describe('a list that ignores `offset`', threats(66), () => {
   const full = Array.from({ length: 10 }, (_none, id) => ({ data: { id, seen: 0 } }));
 
   test('ends where its first page was the whole list', async () => {
@@ -210,7 +211,7 @@ function rows(all: readonly unknown[], more: (query: URLSearchParams) => object 
   };
 }
 
-describe('an honest list is read to its end', { meta: { threats: [81] } }, () => {
+describe('an honest list is read to its end', threats(81), () => {
   const entries = (item: (index: number) => unknown) => Array.from({ length: 7 }, (_none, n) => ({ data: item(n) }));
   const pagination = (query: URLSearchParams) => ({ pagination: { offset: Number(query.get('offset')), limit: 2 } });
 
@@ -263,7 +264,7 @@ describe('an honest list is read to its end', { meta: { threats: [81] } }, () =>
   });
 });
 
-describe('a list that ignores `offset` and changes between requests', { meta: { threats: [81] } }, () => {
+describe('a list that ignores `offset` and changes between requests', threats(81), () => {
   let value = 0;
   const fresh = (count: number, more: (at: number) => object = () => ({})): faulty.Behaviour => {
     return (socket, received) => {

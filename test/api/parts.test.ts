@@ -5,6 +5,7 @@ import { defaultHeaders, requestHeaders } from '../../src/api/request-headers.js
 import { queryString } from '../../src/api/request-target.js';
 import { parseBody } from '../../src/api/response.js';
 import { DEFAULT_RETRY, type FailedTry, retryDelay } from '../../src/api/retry-policy.js';
+import { threats } from '../support/threats.js';
 import { tokenOf } from './fixture.js';
 
 const DEFAULT_HEADERS = defaultHeaders(undefined).parsed;
@@ -62,7 +63,7 @@ describe('headers', () => {
   test.each([
     ...['Authorization', 'AUTHORIZATION', 'host', 'Host', 'Connection', 'Transfer-Encoding', 'Content-Length'],
     ...['Upgrade', 'Expect', 'TE', 'Proxy-Authorization', 'Keep-Alive'],
-  ])('%s is a TypeError', { meta: { threats: [26] } }, (name) => {
+  ])('%s is a TypeError', threats(26), (name) => {
     expect(() => requestHeaders({ [name]: 'canary-value' }, undefined, [])).toThrow(TypeError);
     expect(() => requestHeaders({ [name]: 'canary-value' }, undefined, [])).not.toThrow(/canary/);
   });
@@ -78,7 +79,7 @@ describe('headers', () => {
     { 'x-a': { canary: 1 } },
     [['x-a', 'canary', 'c']],
     'canary',
-  ])('%j is a TypeError that does not show it', { meta: { threats: [24] } }, (headers) => {
+  ])('%j is a TypeError that does not show it', threats(24), (headers) => {
     // @ts-expect-error what JavaScript may give
     expect(() => requestHeaders(headers, undefined, [])).toThrow(TypeError);
     // @ts-expect-error what JavaScript may give
@@ -106,7 +107,7 @@ describe('the API address', () => {
     'a'.repeat(64),
     '',
     '$&',
-  ])('%j is no organization', { meta: { threats: [27] } }, (domain) => {
+  ])('%j is no organization', threats(27), (domain) => {
     expect(() => bases.of(domain)).toThrow(
       expect.objectContaining({ name: 'TokenResponseError', code: 'ERR_ORGANIZATION_DOMAIN' }),
     );
@@ -208,7 +209,7 @@ describe('the message of the service', () => {
     expect(message?.length).toBeLessThanOrEqual(300);
   });
 
-  test('has no access token in it, nor a part of one', { meta: { threats: [24] } }, () => {
+  test('has no access token in it, nor a part of one', threats(24), () => {
     const token = 'eyJhbGciOi.eyJzdWIi.c2lnbmF0dXJl';
     const whole = [token, `Bearer ${token}`, Buffer.from(token).toString('base64')];
     for (const echoed of [...whole, 'eyJzdWIi', 'c2lnbmF0dXJl']) {

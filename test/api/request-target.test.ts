@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { apiPath } from '../../src/api/request-target.js';
 import { orSample } from '../support/sample.js';
+import { threats } from '../support/threats.js';
 
 test.each([
   ['/projects', '/projects'],
@@ -24,7 +25,7 @@ test.each([
   expect(apiPath(path)).toBe(sent);
 });
 
-describe('it is a TypeError, which does not quote the path', { meta: { threats: [25] } }, () => {
+describe('it is a TypeError, which does not quote the path', threats(25), () => {
   test.each([
     ...['//evil.example', '/a//b', '///', '', 'https://evil.example', 'HTTPS:evil', 'javascript:alert(1)'],
     ...['\\\\evil.example', '/a\\b', '/a/%5cb', '\thttps://evil.example', ' https://evil.example', '../secret', '/..'],

@@ -6,6 +6,7 @@ import { describe, expect } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { fastForward } from '../support/fast-forward.js';
 import { test } from '../support/fixture.js';
+import { threats } from '../support/threats.js';
 import { idFromApi } from '../support/world.js';
 import { acme } from './provider-guide/acme.js';
 
@@ -126,7 +127,7 @@ describe.each(Object.entries(SERVICES))(
     const { profile = name as EmulatorOptions['profile'] } = row;
     const provider = providerOf(name);
 
-    test('gives each user an identity of its own', { meta: { threats: [89] } }, async ({ startWorld }) => {
+    test('gives each user an identity of its own', threats(89), async ({ startWorld }) => {
       const world = await startWorld({
         service: { applications, profile },
         strategy: { ...localOptions(provider), ...own },

@@ -8,6 +8,7 @@ import type { ApiClient } from '../../src/api/api-client.js';
 import type { FetchInit } from '../../src/api/api-fetch.js';
 import type { RequestBodyInit } from '../../src/api/request-body.js';
 import { stopTime } from '../support/stop-time.js';
+import { threats } from '../support/threats.js';
 import { createFixture, type Fixture } from './fixture.js';
 
 const STORAGES = 'https://api.crowdin.com/api/v2/storages';
@@ -54,7 +55,7 @@ async function* inPieces(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   for (let start = 0; start < bytes.length; start += 100_000) yield bytes.subarray(start, start + 100_000);
 }
 
-describe('an upload that flows takes longer than `timeout`, and ends well', { meta: { threats: [80] } }, () => {
+describe('an upload that flows takes longer than `timeout`, and ends well', threats(80), () => {
   const bytes = Buffer.alloc(STEPS * STEP_BYTES, 'x');
   const post = (client: ApiClient, body: RequestBodyInit) =>
     client.fetch('/storages', { method: 'POST', body }).then(({ status }) => status);

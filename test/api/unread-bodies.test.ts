@@ -8,6 +8,7 @@ import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { ApiClient } from '../../src/api/api-client.js';
 import * as faulty from '../support/faulty-server.js';
 import { stopTime } from '../support/stop-time.js';
+import { threats } from '../support/threats.js';
 import { client, createFixture, http, server, startApiForEachTest } from './fixture.js';
 
 setFlagsFromString('--expose-gc');
@@ -69,7 +70,7 @@ const TAKES: readonly [what: string, behaviour: faulty.Behaviour, take: Take][] 
   ],
 ];
 
-describe('nobody has the body any more', { meta: { threats: [80] } }, () => {
+describe('nobody has the body any more', threats(80), () => {
   test.each(TAKES)('of %s: connection and place are given back once it is collected', async (_what, does, take) => {
     server.next(does, 2);
     for (let count = 0; count < 2; count++) await lose(take(client));
@@ -97,7 +98,7 @@ describe('nobody has the body any more', { meta: { threats: [80] } }, () => {
   });
 });
 
-describe('the reader of a body that somebody still has pauses', { meta: { threats: [80] } }, () => {
+describe('the reader of a body that somebody still has pauses', threats(80), () => {
   test.each(TAKES.filter(([what]) => !/pipe|part|clone/.test(what)))(
     'in front of %s: after the time limit another call gets its place, after minutes its connection ends',
     async (_what, does, take) => {

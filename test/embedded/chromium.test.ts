@@ -17,9 +17,10 @@ import {
   show,
 } from '../support/framed-page.js';
 import { world } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 
 inChromium('in a frame of the service, in Chromium with third-party cookies %s', {}, (mode) => {
-  test('another user in the popup is told so there, and nothing is stored', { meta: { threats: [96] } }, async () => {
+  test('another user in the popup is told so there, and nothing is stored', threats(96), async () => {
     await openSite(identified());
     await show('/board', { userId: '1' });
     const popup = await openPopup();
@@ -33,30 +34,30 @@ inChromium('in a frame of the service, in Chromium with third-party cookies %s',
     await button().waitFor();
   });
 
-  test('Cross-Origin-Opener-Policy of the service is told in the popup, and identify does without the link', {
-    meta: { threats: [94] },
-  }, async () => {
-    const service = { crossOriginOpenerPolicy: 'same-origin' } as const;
-    await openSite(inFrame({ service }));
-    await show();
-    const popup = await openPopup();
-    await approve(popup);
-    await popup.getByText('open the application in a tab').waitFor();
-    await popup.getByText('identify').waitFor();
-    await popup.close();
-    await button().waitFor();
-    await openSite(identified({ service }));
-    const address = await show();
-    const second = await openPopup();
-    await approve(second);
-    await second.getByText('load the page that you came from again').waitFor();
-    await page.goto(address);
-    await bodyOf().getByText('"user":{"id":"1"}').waitFor();
-  });
+  test(
+    'Cross-Origin-Opener-Policy of the service is told in the popup, and identify does without the link',
+    threats(94),
+    async () => {
+      const service = { crossOriginOpenerPolicy: 'same-origin' } as const;
+      await openSite(inFrame({ service }));
+      await show();
+      const popup = await openPopup();
+      await approve(popup);
+      await popup.getByText('open the application in a tab').waitFor();
+      await popup.getByText('identify').waitFor();
+      await popup.close();
+      await button().waitFor();
+      await openSite(identified({ service }));
+      const address = await show();
+      const second = await openPopup();
+      await approve(second);
+      await second.getByText('load the page that you came from again').waitFor();
+      await page.goto(address);
+      await bodyOf().getByText('"user":{"id":"1"}').waitFor();
+    },
+  );
 
-  test('a login and a logout in a tab leave the frame as it was, and the other way round', {
-    meta: { threats: [93] },
-  }, async () => {
+  test('a login and a logout in a tab leave the frame as it was, and the other way round', threats(93), async () => {
     await openSite(inFrame());
     const tab = await profile.tab();
     const inTab = async () => (await (await tab.goto(`${origin}/whoami`))?.json())?.user?.id;
@@ -89,7 +90,7 @@ inChromium('in a frame of the service, in Chromium with third-party cookies %s',
     await tab.close();
   });
 
-  test('a foreign page that frames the login route logs no tab in', { meta: { threats: [93] } }, async () => {
+  test('a foreign page that frames the login route logs no tab in', threats(93), async () => {
     for (const kind of ['lax', 'none', 'partitioned'] as const) {
       await page.context().clearCookies();
       await openSite({
@@ -108,9 +109,7 @@ inChromium('in a frame of the service, in Chromium with third-party cookies %s',
     }
   });
 
-  test('a foreign page can neither frame the button nor open the popup, and gets no message', {
-    meta: { threats: [93] },
-  }, async () => {
+  test('a foreign page can neither frame the button nor open the popup, and gets no message', threats(93), async () => {
     await openSite(inFrame());
     const evil = `${origin.replace('app.localhost', 'evil.localhost')}/whoami`;
     await page.goto(evil);
@@ -132,9 +131,7 @@ inChromium('in a frame of the service, in Chromium with third-party cookies %s',
     expect(world.service.requests).toEqual([]);
   });
 
-  test('a planted message, of the page around the frame or of a sibling, is no login', {
-    meta: { threats: [93] },
-  }, async () => {
+  test('a planted message, of the page around the frame or of a sibling, is no login', threats(93), async () => {
     await openSite(inFrame());
     const posts: string[] = [];
     page.on('request', (request) => request.method() === 'POST' && posts.push(request.url()));
@@ -149,7 +146,7 @@ inChromium('in a frame of the service, in Chromium with third-party cookies %s',
     expect(posts).toHaveLength(1);
   });
 
-  test('a session cookie under a former name is an error that names it', { meta: { threats: [94] } }, async () => {
+  test('a session cookie under a former name is an error that names it', threats(94), async () => {
     await openSite(
       inFrame({
         ...sessionWith(COOKIES.partitioned),

@@ -21,6 +21,7 @@ import {
   WINDOW,
 } from '../support/framed.js';
 import { roundsOf } from '../support/rounds.js';
+import { threats } from '../support/threats.js';
 import { type App, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 interface Framed {
@@ -125,7 +126,7 @@ describe('the page of the button', () => {
 
   test.for(['lax', 'none'] as const)(
     'is an error with a session that is %s in a frame of another site, and works in one of its own',
-    { meta: { threats: [94] } },
+    threats(94),
     async (kind, { open }) => {
       const { browser } = await open(sessionWith(COOKIES[kind]));
       const page = await browser.load();
@@ -139,7 +140,7 @@ describe('the page of the button', () => {
   );
 });
 
-describe('a code', { meta: { threats: [93] } }, () => {
+describe('a code', threats(93), () => {
   const begin = async ({ browser }: Framed) => {
     const { verifier, ...button } = dataOf(await browser.load());
     const { code } = dataOf(await browser.logIn(button));
@@ -254,7 +255,7 @@ describe('a code', { meta: { threats: [93] } }, () => {
   });
 });
 
-describe('the grant of a code', { meta: { threats: [93] } }, () => {
+describe('the grant of a code', threats(93), () => {
   /** Two processes of an application, over one session store; `later` lets two minutes pass, and the codes' timers run. */
   const processes = async (startWorld: (options?: WorldOptions) => Promise<World>, tokenStore?: TokenStore) => {
     const clock = { now: Date.now() };
@@ -338,7 +339,7 @@ describe('the grant of a code', { meta: { threats: [93] } }, () => {
   });
 });
 
-describe('a popup', { meta: { threats: [93] } }, () => {
+describe('a popup', threats(93), () => {
   test('that a foreign page, a sibling, a link or a frame has opened begins no login', async ({ open }) => {
     const { browser, world } = await open();
     const { url } = dataOf(await browser.load());
@@ -454,7 +455,7 @@ test('a frame whose grant lacks a scope gets the button, which asks for it and f
   expect(world.grantKeys()).toHaveLength(1);
 });
 
-describe('scopes that are refused in a popup', { meta: { threats: [83] } }, () => {
+describe('scopes that are refused in a popup', threats(83), () => {
   const project = { strategy: { scope: 'project' } };
   const handOver = async ({ browser }: Framed, path: string, choice: Choice = {}) => {
     const { verifier, ...button } = dataOf(await browser.load(path));

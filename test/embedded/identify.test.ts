@@ -4,6 +4,7 @@ import { memoryTokenStore } from 'passport-oauth-app';
 import { describe, expect } from 'vitest';
 import { test as base } from '../support/fixture.js';
 import { dataOf, FETCH, FRAME, FramedBrowser, inFrame, WINDOW } from '../support/framed.js';
+import { threats } from '../support/threats.js';
 import type { Req, World } from '../support/world.js';
 
 const SECRET = new TextEncoder().encode('the secret of the service, 32 bytes long');
@@ -63,9 +64,7 @@ describe.for([
     expect((await browser.load(`/board?jwtToken=${stranger}`)).status).toBe(401);
   });
 
-  test('refuses another user in the popup, who is told so, and stores nothing', { meta: { threats: [96] } }, async ({
-    open,
-  }) => {
+  test('refuses another user in the popup, who is told so, and stores nothing', threats(96), async ({ open }) => {
     const { world, browser } = await open(session);
     const button = dataOf(await browser.load(`/board?jwtToken=${await sign({ exp: inAnHour })}`));
     const end = await browser.logIn(button, '2');
@@ -82,41 +81,41 @@ describe.for([
     ).toBe('ERR_NOT_AUTHORIZED');
   });
 
-  test('takes a token that is expired, of another audience or key, unsigned or of no user for nobody', {
-    meta: { threats: [95] },
-  }, async ({ open }) => {
-    const { world, browser } = await open(session);
-    const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
-    const claims = { sub: '1', aud: 'app', exp: inAnHour };
-    const none = `${part({ alg: 'none' })}.${part(claims)}.`;
-    const other = `${part({ alg: 'HS512' })}.${part(claims)}`;
-    const bad = {
-      expired: await sign({ exp: inAnHour - 7200 }),
-      'of another audience': await sign({ exp: inAnHour, aud: 'other' }),
-      'of another key': await sign({ exp: inAnHour }, new TextEncoder().encode('another secret that is 32 bytes!')),
-      none,
-      'of another algorithm': `${other}.${createHmac('sha512', SECRET).update(other).digest('base64url')}`,
-      rubbish: 'rubbish',
-      'of a user who is gone': await sign({ exp: inAnHour, sub: 'deleted' }),
-      missing: '',
-    };
-    for (const [what, token] of Object.entries(bad)) {
-      const page = await browser.load(`/board?jwtToken=${token}`);
-      expect([what, page.status, page.text.includes('<button')]).toEqual([what, 401, false]);
-      expect([page.headers.get('location'), page.headers.getSetCookie()]).toEqual([null, []]);
-      if (token) expect(page.text + JSON.stringify(world.errors)).not.toContain(token);
-    }
-    const good = await sign({ exp: inAnHour });
-    const tab = await browser.tabs.visit(`${world.url}/board?jwtToken=${bad.expired}`);
-    expect([tab.status, tab.headers.get('location')]).toEqual([302, '/login?returnTo=%2Fboard']);
-    expect(tab.headers.getSetCookie().join()).not.toContain('jwtToken');
-    const window = await browser.tabs.visit(`${world.url}/board?jwtToken=${good}`);
-    expect([window.status, window.headers.get('location')]).toEqual([401, null]);
-  });
+  test(
+    'takes a token that is expired, of another audience or key, unsigned or of no user for nobody',
+    threats(95),
+    async ({ open }) => {
+      const { world, browser } = await open(session);
+      const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+      const claims = { sub: '1', aud: 'app', exp: inAnHour };
+      const none = `${part({ alg: 'none' })}.${part(claims)}.`;
+      const other = `${part({ alg: 'HS512' })}.${part(claims)}`;
+      const bad = {
+        expired: await sign({ exp: inAnHour - 7200 }),
+        'of another audience': await sign({ exp: inAnHour, aud: 'other' }),
+        'of another key': await sign({ exp: inAnHour }, new TextEncoder().encode('another secret that is 32 bytes!')),
+        none,
+        'of another algorithm': `${other}.${createHmac('sha512', SECRET).update(other).digest('base64url')}`,
+        rubbish: 'rubbish',
+        'of a user who is gone': await sign({ exp: inAnHour, sub: 'deleted' }),
+        missing: '',
+      };
+      for (const [what, token] of Object.entries(bad)) {
+        const page = await browser.load(`/board?jwtToken=${token}`);
+        expect([what, page.status, page.text.includes('<button')]).toEqual([what, 401, false]);
+        expect([page.headers.get('location'), page.headers.getSetCookie()]).toEqual([null, []]);
+        if (token) expect(page.text + JSON.stringify(world.errors)).not.toContain(token);
+      }
+      const good = await sign({ exp: inAnHour });
+      const tab = await browser.tabs.visit(`${world.url}/board?jwtToken=${bad.expired}`);
+      expect([tab.status, tab.headers.get('location')]).toEqual([302, '/login?returnTo=%2Fboard']);
+      expect(tab.headers.getSetCookie().join()).not.toContain('jwtToken');
+      const window = await browser.tabs.visit(`${world.url}/board?jwtToken=${good}`);
+      expect([window.status, window.headers.get('location')]).toEqual([401, null]);
+    },
+  );
 
-  test('keeps a handle that was sent to somebody else from doing anything', { meta: { threats: [93, 96] } }, async ({
-    open,
-  }) => {
+  test('keeps a handle that was sent to somebody else from doing anything', threats(93, 96), async ({ open }) => {
     const { world, browser } = await open(session);
     const { url } = dataOf(await browser.load(`/board?jwtToken=${await sign({ exp: inAnHour })}`));
     const mail = { ...WINDOW, 'sec-fetch-site': 'none' };
@@ -125,17 +124,19 @@ describe.for([
   });
 });
 
-test("a frame whose token is nobody's gets no session of the browser, and a tab gets it", {
-  meta: { threats: [95] },
-}, async ({ open }) => {
-  const { world, browser } = await open();
-  await world.logIn(browser.frame);
-  for (const token of ['', await sign({ exp: inAnHour - 7200 }), await sign({ exp: inAnHour, aud: 'other' })]) {
-    const page = await browser.load(`/board?jwtToken=${token}`);
-    expect([page.status, page.text.includes('<button')]).toEqual([401, false]);
-  }
-  expect((await browser.load('/board', {})).status).toBe(200);
-});
+test(
+  "a frame whose token is nobody's gets no session of the browser, and a tab gets it",
+  threats(95),
+  async ({ open }) => {
+    const { world, browser } = await open();
+    await world.logIn(browser.frame);
+    for (const token of ['', await sign({ exp: inAnHour - 7200 }), await sign({ exp: inAnHour, aud: 'other' })]) {
+      const page = await browser.load(`/board?jwtToken=${token}`);
+      expect([page.status, page.text.includes('<button')]).toEqual([401, false]);
+    }
+    expect((await browser.load('/board', {})).status).toBe(200);
+  },
+);
 
 test('a tab beside such frames keeps its query, and steps up for a page with one', async ({ startWorld }) => {
   const strategy = { grantId: () => '1', tokenStore: memoryTokenStore(), scope: 'project' };
@@ -156,49 +157,49 @@ test('a tab beside such frames keeps its query, and steps up for a page with one
   }
 });
 
-test('a bad token that identify takes for none leaves a tab without its query, and other pages keep theirs', {
-  meta: { threats: [95] },
-}, async ({ startWorld }) => {
-  const lenient = (req: Req) => identify(req).catch(() => undefined);
-  const strategy = { grantId: () => '1', tokenStore: memoryTokenStore(), scope: 'project' };
-  const world = await startWorld(inFrame({ strategy }, { identify: lenient }));
-  world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${world.url}/callback`] });
-  const expired = await sign({ exp: inAnHour - 7200 });
-  const hex = createHmac('sha256', SECRET).update('').digest('hex');
-  const uuid = '550e8400-e29b-41d4-a716-446655440000';
-  const unsigned = `${expired.split('.').slice(0, 2).join('.')}.`;
-  const pages: Record<string, string> = {
-    [`/board?x=1&jwtToken=${expired}`]: '/board',
-    [`/board?jwtToken=${encodeURIComponent(expired)}#part`]: '/board',
-    [`/board?jwtToken=${await sign({ exp: inAnHour, sub: 'deleted' })}`]: '/board',
-    [`/board?jwtToken=${unsigned}`]: '/board',
-    [`/board?next=${encodeURIComponent(`/deep?jwtToken=${expired}`)}`]: '/board',
-    [`/board/${expired}`]: '/',
-  };
-  const ordinary = [
-    `/board?project=${uuid}&filter=open`,
-    `/board/${hex}?tab=2`,
-    `/board?commit=${hex}`,
-    '/board/how-to-find-a-page-by-the-words-of-its-title.html?x=1',
-    `/board/heyJude-${hex}.json?x=1`,
-  ];
-  for (const page of ordinary) pages[page] = page;
-  for (const [page, returnTo] of Object.entries(pages)) {
-    const { tabs } = new FramedBrowser(world);
-    const asked = await tabs.visit(`${world.url}${page}`);
-    const location = asked.headers.get('location') ?? '';
-    expect(new URL(location, world.url).searchParams.get('returnTo')).toBe(returnTo);
-    const begun = await tabs.visit(`${world.url}/login`);
-    const end = await tabs.visit(await world.service.approve(begun.headers.get('location') ?? ''));
-    expect(end.headers.get('location')).toBe(returnTo);
-    const cookies = [asked, begun, end].flatMap(({ headers }) => headers.getSetCookie()).join();
-    for (const part of expired.split('.')) expect(location + cookies).not.toContain(part);
-  }
-});
+test(
+  'a bad token that identify takes for none leaves a tab without its query, and other pages keep theirs',
+  threats(95),
+  async ({ startWorld }) => {
+    const lenient = (req: Req) => identify(req).catch(() => undefined);
+    const strategy = { grantId: () => '1', tokenStore: memoryTokenStore(), scope: 'project' };
+    const world = await startWorld(inFrame({ strategy }, { identify: lenient }));
+    world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${world.url}/callback`] });
+    const expired = await sign({ exp: inAnHour - 7200 });
+    const hex = createHmac('sha256', SECRET).update('').digest('hex');
+    const uuid = '550e8400-e29b-41d4-a716-446655440000';
+    const unsigned = `${expired.split('.').slice(0, 2).join('.')}.`;
+    const pages: Record<string, string> = {
+      [`/board?x=1&jwtToken=${expired}`]: '/board',
+      [`/board?jwtToken=${encodeURIComponent(expired)}#part`]: '/board',
+      [`/board?jwtToken=${await sign({ exp: inAnHour, sub: 'deleted' })}`]: '/board',
+      [`/board?jwtToken=${unsigned}`]: '/board',
+      [`/board?next=${encodeURIComponent(`/deep?jwtToken=${expired}`)}`]: '/board',
+      [`/board/${expired}`]: '/',
+    };
+    const ordinary = [
+      `/board?project=${uuid}&filter=open`,
+      `/board/${hex}?tab=2`,
+      `/board?commit=${hex}`,
+      '/board/how-to-find-a-page-by-the-words-of-its-title.html?x=1',
+      `/board/heyJude-${hex}.json?x=1`,
+    ];
+    for (const page of ordinary) pages[page] = page;
+    for (const [page, returnTo] of Object.entries(pages)) {
+      const { tabs } = new FramedBrowser(world);
+      const asked = await tabs.visit(`${world.url}${page}`);
+      const location = asked.headers.get('location') ?? '';
+      expect(new URL(location, world.url).searchParams.get('returnTo')).toBe(returnTo);
+      const begun = await tabs.visit(`${world.url}/login`);
+      const end = await tabs.visit(await world.service.approve(begun.headers.get('location') ?? ''));
+      expect(end.headers.get('location')).toBe(returnTo);
+      const cookies = [asked, begun, end].flatMap(({ headers }) => headers.getSetCookie()).join();
+      for (const part of expired.split('.')) expect(location + cookies).not.toContain(part);
+    }
+  },
+);
 
-test('scopes that are refused in the popup end in a 403 of the frame', { meta: { threats: [83] } }, async ({
-  startWorld,
-}) => {
+test('scopes that are refused in the popup end in a 403 of the frame', threats(83), async ({ startWorld }) => {
   const strategy = { grantId: () => '1', tokenStore: memoryTokenStore(), scope: 'project' };
   const world = await startWorld(inFrame({ session: false, strategy, authenticate: { session: false } }, { identify }));
   world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${world.url}/callback`] });

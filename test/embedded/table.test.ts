@@ -14,6 +14,7 @@ import {
 } from '../support/framed-page.js';
 import { world } from '../support/one-world.js';
 import { startPlainApplication } from '../support/plain-application.js';
+import { threats } from '../support/threats.js';
 import type { Handler, World, WorldOptions } from '../support/world.js';
 
 /** A page that remembers in a cookie, not partitioned, that it was there. */
@@ -59,7 +60,7 @@ inChromium('in a frame of the service, in Chromium with third-party cookies %s',
   describe.for(['express', 'connect'] as const)('with %s', (framework) => {
     test.for(['lax', 'none'] as const)(
       'a session that is %s is refused before anybody leaves for the consent page',
-      { meta: { threats: [93, 94] } },
+      threats(93, 94),
       async (kind) => {
         await openSite(inFrame({ ...sessionWith(COOKIES[kind]), framework }));
         // The redirect in the frame, and the button.
@@ -106,7 +107,7 @@ inChromium('in a frame of the service, in Chromium with third-party cookies %s',
       ]);
     });
 
-    test('a signed token logs in without any cookie', { meta: { threats: [95] } }, async () => {
+    test('a signed token logs in without any cookie', threats(95), async () => {
       await openSite(identified({ framework, session: false, authenticate: { session: false } }));
       const address = await show('/board', { userId: '2' });
       await logInByPopup();

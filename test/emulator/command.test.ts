@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type Program, startProgram } from '../support/program.js';
+import { threats } from '../support/threats.js';
 import { type BuiltCommand, buildCommand } from './built-command.js';
 
 let command: BuiltCommand;
@@ -98,7 +99,7 @@ describe('passport-oauth-app emulator', () => {
     await run('emulator', '--config', config).says(/z {2}Zoe/);
   });
 
-  test('bodies that are large objects do not end it, and are all shown', { meta: { threats: [82] } }, async () => {
+  test('bodies that are large objects do not end it, and are all shown', threats(82), async () => {
     const text = await run('emulator', '--port', '0', '--quiet').says(/Ctrl-C/);
     const origin = /listens on (\S+),/.exec(text)?.[1] ?? '';
     const headers = { 'content-type': 'application/json' };

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { threats } from '../support/threats.js';
 import {
   authorizeUrl,
   callback,
@@ -42,25 +43,27 @@ describe('requests', () => {
     ]);
   });
 
-  test('of deeply nested JSON are texts, and neither the control nor the page ends with them', {
-    meta: { threats: [82] },
-  }, async () => {
-    const deep = (levels: number) => `${'{"a":['.repeat(levels)}"]}"${']}'.repeat(levels)}`;
-    for (const body of [deep(50), deep(100_000), `{"a":"${'['.repeat(100_000)}"}`]) {
-      expect((await post('/api/v2/projects', body, 'application/json')).status).toBe(401);
-    }
-    const { status, body } = await control('GET', 'requests');
-    expect(status).toBe(200);
-    expect(body).toMatchObject([
-      { body: JSON.parse(deep(50)) },
-      { body: deep(100_000) },
-      { body: { a: '['.repeat(100_000) } },
-    ]);
-    expect((await rawGet('/', {})).status).toBe(200);
-    for (const path of ['/_emulator/users', '/_emulator/faults', '/_emulator/advance', '/oauth/token']) {
-      expect((await post(path, deep(100_000), 'application/json')).status).toBe(400);
-    }
-  });
+  test(
+    'of deeply nested JSON are texts, and neither the control nor the page ends with them',
+    threats(82),
+    async () => {
+      const deep = (levels: number) => `${'{"a":['.repeat(levels)}"]}"${']}'.repeat(levels)}`;
+      for (const body of [deep(50), deep(100_000), `{"a":"${'['.repeat(100_000)}"}`]) {
+        expect((await post('/api/v2/projects', body, 'application/json')).status).toBe(401);
+      }
+      const { status, body } = await control('GET', 'requests');
+      expect(status).toBe(200);
+      expect(body).toMatchObject([
+        { body: JSON.parse(deep(50)) },
+        { body: deep(100_000) },
+        { body: { a: '['.repeat(100_000) } },
+      ]);
+      expect((await rawGet('/', {})).status).toBe(200);
+      for (const path of ['/_emulator/users', '/_emulator/faults', '/_emulator/advance', '/oauth/token']) {
+        expect((await post(path, deep(100_000), 'application/json')).status).toBe(400);
+      }
+    },
+  );
 
   test('keep their parsed bodies for as long as they are kept', async () => {
     await startService({ keepBodyBytes: 20 });
@@ -233,7 +236,7 @@ describe('the OpenAPI document', () => {
   });
 });
 
-describe('pages of other origins', { meta: { threats: [68] } }, () => {
+describe('pages of other origins', threats(68), () => {
   const foreign: Record<string, string>[] = [
     { origin: 'http://evil.example' },
     { origin: 'null' },

@@ -1,10 +1,11 @@
 import { lookup } from 'passport-oauth-app/emulator';
 import { describe, expect, test } from 'vitest';
+import { threats } from '../support/threats.js';
 import { body, projects, rawGet, service, startService, tokensFor } from './plain-client.js';
 
 const pages = ['/', '/_emulator/requests', '/_emulator/openapi.json', '/oauth/authorize'];
 
-describe('hosts that are not the emulator’s', { meta: { threats: [68] } }, () => {
+describe('hosts that are not the emulator’s', threats(68), () => {
   test.each(['evil.example', 'evil.example:4000', '192.168.1.5', 'localhost.evil.example', '[::2]', 'xlocalhost'])(
     'a request for the host %s gets nothing (DNS rebinding)',
     async (host) => {
@@ -34,7 +35,7 @@ describe('hosts that are not the emulator’s', { meta: { threats: [68] } }, () 
     ...['evil.example', 'emulator:4000', 'evil.example:4000', '1.2.3.4.evil.example', '0x7f.1', '[::1].evil.example'],
   ])(
     'allowRemote shows no page to a browser at %s, and lets it control nothing (DNS rebinding)',
-    { meta: { threats: [82] } },
+    threats(82),
     async (host) => {
       await startService({ allowRemote: true });
       for (const path of pages) expect((await rawGet(path, { host })).status).toBe(421);

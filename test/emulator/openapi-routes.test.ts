@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startEmulator } from 'passport-oauth-app/emulator';
 import { afterAll, expect, test } from 'vitest';
+import { threats } from '../support/threats.js';
 import { service, startService, tokensFor } from './plain-client.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'emulator-openapi-'));
@@ -108,29 +109,31 @@ const textOf = (schema: object, type = 'application/json') => ({
   get: { responses: { 200: { content: { [type]: { schema } } } } },
 });
 
-test('schemas that contain each other in many ways have an example of bounded size, made once', {
-  meta: { threats: [82] },
-}, async () => {
-  const names = Array.from({ length: 30 }, (_none, index) => `S${index}`);
-  const properties = Object.fromEntries(names.map((name) => [name, { $ref: `#/components/schemas/${name}` }]));
-  const all = Object.fromEntries(
-    names.map((name) => [name, { type: 'object', properties: { name: { const: name }, ...properties } }]),
-  );
-  const items = (depth: number): object =>
-    depth === 0 ? { type: 'string' } : { type: 'array', minItems: 100, items: items(depth - 1) };
-  const routes = document(
-    { '/many': textOf({ $ref: '#/components/schemas/S0' }), '/long': textOf(items(7)) },
-    { components: { schemas: all } },
-  );
-  await startService({ routes });
-  for (const path of ['/many', '/long']) {
-    const { status, text } = await call(path);
-    expect(status).toBe(200);
-    expect(text.length).toBeLessThan(1e6);
-    expect(JSON.parse(text)).toBeTruthy();
-  }
-  expect((await call('/many')).text).toContain('"name":"S0"');
-});
+test(
+  'schemas that contain each other in many ways have an example of bounded size, made once',
+  threats(82),
+  async () => {
+    const names = Array.from({ length: 30 }, (_none, index) => `S${index}`);
+    const properties = Object.fromEntries(names.map((name) => [name, { $ref: `#/components/schemas/${name}` }]));
+    const all = Object.fromEntries(
+      names.map((name) => [name, { type: 'object', properties: { name: { const: name }, ...properties } }]),
+    );
+    const items = (depth: number): object =>
+      depth === 0 ? { type: 'string' } : { type: 'array', minItems: 100, items: items(depth - 1) };
+    const routes = document(
+      { '/many': textOf({ $ref: '#/components/schemas/S0' }), '/long': textOf(items(7)) },
+      { components: { schemas: all } },
+    );
+    await startService({ routes });
+    for (const path of ['/many', '/long']) {
+      const { status, text } = await call(path);
+      expect(status).toBe(200);
+      expect(text.length).toBeLessThan(1e6);
+      expect(JSON.parse(text)).toBeTruthy();
+    }
+    expect((await call('/many')).text).toContain('"name":"S0"');
+  },
+);
 
 test('a file whose schema of a reference contains itself answers with every property of it', async () => {
   const Node = {

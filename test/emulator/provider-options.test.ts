@@ -3,6 +3,7 @@ import { startEmulator } from 'passport-oauth-app/emulator';
 import * as providers from 'passport-oauth-app/providers';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { resolveOptions } from '../../src/options.js';
+import { threats } from '../support/threats.js';
 
 const application = { callbackURL: 'http://localhost:3000/callback', scope: 'project' };
 const services = Object.entries<unknown>(providers).flatMap(([name, value]) =>
@@ -10,7 +11,7 @@ const services = Object.entries<unknown>(providers).flatMap(([name, value]) =>
 );
 const WIRE = ['apiPath', 'tokenRequest', 'clientAuthentication', 'scopeSeparator', 'authorizationParams'] as const;
 
-describe('the options of a provider and of the emulator', { meta: { threats: [91] } }, () => {
+describe('the options of a provider and of the emulator', threats(91), () => {
   test.each(services)(
     '%s: nothing is sent to the real service, whichever is spread over the other',
     async (_name, provider) => {

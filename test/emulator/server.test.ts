@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type LogEntry, startEmulator } from 'passport-oauth-app/emulator';
 import { describe, expect, test, vi } from 'vitest';
+import { threats } from '../support/threats.js';
 import { authorizeUrl, codeFor, exchange, post, projects, service, startService, tokensFor } from './plain-client.js';
 
 /** Sends bytes as they are and returns the status line. */
@@ -141,7 +142,7 @@ describe('malformed requests get an answer and do no harm', () => {
   });
 });
 
-describe('only this computer, and never production', { meta: { threats: [54] } }, () => {
+describe('only this computer, and never production', threats(54), () => {
   test('it refuses to start under NODE_ENV=production', async () => {
     vi.stubEnv('NODE_ENV', 'production');
     try {

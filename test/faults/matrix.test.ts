@@ -3,6 +3,7 @@ import { noteFigure } from '../fuzz/fuzz.js';
 import type { Page } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
 import { type FaultyServer, startFaultyServer } from '../support/faulty-server.js';
+import { threats } from '../support/threats.js';
 import { MATRIX, type Row, redirects } from './matrix.js';
 import { startTrial, type Trial } from './trial.js';
 
@@ -54,7 +55,7 @@ async function expectRecovery(row: Row, isGrantEnded = row.endsGrant === true): 
   expect(trial.logins()).toBe(before);
 }
 
-describe('at the callback of a login', { meta: { threats: [26, 30, 31, 32, 37] } }, () => {
+describe('at the callback of a login', threats(26, 30, 31, 32, 37), () => {
   test.each(byFault)('%s: nobody is logged in, nothing is stored, and a new login works', async (_fault, row) => {
     trial = await startTrial();
     const callback = await trial.begin();
@@ -99,7 +100,7 @@ describe('at a refresh ahead of time', () => {
   });
 });
 
-describe('at a logout, at the revocation endpoint', { meta: { threats: [84] } }, () => {
+describe('at a logout, at the revocation endpoint', threats(84), () => {
   test.each(byFault)('%s: the logout is done, and the event tells what came of it', async (_fault, row) => {
     await loggedIn();
     const requests = trial.strike('revoke', troubled(row));

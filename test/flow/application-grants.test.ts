@@ -7,6 +7,7 @@ import { EventLog } from '../support/event-log.js';
 import { test } from '../support/fixture.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
+import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 
 type ApplicationGrant = NonNullable<StrategyOptions['applicationGrant']>;
@@ -32,7 +33,7 @@ const bodies = (service: Emulator) =>
 const machine: ApplicationGrant = (id) =>
   id.startsWith('machine') ? { grant_type: 'client_credentials', scope: 'project' } : undefined;
 
-describe('a grant of the application', { meta: { threats: [86] } }, () => {
+describe('a grant of the application', threats(86), () => {
   test('gets its token at first use, with the client and no login, and keeps no refresh token and no parameters', async ({
     startWorld,
   }) => {
@@ -310,7 +311,7 @@ describe('a grant of the application', { meta: { threats: [86] } }, () => {
   );
 });
 
-describe('an application that is installed in an organization', { meta: { threats: [86] } }, () => {
+describe('an application that is installed in an organization', threats(86), () => {
   test.for([
     ['crowdin_app', undefined],
     ['crowdin_app', '2'],

@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { clock, loggedIn, projects, whoami, world } from '../support/one-world.js';
 import { TestClock } from '../support/test-clock.js';
+import { threats } from '../support/threats.js';
 
 const HOURS = 3600;
 
-describe("the application's clock", { meta: { threats: [52] } }, () => {
+describe("the application's clock", threats(52), () => {
   test.each([3, -3])('%i hours off from the service makes no loop and no storm', async (hours) => {
     const ours = new TestClock();
     ours.advance(hours * HOURS);
@@ -52,7 +53,7 @@ describe("the application's clock", { meta: { threats: [52] } }, () => {
   });
 });
 
-describe('a token of a lifetime', { meta: { threats: [34] } }, () => {
+describe('a token of a lifetime', threats(34), () => {
   test.each([0, -5, 'soon', null, undefined, 1e300, '7200', 7200.5])(
     'of %j seconds makes no refresh loop, and is refreshed within a day',
     async (expiresIn) => {

@@ -3,12 +3,13 @@ import { gate } from '../refresh/fixture.js';
 import { fastForward } from '../support/fast-forward.js';
 import { hold } from '../support/hold.js';
 import { another, clock, loggedIn, projects, whoami, world } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 
 const HOURS = 3600;
 
-describe('close()', { meta: { threats: [44] } }, () => {
+describe('close()', threats(44), () => {
   test('waits for the refresh that is under way, and for its save', async () => {
     const store = new TroubledStore();
     await loggedIn({ strategy: { tokenStore: store } });

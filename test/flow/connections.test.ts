@@ -4,6 +4,7 @@ import { Browser, type Page } from '../support/browser.js';
 import { FlakyStore } from '../support/flaky-store.js';
 import { hold } from '../support/hold.js';
 import { addStrategy, browser, logIn, open, projects, register, visit, whoami, world } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import {
@@ -30,7 +31,7 @@ const connecting: WorldOptions = {
   },
 };
 
-describe('passport.authorize', { meta: { threats: [57] } }, () => {
+describe('passport.authorize', threats(57), () => {
   test('gives an anonymous session a new id, and keeps its content', async () => {
     await open(connecting);
     await visit('/cart');
@@ -109,7 +110,7 @@ describe('passport.authorize', { meta: { threats: [57] } }, () => {
   });
 });
 
-describe('passport.authorize with grantId', { meta: { threats: [69] } }, () => {
+describe('passport.authorize with grantId', threats(69), () => {
   /** Local users have the ids that users of the service have. */
   const keyed: WorldOptions = {
     ...connecting,
@@ -148,7 +149,7 @@ describe('passport.authorize with grantId', { meta: { threats: [69] } }, () => {
   });
 });
 
-describe('who has begun a connection', { meta: { threats: [57, 69] } }, () => {
+describe('who has begun a connection', threats(57, 69), () => {
   /** Users as a JWT, a lean document, or whatever else says who they are: with each request anew, in no session. */
   const users = (make: (name: string) => object, options: WorldOptions = {}): WorldOptions => ({
     ...connecting,
@@ -200,7 +201,7 @@ describe('who has begun a connection', { meta: { threats: [57, 69] } }, () => {
   });
 });
 
-describe('a connection whose code exchange is slow', { meta: { threats: [75] } }, () => {
+describe('a connection whose code exchange is slow', threats(75), () => {
   /** Sends a callback; resolves when the token endpoint is being asked. */
   async function slow(
     world: World,
@@ -274,7 +275,7 @@ describe('a connection whose code exchange is slow', { meta: { threats: [75] } }
   });
 });
 
-describe('a connection whose session fails', { meta: { threats: [11] } }, () => {
+describe('a connection whose session fails', threats(11), () => {
   test('when it is read again ends in 503, and leaves no grant', async () => {
     const store = new FlakyStore();
     const tokenStore = memoryTokenStore();
@@ -349,7 +350,7 @@ describe('connections of several users', () => {
   });
 });
 
-describe('a link that the application refuses', { meta: { threats: [97] } }, () => {
+describe('a link that the application refuses', threats(97), () => {
   test('stores nothing, and overwrites nothing', async () => {
     await open({
       ...connecting,

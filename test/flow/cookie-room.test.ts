@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Page } from '../support/browser.js';
 import { addStrategy, browser, logIn, open, register, visit, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
+import { threats } from '../support/threats.js';
 import type { Handler, WorldOptions } from '../support/world.js';
 
 /** Two more strategies, with login routes of their own. */
@@ -15,7 +16,7 @@ const threeStrategies: WorldOptions = {
   },
 };
 
-describe('the Cookie header', { meta: { threats: [61] } }, () => {
+describe('the Cookie header', threats(61), () => {
   test('stays below 8 KB with three strategies and many tabs, and the last login is good', async () => {
     await open(threeStrategies);
     for (let tab = 0; tab < 12; tab++) {
@@ -87,7 +88,7 @@ describe('the Cookie header', { meta: { threats: [61] } }, () => {
   });
 });
 
-describe('the headers of one answer', { meta: { threats: [74] } }, () => {
+describe('the headers of one answer', threats(74), () => {
   const lengthOf = ({ headers }: Page) =>
     [...headers].reduce((sum, [name, value]) => sum + name.length + value.length + '\r\n: '.length, 0);
 

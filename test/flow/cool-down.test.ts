@@ -3,6 +3,7 @@ import { type ApiClient, memoryTokenStore } from '../../src/index.js';
 import { hold } from '../support/hold.js';
 import { another, clock, loggedIn, whoami, world } from '../support/one-world.js';
 import { orSample } from '../support/sample.js';
+import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 
 const CALLS = orSample(500, 100);
@@ -10,7 +11,7 @@ const apiRequests = () => world.service.requests.filter(({ path }) => path.start
 const client = async (): Promise<ApiClient> => world.strategy.client((await whoami()).grantId);
 const logInWithStore = (timeout = 10_000) => loggedIn({ strategy: { tokenStore: memoryTokenStore(), timeout } });
 
-describe('tokens that the API refuses', { meta: { threats: [51] } }, () => {
+describe('tokens that the API refuses', threats(51), () => {
   test(`${CALLS} calls that the API refuses at once make one refresh and one more try each`, async () => {
     await logInWithStore(120_000);
     const api = await client();

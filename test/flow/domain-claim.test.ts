@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 
-describe('a domain claim that is no DNS label ends the login before any request to the API', {
-  meta: { threats: [27] },
-}, () => {
+describe('a domain claim that is no DNS label ends the login before any request to the API', threats(27), () => {
   const hostile: readonly unknown[] = [
     ...['evil.example', 'evil.example/', 'evil.example#', 'evil.example?', 'a/b', 'a\\b', 'a#b', 'a?b', 'user@evil'],
     ...['evil:443', 'a.b', '.', '..', 'a.', '.a', '-a', 'a-', '-', 'a_b', 'a%2eb', '%61cme', ' acme', 'acme ', 'ac me'],
@@ -97,7 +96,7 @@ describe('the option organizationDomain', () => {
 });
 
 describe('claims', () => {
-  test('route and name, and never authorize', { meta: { threats: [28] } }, async () => {
+  test('route and name, and never authorize', threats(28), async () => {
     const claims = { admin: true, roles: ['admin'], authorized: true, grantId: 'x', baseUrl: 'https://evil.example' };
     await open({ service: { users: [{ id: 'm', name: 'Member', claims }] } });
     await logIn();
@@ -106,16 +105,18 @@ describe('claims', () => {
     expect(me.baseUrl).toBe(`${world.service.baseUrl}/api/v2`);
   });
 
-  test('nested without end do not bring down an application that keeps its profile in the session', {
-    meta: { threats: [28] },
-  }, async () => {
-    const payload = Buffer.from(`{"sub":"1","n":${'['.repeat(5500)}${']'.repeat(5500)}}`).toString('base64url');
-    await open({ verify: undefined });
-    const callback = await world.begin(browser);
-    const body = { access_token: `eyJhbGciOiJub25lIn0.${payload}.x`, token_type: 'bearer', expires_in: 60 };
-    world.service.fail('token', { status: 200, body });
-    expect((await visit(callback)).status).toBe(302);
-    const me = await whoami(browser);
-    expect([me.user.claims, me.authorized]).toEqual([{}, true]);
-  });
+  test(
+    'nested without end do not bring down an application that keeps its profile in the session',
+    threats(28),
+    async () => {
+      const payload = Buffer.from(`{"sub":"1","n":${'['.repeat(5500)}${']'.repeat(5500)}}`).toString('base64url');
+      await open({ verify: undefined });
+      const callback = await world.begin(browser);
+      const body = { access_token: `eyJhbGciOiJub25lIn0.${payload}.x`, token_type: 'bearer', expires_in: 60 };
+      world.service.fail('token', { status: 200, body });
+      expect((await visit(callback)).status).toBe(302);
+      const me = await whoami(browser);
+      expect([me.user.claims, me.authorized]).toEqual([{}, true]);
+    },
+  );
 });

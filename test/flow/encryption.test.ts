@@ -8,6 +8,7 @@ import { another, clock, listen, loggedIn, projects, refreshTokens, whoami, worl
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
 import { storeId } from '../support/store-id.js';
+import { threats } from '../support/threats.js';
 
 const HOURS = 3600;
 const OLD_KEY = 'the old key, which is long enough to be one';
@@ -92,22 +93,24 @@ describe('a raw dump of a store, with encryption on,', () => {
   });
 });
 
-test('a sealed grant is read with the former of two keys; with an unknown one it is reported, and kept', {
-  meta: { threats: [53] },
-}, async () => {
-  const tokenStore = memoryTokenStore();
-  await loggedIn({ strategy: { tokenStore, encryptionKeys: OLD_KEY } });
-  const { grantId } = await whoami();
-  const id = storeId(world.service.options, grantId);
-  const record = await tokenStore.get(id);
-  const events = listen('grant-lost');
-  const readWith = async (encryptionKeys: string | string[]) => {
-    const { strategy } = await another({ strategy: { tokenStore, encryptionKeys } });
-    return strategy.client(grantId).accessToken();
-  };
-  expect(await readWith([NEW_KEY, OLD_KEY])).toMatch(/^eyJ/);
-  await expect(readWith(NEW_KEY)).rejects.toMatchObject({ status: 401 });
-  expect(events.values('grant-lost', 'reason')).toEqual(['unreadable']);
-  expect(record).toBeDefined();
-  expect(await tokenStore.get(id)).toEqual(record);
-});
+test(
+  'a sealed grant is read with the former of two keys; with an unknown one it is reported, and kept',
+  threats(53),
+  async () => {
+    const tokenStore = memoryTokenStore();
+    await loggedIn({ strategy: { tokenStore, encryptionKeys: OLD_KEY } });
+    const { grantId } = await whoami();
+    const id = storeId(world.service.options, grantId);
+    const record = await tokenStore.get(id);
+    const events = listen('grant-lost');
+    const readWith = async (encryptionKeys: string | string[]) => {
+      const { strategy } = await another({ strategy: { tokenStore, encryptionKeys } });
+      return strategy.client(grantId).accessToken();
+    };
+    expect(await readWith([NEW_KEY, OLD_KEY])).toMatch(/^eyJ/);
+    await expect(readWith(NEW_KEY)).rejects.toMatchObject({ status: 401 });
+    expect(events.values('grant-lost', 'reason')).toEqual(['unreadable']);
+    expect(record).toBeDefined();
+    expect(await tokenStore.get(id)).toEqual(record);
+  },
+);

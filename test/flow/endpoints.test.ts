@@ -2,6 +2,7 @@ import type { StrategyOptions } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { authorizationAddress, endpointAddress } from '../../src/oauth/addresses.js';
 import { browser, loggedIn, logIn, open, projects, visit, world } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 
 /** The endpoints of django-oauth-toolkit. */
 const profile = { authorizationPath: '/o/authorize/', tokenPath: '/o/token/', tokenRequest: 'form' } as const;
@@ -87,7 +88,7 @@ describe('an endpoint is used as it was given, with a trailing slash and a query
   });
 });
 
-describe('a redirect of the token endpoint is not followed', { meta: { threats: [26] } }, () => {
+describe('a redirect of the token endpoint is not followed', threats(26), () => {
   test.for([301, 302, 307, 308])('%s: the error names the option and the slash', async (status) => {
     await open();
     world.service.fail('token', { status, headers: { location: `${world.service.authUrl}/oauth/token/` }, body: '' });
@@ -126,7 +127,7 @@ describe('a token endpoint that takes bodies of another format', () => {
   });
 });
 
-describe('error=consent_required', { meta: { threats: [8] } }, () => {
+describe('error=consent_required', threats(8), () => {
   test.for<[string, Partial<StrategyOptions>, number]>([
     ['is a decline', {}, 401],
     ['is an error after authorizationParams with prompt=none', { authorizationParams: { prompt: 'none' } }, 502],

@@ -21,6 +21,7 @@ import {
 import { test } from '../support/fixture.js';
 import type { LoggedIn } from '../support/logged-in.js';
 import { rawRequest } from '../support/raw-request.js';
+import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import type { App, Framework, Handler, World, WorldOptions } from '../support/world.js';
 
@@ -125,7 +126,7 @@ const HOSTILE: readonly [title: string, method: string, path: string, headers?: 
 ];
 
 describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) under %s', (framework) => {
-  test('sends nothing for any of the hostile requests', { meta: { threats: [85] } }, async ({ logInto }) => {
+  test('sends nothing for any of the hostile requests', threats(85), async ({ logInto }) => {
     const { world, cookie, sent } = await start(logInto, { framework });
     const answers: Record<string, number> = {};
     for (const [title, method, path, headers = {}] of HOSTILE) {
@@ -141,89 +142,93 @@ describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) u
     expect(sent).toEqual([]);
   });
 
-  test('passes path, query and the headers of the representation on, and the token of the user', {
-    meta: { threats: [85] },
-  }, async ({ logInto }) => {
-    const { api, send, sent } = await start(logInto, { framework });
-    const outgoing = send('GET', '/api/projects/7?limit=2&q=a%20b', {
-      accept: 'application/json',
-      'accept-language': 'de',
-      'accept-encoding': 'gzip',
-      'if-none-match': '"7"',
-      range: 'bytes=0-9',
-      authorization: 'Bearer forged',
-      connection: 'authorization, x-hop, keep-alive',
-      'x-hop': '1',
-      te: 'trailers',
-      forwarded: 'for=10.0.0.1',
-      'x-forwarded-for': '10.0.0.1',
-      'x-forwarded-host': 'evil.example',
-      'proxy-authorization': 'Basic eA==',
-      'x-crowdin-anything': '1',
-      'user-agent': 'Browser',
-      referer: 'https://app.example/secret',
-    });
-    outgoing.end();
-    expect((await responseTo(outgoing)).answered.statusCode).toBe(200);
-    expect(sent.map(({ target }) => target)).toEqual(['/api/v2/projects/7?limit=2&q=a%20b']);
-    const { authorization, host, connection, ...others } = sent[0]?.headers ?? {};
-    expect(authorization).toMatch(/^Bearer eyJ/);
-    expect([host, connection]).toEqual([new URL(api.origin).host, 'keep-alive']);
-    expect(others).toEqual({
-      accept: 'application/json',
-      'accept-language': 'de',
-      'accept-encoding': 'identity',
-      'if-none-match': '"7"',
-      range: 'bytes=0-9',
-      'user-agent': 'passport-oauth-app',
-    });
-  });
+  test(
+    'passes path, query and the headers of the representation on, and the token of the user',
+    threats(85),
+    async ({ logInto }) => {
+      const { api, send, sent } = await start(logInto, { framework });
+      const outgoing = send('GET', '/api/projects/7?limit=2&q=a%20b', {
+        accept: 'application/json',
+        'accept-language': 'de',
+        'accept-encoding': 'gzip',
+        'if-none-match': '"7"',
+        range: 'bytes=0-9',
+        authorization: 'Bearer forged',
+        connection: 'authorization, x-hop, keep-alive',
+        'x-hop': '1',
+        te: 'trailers',
+        forwarded: 'for=10.0.0.1',
+        'x-forwarded-for': '10.0.0.1',
+        'x-forwarded-host': 'evil.example',
+        'proxy-authorization': 'Basic eA==',
+        'x-crowdin-anything': '1',
+        'user-agent': 'Browser',
+        referer: 'https://app.example/secret',
+      });
+      outgoing.end();
+      expect((await responseTo(outgoing)).answered.statusCode).toBe(200);
+      expect(sent.map(({ target }) => target)).toEqual(['/api/v2/projects/7?limit=2&q=a%20b']);
+      const { authorization, host, connection, ...others } = sent[0]?.headers ?? {};
+      expect(authorization).toMatch(/^Bearer eyJ/);
+      expect([host, connection]).toEqual([new URL(api.origin).host, 'keep-alive']);
+      expect(others).toEqual({
+        accept: 'application/json',
+        'accept-language': 'de',
+        'accept-encoding': 'identity',
+        'if-none-match': '"7"',
+        range: 'bytes=0-9',
+        'user-agent': 'passport-oauth-app',
+      });
+    },
+  );
 
-  test('brings status, body and the headers of the representation back, and nothing else', {
-    meta: { threats: [85] },
-  }, async ({ logInto }) => {
-    const { api, send } = await start(logInto, { framework });
-    const representation = {
-      'content-type': 'text/html; charset=utf-8',
-      'content-language': 'de',
-      'content-disposition': 'inline',
-      etag: '"7"',
-      'last-modified': 'Sun, 01 Nov 2026 00:00:00 GMT',
-      'accept-ranges': 'bytes',
-      link: '</projects?page=2>; rel="next"',
-      'retry-after': '7',
-    };
-    api.next(
-      answer(
-        418,
-        {
-          ...representation,
-          'set-cookie': 'api=1',
-          'www-authenticate': 'Bearer error="invalid_token"',
-          location: 'https://evil.example',
-          'access-control-allow-origin': '*',
-          'cache-control': 'public, max-age=60, s-maxage=600',
-          'x-internal': 'host-7',
-          server: 'api',
-        },
-        '<script>alert(1)</script>',
-      ),
-    );
-    const outgoing = send('GET', '/api/projects');
-    outgoing.end();
-    const { answered, body } = await responseTo(outgoing);
-    expect([answered.statusCode, body]).toEqual([418, '<script>alert(1)</script>']);
-    const { date: _, connection: _c, 'keep-alive': _k, 'x-powered-by': _x, ...headers } = answered.headers;
-    expect(headers).toEqual({
-      ...representation,
-      'content-length': '25',
-      'cache-control': 'private, max-age=60',
-      vary: 'Cookie',
-      // A document of the API does not run in the origin of the application.
-      'x-content-type-options': 'nosniff',
-      'content-security-policy': "default-src 'none'; sandbox",
-    });
-  });
+  test(
+    'brings status, body and the headers of the representation back, and nothing else',
+    threats(85),
+    async ({ logInto }) => {
+      const { api, send } = await start(logInto, { framework });
+      const representation = {
+        'content-type': 'text/html; charset=utf-8',
+        'content-language': 'de',
+        'content-disposition': 'inline',
+        etag: '"7"',
+        'last-modified': 'Sun, 01 Nov 2026 00:00:00 GMT',
+        'accept-ranges': 'bytes',
+        link: '</projects?page=2>; rel="next"',
+        'retry-after': '7',
+      };
+      api.next(
+        answer(
+          418,
+          {
+            ...representation,
+            'set-cookie': 'api=1',
+            'www-authenticate': 'Bearer error="invalid_token"',
+            location: 'https://evil.example',
+            'access-control-allow-origin': '*',
+            'cache-control': 'public, max-age=60, s-maxage=600',
+            'x-internal': 'host-7',
+            server: 'api',
+          },
+          '<script>alert(1)</script>',
+        ),
+      );
+      const outgoing = send('GET', '/api/projects');
+      outgoing.end();
+      const { answered, body } = await responseTo(outgoing);
+      expect([answered.statusCode, body]).toEqual([418, '<script>alert(1)</script>']);
+      const { date: _, connection: _c, 'keep-alive': _k, 'x-powered-by': _x, ...headers } = answered.headers;
+      expect(headers).toEqual({
+        ...representation,
+        'content-length': '25',
+        'cache-control': 'private, max-age=60',
+        vary: 'Cookie',
+        // A document of the API does not run in the origin of the application.
+        'x-content-type-options': 'nosniff',
+        'content-security-policy': "default-src 'none'; sandbox",
+      });
+    },
+  );
 
   test('sends bodies on with their type and length, from pages of this origin', async ({ logInto }) => {
     const { send, sent, world } = await start(logInto, { framework });
@@ -247,27 +252,29 @@ describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) u
     expect(sent[1]?.headers['content-length']).toBe('300000');
   });
 
-  test('ends the call at the API when the browser goes away, while it waits and while it reads', {
-    meta: { threats: [85] },
-  }, async ({ logInto }) => {
-    const { api, send, world } = await start(logInto, { framework });
-    api.next(hang());
-    const waiting = send('GET', '/api/projects').on('error', () => {});
-    waiting.end();
-    await api.received(1);
-    waiting.destroy();
-    await until(() => expect(api.open).toBe(0));
-    api.next(huge(1e12));
-    const reading = send('GET', '/api/projects').on('error', () => {});
-    const [answered] = await once(reading.end(), 'response');
-    await once(answered, 'data');
-    reading.destroy();
-    await until(() => expect(api.open).toBe(0));
-    // Nobody is there to be answered.
-    expect(world.errors).toEqual([]);
-  });
+  test(
+    'ends the call at the API when the browser goes away, while it waits and while it reads',
+    threats(85),
+    async ({ logInto }) => {
+      const { api, send, world } = await start(logInto, { framework });
+      api.next(hang());
+      const waiting = send('GET', '/api/projects').on('error', () => {});
+      waiting.end();
+      await api.received(1);
+      waiting.destroy();
+      await until(() => expect(api.open).toBe(0));
+      api.next(huge(1e12));
+      const reading = send('GET', '/api/projects').on('error', () => {});
+      const [answered] = await once(reading.end(), 'response');
+      await once(answered, 'data');
+      reading.destroy();
+      await until(() => expect(api.open).toBe(0));
+      // Nobody is there to be answered.
+      expect(world.errors).toEqual([]);
+    },
+  );
 
-  test('ends an upload that stops, and its call', { meta: { threats: [85] } }, async ({ logInto }) => {
+  test('ends an upload that stops, and its call', threats(85), async ({ logInto }) => {
     const begun: unknown[] = [];
     const before = (app: App) => app.use('/api', (req, _res, next) => next(void begun.push(req)));
     const { api, send, world } = await start(logInto, { framework, before });
@@ -343,7 +350,7 @@ describe('forward(strategy, { allow })', () => {
     expect(world.tokenRequests()).toHaveLength(2);
   });
 
-  test('follows no redirect, whose target the list may not name', { meta: { threats: [85] } }, async ({ logInto }) => {
+  test('follows no redirect, whose target the list may not name', threats(85), async ({ logInto }) => {
     const { api, send, sent } = await start(logInto);
     for (const location of ['/api/v2/users', 'https://evil.example/']) {
       api.next(answer(302, { location }));

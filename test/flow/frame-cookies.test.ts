@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Page } from '../support/browser.js';
 import { browser, open, projects, visit, world } from '../support/one-world.js';
 import { ForgetfulBrowser, roundsOf } from '../support/rounds.js';
+import { threats } from '../support/threats.js';
 import { tellOutcome, type WorldOptions } from '../support/world.js';
 
 const LAX = {};
@@ -21,7 +22,7 @@ const attributes = ({ headers }: Page) =>
 const frame = (dest = 'iframe') => ({ 'sec-fetch-dest': dest, 'sec-fetch-mode': 'navigate' });
 const foreign = { ...frame(), 'sec-fetch-site': 'cross-site' };
 
-describe('cookies of a login', { meta: { threats: [94] } }, () => {
+describe('cookies of a login', threats(94), () => {
   test.for([
     ['Lax', LAX, 'SameSite=Lax'],
     ['Lax, where it is partitioned', { partitioned: true }, 'SameSite=Lax'],
@@ -37,7 +38,7 @@ describe('cookies of a login', { meta: { threats: [94] } }, () => {
   });
 });
 
-describe('a login in a frame', { meta: { threats: [93, 94] } }, () => {
+describe('a login in a frame', threats(93, 94), () => {
   const headers = [
     ...['iframe', 'frame', 'embed', 'object'].map((dest) => ({ ...frame(dest), 'sec-fetch-site': 'cross-site' })),
     { ...frame(), 'sec-fetch-site': 'same-origin', 'sec-fetch-storage-access': 'none' },

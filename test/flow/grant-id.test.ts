@@ -17,6 +17,7 @@ import {
 } from '../support/one-world.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
+import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { byUser, type Handler, logInLocally } from '../support/world.js';
 
@@ -50,7 +51,7 @@ describe('a function of the application that is async', () => {
   });
 });
 
-describe('a user whom deserializeUser refuses', { meta: { threats: [73] } }, () => {
+describe('a user whom deserializeUser refuses', threats(73), () => {
   test.each([
     ['logged in', () => logIn()],
     [
@@ -87,7 +88,7 @@ describe('a user whom deserializeUser refuses', { meta: { threats: [73] } }, () 
   });
 });
 
-describe('the option grantId', { meta: { threats: [20] } }, () => {
+describe('the option grantId', threats(20), () => {
   test('keys grants by the id of the application, with nothing in the session', async () => {
     const tokenStore = new TroubledStore();
     await loggedIn({ strategy: { tokenStore, grantId: byUser } });

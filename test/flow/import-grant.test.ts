@@ -13,6 +13,7 @@ import {
   whoami,
   world,
 } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import type { World } from '../support/world.js';
@@ -132,9 +133,7 @@ describe('importGrant', () => {
       expect(world.tokenRequests()).toHaveLength(1);
     });
 
-    test('leaves the grant of a login that another process stores at the same moment', {
-      meta: { threats: [87] },
-    }, async () => {
+    test('leaves the grant of a login that another process stores at the same moment', threats(87), async () => {
       const tokenStore = new TroubledStore();
       const world = await open({ strategy: { tokenStore } });
       const older = await tokensFromElsewhere(world, '1');

@@ -4,6 +4,7 @@ import { Browser } from '../support/browser.js';
 import { open, world } from '../support/one-world.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
+import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { byUser } from '../support/world.js';
 
@@ -64,7 +65,7 @@ async function request(person: Person, hasFaults: boolean): Promise<void> {
 /** All of them for `npm run simulate`; a sample in a usual run of the tests. */
 const isWhole = process.env.SIMULATE === 'whole';
 
-describe('random interleavings', { meta: { threats: [50] } }, () => {
+describe('random interleavings', threats(50), () => {
   test.each([
     [1, isWhole ? 10_000 : 800, false],
     [2, isWhole ? 5_000 : 600, true],

@@ -13,6 +13,7 @@ import {
   whoami,
   world,
 } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 
 const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
 const jwtOf = (sub: string) => `${part({ alg: 'none' })}.${part({ sub })}.`;
@@ -22,7 +23,7 @@ const byUser: Partial<StrategyOptions> = {
 };
 const sampleUser = async () => ({ id: '1' });
 
-describe('a later login whose response has no refresh token', { meta: { threats: [90] } }, () => {
+describe('a later login whose response has no refresh token', threats(90), () => {
   const kept: [what: string, accessToken: string, strategy: Partial<StrategyOptions>][] = [
     ['the session refers to', jwtOf('1'), {}],
     ['the application names by the user', jwtOf('1'), byUser],

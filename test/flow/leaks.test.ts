@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { shownOf } from '../security/shown.js';
 import { answer, type Behaviour } from '../support/faulty-server.js';
 import { logIn, open, openWithEndpoint, visit, world } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 import type { WorldOptions } from '../support/world.js';
 
 type Done = (error?: unknown, user?: unknown) => void;
@@ -36,7 +37,7 @@ function expectNoSecret(shown: string, hidden = secrets()): void {
   for (const secret of hidden) expect(shown.includes(secret), `shows ${secret.slice(0, 6)}…`).toBe(false);
 }
 
-test('the strategy shows no secret, before and after logins', { meta: { threats: [23] } }, async () => {
+test('the strategy shows no secret, before and after logins', threats(23), async () => {
   await openNoting();
   expectNoSecret(shownOf(world.strategy));
   await logIn();
@@ -48,9 +49,7 @@ test('the strategy shows no secret, before and after logins', { meta: { threats:
   expect(_oauth2._clientSecret).toBe('');
 });
 
-test('a client shows no secret, and neither does a client outside of a request', {
-  meta: { threats: [23] },
-}, async () => {
+test('a client shows no secret, and neither does a client outside of a request', threats(23), async () => {
   const shown: string[] = [];
   await openNoting({
     routes: (app) =>
@@ -66,7 +65,7 @@ test('a client shows no secret, and neither does a client outside of a request',
   expectNoSecret(shown.join());
 });
 
-test('a whole request, its session and its store show no secret', { meta: { threats: [19, 23] } }, async () => {
+test('a whole request, its session and its store show no secret', threats(19, 23), async () => {
   const shown: string[] = [];
   await openNoting({
     routes: (app) =>
@@ -84,7 +83,7 @@ test('a whole request, its session and its store show no secret', { meta: { thre
   expectNoSecret(shown.join());
 });
 
-test('no answer, header or cookie shows a secret to the browser', { meta: { threats: [23] } }, async () => {
+test('no answer, header or cookie shows a secret to the browser', threats(23), async () => {
   await openNoting();
   const login = await visit('/login');
   const callback = await world.service.approve(login.headers.get('location') ?? '');
@@ -92,7 +91,7 @@ test('no answer, header or cookie shows a secret to the browser', { meta: { thre
   expectNoSecret(inspect(pages.map(({ headers, text }) => [[...headers], text])));
 });
 
-describe('a code exchange that ends with', { meta: { threats: [24] } }, () => {
+describe('a code exchange that ends with', threats(24), () => {
   type Quote = (body: string) => Behaviour;
   const sends =
     (status: number, wrap: (body: string) => object | string, type = 'application/json'): Quote =>

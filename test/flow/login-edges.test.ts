@@ -19,6 +19,7 @@ import {
   world,
 } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
+import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import {
   byUser,
@@ -231,7 +232,7 @@ describe("the application's own req.logout()", () => {
   });
 });
 
-describe('the login route', { meta: { threats: [62, 76] } }, () => {
+describe('the login route', threats(62, 76), () => {
   test.for([
     ['a prefetch by Turbo', { 'x-sec-purpose': 'prefetch' }, 503],
     [

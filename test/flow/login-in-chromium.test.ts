@@ -6,6 +6,7 @@ import { test } from '../support/fixture.js';
 import { hold } from '../support/hold.js';
 import { hasNginx, startNginx } from '../support/nginx.js';
 import { roundsOf } from '../support/rounds.js';
+import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { type App, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
 
@@ -40,9 +41,7 @@ describe.skipIf(!hasChromium())('a login in Chromium', () => {
 
   const relative: WorldOptions = { strategy: { callbackURL: '/callback' }, routes: pages };
 
-  test('leads each of four tabs that were opened at once back to its own page', { meta: { threats: [56] } }, async ({
-    startWorld,
-  }) => {
+  test('leads each of four tabs that were opened at once back to its own page', threats(56), async ({ startWorld }) => {
     const origin = open(await startWorld(relative));
     const { page, tab } = await visit();
     const tabs = [page, await tab(), await tab(), await tab()];
@@ -55,37 +54,39 @@ describe.skipIf(!hasChromium())('a login in Chromium', () => {
     for (const [index, each] of tabs.entries()) expect(await textOf(each)).toContain(`/page/${index}?of=tab`);
   });
 
-  test('is not begun by a prefetch of its route, which leaves the page to return to', {
-    meta: { threats: [62] },
-  }, async ({ startWorld }) => {
-    const seen: (string | undefined)[] = [];
-    const world = await startWorld({
-      ...relative,
-      before: (app) => {
-        app.use('/login', (req, _res, next) => {
-          seen.push(req.headers['sec-purpose'] as string | undefined);
-          next();
-        });
-        app.use('/sign-in', (_req, res) => {
-          res.setHeader('Content-Type', 'text/html');
-          res.end('<link rel="prefetch" href="/login"><a href="/login">Log in</a>');
-        });
-      },
-      routes: (app) =>
-        app.use('/page', requireAuthorization({ login: '/sign-in' }) as Handler, (_req, res) => sendJson(res, {})),
-    });
-    const origin = open(world);
-    const { page } = await visit();
-    await page.goto(`${origin}/page/wanted`);
-    await until(() => expect(seen).toEqual([expect.stringContaining('prefetch')]));
-    const cookies = await page.context().cookies();
-    expect(cookies.filter(({ name }) => name.includes('.login.'))).toEqual([]);
-    await page.getByRole('link', { name: 'Log in' }).click();
-    await approve(page);
-    await page.waitForURL(`${origin}/page/wanted`);
-  });
+  test(
+    'is not begun by a prefetch of its route, which leaves the page to return to',
+    threats(62),
+    async ({ startWorld }) => {
+      const seen: (string | undefined)[] = [];
+      const world = await startWorld({
+        ...relative,
+        before: (app) => {
+          app.use('/login', (req, _res, next) => {
+            seen.push(req.headers['sec-purpose'] as string | undefined);
+            next();
+          });
+          app.use('/sign-in', (_req, res) => {
+            res.setHeader('Content-Type', 'text/html');
+            res.end('<link rel="prefetch" href="/login"><a href="/login">Log in</a>');
+          });
+        },
+        routes: (app) =>
+          app.use('/page', requireAuthorization({ login: '/sign-in' }) as Handler, (_req, res) => sendJson(res, {})),
+      });
+      const origin = open(world);
+      const { page } = await visit();
+      await page.goto(`${origin}/page/wanted`);
+      await until(() => expect(seen).toEqual([expect.stringContaining('prefetch')]));
+      const cookies = await page.context().cookies();
+      expect(cookies.filter(({ name }) => name.includes('.login.'))).toEqual([]);
+      await page.getByRole('link', { name: 'Log in' }).click();
+      await approve(page);
+      await page.waitForURL(`${origin}/page/wanted`);
+    },
+  );
 
-  test('is not begun by scripts that fetch its route', { meta: { threats: [76] } }, async ({ startWorld }) => {
+  test('is not begun by scripts that fetch its route', threats(76), async ({ startWorld }) => {
     const origin = open(await startWorld(relative));
     const { page } = await visit();
     await page.goto(origin);
@@ -99,25 +100,25 @@ describe.skipIf(!hasChromium())('a login in Chromium', () => {
     expect((await page.context().cookies()).filter(({ name }) => name.includes('.login.'))).toEqual([]);
   });
 
-  test('that SameSite=Strict would lose ends in an error that names the cause, with no grant', {
-    meta: { threats: [60] },
-  }, async ({ startWorld }) => {
-    const world = await startWorld({ ...relative, session: { cookie: { sameSite: 'strict' } } });
-    const origin = open(world);
-    const { page } = await visit();
-    await page.goto(`${origin}/page/a`);
-    await approve(page);
-    await page.waitForURL(`${origin}/callback**`);
-    expect(JSON.parse(await textOf(page))).toMatchObject({
-      code: 'ERR_SESSION_COOKIE',
-      message: expect.stringContaining('sameSite to lax'),
-    });
-    expect([world.tokenRequests(), world.grantKeys()]).toEqual([[], []]);
-  });
+  test(
+    'that SameSite=Strict would lose ends in an error that names the cause, with no grant',
+    threats(60),
+    async ({ startWorld }) => {
+      const world = await startWorld({ ...relative, session: { cookie: { sameSite: 'strict' } } });
+      const origin = open(world);
+      const { page } = await visit();
+      await page.goto(`${origin}/page/a`);
+      await approve(page);
+      await page.waitForURL(`${origin}/callback**`);
+      expect(JSON.parse(await textOf(page))).toMatchObject({
+        code: 'ERR_SESSION_COOKIE',
+        message: expect.stringContaining('sameSite to lax'),
+      });
+      expect([world.tokenRequests(), world.grantKeys()]).toEqual([[], []]);
+    },
+  );
 
-  test('stays below 8 KB of cookies, with two strategies and many tabs', { meta: { threats: [61] } }, async ({
-    startWorld,
-  }) => {
+  test('stays below 8 KB of cookies, with two strategies and many tabs', threats(61), async ({ startWorld }) => {
     const world = await startWorld({
       ...relative,
       routes: (app, { passport, service }) => {
@@ -175,38 +176,40 @@ describe.skipIf(!hasChromium())('a login in Chromium', () => {
     expect(await textOf(page)).toContain('/page/after');
   });
 
-  test('succeeds although a sibling host has planted a cookie that counts rounds, new or old', {
-    meta: { threats: [71] },
-  }, async ({ logInto }) => {
-    let planted = '';
-    const { world, clock } = await logInto({
-      ...relative,
-      before: (app) =>
-        app.use('/plant', (_req, res) => {
-          res.setHeader('Content-Type', 'text/html');
-          res.end(`<script>document.cookie = ${JSON.stringify(planted)}</script>planted`);
-        }),
-    });
-    const { port } = new URL(world.url);
-    const origin = `http://app.example.test:${port}`;
-    world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${origin}/callback`] });
-    const { name, value } = await roundsOf(world, '2');
-    planted = `${name}=${value}; Domain=example.test; Path=/; Max-Age=${10 * 365 * 24 * 3600}`;
-    const { page } = await visit();
-    await page.goto(`http://evil.example.test:${port}/plant`);
-    for (let time = 0; time < 4; time++) {
-      await page.goto(`${origin}/page/${time}`);
-      await approve(page);
-      await page.waitForURL(`${origin}/page/${time}`);
-      expect((await page.context().cookies(origin)).some(({ domain }) => domain === '.example.test')).toBe(true);
-      await page.context().clearCookies({ name: 'connect.sid' });
-      if (time === 1) clock.advance(61);
-    }
-  });
+  test(
+    'succeeds although a sibling host has planted a cookie that counts rounds, new or old',
+    threats(71),
+    async ({ logInto }) => {
+      let planted = '';
+      const { world, clock } = await logInto({
+        ...relative,
+        before: (app) =>
+          app.use('/plant', (_req, res) => {
+            res.setHeader('Content-Type', 'text/html');
+            res.end(`<script>document.cookie = ${JSON.stringify(planted)}</script>planted`);
+          }),
+      });
+      const { port } = new URL(world.url);
+      const origin = `http://app.example.test:${port}`;
+      world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${origin}/callback`] });
+      const { name, value } = await roundsOf(world, '2');
+      planted = `${name}=${value}; Domain=example.test; Path=/; Max-Age=${10 * 365 * 24 * 3600}`;
+      const { page } = await visit();
+      await page.goto(`http://evil.example.test:${port}/plant`);
+      for (let time = 0; time < 4; time++) {
+        await page.goto(`${origin}/page/${time}`);
+        await approve(page);
+        await page.waitForURL(`${origin}/page/${time}`);
+        expect((await page.context().cookies(origin)).some(({ domain }) => domain === '.example.test')).toBe(true);
+        await page.context().clearCookies({ name: 'connect.sid' });
+        if (time === 1) clock.advance(61);
+      }
+    },
+  );
 
   test.skipIf(!hasNginx())(
     "whose page is long succeeds behind nginx' default buffers",
-    { meta: { threats: [74] } },
+    threats(74),
     async ({ startWorld }) => {
       const world = await startWorld(relative);
       const nginx = await startNginx(world.url);

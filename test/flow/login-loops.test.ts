@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { Browser, type Page } from '../support/browser.js';
 import { browser, clock, loggedIn, open, projects, visit, world } from '../support/one-world.js';
 import { ForgetfulBrowser, roundsOf } from '../support/rounds.js';
+import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { type Handler, logOutLocally, sendJson, type World, type WorldOptions } from '../support/world.js';
 
@@ -23,7 +24,7 @@ async function goRound(world: World, browser: Browser, path: string): Promise<{ 
   throw new Error('It never ends');
 }
 
-describe('a login that leads nowhere', { meta: { threats: [60] } }, () => {
+describe('a login that leads nowhere', threats(60), () => {
   test('because the session cookie is dropped ends in an error after three rounds, and leaves no grant', async () => {
     await open();
     const { page, rounds } = await goRound(world, new ForgetfulBrowser(), '/projects');
@@ -108,7 +109,7 @@ describe('a login that leads nowhere', { meta: { threats: [60] } }, () => {
   });
 });
 
-describe('a login whose session comes back, and whose grant is not found', { meta: { threats: [72] } }, () => {
+describe('a login whose session comes back, and whose grant is not found', threats(72), () => {
   test('because grantId gives another id for the user of deserializeUser ends in an error that names the cause', async () => {
     await open({
       strategy: { grantId: (_req, user) => String(Reflect.get(user, 'id') ?? Reflect.get(user, 'name')) },
@@ -137,7 +138,7 @@ describe('a login whose session comes back, and whose grant is not found', { met
   });
 });
 
-describe('a cookie that counts rounds and that a sibling host has planted', { meta: { threats: [71] } }, () => {
+describe('a cookie that counts rounds and that a sibling host has planted', threats(71), () => {
   test.for([
     ['that is new, of another account', '2', 0],
     ['that is old, of the same account', '1', 61],
@@ -190,7 +191,7 @@ describe('a cookie that counts rounds and that a sibling host has planted', { me
   });
 });
 
-describe('a callback that fails and leads to the login route', { meta: { threats: [60] } }, () => {
+describe('a callback that fails and leads to the login route', threats(60), () => {
   const application: WorldOptions = {
     callback:
       ({ passport }) =>

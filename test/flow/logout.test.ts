@@ -4,6 +4,7 @@ import { apiClient, logout, type Strategy } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
 import { addStrategy, browser, logIn, logOut, open, visit, whoami, world } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 import { byUser, type Framework, type Handler, sendJson } from '../support/world.js';
 
 const store = new session.MemoryStore();
@@ -96,9 +97,7 @@ test('logout without a session and without Passport calls the next handler', asy
   expect((await new Browser().visit(`${world.url}/bare`)).json()).toEqual({ on: true });
 });
 
-test('logout while a slow request of the same user runs: nothing brings the grant back', {
-  meta: { threats: [21] },
-}, async () => {
+test('logout while a slow request of the same user runs: nothing brings the grant back', threats(21), async () => {
   const reached: (() => void)[] = [];
   const released: (() => void)[] = [];
   const slow: Handler = async (req, res) => {

@@ -2,6 +2,7 @@ import { memoryTokenStore, type Profile, type StrategyOptions } from 'passport-o
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { logIn, open, projects, warnings, whoami, world } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 import { byUser, idFromApi, type WorldOptions } from '../support/world.js';
 
 type Done = (error: unknown, user?: unknown) => void;
@@ -19,7 +20,7 @@ function withTable(): { readonly rows: Map<unknown, number>; readonly verify: Wo
   return { rows, verify };
 }
 
-describe('access tokens that do not say whose they are', { meta: { threats: [89] } }, () => {
+describe('access tokens that do not say whose they are', threats(89), () => {
   test('userProfile gives the id: two users have two identities, and each its own grant', async () => {
     const { rows, verify } = withTable();
     await open({ service, strategy: { userProfile: idFromApi }, verify });

@@ -5,12 +5,13 @@ import { fastForward } from '../support/fast-forward.js';
 import { hold } from '../support/hold.js';
 import { Network } from '../support/network.js';
 import { another, browser, clock, loggedIn, projects, refreshTokens, refused, world } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 
 const HOURS = 3600;
 
 const lastRetryAfter = () => world.errors.at(-1)?.retryAfter;
 
-describe('a token endpoint that cannot be reached', { meta: { threats: [36] } }, () => {
+describe('a token endpoint that cannot be reached', threats(36), () => {
   test('costs no request where the second connection comes about', async () => {
     const network = new Network();
     await loggedIn({ strategy: { dispatcher: network.dispatcher } });
@@ -21,7 +22,7 @@ describe('a token endpoint that cannot be reached', { meta: { threats: [36] } },
   });
 });
 
-describe('a token endpoint that fails', { meta: { threats: [37, 38, 39, 41] } }, () => {
+describe('a token endpoint that fails', threats(37, 38, 39, 41), () => {
   test.each([
     ['until-used', 200, 3],
     ['refuse', 302, 2],
@@ -114,9 +115,7 @@ describe('a token endpoint that fails', { meta: { threats: [37, 38, 39, 41] } },
     },
   );
 
-  test('and asks for a pause has it in full, though a request that was sent before succeeds', {
-    meta: { threats: [79] },
-  }, async () => {
+  test('and asks for a pause has it in full, though a request that was sent before succeeds', threats(79), async () => {
     await loggedIn();
     const [early, late] = [new Browser(), new Browser()];
     await world.logIn(early, '2');

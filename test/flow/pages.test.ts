@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Browser } from '../support/browser.js';
 import { browser, open, visit, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
+import { threats } from '../support/threats.js';
 import { type App, type Handler, sendJson, type WorldOptions } from '../support/world.js';
 
 const html = { headers: { accept: 'text/html' } };
@@ -18,7 +19,7 @@ const guarded: WorldOptions = { routes: (app) => guard(app) };
 const locationOf = async (browser: Browser, callback: string) =>
   (await browser.visit(callback)).headers.get('location');
 
-describe('each page that is opened without a login comes back after it', { meta: { threats: [56] } }, () => {
+describe('each page that is opened without a login comes back after it', threats(56), () => {
   test('with eight tabs at once, each to its own page of up to 500 characters', async () => {
     await open(guarded);
     const pages = Array.from({ length: 8 }, (_, tab) => `/page-${tab}?q=`.padEnd(500, `${tab}`));
@@ -101,7 +102,7 @@ describe('each page that is opened without a login comes back after it', { meta:
   });
 });
 
-test('a prefetched page takes no place of the page that the user asked for', { meta: { threats: [62] } }, async () => {
+test('a prefetched page takes no place of the page that the user asked for', threats(62), async () => {
   await open(guarded);
   await visit('/wanted', html);
   const prefetch = { headers: { accept: 'text/html', 'sec-purpose': 'prefetch' } };
@@ -109,7 +110,7 @@ test('a prefetched page takes no place of the page that the user asked for', { m
   expect(await locationOf(browser, await world.begin(browser))).toBe('/wanted');
 });
 
-describe('a prefetch of the login route', { meta: { threats: [62] } }, () => {
+describe('a prefetch of the login route', threats(62), () => {
   test.for(['prefetch', 'prefetch;prerender', 'prefetch;anonymous-client-ip'])(
     'by "%s" begins no login, sets no cookie, and leaves the page to return to',
     async (purpose) => {

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { memoryTokenStore, type Profile } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { byUser, type Handler, logInLocally, type Req, sendJson, type WorldOptions } from '../support/world.js';
 
@@ -164,7 +165,7 @@ describe('passport.authorize', () => {
     expect((await projects()).status).toBe(200);
   });
 
-  test('leaves no returnTo of another host in the session', { meta: { threats: [17] } }, async () => {
+  test('leaves no returnTo of another host in the session', threats(17), async () => {
     await open({
       ...options,
       routes: (app) => {

@@ -18,6 +18,7 @@ import {
 } from '../support/one-world.js';
 import { orSample } from '../support/sample.js';
 import { storeId } from '../support/store-id.js';
+import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import type { WorldOptions } from '../support/world.js';
@@ -36,7 +37,7 @@ const tokensOf = (claims: object, more: object = { refresh_token: 'another' }) =
   ...more,
 });
 
-describe('an expired token', { meta: { threats: [35, 42, 44] } }, () => {
+describe('an expired token', threats(35, 42, 44), () => {
   test('makes one token request for hundreds of requests at once, and none of them fails', async () => {
     await loggedIn({ before: dropKeepAlive, strategy: { timeout: 120_000 } });
     for (const expiry of [1, 2]) {
@@ -127,7 +128,7 @@ describe('an expired token', { meta: { threats: [35, 42, 44] } }, () => {
   });
 });
 
-describe('a refusal by the token endpoint', { meta: { threats: [30, 40] } }, () => {
+describe('a refusal by the token endpoint', threats(30, 40), () => {
   test('with invalid_grant ends the grant once the store has been read again', async () => {
     const store = new TroubledStore();
     await loggedIn({ strategy: { tokenStore: store } });
@@ -184,7 +185,7 @@ describe('a refusal by the token endpoint', { meta: { threats: [30, 40] } }, () 
   });
 });
 
-describe('a session', { meta: { threats: [22] } }, () => {
+describe('a session', threats(22), () => {
   test('saved late with an old copy does not bring a dead token back', async () => {
     const held = gate();
     await loggedIn({

@@ -13,12 +13,13 @@ import {
   whoami,
   world,
 } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 
 const EXPIRED_S = 7201;
 
 type Refusal = Parameters<NonNullable<StrategyOptions['endsGrant']>>[0];
 
-describe('a dead refresh token that is refused by other words than invalid_grant', { meta: { threats: [88] } }, () => {
+describe('a dead refresh token that is refused by other words than invalid_grant', threats(88), () => {
   test.for<[string, Record<string, unknown>, Refusal]>([
     [
       'invalid_request',
@@ -100,7 +101,7 @@ describe('a dead refresh token that is refused by other words than invalid_grant
   });
 });
 
-describe('a service that does not accept the client', { meta: { threats: [40] } }, () => {
+describe('a service that does not accept the client', threats(40), () => {
   test.for<[string, unknown]>([
     ['an OAuth error', { error: 'invalid_client' }],
     ['a text, as Passport sends it', 'Unauthorized'],
@@ -141,7 +142,7 @@ describe('a service that does not accept the client', { meta: { threats: [40] } 
   });
 });
 
-describe('client credentials in the Authorization header', { meta: { threats: [88] } }, () => {
+describe('client credentials in the Authorization header', threats(88), () => {
   const clientSecret = 'a+b/c=d~e%f:g ü';
   const applications = [{ clientID: 'id', clientSecret, redirectUrls: ['http://127.0.0.1/callback'] }];
 

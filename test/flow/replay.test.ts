@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { hold } from '../support/hold.js';
 import { browser, clock, loggedIn, open, projects, visit, whoami, world } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import type { App, Handler, World } from '../support/world.js';
@@ -121,7 +122,7 @@ describe('a reload of a slow callback', () => {
     expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
   });
 
-  test('is good for the browser that began the login alone', { meta: { threats: [6] } }, async () => {
+  test('is good for the browser that began the login alone', threats(6), async () => {
     await open({ before });
     const callback = await world.begin(browser);
     const release = hold(world.service, 'token');
@@ -135,7 +136,7 @@ describe('a reload of a slow callback', () => {
 describe('a token store with locks', () => {
   const marksIn = (calls: string[]) => calls.filter((id) => id.startsWith('login:'));
 
-  test('keeps a mark of each used login', { meta: { threats: [59] } }, async () => {
+  test('keeps a mark of each used login', threats(59), async () => {
     const tokenStore = new TroubledStore();
     const ids: string[] = [];
     tokenStore.before = (method, id) => void (method === 'set' && ids.push(id));

@@ -4,6 +4,7 @@ import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { another, browser, clock, loggedIn, logIn, projects, refused, world } from '../support/one-world.js';
 import { storeId } from '../support/store-id.js';
+import { threats } from '../support/threats.js';
 import { byUser } from '../support/world.js';
 
 const HOURS = 3600;
@@ -27,7 +28,7 @@ describe.each([
   });
 });
 
-describe('a process that dies', { meta: { threats: [46] } }, () => {
+describe('a process that dies', threats(46), () => {
   test('between answer and save ends at most one login, without a loop', async () => {
     const shared = { tokenStore: memoryTokenStore(), grantId: byUser };
     await loggedIn({ strategy: shared });

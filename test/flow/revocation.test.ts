@@ -20,6 +20,7 @@ import {
   whoami,
   world,
 } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import { type App, logOutLocally } from '../support/world.js';
@@ -94,7 +95,7 @@ test('revokes the access token of a grant that has no refresh token', async () =
   expect(revocations().map((request) => request.body)).toMatchObject([sent]);
 });
 
-describe('a revocation endpoint', { meta: { threats: [84] } }, () => {
+describe('a revocation endpoint', threats(84), () => {
   test('that hangs delays no logout', async () => {
     await loggedIn({ strategy: { revocationPath } });
     world.service.fail('revoke', { hang: true, times: 4 });
@@ -146,7 +147,7 @@ describe('a revocation endpoint', { meta: { threats: [84] } }, () => {
   });
 });
 
-describe('the new pair of a refresh that a logout overtakes is revoked', { meta: { threats: [84] } }, () => {
+describe('the new pair of a refresh that a logout overtakes is revoked', threats(84), () => {
   test.for(['the same process', 'another process'])('in %s', async (place) => {
     const [dispatcher, tokenStore] = [new HoldingAgent(), memoryTokenStore()];
     await loggedIn({ strategy: { revocationPath, dispatcher, tokenStore } });

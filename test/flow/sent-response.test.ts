@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { hold } from '../support/hold.js';
 import { browser, clock, loggedIn, logIn, open, projects, visit, world } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import { byUser, type Handler, type Req, sendJson, type World, type WorldOptions } from '../support/world.js';
@@ -50,7 +51,7 @@ async function expectNothingLeft(world: World, browser: Browser): Promise<void> 
   expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({ authorized: false });
 }
 
-describe('a response that a time-out middleware has sent', { meta: { threats: [58] } }, () => {
+describe('a response that a time-out middleware has sent', threats(58), () => {
   test('before the session is established ends in an error, and nothing is left', async () => {
     await open(overdueAtVerify);
     expect((await browser.visit(await world.begin(browser))).text).toBe('too slow');
@@ -147,9 +148,7 @@ describe('a response that a time-out middleware has sent', { meta: { threats: [5
   });
 });
 
-test('a page of logout whose guard waits for a refresh does not end the process', {
-  meta: { threats: [58] },
-}, async () => {
+test('a page of logout whose guard waits for a refresh does not end the process', threats(58), async () => {
   let overdue: ServerResponse | undefined;
   await loggedIn({
     routes: (app) => {

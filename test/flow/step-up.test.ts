@@ -2,6 +2,7 @@ import { requireAuthorization } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { Browser, type Page } from '../support/browser.js';
 import { clock, loggedIn, open, projects, world } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 import { type App, type Framework, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 const page = (name: string) => (app: App, framework: Framework) => {
@@ -88,7 +89,7 @@ describe.each(['express', 'connect'] as const)('a page that needs a scope, under
   });
 });
 
-describe('a visitor who comes back from the consent without the scope', { meta: { threats: [83] } }, () => {
+describe('a visitor who comes back from the consent without the scope', threats(83), () => {
   const choices = { 'after granting less': { scope: ['project'] }, 'after declining': { decline: true } };
   test.for(Object.entries(choices))('%s gets 403, no loop, and keeps the grant', async ([_name, choice]) => {
     await open(options('express', { authenticate: { failureRedirect: '/tm' } }));
@@ -133,7 +134,7 @@ describe('a visitor who comes back from the consent without the scope', { meta: 
   });
 });
 
-describe('scopes are added', { meta: { threats: [83] } }, () => {
+describe('scopes are added', threats(83), () => {
   test('by no link to the login route', async () => {
     const visitor = new Visitor(await open(options()));
     await visitor.decide(locationOf(await visitor.visit('/login')));
@@ -161,9 +162,7 @@ describe('scopes are added', { meta: { threats: [83] } }, () => {
   });
 });
 
-test('two tabs that step up for different scopes both come back, and end without a loop', {
-  meta: { threats: [83] },
-}, async () => {
+test('two tabs that step up for different scopes both come back, and end without a loop', threats(83), async () => {
   const visitor = new Visitor(await open(options()));
   await visitor.decide(locationOf(await visitor.visit('/login')));
   const [tm, glossary] = [await visitor.visit('/tm'), await visitor.visit('/glossary')];

@@ -3,6 +3,7 @@ import { TokenStoreError } from '../../src/index.js';
 import { gate } from '../refresh/fixture.js';
 import { fastForward } from '../support/fast-forward.js';
 import { another, clock, listen, loggedIn, projects, whoami, world } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 
@@ -26,7 +27,7 @@ async function tokenOfAnotherProcess(): Promise<string> {
 const tries = () => store.calls.filter((call) => call === 'update').length;
 const ownToken = async () => world.strategy.client((await whoami()).grantId).accessToken();
 
-describe('a save that fails after a rotation', { meta: { threats: [45] } }, () => {
+describe('a save that fails after a rotation', threats(45), () => {
   test('three times is repeated: all requests succeed, with one token request, and the store has the pair at the end', async () => {
     await logInWith();
     const events = listen('refresh');
@@ -100,7 +101,7 @@ describe('a save that fails after a rotation', { meta: { threats: [45] } }, () =
   });
 });
 
-describe('a token store that fails', { meta: { threats: [48] } }, () => {
+describe('a token store that fails', threats(48), () => {
   test('serves valid tokens from memory, answers 503 for expired ones, and ends no login', async () => {
     await logInWith();
     expect((await projects()).status).toBe(200);

@@ -5,6 +5,7 @@ import { type Emulator, startEmulator } from 'passport-oauth-app/emulator';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { browser, logIn, open, projects, visit, world } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 import { type App, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 /** Starts an application with one more strategy of the same name, for a service of its own with the same credentials. */
@@ -34,7 +35,7 @@ async function startTwins(options: WorldOptions = {}): Promise<Emulator> {
   return other;
 }
 
-describe('two strategies of one name for two services', { meta: { threats: [55] } }, () => {
+describe('two strategies of one name for two services', threats(55), () => {
   test('are reported to the developer by the first request of a session that both see', async () => {
     const other = await startTwins();
     const warned = once(process, 'warning');

@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { answer } from '../support/faulty-server.js';
 import { browser, open, openWithEndpoint, visit, whoami, world } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 import type { World } from '../support/world.js';
 
 const jwt = (claims: object) =>
@@ -22,7 +23,7 @@ test('an answer of the token endpoint in gzip is read', async () => {
   expect((await visit(callback)).status).toBe(302);
 });
 
-describe('a login works with', { meta: { threats: [33, 34] } }, () => {
+describe('a login works with', threats(33, 34), () => {
   test.each<[string, object]>([
     ...['bearer', 'Bearer', 'BEARER', 'bEaReR'].map((token_type): [string, object] => [
       `the token_type ${token_type}`,

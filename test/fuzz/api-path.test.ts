@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { test } from 'vitest';
 import { BaseUrls } from '../../src/api/api-context.js';
 import { apiPath, redirectTarget } from '../../src/api/request-target.js';
+import { threats } from '../support/threats.js';
 import { holds } from './fuzz.js';
 import { hostileAfter } from './hostile.js';
 
@@ -28,26 +29,26 @@ function checkStaysBelow(path: string): void {
   }
 }
 
-test('a path of the API stays below /api/v2 of its host after any number of decodings, or is a TypeError that does not quote it', {
-  meta: { threats: [25] },
-}, async () => {
-  await holds('API paths', 0.2, [hostileAfter('', '/', 'projects/', '/projects/7/', '/a%2f')], (given) => {
-    let sent: string;
-    try {
-      sent = apiPath(given);
-    } catch (error) {
-      if (!(error instanceof TypeError)) throw error;
-      if (given.length > 40 && error.message.includes(given)) throw new Error('quoted');
-      return;
-    }
-    checkStaysBelow(sent);
-    if (/[?#\\]/.test(sent)) throw new Error('the path has an end within');
-  });
-});
+test(
+  'a path of the API stays below /api/v2 of its host after any number of decodings, or is a TypeError that does not quote it',
+  threats(25),
+  async () => {
+    await holds('API paths', 0.2, [hostileAfter('', '/', 'projects/', '/projects/7/', '/a%2f')], (given) => {
+      let sent: string;
+      try {
+        sent = apiPath(given);
+      } catch (error) {
+        if (!(error instanceof TypeError)) throw error;
+        if (given.length > 40 && error.message.includes(given)) throw new Error('quoted');
+        return;
+      }
+      checkStaysBelow(sent);
+      if (/[?#\\]/.test(sent)) throw new Error('the path has an end within');
+    });
+  },
+);
 
-test('a redirect of the API is followed below /api/v2 of the same origin, or not at all', {
-  meta: { threats: [26] },
-}, async () => {
+test('a redirect of the API is followed below /api/v2 of the same origin, or not at all', threats(26), async () => {
   const locations = hostileAfter(
     ...['', '/', '/api/v2/', 'https://api.example.com/api/v2/', '//', 'https://api.example.com@', './', '../'],
   );

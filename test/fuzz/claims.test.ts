@@ -3,6 +3,7 @@ import { test } from 'vitest';
 import { BaseUrls } from '../../src/api/api-context.js';
 import { TokenResponseError } from '../../src/index.js';
 import { asOrganizationDomain, organizationDomainOf, readClaims, subjectOf } from '../../src/oauth/claims.js';
+import { threats } from '../support/threats.js';
 import { holds } from './fuzz.js';
 import { base64url, base64urlOfJson, hostileJson, hostileText } from './hostile.js';
 
@@ -25,9 +26,7 @@ function domainOf(find: () => string | undefined): string | undefined {
   }
 }
 
-test('every accepted domain leads to a host directly below the host of the template', {
-  meta: { threats: [27] },
-}, async () => {
+test('every accepted domain leads to a host directly below the host of the template', threats(27), async () => {
   await holds('organization domains', 0.1, [label], (value) => {
     const domain = domainOf(() => asOrganizationDomain(value));
     if (domain === undefined) return;
@@ -39,7 +38,7 @@ test('every accepted domain leads to a host directly below the host of the templ
   });
 });
 
-test('any token is read without an error, with or without claims', { meta: { threats: [28] } }, async () => {
+test('any token is read without an error, with or without claims', threats(28), async () => {
   const payload = hostileJson(['sub', 'domain', 'exp', 'iat', 'aud']);
   const part = fc.oneof(hostileText, hostileText.map(base64url), payload.map(base64urlOfJson));
   const token = fc.array(part, { minLength: 1, maxLength: 5 }).map((parts) => parts.join('.'));

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { PendingLogins } from '../../src/login/pending-logins.js';
 import { Secret } from '../../src/redaction.js';
+import { threats } from '../support/threats.js';
 import { holds } from './fuzz.js';
 import { hostileText } from './hostile.js';
 
@@ -35,7 +36,7 @@ const cookies = fc
   .array(fc.tuple(ownName, cookieHeader, cookieHeader), { maxLength: 15 })
   .map((all) => all.map(([start, name, value]) => `${start}${name}=${value}`).join('; '));
 
-test('a forged cookie under any name is not a pending login', { meta: { threats: [6] } }, async () => {
+test('a forged cookie under any name is not a pending login', threats(6), async () => {
   const begun = await logins.begin(requestWith(''), REDIRECT, true);
   const [genuine = ''] = begun.cookies[0]?.split(';') ?? [];
   const name = genuine.slice(0, genuine.indexOf('='));

@@ -3,6 +3,7 @@ import { Dispatcher } from 'undici';
 import { expect, test } from 'vitest';
 import { HttpClient } from '../../src/http/http-client.js';
 import { createFixture, credentialOf, MemorySource, tokenOf } from '../api/fixture.js';
+import { threats } from '../support/threats.js';
 import { holds } from './fuzz.js';
 import { hostileAfter, hostileText } from './hostile.js';
 
@@ -30,52 +31,54 @@ class RedirectingDispatcher extends Dispatcher {
   }
 }
 
-test('for any URL, path, Request and redirect of fetch, the token goes to the origin of the API alone', {
-  meta: { threats: [25, 67] },
-}, async () => {
-  const address = fc.oneof(
-    hostileAfter(
-      ...[
-        '',
-        '/',
-        '//',
-        '\\\\',
-        'https://',
-        'HTTPS:',
-        'http://',
-        ENTERPRISE,
-        PLAIN,
-        `${ENTERPRISE}@`,
-        `${ENTERPRISE}.`,
-      ],
-      ...[`${ENTERPRISE}:`, `${ENTERPRISE}:444`, '/api/v2', '/api/v2/', `${ENTERPRISE}/api/v2/`, '\t', 'data:'],
-    ),
-    fc.webUrl({ withQueryParameters: true, withFragments: true }),
-    hostileText,
-  );
-  const dispatcher = new RedirectingDispatcher();
-  const source = new MemorySource(credentialOf('ben', 'acme'));
-  const { client } = createFixture(PLAIN, {
-    source,
-    enterpriseBaseUrl: 'https://{domain}.api.example.com',
-    http: new HttpClient({ dispatcher }),
-  });
-  const kind = fc.constantFrom('text', 'URL', 'Request');
-  let sent = 0;
-  let refused = 0;
-  await holds('fetch', 0.1, [address, kind, fc.option(address, { nil: undefined })], async (to, as, location) => {
-    dispatcher.location = location;
-    if (as !== 'text' && !URL.canParse(to)) return;
-    try {
-      const input = as === 'URL' ? new URL(to) : as === 'Request' ? new Request(new URL(to)) : to;
-      await client.fetch(input);
-      sent += 1;
-    } catch (error) {
-      if (!(error instanceof TypeError)) throw error;
-      refused += 1;
-    }
-    if ([...dispatcher.origins].some((origin) => origin !== ENTERPRISE)) throw new Error('elsewhere');
-  });
-  expect(sent).toBeGreaterThan(0);
-  expect(refused).toBeGreaterThan(0);
-});
+test(
+  'for any URL, path, Request and redirect of fetch, the token goes to the origin of the API alone',
+  threats(25, 67),
+  async () => {
+    const address = fc.oneof(
+      hostileAfter(
+        ...[
+          '',
+          '/',
+          '//',
+          '\\\\',
+          'https://',
+          'HTTPS:',
+          'http://',
+          ENTERPRISE,
+          PLAIN,
+          `${ENTERPRISE}@`,
+          `${ENTERPRISE}.`,
+        ],
+        ...[`${ENTERPRISE}:`, `${ENTERPRISE}:444`, '/api/v2', '/api/v2/', `${ENTERPRISE}/api/v2/`, '\t', 'data:'],
+      ),
+      fc.webUrl({ withQueryParameters: true, withFragments: true }),
+      hostileText,
+    );
+    const dispatcher = new RedirectingDispatcher();
+    const source = new MemorySource(credentialOf('ben', 'acme'));
+    const { client } = createFixture(PLAIN, {
+      source,
+      enterpriseBaseUrl: 'https://{domain}.api.example.com',
+      http: new HttpClient({ dispatcher }),
+    });
+    const kind = fc.constantFrom('text', 'URL', 'Request');
+    let sent = 0;
+    let refused = 0;
+    await holds('fetch', 0.1, [address, kind, fc.option(address, { nil: undefined })], async (to, as, location) => {
+      dispatcher.location = location;
+      if (as !== 'text' && !URL.canParse(to)) return;
+      try {
+        const input = as === 'URL' ? new URL(to) : as === 'Request' ? new Request(new URL(to)) : to;
+        await client.fetch(input);
+        sent += 1;
+      } catch (error) {
+        if (!(error instanceof TypeError)) throw error;
+        refused += 1;
+      }
+      if ([...dispatcher.origins].some((origin) => origin !== ENTERPRISE)) throw new Error('elsewhere');
+    });
+    expect(sent).toBeGreaterThan(0);
+    expect(refused).toBeGreaterThan(0);
+  },
+);

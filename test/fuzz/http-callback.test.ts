@@ -4,6 +4,7 @@ import { OAuthAppError } from '../../src/index.js';
 import { Canaries } from '../security/canaries.js';
 import { browser, open, visit } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
+import { threats } from '../support/threats.js';
 import { holds } from './fuzz.js';
 import { hostileText } from './hostile.js';
 import { RecordingDispatcher } from './recording-dispatcher.js';
@@ -26,32 +27,34 @@ const path = fc.constantFrom(
 const method = fc.constantFrom('GET', 'GET', 'GET', 'HEAD', 'POST', 'PUT');
 const cookie = fc.array(hostileText.map(header), { maxLength: 4 }).map((texts) => texts.join('; '));
 
-test('forged callbacks over HTTP end in a typed refusal: no request leaves, nothing is stored, and a pending login is still good', {
-  meta: { threats: [3] },
-}, async () => {
-  const canaries = new Canaries();
-  onTestFinished(() => canaries.stop());
-  const dispatcher = new RecordingDispatcher([]);
-  const world = await open({ strategy: { pkce: true, dispatcher } });
-  canaries.hide('client secret', world.service.options.clientSecret);
-  const login = await visit('/login');
-  const state = new URL(login.headers.get('location') ?? '').searchParams.get('state') ?? '';
-  const pending = browser.cookieHeader(world.url);
-  const what = 'requests to the routes of login and callback, over HTTP';
-  await holds(what, 0.003, [path, query, method, cookie, fc.boolean()], async (to, text, verb, cookies, hasLogin) => {
-    // Of a genuine login, state and cookie never come together.
-    const good = hasLogin
-      ? { path: `${to}?${text}`, cookie: `${pending}; ${cookies}` }
-      : { path: `${to}?${text}&state=${state}`, cookie: cookies };
-    const answer = await rawRequest(world.url, good.path, { method: verb, headers: { cookie: good.cookie } });
-    canaries.note('answer', `${JSON.stringify(answer.headers)}${answer.text}`);
-    if (answer.status >= 500) throw new Error(`status ${answer.status}`);
-    if (dispatcher.requests > 0) throw new Error('a request left');
-  });
-  for (const error of world.errors) expect(error).toBeInstanceOf(OAuthAppError);
-  expect(world.stored()).toEqual([]);
-  expect(world.service.requests).toEqual([]);
-  expect((await visit(`/callback?error=access_denied&state=${state}`)).status).toBe(401);
-  canaries.noteWorld(world);
-  expect(canaries.findings()).toEqual([]);
-});
+test(
+  'forged callbacks over HTTP end in a typed refusal: no request leaves, nothing is stored, and a pending login is still good',
+  threats(3),
+  async () => {
+    const canaries = new Canaries();
+    onTestFinished(() => canaries.stop());
+    const dispatcher = new RecordingDispatcher([]);
+    const world = await open({ strategy: { pkce: true, dispatcher } });
+    canaries.hide('client secret', world.service.options.clientSecret);
+    const login = await visit('/login');
+    const state = new URL(login.headers.get('location') ?? '').searchParams.get('state') ?? '';
+    const pending = browser.cookieHeader(world.url);
+    const what = 'requests to the routes of login and callback, over HTTP';
+    await holds(what, 0.003, [path, query, method, cookie, fc.boolean()], async (to, text, verb, cookies, hasLogin) => {
+      // Of a genuine login, state and cookie never come together.
+      const good = hasLogin
+        ? { path: `${to}?${text}`, cookie: `${pending}; ${cookies}` }
+        : { path: `${to}?${text}&state=${state}`, cookie: cookies };
+      const answer = await rawRequest(world.url, good.path, { method: verb, headers: { cookie: good.cookie } });
+      canaries.note('answer', `${JSON.stringify(answer.headers)}${answer.text}`);
+      if (answer.status >= 500) throw new Error(`status ${answer.status}`);
+      if (dispatcher.requests > 0) throw new Error('a request left');
+    });
+    for (const error of world.errors) expect(error).toBeInstanceOf(OAuthAppError);
+    expect(world.stored()).toEqual([]);
+    expect(world.service.requests).toEqual([]);
+    expect((await visit(`/callback?error=access_denied&state=${state}`)).status).toBe(401);
+    canaries.noteWorld(world);
+    expect(canaries.findings()).toEqual([]);
+  },
+);

@@ -4,6 +4,7 @@ import { GrantCodec } from '../../src/grants/grant.js';
 import { TokenResponseError } from '../../src/index.js';
 import { Secret } from '../../src/redaction.js';
 import { grantOf } from '../refresh/fixture.js';
+import { threats } from '../support/threats.js';
 import { holds } from './fuzz.js';
 import { asOwnProperties, base64urlOfJson, hostileJson, hostileText } from './hostile.js';
 
@@ -44,13 +45,11 @@ async function readSoundly(records: GrantCodec, value: unknown): Promise<void> {
   }
 }
 
-test('a stored record that is not sealed is a sound grant, none, or a typed error', {
-  meta: { threats: [29] },
-}, async () => {
+test('a stored record that is not sealed is a sound grant, none, or a typed error', threats(29), async () => {
   await holds('stored records', 0.05, [record], (value) => readSoundly(plain, value));
 });
 
-test('a sealed record opens unchanged for its own id, and in no other form', { meta: { threats: [53] } }, async () => {
+test('a sealed record opens unchanged for its own id, and in no other form', threats(53), async () => {
   const genuine = await sealed.encode('id', grantOf('sealed'));
   const change = fc.tuple(fc.nat(genuine.sealed.length - 1), fc.oneof(hostileText, fc.constantFrom('', 'A', '.', '_')));
   await holds('sealed records', 0.01, [change, fc.constantFrom('id', 'ID', 'other', '')], async ([at, text], id) => {

@@ -2,6 +2,7 @@ import { describe, expect, vi } from 'vitest';
 import { type Grants, gate, LIFETIME_S, pair, REFUSAL, test, tokens, withoutLock } from '../refresh/fixture.js';
 import { fastForward } from '../support/fast-forward.js';
 import { stopTime } from '../support/stop-time.js';
+import { threats } from '../support/threats.js';
 import type { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 
@@ -269,7 +270,7 @@ describe('writes of one grant', () => {
 
   test.for([true, false])(
     'delete no login that began after a deletion was answered as failed (seen before: %s)',
-    { meta: { threats: [65] } },
+    threats(65),
     async (isCached, { grants }) => {
       await grants.manager.put('id', tokens('a'));
       const manager = isCached ? grants.manager : grants.another();

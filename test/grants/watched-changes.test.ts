@@ -1,6 +1,7 @@
 import { describe, expect } from 'vitest';
 import { memoryTokenStore, type TokenStore } from '../../src/index.js';
 import { gate, pair, test, tokens } from '../refresh/fixture.js';
+import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 
 /** A store that tells what a test lets it tell. */
@@ -23,7 +24,7 @@ class TellingStore extends TroubledStore implements TokenStore {
 
 const ID = 'oauth-app+id';
 
-describe('a change that the store tells of', { meta: { threats: [92] } }, () => {
+describe('a change that the store tells of', threats(92), () => {
   test('ends the use of a grant that was deleted, also while the store fails', async ({ grants }) => {
     const store = new TellingStore();
     const manager = grants.another({ store });

@@ -11,6 +11,7 @@ import { StreamedExchange } from '../../src/http/streamed-exchange.js';
 import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
 import { stopTime } from '../support/stop-time.js';
+import { threats } from '../support/threats.js';
 
 let server: faulty.FaultyServer;
 let http: HttpClient;
@@ -99,7 +100,7 @@ describe('a request', () => {
   });
 });
 
-describe('nothing left', { meta: { threats: [36] } }, () => {
+describe('nothing left', threats(36), () => {
   test('a refused connection', async () => {
     const failure = http.send(request({ origin: await faulty.refusingOrigin() }));
     await expect(failure).rejects.toMatchObject({
@@ -121,7 +122,7 @@ describe('nothing left', { meta: { threats: [36] } }, () => {
   });
 });
 
-describe('the limit of time holds', { meta: { threats: [37] } }, () => {
+describe('the limit of time holds', threats(37), () => {
   test.each([
     ['a service that never answers', faulty.hang()],
     ['a slow drip', faulty.drip(5)],
@@ -153,7 +154,7 @@ describe('the limit of time holds', { meta: { threats: [37] } }, () => {
   });
 });
 
-describe('the request left', { meta: { threats: [38] } }, () => {
+describe('the request left', threats(38), () => {
   test.each([
     ['a reset', faulty.reset()],
     ['a hang-up', faulty.hangUp()],
@@ -170,7 +171,7 @@ describe('the request left', { meta: { threats: [38] } }, () => {
   });
 });
 
-describe('the limit of size holds', { meta: { threats: [31] } }, () => {
+describe('the limit of size holds', threats(31), () => {
   test('over a length that is announced', async () => {
     server.next(faulty.json({ long: 'x'.repeat(100) }));
     await expect(http.send(request({ maxBytes: 100 }))).rejects.toMatchObject({ kind: 'too-large' });

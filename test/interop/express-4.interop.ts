@@ -5,6 +5,7 @@ import { createProject } from '../consumers/project.js';
 import { snippetsOf } from '../consumers/snippets.js';
 import { startApplication } from '../consumers/stranger.js';
 import { freePort } from '../support/service-process.js';
+import { threats } from '../support/threats.js';
 
 let packed: Packed;
 beforeAll(async () => {
@@ -12,9 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => packed.remove());
 
-test('the application of README.md outlives a failed API call under Express 4', {
-  meta: { threats: [98] },
-}, async () => {
+test('the application of README.md outlives a failed API call under Express 4', threats(98), async () => {
   const express = 'express=../test/interop/node_modules/express';
   const project = await createProject(packed, [express, 'express-session', 'passport']);
   const port = await freePort();

@@ -3,6 +3,7 @@ import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { test } from '../support/fixture.js';
 import { inFrame } from '../support/framed.js';
+import { threats } from '../support/threats.js';
 import type { World } from '../support/world.js';
 import { approve, hasFirefox, openPage, startFirefox } from './firefox.js';
 
@@ -60,18 +61,20 @@ describe.skipIf(!hasFirefox()).for(settings)('in Firefox %s', ([, cookieBehavior
     await popup?.locator('button.approve').click();
   }
 
-  test(isBlocked ? 'the button ends in an error that names the cause' : 'the button logs the frame in', {
-    meta: { threats: [94] },
-  }, async ({ startWorld }) => {
-    const world = await startWorld(inFrame());
-    await open(world.service.embed(`${originOf(world)}/board?x=1`));
-    await logInByPopup();
-    if (!isBlocked) return expect(await frameWith('"user"')).toContain('"url":"/board?x=1');
-    await frameWith('did not get through');
-    expect(world.errors.map(({ code, message }) => [code, message])).toEqual([
-      ['ERR_SESSION_COOKIE', expect.stringContaining('whose cookies the browser blocks')],
-    ]);
-  });
+  test(
+    isBlocked ? 'the button ends in an error that names the cause' : 'the button logs the frame in',
+    threats(94),
+    async ({ startWorld }) => {
+      const world = await startWorld(inFrame());
+      await open(world.service.embed(`${originOf(world)}/board?x=1`));
+      await logInByPopup();
+      if (!isBlocked) return expect(await frameWith('"user"')).toContain('"url":"/board?x=1');
+      await frameWith('did not get through');
+      expect(world.errors.map(({ code, message }) => [code, message])).toEqual([
+        ['ERR_SESSION_COOKIE', expect.stringContaining('whose cookies the browser blocks')],
+      ]);
+    },
+  );
 
   test('a signed token logs in without any cookie', async ({ startWorld }) => {
     const strategy = { grantId: (_req: unknown, user: { id: string }) => user.id, tokenStore: memoryTokenStore() };

@@ -11,6 +11,7 @@ import { apiClient, logout, requireAuthorization, Strategy } from 'passport-oaut
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { hasChromium, startChromium } from '../support/chromium.js';
 import { rawRequest } from '../support/raw-request.js';
+import { threats } from '../support/threats.js';
 
 const options = {
   ...{ authUrl: 'http://localhost:1', baseUrl: 'http://localhost:1', clientID: 'id', clientSecret: 'secret' },
@@ -20,7 +21,7 @@ const options = {
 const mixedHook = (handler: ReturnType<typeof apiClient>) =>
   ((request: never, reply: { raw: never }, done: () => void) => handler(request, reply.raw, done)) as never;
 
-describe("a framework's own Passport port gets an error that names what works", { meta: { threats: [63] } }, () => {
+describe("a framework's own Passport port gets an error that names what works", threats(63), () => {
   /** An application of Fastify, with @fastify/passport. @returns its origin */
   async function startFastify(): Promise<string> {
     const app = fastify();

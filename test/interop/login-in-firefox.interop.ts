@@ -3,6 +3,7 @@ import type { Browser, BrowserContext } from 'puppeteer-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished } from 'vitest';
 import { test } from '../support/fixture.js';
 import { roundsOf } from '../support/rounds.js';
+import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { type App, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
 import { approve, hasFirefox, isAt, openPage, startFirefox, textWith } from './firefox.js';
@@ -37,9 +38,7 @@ describe.skipIf(!hasFirefox())('a login in Firefox', () => {
 
   const pendingLogins = async () => (await profile.cookies()).filter(({ name }) => name.includes('.login.'));
 
-  test('leads each of four tabs that were opened at once back to its own page', { meta: { threats: [56] } }, async ({
-    startWorld,
-  }) => {
+  test('leads each of four tabs that were opened at once back to its own page', threats(56), async ({ startWorld }) => {
     const origin = open(await startWorld(relative));
     const tabs = [];
     for (let tab = 0; tab < 4; tab++) tabs.push(await openPage(profile));
@@ -51,37 +50,39 @@ describe.skipIf(!hasFirefox())('a login in Firefox', () => {
     }
   });
 
-  test('is not begun by a prefetch of its route, which leaves the page to return to', {
-    meta: { threats: [62] },
-  }, async ({ startWorld }) => {
-    const seen: unknown[] = [];
-    const world = await startWorld({
-      ...relative,
-      before: (app) => {
-        app.use('/login', (req, _res, next) => {
-          seen.push(req.headers['sec-purpose'] ?? req.headers['x-moz']);
-          next();
-        });
-        app.use('/sign-in', (_req, res) => {
-          res.setHeader('Content-Type', 'text/html');
-          res.end('<link rel="prefetch" href="/login"><a href="/login">Log in</a>');
-        });
-      },
-      routes: (app) =>
-        app.use('/page', requireAuthorization({ login: '/sign-in' }) as Handler, (_req, res) => res.end('wanted')),
-    });
-    const origin = open(world);
-    const page = await openPage(profile);
-    await page.goto(`${origin}/page/wanted`);
-    await until(() => expect(seen).toEqual([expect.stringContaining('prefetch')]));
-    expect(await pendingLogins()).toEqual([]);
-    await page.locator('a').click();
-    await approve(page);
-    await textWith(page, 'wanted');
-    await isAt(page, `${origin}/page/wanted`);
-  });
+  test(
+    'is not begun by a prefetch of its route, which leaves the page to return to',
+    threats(62),
+    async ({ startWorld }) => {
+      const seen: unknown[] = [];
+      const world = await startWorld({
+        ...relative,
+        before: (app) => {
+          app.use('/login', (req, _res, next) => {
+            seen.push(req.headers['sec-purpose'] ?? req.headers['x-moz']);
+            next();
+          });
+          app.use('/sign-in', (_req, res) => {
+            res.setHeader('Content-Type', 'text/html');
+            res.end('<link rel="prefetch" href="/login"><a href="/login">Log in</a>');
+          });
+        },
+        routes: (app) =>
+          app.use('/page', requireAuthorization({ login: '/sign-in' }) as Handler, (_req, res) => res.end('wanted')),
+      });
+      const origin = open(world);
+      const page = await openPage(profile);
+      await page.goto(`${origin}/page/wanted`);
+      await until(() => expect(seen).toEqual([expect.stringContaining('prefetch')]));
+      expect(await pendingLogins()).toEqual([]);
+      await page.locator('a').click();
+      await approve(page);
+      await textWith(page, 'wanted');
+      await isAt(page, `${origin}/page/wanted`);
+    },
+  );
 
-  test('is not begun by scripts that fetch its route', { meta: { threats: [76] } }, async ({ startWorld }) => {
+  test('is not begun by scripts that fetch its route', threats(76), async ({ startWorld }) => {
     const origin = open(await startWorld(relative));
     const page = await openPage(profile);
     await page.goto(origin);
@@ -95,9 +96,7 @@ describe.skipIf(!hasFirefox())('a login in Firefox', () => {
     expect(await pendingLogins()).toEqual([]);
   });
 
-  test('that SameSite=Strict loses ends in an error that names the cause', { meta: { threats: [60] } }, async ({
-    startWorld,
-  }) => {
+  test('that SameSite=Strict loses ends in an error that names the cause', threats(60), async ({ startWorld }) => {
     const world = await startWorld({ ...relative, session: { cookie: { sameSite: 'strict' } } });
     const page = await openPage(profile);
     await page.goto(`${open(world)}/page/a`);
@@ -116,9 +115,7 @@ describe.skipIf(!hasFirefox())('a login in Firefox', () => {
     expect(world.errors.map(({ message }) => message)).toEqual([expect.stringContaining('SameSite=Strict')]);
   });
 
-  test('stays below 8 KB of cookies, with two strategies and many tabs', { meta: { threats: [61] } }, async ({
-    startWorld,
-  }) => {
+  test('stays below 8 KB of cookies, with two strategies and many tabs', threats(61), async ({ startWorld }) => {
     const world = await startWorld({
       ...relative,
       routes: (app, { passport, service }) => {
@@ -160,33 +157,35 @@ describe.skipIf(!hasFirefox())('a login in Firefox', () => {
     await textWith(page, '/page/after');
   });
 
-  test('succeeds although a sibling host has planted a cookie that counts rounds, new or old', {
-    meta: { threats: [71] },
-  }, async ({ logInto }) => {
-    let planted = '';
-    const { world, clock } = await logInto({
-      ...relative,
-      before: (app) =>
-        app.use('/plant', (_req, res) => {
-          res.setHeader('Content-Type', 'text/html');
-          res.end(`<script>document.cookie = ${JSON.stringify(planted)}</script>planted`);
-        }),
-    });
-    const origin = open(world, 'app.example.test');
-    const { name, value } = await roundsOf(world, '2');
-    planted = `${name}=${value}; Domain=example.test; Path=/; Max-Age=${10 * 365 * 24 * 3600}`;
-    const page = await openPage(profile);
-    await page.goto(`${origin.replace('app.', 'evil.')}/plant`);
-    for (let time = 0; time < 4; time++) {
-      await page.goto(`${origin}/page/${time}`);
-      await approve(page);
-      await textWith(page, `/page/${time}`);
-      const cookies = await profile.cookies();
-      expect(cookies.some(({ domain }) => domain === '.example.test')).toBe(true);
-      await profile.deleteCookie(...cookies.filter((cookie) => cookie.name === 'connect.sid'));
-      if (time === 1) clock.advance(61);
-    }
-  });
+  test(
+    'succeeds although a sibling host has planted a cookie that counts rounds, new or old',
+    threats(71),
+    async ({ logInto }) => {
+      let planted = '';
+      const { world, clock } = await logInto({
+        ...relative,
+        before: (app) =>
+          app.use('/plant', (_req, res) => {
+            res.setHeader('Content-Type', 'text/html');
+            res.end(`<script>document.cookie = ${JSON.stringify(planted)}</script>planted`);
+          }),
+      });
+      const origin = open(world, 'app.example.test');
+      const { name, value } = await roundsOf(world, '2');
+      planted = `${name}=${value}; Domain=example.test; Path=/; Max-Age=${10 * 365 * 24 * 3600}`;
+      const page = await openPage(profile);
+      await page.goto(`${origin.replace('app.', 'evil.')}/plant`);
+      for (let time = 0; time < 4; time++) {
+        await page.goto(`${origin}/page/${time}`);
+        await approve(page);
+        await textWith(page, `/page/${time}`);
+        const cookies = await profile.cookies();
+        expect(cookies.some(({ domain }) => domain === '.example.test')).toBe(true);
+        await profile.deleteCookie(...cookies.filter((cookie) => cookie.name === 'connect.sid'));
+        if (time === 1) clock.advance(61);
+      }
+    },
+  );
 
   test('that is declined ends with no grant', async ({ startWorld }) => {
     const world = await startWorld(relative);

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { hasCallbackParameters, readCallbackQuery } from '../../src/login/callback-request.js';
+import { threats } from '../support/threats.js';
 
 const malformed = { kind: 'malformed' };
 
@@ -27,7 +28,7 @@ test.each([
   ['one more of state', `code=c&state=${'a'.repeat(513)}`, false],
   ['2048 characters of error', `error=${'a'.repeat(2048)}&state=s`, true],
   ['one more of error', `error=${'a'.repeat(2049)}&state=s`, false],
-])('%s: well formed is %s', { meta: { threats: [2] } }, (_what, query, fits) => {
+])('%s: well formed is %s', threats(2), (_what, query, fits) => {
   expect(readCallbackQuery(`/callback?${query}`).kind !== 'malformed').toBe(fits);
 });
 

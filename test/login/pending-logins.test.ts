@@ -3,6 +3,7 @@ import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { PendingLogins } from '../../src/login/pending-logins.js';
 import { Secret } from '../../src/redaction.js';
+import { threats } from '../support/threats.js';
 
 let now = 1_700_000_000_000;
 const create = (change: { strategyName?: string; service?: string; clientSecret?: [Secret] } = {}) =>
@@ -79,7 +80,7 @@ describe('a pending login', () => {
     ['strategy', { strategyName: 'other' }],
     ['service', { service: 'other' }],
     ['client secret', { clientSecret: [new Secret('other')] as [Secret] }],
-  ])('is not found by another %s', { meta: { threats: [6] } }, async (_what, change) => {
+  ])('is not found by another %s', threats(6), async (_what, change) => {
     const { state, cookie } = await begin();
     const renamed = cookie.replace('oauth-app.login', 'other.login');
     expect(await create(change).find(requestWith(cookie, renamed), state)).toBeUndefined();

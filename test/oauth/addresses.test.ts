@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { LOOPBACK_HOST } from '../../src/checks.js';
 import { enterpriseAddress, serviceAddress } from '../../src/oauth/addresses.js';
+import { threats } from '../support/threats.js';
 
 test.each(['localhost', 'api.localhost', 'a.b.localhost', '127.0.0.1', '127.255.255.254', '[::1]'])(
   '%s is this machine',
@@ -36,7 +37,7 @@ test('a template keeps its label where it stands, even where the host says the s
 
 test.each(['https://{domain}', 'https://api.{domain}', 'https://{domain}:8080', 'https://{domain}/api.example.com'])(
   'a template in which the token would choose the top-level domain is refused: %s',
-  { meta: { threats: [27] } },
+  threats(27),
   (template) => {
     expect(() => enterpriseAddress('enterpriseBaseUrl', template)).toThrow(/^enterpriseBaseUrl: /);
   },

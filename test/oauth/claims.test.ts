@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { asOrganizationDomain, organizationDomainOf, readClaims, subjectOf } from '../../src/oauth/claims.js';
+import { threats } from '../support/threats.js';
 
 const part = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
@@ -37,7 +38,7 @@ describe('claims are read from', () => {
       jwt(`{"sub":"1","n":${'['.repeat(6000)}${']'.repeat(6000)}}`),
     ],
     ['deep nesting of objects', jwt(`${'{"a":'.repeat(2500)}1${'}'.repeat(2500)}`)],
-  ])('nothing of %s', { meta: { threats: [28] } }, (_what, token) => {
+  ])('nothing of %s', threats(28), (_what, token) => {
     expect(readClaims(token)).toEqual({});
   });
 
@@ -68,7 +69,7 @@ test.each([
 });
 
 describe('an organization domain', () => {
-  test('does not show in the error', { meta: { threats: [27] } }, () => {
+  test('does not show in the error', threats(27), () => {
     expect(() => asOrganizationDomain('evil.example/SECRET')).toThrow(/^(?!.*evil)(?!.*SECRET)/);
   });
 

@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import type { HttpResponse } from '../../src/http/message.js';
 import { readTokenResponse, type TokenSet } from '../../src/oauth/token-response.js';
+import { threats } from '../support/threats.js';
 
 const now = 1_700_000_000_000;
 const secrets = ['the-client-secret', 'the-code'];
@@ -53,7 +54,7 @@ test('takes any success, and an answer without a token type', async () => {
 
 test.each([undefined, null, ''])(
   'has no refresh token where the answer says %j, so that the old one is kept',
-  { meta: { threats: [35] } },
+  threats(35),
   async (refresh_token) => {
     expect(read({ ...good, refresh_token }).refreshToken).toBeUndefined();
   },
@@ -75,7 +76,7 @@ test.each([
   ['a token type that is not a string', { ...good, token_type: ['bearer'] }],
   ['a token type with more to it', { ...good, token_type: 'bearer x' }],
   ['a prototype in the place of fields', '{"__proto__":{"access_token":"a","token_type":"bearer"}}'],
-])('%s is not a token response', { meta: { threats: [30, 32] } }, async (_what, body) => {
+])('%s is not a token response', threats(30, 32), async (_what, body) => {
   expect(await refusalOf(body)).toMatchObject({ name: 'TokenResponseError', code: 'ERR_TOKEN_RESPONSE', status: 502 });
 });
 

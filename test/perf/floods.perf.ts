@@ -2,6 +2,7 @@ import { Agent } from 'undici';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { noteFigure } from '../fuzz/fuzz.js';
 import { heapBytes } from '../support/heap.js';
+import { threats } from '../support/threats.js';
 import { startWorld, type World } from '../support/world.js';
 
 /** Requests of a flood: some in a usual run, 100,000 for the figures of docs/security.md. */
@@ -47,7 +48,7 @@ const FLOODS = [
 
 test.each(FLOODS)(
   'a flood of %s leaves the heap and the session store as they were, and sends nothing',
-  { meta: { threats: [13] }, timeout: 600_000 },
+  { ...threats(13), timeout: 600_000 },
   async (what, path, status) => {
     await flood(Math.max(1_000, FLOOD / 20), path);
     const before = await heapBytes();

@@ -12,6 +12,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createFixture, type Fixture } from '../api/fixture.js';
 import * as faulty from '../support/faulty-server.js';
 import { logInto } from '../support/logged-in.js';
+import { threats } from '../support/threats.js';
 import type { Handler } from '../support/world.js';
 
 /** Bytes of each transfer: some in a usual run, 2e9 for the figures. */
@@ -97,7 +98,7 @@ test('a large download is read in constant memory, by stream and by fetch', { ti
 });
 
 test('a large file passes through forward() in constant memory, each way', {
-  meta: { threats: [85] },
+  ...threats(85),
   timeout: 600_000,
 }, async () => {
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

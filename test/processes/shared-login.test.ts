@@ -13,6 +13,7 @@ import type { SharedStore } from '../support/processes.js';
 import { type RawAnswer, rawRequest } from '../support/raw-request.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
 import { storeId } from '../support/store-id.js';
+import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 
 const SCRIPT = fileURLToPath(new URL('../support/login-worker.mjs', import.meta.url));
@@ -102,9 +103,7 @@ const servers = [
 
 for (const [name, isInstalled, start, grants] of servers)
   describe.skipIf(!isInstalled)(`two processes over ${name}`, () => {
-    test('hand a login over to a frame once, whichever of them answers each request', {
-      meta: { threats: [93] },
-    }, async () => {
+    test('hand a login over to a frame once, whichever of them answers each request', threats(93), async () => {
       const { service, shared, origins } = await startProcesses(start, grants, [{}, {}]);
       const [one = '', other = ''] = origins;
       const inFrame = { 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'same-site' };
@@ -134,9 +133,7 @@ for (const [name, isInstalled, start, grants] of servers)
       expect(await shared.marks()).toHaveLength(2);
     });
 
-    test('make one token request for a callback that comes to each of them at once', {
-      meta: { threats: [5, 59, 70] },
-    }, async () => {
+    test('make one token request for a callback that comes to each of them at once', threats(5, 59, 70), async () => {
       const { service, shared, origins, close } = await startProcesses(start, grants, [{}, {}]);
       const [first = ''] = origins;
       for (let round = 0; round < 3; round++) {
@@ -174,7 +171,7 @@ for (const [name, isInstalled, start] of sessions)
       ['a token store in the memory of each', 'memory', {}, {}],
     ] as const)(
       'and %s end a login that leads nowhere in an error that names the cause',
-      { meta: { threats: [72] } },
+      threats(72),
       async ([, grants, one, other]) => {
         const { service, origins } = await startProcesses(start, grants, [one, other]);
         const [first = '', second = ''] = origins;
@@ -225,7 +222,7 @@ for (const [name, isInstalled, start] of sessions)
       return { service, shared, first, second, visit, begin, session };
     };
 
-    test('lose none of three that end at once', { meta: { threats: [75] } }, async () => {
+    test('lose none of three that end at once', threats(75), async () => {
       const { first, second, visit, begin, session } = await startConnections();
       const callbacks = [await begin('one'), await begin('two'), await begin('three')];
       const answers = await Promise.all(callbacks.map((path, index) => visit(index === 1 ? second : first, path)));
@@ -233,18 +230,20 @@ for (const [name, isInstalled, start] of sessions)
       expect(Object.keys(await session())).toEqual(expect.arrayContaining(SERVICES));
     });
 
-    test('undo no logout at the other one while the grant is being saved, and leave no grant', {
-      meta: { threats: [75] },
-    }, async () => {
-      const { service, shared, first, second, visit, begin, session } = await startConnections({ idIsOfUser: true });
-      const ending = visit(first, await begin('one'));
-      await until(async () => expect((await visit(first, '/held')).text).toBe('1'));
-      await visit(second, '/leave');
-      await visit(first, '/release');
-      expect((await ending).status).toBe(403);
-      expect((await session()).passport).toBeUndefined();
-      const { tokenStore, close } = await openStore(shared.address as SharedStore);
-      await until(async () => expect(await tokenStore.get(storeId(service.options, 'ada', 'one'))).toBeUndefined());
-      await close();
-    });
+    test(
+      'undo no logout at the other one while the grant is being saved, and leave no grant',
+      threats(75),
+      async () => {
+        const { service, shared, first, second, visit, begin, session } = await startConnections({ idIsOfUser: true });
+        const ending = visit(first, await begin('one'));
+        await until(async () => expect((await visit(first, '/held')).text).toBe('1'));
+        await visit(second, '/leave');
+        await visit(first, '/release');
+        expect((await ending).status).toBe(403);
+        expect((await session()).passport).toBeUndefined();
+        const { tokenStore, close } = await openStore(shared.address as SharedStore);
+        await until(async () => expect(await tokenStore.get(storeId(service.options, 'ada', 'one'))).toBeUndefined());
+        await close();
+      },
+    );
   });

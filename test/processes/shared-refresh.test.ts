@@ -2,12 +2,13 @@ import { expect, test } from 'vitest';
 import { hold } from '../support/hold.js';
 import type { Answer, Worker } from '../support/processes.js';
 import { storeId } from '../support/store-id.js';
+import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { type Fleet, openFleet, overEachStore, store } from './fleet.js';
 
 const HOURS = 3600;
 
-overEachStore('processes that share %s', { meta: { threats: [43, 44, 46, 47, 48] } }, () => {
+overEachStore('processes that share %s', threats(43, 44, 46, 47, 48), () => {
   const ask = (worker: Worker, count: number): Promise<Answer[]> =>
     Promise.all(Array.from({ length: count }, () => worker.ask('1')));
 
@@ -23,20 +24,22 @@ overEachStore('processes that share %s', { meta: { threats: [43, 44, 46, 47, 48]
     }
   });
 
-  test('make one token request for a grant of the application, at its first use and at its end', {
-    meta: { threats: [86] },
-  }, async () => {
-    const strategy = { applicationParameters: { grant_type: 'client_credentials' } };
-    const fleet = await openFleet({ strategy });
-    const everyone = async () => {
-      const answers = await Promise.all(fleet.workers.flatMap((worker) => [worker.ask('m'), worker.ask('m')]));
-      expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
-      return new Set(answers.map(({ text }) => text)).size;
-    };
-    expect([await everyone(), fleet.tokenRequests()]).toEqual([1, 1]);
-    await fleet.advance(3 * HOURS);
-    expect([await everyone(), fleet.tokenRequests()]).toEqual([1, 2]);
-  });
+  test(
+    'make one token request for a grant of the application, at its first use and at its end',
+    threats(86),
+    async () => {
+      const strategy = { applicationParameters: { grant_type: 'client_credentials' } };
+      const fleet = await openFleet({ strategy });
+      const everyone = async () => {
+        const answers = await Promise.all(fleet.workers.flatMap((worker) => [worker.ask('m'), worker.ask('m')]));
+        expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+        return new Set(answers.map(({ text }) => text)).size;
+      };
+      expect([await everyone(), fleet.tokenRequests()]).toEqual([1, 1]);
+      await fleet.advance(3 * HOURS);
+      expect([await everyone(), fleet.tokenRequests()]).toEqual([1, 2]);
+    },
+  );
 
   test('read again before they refresh, if they come late with an old pair', async () => {
     const fleet = await openFleet({ processes: 2 });

@@ -2,6 +2,7 @@ import { startEmulator } from 'passport-oauth-app/emulator';
 import { expect, onTestFinished, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { type SharedStore, Worker } from '../support/processes.js';
+import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { startWire } from '../support/wire.js';
 import { byUser, startWorld } from '../support/world.js';
@@ -14,7 +15,7 @@ const behind = (shared: SharedStore, from: number, to: number): SharedStore =>
 /** Longer than any test: what holds earlier was told. */
 const cache = { max: 100, ttl: 3600 };
 
-overEachStore('a grant in %s that another process deletes', { meta: { threats: [92] } }, (name) => {
+overEachStore('a grant in %s that another process deletes', threats(92), (name) => {
   /** What a connection sends on which changes are told. */
   const listen = name === 'Redis' ? 'subscribe' : 'LISTEN';
 

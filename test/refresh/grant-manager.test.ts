@@ -3,6 +3,7 @@ import { GrantCredentials } from '../../src/refresh/grant-credentials.js';
 import { fastForward } from '../support/fast-forward.js';
 import { json } from '../support/faulty-server.js';
 import { stopTime } from '../support/stop-time.js';
+import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { type Grants, gate, LIFETIME_S, type ManagerOptions, pair, REFUSAL, test, tokens } from './fixture.js';
 
@@ -201,7 +202,7 @@ describe('a token that the API has refused', () => {
   });
 });
 
-describe('a logout or login during a refresh', { meta: { threats: [49] } }, () => {
+describe('a logout or login during a refresh', threats(49), () => {
   test.for([false, true])(
     'leaves nothing of the grant that was removed (the save fails: %s)',
     async (fails, { expired: grants }) => {

@@ -4,12 +4,13 @@ import { createClient } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, vi } from 'vitest';
 import { HeldLock, shortestLeaseMs } from '../../src/stores/held-lock.js';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
+import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { gate, LIFETIME_S, pair, test, tokens } from './fixture.js';
 
 afterEach(() => void vi.restoreAllMocks());
 
-describe.skipIf(!hasRedis())('over Redis, a process', { meta: { threats: [47, 78] } }, () => {
+describe.skipIf(!hasRedis())('over Redis, a process', threats(47, 78), () => {
   let redis: RedisServer;
   let client: ReturnType<typeof createClient>;
   let prefixes = 0;

@@ -1,6 +1,7 @@
 import { describe, expect } from 'vitest';
 import { fastForward } from '../support/fast-forward.js';
 import { json, reset } from '../support/faulty-server.js';
+import { threats } from '../support/threats.js';
 import { gate, LIFETIME_S, pair, REFUSAL, test, tokens } from './fixture.js';
 
 describe('a refresh', () => {
@@ -114,7 +115,7 @@ describe('a refresh', () => {
   });
 });
 
-describe('a refused refresh token', { meta: { threats: [40] } }, () => {
+describe('a refused refresh token', threats(40), () => {
   test('leads to the refresh token of a faster process, if its access token has expired as well', async ({
     expired: grants,
   }) => {

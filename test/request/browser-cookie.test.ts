@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
 import { readCookie } from '../../src/request/browser-cookie.js';
+import { threats } from '../support/threats.js';
 
 // As Node hands a header over: Latin-1, in which a byte of 0xA0 is a space to `trim`, and not to browsers.
 test.for([
@@ -16,7 +17,7 @@ test.for([
   ['not from a name with another space behind it', '__Host-x\u00a0=planted', undefined],
   ['not from a value', 'a=b __Host-x=planted', undefined],
   ['not from an inherited property', '__proto__=__Host-x; constructor=1', undefined],
-] as const)('reads a cookie %s', { meta: { threats: [71] } }, ([, cookie, value]) => {
+] as const)('reads a cookie %s', threats(71), ([, cookie, value]) => {
   expect(readCookie({ headers: { cookie } } as IncomingMessage, '__Host-x')).toBe(value);
 });
 

@@ -6,18 +6,19 @@ import { apiPath } from '../../src/api/request-target.js';
 import { asOrganizationDomain } from '../../src/oauth/claims.js';
 import { readTokenResponse } from '../../src/oauth/token-response.js';
 import { rawRequest } from '../support/raw-request.js';
+import { threats } from '../support/threats.js';
 import { startWorld } from '../support/world.js';
 
 /** What fuzzing has found once, in its smallest form. */
 test.each(['xn--a', 'xn--0', 'xn--99999', 'XN--A', 'xn---'.padEnd(8, '-0')])(
   'a label that no URL can be made of is refused at once, and not at the first call: %s',
-  { meta: { threats: [27] } },
+  threats(27),
   (label) => {
     expect(() => asOrganizationDomain(label)).toThrow(/not a DNS label/);
   },
 );
 
-test('a label of an internationalized name is an organization as any other', { meta: { threats: [27] } }, () => {
+test('a label of an internationalized name is an organization as any other', threats(27), () => {
   const domain = asOrganizationDomain('XN--LS8H');
   expect(new BaseUrls('https://a.example', 'https://{domain}.a.example').of(domain).origin).toBe(
     'https://xn--ls8h.a.example',
@@ -26,7 +27,7 @@ test('a label of an internationalized name is an organization as any other', { m
 
 test.each(['.. ', '/a/.. ', '.. /b', '/a/%2e%2e%20', '/a/.%20;x', '/a/%252e.%2520'])(
   'a dot segment with spaces around it is refused as one without: %j',
-  { meta: { threats: [25] } },
+  threats(25),
   (path) => {
     expect(() => apiPath(path)).toThrow(TypeError);
   },
@@ -41,20 +42,22 @@ test.each(['authUrl', 'baseUrl'])(
   },
 );
 
-test('a request whose target is a whole URL is answered as any other, and its host goes nowhere', {
-  meta: { threats: [15] },
-}, async () => {
-  const world = await startWorld({ strategy: { callbackURL: '/callback' } });
-  const headers = { host: 'app.example' };
-  const { status, headers: answer } = await rawRequest(world.url, 'http://evil.example/login', { headers });
-  expect(status).toBe(302);
-  const location = new URL(answer.location ?? '');
-  expect(location.searchParams.get('redirect_uri')).toBe('http://app.example/callback');
-  expect(location.href).not.toContain('evil');
-  await world.close();
-});
+test(
+  'a request whose target is a whole URL is answered as any other, and its host goes nowhere',
+  threats(15),
+  async () => {
+    const world = await startWorld({ strategy: { callbackURL: '/callback' } });
+    const headers = { host: 'app.example' };
+    const { status, headers: answer } = await rawRequest(world.url, 'http://evil.example/login', { headers });
+    expect(status).toBe(302);
+    const location = new URL(answer.location ?? '');
+    expect(location.searchParams.get('redirect_uri')).toBe('http://app.example/callback');
+    expect(location.href).not.toContain('evil');
+    await world.close();
+  },
+);
 
-test('a refusal whose error is a token that was never sent does not show it', { meta: { threats: [24] } }, async () => {
+test('a refusal whose error is a token that was never sent does not show it', threats(24), async () => {
   const error = 'A9f3c0d1e2b4a5968778695a4b3c2d1e0f';
   const context = { organizationDomain: () => undefined, now: 0, secrets: ['another'], refusesWithSuccess: false };
   const read = async () =>

@@ -9,6 +9,7 @@ import { Browser } from '../support/browser.js';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
 import { TestClock } from '../support/test-clock.js';
+import { threats } from '../support/threats.js';
 import { startWire } from '../support/wire.js';
 import { startWorld } from '../support/world.js';
 
@@ -58,7 +59,7 @@ const stores: readonly (readonly [string, boolean, Start])[] = [
 describe.each(stores)('a connection to %s', (_name, isInstalled, start) => {
   test.skipIf(!isInstalled)(
     'that breaks after it has taken a lock, and before the answer, blocks nobody until the lease ends',
-    { meta: { threats: [48] } },
+    threats(48),
     async () => {
       const { port, open } = await start();
       const wire = await startWire(port);
@@ -75,7 +76,7 @@ describe.each(stores)('a connection to %s', (_name, isInstalled, start) => {
 
   test.skipIf(!isInstalled)(
     'that delivers the deletion of a logout after the next login ends no login',
-    { meta: { threats: [65] } },
+    threats(65),
     async () => {
       const { port, open } = await start();
       const wire = await startWire(port);

@@ -9,6 +9,7 @@ import { Browser, type Page } from '../support/browser.js';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
 import { TestClock } from '../support/test-clock.js';
+import { threats } from '../support/threats.js';
 import { startWorld, type World } from '../support/world.js';
 
 const HOURS = 3600;
@@ -91,7 +92,7 @@ const locking: readonly (readonly [string, boolean, StartSessions])[] = [
 describe.each(locking)('two processes with their sessions in %s, and no token store', (_name, isInstalled, start) => {
   test.skipIf(!isInstalled)(
     'refresh a grant once between them, so that a service that revokes on reuse ends no login',
-    { meta: { threats: [43] } },
+    threats(43),
     async () => {
       const { service, clock, worlds, logIn, projects } = await startProcesses(await start());
       const browser = await logIn();
@@ -114,7 +115,7 @@ describe('two processes with their sessions in a table, and no token store', () 
     open = () => new SessionTable(rows);
   });
 
-  test('give no user the grant of another whose id differs by case only', { meta: { threats: [65] } }, async () => {
+  test('give no user the grant of another whose id differs by case only', threats(65), async () => {
     const users = ['Ada', 'ada'].map((id, index) => ({ id, name: id, projects: [{ id: index, name: `of ${id}` }] }));
     const { clock, worlds, logIn, projects } = await startProcesses(open, users);
     const [upper, lower] = [await logIn('Ada'), await logIn('ada')];

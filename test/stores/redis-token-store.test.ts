@@ -11,6 +11,7 @@ import {
   startRedisSentinel,
 } from '../support/redis-topologies.js';
 import { passEveryCheck, storeChecks } from '../support/store-checks.js';
+import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
@@ -210,7 +211,7 @@ describe.skipIf(!hasRedis())('with Redis', () => {
   });
 });
 
-describe.skipIf(!hasRedis())('with a Redis that evicts', { meta: { threats: [78] } }, () => {
+describe.skipIf(!hasRedis())('with a Redis that evicts', threats(78), () => {
   let redis: RedisServer;
   let client: ReturnType<typeof createClient>;
   const KEYS = 300;

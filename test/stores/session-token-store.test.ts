@@ -9,6 +9,7 @@ import { createClient } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { hasFaketime, hasPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.js';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
+import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text', future: { field: [1, 'two'] } };
@@ -275,9 +276,7 @@ describe.skipIf(!hasPostgres())('over connect-pg-simple', () => {
 
 describe.skipIf(!hasPostgres() || !hasFaketime())(
   'over connect-pg-simple, in the hour that comes twice',
-  {
-    meta: { threats: [78] },
-  },
+  threats(78),
   () => {
     // 02:30 in Berlin, first summer time, then winter time.
     const passes = [new Date('2026-10-25T00:30:00Z'), new Date('2026-10-25T01:30:00Z')];
