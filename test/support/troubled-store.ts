@@ -7,33 +7,30 @@ export type StoreMethod = keyof ListedTokenStore;
 export class TroubledStore implements ListedTokenStore {
   /** Every call, as it came in. */
   readonly calls: StoreMethod[] = [];
+  /** How many calls are under way that only read or write. */
+  busy = 0;
   /** Runs before each call. */
   before: (method: StoreMethod, id: string) => unknown = () => undefined;
   readonly inner: ListedTokenStore = memoryTokenStore();
 
   async get(id: string): Promise<StoredGrant | undefined> {
-    await this.#enter('get', id);
-    return await this.inner.get(id);
+    return await this.#call('get', id, () => this.inner.get(id));
   }
 
   async set(id: string, grant: StoredGrant): Promise<void> {
-    await this.#enter('set', id);
-    await this.inner.set(id, grant);
+    return await this.#call('set', id, () => this.inner.set(id, grant));
   }
 
   async delete(id: string, version?: number): Promise<void> {
-    await this.#enter('delete', id);
-    await this.inner.delete(id, version);
+    return await this.#call('delete', id, () => this.inner.delete(id, version));
   }
 
   async update(id: string, grant: StoredGrant, version: number): Promise<boolean> {
-    await this.#enter('update', id);
-    return await this.inner.update(id, grant, version);
+    return await this.#call('update', id, () => this.inner.update(id, grant, version));
   }
 
   async add(id: string, grant: StoredGrant): Promise<boolean> {
-    await this.#enter('add', id);
-    return await this.inner.add(id, grant);
+    return await this.#call('add', id, () => this.inner.add(id, grant));
   }
 
   async lock<T>(id: string, work: () => Promise<T>): Promise<T> {
@@ -56,6 +53,16 @@ export class TroubledStore implements ListedTokenStore {
   /** From now on it does as it should. */
   recover(): void {
     this.before = () => undefined;
+  }
+
+  async #call<T>(method: StoreMethod, id: string, work: () => Promise<T>): Promise<T> {
+    this.busy += 1;
+    try {
+      await this.#enter(method, id);
+      return await work();
+    } finally {
+      this.busy -= 1;
+    }
   }
 
   async #enter(method: StoreMethod, id: string): Promise<void> {

@@ -17,6 +17,8 @@ export interface Wire {
   mend(): void;
   /** How many connections are open on which a client has sent this text. */
   count(text: string): number;
+  /** How many of them the server has sent this text on. */
+  answered(text: string): number;
 }
 
 /** Starts a wire to a port. It ends with the test. */
@@ -27,6 +29,8 @@ export async function startWire(target: number): Promise<Wire> {
   /** What each client has sent. */
   const sent = new Map<Socket, string>();
   let forbidden: string | undefined;
+  /** What each client has got. */
+  const got = new Map<Socket, string>();
   const having = (text: string) => [...sent].flatMap(([socket, words]) => (words.includes(text) ? [socket] : []));
   const server = createServer((client) => {
     const upstream = connect(target, '127.0.0.1');
@@ -35,7 +39,7 @@ export async function startWire(target: number): Promise<Wire> {
       const other = socket === client ? upstream : client;
       socket.on('error', () => {}).on('close', () => other.destroy());
     }
-    client.on('close', () => sent.delete(client));
+    client.on('close', () => sent.delete(client) && got.delete(client));
     client.on('data', (bytes) => {
       sent.set(client, (sent.get(client) ?? '') + bytes.toString('latin1'));
       if (forbidden !== undefined && having(forbidden).includes(client)) client.destroy();
@@ -43,6 +47,7 @@ export async function startWire(target: number): Promise<Wire> {
       else upstream.write(bytes);
     });
     upstream.on('data', (bytes) => {
+      got.set(client, (got.get(client) ?? '') + bytes.toString('latin1'));
       if (losesAnswer) client.destroy();
       else client.write(bytes);
       losesAnswer = false;
@@ -73,5 +78,6 @@ export async function startWire(target: number): Promise<Wire> {
       forbidden = undefined;
     },
     count: (text) => having(text).length,
+    answered: (text) => having(text).filter((client) => got.get(client)?.includes(text)).length,
   };
 }
