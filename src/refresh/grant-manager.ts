@@ -316,7 +316,8 @@ export class GrantManager {
   /**
    * Revokes tokens of which it is not known whether their grant was deleted.
    *
-   * @param settled A deletion that was given up. A grant that is still there is looked for again when the store has answered.
+   * @param settled A deletion that has failed, and may take effect yet. A grant that is still there is looked for again when the
+   *   store has answered, and some seconds later.
    * @param isRevoked Asked last: the deletion may have ended, and its tokens be revoked, meanwhile.
    */
   #revokeUnlessStored(
@@ -327,7 +328,10 @@ export class GrantManager {
   ): void {
     const isGone = async () =>
       (await this.#repository.readAnew(grantId)) === undefined && !(await this.#repository.isUnreadable(grantId));
-    const isDeleted = async () => ((await isGone()) || (await settled?.then(isGone)) === true) && !isRevoked();
+    const isDeleted = async () => {
+      if ((await isGone()) || (await settled?.then(isGone))) return !isRevoked();
+      return settled ? undefined : false;
+    };
     this.#revocations?.start(grantId, grant, isDeleted);
   }
 

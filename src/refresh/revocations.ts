@@ -32,8 +32,9 @@ export class Revocations {
    * Starts to revoke the tokens of a grant. Never throws.
    *
    * @param isDeleted Asked first, where it is not known that the grant is deleted. False: its tokens are not revoked.
+   *   `undefined`: it may be deleted yet, so that this is asked again some seconds later.
    */
-  start(grantId: string, tokens: RevocableTokens, isDeleted?: () => Promise<boolean>): void {
+  start(grantId: string, tokens: RevocableTokens, isDeleted?: () => Promise<boolean | undefined>): void {
     const running: Promise<unknown> = this.#revoke(tokens, isDeleted).then(
       (isRevoked) => isRevoked && this.#onRevoked(grantId, 'revoked'),
       () => this.#onRevoked(grantId, 'revocation-failed'),
@@ -50,24 +51,28 @@ export class Revocations {
   }
 
   /** Returns false if there is nothing to revoke. */
-  async #revoke(tokens: RevocableTokens, isDeleted: () => Promise<boolean> = async () => true): Promise<boolean> {
-    let isKnown = false;
+  async #revoke(
+    tokens: RevocableTokens,
+    isDeleted: () => Promise<boolean | undefined> = async () => true,
+  ): Promise<boolean | undefined> {
+    let isKnown: boolean | undefined;
     const attempt = async () => {
-      isKnown ||= await isDeleted();
+      isKnown ??= await isDeleted();
       if (isKnown) await this.#endpoint.revoke(tokens);
       return isKnown;
     };
     for (const pauseMs of PAUSES_MS) {
+      let retryAfter: number | undefined;
       try {
-        return await attempt();
+        if ((await attempt()) !== undefined) return isKnown;
       } catch (error) {
         if (!(error instanceof ServiceUnavailableError || error instanceof TokenStoreError)) throw error;
-        const retryAfter = error instanceof ServiceUnavailableError ? error.retryAfter : undefined;
-        const ms = Math.min(Math.max(pauseMs, (retryAfter ?? 0) * 1000), MAX_PAUSE_MS);
-        // Once the strategy is closed, the last tries follow at once. One that waits must not keep the process alive.
-        const { signal } = this.#closing;
-        if (!signal.aborted) await pause(ms, { signal, unref: true }).catch(() => undefined);
+        if (error instanceof ServiceUnavailableError) retryAfter = error.retryAfter;
       }
+      const ms = Math.min(Math.max(pauseMs, (retryAfter ?? 0) * 1000), MAX_PAUSE_MS);
+      // Once the strategy is closed, the last tries follow at once. One that waits must not keep the process alive.
+      const { signal } = this.#closing;
+      if (!signal.aborted) await pause(ms, { signal, unref: true }).catch(() => undefined);
     }
     return await attempt();
   }

@@ -272,6 +272,25 @@ describe('a logout that the store has reported as failed', () => {
     expect(revocations()).toHaveLength(1);
   });
 
+  test('has its tokens revoked when the store deletes the grant after the connection has failed', async () => {
+    const tokenStore = new TroubledStore();
+    await loggedIn({ strategy: { revocationPath, tokenStore } });
+    const { grantId } = await whoami();
+    let deleted = '';
+    tokenStore.before = (method, id) => {
+      if (method !== 'delete') return;
+      deleted = id;
+      throw new Error('The connection was reset');
+    };
+    const looks = () => tokenStore.calls.filter((call) => call === 'get').length;
+    const looksBefore = looks();
+    await expect(world.strategy.deleteGrant(grantId)).rejects.toMatchObject({ status: 503 });
+    // It has looked at once, and when the store had answered.
+    await until(() => expect(looks()).toBeGreaterThanOrEqual(looksBefore + 2));
+    await tokenStore.inner.delete(deleted);
+    await until(() => expect(actions()).toEqual(['stored', 'revoked']));
+  });
+
   test('is told as a failed revocation if the store does not say whether the grant is gone', async () => {
     const tokenStore = new TroubledStore();
     await loggedIn({ strategy: { revocationPath, tokenStore } });
