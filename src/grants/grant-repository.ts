@@ -146,10 +146,13 @@ export class GrantRepository {
     return this.access.use((store) => this.#load(store, id, this.storeId(id)), 'get', READ_MS);
   }
 
-  /** Returns true for a record that cannot be decoded. It may be a grant: another process may have the key. @throws TokenStoreError */
-  async isUnreadable(id: string): Promise<boolean> {
+  /**
+   * Returns true if the store has no such grant, or a tombstone of it. A record that cannot be decoded may be a grant: another
+   * process may have the key. @throws TokenStoreError
+   */
+  async isGone(id: string): Promise<boolean> {
     const found = await this.access.use((store) => this.#find(store, this.storeId(id)), 'get', READ_MS);
-    return found !== undefined && found.stored === undefined;
+    return !found || (found.stored !== undefined && 'ended' in found.stored);
   }
 
   /**

@@ -326,13 +326,11 @@ export class GrantManager {
     settled?: Promise<unknown>,
     isRevoked: () => boolean = () => false,
   ): void {
-    const isGone = async () =>
-      (await this.#repository.readAnew(grantId)) === undefined && !(await this.#repository.isUnreadable(grantId));
-    const isDeleted = async () => {
-      if ((await isGone()) || (await settled?.then(isGone))) return !isRevoked();
-      return settled ? undefined : false;
-    };
-    this.#revocations?.start(grantId, grant, isDeleted);
+    const isGone = () => this.#repository.isGone(grantId);
+    this.#revocations?.start(grantId, grant, async () => {
+      if ((await isGone()) || (await settled?.then(isGone))) return isRevoked() ? 'keep' : 'revoke';
+      return settled ? 'ask again' : 'keep';
+    });
   }
 
   /** Returns the grant if this process has it, without I/O: unsaved, or cached. */

@@ -9,6 +9,9 @@ const MAX_PAUSE_MS = 30_000;
 /** How long `close` waits for revocations, in milliseconds. */
 const GRACE_MS = 5_000;
 
+/** Whether the tokens of a grant shall be revoked. `ask again`: the grant may be deleted in a moment. */
+type Decision = 'revoke' | 'keep' | 'ask again';
+
 /** Called when a revocation has ended. */
 type OnRevoked = (grantId: string, action: 'revoked' | 'revocation-failed') => void;
 
@@ -31,11 +34,10 @@ export class Revocations {
   /**
    * Starts to revoke the tokens of a grant. Never throws.
    *
-   * @param isDeleted Asked first, where it is not known that the grant is deleted. False: its tokens are not revoked.
-   *   `undefined`: it may be deleted yet, so that this is asked again some seconds later.
+   * @param decide Called before each try until it has decided. It may throw a TokenStoreError, which counts as `ask again`.
    */
-  start(grantId: string, tokens: RevocableTokens, isDeleted?: () => Promise<boolean | undefined>): void {
-    const running: Promise<unknown> = this.#revoke(tokens, isDeleted).then(
+  start(grantId: string, tokens: RevocableTokens, decide: () => Promise<Decision> = async () => 'revoke'): void {
+    const running: Promise<unknown> = this.#revoke(tokens, decide).then(
       (isRevoked) => isRevoked && this.#onRevoked(grantId, 'revoked'),
       () => this.#onRevoked(grantId, 'revocation-failed'),
     );
@@ -50,21 +52,19 @@ export class Revocations {
     await withTimeout(ended, GRACE_MS, () => new Error('Revocations still run')).catch(() => undefined);
   }
 
-  /** Returns false if there is nothing to revoke. */
-  async #revoke(
-    tokens: RevocableTokens,
-    isDeleted: () => Promise<boolean | undefined> = async () => true,
-  ): Promise<boolean | undefined> {
-    let isKnown: boolean | undefined;
+  /** Returns whether they were revoked. */
+  async #revoke(tokens: RevocableTokens, decide: () => Promise<Decision>): Promise<boolean> {
+    let decision: Decision = 'ask again';
     const attempt = async () => {
-      isKnown ??= await isDeleted();
-      if (isKnown) await this.#endpoint.revoke(tokens);
-      return isKnown;
+      if (decision === 'ask again') decision = await decide();
+      if (decision === 'revoke') await this.#endpoint.revoke(tokens);
+      return decision;
     };
     for (const pauseMs of PAUSES_MS) {
       let retryAfter: number | undefined;
       try {
-        if ((await attempt()) !== undefined) return isKnown;
+        const made = await attempt();
+        if (made !== 'ask again') return made === 'revoke';
       } catch (error) {
         if (!(error instanceof ServiceUnavailableError || error instanceof TokenStoreError)) throw error;
         if (error instanceof ServiceUnavailableError) retryAfter = error.retryAfter;
@@ -74,6 +74,6 @@ export class Revocations {
       const { signal } = this.#closing;
       if (!signal.aborted) await pause(ms, { signal, unref: true }).catch(() => undefined);
     }
-    return await attempt();
+    return (await attempt()) === 'revoke';
   }
 }

@@ -5,7 +5,7 @@ import { type Chromium, hasChromium, startChromium } from '../support/chromium.j
 import { test } from '../support/fixture.js';
 import { hold } from '../support/hold.js';
 import { hasNginx, startNginx } from '../support/nginx.js';
-import { roundsOf } from '../support/rounds.js';
+import { PlantPage } from '../support/rounds.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { type App, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
@@ -180,20 +180,12 @@ describe.skipIf(!hasChromium())('a login in Chromium', () => {
     'succeeds although a sibling host has planted a cookie that counts rounds, new or old',
     threats(71),
     async ({ logInto }) => {
-      let planted = '';
-      const { world, clock } = await logInto({
-        ...relative,
-        before: (app) =>
-          app.use('/plant', (_req, res) => {
-            res.setHeader('Content-Type', 'text/html');
-            res.end(`<script>document.cookie = ${JSON.stringify(planted)}</script>planted`);
-          }),
-      });
+      const plant = new PlantPage();
+      const { world, clock } = await logInto({ ...relative, before: plant.mount });
       const { port } = new URL(world.url);
       const origin = `http://app.example.test:${port}`;
       world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${origin}/callback`] });
-      const { name, value } = await roundsOf(world, '2');
-      planted = `${name}=${value}; Domain=example.test; Path=/; Max-Age=${10 * 365 * 24 * 3600}`;
+      await plant.arm(world);
       const { page } = await visit();
       await page.goto(`http://evil.example.test:${port}/plant`);
       for (let time = 0; time < 4; time++) {

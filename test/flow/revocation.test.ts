@@ -210,10 +210,16 @@ test('a logout revokes the login that it ends, and not one before it whose pair 
 });
 
 describe('a logout that the store has reported as failed', () => {
-  test('has its tokens revoked if the grant is gone all the same, though the next logout finds none', async () => {
+  /** Logs in over a store that can fail. */
+  async function loggedInOverStore() {
     const tokenStore = new TroubledStore();
     await loggedIn({ strategy: { revocationPath, tokenStore } });
     const { grantId } = await whoami();
+    return { tokenStore, grantId };
+  }
+
+  test('has its tokens revoked if the grant is gone all the same, though the next logout finds none', async () => {
+    const { tokenStore, grantId } = await loggedInOverStore();
     const remove = tokenStore.inner.delete;
     tokenStore.inner.delete = async (id, version) => {
       await remove.call(tokenStore.inner, id, version);
@@ -226,9 +232,7 @@ describe('a logout that the store has reported as failed', () => {
   });
 
   test('has the newest pair revoked, where another process has refreshed the one that this process has seen last', async () => {
-    const tokenStore = new TroubledStore();
-    await loggedIn({ strategy: { revocationPath, tokenStore } });
-    const { grantId } = await whoami();
+    const { tokenStore, grantId } = await loggedInOverStore();
     const other = await another({ strategy: { revocationPath, tokenStore } });
     const client = other.strategy.client(grantId);
     const newest = await client.accessToken({ refused: await client.accessToken() });
@@ -243,9 +247,7 @@ describe('a logout that the store has reported as failed', () => {
   });
 
   test('has its tokens revoked when a slow store has deleted the grant after all', async () => {
-    const tokenStore = new TroubledStore();
-    await loggedIn({ strategy: { revocationPath, tokenStore } });
-    const { grantId } = await whoami();
+    const { tokenStore, grantId } = await loggedInOverStore();
     const slow = gate();
     tokenStore.before = (method) => (method === 'delete' ? slow.opened : undefined);
     const deletion = fastForward(() => world.strategy.deleteGrant(grantId));
@@ -257,9 +259,7 @@ describe('a logout that the store has reported as failed', () => {
   });
 
   test('has its tokens revoked when a store that still had the grant deletes it later than anybody waits', async () => {
-    const tokenStore = new TroubledStore();
-    await loggedIn({ strategy: { revocationPath, tokenStore } });
-    const { grantId } = await whoami();
+    const { tokenStore, grantId } = await loggedInOverStore();
     const slow = gate();
     tokenStore.before = (method) => (method === 'delete' ? slow.opened : undefined);
     await fastForward(async () => {
@@ -273,9 +273,7 @@ describe('a logout that the store has reported as failed', () => {
   });
 
   test('has its tokens revoked when the store deletes the grant after the connection has failed', async () => {
-    const tokenStore = new TroubledStore();
-    await loggedIn({ strategy: { revocationPath, tokenStore } });
-    const { grantId } = await whoami();
+    const { tokenStore, grantId } = await loggedInOverStore();
     let deleted = '';
     tokenStore.before = (method, id) => {
       if (method !== 'delete') return;
@@ -292,9 +290,7 @@ describe('a logout that the store has reported as failed', () => {
   });
 
   test('is told as a failed revocation if the store does not say whether the grant is gone', async () => {
-    const tokenStore = new TroubledStore();
-    await loggedIn({ strategy: { revocationPath, tokenStore } });
-    const { grantId } = await whoami();
+    const { tokenStore, grantId } = await loggedInOverStore();
     tokenStore.fail('delete', 'get');
     await expect(world.strategy.deleteGrant(grantId)).rejects.toMatchObject({ status: 503 });
     await world.strategy.close();

@@ -2,7 +2,7 @@ import { requireAuthorization, Strategy } from 'passport-oauth-app';
 import type { Browser, BrowserContext } from 'puppeteer-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished } from 'vitest';
 import { test } from '../support/fixture.js';
-import { roundsOf } from '../support/rounds.js';
+import { PlantPage } from '../support/rounds.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { type App, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
@@ -161,18 +161,10 @@ describe.skipIf(!hasFirefox())('a login in Firefox', () => {
     'succeeds although a sibling host has planted a cookie that counts rounds, new or old',
     threats(71),
     async ({ logInto }) => {
-      let planted = '';
-      const { world, clock } = await logInto({
-        ...relative,
-        before: (app) =>
-          app.use('/plant', (_req, res) => {
-            res.setHeader('Content-Type', 'text/html');
-            res.end(`<script>document.cookie = ${JSON.stringify(planted)}</script>planted`);
-          }),
-      });
+      const plant = new PlantPage();
+      const { world, clock } = await logInto({ ...relative, before: plant.mount });
       const origin = open(world, 'app.example.test');
-      const { name, value } = await roundsOf(world, '2');
-      planted = `${name}=${value}; Domain=example.test; Path=/; Max-Age=${10 * 365 * 24 * 3600}`;
+      await plant.arm(world);
       const page = await openPage(profile);
       await page.goto(`${origin.replace('app.', 'evil.')}/plant`);
       for (let time = 0; time < 4; time++) {

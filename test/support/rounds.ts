@@ -1,5 +1,5 @@
 import { Browser, type Page } from './browser.js';
-import type { World } from './world.js';
+import type { App, World } from './world.js';
 
 /** A browser that keeps no cookie of express-session: it was not set, or is not sent. */
 export class ForgetfulBrowser extends Browser {
@@ -23,4 +23,23 @@ export async function roundsOf(world: World, user = '1'): Promise<{ readonly nam
     cookie = { name, value };
   }
   throw new Error('It never ends');
+}
+
+/** The page /plant, which sets a cookie that counts rounds, for all hosts of `example.test`. */
+export class PlantPage {
+  #script = '';
+
+  /** Mounts the page: `before` of an application. */
+  readonly mount = (app: App): unknown =>
+    app.use('/plant', (_req, res) => {
+      res.setHeader('Content-Type', 'text/html');
+      res.end(`<script>${this.#script}</script>planted`);
+    });
+
+  /** Makes rounds at the application until a login ends in an error: their cookie is what the page plants. */
+  async arm(world: World): Promise<void> {
+    const { name, value } = await roundsOf(world, '2');
+    const cookie = `${name}=${value}; Domain=example.test; Path=/; Max-Age=${10 * 365 * 24 * 3600}`;
+    this.#script = `document.cookie = ${JSON.stringify(cookie)}`;
+  }
 }
