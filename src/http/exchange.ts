@@ -272,8 +272,14 @@ class BufferedResponse implements HttpResponse {
   }
 }
 
-/** Returns the error for a fault of the stream that the caller gave as a body, which the caller gets unchanged. */
+/** Returns the error for a fault of the stream that the caller gave as a body: the stream's own, if it has one. */
 function ownFault(body: HttpRequest['body'], fault: unknown): unknown {
+  // undici has destroyed the stream with this error.
+  if (faultCode(fault) === 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH') {
+    return new TypeError(
+      'body: the stream has another length than the header Content-Length gives; expected as many bytes',
+    );
+  }
   if (typeof body !== 'object' || body === null || !('errored' in body) || !body.destroyed) return undefined;
   if (body.errored !== null) return body.errored === fault ? fault : undefined;
   if (faultCode(fault) !== 'UND_ERR_ABORTED') return undefined;

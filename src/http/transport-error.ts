@@ -67,7 +67,6 @@ const KINDS: Readonly<Record<string, TransportFault>> = {
   UND_ERR_HEADERS_OVERFLOW: 'too-large',
   UND_ERR_INVALID_ARG: 'request',
   UND_ERR_NOT_SUPPORTED: 'request',
-  UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: 'request',
   UND_ERR_DESTROYED: 'closed',
   UND_ERR_CLOSED: 'closed',
 };

@@ -109,6 +109,13 @@ describe('a body that is sent once', () => {
     await expect(client.post('/storages', { body: 'ab', headers: { 'Content-Length': 2 } })).rejects.toThrow(TypeError);
   });
 
+  test.each(['a', 'abc'])('is refused if it has another length than it comes with: %s', async (content) => {
+    const call = client.post('/storages', { body: Readable.from([content]), headers: { 'Content-Length': 2 } });
+    await expect(call).rejects.toThrow(
+      new TypeError('body: the stream has another length than the header Content-Length gives; expected as many bytes'),
+    );
+  });
+
   test('is refused if it was read, or destroyed, before', async () => {
     const read = Readable.from(['a']);
     await text(read);
