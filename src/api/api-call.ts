@@ -128,7 +128,8 @@ export class ApiCall<A extends ResponseHead> {
       timeoutCovers: this.#limit !== undefined ? 'total' : silenceMs === undefined ? 'silence' : 'any-silence',
       bodyError: isBuffered ? undefined : (error: unknown) => this.#seen(error, true),
     };
-    return { credential, base, path, request, place, answer: undefined, fault: undefined };
+    const isRedirected = redirectedTo !== undefined;
+    return { credential, base, path, isRedirected, request, place, answer: undefined, fault: undefined };
   }
 
   /** Returns the next attempt once there are a credential and a place for it. */

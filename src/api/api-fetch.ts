@@ -162,20 +162,21 @@ const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 function responseOf(
   { status, headers, body }: FetchedResponse,
   { method, path }: CallRequest,
-  { request, path: sentPath }: Attempt<FetchedResponse>,
+  { request, path: sentPath, isRedirected: redirected }: Attempt<FetchedResponse>,
 ): Response {
   const url = `${request.origin}${sentPath}`;
   const hasBody = method !== 'HEAD' && !BODILESS.has(status);
   try {
-    if (hasBody && !(body instanceof Readable)) return fetchedResponse({ status, headers, bytes: body, url });
+    if (hasBody && !(body instanceof Readable))
+      return fetchedResponse({ status, headers, bytes: body, url, redirected });
     const content = hasBody ? webStreamOf(body as Readable) : null;
     const response = new Response(content, {
       status,
       statusText: STATUS_CODES[status] ?? '',
       headers: headerPairs(headers),
     });
-    // The constructor has no parameter for it.
-    return Object.defineProperty(response, 'url', { value: url });
+    // The constructor has no parameters for them.
+    return Object.defineProperties(response, { url: { value: url }, redirected: { value: redirected } });
   } catch (error) {
     const reason = 'its status or headers do not fit into a Response.';
     throw unusableResponse(reason, { data: undefined, headers, method, path, cause: safeCause(error) });

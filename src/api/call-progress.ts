@@ -44,6 +44,8 @@ export interface Attempt<A> {
   readonly credential: Credential;
   readonly base: ApiBase;
   readonly path: string;
+  /** True if a redirect has led to this path. */
+  readonly isRedirected: boolean;
   readonly request: HttpStreamRequest;
   /** The place that it takes among the requests of its account, if these are limited. */
   readonly place: Place | undefined;

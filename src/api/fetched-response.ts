@@ -7,6 +7,7 @@ export interface FetchedBody {
   readonly headers: HttpHeaders;
   readonly bytes: Buffer;
   readonly url: string;
+  readonly redirected: boolean;
 }
 
 type FetchedResponseClass = new (fetched: FetchedBody) => Response;
@@ -28,7 +29,6 @@ function defineClass(): FetchedResponseClass {
   const Base: new (body: null, init: ResponseInit) => object = Response;
   return class FetchedResponse extends Base implements Response {
     declare readonly ok: boolean;
-    declare readonly redirected: boolean;
     declare readonly status: number;
     declare readonly statusText: string;
     declare readonly type: Response['type'];
@@ -46,6 +46,10 @@ function defineClass(): FetchedResponseClass {
 
     get url(): string {
       return this.#fetched.url;
+    }
+
+    get redirected(): boolean {
+      return this.#fetched.redirected;
     }
 
     get headers(): Headers {

@@ -339,7 +339,10 @@ describe('the token leaves the origin of the API by no', threats(67), () => {
     const there = await startServer();
     server.next(faulty.answer(302, { location: '/elsewhere' }));
     const followed = await client.fetch('/projects');
-    expect([followed.status, followed.url]).toEqual([200, `${server.origin}/elsewhere`]);
+    expect([followed.status, followed.url, followed.redirected]).toEqual([200, `${server.origin}/elsewhere`, true]);
+    server.next(faulty.answer(302, { location: '/elsewhere' }));
+    expect((await client.fetch('/projects', { method: 'HEAD' })).redirected).toBe(true);
+    expect((await client.fetch('/projects')).redirected).toBe(false);
     server.next(faulty.answer(302, { location: `${there.origin}/api/v2/projects` }));
     const left = await client.fetch('/projects');
     expect([left.status, left.headers.get('location')]).toEqual([302, `${there.origin}/api/v2/projects`]);
