@@ -369,7 +369,7 @@ describe('a failed try', () => {
   });
 
   test('of POST that never left is followed by others', threats(36), async () => {
-    const refused = createFixture(await faulty.refusingOrigin());
+    const refused = createFixture(faulty.REFUSING_ORIGIN);
     const error = await failure(refused.client.post('/projects', { json: {} }));
     expect(error).toMatchObject({ name: 'ServiceUnavailableError', code: 'ERR_SERVICE_UNAVAILABLE', status: 503 });
     expect(refused.waits).toHaveLength(2);

@@ -89,7 +89,7 @@ describe('a 429', () => {
 
 describe('error.sent', () => {
   test('is false where nothing was sent, and true as soon as any try of the call may have arrived', async () => {
-    const refused = createFixture(await faulty.refusingOrigin());
+    const refused = createFixture(faulty.REFUSING_ORIGIN);
     await expect(refused.client.post('/x', { json: {} })).rejects.toMatchObject({ sent: false });
     server.next(faulty.reset());
     await expect(client.post('/x', { json: {} })).rejects.toMatchObject({ sent: true });

@@ -384,7 +384,7 @@ describe('fetch obeys', () => {
   });
 
   test('a service that does not answer, with a ServiceUnavailableError', async () => {
-    const { client } = createFixture(await faulty.refusingOrigin());
+    const { client } = createFixture(faulty.REFUSING_ORIGIN);
     await expect(client.fetch('/projects')).rejects.toMatchObject({ code: 'ERR_SERVICE_UNAVAILABLE', sent: false });
   });
 

@@ -102,7 +102,7 @@ describe('a request', () => {
 
 describe('nothing left', threats(36), () => {
   test('a refused connection', async () => {
-    const failure = http.send(request({ origin: await faulty.refusingOrigin() }));
+    const failure = http.send(request({ origin: faulty.REFUSING_ORIGIN }));
     await expect(failure).rejects.toMatchObject({
       name: 'TransportError',
       kind: 'connect',
@@ -289,7 +289,7 @@ describe('a dispatcher of the user', () => {
       headers: { 'x-a': ['b', 'c'] },
       body: Buffer.from('{}'),
     });
-    await expect(own.send(request({ origin: await faulty.refusingOrigin() }))).rejects.toMatchObject({
+    await expect(own.send(request({ origin: faulty.REFUSING_ORIGIN }))).rejects.toMatchObject({
       kind: 'connect',
       sent: false,
     });

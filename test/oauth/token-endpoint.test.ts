@@ -8,7 +8,7 @@ import {
   type FaultyServer,
   hangUp,
   json,
-  refusingOrigin,
+  REFUSING_ORIGIN,
   reset,
   startFaultyServer,
 } from '../support/faulty-server.js';
@@ -103,7 +103,7 @@ test.each([
 });
 
 test('a refused connection ends in a ServiceUnavailableError that names the cause', threats(36), async () => {
-  await expect(endpoint(await refusingOrigin()).refresh('old')).rejects.toMatchObject({
+  await expect(endpoint(REFUSING_ORIGIN).refresh('old')).rejects.toMatchObject({
     name: 'ServiceUnavailableError',
     message: expect.stringContaining('could not be reached'),
   });

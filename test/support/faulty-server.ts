@@ -82,15 +82,8 @@ export async function startFaultyServer(): Promise<FaultyServer> {
   };
 }
 
-/** An origin where nobody listens. */
-export async function refusingOrigin(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return `http://127.0.0.1:${port}`;
-}
+/** An origin where nobody listens: no system gives a port below 1024 to a process that asks for a free one. */
+export const REFUSING_ORIGIN = 'http://127.0.0.1:1';
 
 /** An answer with these headers and this body. */
 export function answer(
