@@ -9,7 +9,7 @@ import type { ApiBase, ApiContext, CredentialSource } from './api-context.js';
 import { unusableResponse } from './api-error.js';
 import { type CallRequest, requestTo } from './call-options.js';
 import type { Attempt } from './call-progress.js';
-import { fetchedResponse, headerPairs } from './fetched-response.js';
+import { fetchedResponse, headerPairs, withAddress } from './fetched-response.js';
 import { type RequestBodyInit, readableOf } from './request-body.js';
 import { type RequestTarget, targetOf } from './request-target.js';
 import type { ResponseMode } from './response.js';
@@ -170,13 +170,9 @@ function responseOf(
     if (hasBody && !(body instanceof Readable))
       return fetchedResponse({ status, headers, bytes: body, url, redirected });
     const content = hasBody ? webStreamOf(body as Readable) : null;
-    const response = new Response(content, {
-      status,
-      statusText: STATUS_CODES[status] ?? '',
-      headers: headerPairs(headers),
-    });
-    // The constructor has no parameters for them.
-    return Object.defineProperties(response, { url: { value: url }, redirected: { value: redirected } });
+    const statusText = STATUS_CODES[status] ?? '';
+    const response = new Response(content, { status, statusText, headers: headerPairs(headers) });
+    return withAddress(response, { url, redirected });
   } catch (error) {
     const reason = 'its status or headers do not fit into a Response.';
     throw unusableResponse(reason, { data: undefined, headers, method, path, cause: safeCause(error) });

@@ -95,7 +95,8 @@ function defineClass(): FetchedResponseClass {
 
     clone(): Response {
       if (this.bodyUsed) throw new TypeError('Response.clone: Body has already been consumed.');
-      return this.#streamed === undefined ? new FetchedResponse(this.#fetched) : this.#streamed.clone();
+      if (this.#streamed === undefined) return new FetchedResponse(this.#fetched);
+      return withAddress(this.#streamed.clone(), this.#fetched);
     }
 
     #read(): Buffer {
@@ -106,14 +107,23 @@ function defineClass(): FetchedResponseClass {
 
     #asStreamed(): Response {
       if (this.#streamed === undefined) {
-        const { status, bytes } = this.#fetched;
-        this.#streamed = new Response(new Uint8Array(bytes), { status, headers: this.headers });
+        const { status, statusText, headers } = this;
+        this.#streamed = new Response(new Uint8Array(this.#fetched.bytes), { status, statusText, headers });
         // A body that was read stays read.
         if (this.#isRead) void this.#streamed.arrayBuffer();
       }
       return this.#streamed;
     }
   };
+}
+
+/** Gives a response, and each clone of it, what its constructor has no parameters for. */
+export function withAddress(response: Response, address: Pick<FetchedBody, 'url' | 'redirected'>): Response {
+  return Object.defineProperties(response, {
+    url: { value: address.url },
+    redirected: { value: address.redirected },
+    clone: { value: () => withAddress(Response.prototype.clone.call(response), address) },
+  });
 }
 
 /** Returns headers in the form that `Headers` takes. */

@@ -77,6 +77,9 @@ describe('fetch returns a Response', () => {
     const response = await client.fetch('/projects');
     const clone = response.clone();
     expect(response.bodyUsed).toBe(false);
+    expect(response.body).toBeInstanceOf(ReadableStream);
+    for (const copy of [clone, clone.clone(), response.clone()])
+      expect([copy.url, copy.redirected, copy.statusText]).toEqual([`${server.origin}/api/v2/projects`, false, 'OK']);
     expect([await response.text(), await clone.text()]).toEqual(['text', 'text']);
     expect(response.bodyUsed).toBe(true);
     await expect(response.text()).rejects.toBeInstanceOf(TypeError);
