@@ -1,5 +1,11 @@
 import * as check from '../checks.js';
-import { type OrganizationDomainReader, organizationDomainOf, readClaims, subjectOf } from './claims.js';
+import {
+  MAX_TOKEN_LENGTH,
+  type OrganizationDomainReader,
+  organizationDomainOf,
+  readClaims,
+  subjectOf,
+} from './claims.js';
 import { DEFAULT_LIFETIME_S, type TokenSet, VISIBLE_ASCII } from './token-response.js';
 
 /** Tokens that an application obtained elsewhere: with another library, or from an installation event. */
@@ -34,6 +40,8 @@ const READERS: check.Readers<Omit<ImportedTokens, 'expiresAt'> & { readonly expi
 /** Reads a token. @see RFC 6749, appendix A */
 function visibleText(option: string, value: unknown): string {
   const token = check.text(option, value);
+  if (token.length > MAX_TOKEN_LENGTH)
+    throw check.wrong(option, `expected at most ${MAX_TOKEN_LENGTH} characters, got ${token.length}`);
   if (VISIBLE_ASCII.test(token)) return token;
   throw check.wrong(option, 'expected visible ASCII characters, without line breaks');
 }

@@ -175,6 +175,7 @@ describe('importGrant', () => {
     ['neither of the tokens', { expiresAt: new Date() }, 'refreshToken'],
     ['an empty refresh token', { refreshToken: '' }, 'refreshToken'],
     ['an access token that no header can carry', { refreshToken: 'r', accessToken: 'a b' }, 'accessToken'],
+    ['an access token that most servers refuse to read', { accessToken: 'a'.repeat(16_385) }, 'accessToken'],
     ['a refresh token with a line break at its end', { refreshToken: 'r\n' }, 'refreshToken'],
     ['an expiry in seconds', { refreshToken: 'r', accessToken: 'a', expiresAt: 1_900_000_000 }, 'expiresAt'],
     ['an invalid date', { refreshToken: 'r', accessToken: 'a', expiresAt: new Date('soon') }, 'expiresAt'],
