@@ -184,7 +184,7 @@ export class TokenEndpoint {
     const isRefresh = grantType === 'refresh_token';
     const isFormat = status === 415 || (!isRefresh && ABOUT_THE_FORMAT.has(error));
     if (isFormat) return FORMAT_ADVICE[this.#options.tokenRequest];
-    const mayEnd = isRefresh && error !== undefined && error !== 'invalid_grant' && !ABOUT_THE_CLIENT.has(error);
+    const mayEnd = isRefresh && error !== undefined && !ABOUT_THE_CLIENT.has(error);
     const advice = ' If that means that the refresh token is dead, set the option endsGrant.';
     return mayEnd && !this.#options.endsGrant ? advice : '';
   }

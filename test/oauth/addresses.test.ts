@@ -25,7 +25,9 @@ test.each(['http://127.1', 'http://2130706433', 'http://0x7f.1', 'http://LOCALHO
 );
 
 test('an address names the option where it is wrong, and shows no credentials', () => {
-  expect(() => serviceAddress('baseUrl', 'http://example.com')).toThrow(/^baseUrl: .*https/);
+  expect(() => serviceAddress('baseUrl', 'http://example.com')).toThrow(
+    expect.objectContaining({ option: 'baseUrl', message: expect.stringMatching(/^baseUrl: .*https/) }),
+  );
   expect(() => serviceAddress('baseUrl', 'https://user:SECRET@example.com')).toThrow(/^baseUrl: (?!.*SECRET)/);
 });
 

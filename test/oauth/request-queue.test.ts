@@ -133,11 +133,11 @@ describe('requests to the token endpoint', () => {
     expect(sent(all)).toBe(FIRST + 8);
   });
 
-  test('stay as many if one is answered with a 500: that may be the fault of its grant', async () => {
+  test('stay as many if some are answered with a 500: that may be the fault of their grants', async () => {
     const queue = new RequestQueue(10_000);
     const all = requests(queue, 30);
     await settled();
-    await all[0]?.answer(500);
+    for (const request of all.slice(0, 8)) await request.answer(500);
     expect(queue.limit.value).toBe(FIRST);
   });
 
@@ -202,5 +202,19 @@ describe('requests to the token endpoint', () => {
     const all = requests(queue, 20);
     await settled();
     expect(sent(all)).toBe(FIRST);
+  });
+
+  test('stay as few for half a minute without any, and while one is under way', async () => {
+    const queue = new RequestQueue(10_000);
+    const refused = new Request(queue);
+    await settled();
+    await refused.answer(503);
+    vi.advanceTimersByTime(30_000);
+    const few = requests(queue, 4);
+    await settled();
+    vi.advanceTimersByTime(30_001);
+    const all = [...few, ...requests(queue, 20)];
+    await settled();
+    expect(sent(all)).toBe(FIRST / 2);
   });
 });

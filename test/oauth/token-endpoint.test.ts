@@ -43,6 +43,31 @@ const endpoint = (authUrl = server.origin) =>
 
 const lastBody = () => JSON.parse(server.requests.at(-1)?.body.toString() ?? '');
 
+const ADVICE = ' If that means that the refresh token is dead, set the option endsGrant.';
+
+test.each<[string, 'code' | 'refresh', number, object, string]>([
+  [
+    'of the client',
+    'code',
+    401,
+    { error: 'invalid_client' },
+    'invalid_client. Check the options clientID and clientSecret.',
+  ],
+  ['of a code', 'code', 400, { error: 'expired' }, 'expired.'],
+  ['of a refresh token', 'refresh', 400, { error: 'expired' }, `expired.${ADVICE}`],
+  ['of the client at a refresh', 'refresh', 400, { error: 'unauthorized_client' }, 'unauthorized_client.'],
+  ['without an error at a refresh', 'refresh', 404, {}, 'Nothing of it was kept.'],
+])('a refusal %s says what to do', async (_what, grant, status, body, end) => {
+  server.next(json(body, status));
+  const client = endpoint();
+  const sent = grant === 'code' ? client.exchangeCode({ code: 'c' }) : client.refresh('refresh');
+  const { message } = await sent.then(
+    () => expect.unreachable(),
+    (error: Error) => error,
+  );
+  expect(message.endsWith(` ${end}`), message).toBe(true);
+});
+
 describe('a code exchange', () => {
   test('is sent at once, whatever is under way, and takes no turn of a refresh', async () => {
     const held: (() => void)[] = [];
