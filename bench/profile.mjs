@@ -7,17 +7,22 @@ import { figure } from './report/format.mjs';
 /**
  * For a maintainer: where the time of one kind of request goes, beside an application without the package.
  *
- *   npm run bench:profile -- request|projects|login [cpu|heap]
+ *   npm run bench:profile -- request|projects|forward|login [cpu|heap]
  *
  * Prints the functions that take most, and leaves the profiles for a browser's developer tools, or for speedscope.
  */
-const KINDS = { request: ['/', 'bare'], projects: ['/projects', 'floor'], login: [undefined, 'floor'] };
+const KINDS = {
+  request: ['/', 'bare'],
+  projects: ['/projects', 'floor'],
+  forward: ['/api/projects', 'floor'],
+  login: [undefined, 'floor'],
+};
 const REQUESTS = 20_000;
 const SHOWN = 25;
 
 const [kind = 'request', what = 'cpu'] = process.argv.slice(2);
 if (!Object.hasOwn(KINDS, kind) || !['cpu', 'heap'].includes(what)) {
-  console.error('npm run bench:profile -- request|projects|login [cpu|heap]');
+  console.error('npm run bench:profile -- request|projects|forward|login [cpu|heap]');
   process.exit(2);
 }
 execFileSync('npm', ['run', '--silent', 'build'], { stdio: 'inherit' });

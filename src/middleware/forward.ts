@@ -65,13 +65,18 @@ export function forward(strategy: Strategy, options: ForwardOptions): Handler {
   return function forwardRequest(req, res, next) {
     if (refuseFramework(req, res, next, settings.name)) return;
     const gone = new AbortController();
-    res.once('close', () => gone.abort());
+    const abort = () => gone.abort();
+    res.once('close', abort);
     forwardCall(req, res, gone.signal)
       .catch((error: unknown) => {
         // Nobody waits for an answer any more.
         if (!gone.signal.aborted) next(ofStrategy(error, settings.name));
       })
-      .finally(() => limitRest(req, api));
+      .finally(() => {
+        // Every response is closed at last, and the error of an abort takes longer than the rest of it.
+        res.off('close', abort);
+        limitRest(req, api);
+      });
   };
 
   async function forwardCall(req: IncomingMessage, res: ServerResponse, signal: AbortSignal): Promise<void> {
