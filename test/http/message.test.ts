@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { headerValue, retryAfterMs } from '../../src/http/message.js';
+import { decodeHeaders, headerValue, retryAfterMs } from '../../src/http/message.js';
 
 const now = Date.parse('2026-01-02T03:04:05Z');
 
@@ -34,4 +34,19 @@ test('a single-valued header that occurs twice counts by its first value', () =>
   expect(retryAfterMs({ 'retry-after': ['7', '9'] }, now)).toBe(7000);
   expect(retryAfterMs({ 'retry-after': [] }, now)).toBeUndefined();
   expect(headerValue({ location: ['/a', '/b'] }, 'location')).toBe('/a');
+});
+
+describe('raw headers', () => {
+  const raw = ['Link', 'é', 'LINK', 'b', 'link', 'c', '__proto__', 'x', 'Name without a value'];
+
+  test.each([
+    ['text', raw],
+    ['bytes', raw.map((each) => Buffer.from(each, 'latin1'))],
+  ])('as %s become values of their own, whatever they are called', (_form, given) => {
+    expect(Object.entries(decodeHeaders(given))).toEqual([
+      ['link', ['é', 'b', 'c']],
+      ['__proto__', 'x'],
+    ]);
+    expect(decodeHeaders(given, new Set([9]))).toEqual(JSON.parse('{"__proto__":"x"}'));
+  });
 });
