@@ -3,7 +3,7 @@ import session from 'express-session';
 import passport from 'passport';
 
 /** The same session for all applications that have express-session. */
-export const SESSION = { secret: 'bench session secret', resave: false, saveUninitialized: false };
+const SESSION = { secret: 'bench session secret', resave: false, saveUninitialized: false };
 
 /**
  * Express with a session and Passport, as all applications have them.

@@ -98,10 +98,7 @@ export async function startPostgres() {
  */
 export async function overDatabases(play) {
   const played = [];
-  for (const [store, start] of [
-    ['Redis', startRedis],
-    ['PostgreSQL', startPostgres],
-  ]) {
+  for (const [store, start] of Object.entries({ Redis: startRedis, PostgreSQL: startPostgres })) {
     const database = await start();
     if (database === undefined) continue;
     try {

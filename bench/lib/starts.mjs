@@ -120,7 +120,7 @@ function cpuUs(rounds) {
 /**
  * Makes a task's requests and says what they cost the process that served them.
  *
- * @param {import('./child.mjs').Child} served
+ * @param {Pick<import('./child.mjs').Child, 'ask'>} served
  * @param {number} requests
  * @param {() => Promise<{ durationMs: number, statuses: Record<string, number>, p50Ms: number, p99Ms: number }>} work
  * @param {number} [expected] the status that all answers must have

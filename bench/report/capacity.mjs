@@ -1,9 +1,9 @@
 import { asMarkdown, count, figure } from './format.mjs';
 
 /** A user at work asks for something so often. */
-const SECONDS_BETWEEN_REQUESTS = 10;
+const REQUEST_EVERY_S = 10;
 /** A token lives two hours, and is refreshed five minutes ahead. */
-const SECONDS_BETWEEN_REFRESHES = 7_200 - 300;
+const REFRESH_EVERY_S = 7_200 - 300;
 /** A cached grant is read again after so long. */
 const CACHE_TTL_S = 30;
 /** What a core is to be used for at most: beyond that, requests wait for each other. */
@@ -19,24 +19,14 @@ const LOAD = 0.7;
 export function capacity({ 'overhead-redis': overRedis, 'growth-processes': processes, 'growth-grants': grants }) {
   if (!overRedis || !processes || !grants) return undefined;
   const rowOf = (wanted) => overRedis.rows.find(({ name }) => name === wanted);
-  const requests = part(
-    'requests, Express and sessions included',
-    rowOf('passport-oauth-app').cpuUs.value,
-    SECONDS_BETWEEN_REQUESTS,
-  );
-  const sessions = part(
-    'sessions, read and touched by each request',
-    rowOf('bare').storeCpuUs,
-    SECONDS_BETWEEN_REQUESTS,
-  );
+  const { cpuUs } = rowOf('passport-oauth-app');
+  const requests = part('requests, Express and sessions included', cpuUs.value, REQUEST_EVERY_S);
+  const sessions = part('sessions, read and touched by each request', rowOf('bare').storeCpuUs, REQUEST_EVERY_S);
   const stores = processes.refreshes.map(({ store, storeCpuUs }) => {
     // With most processes the batches are the smallest: the dearest case.
-    const reads = processes.rows.filter((row) => row.store === store).at(-1).storeCpuUs.value;
-    return [
-      store,
-      part('reads of grants, one in each lifetime of the cache', reads, CACHE_TTL_S),
-      refreshes(storeCpuUs),
-    ];
+    const readUs = processes.rows.filter((row) => row.store === store).at(-1).storeCpuUs.value;
+    const reads = part('reads of grants, one in each lifetime of the cache', readUs, CACHE_TTL_S);
+    return [store, reads, refreshes(storeCpuUs)];
   });
   const resources = [
     ['process', requests, refreshes(processes.refreshes[0].cpuUs)],
@@ -59,7 +49,7 @@ function part(what, us, seconds) {
 }
 
 function refreshes(us) {
-  return part('refreshes', us, SECONDS_BETWEEN_REFRESHES);
+  return part('refreshes', us, REFRESH_EVERY_S);
 }
 
 function memoryTable({ rows }) {

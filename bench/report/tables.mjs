@@ -8,14 +8,14 @@ const whole = (head, key) => [head, (row) => count(Math.round(row[key]))];
 const number = (head, key) => [head, (row) => figure(row[key])];
 const ranged = (head, key) => [head, (row) => spread(row[key])];
 const yesNo = (head, key) => [head, (row) => (row[key] ? 'yes' : 'no')];
-const perSecond = (unit) => [unit, (row) => figure(row.perSecond.value)];
+const middle = (head, key) => [head, (row) => figure(row[key].value)];
 
 const NAME = text('', 'name');
 const CPU = ranged('CPU µs each', 'cpuUs');
 const CPU_RATIO = ranged('CPU ratio', 'cpuRatio');
 const LATENCIES = [number('p50 ms', 'p50Ms'), number('p99 ms', 'p99Ms')];
 const COMPARED = [CPU, CPU_RATIO, ranged('throughput ratio', 'throughputRatio'), ...LATENCIES];
-const REQUESTS = [NAME, perSecond('requests/s'), ...COMPARED];
+const REQUESTS = [NAME, middle('requests/s', 'perSecond'), ...COMPARED];
 
 /** The tables of each scenario's rows, under their names in the document. @type {Record<string, Record<string, readonly Column[]>>} */
 const COLUMNS = {
@@ -26,10 +26,10 @@ const COLUMNS = {
   'api-loop': { 'api-loop': [NAME, whole('projects', 'projects'), ...COMPARED] },
   application: { application: REQUESTS },
   forward: { forward: REQUESTS },
-  logins: { logins: [NAME, perSecond('logins/s'), ...COMPARED, ranged('CPU to hand-written', 'cpuToHandWritten')] },
-  imports: {
-    imports: [NAME, ['ms', ({ ms }) => figure(ms.value)], ['CPU ms', ({ cpuMs }) => figure(cpuMs.value)], CPU_RATIO],
+  logins: {
+    logins: [NAME, middle('logins/s', 'perSecond'), ...COMPARED, ranged('CPU to hand-written', 'cpuToHandWritten')],
   },
+  imports: { imports: [NAME, middle('ms', 'ms'), middle('CPU ms', 'cpuMs'), CPU_RATIO] },
   morning: {
     morning: [
       NAME,
@@ -63,7 +63,7 @@ const COLUMNS = {
       text('store', 'store'),
       whole('grants', 'grants'),
       CPU,
-      perSecond('requests/s'),
+      middle('requests/s', 'perSecond'),
       ...LATENCIES,
       whole('bytes each in store', 'storeBytes'),
       ['process RSS', ({ rss }) => mebibytes(rss)],
@@ -79,7 +79,7 @@ const COLUMNS = {
     'growth-processes': [
       text('store', 'store'),
       whole('processes', 'processes'),
-      perSecond('requests/s'),
+      middle('requests/s', 'perSecond'),
       CPU,
       ranged("store's CPU µs", 'storeCpuUs'),
       ...LATENCIES,

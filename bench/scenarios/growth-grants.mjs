@@ -57,8 +57,8 @@ async function sizeOf(server, { redisUrl, postgresUrl }) {
   }
   if (postgresUrl === undefined) return async () => (await server.ask('memory')).heapBytes;
   const pool = new pg.Pool({ connectionString: postgresUrl, max: 1 }).on('error', () => {});
-  const bytes = async () =>
-    Number((await pool.query('SELECT pg_database_size(current_database()) AS size')).rows[0].size);
+  const sql = 'SELECT pg_database_size(current_database()) AS size';
+  const bytes = async () => Number((await pool.query(sql)).rows[0].size);
   return Object.assign(bytes, { end: () => pool.end() });
 }
 

@@ -1,6 +1,6 @@
 import { overDatabases } from '../lib/databases.mjs';
 import { onStage } from '../lib/stage.mjs';
-import { inTurns, summary } from '../lib/starts.mjs';
+import { inTurns, measured, summary } from '../lib/starts.mjs';
 import { interval } from '../lib/statistics.mjs';
 
 const COUNTS = [1, 2, 4, 8, 16];
@@ -30,11 +30,8 @@ async function play({ service, load, app }, store, database, { counts, rounds, r
   servers.push(...(await Promise.all(Array.from({ length: counts.at(-1) - 1 }, start))));
   const run = (count, task) =>
     together(servers.slice(0, count), database, load, { path: '/', connections: CONNECTIONS, ...task });
-  const contestants = counts.map((count) => ({
-    name: String(count),
-    measure: () => run(count, { users: USERS, requests }),
-  }));
-  const samples = await inTurns(contestants, rounds);
+  const contestant = (count) => ({ name: String(count), measure: () => run(count, { users: USERS, requests }) });
+  const samples = await inTurns(counts.map(contestant), rounds);
   const rows = Object.entries(samples).map(([count, own]) => ({
     store,
     processes: Number(count),
@@ -54,20 +51,12 @@ async function play({ service, load, app }, store, database, { counts, rounds, r
 }
 
 async function together(servers, database, load, task) {
-  const usage = async () => {
-    const all = await Promise.all(servers.map((server) => server.ask('usage')));
-    return { own: all.reduce((sum, { cpuUs }) => sum + cpuUs, 0), store: await database.cpuUs() };
+  const ask = async (name) => {
+    const usages = await Promise.all(servers.map((server) => server.ask(name)));
+    return { cpuUs: usages.reduce((sum, { cpuUs }) => sum + cpuUs, 0) };
   };
-  const before = await usage();
+  const before = await database.cpuUs();
   const ports = servers.map(({ ready }) => ready.port);
-  const { durationMs, statuses, p50Ms, p99Ms } = await load.ask('run', { ...task, ports });
-  if (statuses[200] !== task.requests) throw new Error(JSON.stringify(statuses));
-  const after = await usage();
-  return {
-    perSecond: (task.requests / durationMs) * 1000,
-    cpuUs: (after.own - before.own) / task.requests,
-    storeCpuUs: (after.store - before.store) / task.requests,
-    p50Ms,
-    p99Ms,
-  };
+  const sample = await measured({ ask }, task.requests, () => load.ask('run', { ...task, ports }), 200);
+  return { ...sample, storeCpuUs: ((await database.cpuUs()) - before) / task.requests };
 }

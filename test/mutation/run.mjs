@@ -120,6 +120,8 @@ function optionsOf(mutate, directory, report) {
     jsonReporter: { fileName: report },
     disableTypeChecks: false,
     timeoutMS: 20_000,
+    // Whole flows take minutes on a busy machine.
+    dryRunTimeoutMinutes: 30,
     allowEmpty: false,
     fileLogLevel: 'off',
     checkers: [],
