@@ -75,6 +75,10 @@ interface Rotation {
   readonly pair: Pair;
   readonly request: TokenRequest;
   readonly time: number;
+  /** Whether the service has rotated the same token before, which a failover has brought back: it has a grace period. */
+  readonly isAgain: boolean;
+  /** Whether no refresh token could be read from the answer. */
+  isDamaged: boolean;
   /** When its process has had the pair; `undefined` before. */
   learnedAt: number | undefined;
   /** When the store first had the pair. */
@@ -107,6 +111,12 @@ export interface Login {
   end: { readonly loss: Loss | undefined; readonly detail: string; readonly time: number } | undefined;
   /** Families whose only record the store has lost, and how, until it has one again. */
   readonly forgotten: Map<number, Loss>;
+  /**
+   * Families whose newest pair no process may keep, until the service gives one more, and why: the store has forgotten it in a
+   * failover, or a process has read an older record, so that the token before it was shown, and one of the two answers is
+   * damaged; or a process has found the record dropped, which a failover has brought back.
+   */
+  readonly forked: Map<number, Loss>;
   /** Whether something has undone a logout: a failover, or the late save of a try that had failed. */
   undone: 'logout forgotten' | 'login came late' | undefined;
   /** Since when the store has had a good pair, with no other given by the service. */
@@ -187,7 +197,8 @@ export class Oracle {
     if (known) return known;
     const login: Login = {
       ...{ user, state: 'out', since: 0, families: new Set(), givenUp: new Set(), ids: new Set() },
-      ...{ end: undefined, forgotten: new Map(), undone: undefined, wholeSince: Number.POSITIVE_INFINITY },
+      ...{ end: undefined, forgotten: new Map(), forked: new Map(), undone: undefined },
+      wholeSince: Number.POSITIVE_INFINITY,
     };
     this.#logins.set(user, login);
     return login;
@@ -232,7 +243,13 @@ export class Oracle {
     this.#onTheirWay.set(pair.serial, machine);
     login.wholeSince = Number.POSITIVE_INFINITY;
     const savedAt = Number.POSITIVE_INFINITY;
-    const rotation: Rotation = { pair, request, time: scheduler.now, learnedAt: undefined, savedAt, refusedSaves: [] };
+    const earlier = pair.shown === undefined ? undefined : this.#rotations.get(pair.shown);
+    const isAgain = earlier !== undefined && this.hasFailedOver(login.ids, earlier.time);
+    const seen = { isDamaged: false, learnedAt: undefined, savedAt, refusedSaves: [] };
+    const rotation: Rotation = { pair, request, time: scheduler.now, isAgain, ...seen };
+    const isStale = earlier?.isDamaged && this.#hasReadStale(login.ids, machine, earlier.time);
+    if (isStale) login.forked.set(pair.family.id, 'stale read');
+    else login.forked.delete(pair.family.id);
     if (pair.shown !== undefined) this.#rotations.set(pair.shown, rotation);
     if (pair.shown !== undefined && this.#isOut(login) && scheduler.now - login.since > STALE_MS)
       this.violate('logged out', `${machine.name} refreshes the grant of ${login.user}, who has logged out`);
@@ -258,6 +275,9 @@ export class Oracle {
     this.unseen.add(pair.serial);
     const isKept = how === 'on its way' || (how === 'given up' && waitedMs >= TIMEOUT_MS);
     const detail = `the answer with ${pair.serial} was ${how === 'on its way' ? 'lost' : how}`;
+    const rotation = pair.shown === undefined ? undefined : this.#rotations.get(pair.shown);
+    if (how === 'damaged' && rotation) rotation.isDamaged = true;
+    if (rotation?.isDamaged && rotation.isAgain) this.login(pair.family.user).forked.set(pair.family.id, 'failover');
     const loss = how === 'damaged' ? 'answer damaged' : isKept ? 'answer lost' : undefined;
     this.#checkLife(pair.family, () => [loss, detail]);
   }
@@ -290,13 +310,11 @@ export class Oracle {
   /** A process has ended a grant at the service's revocation endpoint. */
   revoked(family: Family, machine: Machine): void {
     const login = this.login(family.user);
-    const { store, scheduler } = this.#world;
+    const { store } = this.#world;
     const isStale = store.staleReads.some(({ id }) => login.ids.has(id));
     // A failover may bring a dropped record back, which the process has found gone.
-    const isDropped = store.evictedRecords.some(
-      ({ id, time }) => login.ids.has(id) && time >= scheduler.now - STALE_MS,
-    );
-    const loss = forgottenOf(login) ?? (isDropped ? 'record dropped' : isStale ? 'stale read' : undefined);
+    const loss =
+      forgottenOf(login) ?? (this.#wasDropped(login) ? 'record dropped' : isStale ? 'stale read' : undefined);
     this.#checkLife(family, () => [loss, `${machine.name} has revoked the grant`]);
   }
 
@@ -370,7 +388,11 @@ export class Oracle {
   }
 
   failedOver(): void {
-    for (const login of this.#logins.values()) this.#checkLogin(login, () => ['failover', 'the store forgot the pair']);
+    for (const login of this.#logins.values()) {
+      this.#checkLogin(login, () => ['failover', 'the store forgot the pair']);
+      const { families, forked } = login;
+      if (this.#wasDropped(login)) for (const id of families) forked.set(id, 'record dropped');
+    }
   }
 
   crashed(machine: Machine): void {
@@ -397,8 +419,7 @@ export class Oracle {
     this.hasRefusals = true;
     if (since > begun || wholeSince > begun) return;
     if ([...families].every((id) => this.#world.service.family(id)?.isRevoked)) return;
-    if (this.#world.store.staleReads.some((read) => read.machine === machine && ids.has(read.id) && read.time >= begun))
-      return;
+    if (this.#hasReadStale(ids, machine, begun)) return;
     this.violate('kept', `${machine.name} knows nothing of the login of ${user}, which is good and saved`);
   }
 
@@ -448,8 +469,8 @@ export class Oracle {
 
   /** A login was found to have ended: every process says so. */
   isOff(login: Login): void {
-    const { end, user } = login;
-    const forgotten = forgottenOf(login);
+    const { end, user, families, forked } = login;
+    const forgotten = forgottenOf(login) ?? lossOfAll(families, forked);
     if (end) this.#count(end);
     else if (forgotten) this.losses.push(forgotten);
     else this.violate('kept', `the grant of ${user} was given up while it was good`);
@@ -516,11 +537,10 @@ export class Oracle {
     if (this.hasFailedOver(this.login(pair.family.user).ids, time - LEASE_MS)) return ['failover', whose];
     const since = request.lease?.since ?? time - LEASE_MS;
     const { ids } = this.login(pair.family.user);
-    const { droppedLeases, staleReads } = this.#world.store;
+    const { droppedLeases } = this.#world.store;
     if (droppedLeases.some((dropped) => ids.has(dropped.id) && dropped.time >= time - LEASE_MS))
       return ['lease dropped', whose];
-    if (staleReads.some((read) => read.machine === request.machine && ids.has(read.id) && read.time >= since))
-      return ['stale read', whose];
+    if (this.#hasReadStale(ids, request.machine, since)) return ['stale read', whose];
     if (!request.lease) return [undefined, `${whose}, without the lock`];
     if (!lease) return [undefined, `${whose}, which had no lock`];
     if (savedAt < request.lease.since) return [undefined, `${whose}, though the pair was saved`];
@@ -551,6 +571,18 @@ export class Oracle {
     return this.#world.store.failovers.some(({ time, ids }) => time >= since && [...logins].some((id) => ids.has(id)));
   }
 
+  /** Whether the store has answered a read of the process with an older record since then. */
+  #hasReadStale(ids: ReadonlySet<string>, machine: Machine, since: number): boolean {
+    const { staleReads } = this.#world.store;
+    return staleReads.some((read) => read.machine === machine && ids.has(read.id) && read.time >= since);
+  }
+
+  /** Whether the store has just dropped the login's record. */
+  #wasDropped({ ids }: Login): boolean {
+    const { store, scheduler } = this.#world;
+    return store.evictedRecords.some(({ id, time }) => ids.has(id) && time >= scheduler.now - STALE_MS);
+  }
+
   #checkLoggedOut(login: Login): void {
     if (this.#isOut(login) && this.isSaved(login))
       this.violate('logged out', `the store still has the grant of ${login.user}`);
@@ -575,6 +607,11 @@ export class Oracle {
 
 /** Returns how the store has lost all that it had of a login. */
 export function forgottenOf({ families, forgotten }: Login): Loss | undefined {
-  const losses = [...families].map((id) => forgotten.get(id));
-  return losses.every((loss) => loss !== undefined) ? losses[0] : undefined;
+  return lossOfAll(families, forgotten);
+}
+
+/** Returns why all of these families are lost; `undefined` if one is not. */
+function lossOfAll(families: ReadonlySet<number>, losses: ReadonlyMap<number, Loss>): Loss | undefined {
+  const all = [...families].map((id) => losses.get(id));
+  return all.every((loss) => loss !== undefined) ? all[0] : undefined;
 }
