@@ -6,10 +6,14 @@ import type { AxeResults } from 'axe-core';
 import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { findExecutable, isInstalled } from './service-process.js';
 
-/** The file of the browser; `undefined` if there is none. */
-export const chromiumPath: string | undefined = ['chromium', 'chromium-browser', 'google-chrome']
-  .map((name) => findExecutable(name))
-  .find((path) => path !== undefined);
+const pathOf = (...names: readonly string[]) =>
+  names.map((name) => findExecutable(name)).find((path) => path !== undefined);
+
+/** The file of the whole browser; `undefined` if there is none. */
+const wholeChromium = pathOf('chromium', 'chromium-browser', 'google-chrome');
+
+/** The file of the browser without its windows and settings, which takes half the CPU; of the whole one where it is missing. */
+export const chromiumPath: string | undefined = pathOf('chromium-headless-shell') ?? wholeChromium;
 
 const quiet = [
   ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
@@ -18,7 +22,7 @@ const quiet = [
 
 /** Whether there is a browser; its absence is an error where nothing may be skipped. For `describe.skipIf(!hasChromium())`. */
 export function hasChromium(): boolean {
-  return isInstalled('chromium', chromiumPath, 'REQUIRE_BROWSER');
+  return isInstalled('chromium', wholeChromium, 'REQUIRE_BROWSER');
 }
 
 /** A browser that runs, and fresh profiles in it. */
@@ -46,13 +50,13 @@ export async function startChromium(): Promise<Chromium> {
 
 /** Starts the browser with a profile of its own, and the setting for third-party cookies that its user can choose. */
 export async function startProfile(thirdPartyCookies: 'allowed' | 'blocked'): Promise<Visit> {
-  if (chromiumPath === undefined) throw new Error('chromium is not installed');
+  if (wholeChromium === undefined) throw new Error('chromium is not installed');
   const directory = await mkdtemp(join(tmpdir(), 'chromium-'));
   const isBlocked = thirdPartyCookies === 'blocked';
   const profile = { cookie_controls_mode: isBlocked ? 1 : 0, block_third_party_cookies: isBlocked };
   await mkdir(join(directory, 'Default'));
   await writeFile(join(directory, 'Default', 'Preferences'), JSON.stringify({ profile }));
-  const options = { executablePath: chromiumPath, args: quiet, timeout: 0 };
+  const options = { executablePath: wholeChromium, args: quiet, timeout: 0 };
   const context = await chromium.launchPersistentContext(directory, options);
   const opened = await visit(context);
   const close = async () => {
