@@ -222,7 +222,7 @@ export class GrantManager {
    * @throws TokenStoreError if it is not known to be deleted
    */
   async remove(grantId: string): Promise<void> {
-    const unsaved = this.#unsaved.byId.get(grantId)?.grant;
+    let unsaved = this.#unsaved.byId.get(grantId)?.grant;
     const newest = (stored: Grant | undefined) => (unsaved && (!stored || isOlder(stored, unsaved)) ? unsaved : stored);
     let found = unsaved;
     let settled: Promise<unknown> | undefined;
@@ -230,6 +230,8 @@ export class GrantManager {
     this.#forget(grantId);
     const whenRemoved = (stored: Grant | undefined) => {
       isRemoved = true;
+      // A refresh that began while the store was slow may have left a newer pair meanwhile, which is forgotten here.
+      unsaved = this.#unsaved.byId.get(grantId)?.grant ?? unsaved;
       this.#forget(grantId);
       const grant = newest(stored);
       if (!grant) return;

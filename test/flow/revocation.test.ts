@@ -4,7 +4,7 @@ import { memoryTokenStore } from '../../src/index.js';
 import { gate } from '../refresh/fixture.js';
 import { Browser } from '../support/browser.js';
 import type { EventLog } from '../support/event-log.js';
-import { fastForward } from '../support/fast-forward.js';
+import { fastForward, withoutPauses } from '../support/fast-forward.js';
 import { HoldingAgent } from '../support/holding-agent.js';
 import {
   another,
@@ -190,6 +190,26 @@ describe('the new pair of a refresh that a logout overtakes is revoked', threats
     await logOut();
     await until(() => expect(actions()).toContain('revoked'));
     expect(revocations().map(({ body }) => body)).toMatchObject([{ token: expect.stringMatching(/^1\.2\./) }]);
+  });
+
+  test('whose save waits behind a slow deletion', async () => {
+    const tokenStore = new TroubledStore();
+    await loggedIn({ strategy: { revocationPath, tokenStore } });
+    const { grantId } = await whoami();
+    clock.advance(2 * HOURS);
+    const slow = gate();
+    tokenStore.before = (method) => (method === 'delete' ? slow.opened : undefined);
+    const token = await withoutPauses(async () => {
+      const deletion = world.strategy.deleteGrant(grantId);
+      // The store still has the grant. The new pair is used from memory once its save has waited too long.
+      const used = await world.strategy.client(grantId).accessToken();
+      slow.open();
+      await deletion;
+      return used;
+    }, world.service.authUrl);
+    await until(() => expect(actions()).toEqual(['stored', 'deleted', 'revoked']));
+    expect(revocations().map(({ body }) => body)).toMatchObject([{ token: expect.stringMatching(/^1\.2\./) }]);
+    expect(await apiStatus(token)).toBe(401);
   });
 });
 

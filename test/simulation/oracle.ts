@@ -75,8 +75,8 @@ interface Rotation {
   readonly pair: Pair;
   readonly request: TokenRequest;
   readonly time: number;
-  /** Whether the service has rotated the same token before, which a failover has brought back: it has a grace period. */
-  readonly isAgain: boolean;
+  /** Why the token was shown once more, after the service had rotated it: it has a grace period. */
+  readonly whyAgain: Loss | undefined;
   /** Whether no refresh token could be read from the answer. */
   isDamaged: boolean;
   /** When its process has had the pair; `undefined` before. */
@@ -112,9 +112,9 @@ export interface Login {
   /** Families whose only record the store has lost, and how, until it has one again. */
   readonly forgotten: Map<number, Loss>;
   /**
-   * Families whose newest pair no process may keep, until the service gives one more, and why: the store has forgotten it in a
-   * failover, or a process has read an older record, so that the token before it was shown, and one of the two answers is
-   * damaged; or a process has found the record dropped, which a failover has brought back.
+   * Families whose newest pair no process may keep, until the service gives one more, and why: where it has a grace period, the token
+   * before was shown again, and one of the two answers is damaged; or a failover has brought back a record that a process has
+   * found dropped.
    */
   readonly forked: Map<number, Loss>;
   /** Whether something has undone a logout: a failover, or the late save of a try that had failed. */
@@ -244,11 +244,11 @@ export class Oracle {
     login.wholeSince = Number.POSITIVE_INFINITY;
     const savedAt = Number.POSITIVE_INFINITY;
     const earlier = pair.shown === undefined ? undefined : this.#rotations.get(pair.shown);
-    const isAgain = earlier !== undefined && this.hasFailedOver(login.ids, earlier.time);
+    const whyAgain =
+      pair.shown !== undefined && earlier ? this.#whyReused({ serial: pair.shown }, request)[0] : undefined;
     const seen = { isDamaged: false, learnedAt: undefined, savedAt, refusedSaves: [] };
-    const rotation: Rotation = { pair, request, time: scheduler.now, isAgain, ...seen };
-    const isStale = earlier?.isDamaged && this.#hasReadStale(login.ids, machine, earlier.time);
-    if (isStale) login.forked.set(pair.family.id, 'stale read');
+    const rotation: Rotation = { pair, request, time: scheduler.now, whyAgain, ...seen };
+    if (earlier?.isDamaged && whyAgain) login.forked.set(pair.family.id, whyAgain);
     else login.forked.delete(pair.family.id);
     if (pair.shown !== undefined) this.#rotations.set(pair.shown, rotation);
     if (pair.shown !== undefined && this.#isOut(login) && scheduler.now - login.since > STALE_MS)
@@ -277,7 +277,8 @@ export class Oracle {
     const detail = `the answer with ${pair.serial} was ${how === 'on its way' ? 'lost' : how}`;
     const rotation = pair.shown === undefined ? undefined : this.#rotations.get(pair.shown);
     if (how === 'damaged' && rotation) rotation.isDamaged = true;
-    if (rotation?.isDamaged && rotation.isAgain) this.login(pair.family.user).forked.set(pair.family.id, 'failover');
+    if (rotation?.isDamaged && rotation.whyAgain)
+      this.login(pair.family.user).forked.set(pair.family.id, rotation.whyAgain);
     const loss = how === 'damaged' ? 'answer damaged' : isKept ? 'answer lost' : undefined;
     this.#checkLife(pair.family, () => [loss, detail]);
   }
@@ -347,8 +348,14 @@ export class Oracle {
         if (login.givenUp.has(familyId)) login.families.clear();
         login.families.add(familyId);
       }
+      // What came late may have been of no use from the start.
+      const late = op === 'set' && login.givenUp.has(familyId) ? this.#lostEarlier.get(familyId) : undefined;
       if (forgotten) this.#checkLife(family, () => [forgotten, 'the store forgot the pair']);
-      else this.#checkLife(family, () => [undefined, `${machine?.name}'s ${op} removed the last trace of the pair`]);
+      else
+        this.#checkLife(
+          family,
+          () => late ?? [undefined, `${machine?.name}'s ${op} removed the last trace of the pair`],
+        );
       if (tokens.length > 0 && login.state !== 'in' && op === 'failover') login.undone = 'logout forgotten';
       if (tokens.length > 0 && login.state === 'out' && op === 'set' && login.givenUp.has(familyId))
         login.undone = 'login came late';
@@ -523,13 +530,15 @@ export class Oracle {
    * The lock was given back with the pair unsaved, or its lease ended so, or a request was on its way outside of the lock.
    * Each is a reason only as far as its process could do nothing about it.
    */
-  #whyReused(token: Token, request: TokenRequest): [Loss | undefined, string] {
+  #whyReused(token: Pick<Token, 'serial'>, request: TokenRequest): [Loss | undefined, string] {
     const rotation = this.#rotations.get(token.serial);
     const what = `${request.machine.name} showed the used refresh token ${token.serial}`;
     if (this.isFrozenSending(request) || (rotation && this.isFrozenSending(rotation.request)))
       return ['frozen while sending', what];
     if (request.delivery === 'again' || rotation?.request.delivery === 'again') return ['request came twice', what];
-    if (request.delivery === 'late') return ['request came late', what];
+    // A process that stands still gives up nothing.
+    const isOverdue = this.#world.scheduler.now - request.issuedAt >= TIMEOUT_MS;
+    if (request.delivery === 'late' || isOverdue) return ['request came late', what];
     if (!rotation) return [undefined, `${what}, which nobody has rotated`];
     const { pair, time, savedAt, refusedSaves } = rotation;
     const { machine: holder, lease } = rotation.request;
