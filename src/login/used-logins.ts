@@ -3,7 +3,7 @@ import { CLOCK_SKEW_MS } from '../clock.js';
 import type { StoreAccess } from '../stores/store-access.js';
 import { MARK_PREFIX, type TokenStore } from '../stores/token-store.js';
 
-/** Maximum number of used logins that are remembered at once; beyond it the oldest is forgotten. About 110 bytes each. */
+/** Maximum number of used logins that are remembered at once; beyond it the oldest is forgotten. About 95 bytes each. */
 const MAX_USED = 50_000;
 
 /** How long the token store may take for one operation, in milliseconds. */
@@ -70,7 +70,7 @@ export class RunningCallback<T> {
  */
 export class UsedLogins<T> {
   readonly #options: UsedLoginsOptions;
-  /** By state, in the order of use: nearly that of expiry. */
+  /** By {@link keyOf} the state, in the order of use: nearly that of expiry. */
   readonly #used = new Map<string, RunningCallback<T>>();
   /** Stands for the callbacks that ended last. */
   #lastEnd: RunningCallback<T> | undefined;
@@ -95,29 +95,29 @@ export class UsedLogins<T> {
     access: StoreAccess,
   ): Promise<{ readonly isFirst: boolean; readonly callback: RunningCallback<T> }> {
     this.#forgetExpired();
-    const before = this.#used.get(state);
+    const key = keyOf(state);
+    const before = this.#used.get(key);
     if (before) return { isFirst: false, callback: before };
     const callback = new RunningCallback<T>(expiresAt);
-    // A copy: the state of a callback is a slice of its URL, which it would keep in memory as a whole, with the code in it.
-    const used = Buffer.from(state, 'latin1').toString('latin1');
-    this.#used.set(used, callback);
+    this.#used.set(key, callback);
     this.#schedule();
     let isFirst = true;
     try {
-      if (access.hasLock) isFirst = await this.#mark(access, used, callback);
+      if (access.hasLock) isFirst = await this.#mark(access, state, callback);
     } catch (error) {
-      this.#used.delete(used);
-      this.end(used, callback, undefined);
+      this.#used.delete(key);
+      this.end(state, callback, undefined);
       throw error;
     }
-    if (!isFirst) this.end(used, callback, undefined);
+    if (!isFirst) this.end(state, callback, undefined);
     return { isFirst, callback };
   }
 
   /** Ends the callback of a login. @param abandoned Its outcome, if its browser has gone away: the browser's next request takes it. */
   end(state: string, callback: RunningCallback<T>, abandoned: T | undefined): void {
     callback.end(abandoned);
-    if (abandoned === undefined && this.#used.has(state)) this.#used.set(state, this.#endedLike(callback));
+    const key = keyOf(state);
+    if (abandoned === undefined && this.#used.has(key)) this.#used.set(key, this.#endedLike(callback));
   }
 
   /** Returns an ended callback that expires no sooner. Most of the memory of a used login would be an object of its own. */
@@ -142,12 +142,12 @@ export class UsedLogins<T> {
   #forgetExpired(): Promise<void>[] {
     const now = this.#options.clock();
     const deletions: Promise<void>[] = [];
-    for (const [used, { expiresAt, markedIn }] of this.#used) {
+    for (const [key, { expiresAt, markedIn }] of this.#used) {
       const hasExpired = expiresAt + CLOCK_SKEW_MS <= now;
       if (!hasExpired && this.#used.size < MAX_USED) break;
-      this.#used.delete(used);
+      this.#used.delete(key);
       if (!hasExpired || !markedIn) continue;
-      const id = this.#markId(used);
+      const id = this.#markId(stateOf(key));
       // A mark that stays ends with its time to live.
       deletions.push(markedIn.use((store) => store.delete(id), 'login', STORE_LIMIT_MS).catch(() => {}));
     }
@@ -185,4 +185,16 @@ export class UsedLogins<T> {
   #markId(state: string): string {
     return `${MARK_PREFIX}${this.#options.namespace}+${createHash('sha256').update(state).digest('base64url')}`;
   }
+}
+
+/**
+ * Returns the 32 bytes of a state as a text of one byte for each: less than the state itself, which is a slice of the callback's URL
+ * and would keep that in memory as a whole, with the code in it.
+ */
+function keyOf(state: string): string {
+  return Buffer.from(state, 'base64url').toString('latin1');
+}
+
+function stateOf(key: string): string {
+  return Buffer.from(key, 'latin1').toString('base64url');
 }
