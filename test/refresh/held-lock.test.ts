@@ -1,9 +1,8 @@
 import { Strategy } from 'passport-oauth-app';
 import { redisTokenStore } from 'passport-oauth-app/redis';
-import { createClient } from 'redis';
-import { afterAll, afterEach, beforeAll, describe, expect, vi } from 'vitest';
+import { afterEach, describe, expect, vi } from 'vitest';
 import { HeldLock, shortestLeaseMs } from '../../src/stores/held-lock.js';
-import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
+import { connectForSuite, hasRedis, type RedisClient } from '../support/redis-server.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { gate, LIFETIME_S, pair, test, tokens } from './fixture.js';
@@ -11,18 +10,10 @@ import { gate, LIFETIME_S, pair, test, tokens } from './fixture.js';
 afterEach(() => void vi.restoreAllMocks());
 
 describe.skipIf(!hasRedis())('over Redis, a process', threats(47, 78), () => {
-  let redis: RedisServer;
-  let client: ReturnType<typeof createClient>;
+  let client: RedisClient;
   let prefixes = 0;
-
-  beforeAll(async () => {
-    redis = await startRedis();
-    client = createClient({ url: redis.url });
-    await client.connect();
-  });
-  afterAll(async () => {
-    client.destroy();
-    await redis.stop();
+  connectForSuite((connected) => {
+    client = connected;
   });
 
   /** A store, with what happens once Redis has answered the request for a lock, its check and its release. */

@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { createClient } from 'redis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { redisTokenStore } from '../../src/stores/redis-token-store.js';
-import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
+import { connectForSuite, hasRedis, type RedisClient } from '../support/redis-server.js';
 import { bundleSimulation, installSimulation } from './bundle.mjs';
 import { Random } from './random.js';
 import type { Tally } from './tally.js';
@@ -121,16 +120,9 @@ describe('several processes in simulated time', { timeout: TIMEOUT_MS }, () => {
 });
 
 describe.skipIf(!hasRedis())('the simulated Redis', () => {
-  let server: RedisServer;
-  let client: ReturnType<typeof createClient>;
-  beforeAll(async () => {
-    server = await startRedis();
-    client = createClient({ url: server.url });
-    await client.connect();
-  });
-  afterAll(async () => {
-    client?.destroy();
-    await server?.stop();
+  let client: RedisClient;
+  connectForSuite((connected) => {
+    client = connected;
   });
 
   it('answers every command of the token store, in 500 random calls, as a real one does', async () => {

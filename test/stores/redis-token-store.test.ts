@@ -3,7 +3,7 @@ import type { TokenStore } from 'passport-oauth-app';
 import { type RedisClientLike, redisTokenStore } from 'passport-oauth-app/redis';
 import { createClient, createClientPool, createCluster, createSentinel, RESP_TYPES } from 'redis';
 import { afterAll, beforeAll, describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
-import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
+import { connectForSuite, hasRedis, type RedisClient, type RedisServer, startRedis } from '../support/redis-server.js';
 import {
   type RedisTopology,
   SENTINEL_NAME,
@@ -212,18 +212,10 @@ describe.skipIf(!hasRedis())('with Redis', () => {
 });
 
 describe.skipIf(!hasRedis())('with a Redis that evicts', threats(78), () => {
-  let redis: RedisServer;
-  let client: ReturnType<typeof createClient>;
+  let client: RedisClient;
   const KEYS = 300;
-
-  beforeAll(async () => {
-    redis = await startRedis();
-    client = createClient({ url: redis.url });
-    await client.connect();
-  });
-  afterAll(async () => {
-    client.destroy();
-    await redis.stop();
+  connectForSuite((connected) => {
+    client = connected;
   });
 
   /** Writes sessions of 4 KiB. Their time to live is shorter than that of grants. */

@@ -5,10 +5,9 @@ import session from 'express-session';
 import { type SessionStoreLike, sessionTokenStore, type TokenStore } from 'passport-oauth-app';
 import { tokenStoreChecks } from 'passport-oauth-app/conformance';
 import pg from 'pg';
-import { createClient } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { hasFaketime, hasPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.js';
-import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.js';
+import { connectForSuite, hasRedis, type RedisClient } from '../support/redis-server.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 
@@ -172,17 +171,9 @@ async function locksAndCompares(one: TokenStore, other: TokenStore): Promise<voi
 describe('over the MemoryStore of express-session', () => checkAll(() => new session.MemoryStore()));
 
 describe.skipIf(!hasRedis())('over connect-redis', () => {
-  let redis: RedisServer;
-  let client: ReturnType<typeof createClient>;
-
-  beforeAll(async () => {
-    redis = await startRedis();
-    client = createClient({ url: redis.url });
-    await client.connect();
-  });
-  afterAll(async () => {
-    client.destroy();
-    await redis.stop();
+  let client: RedisClient;
+  connectForSuite((connected) => {
+    client = connected;
   });
 
   checkAll(() => new RedisStore({ client }));

@@ -1,3 +1,5 @@
+import { createClient } from 'redis';
+import { afterAll, beforeAll } from 'vitest';
 import { type DataServer, startDataServer } from './data-server.js';
 import { findExecutable, isInstalled } from './service-process.js';
 
@@ -28,4 +30,23 @@ export async function startRedis(): Promise<RedisServer> {
     }),
   });
   return Object.assign(server, { url: `redis://127.0.0.1:${server.port}` });
+}
+
+/** A client of node-redis. */
+export type RedisClient = ReturnType<typeof createClient>;
+
+/** Starts Redis for the tests of a suite. @param take Gets a client that is connected, before the first test. */
+export function connectForSuite(take: (client: RedisClient) => void): void {
+  let server: RedisServer | undefined;
+  let client: RedisClient | undefined;
+  beforeAll(async () => {
+    server = await startRedis();
+    client = createClient({ url: server.url });
+    await client.connect();
+    take(client);
+  });
+  afterAll(async () => {
+    client?.destroy();
+    await server?.stop();
+  });
 }
