@@ -56,7 +56,12 @@ export async function startProfile(thirdPartyCookies: 'allowed' | 'blocked'): Pr
   const profile = { cookie_controls_mode: isBlocked ? 1 : 0, block_third_party_cookies: isBlocked };
   await mkdir(join(directory, 'Default'));
   await writeFile(join(directory, 'Default', 'Preferences'), JSON.stringify({ profile }));
-  const options = { executablePath: wholeChromium, args: quiet, timeout: 0 };
+  // The browser without windows has no such setting: it allows them.
+  const options = {
+    executablePath: isBlocked ? wholeChromium : (chromiumPath ?? wholeChromium),
+    args: quiet,
+    timeout: 0,
+  };
   const context = await chromium.launchPersistentContext(directory, options);
   const opened = await visit(context);
   const close = async () => {
