@@ -21,9 +21,10 @@ export interface RedisTokenStoreOptions {
    */
   readonly lease?: number | undefined;
   /**
-   * Number of replicas that have to confirm a write (`WAIT`), 0 to 10. With 0 a failover can lose the last writes. A save
-   * that fewer confirm within 100 ms is repeated until they do; the tokens are used from memory meanwhile. Other commands
-   * of the client's connection wait as well: with Sentinel or Cluster give the store a client of its own. Default: 0.
+   * Number of replicas that have to confirm a write (`WAIT`), 0 to 10. With 0 a failover can lose the last writes; with
+   * fewer than a primary has, one on command can, while the former primary still takes writes. A save that fewer confirm
+   * within 100 ms is repeated until they do; the tokens are used from memory meanwhile. Other commands of the client's
+   * connection wait as well: with Sentinel or Cluster give the store a client of its own. Default: 0.
    */
   readonly replicas?: number | undefined;
 }

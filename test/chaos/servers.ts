@@ -43,8 +43,8 @@ export const targets: Readonly<Record<string, readonly [isInstalled: boolean, st
   SQLite: [hasSqlite(), startSqlite],
 };
 
-/** How many replicas confirm a write, with Sentinel and Cluster. `REPLICAS=0` shows what a failover loses otherwise. */
-const replicas = Number(process.env.REPLICAS ?? 1);
+/** How many replicas confirm a write: all that a primary has. `REPLICAS=0` and `REPLICAS=1` show what a failover loses otherwise. */
+const replicasOf = (all: number): number => Number(process.env.REPLICAS ?? all);
 
 /** The policies by which Redis takes keys when its memory is full; `noeviction` is tried as "out of memory". */
 const POLICIES = [
@@ -135,7 +135,7 @@ async function startSentinel(client: ClientPackage): Promise<Target> {
   const store = await shareStore({ ...harmless, stop: servers.stop }, (lease) => ({
     sentinel: address,
     client,
-    replicas,
+    replicas: replicasOf(2),
     lease,
   }));
   const primary = async (): Promise<number> => {
@@ -163,7 +163,7 @@ async function startCluster(client: ClientPackage): Promise<Target> {
   const store = await shareStore({ ...harmless, stop: servers.stop }, (lease) => ({
     cluster: { ports: servers.ports },
     client,
-    replicas,
+    replicas: replicasOf(1),
     lease,
   }));
   const [, killed = 0] = servers.ports;
