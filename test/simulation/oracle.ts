@@ -348,14 +348,8 @@ export class Oracle {
         if (login.givenUp.has(familyId)) login.families.clear();
         login.families.add(familyId);
       }
-      // What came late may have been of no use from the start.
-      const late = op === 'set' && login.givenUp.has(familyId) ? this.#lostEarlier.get(familyId) : undefined;
       if (forgotten) this.#checkLife(family, () => [forgotten, 'the store forgot the pair']);
-      else
-        this.#checkLife(
-          family,
-          () => late ?? [undefined, `${machine?.name}'s ${op} removed the last trace of the pair`],
-        );
+      else this.#checkLife(family, () => [undefined, `${machine?.name}'s ${op} removed the last trace of the pair`]);
       if (tokens.length > 0 && login.state !== 'in' && op === 'failover') login.undone = 'logout forgotten';
       if (tokens.length > 0 && login.state === 'out' && op === 'set' && login.givenUp.has(familyId))
         login.undone = 'login came late';
@@ -494,7 +488,8 @@ export class Oracle {
     const login = this.login(family.user);
     if (this.#isHeld(login, family)) this.#lostEarlier.delete(family.id);
     else if (!this.#lostEarlier.has(family.id)) this.#lostEarlier.set(family.id, why());
-    this.#checkLogin(login, why);
+    // What is removed, or comes late, may have been of no use before: the first reason counts.
+    this.#checkLogin(login, () => this.#lostEarlier.get(family.id) ?? why());
   }
 
   #checkLogin(login: Login, why: () => [Loss | undefined, string]): void {
