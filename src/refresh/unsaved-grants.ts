@@ -55,15 +55,12 @@ export class UnsavedGrants {
   }
 
   /**
-   * Returns the lock that this process still holds for the save of the grant. Releases one whose lease does not last for
-   * a token request of `requestMs` any more.
+   * Returns the lock that this process still holds for the save of the grant, if a token request of `requestMs` may be
+   * sent under it. Keeps any other: whoever gets it next may know the old pair only.
    */
   heldLock(id: string, requestMs: number): HeldLock | undefined {
-    const unsaved = this.#unsaved.get(id);
-    if (!unsaved) return undefined;
-    if (unsaved.lock.limitTo(requestMs).maySend) return unsaved.lock;
-    unsaved.release();
-    return undefined;
+    const lock = this.#unsaved.get(id)?.lock.limitTo(requestMs);
+    return lock?.maySend ? lock : undefined;
   }
 
   /**

@@ -39,6 +39,7 @@ export class HeldLock {
   readonly #askedAt: { readonly monotonic: number; readonly wall: number };
   readonly #holds: Promise<unknown>[] = [];
   #maxAge: LockAge = { ageMs: 0, wallAgeMs: 0 };
+  #isReleased = false;
 
   /**
    * @param lease What the store tells of the lock; `undefined` if it tells nothing, `none` if it has no locks.
@@ -70,8 +71,9 @@ export class HeldLock {
     return this;
   }
 
-  /** True while a refresh token may be sent under the lock. */
+  /** True while a refresh token may be sent under the lock: it is young enough, and not released yet. */
   get maySend(): boolean {
+    if (this.#isReleased) return false;
     const { ageMs, wallAgeMs } = this.#age();
     return ageMs <= this.#maxAge.ageMs && wallAgeMs <= this.#maxAge.wallAgeMs;
   }
@@ -99,13 +101,14 @@ export class HeldLock {
 
   /** Releases the lock, and waits for that for a while; or has it released once all that it is held for has settled. */
   async release(): Promise<void> {
-    if (this.#holds.length === 0) await this.#end();
-    else void this.#endAfterHolds();
+    const released = this.#endAfterHolds();
+    if (this.#holds.length === 0) await released;
   }
 
   async #endAfterHolds(): Promise<void> {
     // Further ones may be added meanwhile.
     for (const hold of this.#holds) await hold;
+    this.#isReleased = true;
     await this.#end();
   }
 

@@ -164,6 +164,17 @@ describe('a lock', () => {
     expect(lock.holdMs()).toBe(15_000);
   });
 
+  test('is of no use once it is released, which is when all that it is held for has settled', async () => {
+    const lock = held(30_000).limitTo(10_000);
+    const hold = gate();
+    lock.holdUntil(hold.opened);
+    await lock.release();
+    expect(lock.maySend).toBe(true);
+    hold.open();
+    await until(() => expect(lock.maySend).toBe(false));
+    expect(lock.limitTo(10_000).maySend).toBe(false);
+  });
+
   test('whose age no clock shows, since the wall clock was set back, is of no use until the last try', () => {
     let wallMs = 0;
     const lock = held(30_000, 0, () => wallMs);

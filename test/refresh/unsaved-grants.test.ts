@@ -1,7 +1,11 @@
 import { expect, vi } from 'vitest';
 import { stopTime } from '../support/stop-time.js';
+import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
-import { type Grants, LIFETIME_S, test, tokens } from './fixture.js';
+import { type Grants, LIFETIME_S, pair, test, tokens } from './fixture.js';
+
+/** How long a lock is held for a save at the most. */
+const HOLD_MS = 15_000;
 
 /** A grant that was refreshed while the store could not save it. */
 async function unsaved({ store, use }: Grants): Promise<void> {
@@ -48,9 +52,11 @@ test('an unsaved grant is kept if the login after it cannot be saved either', as
 });
 
 test('an unsaved grant survives twenty more refreshes whose saves fail too', async ({ expired: grants }) => {
+  stopTime();
   await unsaved(grants);
   for (let count = 2; count <= 20; count++) {
     grants.clock.advance(LIFETIME_S);
+    await vi.advanceTimersByTimeAsync(HOLD_MS);
     expect(await grants.use()).toBe(`access-${count}`);
   }
   grants.store.recover();
@@ -58,6 +64,34 @@ test('an unsaved grant survives twenty more refreshes whose saves fail too', asy
   expect(outcomes(grants).at(-1)).toBe('saved');
   expect(await grants.use(grants.another())).toBe('access-20');
 });
+
+test.for([
+  ['the wall clock is set forward', 0, LIFETIME_S],
+  ['its lease would not last for a token request', 10_000, 0],
+] as const)(
+  'an unsaved grant keeps its lock, though %s',
+  threats(64),
+  async ([, requestMs, wallS], { expired: grants }) => {
+    stopTime();
+    grants.service.next(async (socket, request) => {
+      await vi.advanceTimersByTimeAsync(requestMs);
+      pair('new')(socket, request);
+    });
+    grants.store.fail('update');
+    expect(await grants.use()).toBe('access-new');
+    await vi.advanceTimersByTimeAsync(6_000);
+    grants.clock.advance(wallS);
+    const locks = () => grants.store.calls.filter((call) => call === 'lock').length;
+    const rival = grants.use(grants.another());
+    await until(() => expect(locks()).toBe(2));
+    const own = grants.manager.renew('id', 'access-new');
+    await until(() => expect(locks()).toBe(3));
+    grants.store.recover();
+    await vi.advanceTimersByTimeAsync(HOLD_MS);
+    await Promise.all([own, rival]);
+    expect(grants.sent()).toEqual(['refresh-old', 'refresh-new']);
+  },
+);
 
 test('an unsaved grant is tried once more before its lock is released', async ({ expired: grants }) => {
   stopTime();

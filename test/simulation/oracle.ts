@@ -225,7 +225,10 @@ export class Oracle {
       // What this login was given may have been lost before its callback has ended.
       for (const id of login.families) {
         const lost = this.#lostEarlier.get(id);
-        if (lost) this.#checkLogin(login, () => lost);
+        if (!lost) continue;
+        // An earlier try may have ended with another reason.
+        login.end = undefined;
+        this.#checkLogin(login, () => lost);
       }
     }
     if (state !== 'out') return;
