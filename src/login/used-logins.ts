@@ -29,6 +29,8 @@ export class RunningCallback<T> {
   readonly expiresAt: number;
   /** The token store that has the mark of the login, if this callback has left one. */
   markedIn: StoreAccess | undefined;
+  /** True if the token store has failed: it may have a mark of this callback all the same. */
+  hasFailed = false;
   #hasEnded = false;
   #abandoned: T | undefined;
   #waiting: (() => void)[] | undefined;
@@ -74,6 +76,8 @@ export class UsedLogins<T> {
   readonly #used = new Map<string, RunningCallback<T>>();
   /** Stands for the callbacks that ended last. */
   #lastEnd: RunningCallback<T> | undefined;
+  /** The version of all marks of this object. */
+  readonly #markVersion = randomInt(1, 2 ** 47);
   /** Runs while there are used logins: forgets the expired ones. */
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -97,16 +101,16 @@ export class UsedLogins<T> {
     this.#forgetExpired();
     const key = keyOf(state);
     const before = this.#used.get(key);
-    if (before) return { isFirst: false, callback: before };
+    if (before && !before.hasFailed) return { isFirst: false, callback: before };
     const callback = new RunningCallback<T>(expiresAt);
     this.#used.set(key, callback);
     this.#schedule();
     let isFirst = true;
     try {
-      if (access.hasLock) isFirst = await this.#mark(access, state, callback);
+      if (access.hasLock) isFirst = await this.#mark(access, state, callback, before ? this.#markVersion : undefined);
     } catch (error) {
-      this.#used.delete(key);
-      this.end(state, callback, undefined);
+      callback.hasFailed = true;
+      callback.end(undefined);
       throw error;
     }
     if (!isFirst) this.end(state, callback, undefined);
@@ -166,15 +170,25 @@ export class UsedLogins<T> {
     }, waitMs).unref();
   }
 
-  /** Leaves a mark in the token store. Returns false if another process has left one before. */
-  async #mark(access: StoreAccess, state: string, callback: RunningCallback<T>): Promise<boolean> {
+  /**
+   * Leaves a mark in the token store. Returns false if it has one that another process has left.
+   *
+   * @param ownVersion The version of a mark that an earlier try of this process may have left.
+   */
+  async #mark(
+    access: StoreAccess,
+    state: string,
+    callback: RunningCallback<T>,
+    ownVersion: number | undefined,
+  ): Promise<boolean> {
     const { expiresAt } = callback;
     const id = this.#markId(state);
     const call = <R>(task: (store: TokenStore) => Promise<R>) => access.use(task, 'login', STORE_LIMIT_MS);
     const lock = await access.acquire(id);
     try {
-      if (await call((store) => store.get(id))) return false;
-      await call((store) => store.set(id, { version: randomInt(1, 2 ** 47), expiresAt, sealed: 'used' }));
+      const mark = await call((store) => store.get(id));
+      if (mark && mark.version !== ownVersion) return false;
+      await call((store) => store.set(id, { version: this.#markVersion, expiresAt, sealed: 'used' }));
     } finally {
       await lock.release();
     }

@@ -162,16 +162,29 @@ describe('a token store with locks', () => {
     expect(await tokenStore.inner.get(mark)).toBeUndefined();
   });
 
-  test('that is down ends the callback in 503 and sends no code; the login is still good', async () => {
+  test.for<[string, (store: TroubledStore) => void]>([
+    ['is down', (store) => store.fail('lock')],
+    [
+      'does not answer for a mark that it has taken',
+      (store) => {
+        const { set } = store.inner;
+        vi.spyOn(store.inner, 'set').mockImplementationOnce(async (...args) => {
+          await set.apply(store.inner, args);
+          throw new Error('No answer');
+        });
+      },
+    ],
+  ])('that %s ends the callback in 503 and sends no code; the login is still good', async ([, fail]) => {
     const tokenStore = new TroubledStore();
     await open({ strategy: { tokenStore } });
     const callback = await world.begin(browser);
     const cookie = browser.cookieHeader(world.url);
-    tokenStore.fail('lock');
+    fail(tokenStore);
     const page = await visit(callback, { headers: { cookie } });
     expect([page.status, page.json().name]).toEqual([503, 'TokenStoreError']);
     expect(world.tokenRequests()).toEqual([]);
     tokenStore.recover();
     expect((await visit(callback)).status).toBe(302);
+    expect((await visit('/projects')).status).toBe(200);
   });
 });
