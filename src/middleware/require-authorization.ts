@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ApiClient, contextOf } from '../api/api-client.js';
+import { ApiClient, contextOf, sourceOf } from '../api/api-client.js';
 import { type Readers, readOptions, scope, withDefault } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
 import { isPageRequest, isPrefetch, refuseFramework } from '../request/incoming-request.js';
-import { knownScopeOf, loginHelpOf, unprepared } from '../request/request-clients.js';
+import { loginHelpOf, unprepared } from '../request/request-clients.js';
 import { clientProperty, type Handler, strategyNameFor } from './api-client.js';
 import { type Frame, frameOption } from './embedded.js';
 import { isCallback, isLoginRoute, loginRoute, pageOf, redirectToLogin } from './login-redirect.js';
@@ -60,8 +60,8 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     // Nobody else catches what is thrown by then, such as for a response that a time-out has sent.
     if (pending) return void pending.then(() => passIfAuthorized(req, res, next)).catch(next);
     const { authorized } = client;
-    const granted = authorized ? knownScopeOf(client) : [];
-    // As long as the grant cannot be loaded, its calls report why.
+    // `undefined` as long as the grant cannot be loaded: its calls report why.
+    const granted = authorized && needed.length > 0 ? sourceOf(client).scope : [];
     const missing = granted === undefined ? [] : needed.filter((name) => !granted.includes(name));
     const isEnough = authorized && missing.length === 0;
     try {

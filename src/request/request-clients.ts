@@ -37,11 +37,6 @@ export function loginHelpOf(client: ApiClient): LoginHelp | undefined {
   return loginHelps.get(contextOf(client));
 }
 
-/** Returns the scopes of a client's grant; `undefined` as long as the grant could not be loaded. */
-export function knownScopeOf(client: ApiClient): readonly string[] | undefined {
-  return sourceOf(client).scope;
-}
-
 /** Sources of clients that were attached with a credential that may have expired. */
 export const unprepared: WeakMap<ApiClient, GrantCredentials> = new WeakMap();
 
