@@ -508,7 +508,7 @@ export class Oracle {
   #whyUnsaved(login: Login, machine: Machine): [Loss | undefined, string] {
     const { scheduler } = this.#world;
     const died = `${machine.name} died`;
-    const forgotten = forgottenOf(login);
+    const forgotten = forgottenOf(login) ?? lossOfAll(login.families, login.forked);
     if (forgotten) return [forgotten, died];
     const isCurrent = ({ pair }: Rotation) => login.families.has(pair.family.id) && pair.serial === pair.family.current;
     const rotation = [...this.#rotations.values()].find(isCurrent);
