@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import { memoryTokenStore, type StrategyOptions } from 'passport-oauth-app';
 import type { Emulator } from 'passport-oauth-app/emulator';
 import { embeddedPages } from './embedded.js';
@@ -30,33 +30,29 @@ export interface Example {
  * @throws {SettingsError} if the port is taken
  */
 export async function startExample(options: ExampleOptions): Promise<Example> {
+  const { realService, sessionSecret, tokenLifetime, clock = Date.now } = options;
   const server = createServer();
   // With the emulated service it is for this computer only.
-  const port = await listen(server, options.port, options.realService ? undefined : '127.0.0.1');
+  const port = await listen(server, options.port, realService ? undefined : '127.0.0.1');
+  const url = `http://localhost:${port}`;
+  const recorder = new Recorder(clock);
   try {
-    return await serve(server, port, options);
+    const service = realService ? undefined : await startService({ port, recorder, tokenLifetime, clock });
+    const strategyOptions = { ...(service ? strategyOptionsFor(service) : realService), clock } as StrategyOptions;
+    const embedded = service && embeddedPages(service, strategyOptions, url);
+    const workers: Worker[] = [];
+    const primary = createPrimary(workers, recorder, service);
+    const tokenStore = service && memoryTokenStore();
+    const surroundings = { strategyOptions, sessionSecret, tokenStore, embedded: embedded?.router, clock };
+    workers.push(startWorker({ server, primary, ...surroundings }));
+    const close = async () => {
+      for (const worker of workers) await worker.end();
+      await embedded?.close();
+      await service?.close();
+    };
+    return { url, service, close };
   } catch (error) {
     server.close();
     throw error;
   }
-}
-
-async function serve(server: Server, port: number, options: ExampleOptions): Promise<Example> {
-  const { realService, sessionSecret, tokenLifetime, clock = Date.now } = options;
-  const url = `http://localhost:${port}`;
-  const recorder = new Recorder(clock);
-  const service = realService ? undefined : await startService({ port, recorder, tokenLifetime, clock });
-  const strategyOptions = { ...(service ? strategyOptionsFor(service) : realService), clock } as StrategyOptions;
-  const embedded = service && embeddedPages(service, strategyOptions, url);
-  const workers: Worker[] = [];
-  const primary = createPrimary(workers, recorder, service);
-  const tokenStore = service && memoryTokenStore();
-  const surroundings = { strategyOptions, sessionSecret, tokenStore, embedded: embedded?.router, clock };
-  workers.push(startWorker({ server, primary, ...surroundings }));
-  const close = async () => {
-    for (const worker of workers) await worker.end();
-    await embedded?.close();
-    await service?.close();
-  };
-  return { url, service, close };
 }

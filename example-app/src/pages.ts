@@ -91,10 +91,8 @@ export const home: Page = (req, views) => {
   if (viewer) {
     const whose = viewer.organization ? `Organization ${viewer.organization}` : 'A personal account';
     const lead = html`${whose}. Requests go to <code>${req.apiClient.baseUrl}</code>`;
-    const ways = [
-      button('/glossary', 'Use my glossary', 'quiet'),
-      button('/login', 'Log in as somebody else', 'quiet'),
-    ];
+    const other = button('/login', 'Log in as somebody else', 'quiet');
+    const ways = [button('/glossary', 'Use my glossary', 'quiet'), other];
     const intro = opening(`Hello, ${viewer.name}`, lead, button('/projects', 'See my projects'), ...ways, inFrame);
     return { title: 'Home', intro, main };
   }

@@ -27,7 +27,7 @@ describe('the incidents of the example', () => {
       const unindented = (text: string) => text.replaceAll(/^ +| +$/gm, '');
       expect(unindented(source)).toContain(unindented(code));
       expect(code.split('\n')).toHaveLength(3);
-      for (const { name, title } of incidents)
+      for (const [name, title] of incidents)
         expect(text).toMatch(new RegExp(`/incidents/${name}"><button[^>]*>${title}<`));
     }
   });

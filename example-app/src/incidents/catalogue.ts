@@ -1,7 +1,5 @@
 import { type Html, html } from '../html.js';
 
-const incident = (name: string, title: string, text: string) => ({ name, title, text });
-
 /** All incidents, by the lines of the application that handle them, as they stand in `file`. */
 export const incidentGroups = [
   {
@@ -12,19 +10,15 @@ export const incidentGroups = [
   await pages.send(res, pages.projects(data));`,
     file: 'app.ts',
     incidents: [
-      incident('burst', '12 calls at once', 'Twelve calls meet a token that the service refuses.'),
-      incident('refuse', 'Refuse my token', 'The service refuses the token before its time is over.'),
-      incident('slow', 'Slow token endpoint', 'The next refresh takes three seconds.'),
-      incident(
+      ['burst', '12 calls at once', 'Twelve calls meet a token that the service refuses.'],
+      ['refuse', 'Refuse my token', 'The service refuses the token before its time is over.'],
+      ['slow', 'Slow token endpoint', 'The next refresh takes three seconds.'],
+      [
         'other-process',
         'Another process refreshes first',
-        'It uses up the refresh token. This one takes over the new pair.',
-      ),
-      incident(
-        'unsaved',
-        'Token store takes no writes',
-        'For ten seconds. The new pair is used from memory, and saved later.',
-      ),
+        'It uses up the refresh token. This one takes its new pair.',
+      ],
+      ['unsaved', 'Token store takes no writes', 'For ten seconds. The new pair is used from memory, and saved later.'],
     ],
   },
   {
@@ -35,14 +29,10 @@ export const incidentGroups = [
 }`,
     file: 'errors.ts',
     incidents: [
-      incident(
-        'outage',
-        'Service down for 30 s',
-        'The token is refused, and the token endpoint answers 503 to everybody.',
-      ),
-      incident('store-down', 'Token store down', 'The store neither reads nor writes for 15 seconds.'),
-      incident('bad-secret', 'Wrong client secret', 'The service refuses the application for 15 seconds.'),
-      incident('mend', 'Mend everything', 'Ends what is still broken. Calls may fail fast for two more seconds.'),
+      ['outage', 'Service down for 30 s', 'The token is refused, and the token endpoint answers 503 to everybody.'],
+      ['store-down', 'Token store down', 'The store neither reads nor writes for 15 seconds.'],
+      ['bad-secret', 'Wrong client secret', 'The service refuses the application for 15 seconds.'],
+      ['mend', 'Mend everything', 'Ends what is still broken. Calls may fail fast for two more seconds.'],
     ],
   },
   {
@@ -53,12 +43,8 @@ export const incidentGroups = [
 }`,
     file: 'errors.ts',
     incidents: [
-      incident('revoke', 'Revoke at the service', 'The service ends the permission.'),
-      incident(
-        'lost-answer',
-        'Lose the next answer',
-        'The service rotates the refresh token. Nobody gets the new pair.',
-      ),
+      ['revoke', 'Revoke at the service', 'The service ends the permission.'],
+      ['lost-answer', 'Lose the next answer', 'The service rotates the refresh token. Nobody gets the new pair.'],
     ],
   },
   {
@@ -68,11 +54,9 @@ export const incidentGroups = [
   res.redirect(303, '/');
 });`,
     file: 'app.ts',
-    incidents: [
-      incident('log-out', 'Log out during a refresh', 'The refresh takes three seconds. You log out meanwhile.'),
-    ],
+    incidents: [['log-out', 'Log out during a refresh', 'The refresh takes three seconds. You log out meanwhile.']],
   },
-];
+] as const;
 
 /** The buttons that break something, each group beside the lines of code that handle it. */
 export const incidentsView: Html = html`<section aria-labelledby="incidents-title">
@@ -85,7 +69,7 @@ ${incidentGroups.map(
 <pre><code>${code}</code></pre>
 <p class="soft file">example-app/src/${file}</p>
 <ul class="incidents">${incidents.map(
-    ({ name, title, text }) =>
+    ([name, title, text]) =>
       html`<li><form method="post" action="/incidents/${name}"><button class="small" aria-describedby="about-${name}">${title}</button></form><p class="soft" id="about-${name}">${text}</p></li>`,
   )}</ul>
 </section>

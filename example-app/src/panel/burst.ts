@@ -44,12 +44,8 @@ export function latestBurst(entries: readonly Entry[]): Burst | undefined {
   const own = entries.filter(({ kind, cause }) => kind === 'api' && cause?.call && cause.call.burst === burst);
   if (own.length === 0) return undefined;
   const numbers = [...new Set(own.map(numberOf))].sort((one, other) => one - other);
-  const rows = numbers.map((number) =>
-    rowOf(
-      number,
-      own.filter((entry) => numberOf(entry) === number),
-    ),
-  );
+  const ofCall = (number: number) => own.filter((entry) => numberOf(entry) === number);
+  const rows = numbers.map((number) => rowOf(number, ofCall(number)));
   const [from, to] = [Math.min(...own.map(startOf)), Math.max(...own.map(({ at }) => at))];
   const meanwhile = entries.filter(({ at }) => at >= from && at <= to);
   const refreshes = meanwhile

@@ -100,11 +100,9 @@ export function createPanel({ journal, incidents, clock }: PanelOptions) {
         return end();
       }
       const parts = Object.entries(panelParts(contentOf(req, grantId, token)));
-      const changed = parts
-        .map(([name, { source }]) => [name, source] as const)
-        .filter(([name, source]) => sent.get(name) !== source);
-      for (const [name, source] of changed) sent.set(name, source);
-      send('parts', Object.fromEntries(changed));
+      const changed = parts.filter(([name, { source }]) => sent.get(name) !== source);
+      for (const [name, { source }] of changed) sent.set(name, source);
+      send('parts', Object.fromEntries(changed.map(([name, { source }]) => [name, source])));
     };
     const look = async () => {
       token = await tokenOf(apiClient);
