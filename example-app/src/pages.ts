@@ -91,8 +91,10 @@ export const home: Page = (req, views) => {
   if (viewer) {
     const whose = viewer.organization ? `Organization ${viewer.organization}` : 'A personal account';
     const lead = html`${whose}. Requests go to <code>${req.apiClient.baseUrl}</code>`;
-    const other = button('/login', 'Log in as somebody else', 'quiet');
-    const ways = [button('/glossary', 'Use my glossary', 'quiet'), other];
+    const ways = [
+      button('/glossary', 'Use my glossary', 'quiet'),
+      button('/login', 'Log in as somebody else', 'quiet'),
+    ];
     const intro = opening(`Hello, ${viewer.name}`, lead, button('/projects', 'See my projects'), ...ways, inFrame);
     return { title: 'Home', intro, main };
   }

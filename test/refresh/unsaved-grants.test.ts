@@ -1,6 +1,7 @@
 import { expect, vi } from 'vitest';
 import { stopTime } from '../support/stop-time.js';
 import { threats } from '../support/threats.js';
+import type { StoreMethod } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import { type Grants, LIFETIME_S, pair, test, tokens } from './fixture.js';
 
@@ -13,14 +14,14 @@ async function unsaved({ store, use }: Grants): Promise<void> {
   expect(await use()).toBe('access-1');
 }
 
-const updates = ({ store }: Grants) => store.calls.filter((call) => call === 'update').length;
+const calls = ({ store }: Grants, method: StoreMethod) => store.calls.filter((call) => call === method).length;
 const outcomes = ({ events }: Grants) => events.map(({ outcome }) => outcome);
 
 test('an unsaved grant is used from memory and saved by itself', async ({ expired: grants }) => {
   stopTime();
   await unsaved(grants);
   expect(grants.manager.current('id')).toMatchObject({ accessToken: 'access-1' });
-  await until(() => expect(updates(grants)).toBeGreaterThan(2));
+  await until(() => expect(calls(grants, 'update')).toBeGreaterThan(2));
   grants.store.recover();
   await until(() => expect(outcomes(grants)).toEqual(['unsaved', 'saved']));
   expect(await grants.use(grants.another())).toBe('access-1');
@@ -81,11 +82,10 @@ test.for([
     expect(await grants.use()).toBe('access-new');
     await vi.advanceTimersByTimeAsync(6_000);
     grants.clock.advance(wallS);
-    const locks = () => grants.store.calls.filter((call) => call === 'lock').length;
     const rival = grants.use(grants.another());
-    await until(() => expect(locks()).toBe(2));
+    await until(() => expect(calls(grants, 'lock')).toBe(2));
     const own = grants.manager.renew('id', 'access-new');
-    await until(() => expect(locks()).toBe(3));
+    await until(() => expect(calls(grants, 'lock')).toBe(3));
     grants.store.recover();
     await vi.advanceTimersByTimeAsync(HOLD_MS);
     await Promise.all([own, rival]);
@@ -107,8 +107,8 @@ test('an unsaved grant is tried once more before its lock is released', async ({
 test('close() tries to save until the store works', async ({ expired: grants }) => {
   await unsaved(grants);
   const closed = grants.manager.close();
-  const before = updates(grants);
-  await until(() => expect(updates(grants)).toBeGreaterThan(before + 2));
+  const before = calls(grants, 'update');
+  await until(() => expect(calls(grants, 'update')).toBeGreaterThan(before + 2));
   grants.store.recover();
   await closed;
   expect(await grants.use(grants.another())).toBe('access-1');

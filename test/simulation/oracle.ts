@@ -473,8 +473,8 @@ export class Oracle {
 
   /** A login was found to have ended: every process says so. */
   isOff(login: Login): void {
-    const { end, user, families, forked } = login;
-    const forgotten = forgottenOf(login) ?? lossOfAll(families, forked);
+    const { end, user } = login;
+    const forgotten = unkeepable(login);
     if (end) this.#count(end);
     else if (forgotten) this.losses.push(forgotten);
     else this.violate('kept', `the grant of ${user} was given up while it was good`);
@@ -508,7 +508,7 @@ export class Oracle {
   #whyUnsaved(login: Login, machine: Machine): [Loss | undefined, string] {
     const { scheduler } = this.#world;
     const died = `${machine.name} died`;
-    const forgotten = forgottenOf(login) ?? lossOfAll(login.families, login.forked);
+    const forgotten = unkeepable(login);
     if (forgotten) return [forgotten, died];
     const isCurrent = ({ pair }: Rotation) => login.families.has(pair.family.id) && pair.serial === pair.family.current;
     const rotation = [...this.#rotations.values()].find(isCurrent);
@@ -615,6 +615,11 @@ export class Oracle {
 /** Returns how the store has lost all that it had of a login. */
 export function forgottenOf({ families, forgotten }: Login): Loss | undefined {
   return lossOfAll(families, forgotten);
+}
+
+/** Returns why no process could keep a login: the store has lost all that it had, or its newest pair is nobody's. */
+function unkeepable(login: Login): Loss | undefined {
+  return forgottenOf(login) ?? lossOfAll(login.families, login.forked);
 }
 
 /** Returns why all of these families are lost; `undefined` if one is not. */

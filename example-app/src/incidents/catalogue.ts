@@ -16,7 +16,7 @@ export const incidentGroups = [
       [
         'other-process',
         'Another process refreshes first',
-        'It uses up the refresh token. This one takes its new pair.',
+        'It uses up the refresh token. This one takes over the new pair.',
       ],
       ['unsaved', 'Token store takes no writes', 'For ten seconds. The new pair is used from memory, and saved later.'],
     ],
