@@ -4,7 +4,7 @@ import { tokenStoreChecks } from 'passport-oauth-app/conformance';
 import { type MysqlPoolLike, mysqlMigration, mysqlTokenStore } from 'passport-oauth-app/mysql';
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest';
 import { hasMariadb, type MariadbServer, startMariadb } from '../support/mariadb-server.js';
-import { storeChecks } from '../support/store-checks.js';
+import { storeChecks, testEach } from '../support/store-checks.js';
 import { testSqlStore } from './sql-store.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
@@ -34,7 +34,7 @@ describe.skipIf(!hasMariadb())('with MariaDB', () => {
     const few: Pool[] = [];
     beforeAll(() => void few.push(connect(), connect(), connect()));
     const open = (options: object) => mysqlTokenStore(few[turn++ % few.length] ?? connect(), options);
-    for (const { name, run } of storeChecks(open)) test(name, run);
+    testEach(storeChecks(open));
   });
 
   testSqlStore({

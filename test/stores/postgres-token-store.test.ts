@@ -4,7 +4,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { hasPgbouncer, type PgbouncerServer, startPgbouncer } from '../support/pgbouncer-server.js';
 import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.js';
-import { storeChecks } from '../support/store-checks.js';
+import { storeChecks, testEach } from '../support/store-checks.js';
 import { until } from '../support/until.js';
 import { testSqlStore } from './sql-store.js';
 
@@ -36,7 +36,7 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     const few: PostgresPoolLike[] = [];
     beforeAll(() => void few.push(connect(), connect(), connect()));
     const open = (options: object) => postgresTokenStore(few[turn++ % few.length] ?? connect(), options);
-    for (const { name, run } of storeChecks(open)) test(name, run);
+    testEach(storeChecks(open));
   });
 
   testSqlStore({
@@ -51,7 +51,7 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     beforeAll(() => {
       one = connect({ max: 1 });
     });
-    for (const { name, run } of storeChecks((options) => postgresTokenStore(one, options))) test(name, run);
+    testEach(storeChecks((options) => postgresTokenStore(one, options)));
   });
 
   test('passes every check where transactions are serializable, in a schema of its own', async () => {
@@ -75,8 +75,7 @@ describe.skipIf(!hasPostgres())('with PostgreSQL', () => {
     afterAll(() => bouncer.stop());
 
     // It passes no notifications on.
-    const checks = storeChecks(open).filter(({ name }) => !name.startsWith('watch'));
-    for (const { name, run } of checks) test(name, run);
+    testEach(storeChecks(open).filter(({ name }) => !name.startsWith('watch')));
 
     test('warns once that no notification arrives, and not where the pool leads to the server', async () => {
       const codes: unknown[] = [];

@@ -10,7 +10,7 @@ import {
   startRedisCluster,
   startRedisSentinel,
 } from '../support/redis-topologies.js';
-import { passEveryCheck, storeChecks } from '../support/store-checks.js';
+import { passEveryCheck, storeChecks, testEach } from '../support/store-checks.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 
@@ -39,8 +39,7 @@ describe.skipIf(!hasRedis())('with Redis', () => {
   });
 
   describe('passes every check', () => {
-    for (const { name, run } of storeChecks(async (options) => redisTokenStore(await connect(), options)))
-      test(name, run);
+    testEach(storeChecks(async (options) => redisTokenStore(await connect(), options)));
   });
 
   test('passes every check with a client of RESP2, and with one that gives texts as Buffers', async () => {
@@ -48,7 +47,7 @@ describe.skipIf(!hasRedis())('with Redis', () => {
     const old = createClient({ url: redis.url, RESP: 2 });
     clients.push(await old.connect());
     const buffers = client.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.NUMBER]: String });
-    for (const each of [old, buffers]) await passEveryCheck((options) => redisTokenStore(each, options));
+    await passEveryCheck(...storesOver([old, buffers]));
   });
 
   test('passes every check with a pool of node-redis, and with ioredis', async () => {
@@ -56,7 +55,7 @@ describe.skipIf(!hasRedis())('with Redis', () => {
     const ioredis = new Redis(redis.url);
     await pool.connect();
     clients.push(pool, { destroy: () => ioredis.disconnect() });
-    for (const each of [pool, ioredis]) await passEveryCheck((options) => redisTokenStore(each, options));
+    await passEveryCheck(...storesOver([pool, ioredis]));
   });
 
   test('waits for the first connection of an ioredis client, and rejects at once when it has lost it', async () => {
@@ -298,6 +297,13 @@ describe.skipIf(!hasRedis())('with a Redis that evicts', threats(78), () => {
   });
 });
 
+type Options = Parameters<typeof redisTokenStore>[1];
+
+/** What opens a store over each of the clients. */
+function storesOver(clients: readonly RedisClientLike[], options: Options = {}) {
+  return clients.map((client) => (lease: Options) => redisTokenStore(client, { ...lease, ...options }));
+}
+
 const hostsOf = ({ ports }: RedisTopology) => ports.map((port) => ({ host: '127.0.0.1', port }));
 
 /** A client of each package over a Cluster, which ends with the test. */
@@ -335,16 +341,15 @@ async function started<T extends RedisTopology>(start: () => Promise<T>): Promis
 
 test.skipIf(!hasRedis())('passes every check over a Cluster of Redis, also where it reads from replicas', async () => {
   const cluster = await started(startRedisCluster);
-  for (const readsFromReplicas of [false, true]) {
-    for (const client of await clusterClients(cluster, { readsFromReplicas }))
-      await passEveryCheck((options) => redisTokenStore(client, options));
-  }
+  const clients = await clusterClients(cluster);
+  const readers = await clusterClients(cluster, { readsFromReplicas: true });
+  await passEveryCheck(...storesOver([...clients, ...readers]));
 });
 
 test.skipIf(!hasRedis())('passes every check over Sentinels, and uses the new primary after a failover', async () => {
   const sentinel = await started(startRedisSentinel);
   const clients = await sentinelClients(sentinel);
-  for (const client of clients) await passEveryCheck((options) => redisTokenStore(client, options));
+  await passEveryCheck(...storesOver(clients));
   const stores = clients.map((client) => redisTokenStore(client));
   await stores[0]?.set('id', grant);
   await sentinel.replicated(sentinel.primary, 1);
@@ -399,14 +404,13 @@ describe.skipIf(!hasRedis())('with replicas that confirm each write', () => {
     onTestFinished(() => {
       for (const client of [single, pool]) client.destroy();
     });
-    for (const client of [single, pool, ...(await sentinelClients(sentinel))].map(patient))
-      await passEveryCheck((lease) => redisTokenStore(client, { ...lease, ...options }));
+    const clients = [single, pool, ...(await sentinelClients(sentinel))];
+    await passEveryCheck(...storesOver(clients.map(patient), options));
   });
 
   test('passes every check with the clients of a Cluster', async () => {
     const clients = await clusterClients(await started(startRedisCluster));
-    for (const client of clients.map(patient))
-      await passEveryCheck((lease) => redisTokenStore(client, { ...lease, ...options }));
+    await passEveryCheck(...storesOver(clients.map(patient), options));
   });
 
   test('refuses a save that no replica has, and takes it when it is repeated and a replica has it', async () => {

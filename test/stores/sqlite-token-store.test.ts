@@ -8,7 +8,7 @@ import { type SqliteDatabaseLike, sqliteTokenStore } from 'passport-oauth-app/sq
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { endService, startService } from '../support/service-process.js';
 import { hasSqlite, type SqliteDatabase, sqlitePackages } from '../support/sqlite.js';
-import { storeChecks } from '../support/store-checks.js';
+import { storeChecks, testEach } from '../support/store-checks.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
 const TABLE = 'passport_oauth_app_grants';
@@ -39,7 +39,7 @@ describe.each(sqlitePackages)('with %s', (name, openFile) => {
   });
 
   describe('passes every check, with several connections to one file', () => {
-    for (const { name, run } of storeChecks((options) => sqliteTokenStore(open(), options))) test(name, run);
+    testEach(storeChecks((options) => sqliteTokenStore(open(), options)));
   });
 
   test('passes every check in WAL mode, in a table of another name', async () => {

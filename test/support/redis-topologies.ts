@@ -73,31 +73,44 @@ async function startTopology<T>(start: (topology: Topology) => Promise<T>): Prom
 
 async function startCluster(topology: Topology, downAfterMs: number): Promise<RedisTopology> {
   const settings = ['--cluster-enabled', 'yes', '--cluster-allow-replica-migration', 'no'];
-  settings.push('--cluster-node-timeout', String(downAfterMs));
+  // A node waits before it serves, the longer the more patient it is with others.
+  settings.push('--cluster-node-timeout', '2000', '--cluster-replica-no-failover', 'yes');
   const ports: number[] = [];
-  for (let index = 0; index < 6; index += 1) ports.push(await topology.start(settings));
-  const [first = 0, ...others] = ports;
-  const primaries = ports.slice(0, 3);
-  for (const [index, port] of primaries.entries()) {
-    const slots = [Math.floor((index * 16384) / 3), Math.floor(((index + 1) * 16384) / 3) - 1];
-    await topology.command(port, 'CLUSTER', 'ADDSLOTSRANGE', ...slots.map(String));
-    await topology.command(port, 'CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1));
-  }
-  for (const port of others) await topology.command(first, 'CLUSTER', 'MEET', '127.0.0.1', String(port));
-  for (const [index, port] of ports.slice(3).entries()) {
-    const id = String(await topology.command(primaries[index] ?? 0, 'CLUSTER', 'MYID'));
-    await until(() => topology.command(port, 'CLUSTER', 'REPLICATE', id));
-  }
-  await until(async () => {
-    for (const port of ports) {
-      const info = String(await topology.command(port, 'CLUSTER', 'INFO'));
-      if (!info.includes('cluster_state:ok')) throw new Error(info);
-      const slots = (await topology.command(port, 'CLUSTER', 'SLOTS')) as unknown[][];
-      if (slots.length !== 3 || slots.some((slot) => slot.length < 4)) throw new Error('a replica is missing');
-    }
+  for (let index = 0; index < 6; index += 1) ports.push(await freePort());
+  // Each node knows all others from its start: to meet them takes rounds of gossip.
+  for (const port of ports) await topology.write(`nodes-${port}.conf`, clusterFile(ports, port));
+  await Promise.all(ports.map((port) => topology.start(settings, undefined, port)));
+  const all = (look: (port: number) => Promise<void>) => Promise.all(ports.map((port) => until(() => look(port))));
+  await all(async (port) => {
+    const info = String(await topology.command(port, 'CLUSTER', 'INFO'));
+    if (!info.includes('cluster_state:ok')) throw new Error(info);
   });
+  const primaries = ports.slice(0, 3);
+  // A replica is told to clients once it has got something.
   for (const port of primaries) await topology.replicated(port, 1);
+  await all(async (port) => {
+    const slots = (await topology.command(port, 'CLUSTER', 'SLOTS')) as unknown[][];
+    if (slots.length !== 3 || slots.some((slot) => slot.length < 4)) throw new Error('a replica is missing');
+  });
+  for (const port of ports) {
+    await topology.command(port, 'CONFIG', 'SET', 'cluster-node-timeout', String(downAfterMs));
+    await topology.command(port, 'CONFIG', 'SET', 'cluster-replica-no-failover', 'no');
+  }
   return { ...topology, ports: primaries };
+}
+
+/** Returns the file of a Cluster's node: the first three of `ports` are primaries of a third of the slots each, the others their replicas. */
+function clusterFile(ports: readonly number[], own: number): string {
+  const idOf = (port: number | undefined) => String(port).padStart(40, '0');
+  const lines = ports.map((port, index) => {
+    const primary = index % 3;
+    const slots = [Math.floor((primary * 16384) / 3), Math.floor(((primary + 1) * 16384) / 3) - 1];
+    const role = index < 3 ? 'master -' : `slave ${idOf(ports[primary])}`;
+    const me = port === own ? 'myself,' : '';
+    const address = `${idOf(port)} 127.0.0.1:${port}@${port + 10_000}`;
+    return `${address} ${me}${role} 0 0 ${primary + 1} connected ${index < 3 ? slots.join('-') : ''}`.trimEnd();
+  });
+  return `${lines.join('\n')}\nvars currentEpoch 3 lastVoteEpoch 0\n`;
 }
 
 async function startSentinel(
@@ -131,11 +144,16 @@ async function startSentinel(
 async function newTopology() {
   const folder = await mkdtemp(join(tmpdir(), 'redis-'));
   const nodes: RedisNode[] = [];
-  const start = async (args: readonly string[] | undefined, sentinel?: readonly string[]): Promise<number> => {
-    const port = await freePort();
+  const write = (name: string, text: string) => writeFile(join(folder, name), text);
+  const start = async (
+    args: readonly string[] | undefined,
+    sentinel?: readonly string[],
+    wanted?: number,
+  ): Promise<number> => {
+    const port = wanted ?? (await freePort());
     const common = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder];
     const own = join(folder, `${port}.conf`);
-    await writeFile(own, (sentinel ?? []).join('\n'));
+    await write(`${port}.conf`, (sentinel ?? []).join('\n'));
     const data = [...PERSISTENCE, '--appenddirname', `aof-${port}`];
     const node = ['--cluster-config-file', `nodes-${port}.conf`, '--repl-diskless-sync-delay', '0'];
     const launch = () =>
@@ -175,6 +193,7 @@ async function newTopology() {
   };
   return {
     nodes,
+    write,
     start,
     command,
     replicated,
