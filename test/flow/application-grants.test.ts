@@ -214,7 +214,7 @@ describe('a grant of the application', threats(86), () => {
 
   test('is saved later though it was asked for again meanwhile', async ({ startWorld }) => {
     const { service } = await startWorld();
-    const tokenStore = new TroubledStore();
+    const tokenStore = Object.assign(new TroubledStore(), { leaseMs: 6_000 });
     const { strategy, advance } = open(service, machine, { tokenStore });
     tokenStore.fail('set', 'add', 'update');
     await strategy.client('machine').accessToken();

@@ -1,5 +1,5 @@
 import { memoryTokenStore } from 'passport-oauth-app';
-import type { ListedTokenStore, StoredGrant } from '../../src/stores/token-store.js';
+import type { HeldLease, ListedTokenStore, StoredGrant } from '../../src/stores/token-store.js';
 
 export type StoreMethod = keyof ListedTokenStore;
 
@@ -12,6 +12,8 @@ export class TroubledStore implements ListedTokenStore {
   /** Runs before each call. */
   before: (method: StoreMethod, id: string) => unknown = () => undefined;
   readonly inner: ListedTokenStore = memoryTokenStore();
+  /** How long a lease is said to be, in milliseconds; 0 for what the store says. A pair that is not saved holds it for half of that. */
+  leaseMs = 0;
 
   async get(id: string): Promise<StoredGrant | undefined> {
     return await this.#call('get', id, () => this.inner.get(id));
@@ -33,9 +35,11 @@ export class TroubledStore implements ListedTokenStore {
     return await this.#call('add', id, () => this.inner.add(id, grant));
   }
 
-  async lock<T>(id: string, work: () => Promise<T>): Promise<T> {
+  async lock<T>(id: string, work: (lease?: HeldLease) => Promise<T>): Promise<T> {
     await this.#enter('lock', id);
-    return await this.inner.lock(id, work);
+    const { leaseMs } = this;
+    const told = (lease?: HeldLease) => leaseMs && { ageMs: 0, isHeld: async () => true, ...lease, leaseMs };
+    return await this.inner.lock(id, (lease?: HeldLease) => work(told(lease) || lease));
   }
 
   async *list(): AsyncGenerator<string> {
