@@ -332,35 +332,6 @@ async function sentinelClients(sentinel: RedisTopology) {
   return [nodeRedis, ioredis] as const;
 }
 
-/** Starts servers that end with the test. */
-async function started<T extends RedisTopology>(start: () => Promise<T>): Promise<T> {
-  const topology = await start();
-  onTestFinished(() => topology.stop());
-  return topology;
-}
-
-test.skipIf(!hasRedis())('passes every check over a Cluster of Redis, also where it reads from replicas', async () => {
-  const cluster = await started(startRedisCluster);
-  const clients = await clusterClients(cluster);
-  const readers = await clusterClients(cluster, { readsFromReplicas: true });
-  await passEveryCheck(...storesOver([...clients, ...readers]));
-});
-
-test.skipIf(!hasRedis())('passes every check over Sentinels, and uses the new primary after a failover', async () => {
-  const sentinel = await started(startRedisSentinel);
-  const clients = await sentinelClients(sentinel);
-  await passEveryCheck(...storesOver(clients));
-  const stores = clients.map((client) => redisTokenStore(client));
-  await stores[0]?.set('id', grant);
-  await sentinel.replicated(sentinel.primary, 1);
-  await sentinel.kill(sentinel.primary);
-  for (const port of sentinel.ports)
-    await sentinel.command(port, 'SENTINEL', 'SET', SENTINEL_NAME, 'down-after-milliseconds', '1000');
-  for (const store of stores) {
-    await until(async () => expect(await store.lock('id', () => store.get('id'))).toEqual(grant));
-  }
-});
-
 /** Gives replicas all the time that they need: the 100 ms of a write are not what these tests are about. Changes the client. */
 function patient(client: RedisClientLike): RedisClientLike {
   const patiently = (args: readonly unknown[]): unknown[] =>
@@ -392,11 +363,28 @@ function patient(client: RedisClientLike): RedisClientLike {
   return client;
 }
 
-describe.skipIf(!hasRedis())('with replicas that confirm each write', () => {
-  const options = { replicas: 1 };
+const confirming = { replicas: 1 };
 
-  test('passes every check with each kind of client', async () => {
-    const sentinel = await started(startRedisSentinel);
+test.skipIf(!hasRedis())(
+  'passes every check over a Cluster of Redis, also where it reads from replicas, and where they confirm each write',
+  async () => {
+    const cluster = await startRedisCluster();
+    onTestFinished(() => cluster.stop());
+    const clients = await clusterClients(cluster);
+    const readers = await clusterClients(cluster, { readsFromReplicas: true });
+    const writers = await clusterClients(cluster);
+    await passEveryCheck(...storesOver([...clients, ...readers]), ...storesOver(writers.map(patient), confirming));
+  },
+);
+
+describe.skipIf(!hasRedis())('over Sentinels', () => {
+  let sentinel: Awaited<ReturnType<typeof startRedisSentinel>>;
+  beforeAll(async () => {
+    sentinel = await startRedisSentinel();
+  });
+  afterAll(() => sentinel.stop());
+
+  test('passes every check with each kind of client, also where a replica confirms each write', async () => {
     const url = `redis://127.0.0.1:${sentinel.primary}`;
     const single = await createClient({ url }).connect();
     const pool = createClientPool({ url });
@@ -404,33 +392,39 @@ describe.skipIf(!hasRedis())('with replicas that confirm each write', () => {
     onTestFinished(() => {
       for (const client of [single, pool]) client.destroy();
     });
-    const clients = [single, pool, ...(await sentinelClients(sentinel))];
-    await passEveryCheck(...storesOver(clients.map(patient), options));
-  });
-
-  test('passes every check with the clients of a Cluster', async () => {
-    const clients = await clusterClients(await started(startRedisCluster));
-    await passEveryCheck(...storesOver(clients.map(patient), options));
+    const writers = [single, pool, ...(await sentinelClients(sentinel))].map(patient);
+    await passEveryCheck(...storesOver(await sentinelClients(sentinel)), ...storesOver(writers, confirming));
   });
 
   test('refuses a save that no replica has, and takes it when it is repeated and a replica has it', async () => {
-    const sentinel = await started(startRedisSentinel);
     const client = await createClient({ url: `redis://127.0.0.1:${sentinel.primary}` }).connect();
     onTestFinished(() => client.destroy());
-    const store = redisTokenStore(client, options);
+    const store = redisTokenStore(client, confirming);
     const next = { ...grant, version: 2 };
-    await store.set('id', grant);
+    await store.set('unconfirmed', grant);
     const replica = sentinel.nodes[1]?.process;
     replica?.kill('SIGSTOP');
-    await expect(store.update('id', next, 1)).rejects.toThrow(
+    await expect(store.update('unconfirmed', next, 1)).rejects.toThrow(
       'Expected 1 replicas of Redis to confirm a saved grant within 100 ms, got fewer.',
     );
-    await expect(store.update('id', next, 1)).rejects.toThrow('got fewer');
+    await expect(store.update('unconfirmed', next, 1)).rejects.toThrow('got fewer');
     // Another process that was faster is told at once.
-    expect(await store.update('id', { ...grant, version: 3 }, 1)).toBe(false);
+    expect(await store.update('unconfirmed', { ...grant, version: 3 }, 1)).toBe(false);
     replica?.kill('SIGCONT');
-    await until(async () => expect(await store.update('id', next, 1)).toBe(true));
-    expect(await store.get('id')).toEqual(next);
+    await until(async () => expect(await store.update('unconfirmed', next, 1)).toBe(true));
+    expect(await store.get('unconfirmed')).toEqual(next);
+  });
+
+  test('uses the new primary after a failover', async () => {
+    const stores = (await sentinelClients(sentinel)).map((client) => redisTokenStore(client));
+    await stores[0]?.set('id', grant);
+    await sentinel.replicated(sentinel.primary, 1);
+    await sentinel.kill(sentinel.primary);
+    for (const port of sentinel.ports)
+      await sentinel.command(port, 'SENTINEL', 'SET', SENTINEL_NAME, 'down-after-milliseconds', '1000');
+    for (const store of stores) {
+      await until(async () => expect(await store.lock('id', () => store.get('id'))).toEqual(grant));
+    }
   });
 });
 

@@ -80,19 +80,20 @@ async function startCluster(topology: Topology, downAfterMs: number): Promise<Re
   // Each node knows all others from its start: to meet them takes rounds of gossip.
   for (const port of ports) await topology.write(`nodes-${port}.conf`, clusterFile(ports, port));
   await Promise.all(ports.map((port) => topology.start(settings, undefined, port)));
-  const all = (look: (port: number) => Promise<void>) => Promise.all(ports.map((port) => until(() => look(port))));
-  await all(async (port) => {
-    const info = String(await topology.command(port, 'CLUSTER', 'INFO'));
-    if (!info.includes('cluster_state:ok')) throw new Error(info);
-  });
+  for (const port of ports) {
+    await until(async () => {
+      const info = String(await topology.command(port, 'CLUSTER', 'INFO'));
+      if (!info.includes('cluster_state:ok')) throw new Error(info);
+    });
+  }
   const primaries = ports.slice(0, 3);
   // A replica is told to clients once it has got something.
   for (const port of primaries) await topology.replicated(port, 1);
-  await all(async (port) => {
-    const slots = (await topology.command(port, 'CLUSTER', 'SLOTS')) as unknown[][];
-    if (slots.length !== 3 || slots.some((slot) => slot.length < 4)) throw new Error('a replica is missing');
-  });
   for (const port of ports) {
+    await until(async () => {
+      const slots = (await topology.command(port, 'CLUSTER', 'SLOTS')) as unknown[][];
+      if (slots.length !== 3 || slots.some((slot) => slot.length < 4)) throw new Error('a replica is missing');
+    });
     await topology.command(port, 'CONFIG', 'SET', 'cluster-node-timeout', String(downAfterMs));
     await topology.command(port, 'CONFIG', 'SET', 'cluster-replica-no-failover', 'no');
   }
