@@ -46,8 +46,8 @@ export default defineConfig({
     // A test ends by what it waits for, also with a tenth of a core: the limits are for what never comes.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    // One more than the cores that CI has: a third of a run is waiting for databases, browsers and leases.
-    maxWorkers: 3,
+    // Twice the cores that CI has: many tests wait for databases, browsers and leases.
+    maxWorkers: 4,
     // What a test that passes has printed is not about the test.
     silent: 'passed-only',
     expect: { poll: { timeout: 119_000 } },
