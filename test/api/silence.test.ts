@@ -149,9 +149,8 @@ describe('`timeout` of fetch', () => {
       expect((await pending).status).toBe(200);
     }
     const received = once(server, 'request');
-    const failed = expect(fixture.client.fetch('/slow', { timeout: 100 })).rejects.toMatchObject({
-      code: 'ERR_SERVICE_TIMEOUT',
-    });
+    const call = fixture.client.fetch('/slow', { timeout: 100 });
+    const failed = expect(call).rejects.toMatchObject({ code: 'ERR_SERVICE_TIMEOUT' });
     await received;
     vi.advanceTimersByTime(150);
     await failed;

@@ -535,28 +535,20 @@ describe('embedded()', () => {
       beforeClient?.(app, world);
       routes?.(app, world);
     };
-    expect(await messageOf({ ...usual, routes: late })).toMatchObject({
-      code: 'ERR_MIDDLEWARE_ORDER',
-      message: expect.stringContaining('before apiClient'),
-    });
+    const order = (text: string) => ({ code: 'ERR_MIDDLEWARE_ORDER', message: expect.stringContaining(text) });
+    expect(await messageOf({ ...usual, routes: late })).toMatchObject(order('before apiClient'));
     let mounted: Handler | undefined;
     const guarded = (app: App, { strategy }: World) => {
       const frame = embedded(strategy, { path: '/f', login: '/login', hosts: ['http://service.localhost'] }) as Handler;
       mounted = frame;
       app.use('/board', requireAuthorization({ frame } as object) as Handler);
     };
-    expect(await messageOf({ ...usual, routes: guarded })).toMatchObject({
-      code: 'ERR_MIDDLEWARE_ORDER',
-      message: expect.stringContaining('before the routes'),
-    });
+    expect(await messageOf({ ...usual, routes: guarded })).toMatchObject(order('before the routes'));
     const before = (app: App) => {
       usual.before?.(app);
       app.use((req, res, next) => mounted?.(req, res, next));
     };
-    expect(await messageOf({ ...usual, before, routes: guarded })).toMatchObject({
-      code: 'ERR_MIDDLEWARE_ORDER',
-      message: expect.stringContaining('after the session'),
-    });
+    expect(await messageOf({ ...usual, before, routes: guarded })).toMatchObject(order('after the session'));
   });
 
   const strategyOf = (world: World, more: object = {}) => {

@@ -102,16 +102,12 @@ describe('malformed requests get an answer and do no harm', () => {
 
   test('a body over 1 MiB is refused with 413', async () => {
     await startService();
-    const status = await new Promise((resolve, reject) => {
-      const headers = { 'content-type': 'application/json' };
-      const request = send(`${service.authUrl}/oauth/token`, { method: 'POST', headers }, (response) => {
-        response.resume();
-        resolve(response.statusCode);
-      });
-      request.on('error', reject);
-      request.write(Buffer.alloc(1024 * 1024 + 1, ' '));
-    });
-    expect(status).toBe(413);
+    const headers = { 'content-type': 'application/json' };
+    const request = send(`${service.authUrl}/oauth/token`, { method: 'POST', headers });
+    request.write(Buffer.alloc(1024 * 1024 + 1, ' '));
+    const [response] = await once(request, 'response');
+    response.resume();
+    expect(response.statusCode).toBe(413);
     expect(service.requests).toMatchObject([{ path: '/oauth/token', body: undefined }]);
     await tokensFor();
   });
@@ -136,7 +132,7 @@ describe('malformed requests get an answer and do no harm', () => {
     socket.write('POST /oauth/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"a"', () =>
       socket.resetAndDestroy(),
     );
-    await new Promise((resolve) => socket.once('close', resolve));
+    await once(socket, 'close');
     await tokensFor();
     expect(service.requests.filter(({ path }) => path === '/oauth/token')).toHaveLength(1);
   });
@@ -146,10 +142,9 @@ describe('only this computer, and never production', threats(54), () => {
   test('it refuses to start under NODE_ENV=production', async () => {
     vi.stubEnv('NODE_ENV', 'production');
     try {
-      for (const options of [{}, { allowRemote: true }, { allowRemote: true, host: '0.0.0.0' }]) {
-        const refused = { name: 'EmulatorError', code: 'ERR_EMULATOR_PRODUCTION' };
+      const refused = { name: 'EmulatorError', code: 'ERR_EMULATOR_PRODUCTION' };
+      for (const options of [{}, { allowRemote: true }, { allowRemote: true, host: '0.0.0.0' }])
         await expect(startEmulator(options)).rejects.toMatchObject(refused);
-      }
     } finally {
       vi.unstubAllEnvs();
     }
@@ -192,8 +187,8 @@ describe('listening', () => {
     await startService();
     const port = Number(new URL(service.authUrl).port);
     const socket = connect(port, '127.0.0.1');
-    await new Promise((resolve) => socket.once('connect', resolve));
-    const ended = new Promise((resolve) => socket.once('close', resolve));
+    await once(socket, 'connect');
+    const ended = once(socket, 'close');
     await Promise.all([service.close(), service.close()]);
     await ended;
     await startService({ port });
@@ -213,15 +208,11 @@ describe('listening', () => {
     await startService({ https, host: 'localhost' });
     expect(service.authUrl).toMatch(/^https:\/\/localhost:\d+$/);
     expect(service.enterpriseBaseUrl).toMatch(/^https:\/\/\{domain\}\.api\.localhost:\d+$/);
-    const status = () =>
-      new Promise((resolve, reject) => {
-        const url = `${service.baseUrl}/api/v2/projects`;
-        secureGet(url, { ca: https.cert }, ({ statusCode }) => resolve(statusCode)).on('error', reject);
-      });
-    expect(await status()).toBe(401);
+    const get = () => once(secureGet(`${service.baseUrl}/api/v2/projects`, { ca: https.cert }), 'response');
+    expect(await get()).toMatchObject([{ statusCode: 401 }]);
     expect(await service.approve(authorizeUrl())).toMatch(/callback\?code=/);
     service.fail('api', { reset: true });
-    await expect(status()).rejects.toThrow();
+    await expect(get()).rejects.toThrow();
   });
 });
 

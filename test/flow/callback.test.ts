@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import passportModule from 'passport';
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { addStrategy, browser, open, register, visit, whoami, world } from '../support/one-world.js';
+import { addStrategy, browser, open, openAtCallback, register, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { threats } from '../support/threats.js';
 import { type Framework, type Handler, tellOutcome } from '../support/world.js';
@@ -54,8 +54,7 @@ describe.each(frameworks)('under %s', (framework) => {
     ['__proto__ as a value', '&other=__proto__'],
     ['an error beside the code', '&error=access_denied'],
   ])('a good callback to which %s was added is refused, and stays good without it', threats(2), async (_what, more) => {
-    await open({ framework });
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback({ framework });
     expect((await rawCallback(`${callback}${more}`)).status).toBe(400);
     expect(Reflect.get({}, 'polluted')).toBeUndefined();
     expect(world.tokenRequests()).toEqual([]);
@@ -85,8 +84,7 @@ describe.each(frameworks)('under %s', (framework) => {
 
 describe('the state', () => {
   test('that is forged is refused, and the pending login still works', threats(3), async () => {
-    await open();
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback();
     for (const state of ['x', '__proto__x', 'A'.repeat(43), `${new URL(callback).searchParams.get('state')}A`]) {
       expect((await visit(altered(callback, { state }))).status).toBe(403);
     }
@@ -95,8 +93,7 @@ describe('the state', () => {
   });
 
   test('works once, in series', threats(5), async () => {
-    await open();
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback();
     // The cookies as they were: an attacker keeps them.
     const cookie = browser.cookieHeader(world.url);
     expect((await visit(callback)).status).toBe(302);
@@ -107,8 +104,7 @@ describe('the state', () => {
   });
 
   test('works once, with fifty replays at once', threats(5), async () => {
-    await open();
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback();
     const answers = await Promise.all(Array.from({ length: 50 }, () => rawCallback(callback)));
     expect(answers.filter(({ status }) => status === 302)).toHaveLength(1);
     expect(answers.filter(({ status }) => status === 403)).toHaveLength(49);
@@ -116,8 +112,7 @@ describe('the state', () => {
   });
 
   test('does not work again after the exchange failed', threats(5), async () => {
-    await open();
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback();
     world.service.fail('token', { status: 500 });
     const cookie = browser.cookieHeader(world.url);
     expect((await visit(callback)).status).toBe(503);
@@ -216,8 +211,7 @@ describe('the state', () => {
 
   test('from the future is refused, as after a clock was set back', threats(7), async () => {
     let now = Date.now();
-    await open({ strategy: { clock: () => now } });
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback({ strategy: { clock: () => now } });
     now -= 60 * 60 * 1000;
     expect((await visit(callback)).status).toBe(403);
   });
@@ -230,16 +224,14 @@ describe('the state', () => {
     ['a sealed text that was cut', (value: string) => value.slice(0, -5)],
     ['broken percent-encoding', () => '%E0%A4%A'],
   ])('does not go with a cookie that was replaced by %s', async (_what, replace) => {
-    await open();
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback();
     for (const [name, value] of browser.cookies(world.url)) browser.cookies(world.url).set(name, replace(value));
     expect((await visit(callback)).status).toBe(403);
     expect(world.tokenRequests()).toEqual([]);
   });
 
   test('goes with its cookie among hundreds of foreign and malformed ones', async () => {
-    await open();
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback();
     const own = browser.cookieHeader(world.url);
     const foreign = Array.from({ length: 300 }, (_, index) => `__proto__=x; =y; ;;; c${index}=%FF; oauth-app.login.=z`);
     const cookie = `${foreign.join('; ').slice(0, 12_000)}; ${own}`;
@@ -252,8 +244,7 @@ describe('an error in the callback', () => {
     'without a valid state is refused in words of this package, and the pending login is kept',
     threats(8),
     async () => {
-      await open();
-      const callback = await world.begin(browser);
+      const callback = await openAtCallback();
       const forged = await visit(`/callback?error=access_denied&state=${'B'.repeat(43)}`);
       expect(forged.status).toBe(403);
       expect(forged.text).not.toContain('denied');
@@ -330,8 +321,7 @@ describe('a callback that no person asked for', () => {
     ['an old prefetch', { headers: { purpose: 'prefetch' } }, 503],
     ['the prefetch of Firefox', { headers: { 'x-moz': 'prefetch' } }, 503],
   ])('%s does not use the code up', threats(10), async (_what, options, status) => {
-    await open();
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback();
     const answer = await rawCallback(callback, options);
     expect([answer.status, answer.headers.allow]).toEqual([status, status === 405 ? 'GET' : undefined]);
     expect(world.tokenRequests()).toEqual([]);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
+import { browser, logIn, open, openAtCallback, projects, visit, whoami, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 
 describe('a domain claim that is no DNS label ends the login before any request to the API', threats(27), () => {
@@ -110,8 +110,7 @@ describe('claims', () => {
     threats(28),
     async () => {
       const payload = Buffer.from(`{"sub":"1","n":${'['.repeat(5500)}${']'.repeat(5500)}}`).toString('base64url');
-      await open({ verify: undefined });
-      const callback = await world.begin(browser);
+      const callback = await openAtCallback({ verify: undefined });
       const body = { access_token: `eyJhbGciOiJub25lIn0.${payload}.x`, token_type: 'bearer', expires_in: 60 };
       world.service.fail('token', { status: 200, body });
       expect((await visit(callback)).status).toBe(302);

@@ -59,10 +59,8 @@ describe('importGrant', () => {
     await world.strategy.importGrant('2', { accessToken, refreshToken, expiresAt: new Date(Date.now() + 3_600_000) });
     const page = await browser.visit(`${world.url}/projects`);
     expect(page.json().data[0].data.name).toBe('Acme Storefront');
-    expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({
-      authorized: true,
-      organizationDomain: 'acme',
-    });
+    const self = await browser.visit(`${world.url}/whoami`);
+    expect(self.json()).toMatchObject({ authorized: true, organizationDomain: 'acme' });
     expect(world.tokenRequests()).toEqual([]);
   });
 
@@ -164,10 +162,8 @@ describe('importGrant', () => {
     test('refuses other options', async () => {
       const { strategy } = await open({ strategy: { tokenStore: memoryTokenStore() } });
       const wrong = { replaces: false } as object;
-      await expect(strategy.importGrant('job', { refreshToken: 'r' }, wrong)).rejects.toMatchObject({
-        code: 'ERR_CONFIGURATION',
-        option: 'replaces',
-      });
+      const error = { code: 'ERR_CONFIGURATION', option: 'replaces' };
+      await expect(strategy.importGrant('job', { refreshToken: 'r' }, wrong)).rejects.toMatchObject(error);
     });
   });
 
@@ -184,10 +180,8 @@ describe('importGrant', () => {
     ['no object', 'r', 'tokens'],
   ])('refuses %s, and stores nothing', async ([, tokens, option]) => {
     await open({ strategy: { tokenStore: memoryTokenStore() } });
-    await expect(world.strategy.importGrant('job', tokens as never)).rejects.toMatchObject({
-      name: 'ConfigurationError',
-      option,
-    });
+    const error = { name: 'ConfigurationError', option };
+    await expect(world.strategy.importGrant('job', tokens as never)).rejects.toMatchObject(error);
     await expect(world.strategy.client('job').projects()).rejects.toMatchObject({ name: 'NotAuthorizedError' });
   });
 

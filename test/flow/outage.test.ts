@@ -76,11 +76,8 @@ describe('a token endpoint that fails', threats(37, 38, 39, 41), () => {
     const client = world.strategy.client('ada');
     world.service.expireAccessTokens();
     world.service.fail('token', { status: 503 });
-    await expect(client.post('/projects', { json: {} })).rejects.toMatchObject({
-      status: 503,
-      retryAfter: 1,
-      sent: true,
-    });
+    const unanswered = { status: 503, retryAfter: 1, sent: true };
+    await expect(client.post('/projects', { json: {} })).rejects.toMatchObject(unanswered);
     clock.advance(2 * HOURS);
     world.service.fail('token', { status: 503 });
     const unsent = { status: 503, code: 'ERR_SERVICE_UNAVAILABLE', retryAfter: 1, sent: false };

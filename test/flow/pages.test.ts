@@ -1,7 +1,7 @@
 import { requireAuthorization } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import type { Browser } from '../support/browser.js';
-import { browser, open, visit, world } from '../support/one-world.js';
+import { browser, open, openAtCallback, visit, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { threats } from '../support/threats.js';
 import { type App, type Handler, sendJson, type WorldOptions } from '../support/world.js';
@@ -125,8 +125,7 @@ describe('a prefetch of the login route', threats(62), () => {
   );
 
   test('twenty times over ends no genuine login', async () => {
-    await open();
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback();
     for (let time = 0; time < 20; time++) {
       await visit('/login', { headers: { 'sec-purpose': 'prefetch' } });
     }

@@ -3,7 +3,17 @@ import { memoryTokenStore } from 'passport-oauth-app';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { hold } from '../support/hold.js';
-import { browser, clock, loggedIn, open, projects, visit, whoami, world } from '../support/one-world.js';
+import {
+  browser,
+  clock,
+  loggedIn,
+  open,
+  openAtCallback,
+  projects,
+  visit,
+  whoami,
+  world,
+} from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
@@ -11,8 +21,7 @@ import type { App, Handler, World } from '../support/world.js';
 
 describe('the callback of a browser that is logged in already', () => {
   test('leads to the page that the route names, for the back button, a bookmark and a forged state', async () => {
-    await open({ authenticate: { successReturnToOrRedirect: '/home' } });
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback({ authenticate: { successReturnToOrRedirect: '/home' } });
     await visit(callback);
     const before = [world.grantKeys(), world.references()];
     const { length } = world.service.requests;
@@ -32,23 +41,22 @@ describe('the callback of a browser that is logged in already', () => {
   });
 
   test('leads to a page whose path is not ASCII, as the login itself does', async () => {
-    await open({ authenticate: { successReturnToOrRedirect: '/ホーム' } });
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback({ authenticate: { successReturnToOrRedirect: '/ホーム' } });
     const first = await visit(callback);
     const again = await visit(callback);
     expect([again.status, again.headers.get('location')]).toEqual([302, first.headers.get('location')]);
   });
 
   test('is refused where the route names no page', async () => {
-    await open({ callback: ({ passport }: World) => passport.authenticate('oauth-app', {}) as Handler });
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback({
+      callback: ({ passport }: World) => passport.authenticate('oauth-app', {}) as Handler,
+    });
     await visit(callback);
     expect((await visit(callback)).status).toBe(403);
   });
 
   test('is refused once the user has logged out, or the grant is gone', async () => {
-    await open({ strategy: { tokenStore: memoryTokenStore(), cache: false } });
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback({ strategy: { tokenStore: memoryTokenStore(), cache: false } });
     await visit(callback);
     const { grantId } = await whoami();
     await world.strategy.deleteGrant(grantId);
@@ -110,8 +118,7 @@ describe('a reload of a slow callback', () => {
 
   test('ends logged in too where it comes after the exchange has ended', async () => {
     const verified = vi.fn((_accessToken, _refreshToken, profile, done) => done(null, { id: profile.id }));
-    await open({ before, verify: verified });
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback({ before, verify: verified });
     const release = hold(world.service, 'token');
     await drop(world, browser, callback);
     release();
@@ -123,8 +130,7 @@ describe('a reload of a slow callback', () => {
   });
 
   test('is good for the browser that began the login alone', threats(6), async () => {
-    await open({ before });
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback({ before });
     const release = hold(world.service, 'token');
     await drop(world, browser, callback);
     expect((await new Browser().visit(callback)).status).toBe(403);
@@ -140,8 +146,7 @@ describe('a token store with locks', () => {
     const tokenStore = new TroubledStore();
     const ids: string[] = [];
     tokenStore.before = (method, id) => void (method === 'set' && ids.push(id));
-    await open({ strategy: { tokenStore } });
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback({ strategy: { tokenStore } });
     await visit(callback);
     const [mark = '', ...others] = marksIn(ids);
     expect(others).toEqual([]);
@@ -176,8 +181,7 @@ describe('a token store with locks', () => {
     ],
   ])('that %s ends the callback in 503 and sends no code; the login is still good', async ([, fail]) => {
     const tokenStore = new TroubledStore();
-    await open({ strategy: { tokenStore } });
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback({ strategy: { tokenStore } });
     const cookie = browser.cookieHeader(world.url);
     fail(tokenStore);
     const page = await visit(callback, { headers: { cookie } });

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
-import { browser, clock, loggedIn, logIn, open, visit, world } from '../support/one-world.js';
+import { clock, loggedIn, logIn, open, openAtCallback, visit, world } from '../support/one-world.js';
 import { type App, sendJson } from '../support/world.js';
 
 const HOURS = 3_600;
@@ -34,8 +34,7 @@ describe('the granted scopes are', () => {
     ['none, if the token answer says so', '', []],
   ];
   test.for(cases)('%s', async ([_title, scope, expected]) => {
-    await open(options);
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback(options);
     world.service.fail('token', { status: 200, body: { ...pair('1'), scope } });
     await visit(callback);
     const shown = await (await visit('/scopes')).json();

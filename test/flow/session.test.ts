@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { StoredGrant, TokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
-import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
+import { browser, logIn, open, openAtCallback, projects, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
@@ -44,8 +44,7 @@ describe('a session store that fails', () => {
 
   test.each(cases)('%s: 503, nobody is logged in, and no grant is left', threats(11), async (_when, breakIt) => {
     const store = new FlakyStore();
-    await open({ session: { store } });
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback({ session: { store } });
     breakIt(store);
     const page = await visit(callback);
     expect(page.status).toBe(503);
@@ -64,8 +63,7 @@ describe('a session store that fails', () => {
     threats(11),
     async (_when, breakIt) => {
       const store = new FlakyStore();
-      await open({ session: { store } });
-      const callback = await world.begin(browser);
+      const callback = await openAtCallback({ session: { store } });
       breakIt(store);
       store.fail('destroy', (key) => !isGrantKey(key));
       store.throwInstead();
@@ -138,8 +136,7 @@ describe('a session store that fails', () => {
       set: async (id, grant) => void kept.set(id, grant),
       delete: async (id) => void kept.delete(id),
     };
-    await open({ session: { store }, strategy: { tokenStore } });
-    const callback = await world.begin(browser);
+    const callback = await openAtCallback({ session: { store }, strategy: { tokenStore } });
     store.fail('set');
     expect((await visit(callback)).status).toBe(503);
     await until(() => expect(kept.size).toBe(0));

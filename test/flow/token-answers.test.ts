@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { answer } from '../support/faulty-server.js';
-import { browser, open, openWithEndpoint, visit, whoami, world } from '../support/one-world.js';
+import { openAtCallback, openWithEndpoint, visit, whoami, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import type { World } from '../support/world.js';
 
@@ -11,8 +11,7 @@ const good = { access_token: jwt({ sub: '1' }), token_type: 'bearer', expires_in
 
 /** Logs in while the token endpoint gives this answer. */
 async function logInWith(fault: Parameters<World['service']['fail']>[1]) {
-  await open({ strategy: { userProfile: async () => ({ id: '1' }) } });
-  const callback = await world.begin(browser);
+  const callback = await openAtCallback({ strategy: { userProfile: async () => ({ id: '1' }) } });
   world.service.fail('token', fault);
   return visit(callback);
 }

@@ -30,31 +30,19 @@ afterEach(async () => {
 const isReceived = () => server.requests.length > 0;
 
 function request(more: Partial<HttpRequest> = {}): HttpRequest {
-  return {
-    origin: server.origin,
-    path: '/x?y=1',
-    method: 'GET',
-    headers: ['accept', '*/*'],
-    timeoutMs: 5_000,
-    ...more,
-  };
+  const { origin } = server;
+  return { origin, path: '/x?y=1', method: 'GET', headers: ['accept', '*/*'], timeoutMs: 5_000, ...more };
 }
 
 describe('a request', () => {
   test('goes out as it was given, and its answer comes as a whole', async () => {
     server.next(faulty.json({ a: 1 }, 201, { 'x-one': '1' }));
-    const answer = await http.send(
-      request({ method: 'POST', body: '{"b":2}', headers: ['content-type', 'application/json'] }),
-    );
-    expect(answer.status).toBe(201);
-    expect(answer.headers['x-one']).toBe('1');
-    expect(answer.body.toString()).toBe('{"a":1}');
-    expect(server.requests[0]).toMatchObject({
-      method: 'POST',
-      target: '/x?y=1',
-      headers: { 'content-type': 'application/json' },
-    });
-    expect(server.requests[0]?.body.toString()).toBe('{"b":2}');
+    const headers = { 'content-type': 'application/json' };
+    const sent = request({ method: 'POST', body: '{"b":2}', headers: Object.entries(headers).flat() });
+    const answer = { status: 201, headers: { 'x-one': '1' }, body: Buffer.from('{"a":1}') };
+    expect(await http.send(sent)).toMatchObject(answer);
+    const body = Buffer.from('{"b":2}');
+    expect(server.requests[0]).toMatchObject({ method: 'POST', target: '/x?y=1', headers, body });
   });
 
   test('reuses connections', async () => {
@@ -101,24 +89,13 @@ describe('a request', () => {
 });
 
 describe('nothing left', threats(36), () => {
-  test('a refused connection', async () => {
-    const failure = http.send(request({ origin: faulty.REFUSING_ORIGIN }));
-    await expect(failure).rejects.toMatchObject({
-      name: 'TransportError',
-      kind: 'connect',
-      sent: false,
-      cause: { code: 'ECONNREFUSED' },
-    });
-  });
-
-  test('a name that does not resolve', async () => {
-    const failure = http.send(request({ origin: 'http://nobody.invalid' }));
-    await expect(failure).rejects.toMatchObject({ kind: 'connect', sent: false });
-  });
-
-  test('a server that speaks no TLS', async () => {
-    const failure = http.send(request({ origin: server.origin.replace('http:', 'https:') }));
-    await expect(failure).rejects.toMatchObject({ kind: 'connect', sent: false });
+  test.each([
+    ['a refused connection', () => faulty.REFUSING_ORIGIN, { cause: { code: 'ECONNREFUSED' } }],
+    ['a name that does not resolve', () => 'http://nobody.invalid', {}],
+    ['a server that speaks no TLS', () => server.origin.replace('http:', 'https:'), {}],
+  ])('%s', async (_what, originOf, more) => {
+    const error = { name: 'TransportError', kind: 'connect', sent: false, ...more };
+    await expect(http.send(request({ origin: originOf() }))).rejects.toMatchObject(error);
   });
 });
 
@@ -207,8 +184,7 @@ describe('content encodings', () => {
     ['identity', Buffer.from('body')],
   ])('%s is decoded', async (encoding, body) => {
     server.next(faulty.answer(200, { 'content-encoding': encoding }, body));
-    const answer = await http.send(request());
-    expect(answer.body.toString()).toBe('body');
+    expect((await http.send(request())).body.toString()).toBe('body');
   });
 
   test('what described the encoded body is gone from the headers', async () => {
@@ -243,13 +219,10 @@ describe('an aborted request', () => {
   test('ends at once and closes its connection', async () => {
     server.next(faulty.hang());
     const controller = new AbortController();
-    const failure = expect(http.send(request({ signal: controller.signal }))).rejects.toMatchObject({
-      kind: 'aborted',
-      sent: true,
-    });
+    const aborted = http.send(request({ signal: controller.signal }));
     await server.received(1);
     controller.abort();
-    await failure;
+    await expect(aborted).rejects.toMatchObject({ kind: 'aborted', sent: true });
     await expect.poll(() => server.open).toBe(0);
   });
 
@@ -284,15 +257,10 @@ describe('a dispatcher of the user', () => {
     const dispatcher: Dispatcher = Reflect.get(globalThis, Symbol.for('undici.globalDispatcher.1'));
     const own = new HttpClient({ dispatcher });
     server.next(faulty.raw('HTTP/1.1 200 OK\r\nX-A: b\r\nx-a: c\r\ncontent-length: 2\r\n\r\n{}'));
-    expect(await own.send(request())).toMatchObject({
-      status: 200,
-      headers: { 'x-a': ['b', 'c'] },
-      body: Buffer.from('{}'),
-    });
-    await expect(own.send(request({ origin: faulty.REFUSING_ORIGIN }))).rejects.toMatchObject({
-      kind: 'connect',
-      sent: false,
-    });
+    const answer = { status: 200, headers: { 'x-a': ['b', 'c'] }, body: Buffer.from('{}') };
+    expect(await own.send(request())).toMatchObject(answer);
+    const refused = own.send(request({ origin: faulty.REFUSING_ORIGIN }));
+    await expect(refused).rejects.toMatchObject({ kind: 'connect', sent: false });
     server.next(faulty.reset());
     await expect(own.send(request({ method: 'POST' }))).rejects.toMatchObject({ kind: 'reset', sent: true });
     server.next(faulty.hang());
@@ -309,40 +277,26 @@ describe('a dispatcher of the user', () => {
     expect(length).toBeGreaterThanOrEqual(3e6);
   });
 
+  /** Calls these methods of the handler, one after the other. */
+  const calls =
+    (...events: readonly (readonly [keyof Dispatcher.DispatchHandler, ...unknown[]])[]): Dispatcher.Dispatch =>
+    (_options, handler) => {
+      for (const [name, ...args] of events) Reflect.apply(handler[name] ?? expect.fail, handler, [controller, ...args]);
+      return true;
+    };
+  const [start, response, end] = [
+    ['onRequestStart', {}],
+    ['onResponseStart', 200, {}, 'OK'],
+    ['onResponseEnd', {}],
+  ] as const;
+  const failure = (message: string) => ['onResponseError', new Error(message)] as const;
+  const data = (bytes: Uint8Array) => ['onResponseData', bytes] as const;
+
   test.each<[string, Dispatcher.Dispatch]>([
-    [
-      'throws',
-      () => {
-        throw new Error('broken');
-      },
-    ],
-    [
-      'reports an error twice',
-      (_options, handler) => {
-        handler.onResponseError?.(controller, new Error('first'));
-        handler.onResponseError?.(controller, new Error('second'));
-        return true;
-      },
-    ],
-    [
-      'fails after the end',
-      (_options, handler) => {
-        handler.onRequestStart?.(controller, {});
-        handler.onResponseError?.(controller, new Error('reset'));
-        handler.onResponseStart?.(controller, 200, {}, 'OK');
-        handler.onResponseData?.(controller, Buffer.from('late'));
-        handler.onResponseEnd?.(controller, {});
-        return true;
-      },
-    ],
-    [
-      'ends without a response',
-      (_options, handler) => {
-        handler.onRequestStart?.(controller, {});
-        handler.onResponseEnd?.(controller, {});
-        return true;
-      },
-    ],
+    ['throws', () => expect.fail('broken')],
+    ['reports an error twice', calls(failure('first'), failure('second'))],
+    ['fails after the end', calls(start, failure('reset'), response, data(Buffer.from('late')), end)],
+    ['ends without a response', calls(start, end)],
   ])('that %s makes one rejection and nothing else', async (_name, dispatch) => {
     const own = new HttpClient({ dispatcher: { dispatch } as unknown as Dispatcher });
     await expect(own.send(request())).rejects.toMatchObject({ name: 'TransportError' });
@@ -351,14 +305,8 @@ describe('a dispatcher of the user', () => {
   });
 
   test('that reports two responses and bytes of any kind gives the first response', async () => {
-    const dispatch: Dispatcher.Dispatch = (_options, handler) => {
-      handler.onRequestStart?.(controller, {});
-      handler.onResponseStart?.(controller, 200, {}, 'OK');
-      handler.onResponseStart?.(controller, 500, {}, 'Once more');
-      handler.onResponseData?.(controller, new TextEncoder().encode('text') as Buffer);
-      handler.onResponseEnd?.(controller, {});
-      return true;
-    };
+    const again = ['onResponseStart', 500, {}, 'Once more'] as const;
+    const dispatch = calls(start, response, again, data(new TextEncoder().encode('text')), end);
     const own = new HttpClient({ dispatcher: { dispatch } as unknown as Dispatcher });
     const { status, body } = await own.send(request());
     expect([status, body.toString()]).toEqual([200, 'text']);
@@ -369,14 +317,8 @@ describe('a dispatcher of the user', () => {
 const stream = (client = http, timeoutCovers: 'silence' | 'total' = 'silence') =>
   client.send({ ...request(), timeoutCovers }, StreamedExchange<never>);
 
-const controller: Dispatcher.DispatchController = {
-  aborted: false,
-  paused: false,
-  reason: null,
-  abort: () => {},
-  pause: () => {},
-  resume: () => {},
-};
+const idle = () => {};
+const controller = { aborted: false, paused: false, reason: null, abort: idle, pause: idle, resume: idle };
 
 describe('a stream', () => {
   test('is there with its headers, and is received as fast as it is read', async () => {
@@ -472,19 +414,17 @@ describe('look-up of names', () => {
     async (name) => {
       expect(await look(name, {})).toEqual(['127.0.0.1', 4]);
       expect(await look(name, { family: 6 })).toEqual(['::1', 6]);
-      expect(await look(name, { all: true })).toEqual([
-        [
-          { address: '127.0.0.1', family: 4 },
-          { address: '::1', family: 6 },
-        ],
-      ]);
+      const [four, six] = [
+        { address: '127.0.0.1', family: 4 },
+        { address: '::1', family: 6 },
+      ];
+      expect(await look(name, { all: true })).toEqual([[four, six]]);
     },
   );
 
   test.each(['localhost.example.com', 'notlocalhost'])('%s is an ordinary name', async (name) => {
-    await expect(look(`${name}.invalid`, {})).rejects.toMatchObject({
-      code: expect.stringMatching(/ENOTFOUND|EAI_AGAIN/),
-    });
+    const code = expect.stringMatching(/ENOTFOUND|EAI_AGAIN/);
+    await expect(look(`${name}.invalid`, {})).rejects.toMatchObject({ code });
   });
 });
 

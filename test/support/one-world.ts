@@ -24,6 +24,12 @@ export async function open(options?: WorldOptions): Promise<World> {
   return world;
 }
 
+/** Opens a world, and approves a login in {@link browser}. Returns the URL of its callback, which is not visited yet. */
+export async function openAtCallback(options?: WorldOptions): Promise<string> {
+  await open(options);
+  return await world.begin(browser);
+}
+
 /** Adds a strategy for the same service to an application, below {@link world} or while that is opened; its callback is registered. */
 export function addStrategy(
   { passport, service, url }: Pick<World, 'passport' | 'service' | 'url'>,
