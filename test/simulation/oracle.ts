@@ -242,7 +242,8 @@ export class Oracle {
     const { machine } = request;
     const login = this.login(pair.family.user);
     this.#givenAt.set(pair.serial, scheduler.now);
-    if (pair.shown === undefined) login.families.add(pair.family.id);
+    // The code of an earlier try may come after another one has succeeded: what it is given is nobody's login.
+    if (pair.shown === undefined) (login.state === 'in' ? login.givenUp : login.families).add(pair.family.id);
     this.#onTheirWay.set(pair.serial, machine);
     login.wholeSince = Number.POSITIVE_INFINITY;
     const savedAt = Number.POSITIVE_INFINITY;
