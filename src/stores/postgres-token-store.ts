@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { readOptions, withMethods } from '../checks.js';
 import { pause } from '../waiting.js';
 import { type ListenForChanges, watchOver } from './change-feed.js';
@@ -94,18 +95,20 @@ function listenOn(pool: PostgresPoolLike, channel: string): ListenForChanges | u
     const client = new Client(pool.options);
     let isHeard = false;
     for (const event of ['error', 'end']) client.on(event, lose);
-    client.on('notification', ({ payload }) => {
-      isHeard = true;
-      tell(payload ?? '');
+    // No id of a grant. Hearing another process proves nothing: its message may come while a proxy still has LISTEN's answer to pass on.
+    const probe = ` ${randomUUID()}`;
+    client.on('notification', ({ payload = '' }) => {
+      if (payload === probe) isHeard = true;
+      else tell(payload);
     });
     signal.addEventListener('abort', () => void client.end().catch(() => undefined));
     await client.connect();
     // An application that has ended its pool, but not closed the strategy, ends all the same.
     client.unref?.();
     await client.query(`LISTEN "${channel}"`);
-    // By the pool: a proxy may pass on what the connection itself tells, and nothing else. No grant has an empty id.
+    // By the pool: a proxy may pass on what the connection itself tells, and nothing else.
     void pool
-      .query('SELECT pg_notify($1, $2)', [channel, ''])
+      .query('SELECT pg_notify($1, $2)', [channel, probe])
       .then(() => pause(HEARD_MS, { signal, unref: true }))
       .then(() => {
         if (!isHeard && !hasWarned) warnOfDeafness();
