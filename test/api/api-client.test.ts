@@ -44,11 +44,8 @@ describe('a call', () => {
     const projects = await client.projects<{ data: number[] }>({ limit: 5, offset: 10 });
     expectTypeOf(projects).toEqualTypeOf<{ data: number[] }>();
     expect(projects).toEqual({ data: [1] });
-    expect(lastRequest()).toMatchObject({
-      method: 'GET',
-      target: '/api/v2/projects?limit=5&offset=10',
-      headers: { authorization: `Bearer ${tokenOf('first')}`, accept: 'application/json' },
-    });
+    const headers = { authorization: `Bearer ${tokenOf('first')}`, accept: 'application/json' };
+    expect(lastRequest()).toMatchObject({ method: 'GET', target: '/api/v2/projects?limit=5&offset=10', headers });
   });
 
   test.each(['post', 'put', 'patch'] as const)('%s sends JSON', async (method) => {
