@@ -20,18 +20,21 @@ export function inChromium(
   options: { readonly meta?: object },
   tests: (mode: 'allowed' | 'blocked') => void,
 ): void {
-  describe.skipIf(!hasChromium()).for(['allowed', 'blocked'] as const)(title, options, (mode) => {
-    beforeAll(async () => {
-      profile = await startProfile(mode);
+  // Not `for`: it forgets that the group is skipped, and starts the browser.
+  for (const mode of ['allowed', 'blocked'] as const) {
+    describe.skipIf(!hasChromium())(title.replace('%s', mode), options, () => {
+      beforeAll(async () => {
+        profile = await startProfile(mode);
+      });
+      beforeEach(async () => {
+        await profile.page.context().clearCookies();
+        page = await profile.tab();
+        return () => page.close();
+      });
+      afterAll(() => profile?.close());
+      tests(mode);
     });
-    beforeEach(async () => {
-      await profile.page.context().clearCookies();
-      page = await profile.tab();
-      return () => page.close();
-    });
-    afterAll(() => profile?.close());
-    tests(mode);
-  });
+  }
 }
 
 /** Starts a service, and an application as another site. */
