@@ -97,9 +97,9 @@ function listenOn(pool: PostgresPoolLike, channel: string): ListenForChanges | u
     for (const event of ['error', 'end']) client.on(event, lose);
     // No id of a grant. Hearing another process proves nothing: its message may come while a proxy still has LISTEN's answer to pass on.
     const probe = ` ${randomUUID()}`;
-    client.on('notification', ({ payload = '' }) => {
+    client.on('notification', ({ payload }) => {
       if (payload === probe) isHeard = true;
-      else tell(payload);
+      else tell(payload ?? '');
     });
     signal.addEventListener('abort', () => void client.end().catch(() => undefined));
     await client.connect();

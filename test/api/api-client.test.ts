@@ -235,8 +235,10 @@ describe('an answer that is no success is an ApiError', () => {
 
   test('and shows no token that the service echoes, in any output', threats(23, 24), async () => {
     const token = tokenOf('first');
-    const data = { error: { message: `bad: Bearer ${token}`, code: 400 } };
-    server.next(faulty.json(data, 400, { 'x-echo': token, 'set-cookie': token }));
+    server.next((socket, received) => {
+      const data = { error: { message: `bad: ${received.headers.authorization}`, code: 400 } };
+      faulty.json(data, 400, { 'x-echo': token, 'set-cookie': token })(socket, received);
+    });
     const error = await failure(client.get('/projects'));
     const inspected = inspect(error, { depth: 9, showHidden: true });
     const shown = [error.message, error.stack, String(error), inspected, JSON.stringify(error)].join();

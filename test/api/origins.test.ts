@@ -117,11 +117,8 @@ describe('accessToken({ refused })', () => {
     const { client, source } = await start();
     const refused = await client.accessToken({ refused: await client.accessToken() });
     source.renew = (current) => Promise.resolve(current);
-    await expect(client.accessToken({ refused })).rejects.toMatchObject({
-      name: 'NotAuthorizedError',
-      strategy: 'oauth-app',
-      message: expect.not.stringContaining(refused),
-    });
+    const error = { name: 'NotAuthorizedError', strategy: 'oauth-app', message: expect.not.stringContaining(refused) };
+    await expect(client.accessToken({ refused })).rejects.toMatchObject(error);
     expect(source.settledWith).toEqual([false]);
     await expect(client.accessToken({ refused: 7 as never })).rejects.toThrow(TypeError);
   });

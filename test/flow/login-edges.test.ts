@@ -309,10 +309,8 @@ describe('the login route', threats(62, 76), () => {
       // Without cookies: a browser keeps none that is Secure and came over http.
       return (await browser.visit(`${world.url}/callback${search}`)).json();
     };
-    expect(await comeBack({})).toMatchObject({
-      status: 403,
-      info: { message: expect.stringContaining('begun over http,') },
-    });
+    const refusal = { status: 403, info: { message: expect.stringContaining('begun over http,') } };
+    expect(await comeBack({})).toMatchObject(refusal);
     const { info } = await comeBack({ 'x-forwarded-proto': 'https' });
     expect(info.message).not.toContain('begun over http,');
   });

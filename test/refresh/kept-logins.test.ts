@@ -312,7 +312,7 @@ describe.each(stores)('a service that revokes on reuse, and grants in %s', threa
     'keep the login when the answer to a save was lost, and another process has refreshed since',
     async ({ expired: { a, b, clock, tokenRequests } }) => {
       let hasAnswers = false;
-      a.store.leaseMs = 6_000;
+      a.store.leaseMs = 10_000;
       a.store.update = async (...args) => {
         const saved = await a.store.inner.update(...args);
         if (hasAnswers) return saved;

@@ -97,6 +97,11 @@ async function startCluster(topology: Topology, downAfterMs: number): Promise<Re
     await topology.command(port, 'CONFIG', 'SET', 'cluster-node-timeout', String(downAfterMs));
     await topology.command(port, 'CONFIG', 'SET', 'cluster-replica-no-failover', 'no');
   }
+  for (const port of ports) {
+    const info = String(await topology.command(port, 'CLUSTER', 'INFO'));
+    if (!info.includes('cluster_state:ok'))
+      throw new Error(`A node stood still for too long while it was set up: ${info}`);
+  }
   return { ...topology, ports: primaries };
 }
 
