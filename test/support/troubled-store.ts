@@ -12,8 +12,8 @@ export class TroubledStore implements ListedTokenStore {
   /** Runs before each call. */
   before: (method: StoreMethod, id: string) => unknown = () => undefined;
   readonly inner: ListedTokenStore = memoryTokenStore();
-  /** How long a lease is said to be, in milliseconds; 0 for what the store says. A pair that is not saved holds it for half of that. */
-  leaseMs = 0;
+  /** How long a lease is said to be, in milliseconds; `undefined` for what the store says. The longer, the longer an unsaved pair holds it. */
+  leaseMs: number | undefined;
 
   async get(id: string): Promise<StoredGrant | undefined> {
     return await this.#call('get', id, () => this.inner.get(id));
@@ -38,8 +38,9 @@ export class TroubledStore implements ListedTokenStore {
   async lock<T>(id: string, work: (lease?: HeldLease) => Promise<T>): Promise<T> {
     await this.#enter('lock', id);
     const { leaseMs } = this;
-    const told = (lease?: HeldLease) => leaseMs && { ageMs: 0, isHeld: async () => true, ...lease, leaseMs };
-    return await this.inner.lock(id, (lease?: HeldLease) => work(told(lease) || lease));
+    if (leaseMs === undefined) return await this.inner.lock(id, work);
+    const told = (lease?: HeldLease) => work({ ageMs: 0, isHeld: async () => true, ...lease, leaseMs });
+    return await this.inner.lock(id, told);
   }
 
   async *list(): AsyncGenerator<string> {
