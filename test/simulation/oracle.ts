@@ -243,9 +243,10 @@ export class Oracle {
     const login = this.login(pair.family.user);
     this.#givenAt.set(pair.serial, scheduler.now);
     // The code of an earlier try may come after another one has succeeded: what it is given is nobody's login.
-    if (pair.shown === undefined) (login.state === 'in' ? login.givenUp : login.families).add(pair.family.id);
+    const isLate = pair.shown === undefined && login.state === 'in';
+    if (pair.shown === undefined) (isLate ? login.givenUp : login.families).add(pair.family.id);
+    if (!isLate) login.wholeSince = Number.POSITIVE_INFINITY;
     this.#onTheirWay.set(pair.serial, machine);
-    login.wholeSince = Number.POSITIVE_INFINITY;
     const savedAt = Number.POSITIVE_INFINITY;
     const earlier = pair.shown === undefined ? undefined : this.#rotations.get(pair.shown);
     const whyAgain =
