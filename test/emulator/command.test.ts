@@ -17,7 +17,7 @@ beforeAll(() => {
 afterAll(() => command.remove());
 
 function run(...args: readonly string[]): Program {
-  const env = { ...process.env, NODE_ENV: 'development', NODE_OPTIONS: '--max-old-space-size=120' };
+  const env = { ...process.env, NODE_ENV: 'development', NODE_OPTIONS: '--max-old-space-size=60' };
   const program = startProgram(process.execPath, [command.path, ...args], { env });
   onTestFinished(() => void program.child.kill('SIGKILL'));
   return program;
@@ -104,11 +104,11 @@ describe('passport-oauth-app emulator', () => {
     const origin = /listens on (\S+),/.exec(text)?.[1] ?? '';
     const headers = { 'content-type': 'application/json' };
     const body = `[${'[],'.repeat(300_000)}[]]`;
-    for (let count = 0; count < 20; count++) {
+    for (let count = 0; count < 6; count++) {
       expect((await fetch(`${origin}/api/v2/projects`, { method: 'POST', headers, body })).status).toBe(401);
     }
     const requests = await (await fetch(`${origin}/_emulator/requests`)).text();
-    expect(requests.length).toBeGreaterThan(10e6);
+    expect(requests.length).toBeGreaterThan(6 * body.length);
     expect((await fetch(origin)).status).toBe(200);
   });
 

@@ -1,8 +1,17 @@
 import { describe, expect } from 'vitest';
-import { type Grant, GrantCodec } from '../../src/grants/grant.js';
+import {
+  checkedGrantId,
+  freshness,
+  type Grant,
+  GrantCodec,
+  isLaterSibling,
+  isOlder,
+  isOtherSubject,
+  withRefreshTokenOf,
+} from '../../src/grants/grant.js';
 import type { StoredGrant } from '../../src/index.js';
 import { Secret } from '../../src/redaction.js';
-import { type Grants, test, tokens } from '../refresh/fixture.js';
+import { type Grants, grantOf, test, tokens } from '../refresh/fixture.js';
 import { json } from '../support/faulty-server.js';
 import { threats } from '../support/threats.js';
 
@@ -179,6 +188,13 @@ test.for([
   { organizationDomain: 'evil.example' },
   { organizationDomain: 'a/b' },
   { organizationDomain: ['acme'] },
+  { previousRefreshToken: 7 },
+  { createdAt: '1' },
+  { refreshedAt: -1 },
+  { retryAt: null },
+  { refreshTokenExpiresAt: {} },
+  { scope: 'project' },
+  { scope: ['project', 7] },
 ])('a record that was edited by hand to %j counts as no grant', threats(29), async (change, { grants }) => {
   const record = await recordOf(grants, []);
   const content = JSON.parse(Buffer.from(record.sealed, 'base64url').toString());
@@ -188,4 +204,82 @@ test.for([
   });
   expect(await read(grants, edited({}), [])).toBe('access-secret');
   expect(await read(grants, edited(change), [])).toBe('401, unreadable');
+});
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+describe('with a leeway of one minute and refreshes ahead of five', () => {
+  const cases: [left: number, lifetime: number, expected: string, changes?: Partial<Grant>][] = [
+    [5 * MINUTE + 1, HOUR, 'fresh'],
+    [5 * MINUTE, HOUR, 'due'],
+    [MINUTE + 1, HOUR, 'due'],
+    [MINUTE, HOUR, 'expired'],
+    [-1, HOUR, 'expired'],
+    // Below twenty minutes, both are shorter in proportion.
+    [5 * MINUTE + 1, 20 * MINUTE, 'fresh'],
+    [2.5 * MINUTE + 1, 10 * MINUTE, 'fresh'],
+    [2.5 * MINUTE, 10 * MINUTE, 'due'],
+    [MINUTE / 2 + 1, 10 * MINUTE, 'due'],
+    [MINUTE / 2, 10 * MINUTE, 'expired'],
+    [HOUR, HOUR, 'expired', { refreshTokenExpiresAt: 0 }],
+    [HOUR, HOUR, 'fresh', { refreshTokenExpiresAt: 1 }],
+  ];
+  test.for(cases)('a token with %i of %i ms left is %s', ([left, lifetime, expected, changes]) => {
+    const grant = grantOf('a', { expiresAt: left, lifetimeMs: lifetime, ...changes });
+    expect(freshness(grant, { clock: () => 0, window: { leewayMs: MINUTE, aheadMs: 5 * MINUTE } })).toBe(expected);
+  });
+});
+
+test('requests wait for a refresh in at most half of the lifetime, and none starts in the tenth after one', () => {
+  const window = { leewayMs: 2 * HOUR, aheadMs: 2 * HOUR };
+  const at = (leftMs: number, generation: number) =>
+    freshness(grantOf('a', { expiresAt: leftMs, lifetimeMs: HOUR, generation }), { clock: () => 0, window });
+  expect([at(HOUR / 2, 0), at(HOUR / 2 + 1, 0)]).toEqual(['expired', 'due']);
+  expect([at(HOUR, 0), at(HOUR, 1), at(0.9 * HOUR + 1, 1), at(0.9 * HOUR, 1)]).toEqual([
+    'due',
+    'fresh',
+    'fresh',
+    'due',
+  ]);
+});
+
+test('of the grants of one login, the later generation is the newer one, and of one generation the later answer', () => {
+  const grant = grantOf('a', { generation: 1, expiresAt: 10, lifetimeMs: 5 });
+  expect(isOlder(grant, { ...grant, generation: 2 })).toBe(true);
+  expect(isOlder(grant, grant)).toBe(false);
+  expect(isOlder(grant, { ...grant, generation: 2, lineage: 'another' })).toBe(false);
+  expect(isLaterSibling({ ...grant, expiresAt: 11 }, grant)).toBe(true);
+  expect(isLaterSibling(grant, grant)).toBe(false);
+  // It ends later, and was issued at the same time.
+  expect(isLaterSibling({ ...grant, expiresAt: 11, lifetimeMs: 6 }, grant)).toBe(false);
+  expect(isLaterSibling({ ...grant, expiresAt: 11, generation: 2 }, grant)).toBe(false);
+  expect(isLaterSibling({ ...grant, expiresAt: 11, lineage: 'another' }, grant)).toBe(false);
+});
+
+test('tokens are those of another user where both name one, and not the same', () => {
+  const isOther = (subject?: string, other?: string) =>
+    isOtherSubject(grantOf('a', { subject }), tokens('b', { subject: other }));
+  expect([isOther('1', '2'), isOther('1', '1'), isOther(undefined, '1'), isOther('1'), isOther()]).toEqual([
+    ...[true, false],
+    ...[false, false, false],
+  ]);
+});
+
+test('the refresh token that a login keeps ends when it was to end', () => {
+  const login = tokens('new', { refreshToken: undefined });
+  const kept = withRefreshTokenOf(grantOf('old', { refreshTokenExpiresAt: 500 }), login, 200);
+  expect(kept).toEqual({ ...login, refreshToken: 'refresh-old', refreshTokenLifetimeMs: 300 });
+  expect(withRefreshTokenOf(grantOf('old'), login, 200).refreshTokenLifetimeMs).toBeUndefined();
+});
+
+test('an id of the application has 1 to 800 characters once it is escaped, and is well-formed', () => {
+  for (const id of ['1', 'a'.repeat(800), `${'a'.repeat(791)}   `]) expect(checkedGrantId(id)).toBe(id);
+  const wrong = ['', 'a'.repeat(801), `${'a'.repeat(798)} `, '\ud800', 7, undefined];
+  for (const id of wrong) {
+    const got = typeof id === 'string' ? `got a text of ${id.length} characters` : `got ${typeof id}`;
+    expect(() => checkedGrantId(id)).toThrow(
+      expect.objectContaining({ option: 'grantId', message: expect.stringContaining(got) }),
+    );
+  }
 });

@@ -1,20 +1,32 @@
 import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import type { HttpResponse } from '../../src/http/message.js';
-import { readTokenResponse, type TokenSet } from '../../src/oauth/token-response.js';
+import {
+  readTokenResponse,
+  rotatedRefreshToken,
+  type TokenResponseContext,
+  type TokenSet,
+  refusalOf as wordsOf,
+} from '../../src/oauth/token-response.js';
 import { threats } from '../support/threats.js';
 
 const now = 1_700_000_000_000;
 const secrets = ['the-client-secret', 'the-code'];
 const good = { access_token: 'token', token_type: 'bearer', expires_in: 7200, refresh_token: 'refresh' };
 
-function read(body: unknown, status = 200, headers: HttpResponse['headers'] = {}): TokenSet {
+function read(
+  body: unknown,
+  status = 200,
+  headers: HttpResponse['headers'] = {},
+  changes: Partial<TokenResponseContext> = {},
+): TokenSet {
   const text = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
   const context = {
     organizationDomain: (claims: Readonly<Record<string, unknown>>) => claims.domain,
     now,
     secrets,
     refusesWithSuccess: false,
+    ...changes,
   };
   return readTokenResponse({ status, headers, body: Buffer.from(text) }, context);
 }
@@ -159,4 +171,115 @@ test('turns the date of Retry-After into whole seconds, as that header has them'
   const context = { organizationDomain: () => undefined, now: now + 250, secrets, refusesWithSuccess: false };
   const read = () => readTokenResponse({ status: 503, headers, body: Buffer.alloc(0) }, context);
   expect(read).toThrow(expect.objectContaining({ name: 'ServiceUnavailableError', retryAfter: 6 }));
+});
+
+test('takes tokens of 16 KiB, and any status of success', () => {
+  const [accessToken, refreshToken] = ['a'.repeat(16_384), 'r'.repeat(16_384)];
+  expect(read({ ...good, access_token: accessToken, refresh_token: refreshToken }, 299)).toMatchObject({
+    accessToken,
+    refreshToken,
+  });
+  expect(read({ ...good, token_type: 'Bearer' }).accessToken).toBe('token');
+});
+
+test.for([
+  [{ refresh_token_expires_in: 10 }, 10_000],
+  [{ refresh_expires_in: '20' }, 20_000],
+  [{ refresh_token_expires_in: 10, refresh_expires_in: 20 }, 10_000],
+  [{ refresh_token_expires_in: 0 }, undefined],
+  [{}, undefined],
+] as const)('reads from %j that the refresh token lasts %s ms', ([fields, expected]) => {
+  expect(read({ ...good, ...fields }).refreshTokenLifetimeMs).toBe(expected);
+});
+
+describe('an answer that is no token response', () => {
+  const unusable = { access_token: 'a b', refresh_token: 'rotated' };
+
+  test('gives the refresh token that came with it', async () => {
+    expect(rotatedRefreshToken(await refusalOf(unusable))).toBe('rotated');
+    const longest = 'r'.repeat(16_384);
+    expect(rotatedRefreshToken(await refusalOf({ ...unusable, refresh_token: longest }))).toBe(longest);
+  });
+
+  test.for([undefined, 7, '', 'r'.repeat(16_385)])('gives none where it is no token', async (refresh_token) => {
+    expect(rotatedRefreshToken(await refusalOf({ ...unusable, refresh_token }))).toBeUndefined();
+  });
+
+  test('says what was found and what was expected', async () => {
+    const found: [body: unknown, status: number, text: string][] = [
+      ['text', 200, 'a body that is not a JSON object'],
+      [{}, 200, 'no access_token'],
+      [{ access_token: 'a'.repeat(16_385) }, 200, 'an access_token over 16384 characters'],
+      [{ access_token: 'a b' }, 200, 'characters that no header can carry'],
+      [{ ...good, token_type: 'mac' }, 200, 'a token_type other than bearer'],
+      [{ ...good, refresh_token: 7 }, 200, 'a refresh_token that is not a string'],
+      [{ ...good, refresh_token: 'r'.repeat(16_385) }, 200, 'a refresh_token over 16384 characters'],
+      ['', 404, 'status 404 without an OAuth error; expected a JSON token response. Nothing of it was kept.'],
+      ['', 302, 'a redirect, which is never followed: check the option tokenPath'],
+      ['', 399, 'a redirect'],
+    ];
+    for (const [body, status, text] of found) expect((await refusalOf(body, status)).message).toContain(text);
+    expect((await refusalOf('', 400)).message).not.toContain('redirect');
+  });
+
+  test.for([
+    [{ error: 'invalid_grant' }, 400, 'invalid_grant'],
+    [{}, 404, undefined],
+  ] as const)('ends in advice on %j', async ([body, status, error]) => {
+    const advice = (...args: unknown[]) => ` Told: ${args.join()}.`;
+    const refusal = await refusalOf(body, status, {}, { advice });
+    expect(refusal.message).toMatch(new RegExp(`\\. Told: ${error ?? ''},${status}\\.$`));
+  });
+});
+
+describe('the words of a refusal', () => {
+  const wordsAt = async (body: object, status = 400) => wordsOf(await refusalOf(body, status));
+  const error = 'a_word';
+
+  test.for([
+    [{ error }, error],
+    [{ code: error, status: 'later' }, error],
+    [{ error: 7, status: error, category: 'later' }, error],
+    [{ category: error }, error],
+    // Not an identifier, and fit to be shown.
+    [{ error: 'Not authorized' }, 'Not authorized'],
+    [{ error: 'e'.repeat(24) }, 'e'.repeat(24)],
+    [{ error: 'bad_refresh_token' }, 'invalid_grant'],
+    [{}, undefined],
+  ])('are %j: %s', async ([body, expected]) => {
+    expect((await wordsAt(body as object))?.error).toBe(expected);
+  });
+
+  test('hold the description, or the message, in 200 visible characters', async () => {
+    const [description, status] = ['Why', 418];
+    expect(await wordsAt({ error, error_description: description, message: 'x' }, status)).toEqual({
+      ...{ error, description, status },
+    });
+    expect((await wordsAt({ error, message: 'Why\nnot' }))?.description).toBe('Why not');
+    expect((await wordsAt({ error, message: 7 }))?.description).toBeUndefined();
+    expect((await wordsAt({ error, message: `${'word '.repeat(39)}and 12345 no more` }))?.description).toHaveLength(
+      200,
+    );
+    expect((await wordsAt({ error, message: `  ${'word '.repeat(39)}` }))?.description).toMatch(/^word.*word$/);
+  });
+
+  test('are those of a success, from a service that refuses with one', async () => {
+    const refuses = [200, {}, { refusesWithSuccess: true }] as const;
+    expect(await refusalOf({ error: 'bad_refresh_token' }, ...refuses)).toMatchObject({ error: 'invalid_grant' });
+    // It is no refusal: a word is missing, or there is a token.
+    expect((await refusalOf({}, ...refuses)).message).toContain('no access_token');
+    expect(read({ ...good, error: 'warning' }, ...refuses).accessToken).toBe('token');
+    expect(wordsOf(await refusalOf({ error }, 200))).toBeUndefined();
+    expect(wordsOf('no error')).toBeUndefined();
+  });
+
+  test('of up to 64 characters are an identifier', async () => {
+    const longest = 'abcd_'.repeat(13).slice(0, 64);
+    expect((await refusalOf({ error: longest }, 400)).error).toBe(longest);
+    const long = 'e'.repeat(25);
+    expect((await refusalOf({ error: `x_${long}` }, 400)).error).toBe('unrecognized_error');
+    expect((await refusalOf({ error: 'Its_own.word-2' }, 400)).error).toBe('Its_own.word-2');
+    // An empty secret is part of every word.
+    expect((await refusalOf({ error }, 400, {}, { secrets: [''] })).error).toBe(error);
+  });
 });
