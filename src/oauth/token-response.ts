@@ -194,7 +194,8 @@ function wordsOf(status: number, body: Readonly<Record<string, unknown>>, secret
 /** Returns a text of the service that is fit to be shown; `undefined` for what is none. */
 function shownText(value: unknown, secrets: readonly string[]): string | undefined {
   if (typeof value !== 'string') return undefined;
-  const visible = withoutSecrets(value.replaceAll(/[^\x20-\x7e]+/g, ' '), secrets);
+  // Secrets first: they may hold characters that are not shown. `…` is what stands in their place.
+  const visible = withoutSecrets(value, secrets).replaceAll(/[^\x20-\x7e…]+/g, ' ');
   return visible.slice(0, MAX_DESCRIPTION_LENGTH).trim();
 }
 

@@ -1,7 +1,7 @@
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HttpClient } from '../../src/http/http-client.js';
-import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
+import { TokenEndpoint, type TokenEndpointOptions } from '../../src/oauth/token-endpoint.js';
 import { Secret } from '../../src/redaction.js';
 import {
   answer,
@@ -27,7 +27,7 @@ afterEach(async () => {
   await server.close();
 });
 
-const endpoint = (authUrl = server.origin) =>
+const endpoint = (authUrl = server.origin, changes: Partial<TokenEndpointOptions> = {}) =>
   new TokenEndpoint({
     tokenPath: '/oauth/token',
     tokenRequest: 'json',
@@ -39,6 +39,7 @@ const endpoint = (authUrl = server.origin) =>
     timeoutMs: 60_000,
     organizationDomain: () => undefined,
     clock: Date.now,
+    ...changes,
   });
 
 const lastBody = () => JSON.parse(server.requests.at(-1)?.body.toString() ?? '');
@@ -167,4 +168,154 @@ test('64 KiB are read, and one byte more is not', threats(31), async () => {
   await expect(endpoint().refresh('old')).resolves.toMatchObject({ accessToken: 'token' });
   server.next(padded(65_537));
   await expect(endpoint().refresh('old')).rejects.toMatchObject({ name: 'TokenResponseError' });
+});
+
+/** The error of a call that fails. */
+const errorOf = (call: Promise<unknown>): Promise<Error & { error?: string }> =>
+  call.then(
+    () => expect.unreachable(),
+    (error) => error,
+  );
+
+describe('the scope of a token response', () => {
+  test('that states none is the one that was asked for', async () => {
+    server.always(json(good));
+    const scope = ['project'];
+    expect((await endpoint().exchangeCode({ code: 'c', scope })).scope).toEqual(scope);
+    const asked = { grant_type: 'client_credentials', scope: 'project tm' };
+    expect((await endpoint().requestTokens(asked)).scope).toEqual(['project', 'tm']);
+    expect((await endpoint().refresh('old'))?.scope).toBeUndefined();
+  });
+
+  test('that states one is that one', async () => {
+    server.always(json({ ...good, scope: 'tm' }));
+    expect((await endpoint().exchangeCode({ code: 'c', scope: ['project'] })).scope).toEqual(['tm']);
+    expect((await endpoint().requestTokens({ grant_type: 'x', scope: 'project' })).scope).toEqual(['tm']);
+  });
+});
+
+test('a request for the application keeps no refresh token, and shows no long parameter', async () => {
+  server.next(json({ ...good, refresh_token_expires_in: 10 }));
+  const asked = { grant_type: 'x', user: 1234567, key: 'a-secret', scope: 'the-code' };
+  const tokens = await endpoint().requestTokens(asked);
+  expect(tokens).toMatchObject({ refreshToken: undefined, refreshTokenLifetimeMs: undefined });
+  expect(lastBody()).toEqual({ ...asked, client_id: 'id', client_secret: 'secret "\\ ü' });
+  server.next(json({ error: 'a', error_description: '1234567, a-secret, the-code, secret "\\ ü' }, 400));
+  const { message } = await errorOf(endpoint().requestTokens(asked));
+  expect(message).toContain('1234567');
+  expect(message).toContain('the-code');
+  expect(message).not.toMatch(/a-secret|secret "/);
+});
+
+test('neither the code nor its verifier shows in a refusal', async () => {
+  server.next(json({ error: 'a', error_description: 'of the-code and the-verifier' }, 400));
+  const { message } = await errorOf(endpoint().exchangeCode({ code: 'the-code', codeVerifier: 'the-verifier' }));
+  expect(message).not.toMatch(/the-code|the-verifier/);
+});
+
+describe('a refresh that is refused', () => {
+  const refused = (error: string, client = endpoint()) => {
+    server.next(json({ error, error_description: 'Why' }, 400));
+    return client.refresh('refresh');
+  };
+
+  test('with invalid_grant ends the grant, unless endsGrant says otherwise', async () => {
+    expect(await refused('invalid_grant')).toBeUndefined();
+    const seen: unknown[] = [];
+    const client = endpoint(undefined, { endsGrant: (refusal) => seen.push(refusal) > 1 });
+    expect((await errorOf(refused('invalid_grant', client))).error).toBe('invalid_grant');
+    expect(await refused('expired', client)).toBeUndefined();
+    expect(seen[1]).toEqual({ error: 'expired', description: 'Why', status: 400 });
+  });
+
+  test('where endsGrant throws is an error of the configuration', async () => {
+    const cause = new Error('Its own');
+    const client = endpoint(undefined, {
+      endsGrant: () => {
+        throw cause;
+      },
+    });
+    expect(await errorOf(refused('expired', client))).toMatchObject({ option: 'endsGrant', code: 'ERR_CONFIGURATION' });
+    server.next(answer(500, {}, ''));
+    expect(await errorOf(client.refresh('refresh'))).toMatchObject({ name: 'ServiceUnavailableError' });
+  });
+
+  test('again with a word that nobody knows is warned of once, with the word', async () => {
+    const warnings: (Error & { code?: string })[] = [];
+    const listen = (warning: Error) => void warnings.push(warning);
+    process.on('warning', listen);
+    const client = endpoint();
+    const ask = async (token: string, error: string) => {
+      server.next(json({ error, error_description: 'Why' }, 400));
+      await errorOf(client.refresh(token));
+      await new Promise((resolve) => setImmediate(resolve));
+      return warnings.length;
+    };
+    try {
+      for (const error of ['unauthorized_client', 'unauthorized_client', 'expired'])
+        expect(await ask('a', error)).toBe(0);
+      // It is remembered until a hundred others have come.
+      for (let other = 0; other < 100; other += 1) await ask(`${other}`, 'expired');
+      expect(await ask('a', 'expired')).toBe(0);
+      expect(await ask('99', 'expired')).toBe(1);
+      expect(await ask('99', 'expired')).toBe(1);
+      expect(warnings[0]?.code).toBe('ERR_REFRESH_REFUSED');
+      expect(warnings[0]?.message).toMatch(/status 400 and the words "expired: Why"\..* error === 'expired'\.$/);
+    } finally {
+      process.off('warning', listen);
+    }
+  });
+});
+
+test('after an invalid_client, refreshes pause for 250 ms, then twice as long, up to 1.5 s; any other answer ends it', async () => {
+  let now = 1_000_000;
+  const client = endpoint(undefined, { clock: () => now });
+  const ask = async (behaviour: ReturnType<typeof json>) => {
+    const before = server.requests.length;
+    server.next(behaviour);
+    await client.refresh('refresh').catch(() => undefined);
+    return server.requests.length > before;
+  };
+  const wrong = json({ error: 'invalid_client' }, 401);
+  expect(await ask(wrong)).toBe(true);
+  for (const pause of [250, 500, 1_000, 1_500, 1_500]) {
+    now += pause - 1;
+    await expect(client.refresh('refresh')).rejects.toMatchObject({ error: 'invalid_client' });
+    await expect(client.requestTokens({ grant_type: 'x' })).rejects.toMatchObject({ error: 'invalid_client' });
+    now += 1;
+    expect(await ask(wrong)).toBe(true);
+  }
+  now += 1_500;
+  expect(await ask(answer(500, {}, ''))).toBe(true);
+  // That said nothing of the client: one refresh asks, the others wait for its answer.
+  await expect(client.refresh('refresh')).rejects.toMatchObject({ error: 'invalid_client' });
+  now += 1_500;
+  expect(await ask(json({ error: 'expired' }, 400))).toBe(true);
+  expect(await ask(json(good))).toBe(true);
+});
+
+test.for([
+  ['json', 'code', 400, 'invalid_request', " If the service takes form bodies (RFC 6749), set tokenRequest: 'form'."],
+  ['form', 'code', 400, 'unsupported_grant_type', " If the service takes JSON bodies, set tokenRequest: 'json'."],
+  ['json', 'refresh', 415, 'expired', " If the service takes form bodies (RFC 6749), set tokenRequest: 'form'."],
+  ['json', 'refresh', 400, 'invalid_request', ADVICE],
+] as const)(
+  '%s: a %s that is refused with %s %s says which format to try',
+  async ([format, kind, status, error, end]) => {
+    server.next(json({ error }, status));
+    const client = endpoint(undefined, { tokenRequest: format });
+    const sent = kind === 'code' ? client.exchangeCode({ code: 'c' }) : client.refresh('refresh');
+    expect((await errorOf(sent)).message.endsWith(`${error}.${end}`)).toBe(true);
+  },
+);
+
+test('a damaged answer and half of one are told apart', async () => {
+  server.next(answer(200, { 'content-encoding': 'gzip' }, 'no gzip'));
+  expect((await errorOf(endpoint().refresh('old'))).message).toContain(
+    'with a damaged content encoding. Nothing of it',
+  );
+  server.next(answer(200, {}, 'x'.repeat(65_537)));
+  expect((await errorOf(endpoint().refresh('old'))).message).toContain('with more than 65536 bytes. Nothing of it');
+  server.next(hangUp());
+  expect((await errorOf(endpoint().refresh('old'))).message).toContain('did not answer in full');
 });
