@@ -9,6 +9,8 @@ export class TroubledStore implements ListedTokenStore {
   readonly calls: StoreMethod[] = [];
   /** How many calls are under way that only read or write. */
   busy = 0;
+  /** How many locks are asked for or held. */
+  locks = 0;
   /** Runs before each call. */
   before: (method: StoreMethod, id: string) => unknown = () => undefined;
   readonly inner: ListedTokenStore = memoryTokenStore();
@@ -36,11 +38,16 @@ export class TroubledStore implements ListedTokenStore {
   }
 
   async lock<T>(id: string, work: (lease?: HeldLease) => Promise<T>): Promise<T> {
-    await this.#enter('lock', id);
-    const { leaseMs } = this;
-    if (leaseMs === undefined) return await this.inner.lock(id, work);
-    const told = (lease?: HeldLease) => work({ ageMs: 0, isHeld: async () => true, ...lease, leaseMs });
-    return await this.inner.lock(id, told);
+    this.locks += 1;
+    try {
+      await this.#enter('lock', id);
+      const { leaseMs } = this;
+      if (leaseMs === undefined) return await this.inner.lock(id, work);
+      const told = (lease?: HeldLease) => work({ ageMs: 0, isHeld: async () => true, ...lease, leaseMs });
+      return await this.inner.lock(id, told);
+    } finally {
+      this.locks -= 1;
+    }
   }
 
   async *list(): AsyncGenerator<string> {
