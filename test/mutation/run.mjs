@@ -29,8 +29,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const here = fileURLToPath(new URL('.', import.meta.url));
 const FOLDERS = ['src/refresh', 'src/grants', 'src/stores', 'src/login', 'src/request', 'src/oauth'];
 
-/** Whole flows: they find what a folder's own tests leave, and take most of the time. */
-const FLOWS = ['test/refresh', 'test/flow', 'test/embedded'];
+/** Options and whole flows: they find what a folder's own tests leave, and take most of the time. The quickest is first. */
+const FLOWS = ['test/options.test.ts', 'test/refresh', 'test/flow', 'test/embedded'];
 
 if (values.help) console.log(USAGE);
 else main();

@@ -42,6 +42,18 @@ describe('claims are read from', () => {
     expect(readClaims(token)).toEqual({});
   });
 
+  test('a token of 16 KiB, and one with an empty header', () => {
+    const ofLength = (length: number) => `.${part(`{"sub":"1"${' '.repeat(length)}}`)}.`;
+    const longest = ofLength(12_275);
+    expect([longest.length, readClaims(longest)]).toEqual([16_384, { sub: '1' }]);
+    expect(readClaims(`x${longest}`)).toEqual({});
+  });
+
+  test('padded base64url', () => {
+    expect(readClaims(`.${part({ sub: '1' })}=.`)).toEqual({ sub: '1' });
+    expect(readClaims(`.${part({ sub: '123' })}==.`)).toEqual({ sub: '123' });
+  });
+
   test('claims in each other', () => {
     expect(readClaims(jwt({ sub: '1', n: [[[{ a: [1] }]]] }))).toEqual({ sub: '1', n: [[[{ a: [1] }]]] });
   });

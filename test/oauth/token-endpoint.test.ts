@@ -207,10 +207,46 @@ test('a request for the application keeps no refresh token, and shows no long pa
   expect(message).not.toMatch(/a-secret|secret "/);
 });
 
-test('neither the code nor its verifier shows in a refusal', async () => {
+test('a refresh has the new refresh token, or the one that was sent where the answer has none', async () => {
+  server.next(json(good));
+  expect((await endpoint().refresh('old'))?.refreshToken).toBe('refresh');
+  server.next(json({ ...good, refresh_token: undefined }));
+  expect((await endpoint().refresh('old'))?.refreshToken).toBe('old');
+});
+
+test('a form has no parameter that there is no value for', async () => {
+  server.next(json(good));
+  await endpoint(undefined, { tokenRequest: 'form' }).exchangeCode({ code: 'c' });
+  const body = new URLSearchParams(server.requests.at(-1)?.body.toString());
+  expect([...body.keys()]).toEqual(['grant_type', 'client_id', 'client_secret', 'code']);
+});
+
+test('a success with an error is a refusal where the service takes forms, and no token response where it takes JSON', async () => {
+  server.always(json({ error: 'bad_refresh_token' }));
+  expect(await endpoint(undefined, { tokenRequest: 'form' }).refresh('old')).toBeUndefined();
+  expect((await errorOf(endpoint().refresh('old'))).name).toBe('TokenResponseError');
+});
+
+test.for([
+  ['basic', 'secret "\\ ü', true],
+  ['basic', 'plain', false],
+  ['body', 'secret "\\ ü', false],
+] as const)(
+  'a client that is refused with %s and the secret %s is told of two readings: %s',
+  async ([how, secret, isTold]) => {
+    server.next(json({ error: 'invalid_client' }, 401));
+    const client = endpoint(undefined, { clientAuthentication: how, clientSecret: new Secret(secret) });
+    const { message } = await errorOf(client.refresh('old'));
+    expect(message.endsWith("'basic-raw' does not, for servers that do not decode.")).toBe(isTold);
+  },
+);
+
+test('neither the code nor its verifier nor a refresh token shows in a refusal', async () => {
   server.next(json({ error: 'a', error_description: 'of the-code and the-verifier' }, 400));
   const { message } = await errorOf(endpoint().exchangeCode({ code: 'the-code', codeVerifier: 'the-verifier' }));
   expect(message).not.toMatch(/the-code|the-verifier/);
+  server.next(json({ error: 'a', error_description: 'of old-7' }, 400));
+  expect((await errorOf(endpoint().refresh('old-7'))).message).not.toContain('old-7');
 });
 
 describe('a refresh that is refused', () => {
@@ -235,7 +271,10 @@ describe('a refresh that is refused', () => {
         throw cause;
       },
     });
-    expect(await errorOf(refused('expired', client))).toMatchObject({ option: 'endsGrant', code: 'ERR_CONFIGURATION' });
+    expect(await errorOf(refused('expired', client))).toMatchObject({
+      ...{ option: 'endsGrant', code: 'ERR_CONFIGURATION' },
+      ...{ message: expect.stringContaining('endsGrant: the function threw'), cause: { message: 'Its own' } },
+    });
     server.next(answer(500, {}, ''));
     expect(await errorOf(client.refresh('refresh'))).toMatchObject({ name: 'ServiceUnavailableError' });
   });
@@ -257,8 +296,10 @@ describe('a refresh that is refused', () => {
       // It is remembered until a hundred others have come.
       for (let other = 0; other < 100; other += 1) await ask(`${other}`, 'expired');
       expect(await ask('a', 'expired')).toBe(0);
-      expect(await ask('99', 'expired')).toBe(1);
-      expect(await ask('99', 'expired')).toBe(1);
+      for (let times = 0; times < 2; times += 1) {
+        await errorOf(refused('expired', endpoint(undefined, { endsGrant: () => false })));
+        expect(await ask('99', 'expired')).toBe(1);
+      }
       expect(warnings[0]?.code).toBe('ERR_REFRESH_REFUSED');
       expect(warnings[0]?.message).toMatch(/status 400 and the words "expired: Why"\..* error === 'expired'\.$/);
     } finally {
@@ -317,5 +358,8 @@ test('a damaged answer and half of one are told apart', async () => {
   server.next(answer(200, {}, 'x'.repeat(65_537)));
   expect((await errorOf(endpoint().refresh('old'))).message).toContain('with more than 65536 bytes. Nothing of it');
   server.next(hangUp());
-  expect((await errorOf(endpoint().refresh('old'))).message).toContain('did not answer in full');
+  expect(await errorOf(endpoint().refresh('old'))).toMatchObject({
+    message: expect.stringContaining('did not answer in full'),
+    cause: expect.any(Error),
+  });
 });
