@@ -196,7 +196,8 @@ function shownText(value: unknown, secrets: readonly string[]): string | undefin
   if (typeof value !== 'string') return undefined;
   // Secrets first: they may hold characters that are not shown. `…` is what stands in their place.
   const visible = withoutSecrets(value, secrets).replaceAll(/[^\x20-\x7e…]+/g, ' ');
-  return visible.slice(0, MAX_DESCRIPTION_LENGTH).trim();
+  // And again: a line break in place of a space has hidden one.
+  return withoutSecrets(visible, secrets).slice(0, MAX_DESCRIPTION_LENGTH).trim();
 }
 
 function refusal(

@@ -247,6 +247,9 @@ test('neither the code nor its verifier nor a refresh token shows in a refusal',
   expect(message).not.toMatch(/the-code|the-verifier/);
   server.next(json({ error: 'a', error_description: 'of old-7' }, 400));
   expect((await errorOf(endpoint().refresh('old-7'))).message).not.toContain('old-7');
+  server.next(json({ error: 'a', error_description: 'of pass\nword 1' }, 400));
+  const asked = endpoint().requestTokens({ grant_type: 'x', password: 'pass word 1' });
+  expect((await errorOf(asked)).message).toContain('(of […])');
 });
 
 describe('a refresh that is refused', () => {
@@ -296,8 +299,9 @@ describe('a refresh that is refused', () => {
       // It is remembered until a hundred others have come.
       for (let other = 0; other < 100; other += 1) await ask(`${other}`, 'expired');
       expect(await ask('a', 'expired')).toBe(0);
+      const decided = endpoint(undefined, { endsGrant: () => false });
       for (let times = 0; times < 2; times += 1) {
-        await errorOf(refused('expired', endpoint(undefined, { endsGrant: () => false })));
+        await errorOf(refused('expired', decided));
         expect(await ask('99', 'expired')).toBe(1);
       }
       expect(warnings[0]?.code).toBe('ERR_REFRESH_REFUSED');
