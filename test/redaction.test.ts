@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import { safeCause } from '../src/redaction.js';
+import { safeCause, withoutSecrets } from '../src/redaction.js';
 import { threats } from './support/threats.js';
 
 const secret = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0';
@@ -23,6 +23,11 @@ test('removes what may be a secret from any place of the message', () => {
   for (const text of [secret, `"${secret}"`, `Bearer ${secret}`, `invalid header: ${secret}\n`, `x=${secret}&y`]) {
     expect(safeCause(new Error(text)).message).not.toContain('eyJ');
   }
+});
+
+test('strikes out the longest of known secrets first: one may be the beginning of another', () => {
+  expect(withoutSecrets('of key, key-two', ['key', 'key-two'])).toBe('of […], […]');
+  expect(withoutSecrets('of beginning-1', ['beginning.end', 'beginning-1'])).toBe('of […]');
 });
 
 test('strikes out a secret that stands where the message is cut', threats(24), () => {

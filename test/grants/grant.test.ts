@@ -218,6 +218,7 @@ describe('with a leeway of one minute and refreshes ahead of five', () => {
     [-1, HOUR, 'expired'],
     // Below twenty minutes, both are shorter in proportion.
     [5 * MINUTE + 1, 20 * MINUTE, 'fresh'],
+    [5 * MINUTE, 20 * MINUTE, 'due'],
     [2.5 * MINUTE + 1, 10 * MINUTE, 'fresh'],
     [2.5 * MINUTE, 10 * MINUTE, 'due'],
     [MINUTE / 2 + 1, 10 * MINUTE, 'due'],
@@ -225,7 +226,7 @@ describe('with a leeway of one minute and refreshes ahead of five', () => {
     [HOUR, HOUR, 'expired', { refreshTokenExpiresAt: 0 }],
     [HOUR, HOUR, 'fresh', { refreshTokenExpiresAt: 1 }],
   ];
-  test.for(cases)('a token with %i of %i ms left is %s', ([left, lifetime, expected, changes]) => {
+  test.for(cases)('a token with %i of %i ms left is %s (otherwise: %j)', ([left, lifetime, expected, changes]) => {
     const grant = grantOf('a', { expiresAt: left, lifetimeMs: lifetime, ...changes });
     expect(freshness(grant, { clock: () => 0, window: { leewayMs: MINUTE, aheadMs: 5 * MINUTE } })).toBe(expected);
   });

@@ -194,7 +194,7 @@ describe('the scope of a token response', () => {
   });
 });
 
-test('a request for the application keeps no refresh token, and shows no long parameter', async () => {
+test('a request for the application keeps no refresh token, and shows no parameter that may be a secret', async () => {
   server.next(json({ ...good, refresh_token_expires_in: 10 }));
   const asked = { grant_type: 'x', user: 1234567, key: 'a-secret', scope: 'the-code' };
   const tokens = await endpoint().requestTokens(asked);
@@ -302,7 +302,7 @@ describe('a refresh that is refused', () => {
       const decided = endpoint(undefined, { endsGrant: () => false });
       for (let times = 0; times < 2; times += 1) {
         await errorOf(refused('expired', decided));
-        expect(await ask('99', 'expired')).toBe(1);
+        expect(await ask('1', 'expired')).toBe(1);
       }
       expect(warnings[0]?.code).toBe('ERR_REFRESH_REFUSED');
       expect(warnings[0]?.message).toMatch(/status 400 and the words "expired: Why"\..* error === 'expired'\.$/);
@@ -312,7 +312,7 @@ describe('a refresh that is refused', () => {
   });
 });
 
-test('after an invalid_client, refreshes pause for 250 ms, then twice as long, up to 1.5 s; any other answer ends it', async () => {
+test('after an invalid_client, refreshes pause for 250 ms, then twice as long, up to 1.5 s; another refusal ends that', async () => {
   let now = 1_000_000;
   const client = endpoint(undefined, { clock: () => now });
   const ask = async (behaviour: ReturnType<typeof json>) => {
@@ -343,9 +343,10 @@ test.for([
   ['json', 'code', 400, 'invalid_request', " If the service takes form bodies (RFC 6749), set tokenRequest: 'form'."],
   ['form', 'code', 400, 'unsupported_grant_type', " If the service takes JSON bodies, set tokenRequest: 'json'."],
   ['json', 'refresh', 415, 'expired', " If the service takes form bodies (RFC 6749), set tokenRequest: 'form'."],
+  // A refresh comes after an exchange, which the service has understood.
   ['json', 'refresh', 400, 'invalid_request', ADVICE],
 ] as const)(
-  '%s: a %s that is refused with %s %s says which format to try',
+  '%s: a %s that is refused with %s %s ends in the advice on the format, if that may be the reason: %s',
   async ([format, kind, status, error, end]) => {
     server.next(json({ error }, status));
     const client = endpoint(undefined, { tokenRequest: format });

@@ -201,7 +201,12 @@ describe('an answer that is no token response', () => {
     expect(rotatedRefreshToken(await refusalOf({ ...unusable, refresh_token: longest }))).toBe(longest);
   });
 
-  test.for([undefined, 7, '', 'r'.repeat(16_385)])('gives none where it is no token', async (refresh_token) => {
+  test.for([
+    ['missing', undefined],
+    ['a number', 7],
+    ['empty', ''],
+    ['too long', 'r'.repeat(16_385)],
+  ])('gives no refresh token where that is %s', async ([, refresh_token]) => {
     expect(rotatedRefreshToken(await refusalOf({ ...unusable, refresh_token }))).toBeUndefined();
   });
 
@@ -241,8 +246,9 @@ describe('the words of a refusal', () => {
     [{ code: error, status: 'later' }, error],
     [{ error: 7, status: error, category: 'later' }, error],
     [{ category: error }, error],
-    // Not an identifier, and fit to be shown.
+    // A text, no identifier.
     [{ error: 'Not authorized' }, 'Not authorized'],
+    // One letter more may be a token.
     [{ error: 'e'.repeat(24) }, 'e'.repeat(24)],
     [{ error: 'bad_refresh_token' }, 'invalid_grant'],
     [{}, undefined],
