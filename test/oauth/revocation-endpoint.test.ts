@@ -78,6 +78,14 @@ test.each<[what: string, status: number, body: object | undefined, outcome: stri
   expect(ending).toBe(outcome);
 });
 
+test('a refusal has no word of the service', async () => {
+  server.next(json({ error: 'a_word', error_description: 'Why' }, 400));
+  await expect(endpoint().revoke({ accessToken: 'a', refreshToken: 'b' })).rejects.toMatchObject({
+    error: 'unrecognized_error',
+    message: expect.not.stringMatching(/a_word|Why/),
+  });
+});
+
 test('tells when to try again, in seconds, if the service does', async () => {
   const tokens = { accessToken: 'access', refreshToken: undefined };
   for (const [header, seconds] of [

@@ -10,11 +10,13 @@ test.each([
   [7200, 7_200_000],
   ['7200', 7_200_000],
   [' 7200 ', 7_200_000],
+  ['7200.5', 7_200_500],
+  ['7200.125000', 7_200_125],
   [30, 30_000],
   [1, 1000],
   [86_400, 86_400_000],
   [86_401, 86_400_000],
-  [31_536_000, 86_400_000],
+  [315_360_000, 86_400_000],
 ])('expires_in %j counts', threats(34), (expiresIn, lifetime) => {
   expect(tokenLifetime(expiresIn, { exp: nowS + 5000 }, now)).toBe(lifetime);
 });
@@ -27,6 +29,7 @@ const senseless = [
   Number.POSITIVE_INFINITY,
   1e-9,
   0.5,
+  315_360_001,
   'soon',
   ...['', '1e3', '0x10', '-5', null, undefined, {}],
   [7200],

@@ -214,6 +214,7 @@ describe('an answer that is no token response', () => {
     const found: [body: unknown, status: number, text: string][] = [
       ['text', 200, 'a body that is not a JSON object'],
       [{}, 200, 'no access_token'],
+      [{ ...good, access_token: '' }, 200, 'no access_token; expected a JSON token response. Nothing of it was kept.'],
       [{ access_token: 'a'.repeat(16_385) }, 200, 'an access_token over 16384 characters'],
       [{ access_token: 'a b' }, 200, 'characters that no header can carry'],
       [{ ...good, token_type: 'mac' }, 200, 'a token_type other than bearer'],
@@ -221,6 +222,7 @@ describe('an answer that is no token response', () => {
       [{ ...good, refresh_token: 'r'.repeat(16_385) }, 200, 'a refresh_token over 16384 characters'],
       ['', 404, 'status 404 without an OAuth error; expected a JSON token response. Nothing of it was kept.'],
       ['', 302, 'a redirect, which is never followed: check the option tokenPath'],
+      ['', 300, 'a redirect'],
       ['', 399, 'a redirect'],
     ];
     for (const [body, status, text] of found) expect((await refusalOf(body, status)).message).toContain(text);
