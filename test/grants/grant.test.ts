@@ -1,13 +1,21 @@
 import { describe, expect } from 'vitest';
 import {
   checkedGrantId,
+  emptyGrant,
+  endedGrant,
   freshness,
   type Grant,
   GrantCodec,
+  hasSameTokens,
+  isEmptyGrant,
   isLaterSibling,
   isOlder,
   isOtherSubject,
+  isRandomGrantId,
+  randomGrantId,
+  refreshedGrant,
   withRefreshTokenOf,
+  withRotatedRefreshToken,
 } from '../../src/grants/grant.js';
 import type { StoredGrant } from '../../src/index.js';
 import { Secret } from '../../src/redaction.js';
@@ -283,4 +291,85 @@ test('an id of the application has 1 to 800 characters once it is escaped, and i
       expect.objectContaining({ option: 'grantId', message: expect.stringContaining(got) }),
     );
   }
+});
+
+test('a refreshed grant keeps what the token response leaves out', () => {
+  const scope = ['read'];
+  const grant = grantOf('a', { subject: '7', scope, createdAt: 1, refreshTokenExpiresAt: 9_000, generation: 3 });
+  const kept = { subject: '7', scope, createdAt: 1, lineage: grant.lineage, generation: 4, refreshedAt: 1_000 };
+  const none = refreshedGrant(grant, tokens('b', { refreshToken: undefined, lifetimeMs: 500 }), 1_000);
+  expect(none).toMatchObject({ ...kept, accessToken: 'access-b', refreshToken: 'refresh-a', expiresAt: 1_500 });
+  expect(none.refreshTokenExpiresAt).toBe(9_000);
+  expect(none.version).not.toBe(grant.version);
+  const same = refreshedGrant(grant, tokens('b', { refreshToken: 'refresh-a' }), 1_000);
+  expect(same.refreshTokenExpiresAt).toBe(9_000);
+  const other = refreshedGrant(
+    grant,
+    tokens('b', { subject: '8', scope: ['write'], organizationDomain: 'acme' }),
+    1_000,
+  );
+  expect(other).toMatchObject({
+    subject: '8',
+    scope: ['write'],
+    organizationDomain: 'acme',
+    refreshToken: 'refresh-b',
+  });
+  expect(other.refreshTokenExpiresAt).toBeUndefined();
+});
+
+test('a refresh token that came with an unusable answer is kept beside the one before it', () => {
+  const grant = grantOf('a', { refreshTokenExpiresAt: 9, generation: 3 });
+  const rotated = withRotatedRefreshToken(grant, 'refresh-b', 'refresh-a');
+  expect(rotated).toEqual({
+    ...grant,
+    refreshToken: 'refresh-b',
+    previousRefreshToken: 'refresh-a',
+    refreshTokenExpiresAt: undefined,
+    generation: 4,
+    version: expect.any(Number),
+  });
+  expect(rotated.version).not.toBe(grant.version);
+});
+
+test('the end of a grant has no token', () => {
+  const grant = grantOf('a', { subject: '7', previousRefreshToken: 'x', retryAt: 5 });
+  const { accessToken, refreshToken, previousRefreshToken, lifetimeMs, retryAt, ...kept } = grant;
+  expect(endedGrant(grant)).toEqual({ ended: true, ...kept });
+});
+
+test('a grant of the application begins without a token, expired', () => {
+  const grant = emptyGrant();
+  expect(grant).toMatchObject({ accessToken: '', refreshToken: undefined, expiresAt: 0, generation: 0 });
+  expect([isEmptyGrant(grant), isEmptyGrant(grantOf('a'))]).toEqual([true, false]);
+});
+
+test('grants have the same tokens where both are the same', () => {
+  const grant = grantOf('a');
+  expect(hasSameTokens(grant, { ...grant, version: 1, generation: 5 })).toBe(true);
+  expect(hasSameTokens(grant, { ...grant, accessToken: 'x' })).toBe(false);
+  expect(hasSameTokens(grant, { ...grant, refreshToken: 'x' })).toBe(false);
+});
+
+test('an id of the package is 256 random bits in base64url', () => {
+  const id = randomGrantId();
+  expect(id).toMatch(/^[\w-]{43}$/);
+  expect(randomGrantId()).not.toBe(id);
+  expect(isRandomGrantId(id)).toBe(true);
+  for (const other of [`${id}a`, id.slice(1), `${id.slice(1)}.`, [id], undefined, 7])
+    expect(isRandomGrantId(other)).toBe(false);
+});
+
+test.for([{ lineage: undefined }, { generation: undefined }, { expiresAt: undefined }, { lifetimeMs: undefined }])(
+  'a record without one of its members is damaged: %j',
+  async (missing) => {
+    const codec = new GrantCodec([]);
+    const record = await codec.encode('id', { ...grantOf('a'), ...missing } as unknown as Grant);
+    expect(await codec.decode('id', { ...record, expiresAt: 1 })).toBeUndefined();
+  },
+);
+
+test('records of the end of a grant decode to that', async () => {
+  const codec = new GrantCodec([]);
+  const ended = endedGrant(grantOf('a', { subject: '7', scope: ['read'], organizationDomain: 'acme', createdAt: 1 }));
+  expect(await codec.decode('id', await codec.encode('id', ended))).toEqual(ended);
 });
