@@ -119,7 +119,7 @@ function optionsOf(mutate, directory, report) {
     reporters: ['progress-append-only', 'json'],
     jsonReporter: { fileName: report },
     disableTypeChecks: false,
-    timeoutMS: 20_000,
+    timeoutMS: 6_000,
     // Whole flows take minutes on a busy machine.
     dryRunTimeoutMinutes: 30,
     allowEmpty: false,
