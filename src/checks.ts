@@ -1,3 +1,4 @@
+import { IncomingMessage } from 'node:http';
 import { ConfigurationError } from './errors.js';
 import { Secret } from './redaction.js';
 
@@ -47,6 +48,9 @@ export function isDnsLabel(label: string): boolean {
  * @throws {ConfigurationError} naming the option that is wrong, missing or unknown
  */
 export function readOptions<T extends object>(where: string, given: unknown, readers: Readers<T>, parent?: string): T {
+  // As `app.use(oauthErrors)` calls it.
+  if (given instanceof IncomingMessage)
+    throw wrong('options', `expected an object of options, got a request: mount what ${where} returns`);
   const values = record(parent ?? 'options', given);
   const path = parent === undefined ? '' : `${parent}.`;
   for (const option of Object.keys(values)) {

@@ -1,3 +1,5 @@
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 import { Agent } from 'undici';
 import { describe, expect, test } from 'vitest';
 import {
@@ -5,6 +7,7 @@ import {
   ConfigurationError,
   logout,
   memoryTokenStore,
+  oauthErrors,
   requireAuthorization,
   Strategy,
 } from '../src/index.js';
@@ -193,6 +196,15 @@ describe('an option that a middleware does not have is named', () => {
       expect(() => apiClient(strategy, options)).toThrow(refusal);
       expect(() => requireAuthorization(options)).toThrow(refusal);
     }
+  });
+
+  test.each<[string, (req: never) => unknown]>([
+    ['requireAuthorization', requireAuthorization],
+    ['oauthErrors', oauthErrors],
+  ])('and %s says that it was mounted, and not called', (name, mounted) => {
+    const message = `options: expected an object of options, got a request: mount what ${name}(options) returns`;
+    const error = new ConfigurationError(message, { option: 'options' });
+    expect(() => mounted(new IncomingMessage(new Socket()) as never)).toThrow(error);
   });
 
   test('while the index of an array is no option, so that strategies.map(logout) works', () => {
