@@ -3,7 +3,7 @@ import OAuth2Strategy from 'passport-oauth2';
 import type { ApiClient } from './api/api-client.js';
 import { boolean, readOptions, text, withDefault } from './checks.js';
 import { ConfigurationError, ofStrategy } from './errors.js';
-import { checkedGrantId } from './grants/grant.js';
+import { checkedGrantId, newGrantId } from './grants/grant.js';
 import type { GrantSummary } from './grants/grant-summary.js';
 import { type AuthenticateOptions, authenticate } from './login/authenticate.js';
 import type { PassportActions } from './login/passport-actions.js';
@@ -142,7 +142,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
   ): Promise<boolean> {
     return await named(this.name, async () => {
       const { replace } = readOptions('importGrant', options, { replace: withDefault(true, boolean) });
-      return await runtimeOf(this).importGrant(checkedGrantId(grantId), tokens, replace);
+      return await runtimeOf(this).importGrant(newGrantId(grantId), tokens, replace);
     });
   }
 
@@ -156,7 +156,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
    * @throws TokenStoreError if the grant could not be saved
    */
   async importCode(grantId: string, code: string): Promise<void> {
-    await named(this.name, async () => runtimeOf(this).importCode(checkedGrantId(grantId), text('code', code)));
+    await named(this.name, async () => runtimeOf(this).importCode(newGrantId(grantId), text('code', code)));
   }
 
   /**

@@ -235,6 +235,21 @@ export function checkedGrantId(value: unknown): string {
 }
 
 /**
+ * Returns an id of the application for a grant that is to be stored, checked.
+ *
+ * @throws ConfigurationError as {@link checkedGrantId} does, and for the text of a value that is missing: all users without it
+ *   would share the grant
+ */
+export function newGrantId(value: unknown): string {
+  const id = checkedGrantId(value);
+  if (!/^(?:undefined|nan|\[object \w+\])$/i.test(id)) return id;
+  throw new ConfigurationError(
+    `grantId: expected an id that differs for each user, got the text ${id}: the value it was made of is missing`,
+    { option: 'grantId' },
+  );
+}
+
+/**
  * Encodes grants as records of a token store, and decodes them.
  *
  * With keys, a record is encrypted as a compact JWE: `dir` with `A256GCM` (RFC 7516; RFC 7518, sections 4.5 and 5.3).

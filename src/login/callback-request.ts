@@ -135,9 +135,15 @@ export function checkCallback(
 /**
  * Returns the refusal of a connection that nobody is logged in for, where the option `grantId` keys grants by the user: the
  * connected account's id may be the id of another user here.
+ *
+ * @throws ConfigurationError if that option makes no id of the user who is logged in
  */
 export function refuseOwnerless(grants: RequestGrants, req: IncomingMessage): CallbackFailure | undefined {
-  return grants.idIsInSession || userOf(req) ? undefined : refused(NOBODY_TO_CONNECT, 403);
+  if (grants.idIsInSession) return undefined;
+  const user = userOf(req);
+  if (!user) return refused(NOBODY_TO_CONNECT, 403);
+  grants.newId(req, user);
+  return undefined;
 }
 
 /**

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import * as check from '../checks.js';
 import { ConfigurationError, TokenStoreError } from '../errors.js';
-import { checkedGrantId, isRandomGrantId, randomGrantId } from '../grants/grant.js';
+import { checkedGrantId, isRandomGrantId, newGrantId, randomGrantId } from '../grants/grant.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { GrantManagers } from './grant-managers.js';
 import { userIdOf, userOf } from './incoming-request.js';
@@ -189,17 +189,16 @@ export class RequestGrants {
   /**
    * Returns the id for the grant of a user who has just logged in.
    *
-   * @throws ConfigurationError if the option `grantId` returns no valid id, or one that ends in the text of a missing
-   *   `user.id`, such as `String(user.id)`: all users would share a grant
+   * @throws ConfigurationError if the option `grantId` returns no valid id, or one that is made of a missing value, such as
+   *   `String(user.id)`: all users without it would share a grant
    */
   newId(req: IncomingMessage, user: unknown): string {
     const { grantId } = this.#options;
     if (!grantId) return randomGrantId();
     const id = checkedGrantId(check.result('grantId', grantId(req, user)));
-    const hasId = typeof user !== 'object' || user === null || (Reflect.get(user, 'id') ?? undefined) !== undefined;
-    if (hasId || !/(?:^|\W)(?:undefined|null)$/.test(id)) return id;
+    if (!isOfMissingValue(id, () => grantId(withStandIns(req), withStandIns(user)))) return newGrantId(id);
     throw new ConfigurationError(
-      'grantId: expected an id that differs for each user, got one made of a missing user.id. profile.id is the claim sub of the access token; opaque tokens have none: set the option userProfile to a function that returns { id }.',
+      'grantId: expected an id that differs for each user, got one made of a missing value, such as user.id. profile.id is the claim sub of the access token; opaque tokens have none: set the option userProfile to a function that returns { id }.',
       { option: 'grantId' },
     );
   }
@@ -242,4 +241,38 @@ export class RequestGrants {
       { option: 'tokenStore', code: 'ERR_NO_TOKEN_STORE' },
     );
   }
+}
+
+/** Takes the place of each value that is missing, to see whether an id is made of it. */
+const STAND_IN = 'stand-in-for-a-missing-value';
+
+/**
+ * Returns true if an id has the text `undefined` or `null` in it because a value is missing, as that of `user_${user.id}` has.
+ *
+ * @param makeAgain Makes the id again, with stand-ins for what is missing.
+ */
+function isOfMissingValue(id: string, makeAgain: () => unknown): boolean {
+  if (!/undefined|null/i.test(id)) return false;
+  let again: string;
+  try {
+    again = String(makeAgain());
+  } catch {
+    // An object that a stand-in cannot stand before, such as one with private fields: the text alone tells.
+    return /(?:^|\W)(?:undefined|null)$/.test(id);
+  }
+  if (!again.toLowerCase().includes(STAND_IN)) return false;
+  const withText = (text: string) => again.toLowerCase().replaceAll(STAND_IN, text);
+  return [withText('undefined'), withText('null')].includes(id.toLowerCase());
+}
+
+/** Returns the value with {@link STAND_IN} for every property that is missing, in its objects too. */
+function withStandIns<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value;
+  return new Proxy(value, {
+    get(target, key) {
+      const found: unknown = Reflect.get(target, key, target);
+      if (typeof found === 'function') return found.bind(target);
+      return typeof key === 'symbol' ? found : withStandIns(found ?? STAND_IN);
+    },
+  });
 }

@@ -126,6 +126,17 @@ describe('passport.authorize with grantId', threats(69), () => {
     expect(world.service.requests).toEqual([]);
   });
 
+  test('is refused at its start for a user without an id, and the service is not asked', async () => {
+    const grantId = (req: object) => `user_${Reflect.get(Object(Reflect.get(req, 'user')), 'id')}`;
+    const named: WorldOptions = {
+      before: (app) => app.use((req, _res, next) => next(void Object.assign(req, { user: { name: 'Ada' } }))),
+    };
+    await open({ ...keyed, ...named, strategy: { grantId, tokenStore: memoryTokenStore() } });
+    const page = await visit('/connect');
+    expect([page.status, page.json().message]).toEqual([500, expect.stringMatching(/^grantId: .*missing value/)]);
+    expect(world.service.requests).toEqual([]);
+  });
+
   test('overwrites no grant of another user with a login that passport.authenticate has begun', async () => {
     await open(keyed);
     const victim = new Browser();

@@ -69,7 +69,8 @@ describe('access tokens that do not say whose they are', threats(89), () => {
     ['id: null', {}, { id: null, name: 'Ada' }, 'verify'],
     ['an undefined id for grantId', { grantId: byUser }, { name: 'Ada' }, 'grantId'],
     ['its text', { grantId: (_req, user) => String(Reflect.get(user, 'id')) }, { name: 'Ada' }, 'grantId'],
-    ['it as a part', { grantId: (_req, user) => `user:${Reflect.get(user, 'id')}` }, { name: 'Ada' }, 'grantId'],
+    ['it as a part', { grantId: (_req, user) => `user_${Reflect.get(user, 'id')}` }, { name: 'Ada' }, 'grantId'],
+    ['the text of an id', { grantId: byUser }, { id: 'undefined' }, 'grantId'],
   ])(
     'a user with %s ends the login with an error that says where an id comes from',
     async ([, strategy, user, option]) => {
