@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import express from 'express';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import {
@@ -112,6 +113,21 @@ describe('logIn() with a supertest agent', () => {
 
   test('declines with the option decline', async () => {
     expect((await service.logIn(request.agent(application()), { decline: true })).text).toBe('anonymous at /declined');
+  });
+
+  test.for<[what: string, browser: unknown, options: object | undefined, message: RegExp]>([
+    ['nothing', undefined, undefined, /^logIn\(\): the first argument must be a supertest agent, .*missing\.$/],
+    ['null', null, undefined, /^logIn\(\): the first argument must be a supertest agent/],
+    ['an application', express(), undefined, /^logIn\(\): the first argument must be a supertest agent/],
+    [
+      'an unknown option',
+      request.agent(application()),
+      { usr: '2' },
+      /^logIn\(\): the options has the unknown key "usr"\. Known are: login, /,
+    ],
+    ['a scope that is no list', request.agent(application()), { scope: 'project' }, /^scope must be a list/],
+  ])('refuses %s', async ([, browser, options, message]) => {
+    await expect(service.logIn(browser as never, options as never)).rejects.toThrow(message);
   });
 
   test('an application that does not come to the service is an error that says where it stopped', async () => {
