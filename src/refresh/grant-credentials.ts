@@ -10,6 +10,7 @@ const SAME_REQUEST_MS = 1_000;
 export class GrantCredentials implements CredentialSource {
   readonly grantId: string;
   readonly #manager: GrantManager;
+  readonly #isRefused: (() => boolean) | undefined;
   #hasEnded = false;
   /** True if the first credential was not refreshed, though it may have expired. */
   #mayBeExpired = false;
@@ -20,13 +21,15 @@ export class GrantCredentials implements CredentialSource {
   /** The grant that {@link prepare} has loaded, when, and after how many changes. The first call uses it, so that a request reads the store once, also without a cache. */
   #loaded: { readonly grant: Grant; readonly at: number; readonly changes: number } | undefined;
 
-  constructor(manager: GrantManager, grantId: string) {
+  /** @param isRefused Tells, at each use, whether the application has refused the user meanwhile. */
+  constructor(manager: GrantManager, grantId: string, isRefused?: () => boolean) {
     this.#manager = manager;
     this.grantId = grantId;
+    this.#isRefused = isRefused;
   }
 
   get authorized(): boolean {
-    return this.#isAuthorized && !this.#hasEnded;
+    return this.#isAuthorized && !this.#hasEnded && !this.#isRefused?.();
   }
 
   get organizationDomain(): string | undefined {
@@ -87,6 +90,8 @@ export class GrantCredentials implements CredentialSource {
   }
 
   credential(): Credential | Promise<Credential> {
+    if (this.#isRefused?.())
+      return Promise.reject(new NotAuthorizedError('deserializeUser has refused the user of this request.'));
     const failure = this.#failure;
     if (failure && !this.#hasEnded && performance.now() - failure.at < SAME_REQUEST_MS)
       return Promise.reject(cloneError(failure.error));

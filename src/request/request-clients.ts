@@ -9,10 +9,10 @@ import type { GrantManager } from '../refresh/grant-manager.js';
 import { FailedSource, NoGrantSource } from './credential-sources.js';
 import type { GrantManagers } from './grant-managers.js';
 import type { RequestGrants } from './grant-reference.js';
-import { frameworkError, isPageRequest } from './incoming-request.js';
+import { frameworkError, isPageRequest, userOf } from './incoming-request.js';
 import type { LoginRounds } from './login-rounds.js';
 import type { ReturnCookie } from './return-cookie.js';
-import { type Done, polyfillSessionMethods, sessionOf } from './session.js';
+import { type Done, isRefusedUser, passportRecordOf, polyfillSessionMethods, sessionOf } from './session.js';
 import type { StepUps } from './step-ups.js';
 
 /** What clients are created with. */
@@ -95,7 +95,10 @@ export class RequestClients {
         // A client under one property alone is that of a request that passes for the second time.
         const mayHaveSource = this.#properties.length > 1 || (req as WithClients)[property] !== undefined;
         const known = mayHaveSource ? this.#sourceOf(req, manager, grantId) : undefined;
-        source = known ?? new GrantCredentials(manager, grantId);
+        // Mounted before passport.session(), which may refuse the user.
+        const isEarly = known === undefined && !userOf(req) && passportRecordOf(req) !== undefined;
+        const isRefused = isEarly ? () => isRefusedUser(req, sessionOf(req) ?? {}) : undefined;
+        source = known ?? new GrantCredentials(manager, grantId, isRefused);
       }
     } catch (error) {
       source = failedSource(error);

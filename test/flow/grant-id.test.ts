@@ -1,4 +1,6 @@
+import session from 'express-session';
 import passportModule from 'passport';
+import { apiClient } from 'passport-oauth-app';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
@@ -19,7 +21,7 @@ import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
-import { byUser, type Handler, logInLocally } from '../support/world.js';
+import { byUser, type Handler, logInLocally, sendJson } from '../support/world.js';
 
 const HOURS = 3600;
 
@@ -85,6 +87,30 @@ describe('a user whom deserializeUser refuses', threats(73), () => {
       expect(await whoami()).toMatchObject({ authorized: false });
     }
     expect(world.service.requests).toEqual([]);
+  });
+
+  test('has none in a client that was attached before passport.session()', async () => {
+    let attach: Handler = (_req, _res, next) => next();
+    let isBlocked = false;
+    await open({
+      before: (app) => {
+        app.use(session({ secret: 'of this test', resave: false, saveUninitialized: false }) as unknown as Handler);
+        app.use((req, res, next) => attach(req, res, next));
+      },
+      withoutApiClient: true,
+      routes: (app, { passport, strategy }) => {
+        attach = apiClient(strategy) as Handler;
+        Reflect.set(passport, '_deserializers', []);
+        passport.deserializeUser((user: Express.User, done) => done(null, isBlocked ? false : user));
+        app.get('/call', (req, res, next) => req.apiClient.projects().then((list) => sendJson(res, list), next));
+      },
+    });
+    await logIn();
+    expect((await visit('/call')).status).toBe(200);
+    expect(await whoami()).toMatchObject({ authorized: true });
+    isBlocked = true;
+    expect((await visit('/call')).status).toBe(401);
+    expect(world.errors.at(-1)).toMatchObject({ code: 'ERR_NOT_AUTHORIZED' });
   });
 });
 
