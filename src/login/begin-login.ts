@@ -183,20 +183,26 @@ export class HostMismatches {
     if (hereName === hostname) return;
     const message = `This login was begun at ${here} and came back to ${host}, where the browser does not send its cookie. Open the application at ${host}.`;
     this.#remember(state, message);
-    // Tests reach an application by an address of loopback, whatever its callbackURL is.
+    // Tests reach an application by an address of loopback, whatever its callbackURL is. Their logins are not lost.
     const isTest =
       process.env.NODE_ENV !== 'production' && check.LOOPBACK_HOST.test(hostname) && check.LOOPBACK_HOST.test(hereName);
-    if (this.#hasWarned || isTest) return;
-    this.#hasWarned = true;
-    process.emitWarning(
+    if (isTest) return;
+    this.#warn(
       `A login was begun at ${here}, but callbackURL leads to ${host}: the browser does not send the cookie of the login there. Open the application at ${host}. If a proxy has changed the Host header, set Express' trust proxy.`,
-      { code: 'ERR_LOGIN_HOST' },
     );
   }
 
-  /** Returns what to tell of a login that was begun under another host name, or without TLS. */
-  messageOf(state: string | undefined): string | undefined {
-    return state === undefined ? undefined : this.#messages.get(state);
+  /** Returns what to tell of a login that was begun under another host name, or without TLS, and is lost now. Warns of it, once. */
+  explain(state: string | undefined): string | undefined {
+    const message = state === undefined ? undefined : this.#messages.get(state);
+    if (message !== undefined) this.#warn(message);
+    return message;
+  }
+
+  #warn(message: string): void {
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    process.emitWarning(message, { code: 'ERR_LOGIN_HOST' });
   }
 
   #remember(state: string, message: string): void {

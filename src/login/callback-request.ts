@@ -117,7 +117,7 @@ export function checkCallback(
     if (state !== undefined && pendingLogins.isOfAnother(req, state)) return { ...REPLAYED, reason: 'foreign' };
     // A callback in a frame has most likely lost the cookie of its login.
     const cause = isInFrame(req) ? lostCookieCause(req) : undefined;
-    const message = hostMismatches.messageOf(state) ?? (cause && `${UNKNOWN_LOGIN} ${cause}`);
+    const message = hostMismatches.explain(state) ?? (cause && `${UNKNOWN_LOGIN} ${cause}`);
     return message === undefined ? REPLAYED : { ...REPLAYED, info: { message } };
   }
   if (login.frame && !popup) {

@@ -52,15 +52,18 @@ describe('a login under another host name than that of its callback', () => {
     await until(() => expect(told).toMatchObject([{ message }]));
     const callback = await world.service.approve(String(begun.headers.get('location')));
     expect((await visit(callback)).status).toBe(403);
+    expect(told).toHaveLength(1);
   });
 
-  test('tells them in the info of the failure', async () => {
+  test('tells them in the info of the failure, and warns of it once', async () => {
     await open({ callback: tellOutcome });
+    const told = warnings('ERR_LOGIN_HOST');
     const { port } = new URL(world.url);
     const begun = await visit(`${world.url.replace('127.0.0.1', 'localhost')}/login`);
     const page = await visit(await world.service.approve(String(begun.headers.get('location'))));
     const message = `This login was begun at localhost:${port} and came back to 127.0.0.1:${port}, where the browser does not send its cookie. Open the application at 127.0.0.1:${port}.`;
     expect(page.json()).toEqual({ error: null, user: false, status: 403, info: { message } });
+    await until(() => expect(told).toMatchObject([{ message }]));
   });
 });
 
