@@ -96,8 +96,8 @@ export class RequestClients {
         const mayHaveSource = this.#properties.length > 1 || (req as WithClients)[property] !== undefined;
         const known = mayHaveSource ? this.#sourceOf(req, manager, grantId) : undefined;
         // Mounted before passport.session(), which may refuse the user.
-        const isEarly = known === undefined && !userOf(req) && passportRecordOf(req) !== undefined;
-        const isRefused = isEarly ? () => isRefusedUser(req, sessionOf(req) ?? {}) : undefined;
+        const mayBeRefused = !userOf(req) && passportRecordOf(req) !== undefined && !grants.isAnonymous(session);
+        const isRefused = mayBeRefused ? () => isRefusedUser(req, sessionOf(req) ?? {}) : undefined;
         source = known ?? new GrantCredentials(manager, grantId, isRefused);
       }
     } catch (error) {
