@@ -242,7 +242,7 @@ export function checkedGrantId(value: unknown): string {
  */
 export function newGrantId(value: unknown): string {
   const id = checkedGrantId(value);
-  if (!/^(?:undefined|nan|\[object \w+\])$/i.test(id)) return id;
+  if (!/^(?:undefined|UNDEFINED|NaN|\[object \w+\])$/.test(id)) return id;
   throw new ConfigurationError(
     `grantId: expected an id that differs for each user, got the text ${id}: the value it was made of is missing`,
     { option: 'grantId' },

@@ -192,11 +192,19 @@ export class HostMismatches {
     );
   }
 
-  /** Returns what to tell of a login that was begun under another host name, or without TLS, and is lost now. Warns of it, once. */
+  /**
+   * Returns what to tell of a login that was begun under another host name, or without TLS, and is lost now. Of the first one
+   * under another host name, this warns as well.
+   */
   explain(state: string | undefined): string | undefined {
     const message = state === undefined ? undefined : this.#messages.get(state);
-    if (message !== undefined) this.#warn(message);
+    if (message !== undefined && message !== OVER_HTTP) this.#warn(message);
     return message;
+  }
+
+  /** Forgets a login that is not lost. */
+  forget(state: string): void {
+    this.#messages.delete(state);
   }
 
   #warn(message: string): void {

@@ -120,6 +120,7 @@ export function checkCallback(
     const message = hostMismatches.explain(state) ?? (cause && `${UNKNOWN_LOGIN} ${cause}`);
     return message === undefined ? REPLAYED : { ...REPLAYED, info: { message } };
   }
+  hostMismatches.forget(state);
   if (login.frame && !popup) {
     const order =
       'embedded(strategy, …) is mounted after the callback route: mount it after the session, and before apiClient(strategy) and the routes.';
@@ -136,7 +137,7 @@ export function checkCallback(
  * Returns the refusal of a connection that nobody is logged in for, where the option `grantId` keys grants by the user: the
  * connected account's id may be the id of another user here.
  *
- * @throws ConfigurationError if that option makes no id of the user who is logged in
+ * @throws ConfigurationError if that option makes no valid id of the user who is logged in
  */
 export function refuseOwnerless(grants: RequestGrants, req: IncomingMessage): CallbackFailure | undefined {
   if (grants.idIsInSession) return undefined;

@@ -105,7 +105,8 @@ export interface Verdict {
  * It accepts the arities of passport-oauth2: with one parameter more than usual, `verify` gets the token response before
  * the profile. The arity is read at each call: NestJS sets it late.
  *
- * Rejects with a ConfigurationError once a `verify` without the parameter `done` has returned: nobody would call that.
+ * Rejects with a ConfigurationError if a `verify` without the parameter `done` has returned something and called nothing: most
+ * likely its user, whom nobody would hear of.
  */
 export function callVerify(
   verify: AnyVerify,
@@ -115,13 +116,14 @@ export function callVerify(
 ): Promise<Verdict> {
   const start = req ? [req, tokens.accessToken, tokens.refreshToken] : [tokens.accessToken, tokens.refreshToken];
   const withParams = verify.length === start.length + 3;
-  const lacksDone = verify.length === start.length + 1;
+  // Without any parameter it may be a wrapper.
+  const lacksDone = verify.length > 0 && verify.length <= start.length + 1;
   return new Promise((resolve, reject) => {
     const done = (error?: unknown, user?: unknown, info?: unknown) => (error ? reject(error) : resolve({ user, info }));
     const args = [...start, ...(withParams ? [tokens.params] : []), profile, done];
     const returned: unknown = (verify as (...args: unknown[]) => unknown)(...args);
-    const onReturn = () => {
-      if (!lacksDone) return;
+    const onReturn = (value: unknown) => {
+      if (!lacksDone || value === undefined) return;
       const message = `verify: expected a function that calls done(error, user), got one without that parameter. What it returns is not used. Write (${req ? 'req, ' : ''}accessToken, refreshToken, profile, done).`;
       reject(new ConfigurationError(message, { option: 'verify' }));
     };

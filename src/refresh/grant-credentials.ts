@@ -91,7 +91,9 @@ export class GrantCredentials implements CredentialSource {
 
   credential(): Credential | Promise<Credential> {
     if (this.#isRefused?.())
-      return Promise.reject(new NotAuthorizedError('deserializeUser has refused the user of this request.'));
+      return Promise.reject(
+        new NotAuthorizedError('Passport has removed the user of this request: the user has to log in again.'),
+      );
     const failure = this.#failure;
     if (failure && !this.#hasEnded && performance.now() - failure.at < SAME_REQUEST_MS)
       return Promise.reject(cloneError(failure.error));

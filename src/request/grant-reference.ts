@@ -189,16 +189,16 @@ export class RequestGrants {
   /**
    * Returns the id for the grant of a user who has just logged in.
    *
-   * @throws ConfigurationError if the option `grantId` returns no valid id, or one that is made of a missing value, such as
+   * @throws ConfigurationError if the option `grantId` returns no valid id, or one that is made of a missing `user.id`, such as
    *   `String(user.id)`: all users without it would share a grant
    */
   newId(req: IncomingMessage, user: unknown): string {
     const { grantId } = this.#options;
     if (!grantId) return randomGrantId();
     const id = checkedGrantId(check.result('grantId', grantId(req, user)));
-    if (!isOfMissingValue(id, () => grantId(withStandIns(req), withStandIns(user)))) return newGrantId(id);
+    if (!isOfMissingValue(id, user)) return newGrantId(id);
     throw new ConfigurationError(
-      'grantId: expected an id that differs for each user, got one made of a missing value, such as user.id. profile.id is the claim sub of the access token; opaque tokens have none: set the option userProfile to a function that returns { id }.',
+      'grantId: expected an id that differs for each user, got one made of a missing user.id. profile.id is the claim sub of the access token; opaque tokens have none: set the option userProfile to a function that returns { id }.',
       { option: 'grantId' },
     );
   }
@@ -243,36 +243,23 @@ export class RequestGrants {
   }
 }
 
-/** Takes the place of each value that is missing, to see whether an id is made of it. */
-const STAND_IN = 'stand-in-for-a-missing-value';
-
 /**
- * Returns true if an id has the text `undefined` or `null` in it because a value is missing, as that of `user_${user.id}` has.
- *
- * @param makeAgain Makes the id again, with stand-ins for what is missing.
+ * Returns true if an id has the text `undefined` or `null` in it for a user without an `id`, as `user_${user.id}` has: all users
+ * without it would share the id. It may have that text from the user, such as a name, or tell users apart by another key.
  */
-function isOfMissingValue(id: string, makeAgain: () => unknown): boolean {
-  if (!/undefined|null/i.test(id)) return false;
-  let again: string;
-  try {
-    again = String(makeAgain());
-  } catch {
-    // An object that a stand-in cannot stand before, such as one with private fields: the text alone tells.
-    return /(?:^|\W)(?:undefined|null)$/.test(id);
-  }
-  if (!again.toLowerCase().includes(STAND_IN)) return false;
-  const withText = (text: string) => again.toLowerCase().replaceAll(STAND_IN, text);
-  return [withText('undefined'), withText('null')].includes(id.toLowerCase());
+function isOfMissingValue(id: string, user: unknown): boolean {
+  if (!TEXT_OF_MISSING.test(id)) return false;
+  const isObject = typeof user === 'object' && user !== null;
+  if (isObject && (Reflect.get(user, 'id') ?? undefined) !== undefined) return false;
+  const key = userIdOf(user);
+  const known = [key, ...(isObject ? Object.values(user) : [])].filter((value) => typeof value === 'string');
+  return !known.some((value) => (value === key || TEXT_OF_MISSING.test(value)) && hasPart(id, value));
 }
 
-/** Returns the value with {@link STAND_IN} for every property that is missing, in its objects too. */
-function withStandIns<T>(value: T): T {
-  if (typeof value !== 'object' || value === null) return value;
-  return new Proxy(value, {
-    get(target, key) {
-      const found: unknown = Reflect.get(target, key, target);
-      if (typeof found === 'function') return found.bind(target);
-      return typeof key === 'symbol' ? found : withStandIns(found ?? STAND_IN);
-    },
-  });
+const TEXT_OF_MISSING = /undefined|null/i;
+
+/** Returns true if a text has a part that is not within a word. The case does not matter. */
+function hasPart(text: string, part: string): boolean {
+  const escaped = part.replaceAll(/[^\p{L}\p{N}]/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
+  return new RegExp(`(?<![\\p{L}\\p{N}])${escaped}(?![\\p{L}\\p{N}])`, 'iu').test(text);
 }

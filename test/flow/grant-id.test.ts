@@ -109,6 +109,11 @@ describe('a user whom deserializeUser refuses', threats(73), () => {
     expect((await visit('/call')).status).toBe(200);
     expect(await whoami()).toMatchObject({ authorized: true });
     isBlocked = true;
+    expect(await whoami()).toMatchObject({ authorized: false });
+    isBlocked = false;
+    await visit('/logout', { method: 'POST' });
+    await logIn();
+    isBlocked = true;
     expect((await visit('/call')).status).toBe(401);
     expect(world.errors.at(-1)).toMatchObject({ code: 'ERR_NOT_AUTHORIZED' });
   });

@@ -60,11 +60,19 @@ test('an async verify may answer after it has returned', async () => {
 
 test.for<[what: string, verify: AnyVerify, request: IncomingMessage | undefined, parameters: string]>([
   ['returns a user', (_a: string, _r: string, { id }: Profile) => ({ id }), undefined, ''],
+  ['has one parameter', async (accessToken: string) => ({ id: accessToken }), undefined, ''],
   ['resolves to a user', async (_a: string, _r: string, { id }: Profile) => ({ id }), undefined, ''],
   ['resolves to one, with the request', async (_q: object, _a: string, _r: string, p: Profile) => p, req, 'req, '],
 ])('a verify that %s and knows no done is told to call it', async ([, verify, request, parameters]) => {
   const message = `verify: expected a function that calls done(error, user), got one without that parameter. What it returns is not used. Write (${parameters}accessToken, refreshToken, profile, done).`;
   await expect(call(verify, request)).rejects.toEqual(new ConfigurationError(message, { option: 'verify' }));
+});
+
+test('a verify that takes done from its arguments calls it when it likes', async () => {
+  // Its length is 3.
+  const verify = (_a: string, _r: string, _p: Profile, ...[done]: VerifyCallback[]) =>
+    void setImmediate(() => done?.(null, 'user'));
+  expect((await call(verify)).user).toBe('user');
 });
 
 test('a user has an id, or no such property', () => {
