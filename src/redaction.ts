@@ -44,15 +44,13 @@ export function withoutSecrets(text: string, known: readonly string[] = []): str
     secret,
     ...secret.split('.').filter((part) => part.length >= MIN_PART_LENGTH),
   ]);
-  return (
-    parts
-      .filter((part) => part !== '')
-      // A secret may be the beginning of another one, whose rest would be shown.
-      .sort((one, other) => other.length - one.length)
-      .reduce((rest, part) => rest.replaceAll(part, '[…]'), text)
-      .replaceAll(USER_INFO, '//[…]@')
-      .replaceAll(SECRET_LIKE, '[…]')
-  );
+  // The longest first: a secret may be the beginning of another one, whose rest would be shown.
+  return parts
+    .filter((part) => part !== '')
+    .sort((one, other) => other.length - one.length)
+    .reduce((rest, part) => rest.replaceAll(part, '[…]'), text)
+    .replaceAll(USER_INFO, '//[…]@')
+    .replaceAll(SECRET_LIKE, '[…]');
 }
 
 /**

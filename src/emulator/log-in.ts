@@ -1,7 +1,7 @@
 import { type IncomingHttpHeaders, request as plainRequest, type RequestOptions } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { ASK_HEADER } from './authorization-endpoint.js';
-import { EmulatorError, list, record, refuse } from './checks.js';
+import { EmulatorError, isRecord, list, record, refuse } from './checks.js';
 import type { Users } from './directory.js';
 
 /** The part of a supertest agent that a login uses. It keeps cookies, and does not follow redirects itself. */
@@ -61,7 +61,12 @@ export interface Visits {
 
 const maxRedirects = 10;
 
-const choiceKeys: readonly (keyof Choice)[] = ['user', 'decline', 'scope'];
+/** Checks what a visit is told, before anything is requested. @throws {EmulatorError} `ERR_EMULATOR_OPTION` */
+function checked<T extends Choice>(option: string, given: T, ...more: readonly string[]): T {
+  record(option, given, [...more, 'user', 'decline', 'scope']);
+  if (given.scope !== undefined) list('scope', given.scope);
+  return given;
+}
 
 /** Headers of a browser that opens a page: an application may answer other requests without a redirect to its login. */
 const pageHeaders = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };
@@ -69,7 +74,6 @@ const pageHeaders = { accept: 'text/html,application/xhtml+xml,application/xml;q
 /** Creates the visits of a service. @param authorizationUrl - Its authorization endpoint. No other one is ever approved. */
 export function createVisits(users: Users, authorizationUrl: string): Visits {
   const decide = (url: URL, { user, decline = false, scope }: Choice) => {
-    if (scope !== undefined) list('scope', scope);
     const [first] = users.byId.keys();
     return approve(url, users.require(user ?? first).id, decline, scope);
   };
@@ -81,17 +85,14 @@ export function createVisits(users: Users, authorizationUrl: string): Visits {
   ): Promise<AgentAnswer | LoggedIn> {
     const refuseBrowser = () =>
       refuse('logIn(): the first argument', 'a supertest agent, such as request.agent(app), or fetch', browser);
-    const { login = '/login', ...choice }: LogInOptions = record('logIn(): the options', options, [
-      'login',
-      ...choiceKeys,
-    ]);
-    if (typeof browser !== 'function' && (typeof browser !== 'object' || browser === null)) refuseBrowser();
+    const { login = '/login', ...choice } = checked('logIn(): the options', options, 'login');
+    if (typeof browser !== 'function' && !isRecord(browser)) refuseBrowser();
     const approveAt = (url: URL) => (isAuthorizationUrl(url, authorizationUrl) ? decide(url, choice) : undefined);
     if ('get' in browser) {
       const visit = async ({ pathname, search }: URL) => {
         const request = browser.get(pathname + search);
         // An application has a `get` too.
-        if (typeof request !== 'object' || !('then' in request)) refuseBrowser();
+        if (!isRecord(request) || !('then' in request)) refuseBrowser();
         if ('set' in request && typeof request.set === 'function') request.set(pageHeaders);
         const answer = await request;
         const { location }: { readonly location?: unknown } = answer.headers ?? {};
@@ -112,7 +113,7 @@ export function createVisits(users: Users, authorizationUrl: string): Visits {
   return {
     logIn,
     approve: async (authorizeUrl, choice = {}) => {
-      record('approve(): the choice', choice, choiceKeys);
+      checked('approve(): the choice', choice);
       const url = URL.canParse(String(authorizeUrl)) ? new URL(authorizeUrl) : undefined;
       if (url !== undefined && isAuthorizationUrl(url, authorizationUrl)) return decide(url, choice);
       const expected = `an authorization request to ${authorizationUrl}`;

@@ -195,8 +195,8 @@ export class RequestGrants {
   newId(req: IncomingMessage, user: unknown): string {
     const { grantId } = this.#options;
     if (!grantId) return randomGrantId();
-    const id = checkedGrantId(check.result('grantId', grantId(req, user)));
-    if (!isOfMissingValue(id, user)) return newGrantId(id);
+    const id = check.result('grantId', grantId(req, user));
+    if (typeof id !== 'string' || !isOfMissingValue(id, user)) return newGrantId(id);
     throw new ConfigurationError(
       'grantId: expected an id that differs for each user, got one made of a missing user.id. profile.id is the claim sub of the access token; opaque tokens have none: set the option userProfile to a function that returns { id }.',
       { option: 'grantId' },
