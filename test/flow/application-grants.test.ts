@@ -1,14 +1,16 @@
 import { memoryTokenStore, Strategy, type StrategyOptions } from 'passport-oauth-app';
 import type { Emulator } from 'passport-oauth-app/emulator';
 import { crowdinAgent, crowdinApp } from 'passport-oauth-app/providers';
-import { describe, expect, onTestFinished } from 'vitest';
+import { describe, expect, onTestFinished, vi } from 'vitest';
 import { withoutLock } from '../refresh/fixture.js';
 import { EventLog } from '../support/event-log.js';
 import { test } from '../support/fixture.js';
+import { stopTime } from '../support/stop-time.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
+import { until } from '../support/until.js';
 
 type ApplicationGrant = NonNullable<StrategyOptions['applicationGrant']>;
 
@@ -213,15 +215,19 @@ describe('a grant of the application', threats(86), () => {
   });
 
   test('is saved later though it was asked for again meanwhile', async ({ startWorld }) => {
+    stopTime();
     const { service } = await startWorld();
     const tokenStore = Object.assign(new TroubledStore(), { leaseMs: 10_000 });
     const { strategy, advance } = open(service, machine, { tokenStore });
     tokenStore.fail('set', 'add', 'update');
     await strategy.client('machine').accessToken();
     advance(2 * HOURS);
-    const token = await strategy.client('machine').accessToken();
+    const renewed = strategy.client('machine').accessToken();
+    await until(() => expect(tokenStore.calls.filter((call) => call === 'lock')).toHaveLength(2));
+    await vi.advanceTimersByTimeAsync(tokenStore.leaseMs);
+    const token = await renewed;
     tokenStore.recover();
-    await expect.poll(() => strategy.grant('machine')).toBeDefined();
+    await until(async () => expect(await strategy.grant('machine')).toBeDefined());
     await strategy.close();
     const { sealed = '' } = (await tokenStore.get(storeId(service.options, 'machine'))) ?? {};
     expect(Buffer.from(sealed, 'base64url').toString()).toContain(token);
