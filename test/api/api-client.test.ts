@@ -9,6 +9,7 @@ import type { ApiError } from '../../src/api/api-error.js';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
+import { orSample } from '../support/sample.js';
 import { threats } from '../support/threats.js';
 import {
   client,
@@ -291,12 +292,13 @@ describe('a token that the API refuses', () => {
     await expect.poll(() => http.pending).toBe(0);
   });
 
-  test('500 parallel refusals make one refresh, one more try each, and no failure', threats(51), async () => {
+  test('many parallel refusals make one refresh, one more try each, and no failure', threats(51), async () => {
+    const count = orSample(500, 100);
     server.always(refuseFirst);
-    const answers = await Promise.all(Array.from({ length: 500 }, () => client.get<{ ok: boolean }>('/projects')));
+    const answers = await Promise.all(Array.from({ length: count }, () => client.get<{ ok: boolean }>('/projects')));
     expect(answers.every(({ ok }) => ok)).toBe(true);
     expect(source.refreshes).toBe(1);
-    expect(server.requests).toHaveLength(1000);
+    expect(server.requests).toHaveLength(2 * count);
   });
 
   test('403 and 429 make no refresh', threats(51), async () => {

@@ -15,7 +15,8 @@ const BITS = [
 ] as const;
 
 const bit = fc.constantFrom(...BITS);
-const unit: fc.Arbitrary<string> = fc.nat(0xffff).map((code) => String.fromCharCode(code));
+/** Any code unit of UTF-16. fast-check's own units fill a map of all of them first. */
+export const unit: fc.Arbitrary<string> = fc.nat(0xffff).map((code) => String.fromCharCode(code));
 
 /** Texts made of such bits, of any code units (lone surrogates among them), and now and then a long one. */
 export const hostileText: fc.Arbitrary<string> = fc.oneof(
