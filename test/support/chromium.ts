@@ -1,19 +1,19 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AxeResults } from 'axe-core';
 import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { findExecutable, isInstalled } from './service-process.js';
 
-const pathOf = (...names: readonly string[]) =>
-  names.map((name) => findExecutable(name)).find((path) => path !== undefined);
-
-/** The file of the whole browser; `undefined` if there is none. */
-const wholeChromium = pathOf('chromium', 'chromium-browser', 'google-chrome');
-
-/** The file of the browser without its windows and settings, which takes half the CPU; of the whole one where it is missing. */
-export const chromiumPath: string | undefined = pathOf('chromium-headless-shell') ?? wholeChromium;
+/** The file of the browser, by preference of the one without windows, which takes half the CPU; `undefined` if there is none. */
+export const chromiumPath: string | undefined = [
+  'chromium-headless-shell',
+  'chromium',
+  'chromium-browser',
+  'google-chrome',
+]
+  .map((name) => findExecutable(name))
+  .find((path) => path !== undefined);
 
 const quiet = [
   ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
@@ -22,7 +22,7 @@ const quiet = [
 
 /** Whether there is a browser; its absence is an error where nothing may be skipped. For `describe.skipIf(!hasChromium())`. */
 export function hasChromium(): boolean {
-  return isInstalled('chromium', wholeChromium, 'REQUIRE_BROWSER');
+  return isInstalled('chromium', chromiumPath, 'REQUIRE_BROWSER');
 }
 
 /** A browser that runs, and fresh profiles in it. */
@@ -48,27 +48,15 @@ export async function startChromium(): Promise<Chromium> {
   return { visit: async (options = {}) => visit(await browser.newContext(options)), close: () => browser.close() };
 }
 
-/** Starts the browser with a profile of its own, and the setting for third-party cookies that its user can choose. */
+/** Starts a browser of its own, with third-party cookies allowed, as they are unless its user chooses, or blocked. */
 export async function startProfile(thirdPartyCookies: 'allowed' | 'blocked'): Promise<Visit> {
-  if (wholeChromium === undefined) throw new Error('chromium is not installed');
-  const directory = await mkdtemp(join(tmpdir(), 'chromium-'));
-  const isBlocked = thirdPartyCookies === 'blocked';
-  const profile = { cookie_controls_mode: isBlocked ? 1 : 0, block_third_party_cookies: isBlocked };
-  await mkdir(join(directory, 'Default'));
-  await writeFile(join(directory, 'Default', 'Preferences'), JSON.stringify({ profile }));
-  // The browser without windows has no such setting: it allows them.
-  const options = {
-    executablePath: isBlocked ? wholeChromium : (chromiumPath ?? wholeChromium),
-    args: quiet,
-    timeout: 0,
-  };
-  const context = await chromium.launchPersistentContext(directory, options);
-  const opened = await visit(context);
-  const close = async () => {
-    await opened.close();
-    await rm(directory, { recursive: true, force: true, maxRetries: 5 });
-  };
-  return { ...opened, close };
+  if (chromiumPath === undefined) throw new Error('chromium is not installed');
+  // The last list of features that are off counts: Playwright's own would keep this one off.
+  const blocking = ['--disable-features=HttpsUpgrades', '--enable-features=ForceThirdPartyCookieBlockingEnabled'];
+  const args = [...quiet, ...(thirdPartyCookies === 'blocked' ? blocking : [])];
+  const browser = await chromium.launch({ executablePath: chromiumPath, args, timeout: 0 });
+  const opened = await visit(await browser.newContext());
+  return { ...opened, close: () => browser.close() };
 }
 
 async function visit(context: BrowserContext): Promise<Visit> {
