@@ -20,6 +20,9 @@ const EXPECTED_WARNINGS = [
 /** Files of tests of the package as the registry would have it. */
 const packed = ['consumers/{runtime,types}', 'house/{guides,package,readme}'].map((names) => `test/${names}.test.ts`);
 
+/** Files that read the heap, each in a process that holds nothing of others. */
+const heap = ['test/perf/*.perf.ts', 'test/refresh/memory.test.ts', 'test/waiting.test.ts'];
+
 /** Modules that start a browser, a database or another process, or read the heap. */
 const OUTSIDE =
   /^(?:import|}) .*'.*(?:child_process|chromium|framed-page|heap|mariadb|open-store|playwright|postgres|processes|program|redis|sqlite).*';$/m;
@@ -48,12 +51,14 @@ export default defineConfig({
     hookTimeout: 120_000,
     // Twice the cores that CI has: many tests wait for databases, browsers and leases.
     maxWorkers: 4,
+    // Files share what is loaded: a third of the time of short ones.
+    isolate: false,
     // What a test that passes has printed is not about the test.
     silent: 'passed-only',
     expect: { poll: { timeout: 119_000 } },
     projects: [
-      // Files share what is loaded.
-      { extends: true, test: { name: 'within', include: within, isolate: false } },
+      { extends: true, test: { name: 'within', include: within } },
+      { extends: true, test: { name: 'heap', include: heap, isolate: true } },
       {
         extends: true,
         test: { name: 'packed', include: packed, globalSetup: 'test/consumers/packed-once.ts' },
@@ -62,8 +67,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'outside',
-          include: ['test/**/*.test.ts', 'test/perf/*.perf.ts'],
-          exclude: ['**/node_modules/**', ...within, ...packed],
+          include: ['test/**/*.test.ts'],
+          exclude: ['**/node_modules/**', ...within, ...packed, ...heap],
         },
       },
     ],

@@ -7,7 +7,6 @@ export default defineConfig({
   resolve: base.resolve ?? {},
   test: {
     ...test,
-    isolate: false,
     // Each further worker would load all of it once more.
     maxWorkers: 2,
     env: { SAMPLE: '1' },
