@@ -35,7 +35,6 @@ test.skipIf(!hasRedis())(
       strategy: {
         clock: clock.now,
         cache: false,
-        timeout: 2_000,
         tokenStore: redisTokenStore(client),
         grantId: (_req: unknown, user: { id: string }) => user.id,
       },
