@@ -8,7 +8,7 @@ import { hasRedis, startRedis } from '../support/redis-server.js';
 import { TestClock } from '../support/test-clock.js';
 import { startWorld } from '../support/world.js';
 
-const GRANTS = 600;
+const GRANTS = 400;
 
 /** Bytes of an access token, and of a refresh token. */
 const TOKEN_BYTES = 16_000;
