@@ -6,10 +6,11 @@ import { type Grant, GrantCodec, type RefreshWindow } from '../../src/grants/gra
 import type { GrantRepositoryOptions } from '../../src/grants/grant-repository.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import type { TokenStore } from '../../src/index.js';
+import { RevocationEndpoint } from '../../src/oauth/revocation-endpoint.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
 import type { TokenSet } from '../../src/oauth/token-response.js';
 import { Secret } from '../../src/redaction.js';
-import { GrantManager } from '../../src/refresh/grant-manager.js';
+import { GrantManager, type GrantManagerOptions } from '../../src/refresh/grant-manager.js';
 import { type Behaviour, type FaultyServer, json, startFaultyServer } from '../support/faulty-server.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
@@ -21,6 +22,9 @@ export interface ManagerOptions {
   readonly window?: RefreshWindow;
   readonly encryptionKeys?: readonly string[];
   readonly strategyName?: string;
+  readonly parametersOf?: GrantManagerOptions['parametersOf'];
+  /** Revokes the tokens of deleted grants. */
+  readonly revokes?: boolean;
 }
 
 /** The grants of one process: a manager over a token endpoint and a store that fail as a test says. */
@@ -32,11 +36,15 @@ export interface Grants {
   readonly clock: TestClock;
   readonly events: (Pick<RefreshEvent, 'outcome'> & Partial<RefreshEvent>)[];
   readonly lost: GrantLostEvent['reason'][];
+  /** What has become of grants: `id stored`. */
+  readonly actions: string[];
   readonly warnings: string[];
   /** Starts one more manager, as another process would: over the same store, service and clock. */
   another(options?: ManagerOptions): GrantManager;
   /** The refresh tokens that the service was sent, in order. */
   sent(): string[];
+  /** The tokens that were revoked, in order. */
+  revoked(): string[];
   /** Resolves when every refresh that has asked for its lock has ended: each has had its event. */
   idle(): Promise<void>;
   /** Returns the access token in use, or the status of the error. */
@@ -45,6 +53,7 @@ export interface Grants {
 
 export const WINDOW: RefreshWindow = { leewayMs: 30_000, aheadMs: 300_000 };
 export const LIFETIME_S = 7_200;
+const REVOCATION_PATH = '/oauth/revoke';
 
 /** The token response of a login. */
 export function tokens(name: string, changes: Partial<TokenSet> = {}): TokenSet {
@@ -133,12 +142,21 @@ function grantsOf(service: FaultyServer, http: HttpClient): Grants {
   const [store, clock] = [new TroubledStore(), new TestClock()];
   const events: Grants['events'] = [];
   const lost: Grants['lost'] = [];
+  const actions: Grants['actions'] = [];
   const warnings: Grants['warnings'] = [];
   let serial = 0;
   service.always((socket, request) => {
+    if (request.target === REVOCATION_PATH) return json({})(socket, request);
     serial += 1;
     pair(`${serial}`)(socket, request);
   });
+  const client = {
+    ...({ tokenRequest: 'json', clientAuthentication: 'body', clientID: 'application' } as const),
+    clientSecret: new Secret('the secret of the application'),
+    ...{ http, authUrl: service.origin, timeoutMs: 60_000, clock: clock.now },
+  };
+  const bodies = (target: string) =>
+    service.requests.flatMap((request) => (request.target === target ? [JSON.parse(request.body.toString())] : []));
   const another = (options: ManagerOptions = {}) =>
     new GrantManager({
       strategyName: options.strategyName ?? 'oauth-app',
@@ -149,19 +167,14 @@ function grantsOf(service: FaultyServer, http: HttpClient): Grants {
       clock: clock.now,
       onRefresh: (_grantId, event) => void events.push(event),
       onLost: (_grantId, reason) => void lost.push(reason),
-      onGrant: () => undefined,
+      onGrant: (grantId, action) => void actions.push(`${grantId} ${action}`),
       onUnlockedRefresh: () => void warnings.push('no lock'),
+      parametersOf: options.parametersOf,
+      revocation: options.revokes ? new RevocationEndpoint({ ...client, revocationPath: REVOCATION_PATH }) : undefined,
       endpoint: new TokenEndpoint({
+        ...client,
         tokenPath: '/oauth/token',
-        tokenRequest: 'json',
-        clientAuthentication: 'body',
-        http,
-        authUrl: service.origin,
-        clientID: 'application',
-        clientSecret: new Secret('the secret of the application'),
-        timeoutMs: 60_000,
         organizationDomain: ({ domain }) => domain,
-        clock: clock.now,
       }),
     });
   const manager = another();
@@ -172,9 +185,11 @@ function grantsOf(service: FaultyServer, http: HttpClient): Grants {
     clock,
     events,
     lost,
+    actions,
     warnings,
     another,
-    sent: () => service.requests.map(({ body }) => JSON.parse(body.toString()).refresh_token),
+    sent: () => bodies('/oauth/token').map(({ refresh_token }) => refresh_token),
+    revoked: () => bodies(REVOCATION_PATH).map(({ token }) => token),
     idle: async () => {
       do await turn();
       while (store.calls.filter((call) => call === 'lock').length > events.length);

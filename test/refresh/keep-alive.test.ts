@@ -1,19 +1,14 @@
 import { describe, expect, onTestFinished, vi } from 'vitest';
-import { type Grant, newGrant } from '../../src/grants/grant.js';
 import { memoryTokenStore, type StoredGrant } from '../../src/index.js';
-import { keepAlive } from '../../src/refresh/keep-alive.js';
-import type { Refresher } from '../../src/refresh/refresher.js';
 import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
 import { test } from '../support/fixture.js';
 import type { LoggedIn } from '../support/logged-in.js';
 import { stopTime } from '../support/stop-time.js';
 import { storeId } from '../support/store-id.js';
-import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import { startWorld, type WorldOptions } from '../support/world.js';
-import { tokens } from './fixture.js';
 
 const DAYS = 86_400;
 const NOTHING = { seen: 0, refreshed: 0, ended: 0, failed: 0 };
@@ -73,26 +68,6 @@ test('keepAlive of several processes at once refreshes no grant twice', async ({
   expect(results.map(({ seen }) => seen)).toEqual([count, count, count, count]);
   expect(results.reduce((sum, { refreshed }) => sum + refreshed, 0)).toBe(count);
   expect(world.tokenRequests().length).toBe(count);
-});
-
-test('keepAlive refreshes no grant that another process has refreshed since it began', async () => {
-  const started: string[] = [];
-  const refresher = {
-    keepAlive: async (id: string) => void started.push(id),
-    pauseMs: () => 0,
-  } as unknown as Refresher;
-  const clock = new TestClock();
-  async function* grants(): AsyncGenerator<[string, Grant]> {
-    const grant = (id: string) => newGrant({ ...tokens(id), lifetimeMs: 7_200_000 }, clock.now());
-    yield ['of-before', grant('of-before')];
-    clock.advance(1);
-    const refreshed = grant('refreshed');
-    clock.advance(1_000);
-    yield ['refreshed', refreshed];
-  }
-  const { signal } = new AbortController();
-  await keepAlive(grants(), refresher, clock.now, false, { olderThan: 0, rate: 1_000, signal });
-  expect(started).toEqual(['of-before']);
 });
 
 describe('keepAlive', () => {
@@ -167,22 +142,6 @@ describe('keepAlive ends', () => {
     await until(async () => expect(await world.strategy.grant('1')).toMatchObject({ refreshedAt: clock.now() }));
     expect(world.tokenRequests()).toHaveLength(1);
     await expect(world.strategy.keepAlive({ olderThan: DAYS, signal: aborter.signal })).rejects.toBe(reason);
-  });
-
-  test.for([1, 40])('with the reason of its signal while %i refreshes have no turn yet', async (count) => {
-    const begunAt = Date.now();
-    const pending = vi.fn(() => new Promise<undefined>(() => {}));
-    const refresher = { keepAlive: pending, pauseMs: () => 0 } as unknown as Refresher;
-    async function* grants(): AsyncGenerator<[string, Grant]> {
-      for (let id = 0; id < count; id += 1)
-        yield [`${id}`, newGrant({ ...tokens(`${id}`), lifetimeMs: 7_200_000 }, begunAt)];
-    }
-    const aborter = new AbortController();
-    const options = { olderThan: 0, rate: 1_000_000, signal: aborter.signal };
-    const keeping = keepAlive(grants(), refresher, Date.now, false, options);
-    await until(() => expect(pending).toHaveBeenCalledTimes(Math.min(count, 32)));
-    aborter.abort(new Error('the night is over'));
-    await expect(keeping).rejects.toThrow('the night is over');
   });
 
   test('when the strategy is closed', async ({ logInto }) => {
