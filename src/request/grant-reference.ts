@@ -56,6 +56,7 @@ export class StrategyName {
       );
       return;
     }
+    serviceOfSession.delete(key);
     serviceOfSession.set(key, this.#service);
     for (const oldest of serviceOfSession.keys()) {
       if (serviceOfSession.size <= MAX_SESSIONS) break;

@@ -174,8 +174,10 @@ export function isOfOwnPage(req: IncomingMessage): boolean {
   const { 'sec-fetch-site': site, 'x-requested-with': requestedWith, origin } = req.headers;
   if (site !== undefined || !requestedWith) return site === 'same-origin';
   if (origin === undefined) return true;
-  const own = `${origin.split('//', 1)[0]}//${hostOf(req)}`;
-  return URL.canParse(origin) && URL.canParse(own) && new URL(origin).host === new URL(own).host;
+  const [scheme] = /^https?:\/\//.exec(origin) ?? [];
+  const host = hostOf(req);
+  if (scheme === undefined || host === undefined || !URL.canParse(origin)) return false;
+  return new URL(origin).host === new URL(scheme + host).host;
 }
 
 /**

@@ -122,7 +122,7 @@ export class RequestClients {
     if (!rounds.isIn(req)) return pending;
     // No closure here: it would cost memory in each request that needs none.
     if (pending) return this.#attachedAfter(pending, req, res, source);
-    rounds.noteReturn(req, res, source.authorized ? 'grant' : 'lost');
+    rounds.noteReturn(req, res, 'grant');
     return undefined;
   }
 
