@@ -1,6 +1,36 @@
+import { type IncomingMessage, ServerResponse } from 'node:http';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
-import { parametersOf } from '../../src/request/incoming-request.js';
+import { expect, test, vi } from 'vitest';
+import { ConfigurationError } from '../../src/errors.js';
+import {
+  asRouted,
+  browserUrl,
+  callOnce,
+  frameworkError,
+  hostOf,
+  isInForeignFrame,
+  isInFrame,
+  isOfOwnPage,
+  isOfScript,
+  isPageRequest,
+  isPrefetch,
+  isSecure,
+  locationOf,
+  originalPath,
+  originalUrl,
+  parametersOf,
+  pathOf,
+  queryOf,
+  redirect,
+  redirectUriFor,
+  refuseFramework,
+  routedPathOf,
+  settle,
+  setUser,
+  userIdOf,
+  userOf,
+} from '../../src/request/incoming-request.js';
+import { overTls, requestOf, throughProxy, turns } from './fixture.js';
 
 test('reads the parameters of any URL as URLSearchParams does', () => {
   const part = fc.constantFrom(
@@ -19,4 +49,338 @@ test('reads the parameters of any URL as URLSearchParams does', () => {
     ),
     { numRuns: 2000 },
   );
+});
+
+test.for<[what: string, added: object, url: string]>([
+  ['of Express, wherever it is mounted', { url: '/b?c', originalUrl: '/a/b?c' }, '/a/b?c'],
+  ['of Node', { url: '/b?c' }, '/b?c'],
+  ['of Node where that of Express is none', { url: '/b?c', originalUrl: 7 }, '/b?c'],
+  ['that is missing', { url: undefined }, '/'],
+])('the URL of a request is the one %s', ([, added, url]) => {
+  expect(originalUrl(requestOf({}, added))).toBe(url);
+  expect(originalPath(requestOf({}, added))).toBe(url.split('?')[0]);
+});
+
+test.for<[prefix: string | undefined, url: string, added?: object]>([
+  ['/prefix', '/prefix/a?b'],
+  ['/one/two/', '/one/two/a?b'],
+  ['/~a.b_c-1', '/~a.b_c-1/a?b'],
+  [' /first , /second', '/first/a?b'],
+  ['prefix', '/a?b'],
+  ['http:/prefix', '/a?b'],
+  ['/a b', '/a?b'],
+  ['', '/a?b'],
+  [undefined, '/a?b'],
+  ['/prefix', '/a?b', { socket: overTls().socket }],
+  ['/prefix', '/a?b', { app: undefined }],
+  ['/prefix', '/a?b', { app: {} }],
+  ['/prefix', '/a?b', { app: { get: () => true } }],
+])('behind the prefix %j the browser has requested %s', ([prefix, url, added]) => {
+  const headers = prefix === undefined ? {} : { 'x-forwarded-prefix': prefix };
+  expect(browserUrl(requestOf(headers, { url: '/a?b', ...throughProxy(), ...added }))).toBe(url);
+});
+
+test.for([
+  ['/a', '/a', ''],
+  ['/a?b=1#c?', '/a', 'b=1'],
+  ['/a#b?c=1', '/a', 'c=1'],
+  ['/a?b=?c', '/a', 'b=%3Fc'],
+  ['?b=1', '', 'b=1'],
+  ['', '', ''],
+] as const)('of %j the path is %j and the query %j', ([url, path, query]) => {
+  expect(pathOf(url)).toBe(path);
+  if (!url.endsWith('#c?')) expect(queryOf(url).toString()).toBe(query);
+});
+
+test.for([
+  ['/A/B', '/a/b'],
+  ['/a/b/', '/a/b'],
+  ['/', ''],
+] as const)('%s is routed as %j', ([path, routed]) => expect(asRouted(path)).toBe(routed));
+
+test.for([
+  ['/Callback/', '/auth/login', '/callback'],
+  ['callback?x=1', '/auth/login?y=2', '/auth/callback'],
+  ['../callback', '/auth/in/login', '/auth/callback'],
+  ['https://app.example/callback', '/auth/login', '/callback'],
+  ['callback', 'http://other.example/auth/login', '/callback'],
+] as const)('the callback URL %s of the request %s is routed at %s', ([callbackURL, url, path]) => {
+  expect(routedPathOf(callbackURL, requestOf({}, { url }))).toBe(path);
+});
+
+test.for([
+  ['user', {}],
+  ['account', { _userProperty: 'account' }],
+  ['user', { _userProperty: 7 }],
+] as const)('the user of a request is its property %s', ([name, added]) => {
+  const req = requestOf({}, added);
+  expect(userOf(req)).toBeUndefined();
+  setUser(req, 'ada');
+  expect([userOf(req), Reflect.get(req, name)]).toEqual(['ada', 'ada']);
+});
+
+test.for<[user: unknown, id: string | undefined]>([
+  [{ id: '1', _id: '2', sub: '3', username: '4' }, '1'],
+  [{ id: undefined, _id: '2', sub: '3', username: '4' }, '2'],
+  [{ id: null, sub: '3', username: '4' }, '3'],
+  [{ id: '', username: '4' }, '4'],
+  [{ id: 0, username: '4' }, '0'],
+  [{ id: false, username: '4' }, 'false'],
+  [{ id: { tenant: 1, key: 2 } }, '{"tenant":1,"key":2}'],
+  [{ _id: { toJSON: () => 'hex' } }, '"hex"'],
+  [{ id: {} }, undefined],
+  [{ id: [] }, undefined],
+  [{ id: { toJSON: () => undefined } }, undefined],
+  [{ id: '', username: null }, undefined],
+  [{ name: 'Ada' }, undefined],
+  ['ada', 'ada'],
+  [7, '7'],
+  ['', undefined],
+  [null, undefined],
+  [undefined, undefined],
+])('the id of the user %j is %j', ([user, id]) => expect(userIdOf(user)).toBe(id));
+
+test.for<[what: string, added: object, isEncrypted: boolean]>([
+  ['over TLS', overTls(), true],
+  ['over plain http', {}, false],
+  ['that says so in part', { socket: Object.assign(overTls().socket, { encrypted: 1 }) }, false],
+  ['that Express takes for https', { protocol: 'https' }, true],
+  ['that Express takes for http, whatever the connection to the proxy is', { protocol: 'http', ...overTls() }, false],
+  ['over TLS with another protocol property', { protocol: 1, ...overTls() }, true],
+])('a request %s is told to be secure, or not', ([, added, isEncrypted]) =>
+  expect(isSecure(requestOf({}, added))).toBe(isEncrypted),
+);
+
+const forwardedHost = 'x-forwarded-host';
+test.for<[headers: object, host: string | undefined, added?: object]>([
+  [{ host: 'app.example' }, 'app.example'],
+  [{ host: 'App_1.example:8080' }, 'App_1.example:8080'],
+  [{ host: '[2001:DB8::1.2.3.4]:65535' }, '[2001:DB8::1.2.3.4]:65535'],
+  [{ ':authority': 'app.example:1' }, 'app.example:1'],
+  [{ host: 'app.example', ':authority': 'other.example' }, 'app.example'],
+  [{ host: '', ':authority': 'app.example' }, 'app.example'],
+  [{}, undefined],
+  [{ ':authority': ['app.example'] }, undefined],
+  [{ host: 'app.example:' }, undefined],
+  [{ host: 'app.example:655360' }, undefined],
+  [{ host: 'app.example:65536' }, undefined],
+  [{ host: 'app.example:a' }, undefined],
+  [{ host: 'app.example/path' }, undefined],
+  [{ host: 'user@app.example' }, undefined],
+  [{ host: 'a b.example' }, undefined],
+  [{ host: '[::1' }, undefined],
+  [{ host: '[]' }, undefined],
+  [{ host: '[::g]' }, undefined],
+  [{ host: '' }, undefined],
+  [{ host: '1.2.3.256' }, undefined],
+  [{ host: 'inner', [forwardedHost]: 'app.example' }, 'app.example', throughProxy()],
+  [{ host: 'inner', [forwardedHost]: 'app.example, planted' }, 'app.example', throughProxy()],
+  [{ host: 'inner', [forwardedHost]: '' }, 'inner', throughProxy()],
+  [{ host: 'inner', [forwardedHost]: ', planted' }, 'inner', throughProxy()],
+  [{ host: 'inner' }, 'inner', throughProxy()],
+  [{ host: 'inner', [forwardedHost]: 'planted' }, 'inner'],
+])('a request with the headers %j is for the host %j', ([headers, host, added]) => {
+  expect(hostOf(requestOf(headers as never, added))).toBe(host);
+});
+
+test.for<[callbackURL: string, uri: string | undefined, added?: object, host?: string]>([
+  ['https://app.example/CALLBACK', 'https://app.example/CALLBACK'],
+  ['HTTP://app.example', 'HTTP://app.example'],
+  ['/callback', 'http://host.example:81/callback'],
+  ['/callback', 'https://host.example:81/callback', overTls()],
+  ['callback', 'http://host.example:81/auth/callback', { originalUrl: '/auth/login' }],
+  ['callback', 'http://host.example:81/callback', { url: 'http://planted.example/auth/login' }],
+  ['http/callback', 'http://host.example:81/auth/http/callback', { url: '/auth/login' }],
+  ['x/https:/callback', 'http://host.example:81/x/https:/callback'],
+  ['/callback', undefined, {}, 'no host'],
+])('the callback URL %s makes the redirect URL %s', ([callbackURL, uri, added, host = 'host.example:81']) => {
+  expect(redirectUriFor(requestOf({ host }, added), callbackURL)).toBe(uri);
+});
+
+test.for<[headers: object, isAhead: boolean]>([
+  [{ 'sec-purpose': 'prefetch;prerender' }, true],
+  [{ 'x-sec-purpose': 'prefetch' }, true],
+  [{ purpose: 'Prerender' }, true],
+  [{ 'x-purpose': 'preview' }, true],
+  [{ 'x-moz': 'prefetch' }, true],
+  [{ 'sec-purpose': 'other', 'x-moz': 'prefetch' }, true],
+  [{ 'sec-purpose': 'prefetches' }, false],
+  [{ 'sec-purpose': 'noprefetch' }, false],
+  [{ 'sec-purpose': 'other' }, false],
+  [{ 'sec-fetch-mode': 'prefetch' }, false],
+  [{}, false],
+])('a request with the headers %j is ahead of time: %s', ([headers, isAhead]) => {
+  expect(isPrefetch(requestOf(headers as never))).toBe(isAhead);
+});
+
+const html = { accept: 'application/json, TEXT/html' };
+test.for<[method: string, headers: object, isPage: boolean]>([
+  ['GET', html, true],
+  ['HEAD', html, true],
+  ['POST', html, false],
+  ['POST', { 'sec-fetch-mode': 'navigate' }, false],
+  ['GET', { 'sec-fetch-mode': 'navigate' }, true],
+  ['GET', { 'sec-fetch-dest': 'iframe' }, true],
+  ['GET', { ...html, 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }, false],
+  ['GET', { ...html, 'sec-fetch-mode': 'cors' }, true],
+  ['GET', { ...html, 'sec-fetch-dest': 'document' }, true],
+  ['GET', { ...html, 'x-requested-with': 'XMLHttpRequest' }, false],
+  ['GET', { ...html, 'x-requested-with': '' }, false],
+  ['GET', { accept: 'text/htmlx' }, false],
+  ['GET', { accept: 'xtext/html' }, false],
+  ['GET', { accept: '*/*' }, false],
+  ['GET', {}, false],
+])('%s with the headers %j is for a page: %s', ([method, headers, isPage]) => {
+  expect(isPageRequest(requestOf(headers as never, { method }))).toBe(isPage);
+});
+
+const script = { 'x-requested-with': 'XMLHttpRequest', host: 'app.example' };
+test.for<[headers: object, isOwn: boolean]>([
+  [{ 'sec-fetch-site': 'same-origin' }, true],
+  [{ 'sec-fetch-site': 'same-site' }, false],
+  [{ ...script, 'sec-fetch-site': 'cross-site' }, false],
+  [{ ...script, 'sec-fetch-site': '' }, false],
+  [{}, false],
+  [{ ...script, 'x-requested-with': '' }, false],
+  [script, true],
+  [{ ...script, origin: 'http://app.example' }, true],
+  [{ ...script, origin: 'http://APP.example:80' }, true],
+  [{ ...script, origin: 'https://app.example', host: 'app.example:443' }, true],
+  [{ ...script, origin: 'https://other.example' }, false],
+  [{ ...script, origin: 'https://app.example:444' }, false],
+  [{ ...script, origin: 'null' }, false],
+  [{ ...script, origin: 'http://' }, false],
+  [{ ...script, origin: 'http://app.example', host: 'no host' }, false],
+  [{ ...script, origin: 'http://undefined', host: 'no host' }, false],
+  [{ ...script, origin: 'data:,' }, false],
+])('a request with the headers %j is of a page of this origin: %s', ([headers, isOwn]) => {
+  expect(isOfOwnPage(requestOf(headers as never))).toBe(isOwn);
+});
+
+test.for<[headers: object, isScript: boolean, isFrame: boolean, isForeign: boolean]>([
+  [{ 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' }, true, false, false],
+  [{ 'sec-fetch-dest': 'empty' }, true, false, false],
+  [{ 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'navigate' }, false, false, false],
+  [{ 'sec-fetch-mode': 'cors' }, false, false, false],
+  [{ 'sec-fetch-dest': 'document', 'sec-fetch-site': 'cross-site' }, false, false, false],
+  [{ 'sec-fetch-dest': 'iframe' }, false, true, false],
+  [{ 'sec-fetch-dest': 'frame', 'sec-fetch-site': 'cross-site' }, false, true, true],
+  [{ 'sec-fetch-dest': 'embed', 'sec-fetch-site': 'same-site' }, false, true, false],
+  [{ 'sec-fetch-dest': 'object', 'sec-fetch-storage-access': 'none' }, false, true, true],
+])('the headers %j: of a script %s, in a frame %s, of another site %s', ([headers, isScript, isFrame, isForeign]) => {
+  const req = requestOf(headers as never);
+  expect([isOfScript(req), isInFrame(req), isInForeignFrame(req)]).toEqual([isScript, isFrame, isForeign]);
+});
+
+test.for([
+  ['/a?b=c#d!~', '/a?b=c#d!~'],
+  ['/a b', '/a%20b'],
+  ['/\u00e4\u{1f600}/\u00e4', '/%C3%A4%F0%9F%98%80/%C3%A4'],
+  ['/\u007f\r\n', '/%7F%0D%0A'],
+  ['/\ud800', '/%EF%BF%BD'],
+] as const)('a redirect to %j has the location %s, and no body', ([url, location]) => {
+  expect(locationOf(url)).toBe(location);
+  const res = new ServerResponse(requestOf());
+  redirect(res, url);
+  expect({ ...res.getHeaders() }).toEqual({ location, 'content-length': '0' });
+  expect([res.statusCode, res.writableEnded]).toEqual([302, true]);
+});
+
+const methods = { appendHeader: () => {}, setHeader: () => {}, end: () => {} };
+const EXPRESS_DOUBLE = 'A double in a unit test needs these methods, as those of node-mocks-http have.';
+const KOA = `In Koa use koa-connect, and mount express-session, passport and this package with it as in Connect: koa-passport does not work. ${EXPRESS_DOUBLE}`;
+const FASTIFY =
+  'Fastify: @fastify/passport hands over neither request nor response of Node. Use @fastify/express, and mount express-session, passport and this package there as in Express.';
+
+test.for<[what: string, req: unknown, res: unknown, message: string | undefined]>([
+  ['a response with the methods that are needed', requestOf(), methods, undefined],
+  ['a request of Fastify', { raw: requestOf() }, methods, FASTIFY],
+  ['a request of Fastify with a response of Node', { raw: requestOf() }, new ServerResponse(requestOf()), FASTIFY],
+  ['no request', null, methods, undefined],
+  ['a request that is a text', 'raw', methods, undefined],
+  ['no response', requestOf(), undefined, `Expected a response of Node, got undefined. ${KOA}`],
+  ['a response that is null', requestOf(), null, `Expected a response of Node, got null. ${KOA}`],
+  [
+    'a response without two methods',
+    requestOf(),
+    { end: methods.end, setHeader: 'x' },
+    `Expected a response of Node, got an object without appendHeader, setHeader. ${KOA}`,
+  ],
+  [
+    'a response without one',
+    requestOf(),
+    { ...methods, end: undefined },
+    `Expected a response of Node, got an object without end. ${KOA}`,
+  ],
+])('a framework is refused by what it hands over: %s', ([, req, res, message]) => {
+  const error = message && new ConfigurationError(message, { code: 'ERR_FRAMEWORK' });
+  expect(frameworkError(req as IncomingMessage, res)).toEqual(error || undefined);
+  expect(frameworkError(req as IncomingMessage, res)?.code).toBe(message && 'ERR_FRAMEWORK');
+  const next = vi.fn();
+  expect(refuseFramework(req as IncomingMessage, res, next, 'oauth-app')).toBe(message !== undefined);
+  const told = expect.objectContaining({ message, code: 'ERR_FRAMEWORK', strategy: 'oauth-app' });
+  expect(next.mock.calls).toEqual(message === undefined ? [] : [[told]]);
+  if (message === undefined) return;
+  expect(() => refuseFramework(req as IncomingMessage, res, undefined, 'oauth-app')).toThrow(told);
+});
+
+test('a request that is its own raw one, or comes with a response of Node, is not refused', () => {
+  const own: Record<string, unknown> = {};
+  own.raw = own;
+  expect(frameworkError(own as never, methods)).toBeUndefined();
+  const req = requestOf({}, { raw: 'body' });
+  expect(refuseFramework(req, new ServerResponse(req), undefined, undefined)).toBe(false);
+});
+
+const fault = new Error('of the method');
+
+/** As promises of libraries are: no instance of Promise. */
+class OtherPromise {
+  // biome-ignore lint/suspicious/noThenProperty: it is what the test is about
+  readonly then = (resolve: () => void) => resolve();
+}
+
+type Once = (error?: unknown) => void;
+
+/** Fails later, and returns this value at once. */
+const later = (value: unknown) => (done: Once) => {
+  setImmediate(done, fault);
+  return value;
+};
+
+test.for<[what: string, call: (done: Once) => unknown, error?: unknown]>([
+  ['calls back', (done) => done()],
+  ['calls back with null', (done) => done(null)],
+  ['calls back with an error', (done) => done(fault), fault],
+  ['calls back and goes on to fail', (done) => [done(), done(fault)]],
+  ['resolves', async () => 'a value'],
+  ['resolves by a promise of a library', () => new OtherPromise()],
+  ['rejects', () => Promise.reject(fault), fault],
+  ['rejects without a reason', () => Promise.reject(), new Error('A promise was rejected without a reason')],
+  ['calls back and rejects later', (done) => [done(), Promise.reject(fault)][1]],
+  ['fails later and returns null', later(null), fault],
+  ['fails later and returns an object', later({}), fault],
+  ['fails later and returns a text', later('then'), fault],
+])('of a method that %s the first outcome counts, once', async ([, call, error]) => {
+  const done = vi.fn();
+  let returned: unknown;
+  const called = (once: Once) => {
+    returned = call(once);
+    return returned;
+  };
+  expect(callOnce(called, done)).toBe(returned);
+  const settled = settle(call).then(
+    () => 'resolved',
+    (reason: unknown) => reason,
+  );
+  expect(await Promise.race([settled, turns()])).toEqual(error ?? 'resolved');
+  await turns();
+  expect(done.mock.calls.map(([given]) => given ?? undefined)).toEqual([error]);
+});
+
+test('what a method throws is what it is settled with', async () => {
+  const throwing = () => {
+    throw fault;
+  };
+  await expect(settle(throwing)).rejects.toBe(fault);
 });

@@ -1,0 +1,83 @@
+import { type IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import session, { MemoryStore } from 'express-session';
+
+/** A request as Node makes it, with what a framework, Passport or a session has added to it. */
+export function requestOf<T extends object>(headers: IncomingHttpHeaders = {}, added?: T): IncomingMessage & T {
+  const req = Object.assign(new IncomingMessage(new Socket()), { method: 'GET', url: '/' }, added);
+  Object.assign(req.headers, headers);
+  return req as IncomingMessage & T;
+}
+
+/** What marks a request as one over TLS. */
+export const overTls = () => ({ socket: Object.assign(new Socket(), { encrypted: true }) });
+
+/** What marks a request as one that has come through a proxy at 10.0.0.1, in an application of Express that trusts it. */
+export function throughProxy() {
+  const socket = Object.defineProperty(new Socket(), 'remoteAddress', { value: '10.0.0.1' });
+  const trusts = (address: unknown, hop: unknown) => address === '10.0.0.1' && hop === 0;
+  return { socket, app: { get: (setting: string) => (setting === 'trust proxy fn' ? trusts : undefined) } };
+}
+
+/** The lines of `Set-Cookie` of a response. */
+export function cookiesOf(res: ServerResponse): readonly string[] {
+  return [res.getHeader('Set-Cookie') ?? []].flat().map(String);
+}
+
+/** Keeps cookies, as a browser does, and makes its requests and their responses. */
+export class Jar {
+  readonly #cookies = new Map<string, string>();
+
+  /** The header `Cookie` of the next request; `undefined` without cookies. */
+  get header(): string | undefined {
+    return [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ') || undefined;
+  }
+
+  /** The names of its cookies. */
+  get names(): readonly string[] {
+    return [...this.#cookies.keys()];
+  }
+
+  request<T extends object>(headers: IncomingHttpHeaders = {}, added?: T): IncomingMessage & T {
+    const { header } = this;
+    return requestOf({ ...(header === undefined ? {} : { cookie: header }), ...headers }, added);
+  }
+
+  /** Takes the cookies of the response to a request, after a handler has written it. */
+  visit<R>(handler: (req: IncomingMessage, res: ServerResponse) => R, req: IncomingMessage = this.request()): R {
+    const res = new ServerResponse(req);
+    const result = handler(req, res);
+    this.take(res);
+    return result;
+  }
+
+  take(res: ServerResponse): void {
+    for (const line of cookiesOf(res)) {
+      const [, name = '', value = '', rest = ''] = /^([^=]+)=([^;]*)(.*)$/.exec(line) ?? [];
+      if (/; Max-Age=0\b/.test(rest)) this.#cookies.delete(name);
+      else this.#cookies.set(name, value);
+    }
+  }
+}
+
+/** Gives a request a new session of express-session. */
+export function withSession(req: IncomingMessage, store = new MemoryStore(), content: object = {}) {
+  const middleware = session({ store, secret: 'secret', resave: false, saveUninitialized: false });
+  let isThere = false;
+  middleware(req as never, new ServerResponse(req) as never, () => {
+    isThere = true;
+  });
+  if (!isThere) throw new Error('The session was not made at once');
+  const owned = req as IncomingMessage & {
+    session: Record<string, unknown>;
+    sessionID: string;
+    sessionStore: MemoryStore;
+  };
+  Object.assign(owned.session, content);
+  return owned;
+}
+
+/** Resolves when what has begun within this process has ended, such as calls of a store in memory. */
+export async function turns(): Promise<void> {
+  for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
+}
