@@ -1,7 +1,8 @@
+import { createHash } from 'node:crypto';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { PendingLogins } from '../../src/login/pending-logins.js';
+import { type PendingLogin, PendingLogins } from '../../src/login/pending-logins.js';
 import { Secret } from '../../src/redaction.js';
 import { threats } from '../support/threats.js';
 
@@ -141,5 +142,175 @@ describe('the bound', () => {
     expect(cookies.length).toBeGreaterThan(15);
     for (const cookie of cookies.slice(1))
       expect(cookie).toMatch(/^[^=\s;]+=; Max-Age=0; Path=\/; HttpOnly; SameSite=Lax(; Secure)?$/);
+  });
+});
+
+const USUAL = 'https://app.example/usual';
+const frame = { challenge: 'challenge', grantId: undefined };
+const plain = { ...anonymous, redirectUri: USUAL, returnTo: undefined, scope: undefined, frame: undefined };
+
+test.for<[what: string, changes: Partial<PendingLogin>]>([
+  ['the usual redirect URL', {}],
+  ['another one', { redirectUri: https.redirectUri }],
+  ['a redirect URL of http that names https', { redirectUri: 'http://localhost/callback?x=https:' }],
+  ['a page', { returnTo: '/projects' }],
+  ['a user', { userMark: 'mark' }],
+  ['a user, and another redirect URL', { userMark: 'mark', redirectUri: https.redirectUri }],
+  ['a connection', { isConnection: true }],
+  ['no page of the service', { isSilent: true }],
+  ['more scopes', { isStepUp: true, scope: 'glossary' }],
+  ['no scopes', { scope: '' }],
+  ['its scopes, user and redirect URL', { scope: 'tm', userMark: 'mark', redirectUri: https.redirectUri }],
+  ['a frame', { frame }],
+  ['a frame that is logged in, and its scopes', { frame: { ...frame, grantId: 'grant' }, scope: 'tm' }],
+  ['a frame, its user and another redirect URL', { frame, userMark: 'mark', redirectUri: https.redirectUri }],
+])('a login with %s is found as it has begun', ([, changes]) => {
+  const login = { ...plain, ...changes };
+  for (const pkce of [false, true]) {
+    const { state, codeChallenge, cookies } = create().begin(requestWith(), login, pkce);
+    expect(cookies).toHaveLength(1);
+    expect(cookies[0]).toMatch(/; Max-Age=600; Path=\/; HttpOnly; SameSite=Lax/);
+    expect(cookies[0]?.startsWith('__Host-')).toBe(login.redirectUri.startsWith('https:'));
+    const found = create().find(requestWith(pairOf(cookies[0])), state);
+    const codeVerifier = pkce ? expect.stringMatching(/^[\w-]{43}$/) : undefined;
+    expect(found).toEqual({ ...login, codeVerifier, expiresAt: now + 600_000, endCookie: expect.any(String) });
+    const challenge = createHash('sha256')
+      .update(found?.codeVerifier ?? '')
+      .digest('base64url');
+    expect(codeChallenge).toBe(pkce ? challenge : undefined);
+  }
+});
+
+test('the cookie of a usual login has no more characters than it needs', () => {
+  const lengthOf = (changes: Partial<PendingLogin>) =>
+    pairOf(create().begin(requestWith(), { ...plain, ...changes }, false).cookies[0]).length;
+  expect(lengthOf({})).toBe('__Host-oauth-app.login.1234567890123456=12345678.'.length + 47);
+  expect(lengthOf({ userMark: 'mark' }) - lengthOf({})).toBe(9);
+});
+
+test('a login of another strategy is told from own and unknown ones', async () => {
+  const { state, cookie } = await begin();
+  const of = (...cookies: string[]) => create().isOfAnother(requestWith(...cookies), state);
+  expect(create({ strategyName: 'other' }).isOfAnother(requestWith(cookie), state)).toBe(true);
+  expect(of('x=1', cookie.replace('oauth-app.', 'other.'))).toBe(true);
+  expect([of(), of(cookie), of(cookie.replace('__Host-', '')), of('x=1')]).toEqual([false, false, false, false]);
+  expect(of((await begin(create({ strategyName: 'other' }))).cookie)).toBe(false);
+  expect(create().isOfAnother(new IncomingMessage(new Socket()), state)).toBe(false);
+});
+
+describe('the room for a login', () => {
+  /** Names and values of so many pending logins, the oldest first. */
+  const pendingOf = (count: number) =>
+    Array.from({ length: count }, (_, index) => `__Host-a.login.${String(index).padStart(16, 'x')}=${index + 10}`);
+  /** Cookies of so many characters as a header, of which these are a part. */
+  const filled = (length: number, cookies: readonly string[] = []) => {
+    const { length: taken } = [...cookies, 'f='].join('; ');
+    return [...cookies, `f=${'x'.repeat(length - taken)}`];
+  };
+  /** Characters of a cookie without a page, at least. */
+  const BARE = 80;
+  /** A strategy, and a page so long that the cookie of its login adds so many characters to the header. */
+  function loginOf(length: number) {
+    for (const strategyName of ['a', 'ab', 'abc']) {
+      const logins = create({ strategyName });
+      // Four characters hold three of the page.
+      const longest = Math.floor((length - BARE) * 0.75);
+      for (let page = longest; page > longest - 20; page--) {
+        const login = { ...plain, returnTo: `/${'p'.repeat(page - 1)}` };
+        const { cookies } = logins.begin(requestWith(), login, false);
+        if (lengthOf(cookies[0]) === length) return { logins, login };
+      }
+    }
+    throw new Error('There is no such cookie');
+  }
+  const lengthOf = (line = '') => pairOf(line).length + '; '.length;
+  const keepsPage = (
+    { logins, login }: ReturnType<typeof loginOf>,
+    cookies: readonly string[],
+    response?: { readonly used: number; readonly freed: number },
+  ) => {
+    const begun = logins.begin(requestWith(...cookies), login, false, response);
+    return logins.find(requestWith(pairOf(begun.cookies[0])), begun.state)?.returnTo === login.returnTo;
+  };
+  const ended = ({ cookies }: { readonly cookies: readonly string[] }) =>
+    cookies.filter((line) => line.includes('; Max-Age=0;')).map((line) => line.split('=', 1)[0]);
+
+  test.for([
+    [999, 0, true],
+    [1_000, 0, true],
+    [1_000, 1, false],
+    [2_000, 0, true],
+  ])('in the response, for a cookie of %i characters and %i too many, keeps its page: %s', ([length, over, keeps]) => {
+    const used = 2_800 - 90 - Number(length) + Number(over);
+    expect(keepsPage(loginOf(Number(length)), [], { used, freed: 0 })).toBe(keeps);
+  });
+
+  test.for([
+    [1_000, 0, 0, true],
+    [1_000, 1, 0, false],
+    [1_000, 1, 1, true],
+    [1_000, 2, 1, false],
+    [1_001, 0, 0, false],
+  ] as const)(
+    'in the header, for a cookie of %i characters, %i too many and %i freed, keeps its page: %s',
+    ([length, over, freed, keeps]) => {
+      expect(keepsPage(loginOf(length), filled(7_800 - length + over), { used: 0, freed })).toBe(keeps);
+    },
+  );
+
+  test.for([
+    [0, 5_600],
+    [1, 4_800],
+    [4, 2_400],
+    [5, 1_600],
+    [6, 1_100],
+    [10, 220],
+    [11, 0],
+    [12, 0],
+  ] as const)('of a long page leaves what others need: with %i pending logins %i characters', ([pending, reserved]) => {
+    const login = loginOf(1_100);
+    const cookies = (over: number) => filled(7_800 - 1_100 - reserved + over, pendingOf(pending));
+    expect([keepsPage(login, cookies(0)), keepsPage(login, cookies(1))]).toEqual([true, false]);
+  });
+
+  test('of a browser without cookies is all that there is', () => {
+    const { logins, login } = loginOf(7_800 - 5_600);
+    const { state, cookies } = logins.begin(new IncomingMessage(new Socket()), login, false);
+    expect(logins.find(requestWith(pairOf(cookies[0])), state)?.returnTo).toBe(login.returnTo);
+  });
+
+  test.for([
+    [0, 0],
+    [1, 1],
+    [36, 1],
+    [37, 2],
+    [72, 2],
+    [73, 3],
+  ] as const)('that lacks %i characters in the header ends %i pending logins', ([over, count]) => {
+    const pending = pendingOf(5);
+    const { cookies } = create().begin(requestWith(), plain, false);
+    const length = lengthOf(cookies[0]);
+    const begun = create().begin(requestWith(...filled(7_800 - length + over, pending)), plain, false);
+    expect(ended(begun)).toEqual(pending.slice(0, count).map((pair) => pair.split('=')[0]));
+  });
+
+  test.for([
+    [0, 2],
+    [1, 1],
+    [-400, 4],
+  ] as const)('in the response bounds how many pending logins end: %i too many for two ends %i', ([over, count]) => {
+    const pending = pendingOf(15);
+    const { cookies } = create().begin(requestWith(), plain, false);
+    const used = 2_800 - 90 - lengthOf(cookies[0]) - 2 * (31 + 90) + over;
+    const begun = create().begin(requestWith(...pending), plain, false, { used, freed: 0 });
+    expect(ended(begun)).toEqual(pending.slice(0, count).map((pair) => pair.split('=')[0]));
+  });
+
+  test('is not made by ending other cookies, or those of another scheme', () => {
+    const others = ['__Host-other=1', 'login=2', '__Host-a.login.short=3', ...pendingOf(12)];
+    const header = filled(7_900, others);
+    const ofHttp = { ...plain, redirectUri: http.redirectUri };
+    expect(ended(create().begin(requestWith(...header), ofHttp, false))).toEqual([]);
+    expect(ended(create().begin(requestWith(...filled(7_900, others.slice(0, 3))), plain, false))).toEqual([]);
   });
 });

@@ -10,15 +10,17 @@ import {
   profileOf,
   refuseUserWithoutId,
   type VerifyCallback,
+  warnOfMissingId,
 } from '../../src/login/verify.js';
 import { tokens } from '../refresh/fixture.js';
+import { settled, warnings } from './fixture.js';
 
 const params = { access_token: 'access-a', extra: 1 };
 const tokenSet = tokens('a', { subject: '7', params });
 const profile: Profile = { provider: 'oauth-app', id: '7', claims: {} };
 const req = new IncomingMessage(new Socket());
 
-const call = (verify: AnyVerify, request?: IncomingMessage) => callVerify(verify, request, tokenSet, profile);
+const call = (verify: AnyVerify, request?: IncomingMessage) => settled(callVerify(verify, request, tokenSet, profile));
 
 test('verify gets the tokens, the profile and done; with one parameter more, the token response before the profile', async () => {
   const four = (...[accessToken, refreshToken, given, done]: [string, string, Profile, VerifyCallback]) =>
@@ -75,6 +77,26 @@ test('a verify that takes done from its arguments calls it when it likes', async
   expect((await call(verify)).user).toBe('user');
 });
 
+test.for<[what: string, verify: AnyVerify]>([
+  ['whose parameters are not to be seen', (...args: unknown[]) => later(args.at(-1))],
+  ['that takes done', (_a: string, _r: string, _p: Profile, done: VerifyCallback) => later(done)],
+  ['with the token response', (_a: string, _r: string, _t: object, _p: Profile, done: VerifyCallback) => later(done)],
+])('a verify %s may return something, and call done later', async ([, verify]) => {
+  expect((await call(verify)).user).toBe('user');
+});
+
+function later(done: unknown): string {
+  setImmediate(done as VerifyCallback, null, 'user');
+  return 'what nobody reads';
+}
+
+test('a profile without an id is warned of once', () => {
+  const [warned, known] = [warnings(), new Set<string>()];
+  for (let times = 0; times < 2; times++) warnOfMissingId(known);
+  const message = expect.stringMatching(/^verify got a profile without an id: .* userProfile .* returns \{ id \}\.$/);
+  expect(warned).toEqual([{ code: 'ERR_NO_PROFILE_ID', message }]);
+});
+
 test('a user has an id, or no such property', () => {
   for (const user of [{ id: '7' }, { id: 0 }, { _id: '7' }, { name: 'Ada' }, 'ada', 7, null, undefined, false])
     expect(() => refuseUserWithoutId(user)).not.toThrow();
@@ -85,7 +107,12 @@ test('a user has an id, or no such property', () => {
     [null, 'null'],
   ] as const)
     expect(() => refuseUserWithoutId({ id })).toThrow(
-      new RegExp(`^verify: expected a user with an id, got one whose id is ${kind}: .*userProfile`),
+      expect.objectContaining({
+        option: 'verify',
+        message: expect.stringMatching(
+          `^verify: expected a user with an id, got one whose id is ${kind}: .*userProfile`,
+        ),
+      }),
     );
 });
 
@@ -102,6 +129,8 @@ test('a profile says what the token says', () => {
   // A token with claims, and without a domain, says that there is no organization.
   const none = profileOf('name', tokens('a', { claims: { sub: '7' } }));
   expect(none).toStrictEqual({ provider: 'name', organizationDomain: undefined, claims: { sub: '7' } });
+  const ofProfile = profileOf('name', tokens('a', { organizationDomain: 'acme' }));
+  expect(ofProfile).toStrictEqual({ provider: 'name', organizationDomain: 'acme', claims: {} });
   const polluting = JSON.parse('{"__proto__":{"admin":true},"sub":"7"}');
   expect(Object.keys(profileOf('name', tokens('a', { claims: polluting })).claims)).toEqual(['sub']);
 });
