@@ -188,6 +188,6 @@ export function mergedProfile(profile: Profile, more: unknown): Profile {
 /** Returns a copy without an own property `__proto__`, which JSON can create, and which would become the prototype of a copy. */
 function withoutProto(value: object): Readonly<Record<string, unknown>> {
   const copy: Record<string, unknown> = { ...value };
-  if (Object.hasOwn(copy, '__proto__')) Reflect.deleteProperty(copy, '__proto__');
+  Reflect.deleteProperty(copy, '__proto__');
   return copy;
 }
