@@ -8,20 +8,25 @@ type FullStore = Required<TokenStore>;
 
 afterEach(() => vi.useRealTimers());
 
-/** The names of the checks that `createStore`'s stores do not pass. No time passes, whatever the stores wait for. */
-async function failures(
+/** What the checks find that `createStore`'s stores do not pass, by their names. No time passes, whatever the stores wait for. */
+async function findings(
   createStore: () => TokenStore | Promise<TokenStore>,
   options?: TokenStoreCheckOptions,
-): Promise<string[]> {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] });
+): Promise<Record<string, string>> {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'], now: Date.UTC(2026, 0) });
   const failed = tokenStoreChecks(createStore, options).map(({ name, run }) =>
     run().then(
       () => [],
-      () => [name],
+      (error: Error) => [[name, error.message]],
     ),
   );
   await vi.advanceTimersByTimeAsync(60_000);
-  return (await Promise.all(failed)).flat();
+  return Object.fromEntries((await Promise.all(failed)).flat());
+}
+
+/** The names of these checks. */
+async function failures(...args: Parameters<typeof findings>): Promise<string[]> {
+  return Object.keys(await findings(...args));
 }
 
 /** A memory store of which some methods are wrong. */
@@ -70,13 +75,16 @@ describe('a right store passes', () => {
     expect(await failures(sharing(), { lease: LEASE })).toEqual([]);
   });
 
-  test('also without update and lock', async () => {
-    const bare = (): TokenStore => {
-      const { get, set, delete: remove } = memoryTokenStore();
-      return { get, set, delete: remove };
-    };
-    expect(await failures(bare)).toEqual([]);
-  });
+  test.for([[], ['update'], ['lock'], ['add', 'list']] as const)(
+    'also with %j alone beside the three methods',
+    async (names) => {
+      const bare = (): TokenStore => {
+        const { get, set, delete: remove, ...others } = memoryTokenStore();
+        return { get, set, delete: remove, ...Object.fromEntries(names.map((name) => [name, others[name]])) };
+      };
+      expect(await failures(bare)).toEqual([]);
+    },
+  );
 
   test('and nothing is left in it', async () => {
     const ids = new Set<string>();
@@ -119,6 +127,21 @@ function lagging(): () => TokenStore {
       add: writing(store.add),
       lock: store.lock,
     };
+  };
+}
+
+/** Returns what makes stores over one storage that change a grant atomically within their own process alone. */
+function alone(): () => TokenStore {
+  const { get, set, ...shared } = memoryTokenStore();
+  return () => {
+    const { lock } = memoryTokenStore();
+    const replace = (id: string, grant: StoredGrant, version?: number) =>
+      lock(id, async () => {
+        const isExpected = (await get(id))?.version === version;
+        if (isExpected) await set(id, grant);
+        return isExpected;
+      });
+    return { ...shared, get, set, update: replace, add: (id, grant) => replace(id, grant) };
   };
 }
 
@@ -304,6 +327,17 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
     })),
     caughtBy: ['of 50 updates of one version at the same time, one resolves to true, and its grant is stored'],
   },
+  'changes grants atomically within its process alone': {
+    create: alone(),
+    caughtBy: [
+      'of 50 updates of one version at the same time, one resolves to true, and its grant is stored',
+      'of 50 additions for one id at the same time, one resolves to true, and its grant is stored',
+    ],
+  },
+  'updates no grant whose lock is held': {
+    create: broken(({ lock, update }) => ({ update: (id, ...rest) => lock(id, () => update(id, ...rest)) })),
+    caughtBy: ['the store works as ever inside a lock, and neither set nor delete frees the lock'],
+  },
   'updates what is not there': {
     create: broken(({ get, set, update }) => ({
       update: async (id, grant, version) => {
@@ -404,6 +438,39 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
       'watch tells of a grant that another store sets, adds, ends or deletes',
       'watch tells nothing any more once it is stopped',
     ],
+  },
+  'tells of no addition': {
+    create: broken(({ add, watch }) => {
+      const added = new Set<string>();
+      return {
+        add: (id, grant) => {
+          added.add(id);
+          return add(id, grant);
+        },
+        watch: (changed) => watch((id, version) => added.has(id) || changed(id, version)),
+      };
+    }),
+    caughtBy: ['watch tells of a grant that another store sets, adds, ends or deletes'],
+  },
+  'tells of grants with a version alone': {
+    create: broken(({ watch }) => ({
+      watch: (changed) => watch((id, version) => version === undefined || changed(id, version)),
+    })),
+    caughtBy: ['watch tells of a grant that another store sets, adds, ends or deletes'],
+  },
+  'ends each watch with the first': {
+    create: broken(({ watch }) => {
+      const stops: (() => void)[] = [];
+      return {
+        watch: (changed) => {
+          stops.push(watch(changed));
+          return () => {
+            for (const stop of stops) stop();
+          };
+        },
+      };
+    }),
+    caughtBy: ['watch tells nothing any more once it is stopped'],
   },
   'tells what it is asked to tell no more': {
     create: broken(({ watch }) => ({
@@ -535,6 +602,31 @@ describe('a store is caught that', () => {
       expect(await failures(create, { lease })).toEqual(caughtBy);
     });
   }
+});
+
+test.for<[mistake: string, check: string, finding: string]>([
+  ['updates whatever the version', 'update leaves a grant of another version', 'version 0 is not stored'],
+  ['deletes whatever the version', 'delete of a version removes the grant only', 'version 0 is not stored'],
+  ['updates without atomicity', 'of 50 updates of one version', 'updates that resolved to true'],
+  ['adds without atomicity', 'of 50 additions for one id', 'additions that resolved to true'],
+  ['has a lock that locks nothing', 'lock runs the work of 20', 'contenders that worked at the same time'],
+  ['lets waiting callers share the work of the first', 'lock runs the work of 20', 'works that ran'],
+  ['frees the lock when the grant is deleted', 'the store works as ever inside', 'another one got the lock'],
+  [
+    'has a lock without a lease',
+    'the lock of a holder that died is free',
+    'Expected the lock to be free 5000 ms after the end of a lease of 2000 ms',
+  ],
+  ['lets whoever comes release its lock', 'a holder that outlives', 'a third one got the lock while the second had it'],
+  ['tells of deletions alone', 'watch tells of a grant', 'Expected within 20000 ms: watch tells of a grant'],
+  ['tells of no addition', 'watch tells of a grant', 'a grant that another store changes by add'],
+  ['tells of grants with a version alone', 'watch tells of a grant', 'a grant that another store changes by update'],
+  ['ends each watch with the first', 'watch tells nothing any more', 'the one that still watches'],
+  ['tells what it is asked to tell no more', 'watch tells nothing any more', 'the one that was stopped'],
+])('a store that %s is told by the check "%s…": %s', async ([mistake, check, finding]) => {
+  const { create = memoryTokenStore, lease } = mistakes[mistake] ?? {};
+  const found = Object.entries(await findings(create, { lease }));
+  expect(found.find(([name]) => name.startsWith(check))?.[1]).toContain(finding);
 });
 
 test('every check catches one of these mistakes', () => {

@@ -1,5 +1,7 @@
 import { type Lease, leaseLock } from 'passport-oauth-app/lease-lock';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { leaseMsOf } from '../../src/stores/lease-lock.js';
+import type { HeldLease } from '../../src/stores/token-store.js';
 
 const LEASE_MS = 1000;
 
@@ -38,15 +40,21 @@ test('gives a lock on when the lease of a holder that never ends is over', async
 
 test('rejects without running the work if the lock stays taken for the lease and five seconds more', async () => {
   const work = vi.fn(async () => undefined);
-  const lock = leaseLock({ ...memoryLease(), take: async () => false }, LEASE_MS);
+  const release = vi.fn(async () => undefined);
+  const lock = leaseLock({ take: async () => false, release }, LEASE_MS);
   const waiting = [lock('id', work), lock('id', work)].map((call) => call.catch((error: unknown) => error));
   await vi.advanceTimersByTimeAsync(LEASE_MS + 5000 - 1);
   expect(vi.getTimerCount()).toBeGreaterThan(0);
   await vi.advanceTimersByTimeAsync(1);
-  for (const error of await Promise.all(waiting)) {
-    expect(error).toMatchObject({ name: 'TokenStoreError', code: 'ERR_TOKEN_STORE_LOCKED', status: 503 });
-  }
+  const reasons = ['another process holds it', 'this process still runs work for the same grant'];
+  expect(await Promise.all(waiting)).toMatchObject(
+    reasons.map((reason) => ({
+      ...{ name: 'TokenStoreError', code: 'ERR_TOKEN_STORE_LOCKED', status: 503 },
+      message: `Expected to lock the grant in time: ${reason}. The next request tries again.`,
+    })),
+  );
   expect(work).not.toHaveBeenCalled();
+  expect(release).not.toHaveBeenCalled();
   expect(vi.getTimerCount()).toBe(0);
 });
 
@@ -91,6 +99,89 @@ test('hands over within a process at once, in the order of the calls', async () 
   expect(order).toEqual([1, 2, 3]);
 });
 
+test('passes over a caller that has given up, when its turn comes', async () => {
+  const lock = leaseLock(memoryLease(), LEASE_MS);
+  const working = lock('id', () => new Promise<void>((end) => setTimeout(end, LEASE_MS + 6000)));
+  const givesUp = expect(lock('id', forever)).rejects.toThrow('this process still runs work');
+  await vi.advanceTimersByTimeAsync(3000);
+  const next = lock('id', async () => 'next');
+  await vi.advanceTimersByTimeAsync(LEASE_MS + 3000);
+  await Promise.all([working, givesUp]);
+  expect(await next).toBe('next');
+});
+
+/** The times of the calls, from the first one on. Nothing of it is by chance but what `random` says. */
+function timesOf(random: number): { readonly times: number[]; note(): void } {
+  const [times, start] = [[] as number[], performance.now()];
+  const chance = vi.spyOn(Math, 'random').mockReturnValue(random);
+  onTestFinished(() => chance.mockRestore());
+  return { times, note: () => void times.push(Math.round(performance.now() - start)) };
+}
+
+test.for([
+  [0, [0, 20, 50, 95, 162, 262, 362]],
+  [0.5, [0, 30, 75, 142, 243, 393, 543]],
+] as const)('asks for a lease that is taken with growing pauses, of random length (%d)', async ([random, expected]) => {
+  const { times, note } = timesOf(random);
+  const take = async () => {
+    note();
+    return times.length === expected.length;
+  };
+  const locked = leaseLock({ take, release: async () => undefined }, LEASE_MS)('id', async () => 'locked');
+  await vi.advanceTimersByTimeAsync(LEASE_MS);
+  expect(await locked).toBe('locked');
+  expect(times).toEqual(expected);
+});
+
+test.for([
+  ['until it succeeds', 60_000, 3, [0, 50, 150]],
+  ['until the lease has ended by itself', 1550, Number.POSITIVE_INFINITY, [0, 50, 150, 350, 750, 1550]],
+  ['once a second at last', 3000, Number.POSITIVE_INFINITY, [0, 50, 150, 350, 750, 1550, 2550, 3550]],
+] as const)('goes on releasing a lease %s, which keeps no process alive', async ([, leaseMs, attempts, expected]) => {
+  const { times, note } = timesOf(0);
+  const timers = vi.spyOn(globalThis, 'setTimeout');
+  onTestFinished(() => timers.mockRestore());
+  const release = async () => {
+    note();
+    if (times.length < attempts) throw new Error('no connection');
+  };
+  await leaseLock({ take: async () => true, release }, leaseMs)('id', async () => timers.mockClear());
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(times).toEqual(expected);
+  const [, ...pauses] = timers.mock.results.map(({ value }) => (value as NodeJS.Timeout).hasRef());
+  expect(pauses).toEqual(expected.slice(1).map(() => false));
+});
+
+test('tells the work of its lease: the length, the age on the clock that shows more, and whether it is held', async () => {
+  let owned = '';
+  const isHeld = vi.fn(async (_id: string, owner: string) => owner === owned);
+  const wallClockIs = async (aheadMs: number, lease: Partial<Lease> = {}): Promise<HeldLease> => {
+    const take: Lease['take'] = async (_id, owner) => {
+      owned = owner;
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      vi.setSystemTime(Date.now() + aheadMs);
+      return true;
+    };
+    const locked = leaseLock({ take, release: async () => undefined, ...lease }, LEASE_MS)('id', async (held) => held);
+    await vi.advanceTimersByTimeAsync(300);
+    return await locked;
+  };
+  const steady = await wallClockIs(0, { isHeld });
+  expect(steady).toMatchObject({ leaseMs: LEASE_MS, ageMs: 300 });
+  expect(await steady.isHeld()).toBe(true);
+  const last = await wallClockIs(500);
+  expect(last.ageMs).toBe(800);
+  expect(await steady.isHeld()).toBe(false);
+  expect(isHeld).toHaveBeenCalledWith('id', expect.any(String));
+  expect(await last.isHeld()).toBe(true);
+  expect((await wallClockIs(-200)).ageMs).toBe(300);
+});
+
+test('tells the length of the lease of its locks, and of no other function', () => {
+  expect(leaseMsOf(leaseLock(memoryLease(), LEASE_MS))).toBe(LEASE_MS);
+  for (const other of [undefined, async () => undefined]) expect(leaseMsOf(other)).toBeUndefined();
+});
+
 test('gives the result of work that ended although the lease cannot be given back', async () => {
   const rejecting = leaseLock({ take: async () => true, release: () => Promise.reject(new Error('gone')) }, LEASE_MS);
   expect(await rejecting('id', async () => 'result')).toBe('result');
@@ -114,6 +205,19 @@ test('does not work on a lease that ended before the answer came', async () => {
   await vi.advanceTimersByTimeAsync(LEASE_MS + 100);
   expect(await began).toBeGreaterThan(LEASE_MS);
   expect(lease.takes).toBe(2);
+});
+
+test('takes a lease again that has ended by the wall clock alone, as after a suspension', async () => {
+  const lease = memoryLease();
+  const take: Lease['take'] = async (id, owner) => {
+    const isTaken = await lease.take(id, owner);
+    if (lease.takes === 1) vi.setSystemTime(Date.now() + LEASE_MS);
+    return isTaken;
+  };
+  const lock = leaseLock({ take, release: (id, owner) => lease.release(id, owner) }, LEASE_MS);
+  const work = lock('id', async () => lease.takes);
+  await vi.advanceTimersByTimeAsync(LEASE_MS);
+  expect(await work).toBe(2);
 });
 
 test('takes a lease again if the wall clock was set back before the answer came: its age is not known', async () => {

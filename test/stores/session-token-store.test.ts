@@ -94,6 +94,29 @@ test('rejects with a TokenStoreError that quotes no secret for each failure of t
   }
 });
 
+test.for([
+  ['get', 'read', (store: TokenStore) => store.get('id')],
+  ['set', 'save', (store: TokenStore) => store.set('id', grant)],
+  ['destroy', 'delete', (store: TokenStore) => store.delete('id')],
+] as const)(
+  'tells of %s what was not done: to %s, whatever the error and whenever it comes',
+  async ([method, verb, use]) => {
+    const faults = ['a text', '', 0, new Error('down'), Object.assign(new Error('denied'), { code: 'EACCES' })];
+    for (const fault of faults) {
+      const failing = (...args: unknown[]) => void setImmediate(args.at(-1) as () => void, fault);
+      const used = use(sessionTokenStore(fakeStore({ [method]: failing })));
+      await expect(used).rejects.toThrow(`The session store could not ${verb} a grant.`);
+    }
+  },
+);
+
+test('takes any of the ways in which session stores say that nothing is wrong', async () => {
+  for (const nothing of [undefined, null, false]) {
+    const get: SessionStoreLike['get'] = (_sid, callback) => void setImmediate(callback, nothing, { id: 'id', grant });
+    expect(await sessionTokenStore(fakeStore({ get })).get('id')).toEqual(grant);
+  }
+});
+
 test('counts the first answer alone of a store that calls back twice', async () => {
   const get: SessionStoreLike['get'] = (_sid, callback) => {
     callback(null, { id: 'id', grant });

@@ -1,10 +1,12 @@
 import { memoryTokenStore, type TokenStore } from 'passport-oauth-app';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { fairShares, SharedPlaces } from '../../src/stores/shared-places.js';
+import { stopTime } from '../support/stop-time.js';
+import { TroubledStore } from '../support/troubled-store.js';
 
 /** Processes that share the 20 places of each account over a store. */
-function processes(count: number, tokenStore: TokenStore = memoryTokenStore()): SharedPlaces[] {
-  const create = () => new SharedPlaces({ max: 20, namespace: 'oauth-app.service', store: () => tokenStore });
+function processes(count: number, tokenStore: TokenStore = memoryTokenStore(), max = 20): SharedPlaces[] {
+  const create = () => new SharedPlaces({ max, namespace: 'oauth-app.service', store: () => tokenStore });
   return Array.from({ length: count }, create);
 }
 
@@ -51,6 +53,23 @@ describe('fair shares of 20 places', () => {
     expect(byProcess.reduce((sum, each) => sum + each, 0)).toBe(20);
   });
 
+  test('are the same whoever computes them', () => {
+    const holding = { beat: 1, places: 0, wanted: 100, turn: 1 };
+    const [a, b, c] = [holding, holding, holding];
+    for (const holdings of [
+      { a, b, c },
+      { c, b, a },
+      { b, c, a },
+      { b, a, c },
+    ])
+      expect(fairShares(holdings, 20)).toEqual({ a: 7, b: 7, c: 6 });
+  });
+
+  test('go by need where there are as many processes as places', () => {
+    const holdings = [5, 0, 0].map((wanted, turn) => [turn, { beat: 1, places: 0, wanted, turn }]);
+    expect(fairShares(Object.fromEntries(holdings), 3)).toEqual({ 0: 3, 1: 0, 2: 0 });
+  });
+
   test('leave nobody more than the places when there are more processes', () => {
     const holdings = Array.from({ length: 30 }, (_, index) => [
       `p${index}`,
@@ -83,9 +102,9 @@ describe('the places of an account', () => {
     const [dead, alive] = processes(2) as [SharedPlaces, SharedPlaces];
     await dead.renew('a', 50, 20);
     expect(await alive.renew('a', 50, 0)).toMatchObject({ places: 0 });
-    vi.advanceTimersByTime(2_900);
+    vi.advanceTimersByTime(3_000);
     expect(await alive.renew('a', 50, 0)).toMatchObject({ places: 0 });
-    vi.advanceTimersByTime(200);
+    vi.advanceTimersByTime(1);
     expect(await alive.renew('a', 50, 0)).toEqual({ places: 20, isSettled: true });
   });
 
@@ -106,10 +125,13 @@ describe('the places of an account', () => {
     expect(await tokenStore.get(id)).toBeUndefined();
   });
 
-  test('are shared over a store with a lock alone', async () => {
-    const { get, set, delete: remove, lock } = memoryTokenStore();
-    const all = processes(4, { get, set, delete: remove, lock });
-    for (const _round of [1, 2]) for (const each of all) await each.renew('a', 50, 0);
+  test.for([[], ['add'], ['update']] as const)('are shared over a store with a lock and %j', async (others) => {
+    const { get, set, delete: remove, lock, ...rest } = memoryTokenStore();
+    const some = Object.fromEntries(others.map((name) => [name, rest[name]]));
+    const all = processes(4, { get, set, delete: remove, lock, ...some });
+    const first = await Promise.all(all.map((each) => each.renew('a', 50, 0)));
+    expect(first.reduce((sum, { places }) => sum + places, 0)).toBeLessThanOrEqual(20);
+    for (const each of all) await each.renew('a', 50, 0);
     const shares = await Promise.all(all.map((each) => each.renew('a', 50, 0)));
     expect(shares.map(({ places }) => places)).toEqual([5, 5, 5, 5]);
   });
@@ -126,9 +148,71 @@ describe('the places of an account', () => {
     expect(Math.min(...all.map(({ turns }) => turns))).toBeGreaterThan(1);
   });
 
-  test('are not shared over a store without a lock', () => {
+  test('that are fewer than the processes leave one without any, which asks again soon', async () => {
+    const [first, second] = processes(2, memoryTokenStore(), 1) as [SharedPlaces, SharedPlaces];
+    expect(await first.renew('a', 5, 0)).toEqual({ places: 1, isSettled: true });
+    expect(await second.renew('a', 5, 0)).toEqual({ places: 0, isSettled: false });
+  });
+
+  test('are not shared over a store without a lock, or as long as none is known', async () => {
     const { get, set, delete: remove } = memoryTokenStore();
-    expect(processes(1, { get, set, delete: remove })[0]?.isAvailable).toBe(false);
+    const [bare, full] = [{ get, set, delete: remove }, memoryTokenStore()];
+    for (const [store, isAvailable, places] of [
+      [bare, false, 20],
+      [undefined, false, 0],
+      [full, true, 20],
+    ] as const) {
+      const process = new SharedPlaces({ max: 20, namespace: 'name', store: () => store });
+      expect(process.isAvailable).toBe(isAvailable);
+      expect(await process.renew('a', 5, 0)).toEqual({ places, isSettled: places > 0 });
+      await process.giveBack('a');
+    }
+  });
+
+  test('cost two operations for each renewal, and none but a look where there is nothing to give back', async () => {
+    const store = new TroubledStore();
+    const [process] = processes(1, store) as [SharedPlaces];
+    for (const [use, calls] of [
+      [() => process.giveBack('a'), ['get']],
+      [() => process.renew('a', 1, 0), ['get', 'add']],
+      [() => process.renew('a', 1, 0), ['get', 'update']],
+      [() => process.giveBack('a'), ['get', 'delete']],
+    ] as const) {
+      store.calls.length = 0;
+      await use();
+      expect(store.calls).toEqual(calls);
+    }
+  });
+
+  test('cannot be had while the store hangs, or others change the record all the time', async () => {
+    stopTime();
+    const store = new TroubledStore();
+    const renewing = async (message: string) => {
+      const [process] = processes(1, store) as [SharedPlaces];
+      const renewed = expect(process.renew('a', 1, 0)).rejects.toThrow(new Error(message));
+      await vi.advanceTimersByTimeAsync(1_000);
+      await renewed;
+    };
+    store.add = async () => {
+      store.calls.push('add');
+      return false;
+    };
+    await renewing('Other processes have changed the record all the time');
+    expect(store.calls.filter((call) => call === 'add')).toHaveLength(20);
+    store.before = () => new Promise(() => undefined);
+    await renewing('The token store did not answer in time');
+  });
+
+  test('stand in the record beside what is no holding', async () => {
+    const { tokenStore, ids } = watched();
+    const [process, other] = processes(2, tokenStore) as [SharedPlaces, SharedPlaces];
+    await process.renew('a', 1, 0);
+    await process.giveBack('a');
+    const [id = ''] = ids;
+    const holding = { beat: 1, places: 5, wanted: 5, turn: 1 };
+    const sealed = JSON.stringify({ null: null, number: 7, text: 'text', part: { beat: 1 }, holding });
+    await tokenStore.set(id, { version: 7, expiresAt: 0, sealed });
+    expect(await other.renew('a', 50, 0)).toEqual({ places: 15, isSettled: true });
   });
 
   test('begin anew where the record is rubbish', async () => {

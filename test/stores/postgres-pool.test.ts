@@ -1,0 +1,268 @@
+import { EventEmitter } from 'node:events';
+import { sessionTokenStore } from 'passport-oauth-app';
+import { postgresMigration, postgresTokenStore } from 'passport-oauth-app/postgres';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { stopTime } from '../support/stop-time.js';
+
+const grant = { version: 1, expiresAt: 2, sealed: 'sealed' };
+const readOnly =
+  'The connections to PostgreSQL are read-only: no grant can be saved. Connect to the primary, with default_transaction_read_only = off.';
+
+let setting: unknown;
+/** The statements, by their first two words. */
+let ran: string[];
+let answer: (words: string, values: readonly unknown[]) => unknown;
+
+beforeEach(() => {
+  [setting, ran, answer] = [{ setting: 'off' }, [], () => ({ rows: [] })];
+});
+
+const pool = {
+  query: async (text: string, values: unknown[] = []) => {
+    const words = text.split(/\s/, 2).join(' ');
+    if (text.includes('transaction_read_only')) {
+      expect(values).toEqual([]);
+      ran.push('settings');
+      return { rows: setting === undefined ? [] : [setting] };
+    }
+    ran.push(words);
+    return (await answer(words, values)) as { rows: unknown[] };
+  },
+};
+
+function failing(code: unknown, times = Number.POSITIVE_INFINITY): typeof answer {
+  let left = times;
+  return (words) => {
+    if (words.startsWith('CREATE') || left-- <= 0) return { rows: [] };
+    throw Object.assign(new Error('no'), { code });
+  };
+}
+
+test.for([
+  [{ setting: 'off' }, undefined],
+  [undefined, undefined],
+  [{}, undefined],
+  [{ setting: 'on' }, readOnly],
+] as const)('connections with the setting %j are refused or not, until they are others', async ([first, message]) => {
+  setting = first;
+  const store = postgresTokenStore(pool);
+  const deleting = Promise.all([store.delete('id'), store.delete('id')]);
+  if (message === undefined) await deleting;
+  else await expect(deleting).rejects.toMatchObject({ name: 'TokenStoreError', message });
+  setting = { setting: 'off' };
+  await store.delete('id');
+  await store.delete('id');
+  expect(ran.filter((words) => words === 'settings')).toHaveLength(message === undefined ? 1 : 2);
+});
+
+test.for(['42P01', '23505', '42P07', '42710', '40001', '40P01'])(
+  'a statement that fails with the error %s is run again',
+  async (code) => {
+    answer = failing(code, 1);
+    await postgresTokenStore(pool).delete('id');
+    const made = code.startsWith('40') ? [] : ['CREATE TABLE', 'CREATE INDEX'];
+    expect(ran).toEqual(['settings', 'DELETE FROM', ...made, 'DELETE FROM']);
+  },
+);
+
+test.for<[code: unknown, message: string]>([
+  ['25006', readOnly],
+  ['42501', 'PostgreSQL could not delete a grant.'],
+  [undefined, 'PostgreSQL could not delete a grant.'],
+])('a statement that fails with the error %s is not', async ([code, message]) => {
+  answer = failing(code);
+  const deleting = postgresTokenStore(pool).delete('id');
+  await expect(deleting).rejects.toMatchObject({ name: 'TokenStoreError', message });
+  expect(ran).toEqual(['settings', 'DELETE FROM']);
+});
+
+test.for([undefined, null, 'text', { errno: '40001' }])('what is thrown may be %j', async (fault) => {
+  answer = () => Promise.reject(fault);
+  await expect(postgresTokenStore(pool).delete('id')).rejects.toMatchObject({
+    message: 'PostgreSQL could not delete a grant.',
+    cause: { message: `a ${typeof fault} was thrown` },
+  });
+  expect(ran).toEqual(['settings', 'DELETE FROM']);
+});
+
+test('rows tell what was found, and how many have changed', async () => {
+  const store = postgresTokenStore(pool);
+  expect([await store.get('id'), await store.update('id', grant, 1)]).toEqual([undefined, false]);
+  answer = (_words, [id]) => ({ rows: [{ id, record: JSON.stringify(grant) }] });
+  expect([await store.get('id'), await store.update('id', grant, 1)]).toEqual([grant, true]);
+  expect((await store.list()[Symbol.asyncIterator]().next()).value).toBe('');
+});
+
+test('the migration quotes the names of the schema, the table and its index, and takes no other option', () => {
+  const sql = postgresMigration({ table: 'app.Grants' });
+  expect(sql).toMatch(/^CREATE TABLE IF NOT EXISTS "app"\."Grants" \(/);
+  expect(sql).toMatch(/\n\);\nCREATE INDEX IF NOT EXISTS "Grants_expires_at" ON "app"\."Grants" \(expires_at\);\n$/);
+  // @ts-expect-error: misspelt
+  expect(() => postgresMigration({ tabel: 'x' })).toThrow(/^tabel: is not an option of postgresMigration/);
+  expect(postgresMigration()).toContain('"passport_oauth_app_grants_expires_at" ON "passport_oauth_app_grants"');
+});
+
+describe('a connection that hears of changes', () => {
+  const OPTIONS = { host: 'db' };
+  let clients: FakeClient[];
+  let told: unknown[][];
+  /** What the pool is told to tell. */
+  let probes: (readonly unknown[])[];
+  let warnings: unknown[];
+
+  class FakeClient extends EventEmitter {
+    readonly calls: unknown[] = [];
+    constructor(options: unknown) {
+      super();
+      expect(options).toBe(OPTIONS);
+      clients.push(this);
+    }
+    connect = async () => void this.calls.push('connect');
+    unref = () => void this.calls.push('unref');
+    query = async (text: string) => void this.calls.push(text);
+    end = async () => {
+      this.calls.push('end');
+      throw new Error('ended already');
+    };
+  }
+
+  beforeEach(() => {
+    stopTime();
+    [clients, told, probes, warnings] = [[], [], [], []];
+    answer = (_words, values) => probes.push(values) && { rows: [] };
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation((...warning) => void warnings.push(warning));
+    onTestFinished(() => warn.mockRestore());
+  });
+
+  async function watch(Client: unknown = FakeClient, table = 'app.Grants') {
+    const store = postgresTokenStore({ ...pool, Client, options: OPTIONS } as typeof pool, { table });
+    const stop = store.watch?.((...change) => told.push(change)) ?? (() => undefined);
+    onTestFinished(stop);
+    await vi.advanceTimersByTimeAsync(0);
+    return stop;
+  }
+
+  test('listens to the name of the table, beside the pool, and keeps no process alive', async () => {
+    const stop = await watch();
+    expect(clients[0]?.calls).toEqual(['connect', 'unref', 'LISTEN "Grants"']);
+    clients[0]?.emit('notification', { payload: 'id 7' });
+    clients[0]?.emit('notification', {});
+    expect(told).toEqual([[''], ['id', 7]]);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(clients[0]?.calls.slice(3)).toEqual(['SELECT 1']);
+    stop();
+    expect(clients[0]?.calls.slice(4)).toEqual(['end']);
+  });
+
+  test('listens to the name of a table without a schema', async () => {
+    await watch(FakeClient, 'Grants');
+    expect(clients[0]?.calls).toContain('LISTEN "Grants"');
+    expect(ran).toEqual(['SELECT pg_notify($1,']);
+  });
+
+  test('needs no method unref', async () => {
+    await watch(
+      class extends FakeClient {
+        override unref = undefined as never;
+      },
+    );
+    expect(told).toEqual([['']]);
+  });
+
+  test.for(['error', 'end'])('is opened again after the event %s', async (event) => {
+    await watch();
+    clients[0]?.emit(event, new Error('broken'));
+    await vi.advanceTimersByTimeAsync(50);
+    expect([clients.length, told]).toEqual([2, [[''], ['']]]);
+    expect(clients[0]?.calls.at(-1)).toBe('end');
+  });
+
+  test.for<[what: string, heard: (channel: unknown, probe: unknown) => void, hasWarned: boolean]>([
+    ['hears what the pool tells', (_channel, payload) => clients[0]?.emit('notification', { payload }), false],
+    ['hears another message', () => clients[0]?.emit('notification', { payload: ' other' }), true],
+    ['hears nothing', () => undefined, true],
+  ])('that %s warns of it or not, once for each store', async ([, heard, hasWarned]) => {
+    await watch();
+    const [channel, probe] = probes[0] ?? [];
+    expect([channel, probe]).toEqual(['Grants', expect.stringMatching(/^ [\w-]{36}$/)]);
+    heard(channel, probe);
+    expect(told).toEqual([['']]);
+    await vi.advanceTimersByTimeAsync(4_999);
+    expect(warnings).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    const warning = [expect.stringContaining('no notification of PostgreSQL'), { code: 'ERR_NO_NOTIFICATIONS' }];
+    expect(warnings).toEqual(hasWarned ? [warning] : []);
+    clients[0]?.emit('end');
+    await vi.advanceTimersByTimeAsync(6_000);
+    expect([clients.length, probes.length]).toEqual([2, 2]);
+    // The second connection hears nothing.
+    expect(warnings).toEqual([warning]);
+  });
+
+  test.for<[what: string, prepare: () => unknown, meanwhile: () => unknown]>([
+    ['the pool fails', () => (answer = () => Promise.reject(new Error('ended'))), () => undefined],
+    ['the connection ends', () => undefined, () => clients.at(-1)?.emit('end')],
+  ])('warns of nothing where %s', async ([, prepare, meanwhile]) => {
+    prepare();
+    const stop = await watch();
+    meanwhile();
+    stop();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(warnings).toEqual([]);
+  });
+
+  test('waits for what the pool tells without keeping the process alive', async () => {
+    const timers = vi.spyOn(globalThis, 'setTimeout');
+    onTestFinished(() => timers.mockRestore());
+    await watch();
+    const waits = timers.mock.results.filter((_, index) => timers.mock.calls[index]?.[1] === 5_000);
+    expect(waits.map(({ value }) => (value as NodeJS.Timeout).hasRef())).toContain(false);
+  });
+
+  test.for<[what: string, changes: object]>([
+    ['without options', { Client: FakeClient }],
+    ['without a client', { options: OPTIONS }],
+    ['with a client that is none', { Client: 'pg', options: OPTIONS }],
+  ])('is not there for a pool %s', ([, changes]) => {
+    expect(postgresTokenStore({ ...pool, ...changes }).watch).toBeUndefined();
+  });
+});
+
+describe('a session store', () => {
+  const methods = { get: () => undefined, set: () => undefined, destroy: () => undefined };
+  /** The parts of connect-pg-simple. */
+  const sessions = {
+    ...methods,
+    pruneSessions: () => undefined,
+    quotedTable(this: unknown) {
+      expect(this).toBe(sessions);
+      return '"sessions"';
+    },
+    query(this: unknown, text: string, values: unknown[], done: (error: unknown, row?: unknown) => void) {
+      expect(this).toBe(sessions);
+      pool.query(text, values).then(({ rows }) => done(null, rows[0]), done);
+    },
+  };
+
+  test('that is connect-pg-simple has locks, and is not listed', async () => {
+    const store = sessionTokenStore(sessions);
+    expect(Object.keys(store).sort()).toEqual(['add', 'delete', 'get', 'lock', 'set', 'update']);
+    answer = () => ({ rows: [{ record: JSON.stringify(grant) }] });
+    expect(await store.get('id')).toEqual(grant);
+    const lease = await store.lock?.('id', async (held) => held);
+    expect(lease?.leaseMs).toBe(30_000);
+    for (const rows of [[], [null]]) {
+      answer = () => ({ rows });
+      expect([await store.get('id'), await store.update?.('id', grant, 1)]).toEqual([undefined, false]);
+    }
+    answer = failing('42P01');
+    ran.length = 0;
+    await expect(store.get('id')).rejects.toMatchObject({ message: 'PostgreSQL could not read a grant.' });
+    // The session store creates its table, or does not.
+    expect(new Set(ran)).toEqual(new Set(["SELECT (sess->'grant')::text"]));
+  });
+
+  test.for(['pruneSessions', 'quotedTable', 'query'])('without the method %s is left to its three methods', (name) => {
+    expect(sessionTokenStore({ ...sessions, [name]: undefined }).lock).toBeUndefined();
+  });
+});

@@ -1,0 +1,345 @@
+import { EventEmitter } from 'node:events';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { connectionOf, type RedisClientLike } from '../../src/stores/redis-connection.js';
+
+type Call = readonly [method: string, ...args: unknown[]];
+type Method = (...args: never[]) => unknown;
+
+const GET = ['GET', 'key'];
+const WAIT = ['WAIT', '1', '100'];
+const ok = async () => 'OK';
+
+/** A client with these methods, which may be called on it alone, and what was called. */
+function fake(methods: Readonly<Record<string, Method>>, fields: object = {}) {
+  const calls: Call[] = [];
+  const client: object = Object.assign(new EventEmitter(), fields);
+  for (const [name, method] of Object.entries(methods))
+    Object.assign(client, {
+      [name](this: unknown, ...args: never[]) {
+        expect(this).toBe(client);
+        calls.push([name, ...args]);
+        return method(...args);
+      },
+    });
+  return { calls, client: client as RedisClientLike & EventEmitter };
+}
+
+const ioredis = (methods: Readonly<Record<string, Method>> = {}, fields: object = {}) =>
+  fake({ call: async (...command) => `reply to ${command.join(' ')}`, ...methods }, { status: 'ready', ...fields });
+const nodeRedis = (methods: Readonly<Record<string, Method>> = {}, fields: object = {}) =>
+  fake({ sendCommand: async (...args) => `reply to ${args.at(-1)}`, ...methods }, { isOpen: true, ...fields });
+
+test.for<[what: string, client: object]>([
+  ['an ioredis client without a status', { call: ok }],
+  ['one whose status is no text', { call: ok, status: 200 }],
+  ['a client with a status that cannot call', { status: 'ready' }],
+  ['a client of node-redis 3', { sendCommand: ok }],
+  ['a client that is open and sends no commands', { isOpen: true }],
+  ['one in legacy mode', { sendCommand: ok, isOpen: true, options: { legacyMode: true } }],
+])('%s cannot be used', ([, client]) => {
+  expect(() => connectionOf(client as RedisClientLike)).toThrow(
+    /^client: expected a client of node-redis 4 or later, ioredis or iovalkey, got another object/,
+  );
+});
+
+test('options of another mode do not matter', () => {
+  for (const options of [undefined, {}, { legacyMode: false }])
+    expect(() => connectionOf(nodeRedis({}, { options }).client)).not.toThrow();
+});
+
+describe('commands are sent', () => {
+  /** A pipeline, and what was put into it. */
+  const pipeline = (run: string, add: string, answers: unknown) =>
+    fake({ [add]: () => undefined, [run]: async () => answers });
+
+  test.for<[to: string, client: ReturnType<typeof fake>, one: Call[], two: Call[]]>([
+    [
+      'by ioredis one after the other',
+      ioredis(),
+      [['call', ...GET]],
+      [
+        ['call', ...GET],
+        ['call', ...WAIT],
+      ],
+    ],
+    [
+      'by node-redis one after the other',
+      nodeRedis(),
+      [['sendCommand', GET]],
+      [
+        ['sendCommand', GET],
+        ['sendCommand', WAIT],
+      ],
+    ],
+    [
+      'by node-redis over a Cluster to the primary that has the key',
+      nodeRedis({}, { slots: [] }),
+      [['sendCommand', 'key', false, GET]],
+      [
+        ['sendCommand', 'key', false, GET],
+        ['sendCommand', 'key', false, WAIT],
+      ],
+    ],
+  ])('%s', async ([, { client, calls }, one, two]) => {
+    const { send } = connectionOf(client);
+    expect(await send('key', [GET])).toEqual([`reply to ${calls[0]?.[0] === 'call' ? 'GET key' : GET}`]);
+    expect(calls.splice(0)).toEqual(one);
+    expect(await send('key', [GET, WAIT])).toHaveLength(2);
+    expect(calls).toEqual(two);
+  });
+
+  test.for<[to: string, open: (multi: () => object) => ReturnType<typeof fake>, route: unknown[]]>([
+    ['a pool', (multi) => nodeRedis({ multi, execute: () => undefined }), []],
+    ['a Sentinel client', (multi) => nodeRedis({ multi, getMasterNode: () => undefined }), [false]],
+  ])('by %s of node-redis over one connection', async ([, open, route]) => {
+    const pipe = pipeline('execAsPipeline', 'addCommand', ['reply', 1]);
+    const { client, calls } = open(() => pipe.client);
+    const { send } = connectionOf(client);
+    expect(await send('key', [GET])).toEqual([`reply to ${GET}`]);
+    expect(await send('key', [GET, WAIT])).toEqual(['reply', 1]);
+    expect(calls).toEqual([['sendCommand', ...route, GET], ['multi']]);
+    expect(pipe.calls).toEqual([['addCommand', ...route, GET], ['addCommand', ...route, WAIT], ['execAsPipeline']]);
+  });
+
+  test('by ioredis over a Cluster together, and an error of one is an error of all', async () => {
+    const fault = new Error('READONLY');
+    for (const [answers, expected] of [
+      [[null, 'reply'], 'reply'],
+      [[fault, undefined], fault],
+    ] as const) {
+      const pipe = pipeline('exec', 'call', [answers, [null, 1]]);
+      const { client, calls } = ioredis({ pipeline: () => pipe.client }, { isCluster: true });
+      const { send } = connectionOf(client);
+      expect(await send('key', [GET])).toEqual(['reply to GET key']);
+      const sent = send('key', [GET, WAIT]);
+      if (expected === fault) await expect(sent).rejects.toBe(fault);
+      else expect(await sent).toEqual([expected, 1]);
+      expect(calls).toEqual([['call', ...GET], ['pipeline']]);
+      expect(pipe.calls).toEqual([['call', ...GET], ['call', ...WAIT], ['exec']]);
+    }
+  });
+});
+
+describe('a client is ready', () => {
+  test.for([
+    [
+      ['wait', 'connecting', 'connect', 'ready', 'reconnecting', 'ready'],
+      [true, true, true, true, false, true],
+    ],
+    [
+      ['ready', 'wait', 'connecting', 'connect', 'end'],
+      [true, false, false, false, false],
+    ],
+    [
+      ['end', 'close', 'reconnecting', 'connecting'],
+      [false, false, false, true],
+    ],
+  ] as const)('of ioredis with %j in turn: %j', ([states, expected]) => {
+    const { client } = ioredis();
+    const { isReady } = connectionOf(client);
+    const seen = states.map((status) => {
+      Object.assign(client, { status });
+      return isReady();
+    });
+    expect(seen).toEqual(expected);
+  });
+
+  test.for([
+    [true, true],
+    [false, false],
+    [undefined, true],
+  ] as const)('of node-redis that says %s: %s', ([isReady, expected]) => {
+    expect(connectionOf(nodeRedis({}, { isReady }).client).isReady()).toBe(expected);
+  });
+});
+
+test.for<[options: object | undefined, readsPrimary: boolean, keyPrefix: string]>([
+  [undefined, true, ''],
+  [{}, true, ''],
+  [{ scaleReads: 'master', keyPrefix: 'own:' }, true, 'own:'],
+  [{ scaleReads: 'slave', keyPrefix: '' }, false, ''],
+  [{ scaleReads: () => 0 }, false, ''],
+])('an ioredis client with the options %j reads the primary: %s, and has the prefix %j', ([options, reads, prefix]) => {
+  const { readsPrimary, keyPrefix } = connectionOf(ioredis({}, { options }).client);
+  expect([readsPrimary, keyPrefix]).toEqual([reads, prefix]);
+});
+
+test('a client of node-redis reads the primary, and has no prefix', () => {
+  expect(connectionOf(nodeRedis().client)).toMatchObject({ readsPrimary: true, keyPrefix: '' });
+});
+
+describe('the primaries', () => {
+  const [one, two] = [ioredis(), ioredis()];
+  const [three, four] = [nodeRedis(), nodeRedis()];
+  const cluster = { isCluster: true };
+  const nodeClient = async (node: { readonly of: RedisClientLike }) => node.of;
+  const masters = [{ of: three.client }, { of: four.client }];
+
+  test.for<[of: string, client: ReturnType<typeof fake>, asked: Call[], nodes: ReturnType<typeof fake>[], sent: Call]>([
+    ['ioredis', one, [], [one], ['call', ...GET]],
+    [
+      'ioredis over a Cluster',
+      ioredis({ nodes: () => [one.client, two.client] }, cluster),
+      [['nodes', 'master']],
+      [one, two],
+      ['call', ...GET],
+    ],
+    ['node-redis', three, [], [three], ['sendCommand', GET]],
+    [
+      'node-redis over a Cluster',
+      nodeRedis({ nodeClient }, { slots: [], masters }),
+      masters.map((node) => ['nodeClient', node]),
+      [three, four],
+      ['sendCommand', GET],
+    ],
+  ])('of %s get commands of their own', async ([, { client, calls }, asked, nodes, sent]) => {
+    for (const node of nodes) node.calls.length = 0;
+    const primaries = await connectionOf(client).primaries();
+    expect(calls).toEqual(asked);
+    expect(primaries).toHaveLength(nodes.length);
+    for (const [index, send] of primaries.entries()) {
+      expect(await send(GET)).toMatch(/^reply to GET/);
+      expect(nodes[index]?.calls).toEqual([sent]);
+    }
+  });
+
+  test('of Sentinels is the one', async () => {
+    const { client, calls } = nodeRedis({ getMasterNode: () => undefined });
+    const [send] = await connectionOf(client).primaries();
+    await send?.(GET);
+    expect(calls).toEqual([['sendCommand', false, GET]]);
+  });
+});
+
+describe('a connection that hears of changes', () => {
+  const CLOSING = { destroy: () => undefined };
+  const hearing = (methods: Readonly<Record<string, Method>> = CLOSING, fields: object = {}) =>
+    fake({ connect: ok, subscribe: ok, ping: async () => 'PONG', ...methods }, fields);
+  const nodeOf = (duplicate: () => object) => fake({ duplicate });
+
+  /** Starts to listen by a client, with what was told. */
+  async function listen(client: RedisClientLike, signal: AbortSignal = new AbortController().signal) {
+    const told: string[] = [];
+    const tell = (message: string) => void told.push(message);
+    const lose = () => void told.push('lost');
+    return { told, ping: await connectionOf(client).listen?.('channel')({ tell, lose, signal }) };
+  }
+
+  const options = { retryStrategy: null, lazyConnect: true };
+  type Fake = ReturnType<typeof fake>;
+  test.for<[of: string, open: (node: Fake) => Fake, asked: Call[], how: unknown[]]>([
+    ['node-redis', ({ client }) => nodeRedis({ duplicate: () => client }), [['duplicate']], []],
+    [
+      'a pool of node-redis',
+      (node) => nodeRedis({ execute: (use: (given: object) => unknown) => use(nodeOf(() => node.client).client) }),
+      [['execute', expect.any(Function)]],
+      [],
+    ],
+    [
+      'node-redis over Sentinels',
+      (node) =>
+        nodeRedis({
+          getMasterNode: () => undefined,
+          execute: () => undefined,
+          _execute: (_onReplica: boolean, use: (given: object) => unknown) => use(nodeOf(() => node.client).client),
+        }),
+      [['_execute', false, expect.any(Function)]],
+      [],
+    ],
+    [
+      'node-redis over a Cluster',
+      (node) =>
+        nodeRedis(
+          { nodeClient: async () => nodeOf(() => node.client).client, duplicate: () => undefined },
+          { slots: [], masters: ['master'] },
+        ),
+      [['nodeClient', 'master']],
+      [],
+    ],
+    ['ioredis', ({ client }) => ioredis({ duplicate: () => client }), [['duplicate', options]], ['call']],
+    [
+      'ioredis over a Cluster',
+      (node) => ioredis({ nodes: () => [ioredis({ duplicate: () => node.client }).client] }, { isCluster: true }),
+      [['nodes', 'master']],
+      ['call'],
+    ],
+  ])('is one of its own of %s', async ([, open, asked, how]) => {
+    const isIoRedis = how.includes('call');
+    const node = hearing({ ...CLOSING, ...(isIoRedis && { call: ok }), unref: () => undefined });
+    const { client, calls } = open(node);
+    const { told, ping } = await listen(client);
+    expect(calls).toEqual(asked);
+    const subscription: Call = ['subscribe', 'channel', ...(isIoRedis ? [] : [expect.any(Function)])];
+    expect(node.calls).toEqual([['connect'], ['unref'], subscription]);
+    // ioredis emits the messages; node-redis calls back.
+    if (isIoRedis) node.client.emit('message', 'channel', 'id 1');
+    else (node.calls[2]?.[2] as ((message: string) => void) | undefined)?.('id 1');
+    expect(told).toEqual(['id 1']);
+    expect(await ping?.()).toBe('PONG');
+  });
+
+  test('is of any node of a Cluster', async () => {
+    const chance = vi.spyOn(Math, 'random');
+    onTestFinished(() => chance.mockRestore());
+    const node = nodeOf(() => hearing().client).client;
+    const { client, calls } = nodeRedis(
+      { nodeClient: async () => node, duplicate: () => undefined },
+      { slots: [], masters: ['one', 'two', 'three'] },
+    );
+    for (const random of [0, 0.5, 0.99]) {
+      chance.mockReturnValue(random);
+      await listen(client);
+    }
+    expect(calls.map(([, name]) => name)).toEqual(['one', 'two', 'three']);
+  });
+
+  test('is not there for a client that cannot be duplicated', () => {
+    expect(connectionOf(nodeRedis().client).listen).toBeUndefined();
+  });
+
+  test('is lost with any event that tells of it', async () => {
+    const node = hearing();
+    const { told } = await listen(nodeRedis({ duplicate: () => node.client }).client);
+    for (const event of ['error', 'end', 'close', 'reconnecting', 'connect']) node.client.emit(event);
+    expect(told).toEqual(['lost', 'lost', 'lost', 'lost']);
+  });
+
+  test('keeps no process alive, be it by itself or by its stream', async () => {
+    const stream = fake({ unref: () => undefined });
+    for (const fields of [{ stream: stream.client }, { stream: {} }, {}])
+      await listen(ioredis({ duplicate: () => hearing({ call: ok, ...CLOSING }, fields).client }).client);
+    expect(stream.calls).toEqual([['unref']]);
+  });
+
+  test.for<[methods: string[], closed: string]>([
+    [['destroy', 'disconnect', 'quit'], 'destroy'],
+    [['disconnect', 'quit'], 'disconnect'],
+    [['quit'], 'quit'],
+  ])('of a client with the methods %j is closed by %s when its signal aborts', async ([methods, closed]) => {
+    const faults: Method[] = [() => undefined, () => Promise.reject(new Error('closed')), throwing, ok];
+    for (const fault of faults) {
+      const stopping = new AbortController();
+      const node = hearing(Object.fromEntries(methods.map((name) => [name, fault])));
+      await listen(nodeRedis({ duplicate: () => node.client }).client, stopping.signal);
+      node.client.emit('ready');
+      expect(node.calls.map(([name]) => name)).toEqual(['connect', 'subscribe']);
+      stopping.abort();
+      expect(node.calls.at(-1)).toEqual([closed]);
+      // Open afterwards all the same.
+      node.client.emit('ready');
+      expect(node.calls.map(([name]) => name).slice(2)).toEqual([closed, closed]);
+    }
+  });
+
+  test('is not opened once its signal has aborted', async () => {
+    const reason = new Error('stopped');
+    const node = hearing();
+    const listening = listen(nodeRedis({ duplicate: () => node.client }).client, AbortSignal.abort(reason));
+    await expect(listening).rejects.toBe(reason);
+    expect(node.calls).toEqual([]);
+  });
+});
+
+function throwing(): never {
+  throw new Error('closed already');
+}
