@@ -76,7 +76,7 @@ describe('an option of passport.authenticate', () => {
       ...['callbackURL', 'nobody-reads', 'x'.repeat(65), ''],
     ];
     await visit(open(), {}, Object.fromEntries(names.map((name) => [name, {}])));
-    await visit(open(), {}, Object.assign({}, { prompt: undefined }));
+    await visit(open(), {}, Object.fromEntries([['prompt', undefined]]));
     expect(warned).toEqual([]);
   });
 

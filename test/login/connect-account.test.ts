@@ -148,7 +148,14 @@ describe('an account', () => {
 describe('an account of a user who has logged in with the strategy', () => {
   const MESSAGE =
     'passport.authorize: the user has logged in with this strategy and another account, and a session holds one grant for each strategy. Connect accounts with a second Strategy that has a name of its own.';
-  type Case = [what: string, isRefused: boolean, subject?: string, brought?: string, user?: null, isConnected?: true];
+  type Case = [
+    what: string,
+    isRefused: boolean,
+    subject?: string,
+    brought?: string,
+    user?: null | undefined,
+    isConnected?: true,
+  ];
   const cases: Case[] = [
     ['is connected if it is the same', false, '7', '7'],
     ['is refused if it is another one', true, '7', '8'],

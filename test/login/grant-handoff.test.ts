@@ -273,7 +273,7 @@ describe('a login', () => {
       'saves the session and waits for nothing',
       (req, done) =>
         (sessionOf(req).regenerate as LogIn)(() => {
-          (sessionOf(req).save as LogIn)();
+          (sessionOf(req).save as () => void)();
           done();
         }),
       { [KEY]: true },
@@ -290,7 +290,7 @@ describe('a login', () => {
       'replaces what stands in front of its session',
       (req, done) => {
         sessionOf(req).regenerate = done;
-        (sessionOf(req).regenerate as LogIn)();
+        (sessionOf(req).regenerate as () => void)();
       },
       { [KEY]: true },
     ],

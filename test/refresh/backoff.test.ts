@@ -187,7 +187,7 @@ describe('the token endpoint', () => {
     expect(backoff.error('id', 1_500)).toMatchObject({ name: 'ServiceUnavailableError', retryAfter: 1 });
   });
 
-  test.for([
+  test.for<[retryAt: number, ms: number]>([
     [5_000, 4_000],
     [1_000, 0],
     [999, 0],

@@ -103,7 +103,7 @@ test.for([
   async ([method, verb, use]) => {
     const faults = ['a text', '', 0, new Error('down'), Object.assign(new Error('denied'), { code: 'EACCES' })];
     for (const fault of faults) {
-      const failing = (...args: unknown[]) => void setImmediate(args.at(-1) as () => void, fault);
+      const failing = (...args: unknown[]) => void setImmediate(args.at(-1) as (error: unknown) => void, fault);
       const used = use(sessionTokenStore(fakeStore({ [method]: failing })));
       await expect(used).rejects.toThrow(`The session store could not ${verb} a grant.`);
     }

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { OAuthAppError, TokenStoreError } from '../../src/errors.js';
+import { ServiceUnavailableError, TokenStoreError } from '../../src/errors.js';
 import { StoreAccess } from '../../src/stores/store-access.js';
 import type { HeldLease, TokenStore } from '../../src/stores/token-store.js';
 import { gate, withoutLock } from '../refresh/fixture.js';
@@ -103,12 +103,12 @@ describe('a call of the store', () => {
     store.before = forever;
     expect(await settlesAfter(5_000, read())).toMatchObject(inTime('read'));
     expect(access.isDown).toBe(true);
-    const reason = new OAuthAppError('Enough', { code: 'ERR_ENOUGH', status: 503 });
+    const reason = new ServiceUnavailableError('Enough');
     await expect(access.use(forever, 'read', 5_000, AbortSignal.abort(reason))).rejects.toBe(reason);
   });
 
   test.for<[what: string, error: unknown, isPassedOn: boolean, isDown: boolean]>([
-    ['an error of this package', new OAuthAppError('Mine', { code: 'ERR_MINE', status: 500 }), true, true],
+    ['an error of this package', new ServiceUnavailableError('Mine'), true, true],
     ['one of a token store', new TokenStoreError('Down'), true, true],
     ['one that tells of a lock that others hold', locked, true, false],
     ['one of others with such a code', Object.assign(new Error('Theirs'), { code: locked.code }), false, true],
@@ -248,7 +248,7 @@ describe('a lock', () => {
   });
 
   test('that comes at the moment at which its caller gives up is released', async () => {
-    const [giving, reason] = [new AbortController(), new OAuthAppError('Enough', { code: 'ERR_ENOUGH', status: 503 })];
+    const [giving, reason] = [new AbortController(), new ServiceUnavailableError('Enough')];
     let working: Promise<unknown> = forever();
     store.lock = (_id, work) => {
       const running = work();
