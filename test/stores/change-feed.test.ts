@@ -2,6 +2,7 @@ import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { type ChangeListener, changeMessage, updateMessage, watchOver } from '../../src/stores/change-feed.js';
 import { gate } from '../refresh/fixture.js';
 import { stopTime } from '../support/stop-time.js';
+import { timersOf } from './fixture.js';
 
 const forever = (): Promise<never> => new Promise(() => undefined);
 const down = (): Promise<never> => Promise.reject(new Error('no connection'));
@@ -128,10 +129,13 @@ test.for([
 
 test('a watcher keeps no process alive, but for the time in which its connection opens', async () => {
   await pass(0);
-  const timers = vi.spyOn(globalThis, 'setTimeout');
-  onTestFinished(() => timers.mockRestore());
-  opened[0]?.lose();
-  await pass(50);
-  expect(timers.mock.calls.map(([, ms]) => ms)).toEqual([50, 5_000, 10_000]);
-  expect(timers.mock.results.map(({ value }) => (value as NodeJS.Timeout).hasRef())).toEqual([false, true, false]);
+  const timers = await timersOf(async () => {
+    opened[0]?.lose();
+    await pass(50);
+  });
+  expect(timers).toEqual([
+    { ms: 50, isKeeping: false },
+    { ms: 5_000, isKeeping: true },
+    { ms: 10_000, isKeeping: false },
+  ]);
 });

@@ -2,6 +2,7 @@ import { type Lease, leaseLock } from 'passport-oauth-app/lease-lock';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { leaseMsOf } from '../../src/stores/lease-lock.js';
 import type { HeldLease } from '../../src/stores/token-store.js';
+import { timersOf } from './fixture.js';
 
 const LEASE_MS = 1000;
 
@@ -139,17 +140,17 @@ test.for([
   ['once a second at last', 3000, Number.POSITIVE_INFINITY, [0, 50, 150, 350, 750, 1550, 2550, 3550]],
 ] as const)('goes on releasing a lease %s, which keeps no process alive', async ([, leaseMs, attempts, expected]) => {
   const { times, note } = timesOf(0);
-  const timers = vi.spyOn(globalThis, 'setTimeout');
-  onTestFinished(() => timers.mockRestore());
   const release = async () => {
     note();
     if (times.length < attempts) throw new Error('no connection');
   };
-  await leaseLock({ take: async () => true, release }, leaseMs)('id', async () => timers.mockClear());
-  await vi.advanceTimersByTimeAsync(60_000);
+  const timers = await timersOf(async () => {
+    await leaseLock({ take: async () => true, release }, leaseMs)('id', async () => undefined);
+    await vi.advanceTimersByTimeAsync(60_000);
+  });
   expect(times).toEqual(expected);
-  const [, ...pauses] = timers.mock.results.map(({ value }) => (value as NodeJS.Timeout).hasRef());
-  expect(pauses).toEqual(expected.slice(1).map(() => false));
+  // Those before wait for the turn, and for the first attempt.
+  expect(timers.slice(2).map(({ isKeeping }) => isKeeping)).toEqual(expected.slice(1).map(() => false));
 });
 
 test('tells the work of its lease: the length, the age on the clock that shows more, and whether it is held', async () => {

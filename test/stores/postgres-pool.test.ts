@@ -3,6 +3,7 @@ import { sessionTokenStore } from 'passport-oauth-app';
 import { postgresMigration, postgresTokenStore } from 'passport-oauth-app/postgres';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { stopTime } from '../support/stop-time.js';
+import { timersOf } from './fixture.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed' };
 const readOnly =
@@ -212,11 +213,7 @@ describe('a connection that hears of changes', () => {
   });
 
   test('waits for what the pool tells without keeping the process alive', async () => {
-    const timers = vi.spyOn(globalThis, 'setTimeout');
-    onTestFinished(() => timers.mockRestore());
-    await watch();
-    const waits = timers.mock.results.filter((_, index) => timers.mock.calls[index]?.[1] === 5_000);
-    expect(waits.map(({ value }) => (value as NodeJS.Timeout).hasRef())).toContain(false);
+    expect(await timersOf(() => watch())).toContainEqual({ ms: 5_000, isKeeping: false });
   });
 
   test.for<[what: string, changes: object]>([

@@ -105,7 +105,8 @@ test.for([
     for (const fault of faults) {
       const failing = (...args: unknown[]) => void setImmediate(args.at(-1) as (error: unknown) => void, fault);
       const used = use(sessionTokenStore(fakeStore({ [method]: failing })));
-      await expect(used).rejects.toThrow(`The session store could not ${verb} a grant.`);
+      const message = `The session store could not ${verb} a grant.`;
+      await expect(used).rejects.toMatchObject({ message, cause: expect.any(Error) });
     }
   },
 );
@@ -181,7 +182,8 @@ function checkAll(createStore: () => SessionStoreLike | Promise<SessionStoreLike
 async function locksAndCompares(one: TokenStore, other: TokenStore): Promise<void> {
   await one.set('shared', grant);
   const order: string[] = [];
-  await one.lock?.('shared', async () => {
+  await one.lock?.('shared', async (lease) => {
+    expect(await lease?.isHeld()).toBe(true);
     const waiting = other.lock?.('shared', async () => order.push('other'));
     expect(await other.update?.('shared', { ...grant, version: 2 }, 1)).toBe(true);
     expect(await one.update?.('shared', { ...grant, version: 3 }, 1)).toBe(false);

@@ -56,10 +56,12 @@ export function testSqlStore({ open, query, now, secondsLeft }: SqlStore): void 
     expect(await store.get('spoilt')).toBeUndefined();
   });
 
-  test('takes over a lease that ends too late, as after the clock was set back', async () => {
-    await open().lock('clock', async () => {
+  test('takes over a lease that ends too late, as after the clock was set back, and tells its holder', async () => {
+    const store: TokenStore = open();
+    await store.lock?.('clock', async (lease) => {
+      expect(await lease?.isHeld()).toBe(true);
       await query(`UPDATE ${TABLE} SET expires_at = expires_at + INTERVAL '3' HOUR WHERE id = 'lock clock'`);
-      expect(await open().lock('clock', async () => 'taken')).toBe('taken');
+      await open().lock('clock', async () => expect(await lease?.isHeld()).toBe(false));
     });
   });
 

@@ -9,6 +9,7 @@ import {
   tableName,
 } from '../../src/stores/sql-token-store.js';
 import { stopTime } from '../support/stop-time.js';
+import { timersOf } from './fixture.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed' };
 const SETTINGS = { ttl: 3_600, lease: 30 };
@@ -278,19 +279,19 @@ describe('rows that have expired', () => {
     [2_500, 3],
   ] as const)('of which there are %d are deleted in %d steps, with pauses for others', async ([count, steps]) => {
     stopTime();
-    const timers = vi.spyOn(globalThis, 'setTimeout');
-    onTestFinished(() => timers.mockRestore());
     expire(count);
-    await store.set('id', grant);
-    for (let step = 1; step < steps; step += 1) {
-      await vi.advanceTimersByTimeAsync(49);
-      expect(table.rows.size).toBe(1 + count - step * 1_000);
-      await vi.advanceTimersByTimeAsync(1);
-    }
-    await vi.advanceTimersByTimeAsync(50_000);
+    const timers = await timersOf(async () => {
+      await store.set('id', grant);
+      for (let step = 1; step < steps; step += 1) {
+        await vi.advanceTimersByTimeAsync(49);
+        expect(table.rows.size).toBe(1 + count - step * 1_000);
+        await vi.advanceTimersByTimeAsync(1);
+      }
+      await vi.advanceTimersByTimeAsync(50_000);
+    });
     expect([table.rows.size, sweeps()]).toEqual([1, steps]);
-    const pauses = timers.mock.results.filter((_, index) => timers.mock.calls[index]?.[1] === 50);
-    expect(pauses.map(({ value }) => (value as NodeJS.Timeout).hasRef())).toEqual(Array(steps - 1).fill(false));
+    const pauses = timers.filter(({ ms }) => ms === 50);
+    expect(pauses.map(({ isKeeping }) => isKeeping)).toEqual(Array(steps - 1).fill(false));
   });
 
   test('stay until the next time where that fails', async () => {
