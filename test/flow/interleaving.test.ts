@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { open, world } from '../support/one-world.js';
+import { orSample } from '../support/sample.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
 import { threats } from '../support/threats.js';
@@ -67,8 +68,8 @@ const isWhole = process.env.SIMULATE === 'whole';
 
 describe('random interleavings', threats(50), () => {
   test.each([
-    [1, isWhole ? 10_000 : 800, false],
-    [2, isWhole ? 5_000 : 600, true],
+    [1, isWhole ? 10_000 : orSample(800, 300), false],
+    [2, isWhole ? 5_000 : orSample(600, 300), true],
   ])(
     'logins, logouts and refreshes interleaved at random deliver nothing to another user and bring nothing back (seed %i, %i steps, faults: %s)',
     async (seed, steps, hasFaults) => {
