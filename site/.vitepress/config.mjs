@@ -65,6 +65,7 @@ export const sidebar = [
       page('Figures: chaos', 'figures/chaos'),
       page('Figures: compatibility', 'figures/compatibility'),
       page('Figures: security', 'figures/security'),
+      page('Figures: mutation', 'figures/mutation'),
     ],
   },
   {
