@@ -42,21 +42,19 @@ export interface Visit {
 }
 
 /** Starts the browser. Hosts below example.test are this machine. */
-export async function startChromium(): Promise<Chromium> {
+export async function startChromium(args: readonly string[] = []): Promise<Chromium> {
   if (chromiumPath === undefined) throw new Error('chromium is not installed');
-  const browser = await chromium.launch({ executablePath: chromiumPath, args: quiet, timeout: 0 });
+  const browser = await chromium.launch({ executablePath: chromiumPath, args: [...quiet, ...args], timeout: 0 });
   return { visit: async (options = {}) => visit(await browser.newContext(options)), close: () => browser.close() };
 }
 
+/** Blocks third-party cookies. The last list of features that are off counts: Playwright's own would keep this one off. */
+const blocking = ['--disable-features=HttpsUpgrades', '--enable-features=ForceThirdPartyCookieBlockingEnabled'];
+
 /** Starts a browser of its own, with third-party cookies allowed, as they are unless its user chooses, or blocked. */
 export async function startProfile(thirdPartyCookies: 'allowed' | 'blocked'): Promise<Visit> {
-  if (chromiumPath === undefined) throw new Error('chromium is not installed');
-  // The last list of features that are off counts: Playwright's own would keep this one off.
-  const blocking = ['--disable-features=HttpsUpgrades', '--enable-features=ForceThirdPartyCookieBlockingEnabled'];
-  const args = [...quiet, ...(thirdPartyCookies === 'blocked' ? blocking : [])];
-  const browser = await chromium.launch({ executablePath: chromiumPath, args, timeout: 0 });
-  const opened = await visit(await browser.newContext());
-  return { ...opened, close: () => browser.close() };
+  const browser = await startChromium(thirdPartyCookies === 'blocked' ? blocking : []);
+  return { ...(await browser.visit()), close: () => browser.close() };
 }
 
 async function visit(context: BrowserContext): Promise<Visit> {
