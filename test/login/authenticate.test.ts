@@ -1,8 +1,9 @@
 import { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { type AuthenticateOptions, authenticate } from '../../src/login/authenticate.js';
+import { setCookies } from '../request/fixture.js';
 import { byUser } from '../support/world.js';
-import { noteActions, open, type RequestParts, requestOf, setCookies, type Told, visit, warnings } from './fixture.js';
+import { noteActions, open, type RequestParts, requestOf, type Told, visit, warnings } from './fixture.js';
 
 const toService = ['redirect', expect.stringMatching(/^https:\/\/accounts\.example\/oauth\/authorize\?/)];
 const error = (properties: object) => ['error', expect.objectContaining({ strategy: 'oauth-app', ...properties })];

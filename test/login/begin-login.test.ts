@@ -7,16 +7,8 @@ import {
   HostMismatches,
   type LoginOptions,
 } from '../../src/login/begin-login.js';
-import {
-  CALLBACK_URL,
-  exchangeOf,
-  open,
-  pairOf,
-  type RequestParts,
-  requestOf,
-  setCookies,
-  warnings,
-} from './fixture.js';
+import { setCookies } from '../request/fixture.js';
+import { CALLBACK_URL, exchangeOf, open, pairOf, type RequestParts, requestOf, warnings } from './fixture.js';
 
 const SETTINGS = {
   authUrl: 'https://accounts.example',

@@ -7,6 +7,7 @@ import type { PendingLogin } from '../../src/login/pending-logins.js';
 import type { AnyVerify, Profile, VerifyCallback } from '../../src/login/verify.js';
 import type { Runtime } from '../../src/runtime.js';
 import { tokens } from '../refresh/fixture.js';
+import { setCookies } from '../request/fixture.js';
 import { EventLog } from '../support/event-log.js';
 import type { FaultyServer } from '../support/faulty-server.js';
 import { TestClock } from '../support/test-clock.js';
@@ -23,7 +24,6 @@ import {
   pairOf,
   type RequestParts,
   requestOf,
-  setCookies,
   soon,
   startTokenEndpoint,
   type Told,

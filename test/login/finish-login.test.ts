@@ -5,6 +5,7 @@ import { finishLogin } from '../../src/login/finish-login.js';
 import type { FrameTarget, PendingLogin } from '../../src/login/pending-logins.js';
 import type { AnyVerify, Profile, VerifyCallback } from '../../src/login/verify.js';
 import type { Runtime } from '../../src/runtime.js';
+import { setCookies } from '../request/fixture.js';
 import { type FaultyServer, json } from '../support/faulty-server.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
@@ -18,7 +19,6 @@ import {
   pairOf,
   type RequestParts,
   requestOf,
-  setCookies,
   startTokenEndpoint,
   tokenAnswer,
   warnings,

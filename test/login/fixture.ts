@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { IncomingMessage, ServerResponse } from 'node:http';
-import { Socket } from 'node:net';
+import { type IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import session from 'express-session';
@@ -15,6 +14,7 @@ import type { AnyVerify } from '../../src/login/verify.js';
 import { resolveOptions } from '../../src/options.js';
 import { sessionContent } from '../../src/request/session.js';
 import { Runtime } from '../../src/runtime.js';
+import { requestOf as plainRequestOf, setCookies } from '../request/fixture.js';
 import { EventLog } from '../support/event-log.js';
 import { type Behaviour, type FaultyServer, json, startFaultyServer } from '../support/faulty-server.js';
 import { TestClock } from '../support/test-clock.js';
@@ -53,9 +53,8 @@ export interface RequestParts {
 
 /** A request as it comes from a browser. */
 export function requestOf({ headers = {}, cookies = [], ...parts }: RequestParts = {}): IncomingMessage {
-  const req = Object.assign(new IncomingMessage(new Socket()), { method: 'GET', url: '/login', ...parts });
-  req.headers = { host: 'app.example', ...(cookies.length > 0 && { cookie: cookies.join('; ') }), ...headers };
-  return req;
+  const cookie = cookies.length > 0 ? { cookie: cookies.join('; ') } : {};
+  return plainRequestOf({ host: 'app.example', ...cookie, ...headers }, { url: '/login', ...parts });
 }
 
 /** A request, and its response. */
@@ -63,9 +62,6 @@ export function exchangeOf(parts?: RequestParts): { readonly req: IncomingMessag
   const req = requestOf(parts);
   return { req, res: new ServerResponse(req) };
 }
-
-/** The lines of `Set-Cookie` of a response. */
-export const setCookies = (res: ServerResponse): string[] => [res.getHeader('Set-Cookie') ?? []].flat().map(String);
 
 /** Name and value of a line of `Set-Cookie`. */
 export const pairOf = (line = ''): string => line.split(';', 1)[0] ?? '';

@@ -20,7 +20,7 @@ export function throughProxy() {
 }
 
 /** The lines of `Set-Cookie` of a response. */
-export function cookiesOf(res: ServerResponse): readonly string[] {
+export function setCookies(res: ServerResponse): readonly string[] {
   return [res.getHeader('Set-Cookie') ?? []].flat().map(String);
 }
 
@@ -52,7 +52,7 @@ export class Jar {
   }
 
   take(res: ServerResponse): void {
-    for (const line of cookiesOf(res)) {
+    for (const line of setCookies(res)) {
       const [, name = '', value = '', rest = ''] = /^([^=]+)=([^;]*)(.*)$/.exec(line) ?? [];
       if (/; Max-Age=0\b/.test(rest)) this.#cookies.delete(name);
       else this.#cookies.set(name, value);

@@ -6,7 +6,7 @@ import { CookieSeal } from '../../src/request/cookie-seal.js';
 import { LoginRounds, NO_ACCOUNT } from '../../src/request/login-rounds.js';
 import { test as base, tokens } from '../refresh/fixture.js';
 import { TestClock } from '../support/test-clock.js';
-import { cookiesOf, Jar, overTls, requestOf, turns } from './fixture.js';
+import { Jar, overTls, requestOf, setCookies, turns } from './fixture.js';
 
 const NAME = 'oauth-app.rounds';
 const seal = new CookieSeal('of this test', [new Secret('the secret')]);
@@ -29,7 +29,7 @@ class Rounds {
   comeBack(found: 'grant' | 'lost' | 'none'): readonly string[] {
     return this.jar.visit((req, res) => {
       this.rounds.noteReturn(req, res, found);
-      return cookiesOf(res);
+      return setCookies(res);
     });
   }
 
@@ -162,7 +162,7 @@ describe('the cookie', () => {
       const req = requestOf({}, added);
       const res = new ServerResponse(req);
       loop.rounds.count(req, res, 'ada', '', grants.manager);
-      expect(cookiesOf(res)).toEqual([expect.stringMatching(new RegExp(`^${name}=[\\w-]+; Max-Age=60; Path=/;`))]);
+      expect(setCookies(res)).toEqual([expect.stringMatching(new RegExp(`^${name}=[\\w-]+; Max-Age=60; Path=/;`))]);
     }
   });
 
@@ -200,7 +200,7 @@ describe('the cookie', () => {
   test('is left alone where it is not there, cannot be read, or the response is on its way', ({ loop }) => {
     const note = (cookie: string, found: 'none' | 'grant', res = new ServerResponse(requestOf())) => {
       loop.rounds.noteReturn(requestOf(cookie ? { cookie } : {}), res, found);
-      return cookiesOf(res);
+      return setCookies(res);
     };
     expect(note('', 'none')).toEqual([]);
     expect(note('', 'grant')).toEqual([]);
@@ -217,7 +217,7 @@ describe('the cookie', () => {
     const reset = () =>
       loop.jar.visit((req, res) => {
         loop.rounds.reset(req, res);
-        return cookiesOf(res).length;
+        return setCookies(res).length;
       });
     expect(reset()).toBe(0);
     loop.count('ada');

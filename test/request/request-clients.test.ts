@@ -22,7 +22,7 @@ import { loginHelpOf, RequestClients, unprepared } from '../../src/request/reque
 import { ReturnCookie } from '../../src/request/return-cookie.js';
 import { StepUps } from '../../src/request/step-ups.js';
 import { test as base, type Grants, LIFETIME_S, tokens } from '../refresh/fixture.js';
-import { cookiesOf, Jar, requestOf, turns } from './fixture.js';
+import { Jar, requestOf, setCookies, turns } from './fixture.js';
 
 const NAME = 'oauth-app';
 const ID = randomGrantId();
@@ -224,7 +224,7 @@ describe('a browser that has logged in', () => {
     await strategy.attach(req, 'apiClient', res);
     jar.take(res);
     if (strategy.rounds.hasLost(jar.request())) return 'lost';
-    if (cookiesOf(res).length === 0) return 'as before';
+    if (setCookies(res).length === 0) return 'as before';
     return jar.header === undefined ? 'grant' : 'none';
   };
   const session = { [NAME]: ID };
@@ -253,14 +253,14 @@ describe('a browser that has logged in', () => {
     const req = jar.request({}, { session });
     const res = new ServerResponse(req);
     expect(stored.clients.attach(req, res, 'apiClient')).toBeUndefined();
-    expect(cookiesOf(res)).toHaveLength(1);
+    expect(setCookies(res)).toHaveLength(1);
   });
 
   test('without the cookie of rounds has no other', async ({ stored }) => {
     for (const req of [ofGrant(), ofGrant(), requestOf({ accept: 'text/html' })]) {
       const res = new ServerResponse(req);
       await stored.attach(req, 'apiClient', res);
-      expect(cookiesOf(res)).toEqual([]);
+      expect(setCookies(res)).toEqual([]);
     }
   });
 });

@@ -1,7 +1,7 @@
 import { ServerResponse } from 'node:http';
 import { beforeEach, expect, test } from 'vitest';
 import { ReturnCookie, safeReturnTo } from '../../src/request/return-cookie.js';
-import { cookiesOf, Jar, requestOf } from './fixture.js';
+import { Jar, requestOf, setCookies } from './fixture.js';
 
 const longest = `/${'a'.repeat(2_047)}`;
 test.for<[value: unknown, path: string]>([
@@ -40,7 +40,7 @@ test('the page to return to is kept for ten minutes, and taken once', () => {
   const jar = new Jar();
   const line = jar.visit((req, res) => {
     cookie.remember(req, res, '/a?b=c;d');
-    return cookiesOf(res);
+    return setCookies(res);
   });
   expect(line).toEqual(['return-to=/a?b%3Dc%3Bd; Max-Age=600; Path=/; HttpOnly; SameSite=Lax']);
   const take = () => jar.visit((req, res) => cookie.take(req, res));
@@ -54,7 +54,7 @@ test('a page that was planted in the cookie is not returned to', () => {
   const req = requestOf({ cookie: 'return-to=//other.example' });
   const res = new ServerResponse(req);
   expect(cookie.take(req, res)).toBe('/');
-  expect(cookiesOf(res)).toEqual(['return-to=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax']);
+  expect(setCookies(res)).toEqual(['return-to=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax']);
 });
 
 test('a page that does not fit ends the cookie of the one before', () => {
@@ -62,7 +62,7 @@ test('a page that does not fit ends the cookie of the one before', () => {
     const req = requestOf();
     const res = new ServerResponse(req);
     cookie.remember(req, res, `/${'a'.repeat(2_000)}`, used);
-    return cookiesOf(res)[0]?.slice(0, 12);
+    return setCookies(res)[0]?.slice(0, 12);
   };
   expect([remember(), remember(2_000)]).toEqual(['return-to=/a', 'return-to=; ']);
 });

@@ -4,7 +4,7 @@ import { Secret } from '../../src/redaction.js';
 import { CookieSeal } from '../../src/request/cookie-seal.js';
 import { StepUps } from '../../src/request/step-ups.js';
 import { TestClock } from '../support/test-clock.js';
-import { cookiesOf, Jar, overTls, requestOf } from './fixture.js';
+import { Jar, overTls, requestOf, setCookies } from './fixture.js';
 
 const NAME = 'oauth-app.step-up';
 const seal = new CookieSeal('of this test', [new Secret('the secret')]);
@@ -29,7 +29,7 @@ describe('the scopes that a page asks for', () => {
   const linesOf = (page: string) =>
     jar.visit((req, res) => {
       stepUps.take(req, res, page, undefined);
-      return cookiesOf(res);
+      return setCookies(res);
     });
 
   test('are for one login that leads back to it', () => {
@@ -90,7 +90,7 @@ describe('the scopes that a page asks for', () => {
       const res = new ServerResponse(req);
       stepUps.ask(req, res, '/a', ['tm'], '1');
       const line = new RegExp(`^${prefix}oauth-app\\.step-up\\.[\\w-]{11}=[\\w-]+; Max-Age=600; Path=/;`);
-      expect(cookiesOf(res)).toEqual([expect.stringMatching(line)]);
+      expect(setCookies(res)).toEqual([expect.stringMatching(line)]);
     }
   });
 
@@ -113,7 +113,7 @@ describe('scopes that were refused', () => {
     jar.visit(
       (req, res) => {
         stepUps.noteRefused(req, res, scope);
-        return cookiesOf(res);
+        return setCookies(res);
       },
       jar.request(headers as never),
     );
