@@ -39,8 +39,8 @@ export class Backoffs extends Map<string, Backoff> {
     }
     const failures = this.get(key)?.failures ?? 0;
     const leftMs = this.remainingMs(key, now);
-    const ownMs = leftMs > 0 ? leftMs : FIRST_MS * 2 ** Math.min(failures, 10);
-    const ms = Math.min(Math.max(requestedMs ?? ownMs, leftMs > 0 ? leftMs : FIRST_MS), MAX_MS);
+    const ownMs = leftMs || FIRST_MS * 2 ** Math.min(failures, 10);
+    const ms = Math.min(Math.max(requestedMs ?? ownMs, leftMs || FIRST_MS), MAX_MS);
     this.delete(key);
     this.set(key, { failures: leftMs > 0 ? failures : failures + 1, until: now + ms, refusal });
     const [oldest = key] = this.keys();
