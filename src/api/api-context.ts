@@ -35,6 +35,11 @@ export interface CredentialSource {
    */
   credential(): Credential | Promise<Credential>;
   /**
+   * Checks a credential that may have expired, and refreshes it if it has: afterwards `authorized` tells whether the service
+   * still accepts the grant. Never rejects. Returns `undefined` if there is nothing to wait for.
+   */
+  prepareFully?(): Promise<void> | undefined;
+  /**
    * Returns a newer credential after the API refused `refused` with 401, or `refused` itself (the same object) if there
    * is no newer one for now, during the cool-down. A source that cannot refresh leaves it out.
    *

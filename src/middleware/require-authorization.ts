@@ -3,7 +3,7 @@ import { ApiClient, contextOf, sourceOf } from '../api/api-client.js';
 import { type Readers, readOptions, scope, withDefault } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
 import { isPageRequest, isPrefetch, refuseFramework } from '../request/incoming-request.js';
-import { loginHelpOf, unprepared } from '../request/request-clients.js';
+import { loginHelpOf } from '../request/request-clients.js';
 import { clientProperty, type Handler, strategyNameFor } from './api-client.js';
 import { type Frame, frameOption } from './embedded.js';
 import { isCallback, isLoginRoute, loginRoute, pageOf, redirectToLogin } from './login-redirect.js';
@@ -56,12 +56,13 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
         : `The request has no req.${property}: mount apiClient(strategy) before requireAuthorization().`;
       return next(ofStrategy(new ConfigurationError(message, { code: 'ERR_NO_API_CLIENT' }), strategyName));
     }
-    const pending = unprepared.get(client)?.prepareFully();
+    const source = sourceOf(client);
+    const pending = source.prepareFully?.();
     // Nobody else catches what is thrown by then, such as for a response that a time-out has sent.
     if (pending) return void pending.then(() => passIfAuthorized(req, res, next)).catch(next);
     const { authorized } = client;
     // `undefined` as long as the grant cannot be loaded: its calls report why.
-    const granted = authorized && needed.length > 0 ? sourceOf(client).scope : [];
+    const granted = authorized && needed.length > 0 ? source.scope : [];
     const missing = granted === undefined ? [] : needed.filter((name) => !granted.includes(name));
     const isEnough = authorized && missing.length === 0;
     try {

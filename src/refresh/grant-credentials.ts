@@ -57,15 +57,6 @@ export class GrantCredentials implements CredentialSource {
     this.#loaded = { grant, at: performance.now(), changes: this.#manager.changes };
   }
 
-  /** Gets the first credential if it is cached and not due for a refresh: most requests need no more. Returns whether it is. */
-  prepareFresh(): boolean {
-    const grant = this.#manager.fresh(this.grantId);
-    if (grant === undefined) return false;
-    this.#mayBeExpired = false;
-    this.#received(grant);
-    return true;
-  }
-
   /**
    * Gets the first credential. Never rejects: calls of the client do. Returns `undefined` if it was cached.
    *
@@ -84,7 +75,6 @@ export class GrantCredentials implements CredentialSource {
     return undefined;
   }
 
-  /** Prepares what {@link prepare} has put off: afterwards `authorized` tells whether the service still accepts the grant. */
   prepareFully(): Promise<void> | undefined {
     return this.#mayBeExpired && this.authorized ? this.prepare() : undefined;
   }

@@ -95,14 +95,13 @@ export class GrantManager {
    *   ServiceUnavailableError if it cannot be loaded or refreshed now
    */
   current(grantId: string, loaded?: Grant): Grant | Promise<Grant> {
-    const known = this.#known(grantId) ?? loaded;
-    return known === undefined ? this.#load(grantId) : this.#freshen(grantId, known);
-  }
-
-  /** Returns the grant if this process has it, and it is not due for a refresh. */
-  fresh(grantId: string): Grant | undefined {
-    const known = this.#known(grantId);
-    return known && freshness(known, this.#options) === 'fresh' ? known : undefined;
+    const grant = this.#known(grantId) ?? loaded;
+    if (grant === undefined) return this.#load(grantId);
+    const state = freshness(grant, this.#options);
+    if (state === 'expired') return this.#refresher.refresh(grantId, grant, 'expired');
+    if (state === 'due' && this.#mayBeRefreshed(grant) && this.#refresher.isIdle(grantId))
+      this.#background.request(grantId);
+    return grant;
   }
 
   /** Returns true if there is such a grant, whether or not it is due for a refresh. @throws TokenStoreError if it cannot be read */
@@ -134,7 +133,7 @@ export class GrantManager {
   async renew(grantId: string, refused: string): Promise<Grant> {
     const known = this.#known(grantId) ?? (await this.#repository.read(grantId));
     if (!known) return await this.#load(grantId);
-    if (known.accessToken !== refused) return await this.#freshen(grantId, known);
+    if (known.accessToken !== refused) return await this.current(grantId, known);
     // Nothing can replace it, and the API may have refused it for one request only.
     if (!this.#mayBeRefreshed(known) && freshness(known, this.#options) !== 'expired') return known;
     if (this.#refusals.remainingMs(grantId, this.#options.clock()) > 0) return known;
@@ -344,20 +343,12 @@ export class GrantManager {
     const read = await this.#repository.read(grantId);
     const grant = this.#unsaved.byId.get(grantId)?.grant ?? read;
     if (!grant && !this.#options.parametersOf) throw new NotAuthorizedError(NO_GRANT);
-    return this.#freshen(grantId, grant ?? emptyGrant());
+    return this.current(grantId, grant ?? emptyGrant());
   }
 
   /** Returns true for a grant with a refresh token, and for one without that may be the application's. */
   #mayBeRefreshed({ refreshToken }: Grant): boolean {
     return refreshToken !== undefined || this.#options.parametersOf !== undefined;
-  }
-
-  #freshen(grantId: string, grant: Grant): Grant | Promise<Grant> {
-    const state = freshness(grant, this.#options);
-    if (state === 'expired') return this.#refresher.refresh(grantId, grant, 'expired');
-    if (state === 'due' && this.#mayBeRefreshed(grant) && this.#refresher.isIdle(grantId))
-      this.#background.request(grantId);
-    return grant;
   }
 
   /** Starts the background refresh whose turn has come, unless a request has waited for a refresh meanwhile. */

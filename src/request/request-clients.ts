@@ -37,9 +37,6 @@ export function loginHelpOf(client: ApiClient): LoginHelp | undefined {
   return loginHelps.get(contextOf(client));
 }
 
-/** Sources of clients that were attached with a credential that may have expired. */
-export const unprepared: WeakMap<ApiClient, GrantCredentials> = new WeakMap();
-
 /** The usual names of a page that logs out, for links: a form sends a POST request. */
 const LOGOUT_PATH = /\b(?:log|sign)[-_]?(?:out|off)\b/i;
 
@@ -103,8 +100,7 @@ export class RequestClients {
     } catch (error) {
       source = failedSource(error);
     }
-    const client = createApiClient(source, api);
-    (req as WithClients)[property] = client;
+    (req as WithClients)[property] = createApiClient(source, api);
     if (!(source instanceof GrantCredentials)) {
       if (!grants.canFindGrant(req)) this.#early.add(req);
       if (source === this.#noGrant && rounds.isIn(req) && isPageRequest(req)) rounds.noteReturn(req, res, 'none');
@@ -118,20 +114,14 @@ export class RequestClients {
       req.logout = wrapped;
     }
     if (grants.isAnonymous(session)) this.#wrapLogIn(req);
-    const pending = source.prepareFresh() ? undefined : this.#prepare(req, client, source);
+    // A logout must neither start a refresh nor wait for one, and what the request is for is known to its handler alone.
+    const isPage = (req.method === 'GET' || req.method === 'HEAD') && !LOGOUT_PATH.test(req.url ?? '');
+    const pending = source.prepare(isPage);
     if (!rounds.isIn(req)) return pending;
     // No closure here: it would cost memory in each request that needs none.
     if (pending) return this.#attachedAfter(pending, req, res, source);
     rounds.noteReturn(req, res, 'grant');
     return undefined;
-  }
-
-  #prepare(req: IncomingMessage, client: ApiClient, source: GrantCredentials): Promise<void> | undefined {
-    // `prepare` never rejects: the client's calls report the error.
-    // A logout must neither start a refresh nor wait for one, and what the request is for is known to its handler alone.
-    const isPage = (req.method === 'GET' || req.method === 'HEAD') && !LOGOUT_PATH.test(req.url ?? '');
-    if (!isPage) unprepared.set(client, source);
-    return source.prepare(isPage);
   }
 
   async #attachedAfter(

@@ -93,20 +93,13 @@ describe('a grant that was prepared', () => {
     },
   );
 
-  test('is cached: it is there at once, unless it is due for a refresh', async ({ grants }) => {
+  test('is cached: it is there at once', async ({ grants }) => {
     const { manager } = grants;
-    const source = new GrantCredentials(manager, 'id');
-    expect(source.prepareFresh()).toBe(false);
+    const [source, other] = [new GrantCredentials(manager, 'id'), new GrantCredentials(manager, 'id')];
     await manager.put('id', tokens('first', FACTS));
-    expect([source.prepareFresh(), source.scope]).toEqual([true, ['read']]);
+    expect([source.prepare(), source.scope]).toEqual([undefined, ['read']]);
     expect(source.credential()).toMatchObject({ accessToken: 'access-first' });
-    const other = new GrantCredentials(manager, 'id');
-    expect([other.prepare(), other.scope]).toEqual([undefined, ['read']]);
-    expect([new GrantCredentials(manager, 'id').prepare(false), other.scope]).toEqual([undefined, ['read']]);
-    const soon = new GrantCredentials(manager, 'soon');
-    await manager.put('soon', tokens('soon', { lifetimeMs: 1_000 }));
-    grants.clock.advance(0.8);
-    expect([soon.prepareFresh(), soon.scope]).toEqual([false, undefined]);
+    expect([other.prepare(false), other.scope]).toEqual([undefined, ['read']]);
   });
 
   test('may have expired until it is prepared in full', async ({ expired: grants }) => {
@@ -125,7 +118,6 @@ describe('a grant that was prepared', () => {
 
   test.for<[how: string, prepare: (source: GrantCredentials, grants: Grants) => unknown]>([
     ['with a refresh', (source) => source.prepare()],
-    ['as it is in the cache', (source) => expect(source.prepareFresh()).toBe(true)],
     ['by a login', async (source, { manager }) => source.take(await manager.put('id', tokens('second')))],
   ])('%s is prepared in full', async ([, prepare], { grants }) => {
     const { manager, store } = grants;

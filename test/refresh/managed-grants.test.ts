@@ -33,17 +33,6 @@ describe('a grant', () => {
     expect(count(grants, 'get')).toBe(0);
   });
 
-  test('is fresh while it is cached and not due for a refresh', async ({ grants }) => {
-    const { manager, clock } = grants;
-    expect(manager.fresh('id')).toBeUndefined();
-    const grant = await manager.put('id', tokens('first', { lifetimeMs: 1_200_000 }));
-    expect(manager.fresh('id')).toBe(grant);
-    expect(grants.another().fresh('id')).toBeUndefined();
-    await manager.put('soon', tokens('soon', { lifetimeMs: 30_000 }));
-    clock.advance(25);
-    expect([manager.fresh('id'), manager.fresh('soon')]).toEqual([grant, undefined]);
-  });
-
   test('is there until its refresh token has expired, or it is deleted', async ({ grants }) => {
     const { manager, clock, store } = grants;
     expect(await manager.has('id')).toBe(false);
