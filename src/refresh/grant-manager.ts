@@ -115,7 +115,7 @@ export class GrantManager {
     return (
       this.#known(grantId) ??
       this.#repository.read(grantId).then(async (read) => {
-        const grant = this.#unsaved.byId.get(grantId)?.grant ?? read;
+        const grant = this.#known(grantId) ?? read;
         if (grant) return grant;
         // One of the application needs no login before it.
         if ((await this.#options.parametersOf?.(grantId)) === undefined) throw new NotAuthorizedError(NO_GRANT);
@@ -341,7 +341,8 @@ export class GrantManager {
 
   async #load(grantId: string): Promise<Grant> {
     const read = await this.#repository.read(grantId);
-    const grant = this.#unsaved.byId.get(grantId)?.grant ?? read;
+    // A login may have been saved while the store was read.
+    const grant = this.#known(grantId) ?? read;
     if (!grant && !this.#options.parametersOf) throw new NotAuthorizedError(NO_GRANT);
     return this.current(grantId, grant ?? emptyGrant());
   }

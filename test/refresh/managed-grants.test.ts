@@ -33,6 +33,20 @@ describe('a grant', () => {
     expect(count(grants, 'get')).toBe(0);
   });
 
+  test.for(['current', 'stored'] as const)(
+    'is used by a request that read the store while its login was saved: %s',
+    async (method, { grants }) => {
+      const { store } = grants;
+      const { opened, open } = gate();
+      const slow = Object.assign(withoutAdd(store), { get: (id: string) => store.get(id).finally(() => opened) });
+      const manager = grants.another({ store: slow });
+      const grant = manager[method]('id');
+      await manager.put('id', tokens('first'));
+      open();
+      expect(await grant).toMatchObject({ accessToken: 'access-first' });
+    },
+  );
+
   test('is there until its refresh token has expired, or it is deleted', async ({ grants }) => {
     const { manager, clock, store } = grants;
     expect(await manager.has('id')).toBe(false);
