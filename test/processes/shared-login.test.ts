@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { startEmulator } from 'passport-oauth-app/emulator';
 import pg from 'pg';
 import { createClient } from 'redis';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { dataOf } from '../support/framed.js';
 import { openStore } from '../support/open-store.mjs';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
@@ -21,9 +21,10 @@ const CALLBACK = 'http://127.0.0.1/callback';
 const SERVICES = ['one', 'two', 'three'];
 const MARK = /login:oauth-app\.[\w-]{11}\+[\w-]{43}$/;
 
-/** A server that the processes share, and seconds until its marks of used logins end by themselves. */
+/** A server that the processes of all tests share, and seconds until its marks of used logins end by themselves. */
 interface SharedServer {
   readonly address: object;
+  clear(): Promise<unknown>;
   marks(): Promise<number[]>;
   stop(): Promise<void>;
 }
@@ -37,6 +38,7 @@ async function startSharedRedis(): Promise<SharedServer> {
       const keys = (await client.keys('*')).filter((key) => MARK.test(key));
       return Promise.all(keys.map((key) => client.ttl(key)));
     },
+    clear: () => client.flushAll(),
     stop: async () => {
       client.destroy();
       await redis.stop();
@@ -48,13 +50,14 @@ async function startSharedPostgres(): Promise<SharedServer> {
   const postgres = await startPostgres();
   const pool = new pg.Pool({ connectionString: postgres.connectionString });
   // Two processes that create it at once are refused by PostgreSQL.
-  await pool.query(readFileSync('node_modules/connect-pg-simple/table.sql', 'utf8'));
+  const table = readFileSync('node_modules/connect-pg-simple/table.sql', 'utf8');
   return {
     address: { postgres: postgres.connectionString },
     marks: async () => {
       const { rows } = await pool.query('SELECT sid, extract(epoch FROM expire - now()) AS ttl FROM session');
       return rows.filter(({ sid }) => MARK.test(sid)).map(({ ttl }) => Number(ttl));
     },
+    clear: () => pool.query(`DROP SCHEMA public CASCADE; CREATE SCHEMA public; ${table}`),
     stop: async () => {
       await pool.end();
       await postgres.stop();
@@ -62,14 +65,22 @@ async function startSharedPostgres(): Promise<SharedServer> {
   };
 }
 
-/** Starts a service, and one process of an application for each object of options. */
+const started = new Map<() => Promise<SharedServer>, Promise<SharedServer>>();
+afterAll(async () => {
+  for (const server of started.values()) await (await server).stop();
+});
+
+/** Starts a service, and one process of an application for each object of options. The server is empty. */
 async function startProcesses(
   start: () => Promise<SharedServer>,
   grants: string,
   processes: readonly object[],
   others: object = {},
 ) {
-  const [service, shared] = [await startEmulator({ refreshTokenReuse: 'revoke' }), await start()];
+  const server = started.get(start) ?? start();
+  started.set(start, server);
+  const [service, shared] = [await startEmulator({ refreshTokenReuse: 'revoke' }), await server];
+  await shared.clear();
   const redirectUrls = [CALLBACK, ...SERVICES.map((name) => `http://127.0.0.1/${name}/callback`)];
   service.register({ clientID: service.options.clientID, redirectUrls });
   const children: ChildProcess[] = [];
@@ -84,7 +95,6 @@ async function startProcesses(
   );
   onTestFinished(async () => {
     for (const child of children) child.kill('SIGKILL');
-    await shared.stop();
     await service.close();
   });
   const close = () => Promise.all(children.map((child) => [child.send('close'), once(child, 'exit')][1]));

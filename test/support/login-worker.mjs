@@ -6,25 +6,22 @@
 // with `idIsOfUser`, their grants are not saved before /release is asked for.
 import { createServer } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
-import connectPgSimple from 'connect-pg-simple';
-import { RedisStore } from 'connect-redis';
 import express from 'express';
 import session from 'express-session';
 import passport from 'passport';
 import { apiClient, embedded, memoryTokenStore, requireAuthorization, Strategy } from 'passport-oauth-app';
-import pg from 'pg';
-import { createClient } from 'redis';
 import { openStore } from './open-store.mjs';
 
 const { server: address, grants, options, connections, idIsOfUser } = JSON.parse(process.argv[2]);
 
+/** Loads the client of that store alone, as `openStore` does. */
 async function sharedSessions() {
-  if (address.redis)
-    return new RedisStore({
-      client: await createClient({ url: address.redis })
-        .on('error', () => {})
-        .connect(),
-    });
+  if (address.redis) {
+    const [{ RedisStore }, { createClient }] = [await import('connect-redis'), await import('redis')];
+    const client = createClient({ url: address.redis }).on('error', () => {});
+    return new RedisStore({ client: await client.connect() });
+  }
+  const [{ default: pg }, { default: connectPgSimple }] = [await import('pg'), await import('connect-pg-simple')];
   const pool = new pg.Pool({ connectionString: address.postgres }).on('error', () => {});
   return new (connectPgSimple(session))({ pool, createTableIfMissing: true, pruneSessionInterval: false });
 }
