@@ -1,5 +1,3 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { entryPoints } from './rolldown.config.js';
@@ -23,25 +21,6 @@ const packed = ['consumers/{runtime,types}', 'house/{guides,package,readme}'].ma
 /** Files that read the heap, each in a process that holds nothing of others. */
 const heap = ['test/perf/*.perf.ts', 'test/refresh/memory.test.ts', 'test/waiting.test.ts'];
 
-/** Modules that start a browser, a database or another process, or read the heap. */
-const OUTSIDE =
-  /^(?:import|}) .*'.*(?:child_process|chromium|framed-page|heap|mariadb|open-store|playwright|postgres|processes|program|redis|sqlite).*';$/m;
-
-/** The test files of these folders of test/ that stay within their process. */
-export function filesWithin(folders: readonly string[]): string[] {
-  const all = folders.flatMap((folder) =>
-    readdirSync(join(import.meta.dirname, 'test', folder)).map((file) => `test/${folder}/${file}`),
-  );
-  return all.filter(
-    (file) => file.endsWith('.test.ts') && !OUTSIDE.test(readFileSync(join(import.meta.dirname, file), 'utf8')),
-  );
-}
-
-/** Folders of tests of the core: what it does over HTTP. */
-export const CORE = ['api', 'flow', 'grants', 'http', 'login', 'oauth', 'refresh', 'request'];
-
-const within = filesWithin([...CORE, 'embedded', 'emulator', 'faults', 'fuzz', 'security']);
-
 export default defineConfig({
   resolve: { alias },
   test: {
@@ -57,7 +36,6 @@ export default defineConfig({
     silent: 'passed-only',
     expect: { poll: { timeout: 119_000 } },
     projects: [
-      { extends: true, test: { name: 'within', include: within } },
       { extends: true, test: { name: 'heap', include: heap, isolate: true } },
       {
         extends: true,
@@ -66,9 +44,9 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: 'outside',
+          name: 'all others',
           include: ['test/**/*.test.ts'],
-          exclude: ['**/node_modules/**', ...within, ...packed, ...heap],
+          exclude: ['**/node_modules/**', ...packed, ...heap],
         },
       },
     ],
