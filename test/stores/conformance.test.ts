@@ -145,6 +145,58 @@ function alone(): () => TokenStore {
   };
 }
 
+/** Returns what makes stores that keep one form of a grant, and hand out another. */
+function keeping(
+  kept: (grant: StoredGrant) => StoredGrant,
+  handedOut: (grant: StoredGrant) => StoredGrant,
+): () => TokenStore {
+  return () => {
+    const grants = new Map<string, StoredGrant>();
+    return {
+      get: async (id) => {
+        const grant = grants.get(id);
+        return grant && handedOut(grant);
+      },
+      set: async (id, grant) => void grants.set(id, kept(grant)),
+      delete: async (id) => void grants.delete(id),
+    };
+  };
+}
+
+/** Returns what makes stores that list the ids with this start, too. */
+function listing(start: string): () => TokenStore {
+  return broken(({ set, list }) => {
+    const ids: string[] = [];
+    return {
+      set: (id, grant) => set(id, grant).finally(() => id.startsWith(start) && ids.push(id)),
+      list: async function* () {
+        yield* list();
+        yield* ids;
+      },
+    };
+  });
+}
+
+/** Returns what makes stores that do not tell of one of their methods. A `set` of a new id is told all the same. */
+function silent(
+  method: 'set' | 'add' | 'update' | 'delete',
+  isSilent: (grant: StoredGrant) => boolean = () => true,
+): () => TokenStore {
+  return broken((right) => {
+    const silenced = new Set<string>();
+    const change = right[method] as (id: string, grant: StoredGrant, version?: number) => Promise<boolean>;
+    const changeSilently: typeof change = async (id, grant, ...rest) => {
+      const isNew = method === 'set' && (await right.get(id)) === undefined;
+      if (!isNew && isSilent(grant)) silenced.add(id);
+      return change(id, grant, ...rest).finally(() => silenced.delete(id));
+    };
+    return {
+      [method]: changeSilently,
+      watch: (changed) => right.watch((id, version) => silenced.has(id) || changed(id, version)),
+    };
+  });
+}
+
 const mistakes: Record<string, { create: () => TokenStore; lease?: number; caughtBy: string[] }> = {
   'gives null for a grant that is not there': {
     create: broken(({ get }) => ({ get: async (id) => (await get(id)) ?? JSON.parse('null') })),
@@ -261,15 +313,12 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
     })),
     caughtBy: ['a grant may be 32 KiB large'],
   },
+  'keeps what it was given itself': {
+    create: keeping((grant) => grant, structuredClone),
+    caughtBy: ['what a caller does to a grant that it gave or got does not change the stored one'],
+  },
   'hands out what it keeps': {
-    create: () => {
-      const grants = new Map<string, StoredGrant>();
-      return {
-        get: async (id) => grants.get(id),
-        set: async (id, grant) => void grants.set(id, grant),
-        delete: async (id) => void grants.delete(id),
-      };
-    },
+    create: keeping(structuredClone, (grant) => grant),
     caughtBy: ['what a caller does to a grant that it gave or got does not change the stored one'],
   },
   'complains of deleting what is not there': {
@@ -417,17 +466,12 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
     })),
     caughtBy: ['list yields every one of many grants'],
   },
-  'lists marks and locks': {
-    create: broken(({ set, list }) => {
-      const marks: string[] = [];
-      return {
-        set: (id, grant) => set(id, grant).finally(() => id.startsWith('login:') && marks.push(id)),
-        list: async function* () {
-          yield* list();
-          yield* marks;
-        },
-      };
-    }),
+  'lists marks of used logins': {
+    create: listing('login:'),
+    caughtBy: ['list yields neither marks of used logins nor locks that are held'],
+  },
+  'lists the places of a limit': {
+    create: listing('limit:'),
     caughtBy: ['list yields neither marks of used logins nor locks that are held'],
   },
   'tells of deletions alone': {
@@ -439,17 +483,20 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
       'watch tells nothing any more once it is stopped',
     ],
   },
+  'tells of no grant that replaces another': {
+    create: silent('set'),
+    caughtBy: ['watch tells of a grant that another store sets, adds, ends or deletes'],
+  },
   'tells of no addition': {
-    create: broken(({ add, watch }) => {
-      const added = new Set<string>();
-      return {
-        add: (id, grant) => {
-          added.add(id);
-          return add(id, grant);
-        },
-        watch: (changed) => watch((id, version) => added.has(id) || changed(id, version)),
-      };
-    }),
+    create: silent('add'),
+    caughtBy: ['watch tells of a grant that another store sets, adds, ends or deletes'],
+  },
+  'tells of no end': {
+    create: silent('update', (grant) => 'ended' in grant && grant.ended === true),
+    caughtBy: ['watch tells of a grant that another store sets, adds, ends or deletes'],
+  },
+  'tells of no deletion': {
+    create: silent('delete'),
     caughtBy: ['watch tells of a grant that another store sets, adds, ends or deletes'],
   },
   'tells of grants with a version alone': {
@@ -619,7 +666,9 @@ test.for<[mistake: string, check: string, finding: string]>([
   ],
   ['lets whoever comes release its lock', 'a holder that outlives', 'a third one got the lock while the second had it'],
   ['tells of deletions alone', 'watch tells of a grant', 'Expected within 20000 ms: watch tells of a grant'],
+  ['tells of no grant that replaces another', 'watch tells of a grant', 'a grant that another store changes by set'],
   ['tells of no addition', 'watch tells of a grant', 'a grant that another store changes by add'],
+  ['tells of no deletion', 'watch tells of a grant', 'a grant that another store changes by delete'],
   ['tells of grants with a version alone', 'watch tells of a grant', 'a grant that another store changes by update'],
   ['ends each watch with the first', 'watch tells nothing any more', 'the one that still watches'],
   ['tells what it is asked to tell no more', 'watch tells nothing any more', 'the one that was stopped'],
