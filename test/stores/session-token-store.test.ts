@@ -288,6 +288,17 @@ describe.skipIf(!hasPostgres())('over connect-pg-simple', () => {
     );
     expect(rows).toEqual([{ good: true }]);
   });
+
+  test('adds a grant over one whose time to live has ended, and over no other', async () => {
+    const tokenStore = sessionTokenStore(store, { ttl: 100 });
+    await tokenStore.set('ended', grant);
+    expect(await tokenStore.add?.('ended', grant)).toBe(false);
+    await pool.query(
+      `UPDATE session SET sess = jsonb_set(sess::jsonb, '{endsAt}', '1'), expire = '2000-01-01' WHERE sid = 'oauth-app-grant.ended'`,
+    );
+    expect(await tokenStore.add?.('ended', grant)).toBe(true);
+    expect(await tokenStore.get('ended')).toEqual(grant);
+  });
 });
 
 describe.skipIf(!hasPostgres() || !hasFaketime())(
