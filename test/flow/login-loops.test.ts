@@ -34,6 +34,14 @@ describe('a login that leads nowhere', threats(60), () => {
     expect(world.grantKeys()).toEqual([]);
   });
 
+  test('leaves the grant under an id of the application: other browsers of the user have it too', async () => {
+    await open({ strategy: { grantId: (_req, user) => String(Reflect.get(user, 'id')) } });
+    const { page } = await goRound(world, new ForgetfulBrowser(), '/projects');
+    expect(page.json().code).toBe('ERR_LOGIN_LOOP');
+    await world.strategy.close();
+    expect(world.grantKeys()).toHaveLength(1);
+  });
+
   test('because the session cookie is SameSite=Strict names that cause', async () => {
     await open({ session: { cookie: { sameSite: 'strict' } } });
     const { page } = await goRound(world, new ForgetfulBrowser(), '/projects');
