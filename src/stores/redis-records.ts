@@ -64,11 +64,16 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local stored = redis.call('get', KEYS[1])
 local isJson, lease = pcall(cjson.decode, stored or '')
 if not isJson or type(lease) ~= 'table' then lease = nil end`;
-/** A lease that seems to last more than twice its length shows that the clock was set back: it counts as ended. */
+/**
+ * A lease that seems to last more than twice its length shows that the clock was set back: it counts as ended. The length is
+ * the holder's, not that of who asks: processes may have other options.
+ */
 const TAKE = `${LEASE}
 local length = tonumber(ARGV[2])
-if lease and not (lease.endsAt and (lease.endsAt <= now or lease.endsAt > now + 2 * length)) then return 0 end
-local record = '{"owner":"' .. ARGV[1] .. '","endsAt":' .. string.format('%.0f', now + length) .. '}'
+local longest = lease and 2 * (lease.length or length)
+if lease and not (lease.endsAt and (lease.endsAt <= now or lease.endsAt > now + longest)) then return 0 end
+local endsAt = string.format('%.0f', now + length)
+local record = '{"owner":"' .. ARGV[1] .. '","endsAt":' .. endsAt .. ',"length":' .. ARGV[2] .. '}'
 redis.call('set', KEYS[1], record, 'PX', ARGV[3])
 return 1`;
 const IS_HELD = `${LEASE}
