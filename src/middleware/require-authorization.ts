@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, contextOf, sourceOf } from '../api/api-client.js';
 import { type Readers, readOptions, scope, withDefault } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
-import { isPageRequest, isPrefetch, refuseFramework } from '../request/incoming-request.js';
+import { isPageRequest, isPrefetch, namesLogout, refuseFramework } from '../request/incoming-request.js';
 import { loginHelpOf } from '../request/request-clients.js';
 import { clientProperty, type Handler, strategyNameFor } from './api-client.js';
 import { type Frame, frameOption } from './embedded.js';
@@ -57,7 +57,7 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
       return next(ofStrategy(new ConfigurationError(message, { code: 'ERR_NO_API_CLIENT' }), strategyName));
     }
     const source = sourceOf(client);
-    const pending = source.prepareFully?.();
+    const pending = namesLogout(req) ? undefined : source.prepareFully?.();
     // Nobody else catches what is thrown by then, such as for a response that a time-out has sent.
     if (pending) return void pending.then(() => passIfAuthorized(req, res, next)).catch(next);
     const { authorized } = client;

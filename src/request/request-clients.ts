@@ -9,7 +9,7 @@ import type { GrantManager } from '../refresh/grant-manager.js';
 import { FailedSource, NoGrantSource } from './credential-sources.js';
 import type { GrantManagers } from './grant-managers.js';
 import type { RequestGrants } from './grant-reference.js';
-import { frameworkError, isPageRequest, userOf } from './incoming-request.js';
+import { frameworkError, isPageRequest, namesLogout, userOf } from './incoming-request.js';
 import type { LoginRounds } from './login-rounds.js';
 import type { ReturnCookie } from './return-cookie.js';
 import { type Done, isRefusedUser, passportRecordOf, polyfillSessionMethods, sessionOf } from './session.js';
@@ -36,9 +36,6 @@ const loginHelps = new WeakMap<ApiContext, LoginHelp>();
 export function loginHelpOf(client: ApiClient): LoginHelp | undefined {
   return loginHelps.get(contextOf(client));
 }
-
-/** The usual names of a page that logs out, for links: a form sends a POST request. */
-const LOGOUT_PATH = /\b(?:log|sign)[-_]?(?:out|off)\b/i;
 
 type LogIn = (this: IncomingMessage, user: unknown, options: unknown, done?: Done) => unknown;
 
@@ -115,7 +112,7 @@ export class RequestClients {
     }
     if (grants.isAnonymous(session)) this.#wrapLogIn(req);
     // A logout must neither start a refresh nor wait for one, and what the request is for is known to its handler alone.
-    const isPage = (req.method === 'GET' || req.method === 'HEAD') && !LOGOUT_PATH.test(req.url ?? '');
+    const isPage = (req.method === 'GET' || req.method === 'HEAD') && !namesLogout(req);
     const pending = source.prepare(isPage);
     if (!rounds.isIn(req)) return pending;
     // No closure here: it would cost memory in each request that needs none.

@@ -1,4 +1,4 @@
-import { logout, requireAuthorization } from 'passport-oauth-app';
+import { apiClient, logout, requireAuthorization } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { gate } from '../refresh/fixture.js';
 import { Browser } from '../support/browser.js';
@@ -109,6 +109,8 @@ describe('a logout with a token endpoint that hangs, and a client that is attach
     'by a form': ['POST', '/logout', 0],
     'by a link': ['GET', '/leave/sign-out?now', 0],
     "by Passport's own method": ['POST', '/leave/passport', 0],
+    'behind a guard': ['POST', '/guarded/logout', 0],
+    'by a link to a mounted client': ['GET', '/mounted/logout', 0],
     'with a token that is due': ['POST', '/logout', 200],
   };
   test.for(Object.entries(ways))(
@@ -119,6 +121,10 @@ describe('a logout with a token endpoint that hangs, and a client that is attach
         routes: (app, world) => {
           app.get('/leave/sign-out', logout(world.strategy), (_req, res) => void res.end());
           app.post('/leave/passport', (req, res) => req.logout(() => res.end()));
+          app.use('/guarded', requireAuthorization({ login: '/login' }));
+          app.use('/mounted/logout', apiClient(world.strategy));
+          app.post('/guarded/logout', logout(world.strategy), (_req, res) => void res.end());
+          app.get('/mounted/logout', logout(world.strategy), (_req, res) => void res.end());
         },
       });
       clock.advance(2 * HOURS - secondsLeft);
