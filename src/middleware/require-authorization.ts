@@ -61,9 +61,15 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     // Nobody else catches what is thrown by then, such as for a response that a time-out has sent.
     if (pending) return void pending.then(() => passIfAuthorized(req, res, next)).catch(next);
     const { authorized } = client;
-    // `undefined` as long as the grant cannot be loaded: its calls report why.
-    const granted = authorized && needed.length > 0 ? source.scope : [];
-    const missing = granted === undefined ? [] : needed.filter((name) => !granted.includes(name));
+    if (authorized && needed.length > 0 && source.scope === undefined) {
+      // The grant could not be loaded, so nobody knows its scopes: the error says why.
+      return void client
+        .credentials()
+        .then(() => passIfAuthorized(req, res, next))
+        .catch(next);
+    }
+    const granted = authorized ? client.scope : [];
+    const missing = needed.filter((name) => !granted.includes(name));
     const isEnough = authorized && missing.length === 0;
     try {
       frame?.requireOrder(req);

@@ -1,10 +1,10 @@
 import { describe, expect, test, vi } from 'vitest';
 import { apiClient, requireAuthorization, type Strategy } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
-import { logIn, open, visit, whoami, world } from '../support/one-world.js';
+import { clock, loggedIn, logIn, open, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { TroubledStore } from '../support/troubled-store.js';
-import { type Handler, sendJson, type WorldOptions } from '../support/world.js';
+import { type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 const behind = (guard: Handler): WorldOptions => ({
   routes: (app) => {
@@ -120,6 +120,37 @@ describe('requireAuthorization', () => {
     expect((await visit('/private')).status).toBe(401);
     await logIn();
     expect((await visit('/private')).json()).toEqual({ authorized: true });
+  });
+
+  test.for<[outage: string, code: string, fail: (world: World, store: TroubledStore) => () => void]>([
+    [
+      'the service is down',
+      'ERR_SERVICE_UNAVAILABLE',
+      ({ service }) => service.fail('token', { status: 503, times: Number.POSITIVE_INFINITY }),
+    ],
+    [
+      'the store is down',
+      'ERR_TOKEN_STORE',
+      (_world, store) => {
+        store.before = () => {
+          throw new Error('down');
+        };
+        return () => {
+          store.before = () => undefined;
+        };
+      },
+    ],
+  ])('passes nobody whose scopes are not known, as long as %s', async ([, code, fail]) => {
+    const store = new TroubledStore();
+    const strategy = { tokenStore: store, cache: { ttl: 0 }, scope: ['project', 'tm'] };
+    await loggedIn({ strategy, ...behind(requireAuthorization({ login: '/login', scope: 'tm' })) });
+    clock.advance(7_200);
+    const recover = fail(world, store);
+    const page = await visit('/private', { headers: { accept: 'text/html' } });
+    expect([page.status, page.json().code]).toEqual([503, code]);
+    recover();
+    clock.advance(31);
+    expect((await visit('/private')).json()).toEqual({ passed: true });
   });
 
   test.each([[7], [''], ['/log in'], ['/x\r\nSet-Cookie: a=b'], [null]])(
