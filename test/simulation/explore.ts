@@ -137,7 +137,7 @@ export async function findMutation(
   seeds: number,
 ): Promise<Hit | undefined> {
   let trials = 0;
-  for await (const { example, run } of playsOfMutation(exploration, seeds)) {
+  for await (const { example, run } of playsOfMutation(exploration, mutation, seeds)) {
     trials += 1;
     const { violations } = await run(mutation);
     if (violations.length === 0 || (await run(undefined)).violations.length > 0) continue;
@@ -147,7 +147,8 @@ export async function findMutation(
 }
 
 /** Random histories, then the short scenarios first, and the mode in which a mistake costs most. */
-async function* playsOfMutation(exploration: Exploration, seeds: number): AsyncGenerator<Play> {
+async function* playsOfMutation(exploration: Exploration, { shownBy }: Mutation, seeds: number): AsyncGenerator<Play> {
+  if (shownBy) return yield* singles(exploration, SCENARIO_OF_PAIRS, 'revoke', () => [shownBy]);
   for (let seed = 1; seed <= seeds; seed += 1) yield playOfSeed(exploration, seed);
   for (const name of ['logouts', 'brief', 'rotations'])
     for (const mode of ['revoke', 'refuse', 'grace'] as const) yield* singles(exploration, name, mode);
@@ -202,10 +203,16 @@ function scenarioNames(only: string | undefined): readonly string[] {
 }
 
 /** A scenario without a fault, and with each single one. */
-async function* singles(exploration: Exploration, name: string, mode: Mode): AsyncGenerator<Play> {
+async function* singles(
+  exploration: Exploration,
+  name: string,
+  mode: Mode,
+  faultsFor?: (target: Target) => readonly Fault[],
+): AsyncGenerator<Play> {
   const plain = playOf(exploration, name, mode, []);
   yield plain;
-  for (const place of placesOf(await plain.run(undefined), 0)) yield playOf(exploration, name, mode, [place]);
+  for (const place of placesOf(await plain.run(undefined), 0, faultsFor))
+    yield playOf(exploration, name, mode, [place]);
 }
 
 function playOf(exploration: Exploration, name: string, mode: Mode, placed: readonly Placed[]): Play {

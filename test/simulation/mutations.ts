@@ -1,5 +1,6 @@
 import type { Parts } from './application.js';
 import type { Package } from './environment.js';
+import type { Fault } from './faults.js';
 import { tokensIn } from './service.js';
 import type { StoreClient } from './store-client.js';
 
@@ -17,6 +18,8 @@ export interface Mutation {
   readonly name: string;
   readonly parts: (parts: Parts) => Replaced;
   readonly options?: Partial<Options>;
+  /** The fault that shows it, at one call of the scenario `brief`. Default: random histories and all single faults are tried. */
+  readonly shownBy?: Fault;
 }
 
 /** Each of them breaks a rule of the protocol, and has to be found. */
@@ -34,6 +37,16 @@ export const MUTATIONS: readonly Mutation[] = [
       return await store.lock(id, work);
     },
   })),
+  {
+    ...ofStore('a lease that the store no longer has counts as held', (store) => ({
+      lock: (id: string, work: (lease: object) => Promise<unknown>) =>
+        store.lock(id, (lease) => {
+          const isHeld = async () => (await lease?.isHeld()) !== undefined;
+          return work({ ...lease, isHeld });
+        }),
+    })),
+    shownBy: { kind: 'freeze', way: 'leave', clocks: 'pause', ms: 31_000 },
+  },
   ofStore('one lock for each process', (store, { machine }) => ({
     lock: (id: string, work: () => Promise<unknown>) => store.lock(`${machine.name}:${id}`, work),
   })),

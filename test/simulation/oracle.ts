@@ -356,7 +356,8 @@ export class Oracle {
       if (forgotten) this.#checkLife(family, () => [forgotten, 'the store forgot the pair']);
       else this.#checkLife(family, () => [undefined, `${machine?.name}'s ${op} removed the last trace of the pair`]);
       if (tokens.length > 0 && login.state !== 'in' && op === 'failover') login.undone = 'logout forgotten';
-      if (tokens.length > 0 && login.state === 'out' && op === 'set' && login.givenUp.has(familyId))
+      // Also during the logout: what it deletes is the grant that it has read.
+      if (tokens.length > 0 && login.state !== 'in' && op === 'set' && login.givenUp.has(familyId))
         login.undone = 'login came late';
       if (!this.isSaved(login)) login.wholeSince = Number.POSITIVE_INFINITY;
       else login.wholeSince = Math.min(login.wholeSince, this.#world.scheduler.now);
@@ -370,13 +371,16 @@ export class Oracle {
     for (const { serial, kind } of this.#tokensOf(record)) if (kind === 'refresh') this.#know(serial, machine);
   }
 
-  /** A process sends a command to the store. Returns what is called once the command is answered or has failed. */
-  storeAsked(machine: Machine, op: string): () => void {
+  /**
+   * A process sends a command to the store. Returns what is called once the command is answered, with the time at which the
+   * store performed it, or has failed.
+   */
+  storeAsked(machine: Machine, op: string): (performedAt?: number) => void {
     const asked = { machine, since: this.#world.scheduler.now };
     this.#storeAsked.add(asked);
-    return () => {
+    return (performedAt = asked.since) => {
       this.#storeAsked.delete(asked);
-      if (op === 'take' || op === 'check') this.#lookedAt.set(machine, asked.since);
+      if (op === 'take' || op === 'check') this.#lookedAt.set(machine, performedAt);
     };
   }
 

@@ -80,10 +80,15 @@ function send(world: World, machine: Machine, command: readonly string[]): Promi
   const op = operationOf(command);
   const key = (command[0] === 'EVAL' ? command[3] : command[1]) ?? '';
   const settled = oracle.storeAsked(machine, op);
+  let performedAt: number | undefined;
+  const perform = () => {
+    performedAt ??= world.scheduler.now;
+    return store.perform(machine, op, key, () => redis.execute(command));
+  };
   return new Promise((resolve, reject) => {
-    world.call(machine, 'store', op, () => store.perform(machine, op, key, () => redis.execute(command)), {
+    world.call(machine, 'store', op, perform, {
       answer: (reply) => {
-        settled();
+        settled(performedAt);
         if (op === 'get' && typeof reply === 'string') oracle.read(reply, machine);
         resolve(reply);
       },
