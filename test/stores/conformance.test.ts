@@ -99,6 +99,8 @@ describe('a right store passes', () => {
   });
 });
 
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
 const pick = ({ version, expiresAt, sealed }: StoredGrant): StoredGrant => ({ version, expiresAt, sealed });
 
 /** Returns what makes stores over one storage that read 200 ms late what the others write. */
@@ -197,6 +199,45 @@ function silent(
   });
 }
 
+/** Returns what makes stores over one storage that remember for a second that there was no grant. */
+function forgetful(): () => TokenStore {
+  const create = sharing();
+  return () => {
+    const store = create() as FullStore;
+    const absent = new Map<string, number>();
+    const get = async (id: string): Promise<StoredGrant | undefined> => {
+      if ((absent.get(id) ?? 0) > Date.now()) return undefined;
+      const grant = await store.get(id);
+      if (!grant) absent.set(id, Date.now() + 1_000);
+      return grant;
+    };
+    const set = (id: string, grant: StoredGrant): Promise<void> => {
+      absent.delete(id);
+      return store.set(id, grant);
+    };
+    return { ...store, get, set };
+  };
+}
+
+/** Returns what makes stores over one storage that work without the lock once they have waited for a while. */
+function impatient(): () => TokenStore {
+  const create = sharing();
+  return () => {
+    const { lock, ...store } = create() as FullStore;
+    return {
+      ...store,
+      lock: (id, work) => {
+        let working: Promise<unknown> | undefined;
+        const once = (): Promise<never> => {
+          working ??= work();
+          return working as Promise<never>;
+        };
+        return Promise.race([lock(id, once), pause(700).then(once)]);
+      },
+    };
+  };
+}
+
 const mistakes: Record<string, { create: () => TokenStore; lease?: number; caughtBy: string[] }> = {
   'gives null for a grant that is not there': {
     create: broken(({ get }) => ({ get: async (id) => (await get(id)) ?? JSON.parse('null') })),
@@ -208,6 +249,7 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
       'get reads what another store over the same storage has just written',
       'update creates no grant where none was ever set',
       'update does not bring back a grant that was deleted',
+      'an update undoes no deletion that comes at the same time',
       'the store works as ever inside a lock, and neither set nor delete frees the lock',
     ],
   },
@@ -225,7 +267,10 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
   'reads late what other processes write': {
     create: lagging(),
     lease: LEASE,
-    caughtBy: ['get reads what another store over the same storage has just written'],
+    caughtBy: [
+      'get reads what another store over the same storage has just written',
+      'get inside a lock reads what the holder before has written',
+    ],
   },
   'merges a grant into the one before': {
     create: broken(({ get, set }) => ({ set: async (id, grant) => set(id, { ...(await get(id)), ...grant }) })),
@@ -409,6 +454,40 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
     })),
     caughtBy: ['update compares versions exactly, up to the largest safe integer'],
   },
+  'writes an update without another look at the version': {
+    create: broken(({ get, set }) => {
+      const claimed = new Set<string>();
+      return {
+        update: async (id, grant, version) => {
+          const claim = `${version} ${id}`;
+          if (claimed.has(claim) || (await get(id))?.version !== version) return false;
+          if (claimed.has(claim)) return false;
+          claimed.add(claim);
+          await pause(5);
+          await set(id, grant);
+          return true;
+        },
+      };
+    }),
+    caughtBy: [
+      'an update undoes no deletion that comes at the same time',
+      'an update replaces no grant that is set at the same time',
+    ],
+  },
+  'deletes a version without another look at it': {
+    create: broken(({ get, delete: remove }) => ({
+      delete: async (id, version) => {
+        if (version !== undefined && (await get(id))?.version !== version) return;
+        if (version !== undefined) await pause(5);
+        await remove(id);
+      },
+    })),
+    caughtBy: ['delete of a version removes no grant that is set at the same time'],
+  },
+  'remembers for a second that there is no grant': {
+    create: forgetful(),
+    caughtBy: ['get reads what another store over the same storage has just written'],
+  },
   'adds over what is there': {
     create: broken(({ set }) => ({ add: async (id, grant) => set(id, grant).then(() => true) })),
     caughtBy: [
@@ -533,12 +612,16 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
     caughtBy: [
       'lock runs the work of 20 contenders for one id one after the other, each of them once',
       'lock excludes the work of other stores over the same storage, as of other processes',
+      'lock keeps another store out while its work takes 1.5 s, or three quarters of the lease',
     ],
   },
   'has a lock that excludes its own process alone': {
     create: sharing(undefined, () => new Map()),
     lease: LEASE,
-    caughtBy: ['lock excludes the work of other stores over the same storage, as of other processes'],
+    caughtBy: [
+      'lock excludes the work of other stores over the same storage, as of other processes',
+      'lock keeps another store out while its work takes 1.5 s, or three quarters of the lease',
+    ],
   },
   'has a lock without a lease': {
     create: sharing((leases) => ({
@@ -546,6 +629,22 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
     })),
     lease: LEASE,
     caughtBy: ['the lock of a holder that died is free again when its lease has ended'],
+  },
+  'ends its locks sooner than it says': {
+    create: sharing((leases) => ({
+      take: async (id, owner) => {
+        const isTaken = await rightLease(leases).take(id, owner);
+        if (isTaken) leases.set(id, { owner, endsAt: Date.now() + 200 });
+        return isTaken;
+      },
+    })),
+    lease: LEASE,
+    caughtBy: ['lock keeps another store out while its work takes 1.5 s, or three quarters of the lease'],
+  },
+  'waits for a lock for 700 ms, and then works without it': {
+    create: impatient(),
+    lease: LEASE,
+    caughtBy: ['lock keeps another store out while its work takes 1.5 s, or three quarters of the lease'],
   },
   'lets whoever comes release its lock': {
     create: sharing((leases) => ({ release: async (id) => void leases.delete(id) })),
@@ -568,6 +667,22 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
       'lock runs the work of 20 contenders for one id one after the other, each of them once',
       'lock excludes the work of other stores over the same storage, as of other processes',
     ],
+  },
+  'reads inside a lock what was there when it began to wait': {
+    create: broken(({ get, lock }) => {
+      const snapshots = new Map<string, StoredGrant | undefined>();
+      return {
+        get: async (id) => (snapshots.has(id) ? snapshots.get(id) : get(id)),
+        lock: async (id, work) => {
+          const snapshot = await get(id);
+          return lock(id, (lease) => {
+            if (snapshot) snapshots.set(id, snapshot);
+            return work(lease).finally(() => snapshots.delete(id));
+          });
+        },
+      };
+    }),
+    caughtBy: ['get inside a lock reads what the holder before has written'],
   },
   'wraps the errors of work': {
     create: broken(({ lock }) => ({
@@ -639,7 +754,10 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
         },
       };
     }),
-    caughtBy: ['the store works as ever inside a lock, and neither set nor delete frees the lock'],
+    caughtBy: [
+      'lock keeps another store out while its work takes 1.5 s, or three quarters of the lease',
+      'the store works as ever inside a lock, and neither set nor delete frees the lock',
+    ],
   },
 };
 

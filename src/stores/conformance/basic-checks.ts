@@ -164,6 +164,7 @@ export const BASIC_CHECKS: readonly Check[] = [
       const id = newId();
       const [one, other] = await stores(2);
       if (!one || !other) return;
+      assert.equal(await other.get(id), undefined);
       for (const version of [1, 2, 3]) {
         await one.set(id, sampleGrant(version));
         assert.deepEqual(await other.get(id), sampleGrant(version));

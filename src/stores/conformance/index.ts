@@ -3,7 +3,7 @@ import { withTimeout } from '../../waiting.js';
 import { BASIC_CHECKS } from './basic-checks.js';
 import { LEASE_CHECKS } from './lease-checks.js';
 import { LIST_CHECKS, WATCH_CHECKS } from './listing-checks.js';
-import { ADD_CHECKS, LOCK_CHECKS, UPDATE_CHECKS } from './optional-checks.js';
+import { ADD_CHECKS, LOCK_CHECKS, RACE_CHECKS, UPDATE_CHECKS } from './optional-checks.js';
 import { type Check, type CreateStore, startTrial } from './trial.js';
 
 export type { CreateStore } from './trial.js';
@@ -20,7 +20,7 @@ export interface TokenStoreCheck {
 export interface TokenStoreCheckOptions {
   /**
    * Seconds of the lease of the stores that `createStore` returns, 0.5 to 5. Two checks wait for its end.
-   * Without it they are left out, which their names tell.
+   * Without it they are left out, which their names tell, and the lease has to be 2 s or more.
    */
   readonly lease?: number | undefined;
 }
@@ -57,13 +57,14 @@ export function tokenStoreChecks(createStore: CreateStore, options: TokenStoreCh
   const checks = [
     ...BASIC_CHECKS,
     ...UPDATE_CHECKS,
+    ...RACE_CHECKS,
     ...ADD_CHECKS,
     ...LOCK_CHECKS,
     ...LIST_CHECKS,
     ...WATCH_CHECKS,
   ].map((check) => ({
     name: check.name,
-    run: () => runCheck(check, createStore),
+    run: () => runCheck(check, createStore, lease && lease * 1000),
   }));
   const leaseChecks = LEASE_CHECKS.map(({ name, run }) =>
     lease === undefined
@@ -73,8 +74,8 @@ export function tokenStoreChecks(createStore: CreateStore, options: TokenStoreCh
   return [...checks, ...leaseChecks];
 }
 
-async function runCheck(check: Check, createStore: CreateStore): Promise<void> {
-  const trial = await startTrial(createStore);
+async function runCheck(check: Check, createStore: CreateStore, leaseMs?: number): Promise<void> {
+  const trial = await startTrial(createStore, leaseMs);
   if (check.needs !== undefined && trial.store[check.needs] === undefined) return;
   try {
     await withTimeout(check.run(trial), LIMIT_MS, () => new Error(`Expected within ${LIMIT_MS} ms: ${check.name}`));

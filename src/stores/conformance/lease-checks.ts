@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { withTimeout } from '../../waiting.js';
+import { pause, withTimeout } from '../../waiting.js';
 import type { TokenStore } from '../token-store.js';
 import { LONGER_THAN_A_POLL_MS } from './optional-checks.js';
 import type { LeaseCheck, Trial } from './trial.js';
@@ -105,8 +105,4 @@ async function holdWithin(ms: number, store: TokenStore | undefined, id: string)
     return new Error('late');
   };
   return withTimeout(trying(), ms, late).catch(() => undefined);
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

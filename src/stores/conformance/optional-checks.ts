@@ -1,9 +1,19 @@
 import assert from 'node:assert/strict';
-import type { TokenStore } from '../token-store.js';
+import { pause } from '../../waiting.js';
+import type { StoredGrant, TokenStore } from '../token-store.js';
 import { type Check, sampleGrant } from './trial.js';
 
 /** Longer than a waiting caller may pause before it asks again for the lock, in milliseconds. */
 export const LONGER_THAN_A_POLL_MS = 300;
+
+/** As long as the work of a refresh may well take, in milliseconds. */
+const LONG_WORK_MS = 1_500;
+
+/** How many milliseconds after the first of two calls the last one begins that races with it. */
+const RACED_MS = 10;
+
+/** How often two calls race with each difference of time. */
+const RACES_OF_EACH = 10;
 
 /** Checks of `update`, and of `delete` with a version in stores that can compare versions. */
 export const UPDATE_CHECKS: readonly Check[] = [
@@ -91,6 +101,49 @@ export const UPDATE_CHECKS: readonly Check[] = [
   },
 ];
 
+/** What two stores do at the same time to a grant of version 1, and the version that is left. */
+const RACES: readonly {
+  readonly name: string;
+  readonly left: number | undefined;
+  readonly one: (store: TokenStore, id: string) => Promise<unknown> | undefined;
+  readonly other: (store: TokenStore, id: string) => Promise<unknown>;
+}[] = [
+  {
+    name: 'an update undoes no deletion that comes at the same time',
+    left: undefined,
+    one: (store, id) => store.update?.(id, sampleGrant(2), 1),
+    other: (store, id) => store.delete(id),
+  },
+  {
+    name: 'an update replaces no grant that is set at the same time',
+    left: 3,
+    one: (store, id) => store.update?.(id, sampleGrant(2), 1),
+    other: (store, id) => store.set(id, sampleGrant(3)),
+  },
+  {
+    name: 'delete of a version removes no grant that is set at the same time',
+    left: 3,
+    one: (store, id) => store.delete(id, 1),
+    other: (store, id) => store.set(id, sampleGrant(3)),
+  },
+];
+
+/** Checks of what is atomic. */
+export const RACE_CHECKS: readonly Check[] = RACES.map(({ name, left, one, other }) => ({
+  name,
+  needs: 'update',
+  run: async ({ store, newId, stores }) => {
+    const [first = store, second = store] = await stores(2);
+    const race = async (_: unknown, laterMs: number): Promise<void> => {
+      const id = newId();
+      await first.set(id, sampleGrant(1));
+      await Promise.all([one(first, id), pause(laterMs).then(() => other(second, id))]);
+      assert.deepEqual(await second.get(id), left === undefined ? undefined : sampleGrant(left));
+    };
+    for (let round = 0; round < RACES_OF_EACH; round += 1) await Promise.all(Array.from({ length: RACED_MS }, race));
+  },
+}));
+
 /** Checks of `add`. */
 export const ADD_CHECKS: readonly Check[] = [
   {
@@ -168,6 +221,24 @@ export const LOCK_CHECKS: readonly Check[] = [
     run: async ({ newId, stores }) => contend(await stores(4), 3, newId()),
   },
   {
+    name: 'lock keeps another store out while its work takes 1.5 s, or three quarters of the lease',
+    needs: 'lock',
+    run: async ({ newId, stores, leaseMs = Infinity }) => {
+      const id = newId();
+      const [one, other] = await stores(2);
+      let hasOther = false;
+      let othersTurn: Promise<unknown> | undefined;
+      await one?.lock?.(id, async () => {
+        othersTurn = other?.lock?.(id, async () => {
+          hasOther = true;
+        });
+        await pause(Math.min(LONG_WORK_MS, leaseMs * 0.75));
+        assert.equal(hasOther, false, 'another one got the lock; the checks have to be told of a lease below 2 s');
+      });
+      await othersTurn;
+    },
+  },
+  {
     name: 'lock of one id does not wait for that of another',
     needs: 'lock',
     run: async ({ store, newId }) => {
@@ -189,17 +260,39 @@ export const LOCK_CHECKS: readonly Check[] = [
         othersTurn = other?.lock?.(id, async () => {
           hasOther = true;
         });
-        await pause();
+        await pause(LONGER_THAN_A_POLL_MS);
         // Nothing was written yet: what lets the other one in is not that.
         const wasLocked = !hasOther;
         await one.set(id, sampleGrant(1));
         if (one.update) assert.equal(await one.update(id, sampleGrant(2), 1), true);
         await one.delete(id);
         assert.equal(await one.get(id), undefined);
-        await pause();
+        await pause(LONGER_THAN_A_POLL_MS);
         if (wasLocked) assert.equal(hasOther, false, 'another one got the lock');
       });
       await othersTurn;
+    },
+  },
+  {
+    name: 'get inside a lock reads what the holder before has written',
+    needs: 'lock',
+    run: async ({ newId, stores }) => {
+      const id = newId();
+      const [one, other] = await stores(2);
+      await one?.set(id, sampleGrant(1));
+      let seen: StoredGrant | undefined;
+      let othersTurn: Promise<unknown> | undefined;
+      await one?.lock?.(id, async () => {
+        othersTurn = other?.lock?.(id, async () => {
+          seen = await other.get(id);
+        });
+        await pause(LONGER_THAN_A_POLL_MS);
+        // Of a lock that lets the other one in, other checks tell.
+        const wasLocked = seen === undefined;
+        await one.set(id, sampleGrant(wasLocked ? 2 : 1));
+      });
+      await othersTurn;
+      assert.deepEqual(seen, await one?.get(id));
     },
   },
   {
@@ -217,10 +310,6 @@ export const LOCK_CHECKS: readonly Check[] = [
     },
   },
 ];
-
-function pause(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, LONGER_THAN_A_POLL_MS));
-}
 
 /** Lets each store work under the lock of `id` so many times, and expects one work at a time. */
 async function contend(stores: readonly TokenStore[], times: number, id: string): Promise<void> {

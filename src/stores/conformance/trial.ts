@@ -21,6 +21,8 @@ export interface LeaseCheck extends Pick<Check, 'name'> {
 /** The store under check, and ids for it. */
 export interface Trial {
   readonly store: TokenStore;
+  /** Length of a lease, in milliseconds; `undefined` if the checks were not told. */
+  readonly leaseMs: number | undefined;
   /** Returns a new random id. Its grant is deleted after the check. */
   newId(): string;
   /** Registers an id that begins with one of {@link newId}, so that its grant is deleted after the check. Returns the id. */
@@ -34,7 +36,7 @@ export interface Trial {
 const [LAG_WAITS, LAG_WAIT_MS] = [5, 100];
 
 /** Creates a store for one check. */
-export async function startTrial(createStore: CreateStore): Promise<Trial> {
+export async function startTrial(createStore: CreateStore, leaseMs?: number): Promise<Trial> {
   const store = await createStore();
   const ids: string[] = [];
   const note = (id: string): string => {
@@ -44,6 +46,7 @@ export async function startTrial(createStore: CreateStore): Promise<Trial> {
   const newId = (): string => note(`conformance+${randomUUID()}`);
   return {
     store,
+    leaseMs,
     newId,
     note,
     stores: async (count) => {
