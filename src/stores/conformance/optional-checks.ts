@@ -10,10 +10,10 @@ export const LONGER_THAN_A_POLL_MS = 300;
 const LONG_WORK_MS = 1_500;
 
 /** How many milliseconds after the first of two calls the last one begins that races with it. */
-const RACED_MS = 10;
+const RACED_MS = 5;
 
 /** How often two calls race with each difference of time. */
-const RACES_OF_EACH = 10;
+const RACES_OF_EACH = 5;
 
 /** Checks of `update`, and of `delete` with a version in stores that can compare versions. */
 export const UPDATE_CHECKS: readonly Check[] = [
