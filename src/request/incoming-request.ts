@@ -24,13 +24,13 @@ export function browserUrl(req: IncomingMessage): string {
   return (prefix && /^\/[\w.~/-]*$/.test(prefix) ? prefix : '') + originalUrl(req);
 }
 
-/** The usual names of a page that logs out, for links: a form sends a POST request. */
-const LOGOUT = /(?<![a-z])(?:log|sign)[-_]?(?:out|off)(?![a-z])/i;
+/** A path with one of the usual names of a page that logs out, for links: a form sends a POST request. */
+const LOGOUT = /^[^?]*(?<![a-z])(?:log|sign)[-_]?(?:out|off)(?![a-z])/i;
 
 /** The same at the end of a name in camel case, such as `userLogout`. */
-const CAMEL_LOGOUT = /[a-z](?:Log|Sign)(?:[oO]ut|[oO]ff)(?![a-z])/;
+const CAMEL_LOGOUT = /^[^?]*[a-z](?:Log|Sign)(?:[oO]ut|[oO]ff)(?![a-z])/;
 
-/** Returns true if the address of a request names a logout: it must neither start a refresh nor wait for one. */
+/** Returns true if the path of a request names a logout: it must neither start a refresh nor wait for one. */
 export function namesLogout(req: IncomingMessage): boolean {
   const url = originalUrl(req);
   return LOGOUT.test(url) || CAMEL_LOGOUT.test(url);

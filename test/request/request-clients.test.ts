@@ -205,6 +205,7 @@ describe('a grant that has expired', () => {
     ['GET', '/userLogout', false],
     ['GET', '/mobileSignOff/now', false],
     ['GET', '/catalogOut', true],
+    ['GET', '/?after=/logout&userLogout', true],
     ['GET', '/signin', true],
     ['GET', '/blogout', true],
     ['GET', '/logouts', true],
