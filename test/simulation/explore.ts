@@ -146,7 +146,7 @@ export async function findMutation(
   return undefined;
 }
 
-/** Random histories, then the short scenarios first, and the mode in which a mistake costs most. */
+/** What shows the mutation; else random histories, then the short scenarios first, and the mode in which a mistake costs most. */
 async function* playsOfMutation(exploration: Exploration, { shownBy }: Mutation, seeds: number): AsyncGenerator<Play> {
   if (shownBy) return yield* singles(exploration, SCENARIO_OF_PAIRS, 'revoke', () => [shownBy]);
   for (let seed = 1; seed <= seeds; seed += 1) yield playOfSeed(exploration, seed);

@@ -41,7 +41,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ...ofStore('a lease that the store no longer has counts as held', (store) => ({
       lock: (id: string, work: (lease: object) => Promise<unknown>) =>
         store.lock(id, (lease) => {
-          const isHeld = async () => (await lease?.isHeld()) !== undefined;
+          const isHeld = () => lease?.isHeld().then(() => true);
           return work({ ...lease, isHeld });
         }),
     })),

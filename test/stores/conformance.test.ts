@@ -3,6 +3,7 @@ import { memoryTokenStore, type StoredGrant, type TokenStore } from 'passport-oa
 import { type TokenStoreCheckOptions, tokenStoreChecks } from 'passport-oauth-app/conformance';
 import { type Lease, leaseLock } from 'passport-oauth-app/lease-lock';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { pause } from '../../src/waiting.js';
 
 type FullStore = Required<TokenStore>;
 
@@ -98,8 +99,6 @@ describe('a right store passes', () => {
     expect((await Promise.all([...ids].map((id) => right.get(id)))).filter((grant) => grant !== undefined)).toEqual([]);
   });
 });
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 const pick = ({ version, expiresAt, sealed }: StoredGrant): StoredGrant => ({ version, expiresAt, sealed });
 
@@ -460,8 +459,7 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
       return {
         update: async (id, grant, version) => {
           const claim = `${version} ${id}`;
-          if (claimed.has(claim) || (await get(id))?.version !== version) return false;
-          if (claimed.has(claim)) return false;
+          if ((await get(id))?.version !== version || claimed.has(claim)) return false;
           claimed.add(claim);
           await pause(5);
           await set(id, grant);

@@ -54,6 +54,7 @@ export function tokenStoreChecks(createStore: CreateStore, options: TokenStoreCh
   const { lease } = readOptions('tokenStoreChecks', options, {
     lease: withDefault(undefined, number(0.5, MAX_LEASE_SECONDS, 'seconds')),
   });
+  const leaseMs = lease && lease * 1000;
   const checks = [
     ...BASIC_CHECKS,
     ...UPDATE_CHECKS,
@@ -64,17 +65,20 @@ export function tokenStoreChecks(createStore: CreateStore, options: TokenStoreCh
     ...WATCH_CHECKS,
   ].map((check) => ({
     name: check.name,
-    run: () => runCheck(check, createStore, lease && lease * 1000),
+    run: () => runCheck(check, createStore, leaseMs),
   }));
   const leaseChecks = LEASE_CHECKS.map(({ name, run }) =>
-    lease === undefined
+    leaseMs === undefined
       ? { name: `${name} (left out: tokenStoreChecks needs the option lease)`, run: async () => undefined }
-      : { name, run: () => runCheck({ name, needs: 'lock', run: (trial) => run(trial, lease * 1000) }, createStore) },
+      : {
+          name,
+          run: () => runCheck({ name, needs: 'lock', run: (trial) => run(trial, leaseMs) }, createStore, leaseMs),
+        },
   );
   return [...checks, ...leaseChecks];
 }
 
-async function runCheck(check: Check, createStore: CreateStore, leaseMs?: number): Promise<void> {
+async function runCheck(check: Check, createStore: CreateStore, leaseMs: number | undefined): Promise<void> {
   const trial = await startTrial(createStore, leaseMs);
   if (check.needs !== undefined && trial.store[check.needs] === undefined) return;
   try {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { pause } from '../../waiting.js';
-import type { StoredGrant, TokenStore } from '../token-store.js';
+import type { TokenStore } from '../token-store.js';
 import { type Check, sampleGrant } from './trial.js';
 
 /** Longer than a waiting caller may pause before it asks again for the lock, in milliseconds. */
@@ -226,16 +226,14 @@ export const LOCK_CHECKS: readonly Check[] = [
     run: async ({ newId, stores, leaseMs = Infinity }) => {
       const id = newId();
       const [one, other] = await stores(2);
-      let hasOther = false;
-      let othersTurn: Promise<unknown> | undefined;
+      const waiting = new Contender();
       await one?.lock?.(id, async () => {
-        othersTurn = other?.lock?.(id, async () => {
-          hasOther = true;
-        });
+        waiting.ask(other, id);
         await pause(Math.min(LONG_WORK_MS, leaseMs * 0.75));
-        assert.equal(hasOther, false, 'another one got the lock; the checks have to be told of a lease below 2 s');
+        const told = 'another one got the lock; the checks have to be told of a lease below 2 s';
+        assert.equal(waiting.hasEntered, false, told);
       });
-      await othersTurn;
+      await waiting.turn;
     },
   },
   {
@@ -253,24 +251,21 @@ export const LOCK_CHECKS: readonly Check[] = [
     run: async ({ newId, stores }) => {
       const id = newId();
       const [one, other] = await stores(2);
-      let hasOther = false;
-      let othersTurn: Promise<unknown> | undefined;
+      const waiting = new Contender();
       await one?.lock?.(id, async () => {
         assert.equal(await one.get(id), undefined);
-        othersTurn = other?.lock?.(id, async () => {
-          hasOther = true;
-        });
+        waiting.ask(other, id);
         await pause(LONGER_THAN_A_POLL_MS);
         // Nothing was written yet: what lets the other one in is not that.
-        const wasLocked = !hasOther;
+        const wasLocked = !waiting.hasEntered;
         await one.set(id, sampleGrant(1));
         if (one.update) assert.equal(await one.update(id, sampleGrant(2), 1), true);
         await one.delete(id);
         assert.equal(await one.get(id), undefined);
         await pause(LONGER_THAN_A_POLL_MS);
-        if (wasLocked) assert.equal(hasOther, false, 'another one got the lock');
+        if (wasLocked) assert.equal(waiting.hasEntered, false, 'another one got the lock');
       });
-      await othersTurn;
+      await waiting.turn;
     },
   },
   {
@@ -280,19 +275,14 @@ export const LOCK_CHECKS: readonly Check[] = [
       const id = newId();
       const [one, other] = await stores(2);
       await one?.set(id, sampleGrant(1));
-      let seen: StoredGrant | undefined;
-      let othersTurn: Promise<unknown> | undefined;
+      const waiting = new Contender();
       await one?.lock?.(id, async () => {
-        othersTurn = other?.lock?.(id, async () => {
-          seen = await other.get(id);
-        });
+        waiting.ask(other, id, () => other?.get(id));
         await pause(LONGER_THAN_A_POLL_MS);
         // Of a lock that lets the other one in, other checks tell.
-        const wasLocked = seen === undefined;
-        await one.set(id, sampleGrant(wasLocked ? 2 : 1));
+        if (!waiting.hasEntered) await one.set(id, sampleGrant(2));
       });
-      await othersTurn;
-      assert.deepEqual(seen, await one?.get(id));
+      assert.deepEqual(await waiting.turn, await one?.get(id));
     },
   },
   {
@@ -310,6 +300,20 @@ export const LOCK_CHECKS: readonly Check[] = [
     },
   },
 ];
+
+/** A store that asks for a lock which another one holds. */
+class Contender {
+  hasEntered = false;
+  /** Resolves to what its work has. */
+  turn: Promise<unknown> | undefined;
+
+  ask(store: TokenStore | undefined, id: string, work: () => Promise<unknown> | undefined = () => undefined): void {
+    this.turn = store?.lock?.(id, async () => {
+      this.hasEntered = true;
+      return await work();
+    });
+  }
+}
 
 /** Lets each store work under the lock of `id` so many times, and expects one work at a time. */
 async function contend(stores: readonly TokenStore[], times: number, id: string): Promise<void> {

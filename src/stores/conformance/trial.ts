@@ -36,7 +36,7 @@ export interface Trial {
 const [LAG_WAITS, LAG_WAIT_MS] = [5, 100];
 
 /** Creates a store for one check. */
-export async function startTrial(createStore: CreateStore, leaseMs?: number): Promise<Trial> {
+export async function startTrial(createStore: CreateStore, leaseMs: number | undefined): Promise<Trial> {
   const store = await createStore();
   const ids: string[] = [];
   const note = (id: string): string => {
