@@ -206,6 +206,7 @@ export class TokenEndpoint {
     );
   }
 
+  /** @param secrets Values of `fields` that no message of an error quotes, whatever the answer says. */
   async #send(
     grantType: string,
     fields: Readonly<Record<string, string | number>>,

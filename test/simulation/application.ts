@@ -37,6 +37,7 @@ const CALLBACK = 'https://app.example.net/callback';
 /** One process of the application, with the package in it. */
 export class Application {
   readonly machine: Machine;
+  readonly encryptionKeys: readonly string[];
   readonly #world: World;
   readonly #strategy: Strategy;
   readonly #package: Package;
@@ -54,6 +55,7 @@ export class Application {
   ) {
     this.#world = world;
     this.machine = machine;
+    this.encryptionKeys = encryptionKeys;
     this.#package = passportOAuthApp;
     const store = storeClient(passportOAuthApp, world, machine);
     const plain: Parts = { world, machine, store, dispatch: (options, handler) => this.#dispatch(options, handler) };

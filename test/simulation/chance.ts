@@ -133,15 +133,19 @@ function work(
   }
 }
 
-/** One process after the other is replaced: by one that knows the next key, then by one that encrypts with it. */
+/**
+ * One process after the other is replaced: by one that knows the next key, then by one that encrypts with it. As the documents
+ * ask, the second deployment waits for the end of the first one, however long a process stands still.
+ */
 function rotateKeys(stage: Stage, machines: readonly string[], healMs: number): void {
-  const lists = [
-    [FIRST_KEY, NEXT_KEY],
-    [NEXT_KEY, FIRST_KEY],
-  ];
-  for (const [step, keys] of lists.entries())
-    for (const [place, name] of machines.entries())
-      stage.at((healMs * (step + 1)) / 4 + place * 5 * SECOND, () => stage.deploy(name, keys));
+  const encryptWithNext = (name: string): void => {
+    if (stage.haveKey(NEXT_KEY)) stage.deploy(name, [NEXT_KEY, FIRST_KEY]);
+    else stage.at(stage.world.scheduler.now + 5 * SECOND, () => encryptWithNext(name));
+  };
+  for (const [place, name] of machines.entries()) {
+    stage.at(healMs / 4 + place * 5 * SECOND, () => stage.deploy(name, [FIRST_KEY, NEXT_KEY]));
+    stage.at(healMs / 2 + place * 5 * SECOND, () => encryptWithNext(name));
+  }
 }
 
 type Trouble = (stage: Stage, machine: NonNullable<ReturnType<Stage['machine']>>) => void;

@@ -158,6 +158,8 @@ export class Oracle {
   readonly unseen = new Set<number>();
   /** When the token endpoint gave which pair. */
   readonly #givenAt = new Map<number, number>();
+  /** When the store was given which login. */
+  readonly #savedLogins: { readonly user: string; readonly time: number }[] = [];
   /** Used refresh tokens that were shown. */
   reuses = 0;
   /** Whether a user has logged out. */
@@ -329,6 +331,14 @@ export class Oracle {
     return [...(this.#knowers.get(serial) ?? [])].some(({ diedAt, isAlive }) => !isAlive && diedAt >= since);
   }
 
+  /** Whether the store had a new login of the user, begun after `since`, by the time at which its process got the pair and looked. */
+  hasLoginBefore(serial: number, user: string, since: number): boolean {
+    const learnedAt = [...this.#rotations.values()].find(({ pair }) => pair.serial === serial)?.learnedAt;
+    return this.#savedLogins.some(
+      (login) => login.user === user && login.time >= since && login.time <= (learnedAt ?? 0) + DOWN_MS,
+    );
+  }
+
   /** The store has a record in place of another. */
   stored({ id, before, after, op, machine }: StoreWrite): void {
     const { scheduler, service } = this.#world;
@@ -349,6 +359,7 @@ export class Oracle {
       if (present.includes(familyId)) login.forgotten.delete(familyId);
       else if (forgotten) login.forgotten.set(familyId, forgotten);
       if (op === 'set' && tokens.some((token) => token.family === familyId)) {
+        this.#savedLogins.push({ user: login.user, time: scheduler.now });
         // The late save of a try that was given up has replaced the login: the store decides which one goes on.
         if (login.givenUp.has(familyId)) login.families.clear();
         login.families.add(familyId);

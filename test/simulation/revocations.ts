@@ -55,7 +55,10 @@ export class Revocations {
     }
   }
 
-  /** Whether no process could revoke the pair: none has it, the one that had it died, or the store has lost or misread the record. */
+  /**
+   * Whether no process could revoke the pair: none has it, the one that had it died, its user had logged in again before it
+   * came, whose new login might end with it, or the store has lost or misread the record.
+   */
   #isExcused({ user, since }: Ended, serial: number): boolean {
     const { oracle, store } = this.#world;
     const { ids, undone } = oracle.login(user);
@@ -63,6 +66,7 @@ export class Revocations {
       this.#failed.some((report) => report.user === user && report.time >= since) ||
       oracle.unseen.has(serial) ||
       oracle.hasDied(serial, since) ||
+      oracle.hasLoginBefore(serial, user, since) ||
       undone !== undefined ||
       oracle.hasFailedOver(ids, since - 60_000) ||
       store.staleReads.some(({ id, time }) => ids.has(id) && time >= since - 60_000) ||

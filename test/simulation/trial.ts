@@ -47,6 +47,8 @@ export interface Stage {
   machine(name: string): Machine | undefined;
   /** Replaces a process by one of the next release: it is closed first. Its keys, or those of the one before. */
   deploy(name: string, encryptionKeys?: readonly string[]): void;
+  /** Whether all processes that run can read what is encrypted with the key. */
+  haveKey(key: string): boolean;
 }
 
 /** How a trial is run. */
@@ -226,6 +228,12 @@ class Trial implements Stage {
       this.world.crash(application.machine, 0);
       return ending;
     });
+  }
+
+  haveKey(key: string): boolean {
+    return [...this.#applications.values()].every(
+      ({ machine, encryptionKeys }) => !machine.isAlive || encryptionKeys.includes(key),
+    );
   }
 
   /** A browser that tries again, elsewhere if need be, until the user is logged in. */
