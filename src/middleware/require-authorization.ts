@@ -57,17 +57,13 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
       return next(ofStrategy(new ConfigurationError(message, { code: 'ERR_NO_API_CLIENT' }), strategyName));
     }
     const source = sourceOf(client);
-    const pending = namesLogout(req) ? undefined : source.prepareFully?.();
+    let pending: Promise<unknown> | undefined = namesLogout(req) ? undefined : source.prepareFully?.();
+    // The grant could not be loaded, so nobody knows its scopes: the error says why.
+    if (!pending && needed.length > 0 && client.authorized && source.scope === undefined)
+      pending = client.credentials();
     // Nobody else catches what is thrown by then, such as for a response that a time-out has sent.
     if (pending) return void pending.then(() => passIfAuthorized(req, res, next)).catch(next);
     const { authorized } = client;
-    if (authorized && needed.length > 0 && source.scope === undefined) {
-      // The grant could not be loaded, so nobody knows its scopes: the error says why.
-      return void client
-        .credentials()
-        .then(() => passIfAuthorized(req, res, next))
-        .catch(next);
-    }
     const granted = authorized ? client.scope : [];
     const missing = needed.filter((name) => !granted.includes(name));
     const isEnough = authorized && missing.length === 0;
