@@ -31,9 +31,9 @@ export async function errorPage(error: unknown, req: Request, res: Response, nex
   const seconds = res.get('Retry-After');
   await send(res.status(status), () => {
     const [title, text, [href, label]] = wordsFor(error, status, viewerOf(req));
-    const intro = html`<p class="status">${status}</p>${opening(title, text)}${seconds ? html`<p>It can be tried again in <b>${seconds} s</b>.</p>` : undefined}
-<div class="actions"><a class="button" href="${href}"${seconds ? html` data-wait="${seconds}"` : undefined}>${label}</a></div>`;
-    return { title, intro };
+    const lead = seconds ? html`${text} It can be tried again in <b>${seconds} s</b>.` : text;
+    const button = html`<a class="button" href="${href}"${seconds ? html` data-wait="${seconds}"` : undefined}>${label}</a>`;
+    return { title, intro: html`<p class="status">${status}</p>${opening(title, lead, button)}` };
   });
 }
 
