@@ -63,7 +63,7 @@ export function embeddedPages(service: Emulator, strategyOptions: StrategyOption
     const { source } = html`<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>Projects</title><link rel="stylesheet" href="/style.css"></head>
-<body><main><div class="intro"><h1>Projects</h1>
+<body><main><div><h1>Projects</h1>
 <ul>${data.map((project) => html`<li>${project.data.name}</li>`)}</ul></div></main></body>
 </html>`;
     res.send(source);

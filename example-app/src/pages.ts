@@ -26,32 +26,30 @@ export async function send(res: Response, page: Page): Promise<void> {
   // `undefined` if the request has failed before the panel.
   const views: PanelViews | undefined = await res.locals.panel?.();
   const { title, intro, main } = page(req, views);
-  const link = (path: string, text: string) =>
+  const tab = (path: string, text: string) =>
     html`<a href="${path}"${req.path === path ? html` aria-current="page"` : undefined}>${text}</a>`;
   const { source } = html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
 <title>${title} · Example of passport-oauth-app</title>
 <link rel="icon" href="/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/style.css">
 <script src="/panel.js" type="module"></script>
 </head>
 <body>
-<a class="skip" href="#main">Skip to content</a>
-<header>
-<div class="bar">
-<a class="brand" href="/"><img src="/icon.svg" alt="" width="28" height="28"><span>passport-oauth-app <small>example</small></span></a>
-<nav aria-label="Pages">${link('/', 'Home')}${link('/projects', 'Projects')}${req.app.locals.hasOperator ? link('/grants', 'Grants') : undefined}</nav>
-<div class="account">${account(viewerOf(req))}</div>
-</div>
+<header class="row">
+<a class="button skip" href="#main">Skip to content</a>
+<img src="/icon.svg" alt="" width="28" height="28">
+<a href="/"><b>passport-oauth-app</b> <small>example</small></a>
+<nav aria-label="Pages">${tab('/', 'Home')}${tab('/projects', 'Projects')}${req.app.locals.hasOperator ? tab('/grants', 'Grants') : undefined}</nav>
+<div class="row">${account(viewerOf(req))}</div>
 </header>
 <main id="main" tabindex="-1">
-<div class="intro">${intro}</div>
+<div>${intro}</div>
 <div class="beside" id="panel">${views?.verdict}${views?.panel}</div>
-<div class="content">${main}</div>
+<div>${main}</div>
 </main>
 </body>
 </html>
@@ -65,20 +63,19 @@ export function viewerOf(req: Request): Express.User | undefined {
 }
 
 function account(viewer: Express.User | undefined): Html {
-  if (!viewer) return button('/login', 'Log in', 'button small');
-  return html`<span class="who"><b>${viewer.name}</b><small>${viewer.organization ?? 'Personal account'}</small></span>
+  if (!viewer) return button('/login', 'Log in');
+  return html`<p class="who"><b>${viewer.name}</b><br><small>${viewer.organization ?? 'Personal account'}</small></p>
 <form method="post" action="/logout"><button class="small">Log out</button></form>`;
 }
 
-/** Returns a link that looks like a button, or a quiet one. */
-function button(href: string, text: string, look = 'button'): Html {
-  return html`<a class="${look}" href="${href}">${text}</a>`;
-}
+const link = (href: string, text: string) => html`<a href="${href}">${text}</a>`;
+/** A link that looks like a button. */
+const button = (href: string, text: string) => html`<a class="button" href="${href}">${text}</a>`;
 
 /** Returns the beginning of a page: its heading, one sentence, and where to go from here. */
 export function opening(title: string | Html, lead: string | Html, ...ways: readonly (Html | undefined)[]): Html {
   return html`<h1>${title}</h1>
-<p class="lead">${lead}</p>${ways.length > 0 ? html`<div class="actions">${ways}</div>` : undefined}`;
+<p>${lead}</p>${ways.length > 0 ? html`<div class="actions">${ways}</div>` : undefined}`;
 }
 
 const start = button('/', 'Back to the start');
@@ -86,15 +83,12 @@ const start = button('/', 'Back to the start');
 /** The home page: an invitation to log in, or who is logged in and what can be tried. */
 export const home: Page = (req, views) => {
   const viewer = viewerOf(req);
-  const inFrame = req.app.locals.hasEmbedded ? button('/embedded', 'See it inside the service', 'quiet') : undefined;
+  const inFrame = req.app.locals.hasEmbedded ? link('/embedded', 'See it inside the service') : undefined;
   const main = html`${views?.firstMinute}${viewer && views?.incidents}`;
   if (viewer) {
     const whose = viewer.organization ? `Organization ${viewer.organization}` : 'A personal account';
     const lead = html`${whose}. Requests go to <code>${req.apiClient.baseUrl}</code>`;
-    const ways = [
-      button('/glossary', 'Use my glossary', 'quiet'),
-      button('/login', 'Log in as somebody else', 'quiet'),
-    ];
+    const ways = [link('/glossary', 'Use my glossary'), link('/login', 'Log in as somebody else')];
     const intro = opening(`Hello, ${viewer.name}`, lead, button('/projects', 'See my projects'), ...ways, inFrame);
     return { title: 'Home', intro, main };
   }
@@ -113,7 +107,7 @@ export function projects(list: ProjectList['data']): Page {
   const item = ({ data: { name, description, progress } }: ProjectList['data'][number]) => html`<li class="card">
 <h2>${name}</h2>${description ? html`<p class="soft">${description}</p>` : undefined}${
     typeof progress === 'number'
-      ? html`<div class="progress"><progress max="100" value="${progress}" aria-label="Progress of ${name}"></progress><span>${progress}%</span></div>`
+      ? html`<p>${progress}% <progress max="100" value="${progress}" aria-label="Progress of ${name}"></progress></p>`
       : undefined
   }</li>`;
   return (req) => ({
@@ -170,8 +164,8 @@ export const declined: Page = (req) => {
     ? ['nothing has changed', `You are still logged in as ${viewer.name}, with the permission that you gave before.`]
     : ['that is fine', 'The service has given this application nothing. You can log in whenever you change your mind.'];
   const ways = viewer
-    ? [start, button('/login', 'Log in as somebody else', 'quiet')]
-    : [button('/login', 'Log in'), button('/', 'Back to the start', 'quiet')];
+    ? [start, link('/login', 'Log in as somebody else')]
+    : [button('/login', 'Log in'), link('/', 'Back to the start')];
   return { title: 'Login declined', intro: opening(`You declined, and ${title}`, lead, ...ways) };
 };
 

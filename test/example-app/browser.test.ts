@@ -199,7 +199,7 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
     await page.addInitScript('Date.now = () => 0');
     await logIn('Ada Ferrant');
     await live(page);
-    expect(await page.locator('.token-line b').textContent()).toMatch(/^4[0-5] s left of 45 s$/);
+    expect(await page.locator('[data-part="token"] .row b').textContent()).toMatch(/^4[0-5] s left of 45 s$/);
   });
 
   it('says that it is offline, and goes on when it is online again', async () => {

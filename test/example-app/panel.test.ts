@@ -57,7 +57,7 @@ describe('the panel', () => {
       advance(7100 * 1000);
     });
     expect(heard).toContain('ahead of its expiry');
-    expect(heard.match(/class=\\"done\\"/g)).toHaveLength(3);
+    expect(heard.match(/aria-label=\\"done\\"/g)).toHaveLength(3);
     expect(application.tokenRequests()).toBe(2);
   });
 

@@ -36,9 +36,9 @@ export function panelParts(content: PanelContent): Readonly<Record<string, Html>
 
 /** Returns the first minute in three steps. @param story `undefined` before the login */
 export function guide(story: Story | undefined): Html {
-  const tick = html` <span class="tick">✓<span class="hidden"> done</span></span>`;
+  const tick = html` <span role="img" aria-label="done">✓</span>`;
   const step = (done: boolean | undefined, title: string, text: string) =>
-    html`<li class="${done ? 'done' : 'open'}"><b>${title}${done ? tick : undefined}</b><span class="about">${text}</span></li>`;
+    html`<li><b>${title}${done ? tick : undefined}</b><p class="soft">${text}</p></li>`;
   const approve = 'Approve on the page of the service. A code becomes tokens; they stay on the server.';
   const leave = 'Leave this page open for half a minute. A new token comes before the old one ends.';
   const press = 'Press “Service down for 30 s”. Calls fail, the login stays, and then they work again.';
@@ -50,14 +50,14 @@ ${step(story?.recovered, 'Break the service', press)}`;
 export function panelView(content: PanelContent): Html {
   const { token, timeline, burst, latest, log } = panelParts(content);
   return html`<section class="panel" aria-labelledby="panel-title" data-panel="/panel/events">
-<div class="panel-head">
+<div class="row">
 <h2 id="panel-title">What happens to your token</h2>
 <p class="live"><span data-live>As of ${clockTime(content.now)}</span></p>
 </div>
 <div data-part="token">${token}</div>
 <div data-part="timeline">${timeline}</div>
 <div data-part="burst">${burst}</div>
-<p class="latest" role="status" data-part="latest">${latest}</p>
+<p class="small" role="status" data-part="latest">${latest}</p>
 <details>
 <summary>Log: every event, and what the service received</summary>
 <div class="log" role="region" aria-label="Log, newest first" tabindex="0" data-part="log">${log}</div>
@@ -68,7 +68,7 @@ export function panelView(content: PanelContent): Html {
 /** Returns the panel of a visitor who has not logged in. */
 export function idlePanel(): Html {
   return html`<section class="panel" aria-labelledby="panel-title">
-<div class="panel-head"><h2 id="panel-title">What happens to your token</h2></div>
+<h2 id="panel-title">What happens to your token</h2>
 <p>An example: two tokens, an outage of the service, and the token after it. Log in to see your own.</p>
 ${timelineDrawing(sampleTimeline())}
 </section>`;
@@ -76,12 +76,12 @@ ${timelineDrawing(sampleTimeline())}
 
 /** Returns the panel of a page whose visitor has logged out, in this tab or another one. */
 export function endedPanel(): Html {
-  return html`<div class="panel-head"><h2 id="panel-title">What happened to your token</h2></div>
+  return html`<h2 id="panel-title">What happened to your token</h2>
 <p role="status">You are logged out, or your permission has ended. <a href="/login">Log in to go on.</a></p>`;
 }
 
 function tokenView({ story, token, authorized, now }: PanelContent, hasToken: boolean): Html {
-  const line = (state: string | Html) => html`<p class="token-line"><span>Access token</span><b>${state}</b></p>`;
+  const line = (state: string | Html) => html`<p class="row"><span>Access token</span><b>${state}</b></p>`;
   if (!authorized) return line('None: the login has ended');
   const { entries, refreshes } = story;
   const times = html`Refreshed <b>${refreshes === 1 ? 'once' : `${refreshes} times`}</b> since you logged in.`;

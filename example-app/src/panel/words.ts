@@ -85,15 +85,15 @@ function look({ kind, event, requests }: Entry): unknown {
 function line(alike: readonly Entry[]): Html {
   const [latest] = alike;
   if (!latest) return html``;
-  const { kind, at, requests } = latest;
+  const { at, requests } = latest;
   const { title, note, good } = wordsFor(latest);
   const pids = [...new Set(alike.map(({ pid }) => pid))].sort((one, other) => one - other);
   const received = requests.map(
     ({ method, host, path, outcome, detail }) =>
-      html`<li><b>${method}</b> ${host}<wbr>${path} <b class="outcome" data-good="${String(/^[23]/.test(outcome))}">${outcome}</b> <span class="soft">${detail}</span></li>`,
+      html`<li><code><b>${method}</b> ${host}<wbr>${path} <b data-good="${String(/^[23]/.test(outcome))}">${outcome}</b> ${detail}</code></li>`,
   );
-  return html`<li class="entry" data-kind="${kind}" data-good="${String(good)}">
-<p><b>${alike.length > 1 ? `${alike.length} × ` : ''}${title}</b> <time datetime="${new Date(at).toISOString()}">${clockTime(at)}</time></p>
+  return html`<li class="entry">
+<p class="row"><b data-good="${String(good)}">${alike.length > 1 ? `${alike.length} × ` : ''}${title}</b> <time datetime="${new Date(at).toISOString()}">${clockTime(at)}</time></p>
 <p class="soft">${note} · process${pids.length > 1 ? 'es' : ''} ${pids.join(' and ')}</p>
 ${received.length > 0 ? html`<ul aria-label="Received by the service">${received}</ul>` : undefined}
 </li>`;
