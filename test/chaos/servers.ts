@@ -299,6 +299,8 @@ async function startSqlite(): Promise<Target> {
     'locked by another process': async () => {
       const [[, open] = []] = sqlitePackages;
       const database = open?.(file);
+      // The processes are at work: node:sqlite waits for nobody by itself.
+      database?.exec('PRAGMA busy_timeout = 5000');
       database?.exec('BEGIN EXCLUSIVE');
       return () => {
         database?.exec('COMMIT');

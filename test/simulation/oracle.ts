@@ -150,6 +150,8 @@ export class Oracle {
   readonly #storeFailedAt = new Map<Machine, number>();
   /** When processes have last asked who has a lock, and were answered. */
   readonly #lookedAt = new Map<Machine, number>();
+  /** When the store has last given a process an answer that it had waited for so long that the store passed for down. */
+  readonly #answeredLateAt = new Map<Machine, number>();
   /** Commands that the store has not answered. */
   readonly #storeAsked = new Set<{ readonly machine: Machine; readonly since: number }>();
   /** Logins that ended by themselves before the user logged in or out again. */
@@ -391,6 +393,8 @@ export class Oracle {
     this.#storeAsked.add(asked);
     return (performedAt = asked.since) => {
       this.#storeAsked.delete(asked);
+      const { now } = this.#world.scheduler;
+      if (now - asked.since >= DOWN_MS) this.#answeredLateAt.set(machine, now);
       if (op === 'take' || op === 'check') this.#lookedAt.set(machine, performedAt);
     };
   }
@@ -428,6 +432,8 @@ export class Oracle {
     // While its store fails, or does not answer for a second, a process goes on with the grants that it has seen last. A
     // read that is too late, because the process stood still, is such a failure.
     if ((this.#storeFailedAt.get(machine) ?? -Infinity) >= begun - DOWN_MS) return;
+    // The answer may have come since the request has decided to go on.
+    if ((this.#answeredLateAt.get(machine) ?? -Infinity) >= begun) return;
     const { now } = this.#world.scheduler;
     for (const asked of this.#storeAsked) if (asked.machine === machine && now - asked.since >= DOWN_MS) return;
     this.violate('logged out', `${machine.name} goes on for ${user}, who has logged out`);
