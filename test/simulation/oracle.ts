@@ -586,13 +586,16 @@ export class Oracle {
     return [undefined, `${whose}, whose lease was over`];
   }
 
-  /** Whether the process stood still after its last look at the lock, and had lost the lock when it went on. */
+  /**
+   * Whether the process stood still after its last look at the lock, and had lost the lock when it went on. It goes by the wall
+   * clock, which shows a suspension, unless that was set in the same refresh.
+   */
   isFrozenSending({ machine, issuedAt, lease }: Pick<TokenRequest, 'machine' | 'issuedAt' | 'lease'>): boolean {
     if (lease) return false;
     const lookedAt = this.#lookedAt.get(machine) ?? Number.POSITIVE_INFINITY;
     return machine.freezes.some(({ from, until, clocks }) => {
-      const isUnseen = clocks === 'pause' && until > lookedAt;
-      return from <= issuedAt && (until > issuedAt || isUnseen);
+      const isHidden = clocks === 'pause' || (clocks === 'suspend' && machine.setAt >= from - LEASE_MS);
+      return from <= issuedAt && (until > issuedAt || (isHidden && until > lookedAt));
     });
   }
 
