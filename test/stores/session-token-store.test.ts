@@ -5,7 +5,7 @@ import session from 'express-session';
 import { type SessionStoreLike, sessionTokenStore, type TokenStore } from 'passport-oauth-app';
 import { tokenStoreChecks } from 'passport-oauth-app/conformance';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { hasFaketime, hasPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.js';
 import { connectForSuite, hasRedis, type RedisClient } from '../support/redis-server.js';
 import { threats } from '../support/threats.js';
@@ -284,9 +284,27 @@ describe.skipIf(!hasPostgres())('over connect-pg-simple', () => {
   test('lets the table end the grant after its time to live', async () => {
     await sessionTokenStore(store, { ttl: 100 }).set('ttl', grant);
     const { rows } = await pool.query(
-      "SELECT expire > now() + interval '90 s' AND expire < now() + interval '110 s' AS good FROM session WHERE sid = 'oauth-app-grant.ttl'",
+      "SELECT expire - interval '1 day' - now()::timestamp BETWEEN '90 s' AND '110 s' AS good FROM session WHERE sid = 'oauth-app-grant.ttl'",
     );
     expect(rows).toEqual([{ good: true }]);
+  });
+
+  test('keeps a lease that is held, and a used login, from a clean-up by another clock or time zone', async () => {
+    const zone = new pg.Pool({ connectionString: postgres.connectionString, options: '-c TimeZone=Asia/Tokyo' });
+    onTestFinished(() => zone.end());
+    const clean = (pool: pg.Pool): Promise<void> => {
+      const other = new (connectPgSimple(session))({ pool, pruneSessionInterval: false });
+      return new Promise((resolve, reject) => other.pruneSessions((error) => (error ? reject(error) : resolve())));
+    };
+    const tokenStore = sessionTokenStore(store, { ttl: 100 });
+    await tokenStore.set('login:used', grant);
+    await tokenStore.lock?.('held', async (lease) => {
+      await clean(zone);
+      vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 3_600_000);
+      await clean(pool).finally(() => vi.mocked(Date.now).mockRestore());
+      expect(await lease?.isHeld()).toBe(true);
+    });
+    expect(await tokenStore.get('login:used')).toEqual(grant);
   });
 
   test('adds a grant over one whose time to live has ended, and over no other', async () => {
