@@ -24,16 +24,16 @@ export function browserUrl(req: IncomingMessage): string {
   return (prefix && /^\/[\w.~/-]*$/.test(prefix) ? prefix : '') + originalUrl(req);
 }
 
-/** A path with one of the usual names of a page that logs out, for links: a form sends a POST request. */
-const LOGOUT = /^[^?]*(?<![a-z])(?:log|sign)[-_]?(?:out|off)(?![a-z])/i;
-
-/** The same at the end of a name in camel case, such as `userLogout`. */
-const CAMEL_LOGOUT = /^[^?]*[a-z](?:Log|Sign)(?:[oO]ut|[oO]ff)(?![a-z])/;
+/**
+ * A path with one of the usual names of a page that logs out, for links: a form sends a POST request. Part of a longer name,
+ * such as `ssologout` or `logoutAll`, too: a page that is taken for a logout is refreshed when it needs its token.
+ */
+const LOGOUT =
+  /^[^?]*(?:(?:log|sign)(?:out|off(?![a-z]))|(?<![a-z])(?:log|sign|signed)[-_](?:me[-_])?(?:out|off)(?![a-z])|end[-_]?session)/i;
 
 /** Returns true if the path of a request names a logout: it must neither start a refresh nor wait for one. */
 export function namesLogout(req: IncomingMessage): boolean {
-  const url = originalUrl(req);
-  return LOGOUT.test(url) || CAMEL_LOGOUT.test(url);
+  return LOGOUT.test(originalUrl(req));
 }
 
 /** Returns the path of {@link originalUrl}. */
