@@ -21,6 +21,9 @@ export type LeaseLock = <T>(id: string, work: (lease: HeldLease) => Promise<T>) 
 /** How long a caller tries beyond the longest time that another owner's lease can last, in milliseconds. */
 const MARGIN_MS = 5000;
 
+/** How long the store may take to answer who has a lease, in milliseconds. The package's own stores give up before. */
+const TAKE_MS = 6000;
+
 /** Pauses between two attempts to take a lease, in milliseconds: the bounds, and their growth. */
 const TAKE_PAUSE_MS = { first: 20, max: 100, growth: 1.5 } as const;
 
@@ -110,9 +113,12 @@ async function takeLease(
     const owner = randomUUID();
     // The lease begins after this. The monotonic clock stops while some machines are suspended; the wall clock may be set.
     const askedAt = [performance.now(), Date.now()] as const;
-    const isTaken = await lease.take(id, owner).catch((error: unknown) => {
-      // The lease may have been granted all the same, with only the answer lost.
-      void releaseLease(lease, id, owner, leaseMs);
+    const taking = lease.take(id, owner);
+    const isTaken = await withTimeout(taking, TAKE_MS, storeTimeout).catch((error: unknown) => {
+      const release = (): Promise<void> => releaseLease(lease, id, owner, leaseMs);
+      // The lease may have been granted all the same, with only the answer lost; or may be yet.
+      void release();
+      taking.then(release, () => undefined);
       throw error;
     });
     const ages = [performance.now() - askedAt[0], Date.now() - askedAt[1]] as const;
@@ -134,19 +140,27 @@ async function takeLease(
  */
 async function releaseLease(lease: Lease, id: string, owner: string, leaseMs: number): Promise<void> {
   const endsAt = performance.now() + leaseMs;
-  const first = lease.release(id, owner);
+  // A store of somebody else's making may throw at once.
+  const release = async (): Promise<void> => lease.release(id, owner);
+  const first = release();
   first.catch(async () => {
     let pauseMs: number = RELEASE_PAUSE_MS.first;
     for (let isReleased = false; !isReleased && performance.now() < endsAt; ) {
       await pause(pauseMs, { unref: true });
       pauseMs = Math.min(pauseMs * RELEASE_PAUSE_MS.growth, RELEASE_PAUSE_MS.max);
-      isReleased = await lease.release(id, owner).then(
+      isReleased = await release().then(
         () => true,
         () => false,
       );
     }
   });
   await withTimeout(first, RELEASE_MS, () => lockTimeout('it is not released')).catch(() => undefined);
+}
+
+function storeTimeout(): TokenStoreError {
+  return new TokenStoreError(`The token store did not lock a grant within ${TAKE_MS} ms.`, {
+    code: 'ERR_TOKEN_STORE_TIMEOUT',
+  });
 }
 
 function lockTimeout(reason: string): TokenStoreError {

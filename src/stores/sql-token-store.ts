@@ -112,8 +112,12 @@ export function sqlTokenStore(
   { ttl, lease }: { readonly ttl: number; readonly lease: number },
 ): ListedTokenStore {
   const { statements } = database;
-  const run = (verb: string, statement: string, values: readonly (string | number)[]): Promise<SqlResult> =>
-    runStatement(database, verb, statement, values);
+  const run = (
+    verb: string,
+    statement: string,
+    values: readonly (string | number)[],
+    onLate?: () => void,
+  ): Promise<SqlResult> => runStatement(database, verb, statement, values, onLate);
   // A grant id holds no white space, so it never equals the id of a lease.
   const leaseId = (id: string): string => `lock ${id}`;
   const leaseMs = Math.ceil(lease * 1000);
@@ -133,8 +137,10 @@ export function sqlTokenStore(
   const leases: Required<Lease> = {
     take: async (id, owner) => {
       const values = [leaseMs, owner, leaseMs];
-      const { changed } = await run('lock', statements.insertLease, [leaseId(id), ...values]);
-      return changed > 0 || (await run('lock', statements.replaceLease, [...values, leaseId(id)])).changed > 0;
+      // A statement that waits in the database takes the lease after its caller, and a release, have gone by.
+      const undo = (): void => void leases.release(id, owner).catch(() => undefined);
+      const { changed } = await run('lock', statements.insertLease, [leaseId(id), ...values], undo);
+      return changed > 0 || (await run('lock', statements.replaceLease, [...values, leaseId(id)], undo)).changed > 0;
     },
     isHeld: async (id, owner) => (await run('check', statements.findLease, [leaseId(id), owner])).rows.length > 0,
     release: async (id, owner) => void (await run('unlock', statements.release, [leaseId(id), owner])),
@@ -189,12 +195,18 @@ export function once(check: () => Promise<void>): () => Promise<void> {
   };
 }
 
-/** Runs a statement within the time limit. @throws TokenStoreError for every failure */
+/**
+ * Runs a statement within the time limit.
+ *
+ * @param onLate Called if the database performs it after the limit.
+ * @throws TokenStoreError for every failure
+ */
 async function runStatement(
   database: SqlDatabase,
   verb: string,
   statement: string,
   values: readonly (string | number)[],
+  onLate?: () => void,
 ): Promise<SqlResult> {
   const late = new AbortController();
   let hint = '';
@@ -205,8 +217,15 @@ async function runStatement(
   const onWait = (): void => {
     if (database.lockedHint !== undefined) hint = ` ${database.lockedHint}`;
   };
+  const running = runWithRemedies(database, statement, values, late.signal, onWait);
+  if (onLate) {
+    void running.then(
+      () => late.signal.aborted && onLate(),
+      () => undefined,
+    );
+  }
   try {
-    return await withTimeout(runWithRemedies(database, statement, values, late.signal, onWait), STATEMENT_MS, timeout);
+    return await withTimeout(running, STATEMENT_MS, timeout);
   } catch (error) {
     if (error instanceof TokenStoreError) throw error;
     throw new TokenStoreError(`${database.product} could not ${verb} a grant.`, { cause: safeCause(error) });

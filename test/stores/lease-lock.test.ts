@@ -67,6 +67,32 @@ test('rejects at once if the store of the lease fails, and releases a lease that
   expect(release).toHaveBeenCalledOnce();
 });
 
+test('gives up a store that does not answer, and releases a lease that it gives after all', async () => {
+  const lease = memoryLease();
+  const answers: (() => void)[] = [];
+  const take = (id: string, owner: string): Promise<boolean> =>
+    new Promise((resolve) => answers.push(() => resolve(lease.take(id, owner))));
+  const release = vi.fn((id: string, owner: string) => lease.release(id, owner));
+  const lock = leaseLock({ take, release }, LEASE_MS);
+  const calls = [lock('id', forever), lock('id', forever)].map((call) => call.catch((error: unknown) => error));
+  const late = { name: 'TokenStoreError', code: 'ERR_TOKEN_STORE_TIMEOUT' };
+  await vi.advanceTimersByTimeAsync(6000);
+  expect(await calls[0]).toMatchObject({
+    ...late,
+    message: 'The token store did not lock a grant within 6000 ms.',
+  });
+  expect(await calls[1]).toMatchObject({ code: 'ERR_TOKEN_STORE_LOCKED' });
+  answers[0]?.();
+  await vi.advanceTimersByTimeAsync(0);
+  expect(release).toHaveBeenCalledTimes(2);
+  expect(lease.owner).toBeUndefined();
+  const next = lock('id', async () => 'worked');
+  await vi.advanceTimersByTimeAsync(0);
+  answers[1]?.();
+  expect(await next).toBe('worked');
+  expect(vi.getTimerCount()).toBe(0);
+});
+
 test('sends one of many waiters to ask, at growing intervals', async () => {
   const lease = memoryLease();
   await lease.take('id', 'somebody in another process');
@@ -149,8 +175,8 @@ test.for([
     await vi.advanceTimersByTimeAsync(60_000);
   });
   expect(times).toEqual(expected);
-  // Those before wait for the turn, and for the first attempt.
-  expect(timers.slice(2).map(({ isKeeping }) => isKeeping)).toEqual(expected.slice(1).map(() => false));
+  // Those before wait for the turn, for the lease, and for the first attempt.
+  expect(timers.slice(3).map(({ isKeeping }) => isKeeping)).toEqual(expected.slice(1).map(() => false));
 });
 
 test('tells the work of its lease: the length, the age on the clock that shows more, and whether it is held', async () => {
@@ -184,8 +210,14 @@ test('tells the length of the lease of its locks, and of no other function', () 
 });
 
 test('gives the result of work that ended although the lease cannot be given back', async () => {
-  const rejecting = leaseLock({ take: async () => true, release: () => Promise.reject(new Error('gone')) }, LEASE_MS);
-  expect(await rejecting('id', async () => 'result')).toBe('result');
+  const gone = new Error('gone');
+  const throwing = (): never => {
+    throw gone;
+  };
+  for (const release of [() => Promise.reject(gone), throwing]) {
+    const failing = leaseLock({ take: async () => true, release }, LEASE_MS);
+    expect(await failing('id', async () => 'result')).toBe('result');
+  }
   const hanging = leaseLock({ take: async () => true, release: forever }, LEASE_MS)('id', async () => 'result');
   await vi.advanceTimersByTimeAsync(1000);
   expect(await hanging).toBe('result');

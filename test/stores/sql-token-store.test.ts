@@ -215,6 +215,28 @@ describe('a lock', () => {
     await Promise.all([first, second]);
     expect(order).toEqual(['first', 'second']);
   });
+
+  test.for(['add', 'replaceLease'])(
+    'that waits in the database until its caller has gone is released: %s',
+    async (late) => {
+      stopTime();
+      // An ended one of another process, which is replaced.
+      if (late === 'replaceLease') table.rows.set('lock id', { id: 'lock id', version: 1, record: 'other', endsAt: 0 });
+      let goOn = (): void => undefined;
+      const stall = new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+      // What follows on another connection sees nothing of it.
+      table.before = (statement) => statement === late && stall;
+      const locking = store.lock('id', async () => undefined).catch((error: unknown) => error);
+      await vi.advanceTimersByTimeAsync(5_000);
+      expect(await locking).toMatchObject({ message: 'SQL did not lock a grant within 5000 ms.' });
+      goOn();
+      await vi.advanceTimersByTimeAsync(0);
+      expect(table.rows.has('lock id')).toBe(false);
+      await store.lock('id', async () => undefined);
+    },
+  );
 });
 
 describe('the list', () => {
