@@ -6,8 +6,10 @@ type Message = readonly [id: number, name: string, args: readonly unknown[]];
 /**
  * Returns the functions of the other process, and lets it call those of this one. A call resolves to what the other process
  * returns; to nothing if that one is gone, or goes meanwhile.
+ *
+ * @param own Returns the functions of this process, which may need those of the other one themselves.
  */
-export function connect<Theirs extends object>(channel: Worker | NodeJS.Process, own: object): Theirs {
+export function connect<Theirs extends object>(channel: Worker | NodeJS.Process, own: () => object): Theirs {
   const waiting = new Map<number, (result: unknown) => void>();
   let count = 0;
   const isOpen = () => ('isConnected' in channel ? channel.isConnected() : channel.connected);
@@ -17,7 +19,7 @@ export function connect<Theirs extends object>(channel: Worker | NodeJS.Process,
     for (const resolve of waiting.values()) resolve(undefined);
   });
   channel.on('message', async ([id, name, args]: Message) => {
-    if (name !== '') return send(id, '', [await Reflect.get(own, name)?.(...args)]);
+    if (name !== '') return send(id, '', [await Reflect.get(own(), name)(...args)]);
     waiting.get(id)?.(args[0]);
     waiting.delete(id);
   });
@@ -26,6 +28,9 @@ export function connect<Theirs extends object>(channel: Worker | NodeJS.Process,
     if (send(count, name, args) !== false) return await new Promise((resolve) => waiting.set(count, resolve));
   };
   return new Proxy({} as Theirs, {
-    get: (_, name) => (name === 'then' ? undefined : (...args: unknown[]) => call(String(name), args)),
+    get:
+      (_, name) =>
+      (...args: unknown[]) =>
+        call(String(name), args),
   });
 }

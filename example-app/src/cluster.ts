@@ -15,47 +15,55 @@ import { createInterface } from 'node:readline';
 import { RedisStore } from 'connect-redis';
 import type { StrategyOptions } from 'passport-oauth-app';
 import { redisTokenStore } from 'passport-oauth-app/redis';
-import { createClient, type RedisClientOptions } from 'redis';
+import { createClient } from 'redis';
 import { connect } from './calls.js';
 import { Recorder } from './panel/recorder.js';
 import { createPrimary, type Primary, type Worker } from './primary.js';
-import { closeServer, listen, realService, run, SettingsError, serverSettings, untilAskedToEnd } from './server.js';
-import { startService, strategyOptionsFor } from './service.js';
+import { listen, realService, run, SettingsError, serverSettings, untilAskedToEnd, usualPort } from './server.js';
+import { callbackURL, registrationAt, scope, startService } from './service.js';
 import { startWorker } from './worker.js';
 
 const processes = 2;
-
-/** What a worker has to be told. */
-interface Setup {
-  readonly redis: RedisOptions;
-  readonly sessionSecret: string;
-  readonly strategyOptions: StrategyOptions;
-}
-
-/** Where a Redis listens. */
-type RedisOptions = Pick<RedisClientOptions, 'url' | 'socket'>;
-
-interface ClusterWorker extends Worker {
-  /** Begins to answer. */
-  serve(setup: Setup): Promise<void>;
-}
 
 async function main(): Promise<void> {
   if (realService(process.env))
     throw new SettingsError('The cluster runs with the emulated service: unset AUTH_URL and the others.');
   const { port, sessionSecret } = serverSettings(process.env);
-  if (port) await refuseTaken(port);
+  if (port) {
+    // Says once, and not in each worker, that the port is taken.
+    const probe = createServer();
+    await listen(probe, port, '127.0.0.1');
+    probe.close();
+  }
   const redis = await openRedis(process.env.REDIS_URL);
   try {
-    await conduct(redis.options, sessionSecret);
+    await conduct(port, sessionSecret, redis.url);
   } finally {
     await redis.close();
   }
 }
 
 /** The primary process: starts the service and the workers, and ends them when it is asked to. */
-async function conduct(redis: RedisOptions, sessionSecret: string): Promise<void> {
-  const children = Array.from({ length: processes }, () => cluster.fork());
+async function conduct(wantedPort: number | undefined, sessionSecret: string, redisUrl: string): Promise<void> {
+  const recorder = new Recorder(Date.now);
+  const service = await startService({ port: wantedPort || usualPort, recorder });
+  const workers: Worker[] = [];
+  const primary = createPrimary(workers, recorder, service);
+  const { authUrl, baseUrl, enterpriseBaseUrl, clientID, clientSecret } = service.options;
+  // A worker is told by its environment, as if the service were a real one.
+  const env = {
+    AUTH_URL: authUrl,
+    BASE_URL: baseUrl,
+    ENTERPRISE_BASE_URL: enterpriseBaseUrl,
+    CLIENT_ID: clientID,
+    CLIENT_SECRET: clientSecret,
+    CALLBACK_URL: callbackURL,
+    SCOPE: scope.join(' '),
+    SESSION_SECRET: sessionSecret,
+    REDIS_URL: redisUrl,
+  };
+  const children = Array.from({ length: processes }, () => cluster.fork(env));
+  workers.push(...children.map((child) => connect<Worker>(child, () => primary)));
   const ended = children.map((child) => once(child, 'exit'));
   const failed = Promise.race(ended).then(() => {
     throw new SettingsError('A process ended as soon as it was started.');
@@ -65,15 +73,9 @@ async function conduct(redis: RedisOptions, sessionSecret: string): Promise<void
     return address.port;
   });
   const [port = 0] = await Promise.race([failed, Promise.all(listening)]);
-
-  const recorder = new Recorder(Date.now);
-  const service = await startService({ port, recorder });
-  const workers: ClusterWorker[] = [];
-  const primary = createPrimary(workers, recorder, service);
-  workers.push(...children.map((child) => connect<ClusterWorker>(child, primary)));
-  const setup = { redis, sessionSecret, strategyOptions: strategyOptionsFor(service) };
-  await Promise.race([failed, Promise.all(workers.map((worker) => worker.serve(setup)))]);
   failed.catch(() => {});
+  // Known only now where it is a free one.
+  service.register(registrationAt(port));
 
   const isAsked = untilAskedToEnd();
   const pids = children.map((child) => child.process.pid).join(' and ');
@@ -84,50 +86,37 @@ async function conduct(redis: RedisOptions, sessionSecret: string): Promise<void
   await service.close();
 }
 
-/** A worker: answers requests until the primary process says that it is over. */
+/** A worker: answers requests until the primary process says that it is over. Its settings are in its environment. */
 async function work(): Promise<void> {
   // Ctrl-C reaches all processes of a terminal; the primary process decides when to end.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {});
+  const { port, sessionSecret } = serverSettings(process.env);
+  const { REDIS_URL = '' } = process.env;
+  const client = await createClient({ url: REDIS_URL }).on('error', console.error).connect();
   const server = createServer();
   // A new connection for each request, so that a browser meets both processes.
   server.maxRequestsPerSocket = 1;
-  const own: Partial<ClusterWorker> = {
-    async serve({ redis, sessionSecret, strategyOptions }) {
-      const client = await createClient(redis).on('error', console.error).connect();
-      const worker = startWorker({
-        server,
-        primary,
-        // Without a cache, the panel shows the token that the other process has got at once.
-        strategyOptions: { ...strategyOptions, cache: false, encryptionKeys: sessionSecret },
-        sessionSecret,
-        sessionStore: new RedisStore({ client }),
-        tokenStore: redisTokenStore(client),
-        clock: Date.now,
-      });
-      Object.assign(own, worker, {
-        async end() {
-          await worker.end();
-          await client.close();
-          process.disconnect();
-        },
-      });
-    },
+  const worker = startWorker({
+    server,
+    primary: connect<Primary>(process, () => ({ ...worker, end })),
+    // Without a cache, the panel shows the token that the other process has got at once.
+    strategyOptions: { ...realService(process.env), cache: false, encryptionKeys: sessionSecret } as StrategyOptions,
+    sessionSecret,
+    sessionStore: new RedisStore({ client }),
+    tokenStore: redisTokenStore(client),
+  });
+  const end = async () => {
+    await worker.end();
+    await client.close();
+    process.disconnect();
   };
-  const primary = connect<Primary>(process, own);
   // All workers get the same port, also where it is a free one.
-  await listen(server, serverSettings(process.env).port, '127.0.0.1');
-}
-
-/** Says once, and not in each worker, that a port is taken. @throws {SettingsError} */
-async function refuseTaken(port: number): Promise<void> {
-  const server = createServer();
   await listen(server, port, '127.0.0.1');
-  await closeServer(server);
 }
 
 /** Returns the Redis at `url`, or starts one for this run that keeps nothing. @throws {SettingsError} if it cannot */
-async function openRedis(url: string | undefined): Promise<{ readonly options: RedisOptions; close(): Promise<void> }> {
-  if (url) return { options: { url }, close: async () => {} };
+async function openRedis(url: string | undefined) {
+  if (url) return { url, close: async () => {} };
   const folder = await mkdtemp(join(tmpdir(), 'example-app-'));
   const path = join(folder, 'redis.sock');
   const args = ['--port', '0', '--unixsocket', path, '--dir', folder, '--save', '', '--appendonly', 'no'];
@@ -147,7 +136,7 @@ async function openRedis(url: string | undefined): Promise<{ readonly options: R
     await rm(folder, { recursive: true });
   };
   for await (const line of createInterface(server.stdout)) {
-    if (line.includes('ready to accept connections')) return { options: { socket: { path, tls: false } }, close };
+    if (line.includes('ready to accept connections')) return { url: `unix://${path}`, close };
   }
   await close();
   throw new SettingsError('redis-server ended as soon as it was started.');

@@ -1,6 +1,5 @@
 import { createServer } from 'node:http';
 import { memoryTokenStore, type StrategyOptions } from 'passport-oauth-app';
-import type { Emulator } from 'passport-oauth-app/emulator';
 import { embeddedPages } from './embedded.js';
 import { Recorder } from './panel/recorder.js';
 import { createPrimary, type Worker } from './primary.js';
@@ -15,21 +14,16 @@ export interface ExampleOptions extends ServerSettings, Pick<ServiceOptions, 'to
 }
 
 /** The running application. */
-export interface Example {
-  /** To be opened in a browser. */
-  readonly url: string;
-  /** The emulated service; `undefined` with a real one. */
-  readonly service: Emulator | undefined;
-  /** Lets what is under way finish, and ends everything. */
-  close(): Promise<void>;
-}
+export type Example = Awaited<ReturnType<typeof startExample>>;
 
 /**
  * Starts the application, and the emulated service unless there is a real one.
  *
+ * @returns The address to be opened in a browser, the emulated service if there is one, and `close`, which lets what is under
+ *   way finish and ends everything.
  * @throws {SettingsError} if the port is taken
  */
-export async function startExample(options: ExampleOptions): Promise<Example> {
+export async function startExample(options: ExampleOptions) {
   const { realService, sessionSecret, tokenLifetime, clock = Date.now } = options;
   const server = createServer();
   // With the emulated service it is for this computer only.
@@ -40,13 +34,14 @@ export async function startExample(options: ExampleOptions): Promise<Example> {
     const service = realService ? undefined : await startService({ port, recorder, tokenLifetime, clock });
     const strategyOptions = { ...(service ? strategyOptionsFor(service) : realService), clock } as StrategyOptions;
     const embedded = service && embeddedPages(service, strategyOptions, url);
+    const tokenStore = service && memoryTokenStore();
     const workers: Worker[] = [];
     const primary = createPrimary(workers, recorder, service);
-    const tokenStore = service && memoryTokenStore();
-    const surroundings = { strategyOptions, sessionSecret, tokenStore, embedded: embedded?.router, clock };
-    workers.push(startWorker({ server, primary, ...surroundings }));
+    const surroundings = { strategyOptions, sessionSecret, tokenStore, embedded: embedded?.router };
+    const worker = startWorker({ server, primary, ...surroundings });
+    workers.push(worker);
     const close = async () => {
-      for (const worker of workers) await worker.end();
+      await worker.end();
       await embedded?.close();
       await service?.close();
     };

@@ -20,7 +20,8 @@ export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 }
 
-const usualPort = 3000;
+/** Of an application whose environment names none. */
+export const usualPort = 3000;
 /** How long requests may take to finish when the server is closed. */
 const patienceMs = 5_000;
 /** Of a real service. A scope and a session secret alone do not ask for one. */

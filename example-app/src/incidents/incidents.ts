@@ -13,8 +13,7 @@ import {
 } from 'passport-oauth-app';
 import { latestBurst, outcomeWords } from '../panel/burst.js';
 import { hear, type Journal } from '../panel/journal.js';
-import type { Breakage, Primary } from '../primary.js';
-import type { ServiceFault } from '../service.js';
+import type { Breakage, Primary, TokenFault } from '../primary.js';
 
 declare module 'express-session' {
   interface SessionData {
@@ -44,23 +43,33 @@ export interface IncidentOptions {
   readonly clock: () => number;
 }
 
-/** How the sentence of an incident begins, what goes wrong at the service, and at the token store for some seconds. */
-type Effect = readonly [says: string, faults: readonly ServiceFault[], store?: Breakage, seconds?: number];
+/** How the sentence of an incident begins, the fault of the next refreshes, and that of the token store for some seconds. */
+interface Effect {
+  readonly says: string;
+  readonly fault?: TokenFault;
+  readonly store?: readonly [broken: Breakage, seconds: number];
+}
 
-const effects: Readonly<Record<string, Effect>> = {
-  burst: ['12 calls met a refused token', ['refuse', 'distant']],
-  refuse: ['The service refused the token', ['refuse']],
-  slow: ['The token endpoint was slow', ['refuse', 'slow']],
-  'other-process': ['Another process refreshed first', ['refuse']],
-  unsaved: ['The token store takes no writes', ['refuse'], 'writes', 10],
-  outage: ['The service is down', ['refuse', 'outage']],
-  'store-down': ['The token store is down', ['refuse'], 'all', 15],
-  'bad-secret': ['The service refuses the client secret', ['refuse', 'bad-secret']],
-  mend: ['Everything is mended', ['mend'], 'none', 0],
-  revoke: ['The service ended the permission', ['revoke']],
-  'lost-answer': ['The answer to the refresh was lost', ['refuse', 'lost-answer']],
-  'log-out': ['You logged out during a refresh', ['refuse', 'slow']],
-};
+const slow: TokenFault = { delay: 3_000 };
+const outage: TokenFault = { status: 503, headers: { 'Retry-After': '2' }, seconds: 30 };
+const badSecret: TokenFault = { body: { error: 'invalid_client' }, seconds: 15 };
+
+/** By the names of the catalogue. */
+const effects: ReadonlyMap<string, Effect> = new Map<string, Effect>([
+  // As slow as over a network.
+  ['burst', { says: '12 calls met a refused token', fault: { delay: 300 } }],
+  ['refuse', { says: 'The service refused the token' }],
+  ['slow', { says: 'The token endpoint was slow', fault: slow }],
+  ['other-process', { says: 'Another process refreshed first' }],
+  ['unsaved', { says: 'The token store takes no writes', store: ['writes', 10] }],
+  ['outage', { says: 'The service is down', fault: outage }],
+  ['store-down', { says: 'The token store is down', store: ['all', 15] }],
+  ['bad-secret', { says: 'The service refuses the client secret', fault: badSecret }],
+  ['mend', { says: 'Everything is mended' }],
+  ['revoke', { says: 'The service ended the permission' }],
+  ['lost-answer', { says: 'The answer to the refresh was lost', fault: { afterEffect: true } }],
+  ['log-out', { says: 'You logged out during a refresh', fault: slow }],
+]);
 const callsOfBurst = 12;
 
 const refreshWords: Readonly<Record<RefreshEvent['outcome'], string>> = {
@@ -72,13 +81,12 @@ const refreshWords: Readonly<Record<RefreshEvent['outcome'], string>> = {
   failed: 'the refresh failed',
 };
 
-/** Causes incidents: a router for `POST /incidents/{name}`, to be used after `apiClient(strategy)`. `close` mends the token store. */
-export function createIncidents({ strategy, otherProcess, primary, journal, clock }: IncidentOptions) {
-  let storeMends: NodeJS.Timeout | undefined;
+/** Returns a router for `POST /incidents/{name}`, to be used after `apiClient(strategy)`. */
+export function createIncidents({ strategy, otherProcess, primary, journal, clock }: IncidentOptions): Router {
   const router = Router();
   router.post('/:name', async (req, res, next) => {
     const { name } = req.params;
-    const effect = Object.hasOwn(effects, name) ? effects[name] : undefined;
+    const effect = effects.get(name);
     if (!effect) return next();
     const { grantId } = req.apiClient;
     if (!req.apiClient.authorized || grantId === undefined) return res.redirect(303, '/');
@@ -91,24 +99,25 @@ export function createIncidents({ strategy, otherProcess, primary, journal, cloc
     await promisify(req.session.save.bind(req.session))();
     res.redirect(303, '/#panel');
   });
-  const close = async () => {
-    clearTimeout(storeMends);
-    await primary.breakStore('none');
-  };
-  return { router, close };
+  return router;
 
   async function cause(name: string, effect: Effect, grantId: string, req: Request, res: Response): Promise<Verdict> {
-    const [says, faults, broken, seconds = 0] = effect;
-    const userId = req.user?.id;
-    const refreshing = name === 'log-out' ? primary.breakService('await-refresh', userId) : undefined;
-    for (const fault of faults) await primary.breakService(fault, userId);
-    if (broken) {
-      clearTimeout(storeMends);
-      await primary.breakStore(broken);
-      storeMends = setTimeout(() => void primary.breakStore('none'), seconds * 1000).unref();
-    }
+    const { says, fault, store } = effect;
+    const userId = req.user?.id ?? '';
+    const logOut = () => promisify(logout(strategy))(req, res);
+    const loggingOut = name === 'log-out' ? primary.nextTokenRequest().then(logOut) : undefined;
+    if (name === 'mend') await primary.mend();
+    else if (name === 'revoke') await primary.revoke(userId);
+    else await primary.refuseTokens();
+    if (fault) await primary.failRefreshes(fault);
+    if (store) await primary.breakStore(...store);
     if (name === 'burst') {
-      await primary.burst(grantId, { burst: randomUUID(), userId, from: 1, count: callsOfBurst });
+      const burst = randomUUID();
+      const numbers = Array.from({ length: callsOfBurst }, (_, index) => index + 1);
+      await primary.burst(
+        grantId,
+        numbers.map((number) => ({ userId, call: { burst, number } })),
+      );
       const latest = latestBurst(journal.of(grantId).entries);
       if (!latest) return { text: `${says}: none has ended.`, tone: 'kept' };
       const isGood = latest.rows.every(({ outcome }) => outcome.startsWith('2'));
@@ -121,14 +130,10 @@ export function createIncidents({ strategy, otherProcess, primary, journal, cloc
     });
     // The client of this request may have met what is mended now.
     const calling = callApi(name === 'mend' ? strategy.client(grantId) : req.apiClient);
-    if (name === 'log-out') {
-      await refreshing;
-      await promisify(logout(strategy))(req, res);
-    }
-    const call = await calling;
+    const [call] = await Promise.all([calling, loggingOut]);
     stopHearing();
-    const lost = name === 'log-out' ? 'nothing logs you in again' : 'log in to go on';
-    const isGood = call.succeeded || name === 'log-out';
+    const lost = loggingOut ? 'nothing logs you in again' : 'log in to go on';
+    const isGood = call.succeeded || loggingOut !== undefined;
     return verdictOf(says, [...refreshes, call.words], isGood, req.apiClient.authorized, lost);
   }
 }
@@ -158,23 +163,25 @@ async function callApi(client: ApiClient): Promise<{ readonly succeeded: boolean
   }
 }
 
-/** Returns a token store that can be broken: what it still takes is passed on to a store that works. */
-export function breakable<S extends ListedTokenStore>(store: S): S & { break(broken: Breakage): void } {
-  let broken: Breakage = 'none';
-  const setBroken = (wanted: Breakage) => {
-    broken = wanted;
+/** Returns a token store that passes on to one that works what it still takes, and a function that breaks it for some seconds. */
+export function breakable(store: ListedTokenStore) {
+  let broken: Breakage = 'all';
+  let mendedAt = 0;
+  const breakStore = (operations: Breakage, seconds: number) => {
+    broken = operations;
+    mendedAt = performance.now() + seconds * 1000;
   };
-  return new Proxy(store as S & { break(broken: Breakage): void }, {
+  const isTaken = (name: string) => broken === 'writes' && ['get', 'lock', 'list'].includes(name);
+  const tokenStore = new Proxy(store, {
     get(_store, name) {
-      if (name === 'break') return setBroken;
       const operation: unknown = Reflect.get(store, name);
       if (typeof operation !== 'function' || name === 'watch') return operation;
       return function operate(...args: unknown[]) {
-        if (broken === 'all' || (broken === 'writes' && !['get', 'lock', 'list'].includes(String(name)))) {
+        if (performance.now() < mendedAt && !isTaken(String(name)))
           throw new Error('The token store is broken on purpose.');
-        }
         return operation.apply(store, args);
       };
     },
   });
+  return { tokenStore, breakStore };
 }

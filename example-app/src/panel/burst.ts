@@ -1,6 +1,6 @@
 import type { ApiClient } from 'passport-oauth-app';
 import { type Html, html } from '../html.js';
-import { causes, type Entry, startOf } from './journal.js';
+import { type Cause, causes, type Entry, startOf } from './journal.js';
 import { place, type Span, scale } from './timeline.js';
 import { reasonWords } from './words.js';
 
@@ -20,20 +20,11 @@ export interface Burst extends Span {
   readonly lostLogins: number;
 }
 
-/** Which calls of which burst are to be made. */
-export interface BurstOrder {
-  readonly burst: string;
-  readonly userId: string | undefined;
-  readonly from: number;
-  readonly count: number;
-}
-
-/** Makes API calls at once. Resolves when all have ended, well or not. */
-export async function runBurst(client: ApiClient, { burst, userId, from, count }: BurstOrder): Promise<void> {
-  const calls = Array.from({ length: count }, (_, index) => {
-    const number = from + index;
-    const headers = { 'X-Call': `${burst}.${number}` };
-    return causes.run({ userId, call: { burst, number } }, () => client.get('/projects', { headers }));
+/** Makes an API call for each cause, all at once. Resolves when all have ended, well or not. */
+export async function runBurst(client: ApiClient, all: readonly Cause[]): Promise<void> {
+  const calls = all.map((cause) => {
+    const headers = { 'X-Call': `${cause.call?.burst}.${cause.call?.number}` };
+    return causes.run(cause, () => client.get('/projects', { headers }));
   });
   await Promise.allSettled(calls);
 }
