@@ -1,6 +1,5 @@
 import { startExample } from './example.js';
 import { realService, run, SettingsError, serverSettings, untilAskedToEnd } from './server.js';
-import { tour } from './tour.js';
 
 const usage = `Usage: npm start [-- OPTION]
 
@@ -32,6 +31,8 @@ await run(async () => {
   if (args.includes('--tour')) {
     if (service)
       throw new SettingsError('The tour walks through the emulated service: unset AUTH_URL and the others for it.');
+    // Imported here: only the tour needs an HTTP client.
+    const { tour } = await import('./tour.js');
     process.exitCode = (await tour(print)) ? 0 : 1;
     return;
   }

@@ -1,13 +1,13 @@
 import assert, { AssertionError } from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import type { Emulator, ServiceRequest } from 'passport-oauth-app/emulator';
-import { request } from 'undici';
+import request from 'supertest';
 import { startExample } from './example.js';
 import { bearerOf, detailOf, fieldsOf, shortenedFields } from './panel/recorder.js';
 import { serverSettings } from './server.js';
 
-/** The cookies of a visitor, by name. */
-type Cookies = Map<string, string>;
+/** Keeps the cookies of one person, and follows no redirect unseen. */
+type Visitor = ReturnType<typeof request.agent>;
 
 /** Seconds. The tour moves the clock instead of waiting. */
 const tokenLifetime = 7200;
@@ -39,8 +39,7 @@ export async function tour(print: (line: string) => void): Promise<boolean> {
 }
 
 async function walk(url: string, service: Emulator, expire: () => void, print: (line: string) => void) {
-  const { baseUrl, enterpriseBaseUrl } = service;
-  const { clientID: client_id, clientSecret: client_secret } = service.options;
+  const { clientID: client_id, clientSecret: client_secret, baseUrl, enterpriseBaseUrl } = service.options;
   const redirect_uri = `${url}/callback`;
   let steps = 0;
   let seen = 0;
@@ -53,11 +52,15 @@ async function walk(url: string, service: Emulator, expire: () => void, print: (
     assert(holds, `Not as it should be: ${what}`);
     print(`    ok: ${what}`);
   };
-  const open = async (cookies: Cookies, address: string, method?: 'POST') => {
-    const answer = await visit(cookies, new URL(address, url), method);
-    const target = answer.location && ` to ${shown(new URL(answer.location, url))}`;
-    print(`    ${method ?? 'GET'} ${shown(new URL(address, url))} -> ${answer.status}${target}`);
-    return answer;
+  const open = async (visitor: Visitor, address: string, method: 'get' | 'post' = 'get') => {
+    const target = new URL(address, url);
+    // Scripts are not redirected to a login, so it asks for a page.
+    const answer = await visitor[method](target.pathname + target.search).set('accept', 'text/html');
+    const { status, text, headers } = answer;
+    const location: string = headers.location ?? '';
+    const leads = location && ` to ${shown(new URL(location, url))}`;
+    print(`    ${method.toUpperCase()} ${shown(target)} -> ${status}${leads}`);
+    return { status, text, location };
   };
   /** Returns the requests to the token endpoint and to the API since the last call, and prints the first of them. */
   const news = () => {
@@ -67,8 +70,8 @@ async function walk(url: string, service: Emulator, expire: () => void, print: (
       print(`    service: ${one.method} http://${one.headers.host}${one.path} ${detailOf(one)}`);
     const more = requests.length - mostShown;
     if (more > 0) print(`    service: and ${more} more requests like the last one`);
-    const isToken = ({ path }: ServiceRequest) => path === '/oauth/token';
-    return { tokens: requests.filter(isToken), api: requests.filter((one) => !isToken(one)) };
+    const tokens = requests.filter(({ path }) => path === '/oauth/token');
+    return { tokens, api: requests.filter((one) => !tokens.includes(one)) };
   };
   const checkTokenRequest = ([one, ...more]: readonly ServiceRequest[], fields: Readonly<Record<string, unknown>>) => {
     check('one token request', one !== undefined && more.length === 0);
@@ -84,8 +87,8 @@ async function walk(url: string, service: Emulator, expire: () => void, print: (
     usedRefreshToken = refresh_token;
   };
   /** Opens the page with the projects, which has to show one of this name. @returns The bearer tokens that it took. */
-  const projects = async (cookies: Cookies, name: string, base: string, refreshes = true) => {
-    const page = await open(cookies, '/projects');
+  const projects = async (visitor: Visitor, name: string, base: string, refreshes = true) => {
+    const page = await open(visitor, '/projects');
     check(`the page shows ${name}`, page.status === 200 && page.text.includes(name));
     const { tokens, api } = news();
     if (refreshes) checkRefresh(tokens);
@@ -96,9 +99,9 @@ async function walk(url: string, service: Emulator, expire: () => void, print: (
     return api.map(bearerOf);
   };
   /** Goes through the consent page. @returns The callback. */
-  const decide = async (cookies: Cookies, user: string, decline = false) => {
+  const decide = async (visitor: Visitor, user: string, decline = false) => {
     step('The login sends the browser to the service');
-    const authorize = new URL((await open(cookies, '/login')).location, url);
+    const authorize = new URL((await open(visitor, '/login')).location, url);
     const { state = '', ...others } = Object.fromEntries(authorize.searchParams);
     const expected = { client_id, redirect_uri, response_type: 'code', scope: 'project tm' };
     check('to {auth_url}/oauth/authorize', authorize.href.startsWith(`${service.authUrl}/oauth/authorize?`));
@@ -111,12 +114,14 @@ async function walk(url: string, service: Emulator, expire: () => void, print: (
     check('back to the application, with its state unchanged', callback.searchParams.get('state') === state);
     return callback;
   };
-  const leadsTo = async (what: string, path: string, cookies: Cookies, address: string, method?: 'POST') =>
-    check(what, (await open(cookies, address, method)).location.split('?')[0] === path);
-  const silent = () =>
-    check('nothing reached the token endpoint or the API', Object.values(news()).flat().length === 0);
+  const leadsTo = async (what: string, path: string, visitor: Visitor, address: string, method?: 'post') =>
+    check(what, (await open(visitor, address, method)).location.split('?')[0] === path);
+  const silent = () => {
+    const { tokens, api } = news();
+    check('nothing reached the token endpoint or the API', tokens.length + api.length === 0);
+  };
 
-  const ada: Cookies = new Map();
+  const ada = request.agent(url);
   step('A page that needs a login sends the browser to it');
   await leadsTo('to /login', '/login', ada, '/projects');
   const { href, searchParams } = await decide(ada, '1');
@@ -137,18 +142,20 @@ async function walk(url: string, service: Emulator, expire: () => void, print: (
   check('the request was made once more, with the new token', bearers.length === 2 && new Set(bearers).size === 2);
   step('Twenty requests at once meet an expired token');
   expire();
-  const pages = await Promise.all(Array.from({ length: 20 }, () => visit(ada, new URL('/projects', url))));
-  const areGood = pages.every(({ status }) => status === 200);
-  check('all twenty succeed', areGood);
+  const pages = await Promise.all(Array.from({ length: 20 }, () => ada.get('/projects')));
+  check(
+    'all twenty succeed',
+    pages.every(({ status }) => status === 200),
+  );
   checkRefresh(news().tokens);
 
-  const ben: Cookies = new Map();
+  const ben = request.agent(url);
   await open(ben, (await decide(ben, '2')).href);
   news();
   step("A member of an organization is served by the organization's own host");
   await projects(ben, 'Acme Storefront', enterpriseBaseUrl.replace('{domain}', 'acme'), false);
 
-  const stranger: Cookies = new Map();
+  const stranger = request.agent(url);
   const refusal = await decide(stranger, '1', true);
   step('The application says that the login was declined');
   await leadsTo('it goes on to its own page', '/declined', stranger, refusal.href);
@@ -158,7 +165,7 @@ async function walk(url: string, service: Emulator, expire: () => void, print: (
   check('403', (await open(stranger, '/callback?code=stolen-code&state=forged-state')).status === 403);
   silent();
   step('Logging out forgets the tokens');
-  await leadsTo('back to the home page', '/', ada, '/logout', 'POST');
+  await leadsTo('back to the home page', '/', ada, '/logout', 'post');
   await leadsTo('projects need a login again', '/login', ada, '/projects');
   silent();
   return steps;
@@ -168,17 +175,4 @@ async function walk(url: string, service: Emulator, expire: () => void, print: (
 function shown({ origin, pathname, searchParams }: URL): string {
   const fields = shortenedFields(Object.fromEntries(searchParams), '&');
   return `${origin}${pathname}${fields && `?${fields}`}`;
-}
-
-/** Opens a page as a browser does, and follows no redirect unseen. */
-async function visit(cookies: Cookies, url: URL, method: 'GET' | 'POST' = 'GET') {
-  const sent = { accept: 'text/html', cookie: [...cookies].map((pair) => pair.join('=')).join('; ') };
-  // Not fetch: its headers mark it as a script, and scripts are not redirected to a login.
-  const { statusCode: status, headers, body } = await request(url, { method, headers: sent });
-  for (const line of [headers['set-cookie'] ?? []].flat()) {
-    const [, name = '', value = ''] = /^([^=;]*)=([^;]*)/.exec(line) ?? [];
-    if (/;\s*(max-age=0|expires=Thu, 01 Jan 1970)/i.test(line)) cookies.delete(name);
-    else cookies.set(name, value);
-  }
-  return { status, location: String(headers.location ?? ''), text: await body.text() };
 }
