@@ -5,9 +5,8 @@
  * refreshed by one of them; the panel shows which. REDIS_URL names a Redis that runs; without it, one is started.
  */
 import { spawn } from 'node:child_process';
-import cluster, { type Address } from 'node:cluster';
+import cluster from 'node:cluster';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,8 +18,17 @@ import { createClient } from 'redis';
 import { connect } from './calls.js';
 import { Recorder } from './panel/recorder.js';
 import { createPrimary, type Primary, type Worker } from './primary.js';
-import { listen, realService, run, SettingsError, serverSettings, untilAskedToEnd, usualPort } from './server.js';
-import { callbackURL, registrationAt, scope, startService } from './service.js';
+import {
+  environmentOf,
+  listen,
+  realService,
+  run,
+  SettingsError,
+  serverSettings,
+  untilAskedToEnd,
+  usualPort,
+} from './server.js';
+import { registrationAt, startService, strategyOptionsFor } from './service.js';
 import { startWorker } from './worker.js';
 
 const processes = 2;
@@ -49,31 +57,17 @@ async function conduct(wantedPort: number | undefined, sessionSecret: string, re
   const service = await startService({ port: wantedPort || usualPort, recorder });
   const workers: Worker[] = [];
   const primary = createPrimary(workers, recorder, service);
-  const { authUrl, baseUrl, enterpriseBaseUrl, clientID, clientSecret } = service.options;
   // A worker is told by its environment, as if the service were a real one.
-  const env = {
-    AUTH_URL: authUrl,
-    BASE_URL: baseUrl,
-    ENTERPRISE_BASE_URL: enterpriseBaseUrl,
-    CLIENT_ID: clientID,
-    CLIENT_SECRET: clientSecret,
-    CALLBACK_URL: callbackURL,
-    SCOPE: scope.join(' '),
-    SESSION_SECRET: sessionSecret,
-    REDIS_URL: redisUrl,
-  };
+  const env = { ...environmentOf(strategyOptionsFor(service)), SESSION_SECRET: sessionSecret, REDIS_URL: redisUrl };
   const children = Array.from({ length: processes }, () => cluster.fork(env));
   workers.push(...children.map((child) => connect<Worker>(child, () => primary)));
   const ended = children.map((child) => once(child, 'exit'));
+  const listening = children.map((child) => once(child, 'listening'));
   const failed = Promise.race(ended).then(() => {
     throw new SettingsError('A process ended as soon as it was started.');
   });
-  const listening = children.map(async (child) => {
-    const [address] = (await once(child, 'listening')) as [Address];
-    return address.port;
-  });
-  const [port = 0] = await Promise.race([failed, Promise.all(listening)]);
-  failed.catch(() => {});
+  const [first] = await Promise.race([failed, Promise.all(listening)]);
+  const port: number = first?.[0].port ?? 0;
   // Known only now where it is a free one.
   service.register(registrationAt(port));
 
@@ -117,13 +111,12 @@ async function work(): Promise<void> {
 /** Returns the Redis at `url`, or starts one for this run that keeps nothing. @throws {SettingsError} if it cannot */
 async function openRedis(url: string | undefined) {
   if (url) return { url, close: async () => {} };
-  const folder = await mkdtemp(join(tmpdir(), 'example-app-'));
-  const path = join(folder, 'redis.sock');
-  const args = ['--port', '0', '--unixsocket', path, '--dir', folder, '--save', '', '--appendonly', 'no'];
+  const path = join(tmpdir(), `example-app-${process.pid}.sock`);
+  const socket = ['--port', '0', '--unixsocket', path, '--unixsocketperm', '700'];
+  const args = [...socket, '--dir', tmpdir(), '--save', '', '--appendonly', 'no'];
   // In a group of its own: Ctrl-C would end it before those who still save to it.
   const server = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'], detached: true });
-  await once(server, 'spawn').catch(async () => {
-    await rm(folder, { recursive: true });
+  await once(server, 'spawn').catch(() => {
     throw new SettingsError(
       'redis-server is not installed. Install it (apt-get install redis-server, brew install redis), ' +
         'or set REDIS_URL to one that runs, such as redis://localhost:6379.',
@@ -133,12 +126,10 @@ async function openRedis(url: string | undefined) {
   const close = async () => {
     server.kill();
     await exit;
-    await rm(folder, { recursive: true });
   };
   for await (const line of createInterface(server.stdout)) {
     if (line.includes('ready to accept connections')) return { url: `unix://${path}`, close };
   }
-  await close();
   throw new SettingsError('redis-server ended as soon as it was started.');
 }
 

@@ -24,9 +24,16 @@ export class SettingsError extends Error {
 export const usualPort = 3000;
 /** How long requests may take to finish when the server is closed. */
 const patienceMs = 5_000;
-/** Of a real service. A scope and a session secret alone do not ask for one. */
-const needed = ['AUTH_URL', 'BASE_URL', 'CLIENT_ID', 'CLIENT_SECRET', 'CALLBACK_URL', 'SCOPE', 'SESSION_SECRET'];
-const telling = [...needed.slice(0, 5), 'ENTERPRISE_BASE_URL'];
+/** The variables that name a service, by the options of the strategy. */
+const variables = {
+  authUrl: 'AUTH_URL',
+  baseUrl: 'BASE_URL',
+  clientID: 'CLIENT_ID',
+  clientSecret: 'CLIENT_SECRET',
+  callbackURL: 'CALLBACK_URL',
+  scope: 'SCOPE',
+  enterpriseBaseUrl: 'ENTERPRISE_BASE_URL',
+};
 
 /**
  * Returns the options for a real service; `undefined` if the environment names none, so that the emulator is used.
@@ -34,26 +41,24 @@ const telling = [...needed.slice(0, 5), 'ENTERPRISE_BASE_URL'];
  * @throws {SettingsError} that names what is missing
  */
 export function realService(env: Environment): StrategyOptions | undefined {
-  const told = telling.filter((name) => env[name]);
+  const names = Object.values(variables);
+  // A scope and a session secret alone do not ask for one.
+  const told = names.filter((name) => env[name] && name !== 'SCOPE');
   if (told.length === 0) return undefined;
-  const missing = needed.filter((name) => !env[name]);
+  const missing = [...names, 'SESSION_SECRET'].filter((name) => !env[name] && name !== 'ENTERPRISE_BASE_URL');
   if (missing.length > 0) {
     throw new SettingsError(
       `For a real service these environment variables are missing: ${missing.join(', ')}.\n` +
         `To run with the emulator instead, unset ${told.join(', ')}.`,
     );
   }
-  const { AUTH_URL = '', BASE_URL = '', CLIENT_ID = '', CLIENT_SECRET = '', CALLBACK_URL = '', SCOPE = '' } = env;
-  return {
-    authUrl: AUTH_URL,
-    baseUrl: BASE_URL,
-    enterpriseBaseUrl: env.ENTERPRISE_BASE_URL || undefined,
-    clientID: CLIENT_ID,
-    clientSecret: CLIENT_SECRET,
-    callbackURL: CALLBACK_URL,
-    scope: SCOPE,
-    pkce: env.PKCE === '1',
-  };
+  const options = Object.entries(variables).map(([option, name]) => [option, env[name] || undefined]);
+  return { ...Object.fromEntries(options), pkce: env.PKCE === '1' } as StrategyOptions;
+}
+
+/** Returns the environment of a process that takes a service for a real one. */
+export function environmentOf(options: StrategyOptions): Environment {
+  return Object.fromEntries(Object.entries(variables).map(([option, name]) => [name, Reflect.get(options, option)]));
 }
 
 /** Returns the port and the session secret. @throws {SettingsError} if `PORT` is no port */
@@ -108,13 +113,8 @@ export async function closeServer(server: Server): Promise<void> {
 }
 
 /** Resolves on SIGINT or SIGTERM. A second signal ends the process at once. */
-export function untilAskedToEnd(): Promise<void> {
-  return new Promise((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-      process.once(signal, () => {
-        process.once(signal, () => process.exit(1));
-        resolve();
-      });
-    }
-  });
+export async function untilAskedToEnd(): Promise<void> {
+  const signals = ['SIGINT', 'SIGTERM'];
+  await Promise.race(signals.map((signal) => once(process, signal)));
+  for (const signal of signals) process.once(signal, () => process.exit(1));
 }

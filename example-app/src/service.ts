@@ -62,16 +62,11 @@ export async function startService({ port, recorder, tokenLifetime = 45, clock }
   return service;
 }
 
-/** Relative, so that localhost and 127.0.0.1 both work. */
-export const callbackURL = '/callback';
-/** The scopes that a login asks for. */
-export const scope = ['project', 'tm'];
-
-/** Returns the options of the strategy. */
+/** Returns the options of the strategy. The callback is relative, so that localhost and 127.0.0.1 both work. */
 export function strategyOptionsFor(service: Emulator): StrategyOptions {
   // What the Installed event of the service brings: acme has installed the application.
   const { appId, appSecret, domain = '', userId } = service.install({ userId: '2' });
   const applicationGrant = (grantId: string) =>
     grantId === organizationGrant ? crowdinApp({ appId, appSecret, domain, userId }) : undefined;
-  return { ...service.options, callbackURL, scope, applicationGrant };
+  return { ...service.options, callbackURL: '/callback', scope: 'project tm', applicationGrant };
 }
