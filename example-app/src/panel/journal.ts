@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { EventEmitter } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import type { ApiEvent, GrantLostEvent, LoginEvent, RefreshEvent } from 'passport-oauth-app';
+import type { LogEntry } from 'passport-oauth-app/emulator';
 
 /** The request that led to an event. */
 export interface Cause {
@@ -24,29 +25,33 @@ export type Happening = { readonly pid: number; readonly at: number; readonly ca
 );
 
 /** A request as it reached the service: its end in epoch milliseconds, and its fields with secrets shortened. */
-export interface SeenRequest {
-  readonly method: string;
-  readonly host: string;
-  readonly path: string;
+export type SeenRequest = Omit<LogEntry, 'outcome'> & {
   /** The status, or why there was none. */
   readonly outcome: string;
   readonly at: number;
-  readonly durationMs: number;
   readonly detail: string;
-}
+};
 
 /** An event of one grant, with the requests that the service received for it; a real service tells of none. */
-export type Entry = Happening & { readonly grantId: string; readonly requests: readonly SeenRequest[] };
+export type Entry = Happening & {
+  readonly grantId: string;
+  readonly requests: readonly SeenRequest[];
+  /** The number of the access token that the grant has from this entry on; 1 for that of the login. */
+  readonly token?: number;
+};
 
-/** The entries of one grant, the oldest first, and what they add up to since the login, by any process. */
-export interface Story {
-  readonly entries: readonly Entry[];
-  readonly refreshes: number;
+const beginning = {
+  /** The oldest first. */
+  entries: [] as readonly Entry[],
+  refreshes: 0,
   /** True once a token has run down and was refreshed. */
-  readonly ranDown: boolean;
+  ranDown: false,
   /** True once a refresh has succeeded after a failed one. */
-  readonly recovered: boolean;
-}
+  recovered: false,
+};
+
+/** The latest entries of one grant, and what all of them add up to since the login, by any process. */
+export type Story = Readonly<typeof beginning>;
 
 const maxEntries = 400;
 const maxGrants = 500;
@@ -65,38 +70,42 @@ export function hear(clock: () => number, tell: (happening: Happening) => void):
   };
 }
 
-/** Keeps the latest entries of each grant. */
+/** Keeps the stories of the grants. */
 export class Journal {
-  /** Emits each entry, under the id of its grant. */
-  readonly added: EventEmitter = new EventEmitter().setMaxListeners(0);
+  /** Emits the id of a grant that has a new entry. */
+  readonly #changes = new EventEmitter().setMaxListeners(0);
   readonly #stories = new Map<string, Story>();
 
   add(entry: Entry): void {
-    const { entries, refreshes, ranDown, recovered } = this.of(entry.grantId);
-    const renewed = entry.kind === 'refresh' && bringsToken(entry);
+    const { grantId } = entry;
+    const { entries, refreshes: before, ranDown, recovered } = this.of(grantId);
+    const isRefresh = entry.kind === 'refresh' && ['refreshed', 'unsaved'].includes(entry.event.outcome);
+    const refreshes = before + (isRefresh ? 1 : 0);
+    const added = isRefresh || entry.kind === 'login' ? { ...entry, token: refreshes + 1 } : entry;
     const hadFailed = entries.findLast(({ kind }) => kind === 'refresh')?.event.reason !== undefined;
     // Set again, so that the grants stand in the order of their latest entry.
-    this.#stories.delete(entry.grantId);
-    this.#stories.set(entry.grantId, {
-      entries: [...entries.slice(1 - maxEntries), entry],
-      refreshes: refreshes + (renewed ? 1 : 0),
-      ranDown: ranDown || (renewed && entry.event.trigger !== 'refused'),
-      recovered: recovered || (renewed && hadFailed),
+    this.#stories.delete(grantId);
+    this.#stories.set(grantId, {
+      entries: [...entries.slice(1 - maxEntries), added],
+      refreshes,
+      ranDown: ranDown || (isRefresh && entry.event.trigger !== 'refused'),
+      recovered: recovered || (isRefresh && hadFailed),
     });
     const [oldest] = this.#stories.keys();
     if (this.#stories.size > maxGrants && oldest !== undefined) this.#stories.delete(oldest);
-    this.added.emit(entry.grantId, entry);
+    this.#changes.emit(grantId);
+  }
+
+  /** Resolves when a grant has a new entry, or after some milliseconds. @returns Whether it has one. */
+  async changes(grantId: string, ms: number): Promise<boolean> {
+    const change = once(this.#changes, grantId, { signal: AbortSignal.timeout(ms) });
+    return change.then(() => true).catch(() => false);
   }
 
   /** Returns the story of a grant. */
   of(grantId: string): Story {
-    return this.#stories.get(grantId) ?? { entries: [], refreshes: 0, ranDown: false, recovered: false };
+    return this.#stories.get(grantId) ?? beginning;
   }
-}
-
-/** Returns whether the grant has a new token from this entry on. */
-export function bringsToken({ kind, event }: Happening): boolean {
-  return kind === 'login' || (kind === 'refresh' && (event.outcome === 'refreshed' || event.outcome === 'unsaved'));
 }
 
 /** Returns when the work behind an entry began, in epoch milliseconds. */

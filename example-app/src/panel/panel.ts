@@ -1,8 +1,9 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { type Request, type Response, Router } from 'express';
 import { type ApiClient, OAuthAppError } from 'passport-oauth-app';
 import { type Html, html } from '../html.js';
 import { incidentsView } from '../incidents/catalogue.js';
-import { bringsToken, causes, type Entry, type Journal } from './journal.js';
+import { causes, type Journal } from './journal.js';
 import { claimsOf } from './recorder.js';
 import { endedPanel, guide, idlePanel, type PanelContent, panelParts, panelView } from './view.js';
 
@@ -35,7 +36,7 @@ const callingMs = 3_000;
  * which would keep the server from closing.
  */
 export function createPanel({ journal, incidents, clock }: PanelOptions) {
-  const closings = new Set<() => void>();
+  const streams = new Set<Response>();
   const router = Router();
   router.use((req, _res, next) => {
     const { state } = req.query;
@@ -49,7 +50,7 @@ export function createPanel({ journal, incidents, clock }: PanelOptions) {
     next();
   });
   const close = () => {
-    for (const closing of closings) closing();
+    for (const res of streams) res.end();
   };
   return { router, close };
 
@@ -78,55 +79,42 @@ export function createPanel({ journal, incidents, clock }: PanelOptions) {
   }
 
   /** Streams the parts of the panel as server-sent events, until the page is closed or the login has ended. */
-  function stream(req: Request, res: Response): void {
+  async function stream(req: Request, res: Response): Promise<void> {
     const { apiClient } = req;
     const grantId = shownGrant(req);
     // 204 tells an EventSource not to come again.
     if (grantId === undefined) return void res.status(204).end();
     res.set({ 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' }).flushHeaders();
+    streams.add(res);
+    res.once('close', () => streams.delete(res));
+    const send = (event: string, data: unknown) => res.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
     const wasAuthorized = apiClient.authorized;
-    const sent = new Map<string, string>();
     let token: PanelContent['token'];
-    let soon: NodeJS.Timeout | undefined;
-
-    const send = (event: string, data: unknown) => {
-      if (!res.writableEnded) res.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
-    };
-    const draw = () => {
-      clearTimeout(soon);
-      soon = undefined;
+    let refreshes: number | undefined;
+    let sent: ReturnType<typeof panelParts> = {};
+    let calledAt = performance.now();
+    let hasEntry = false;
+    while (!res.writableEnded && !res.destroyed) {
+      // After any other entry the token is not read: reading it could fail as well, and so go round in circles.
+      if (!hasEntry || refreshes !== journal.of(grantId).refreshes) token = await tokenOf(apiClient);
+      refreshes = journal.of(grantId).refreshes;
+      if (res.writableEnded || res.destroyed) return;
       if (wasAuthorized && !apiClient.authorized) {
         send('end', endedPanel().source);
-        return end();
+        return void res.end();
       }
-      const parts = Object.entries(panelParts(contentOf(req, grantId, token)));
-      const changed = parts.filter(([name, { source }]) => sent.get(name) !== source);
-      for (const [name, { source }] of changed) sent.set(name, source);
+      const parts = panelParts(contentOf(req, grantId, token));
+      const changed = Object.entries(parts).filter(([name, { source }]) => source !== sent[name]?.source);
       send('parts', Object.fromEntries(changed.map(([name, { source }]) => [name, source])));
-    };
-    const look = async () => {
-      token = await tokenOf(apiClient);
-      draw();
-    };
-    // Reading the token after a failure could fail again, and so go round in circles.
-    const hear = (entry: Entry) => {
-      if (bringsToken(entry)) void look();
-      else soon ??= setTimeout(draw, soonMs).unref();
-    };
-    const timers = [setInterval(() => void look(), drawingMs).unref()];
-    // As a page would, so that the lane of API calls shows what users notice. A real service is spared.
-    const call = () => void orNothing(apiClient, () => apiClient.projects());
-    if (incidents) timers.push(setInterval(call, callingMs).unref());
-    const end = () => {
-      for (const timer of [...timers, soon]) clearTimeout(timer);
-      journal.added.off(grantId, hear);
-      closings.delete(end);
-      res.end();
-    };
-    closings.add(end);
-    res.once('close', end);
-    journal.added.on(grantId, hear);
-    void look();
+      sent = parts;
+      // As a page would, so that the lane of API calls shows what users notice. A real service is spared.
+      if (incidents && performance.now() - calledAt >= callingMs) {
+        calledAt = performance.now();
+        void orNothing(apiClient, () => apiClient.projects());
+      }
+      hasEntry = await journal.changes(grantId, drawingMs);
+      if (hasEntry) await pause(soonMs);
+    }
   }
 }
 
@@ -139,8 +127,7 @@ function shownGrant(req: Request): string | undefined {
 async function tokenOf(client: ApiClient): Promise<PanelContent['token']> {
   const jwt = await orNothing(client, () => client.accessToken());
   const { iat, exp } = claimsOf(jwt ?? '');
-  if (typeof exp !== 'number') return undefined;
-  return { expiresAt: exp * 1000, issuedAt: (typeof iat === 'number' ? iat : exp) * 1000 };
+  return exp === undefined ? undefined : { expiresAt: exp * 1000, issuedAt: (iat ?? exp) * 1000 };
 }
 
 /** Returns what `work` resolves to; nothing if it fails, or if the login has ended. */

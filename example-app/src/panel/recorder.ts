@@ -1,7 +1,7 @@
+import { decodeJwt, type JWTPayload } from 'jose';
 import type { LogEntry, ServiceRequest } from 'passport-oauth-app/emulator';
 import type { Entry, Happening, SeenRequest } from './journal.js';
 
-type Seen = SeenRequest & { readonly request: ServiceRequest };
 type Fields = Readonly<Record<string, unknown>>;
 
 const maxOpenRequests = 200;
@@ -11,7 +11,8 @@ const secrets = new Set(['client_secret', 'code', 'code_verifier', 'refresh_toke
 export class Recorder {
   readonly #clock: () => number;
   readonly #known = new WeakSet<ServiceRequest>();
-  #open: readonly Seen[] = [];
+  /** The requests that no event has claimed, the oldest first. */
+  readonly #open = new Map<ServiceRequest, SeenRequest>();
 
   constructor(clock: () => number) {
     this.#clock = clock;
@@ -24,8 +25,10 @@ export class Recorder {
     );
     if (!request) return;
     this.#known.add(request);
-    const seen = { method, host, path, outcome: String(outcome), at: this.#clock(), durationMs };
-    this.#open = [...this.#open.slice(1 - maxOpenRequests), { ...seen, detail: detailOf(request), request }];
+    const [at, detail] = [this.#clock(), detailOf(request)];
+    this.#open.set(request, { method, host, path, outcome: String(outcome), at, durationMs, detail });
+    const [oldest] = this.#open.keys();
+    if (this.#open.size > maxOpenRequests && oldest) this.#open.delete(oldest);
   }
 
   /** Returns the entry; `undefined` for an event without a grant, such as a declined login. */
@@ -33,9 +36,9 @@ export class Recorder {
     const { kind, event } = happening;
     // A login takes three requests, a refresh one, an API call one for each attempt.
     const most = kind === 'api' ? Math.max(1, event.attempts) : kind === 'refresh' ? 1 : 3;
-    const claimed = this.#open.filter(({ request }) => belongs(request, happening)).slice(-most);
-    this.#open = this.#open.filter((seen) => !claimed.includes(seen));
-    const requests = claimed.map(({ request, ...seen }) => seen);
+    const own = [...this.#open].filter(([request]) => belongs(request, happening)).slice(-most);
+    for (const [request] of own) this.#open.delete(request);
+    const requests = own.map(([, seen]) => seen);
     return event.grantId === undefined ? undefined : { ...happening, grantId: event.grantId, requests };
   }
 }
@@ -80,10 +83,11 @@ export function shortenedFields(fields: Fields, separator = ' '): string {
 }
 
 /** Returns the claims of a JWT without checking its signature: good enough to show them, and for nothing else. */
-export function claimsOf(jwt: string): Fields {
+export function claimsOf(jwt: string): JWTPayload {
   try {
-    return { ...JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString()) };
+    return decodeJwt(jwt);
   } catch {
+    // Opaque.
     return {};
   }
 }

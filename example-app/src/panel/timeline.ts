@@ -1,5 +1,5 @@
 import { type Html, html } from '../html.js';
-import { bringsToken, type Entry, type Story, startOf } from './journal.js';
+import { type Entry, type Story, startOf } from './journal.js';
 import { reasonWords } from './words.js';
 
 /** A stretch of time, in epoch milliseconds. */
@@ -15,15 +15,7 @@ type TokenSpan = Span & { readonly number: number };
 type RequestSpan = Span & { readonly good: boolean; readonly title: string; readonly token?: number | undefined };
 
 /** The last seconds of a grant. */
-export interface Timeline extends Span {
-  readonly tokens: readonly TokenSpan[];
-  /** From a failed refresh to the next good one. */
-  readonly outages: readonly Span[];
-  readonly tokenRequests: readonly RequestSpan[];
-  readonly apiCalls: readonly RequestSpan[];
-  /** True if a token is in use at the end. */
-  readonly hasToken: boolean;
-}
+export type Timeline = ReturnType<typeof timelineOf>;
 
 /** The usual length of a timeline, and that of one right after an incident, in milliseconds. */
 const usualMs = 100_000;
@@ -32,44 +24,43 @@ const zoomedMs = 20_000;
 const colours = 6;
 
 /** Returns what happened to a grant in the last 100 seconds, or in 20 seconds if they show the latest incident. */
-export function timelineOf({ entries, refreshes }: Story, now: number, incidentAt = -usualMs): Timeline {
-  const start = now - (now - incidentAt < zoomedMs ? zoomedMs : usualMs);
+export function timelineOf({ entries }: Story, to: number, incidentAt = -usualMs) {
+  const from = to - (to - incidentAt < zoomedMs ? zoomedMs : usualMs);
   const inWindow = <T extends Span>(spans: readonly T[]) =>
     spans
-      .filter(({ from, to }) => to > start && from <= now)
-      .map((span) => ({ ...span, from: Math.max(span.from, start), to: Math.min(span.to, now) }));
-  const brought = entries.filter(bringsToken);
-  const numberOf = (entry: Entry) => refreshes + 2 - brought.length + brought.indexOf(entry);
-  const tokens = tokenSpans(entries, numberOf, { from: start, to: now });
+      .filter((span) => span.to > from && span.from <= to)
+      .map((span) => ({ ...span, from: Math.max(span.from, from), to: Math.min(span.to, to) }));
+  const tokens = tokenSpans(entries, { from, to });
   return {
-    from: start,
-    to: now,
+    from,
+    to,
     tokens: inWindow(tokens),
-    outages: inWindow(outageSpans(entries, now)),
-    tokenRequests: inWindow(entries.flatMap((entry) => tokenRequest(entry, numberOf))),
+    /** From a failed refresh to the next good one. */
+    outages: inWindow(outageSpans(entries, to)),
+    tokenRequests: inWindow(entries.flatMap(tokenRequest)),
     apiCalls: inWindow(entries.flatMap(apiCall)),
-    hasToken: tokens.at(-1)?.to === now,
+    /** True if a token is in use at the end. */
+    hasToken: tokens.at(-1)?.to === to,
   };
 }
 
 /** A token is in use from the end of the request that brought it until the next one, or until it can be used no more. */
-function tokenSpans(entries: readonly Entry[], numberOf: (entry: Entry) => number, { from, to }: Span): TokenSpan[] {
+function tokenSpans(entries: readonly Entry[], { from, to }: Span): TokenSpan[] {
   const spans: TokenSpan[] = [];
-  const first = entries.find(bringsToken);
   // With a token that lives for hours, the journal no longer has the entry that brought it.
-  let current = { from, number: first ? numberOf(first) - 1 : 1 };
+  const { token: first = 2 } = entries.find(({ token }) => token !== undefined) ?? {};
+  let current = { from, number: first - 1 };
   let inUse = current.number > 0;
   for (const entry of entries) {
-    const { kind, event, at } = entry;
-    const isNew = bringsToken(entry);
+    const { kind, event, at, token } = entry;
     const adopted = kind === 'refresh' && event.outcome === 'adopted';
     // Ahead of its expiry a token is still used; after all other refreshes, requests have waited.
     const waited = kind === 'refresh' && event.trigger !== 'ahead' && !adopted && event.outcome !== 'saved';
     const ended = kind === 'grant-lost' || waited;
-    if (inUse && (isNew || ended)) spans.push({ ...current, to: ended ? startOf(entry) : at });
-    if (isNew) current = { from: at, number: numberOf(entry) };
+    if (inUse && (token || ended)) spans.push({ ...current, to: ended ? startOf(entry) : at });
+    if (token) current = { from: at, number: token };
     else if (adopted && !inUse) current = { ...current, from: at };
-    inUse = isNew || adopted || (inUse && !ended);
+    inUse = token !== undefined || adopted || (inUse && !ended);
   }
   return inUse ? [...spans, { ...current, to }] : spans;
 }
@@ -89,12 +80,11 @@ function outageSpans(entries: readonly Entry[], now: number): Span[] {
   return from === undefined ? spans : [...spans, { from, to: now }];
 }
 
-function tokenRequest(entry: Entry, numberOf: (entry: Entry) => number): RequestSpan[] {
-  const { kind, event, at: to } = entry;
+function tokenRequest(entry: Entry): RequestSpan[] {
+  const { kind, event, at: to, token } = entry;
   if (kind !== 'login' && kind !== 'refresh') return [];
   const from = startOf(entry);
-  if (bringsToken(entry))
-    return [{ from, to, good: true, token: numberOf(entry), title: kind === 'login' ? 'Login' : 'Refresh' }];
+  if (token) return [{ from, to, good: true, token, title: kind === 'login' ? 'Login' : 'Refresh' }];
   // None of these took a request.
   const isFree = event.outcome === 'adopted' || event.outcome === 'saved' || event.reason === 'ERR_TOKEN_STORE';
   return isFree ? [] : [{ from, to, good: false, title: reasonWords(event.reason) ?? event.outcome }];
