@@ -18,47 +18,31 @@ import { createClient } from 'redis';
 import { connect } from './calls.js';
 import { Recorder } from './panel/recorder.js';
 import { createPrimary, type Primary, type Worker } from './primary.js';
-import {
-  environmentOf,
-  listen,
-  realService,
-  run,
-  SettingsError,
-  serverSettings,
-  untilAskedToEnd,
-  usualPort,
-} from './server.js';
+import { environmentOf, listen, realService, run, SettingsError, serverSettings, untilAskedToEnd } from './server.js';
 import { registrationAt, startService, strategyOptionsFor } from './service.js';
 import { startWorker } from './worker.js';
 
 const processes = 2;
 
+/** The primary process: starts Redis, the service and the workers, and ends them when it is asked to. */
 async function main(): Promise<void> {
   if (realService(process.env))
     throw new SettingsError('The cluster runs with the emulated service: unset AUTH_URL and the others.');
-  const { port, sessionSecret } = serverSettings(process.env);
-  if (port) {
+  const settings = serverSettings(process.env);
+  if (settings.port) {
     // Says once, and not in each worker, that the port is taken.
     const probe = createServer();
-    await listen(probe, port, '127.0.0.1');
+    await listen(probe, settings.port, '127.0.0.1');
     probe.close();
   }
-  const redis = await openRedis(process.env.REDIS_URL);
-  try {
-    await conduct(port, sessionSecret, redis.url);
-  } finally {
-    await redis.close();
-  }
-}
-
-/** The primary process: starts the service and the workers, and ends them when it is asked to. */
-async function conduct(wantedPort: number | undefined, sessionSecret: string, redisUrl: string): Promise<void> {
+  const redisUrl = process.env.REDIS_URL || (await startRedis());
   const recorder = new Recorder(Date.now);
-  const service = await startService({ port: wantedPort || usualPort, recorder });
+  const service = await startService(settings.port, recorder);
   const workers: Worker[] = [];
   const primary = createPrimary(workers, recorder, service);
   // A worker is told by its environment, as if the service were a real one.
-  const env = { ...environmentOf(strategyOptionsFor(service)), SESSION_SECRET: sessionSecret, REDIS_URL: redisUrl };
+  const told = { SESSION_SECRET: settings.sessionSecret, REDIS_URL: redisUrl };
+  const env = { ...environmentOf(strategyOptionsFor(service)), ...told };
   const children = Array.from({ length: processes }, () => cluster.fork(env));
   workers.push(...children.map((child) => connect<Worker>(child, () => primary)));
   const ended = children.map((child) => once(child, 'exit'));
@@ -108,9 +92,8 @@ async function work(): Promise<void> {
   await listen(server, port, '127.0.0.1');
 }
 
-/** Returns the Redis at `url`, or starts one for this run that keeps nothing. @throws {SettingsError} if it cannot */
-async function openRedis(url: string | undefined) {
-  if (url) return { url, close: async () => {} };
+/** Starts a Redis that keeps nothing, and ends with this process. @returns Its address. @throws {SettingsError} if it cannot */
+async function startRedis(): Promise<string> {
   const path = join(tmpdir(), `example-app-${process.pid}.sock`);
   const socket = ['--port', '0', '--unixsocket', path, '--unixsocketperm', '700'];
   const args = [...socket, '--dir', tmpdir(), '--save', '', '--appendonly', 'no'];
@@ -122,13 +105,13 @@ async function openRedis(url: string | undefined) {
         'or set REDIS_URL to one that runs, such as redis://localhost:6379.',
     );
   });
-  const exit = once(server, 'exit');
-  const close = async () => {
-    server.kill();
-    await exit;
-  };
+  process.once('exit', () => server.kill());
   for await (const line of createInterface(server.stdout)) {
-    if (line.includes('ready to accept connections')) return { url: `unix://${path}`, close };
+    if (!line.includes('ready to accept connections')) continue;
+    // Neither of them keeps this process from ending.
+    server.stdout.destroy();
+    server.unref();
+    return `unix://${path}`;
   }
   throw new SettingsError('redis-server ended as soon as it was started.');
 }

@@ -8,7 +8,7 @@ import { type ServiceOptions, startService, strategyOptionsFor } from './service
 import { startWorker } from './worker.js';
 
 /** Options of `startExample`. */
-export interface ExampleOptions extends ServerSettings, Pick<ServiceOptions, 'tokenLifetime' | 'clock'> {
+export interface ExampleOptions extends ServerSettings, ServiceOptions {
   /** The real service; without it, an emulated one is started. */
   readonly realService?: StrategyOptions | undefined;
 }
@@ -24,30 +24,25 @@ export type Example = Awaited<ReturnType<typeof startExample>>;
  * @throws {SettingsError} if the port is taken
  */
 export async function startExample(options: ExampleOptions) {
-  const { realService, sessionSecret, tokenLifetime, clock = Date.now } = options;
+  const { realService, sessionSecret, clock = Date.now } = options;
   const server = createServer();
   // With the emulated service it is for this computer only.
   const port = await listen(server, options.port, realService ? undefined : '127.0.0.1');
   const url = `http://localhost:${port}`;
   const recorder = new Recorder(clock);
-  try {
-    const service = realService ? undefined : await startService({ port, recorder, tokenLifetime, clock });
-    const strategyOptions = { ...(service ? strategyOptionsFor(service) : realService), clock } as StrategyOptions;
-    const embedded = service && embeddedPages(service, strategyOptions, url);
-    const tokenStore = service && memoryTokenStore();
-    const workers: Worker[] = [];
-    const primary = createPrimary(workers, recorder, service);
-    const surroundings = { strategyOptions, sessionSecret, tokenStore, embedded: embedded?.router };
-    const worker = startWorker({ server, primary, ...surroundings });
-    workers.push(worker);
-    const close = async () => {
-      await worker.end();
-      await embedded?.close();
-      await service?.close();
-    };
-    return { url, service, close };
-  } catch (error) {
-    server.close();
-    throw error;
-  }
+  const service = realService ? undefined : await startService(port, recorder, options);
+  const strategyOptions = { ...(service ? strategyOptionsFor(service) : realService), clock } as StrategyOptions;
+  const embedded = service && embeddedPages(service, strategyOptions, url);
+  const tokenStore = service && memoryTokenStore();
+  const workers: Worker[] = [];
+  const primary = createPrimary(workers, recorder, service);
+  const settings = { strategyOptions, sessionSecret, tokenStore, embedded: embedded?.router };
+  const worker = startWorker({ server, primary, ...settings });
+  workers.push(worker);
+  const close = async () => {
+    await worker.end();
+    await embedded?.close();
+    await service?.close();
+  };
+  return { url, service, close };
 }

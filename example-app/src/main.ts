@@ -33,8 +33,7 @@ await run(async () => {
       throw new SettingsError('The tour walks through the emulated service: unset AUTH_URL and the others for it.');
     // Imported here: only the tour needs an HTTP client.
     const { tour } = await import('./tour.js');
-    process.exitCode = (await tour(print)) ? 0 : 1;
-    return;
+    return tour(print);
   }
   const example = await startExample({ ...serverSettings(process.env), realService: service });
   const { authUrl } = example.service ?? {};

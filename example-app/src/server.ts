@@ -1,3 +1,4 @@
+import { AssertionError } from 'node:assert';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
@@ -5,15 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { ConfigurationError, type StrategyOptions } from 'passport-oauth-app';
 import { EmulatorError } from 'passport-oauth-app/emulator';
 
-/** The environment, or a test's. */
-export type Environment = Readonly<Record<string, string | undefined>>;
-
 /** The port, and the secret that signs the session cookies. */
-export interface ServerSettings {
-  /** `undefined`: 3000, or a free one if that is taken. */
-  readonly port: number | undefined;
-  readonly sessionSecret: string;
-}
+export type ServerSettings = ReturnType<typeof serverSettings>;
 
 /** Thrown if an environment variable is missing or malformed. The message says what to do. */
 export class SettingsError extends Error {
@@ -40,7 +34,7 @@ const variables = {
  *
  * @throws {SettingsError} that names what is missing
  */
-export function realService(env: Environment): StrategyOptions | undefined {
+export function realService(env: NodeJS.ProcessEnv): StrategyOptions | undefined {
   const names = Object.values(variables);
   // A scope and a session secret alone do not ask for one.
   const told = names.filter((name) => env[name] && name !== 'SCOPE');
@@ -57,12 +51,12 @@ export function realService(env: Environment): StrategyOptions | undefined {
 }
 
 /** Returns the environment of a process that takes a service for a real one. */
-export function environmentOf(options: StrategyOptions): Environment {
+export function environmentOf(options: StrategyOptions): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(variables).map(([option, name]) => [name, Reflect.get(options, option)]));
 }
 
-/** Returns the port and the session secret. @throws {SettingsError} if `PORT` is no port */
-export function serverSettings({ PORT, SESSION_SECRET }: Environment): ServerSettings {
+/** Returns the port, if one is asked for, and the session secret. @throws {SettingsError} if `PORT` is no port */
+export function serverSettings({ PORT, SESSION_SECRET }: NodeJS.ProcessEnv) {
   if (PORT && !(/^\d{1,5}$/.test(PORT) && Number(PORT) <= 65_535)) {
     throw new SettingsError(`PORT: expected a number from 0 to 65535, got ${JSON.stringify(PORT)}.`);
   }
@@ -70,13 +64,13 @@ export function serverSettings({ PORT, SESSION_SECRET }: Environment): ServerSet
   return { port: PORT ? Number(PORT) : undefined, sessionSecret: SESSION_SECRET || randomBytes(32).toString('hex') };
 }
 
-/** Runs a program. Errors of the settings are printed without a stack: their message says what to do. */
+/** Runs a program. Errors of the settings, and of the tour, are printed without a stack: their message says enough. */
 export async function run(main: () => Promise<void>): Promise<void> {
   try {
     await main();
   } catch (error) {
-    const expected = [SettingsError, ConfigurationError, EmulatorError].some((kind) => error instanceof kind);
-    if (!expected || !(error instanceof Error)) throw error;
+    const kinds = [SettingsError, ConfigurationError, EmulatorError, AssertionError];
+    if (!(error instanceof Error) || !kinds.some((kind) => error instanceof kind)) throw error;
     process.stderr.write(`${error.message}\n`);
     process.exit(1);
   }
@@ -103,11 +97,11 @@ export async function listen(server: Server, port: number | undefined, host: str
 
 /** Stops listening, and resolves when all requests have ended. Those that take too long are broken off. */
 export async function closeServer(server: Server): Promise<void> {
-  const closed = new Promise((resolve) => server.close(resolve));
+  server.close();
   // A connection whose last request ends after this is kept for another one that will never come.
   const sweep = setInterval(() => server.closeIdleConnections(), 50);
   const impatience = setTimeout(() => server.closeAllConnections(), patienceMs);
-  await closed;
+  await once(server, 'close');
   clearInterval(sweep);
   clearTimeout(impatience);
 }

@@ -3,13 +3,10 @@ import { type Emulator, type EmulatorUser, type Registration, startEmulator } fr
 import { crowdinApp } from 'passport-oauth-app/providers';
 import { organizationGrant } from './app.js';
 import type { Recorder } from './panel/recorder.js';
+import { usualPort } from './server.js';
 
 /** The settings of the emulated service. */
 export interface ServiceOptions {
-  /** The port that the application listens on. */
-  readonly port: number;
-  /** Notes each request. */
-  readonly recorder: Recorder;
   /** Seconds; 45 unless given, so that refreshes happen while one watches. */
   readonly tokenLifetime?: number | undefined;
   /** The clock of the application and of the emulated service, in epoch milliseconds. */
@@ -49,10 +46,16 @@ export function registrationAt(port: number): Registration {
   return { clientID: 'example-app', name: 'Example application', redirectUrls };
 }
 
-/** Starts the emulated service, with this application registered and sample users. */
-export async function startService({ port, recorder, tokenLifetime = 45, clock }: ServiceOptions): Promise<Emulator> {
-  const service = await startEmulator({
-    applications: [registrationAt(port)],
+/**
+ * Starts the emulated service, with this application registered and sample users.
+ *
+ * @param port That the application listens on: the usual one where it is not known yet.
+ * @param recorder Notes each request.
+ */
+export async function startService(port: number | undefined, recorder: Recorder, options: ServiceOptions = {}) {
+  const { tokenLifetime = 45, clock } = options;
+  const service: Emulator = await startEmulator({
+    applications: [registrationAt(port || usualPort)],
     users,
     accessTokenLifetime: tokenLifetime,
     keepRequests: 1000,
