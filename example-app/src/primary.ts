@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Emulator, Fault } from 'passport-oauth-app/emulator';
 import type { Cause, Entry, Happening } from './panel/journal.js';
 import type { Recorder } from './panel/recorder.js';
@@ -46,12 +45,6 @@ export function createPrimary(workers: readonly Worker[], recorder: Recorder, se
       if (!end) return;
       faults.add(end);
       if (seconds > 0) setTimeout(end, seconds * 1000).unref();
-    },
-    /** Resolves when the token endpoint receives a request. Polls, because the emulator has no event for it. */
-    async nextTokenRequest(): Promise<void> {
-      const latest = () => service?.requests.findLast(({ path }) => path === '/oauth/token');
-      const before = latest();
-      for (let looks = 0; looks < 500 && latest() === before; looks += 1) await pause(10);
     },
     /** Breaks the token store in all processes. */
     breakStore: (broken: Breakage, seconds: number) => ofAll((worker) => worker.breakStore(broken, seconds)),

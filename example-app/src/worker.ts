@@ -25,10 +25,9 @@ export function startWorker(options: WorkerOptions): Worker {
   const breaking = options.tokenStore && breakable(options.tokenStore);
   const strategyOptions = { ...options.strategyOptions, tokenStore: breaking?.tokenStore };
   const strategy = createStrategy(strategyOptions);
-  const otherProcess = createStrategy({ ...strategyOptions, cache: false });
   const journal = new Journal();
-  const incidents = breaking && createIncidents({ strategy, otherProcess, primary, journal, clock });
-  const panel = createPanel({ journal, incidents, clock });
+  const incidents = breaking && createIncidents(strategy, strategyOptions, primary, journal);
+  const panel = createPanel(journal, incidents, clock);
   const secure = callbackURL?.startsWith('https:') === true;
   const openToOperators = incidents !== undefined;
   server.on('request', createApp({ ...surroundings, strategy, secure, panel: panel.router, openToOperators }));
@@ -40,9 +39,9 @@ export function startWorker(options: WorkerOptions): Worker {
     async end() {
       panel.close();
       await closeServer(server);
-      // What is unsaved is saved when the strategies are closed.
+      // What is unsaved is saved when the strategy is closed.
       breaking?.breakStore('all', 0);
-      await Promise.all([strategy.close(), otherProcess.close()]);
+      await strategy.close();
       stopHearing();
     },
   };

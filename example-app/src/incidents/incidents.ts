@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { type Request, type Response, Router } from 'express';
+import type { SessionData } from 'express-session';
 import {
   type ApiClient,
   ApiError,
@@ -10,15 +12,21 @@ import {
   type RefreshEvent,
   ServiceUnavailableError,
   type Strategy,
+  type StrategyOptions,
 } from 'passport-oauth-app';
+import { createStrategy } from '../app.js';
 import { latestBurst, outcomeWords } from '../panel/burst.js';
 import { hear, type Journal } from '../panel/journal.js';
 import type { Breakage, Primary, TokenFault } from '../primary.js';
 
 declare module 'express-session' {
   interface SessionData {
-    /** Shown by the next page, once. */
-    verdict?: Verdict;
+    /** What came of an incident, in one sentence: shown by the next page, once. */
+    verdict?: {
+      readonly text: string;
+      /** `kept`: calls fail, and the login is kept. `ended`: the user has to log in again. */
+      readonly tone: 'good' | 'kept' | 'ended';
+    };
     /** When the latest incident began, in epoch milliseconds. */
     incidentAt?: number;
     /** The grant that an incident has ended: its last events are still shown. */
@@ -26,22 +34,7 @@ declare module 'express-session' {
   }
 }
 
-/** What came of an incident, in one sentence. `kept`: calls fail, and the login is kept. `ended`: the user has to log in again. */
-export interface Verdict {
-  readonly text: string;
-  readonly tone: 'good' | 'kept' | 'ended';
-}
-
-/** The parts that can be broken. */
-export interface IncidentOptions {
-  readonly strategy: Strategy;
-  /** Has the same token store and a cache of its own, as the strategy of another process would. */
-  readonly otherProcess: Strategy;
-  readonly primary: Primary;
-  readonly journal: Journal;
-  /** Epoch milliseconds. */
-  readonly clock: () => number;
-}
+type Verdict = NonNullable<SessionData['verdict']>;
 
 /** How the sentence of an incident begins, the fault of the next refreshes, and that of the token store for some seconds. */
 interface Effect {
@@ -71,6 +64,8 @@ const effects: ReadonlyMap<string, Effect> = new Map<string, Effect>([
   ['log-out', { says: 'You logged out during a refresh', fault: slow }],
 ]);
 const callsOfBurst = 12;
+/** How long after its beginning a slow refresh meets the logout. */
+const logOutMs = 500;
 
 const refreshWords: Readonly<Record<RefreshEvent['outcome'], string>> = {
   refreshed: '1 refresh',
@@ -82,7 +77,13 @@ const refreshWords: Readonly<Record<RefreshEvent['outcome'], string>> = {
 };
 
 /** Returns a router for `POST /incidents/{name}`, to be used after `apiClient(strategy)`. */
-export function createIncidents({ strategy, otherProcess, primary, journal, clock }: IncidentOptions): Router {
+export function createIncidents(
+  strategy: Strategy,
+  strategyOptions: StrategyOptions,
+  primary: Primary,
+  journal: Journal,
+): Router {
+  const { clock = Date.now } = strategyOptions;
   const router = Router();
   router.post('/:name', async (req, res, next) => {
     const { name } = req.params;
@@ -104,8 +105,6 @@ export function createIncidents({ strategy, otherProcess, primary, journal, cloc
   async function cause(name: string, effect: Effect, grantId: string, req: Request, res: Response): Promise<Verdict> {
     const { says, fault, store } = effect;
     const userId = req.user?.id ?? '';
-    const logOut = () => promisify(logout(strategy))(req, res);
-    const loggingOut = name === 'log-out' ? primary.nextTokenRequest().then(logOut) : undefined;
     if (name === 'mend') await primary.mend();
     else if (name === 'revoke') await primary.revoke(userId);
     else await primary.refuseTokens();
@@ -114,38 +113,40 @@ export function createIncidents({ strategy, otherProcess, primary, journal, cloc
     if (name === 'burst') {
       const burst = randomUUID();
       const numbers = Array.from({ length: callsOfBurst }, (_, index) => index + 1);
-      await primary.burst(
-        grantId,
-        numbers.map((number) => ({ userId, call: { burst, number } })),
-      );
+      const causes = numbers.map((number) => ({ userId, call: { burst, number } }));
+      await primary.burst(grantId, causes);
       const latest = latestBurst(journal.of(grantId).entries);
       if (!latest) return { text: `${says}: none has ended.`, tone: 'kept' };
       const isGood = latest.rows.every(({ outcome }) => outcome.startsWith('2'));
       return verdictOf(says, outcomeWords(latest), isGood, latest.lostLogins === 0);
     }
-    if (name === 'other-process') await otherProcess.client(grantId).projects();
+    if (name === 'other-process') {
+      // With the same token store, and a cache of its own.
+      const other = createStrategy({ ...strategyOptions, cache: false });
+      await callApi(other.client(grantId));
+      await other.close();
+    }
     const refreshes = new Set<string>();
     const stopHearing = hear(clock, ({ kind, event }) => {
       if (kind === 'refresh' && event.grantId === grantId) refreshes.add(refreshWords[event.outcome]);
     });
     // The client of this request may have met what is mended now.
     const calling = callApi(name === 'mend' ? strategy.client(grantId) : req.apiClient);
-    const [call] = await Promise.all([calling, loggingOut]);
+    if (name === 'log-out') {
+      await pause(logOutMs);
+      await promisify(logout(strategy))(req, res);
+    }
+    const call = await calling;
     stopHearing();
-    const lost = loggingOut ? 'nothing logs you in again' : 'log in to go on';
-    const isGood = call.succeeded || loggingOut !== undefined;
-    return verdictOf(says, [...refreshes, call.words], isGood, req.apiClient.authorized, lost);
+    const outcomes = [...refreshes, call.words];
+    if (name === 'log-out')
+      return { text: `${says}: ${outcomes.join(', ')}, nothing logs you in again.`, tone: 'good' };
+    return verdictOf(says, outcomes, call.succeeded, req.apiClient.authorized);
   }
 }
 
-function verdictOf(
-  says: string,
-  outcomes: readonly string[],
-  isGood: boolean,
-  isLoggedIn: boolean,
-  lost = 'log in to go on',
-): Verdict {
-  const parts = [...outcomes, isLoggedIn ? 'nobody logged out' : lost];
+function verdictOf(says: string, outcomes: readonly string[], isGood: boolean, isLoggedIn: boolean): Verdict {
+  const parts = [...outcomes, isLoggedIn ? 'nobody logged out' : 'log in to go on'];
   return { text: `${says}: ${parts.join(', ')}.`, tone: isGood ? 'good' : isLoggedIn ? 'kept' : 'ended' };
 }
 

@@ -15,15 +15,6 @@ export interface PanelViews {
   readonly verdict: Html | undefined;
 }
 
-/** The surroundings of the panel. */
-export interface PanelOptions {
-  readonly journal: Journal;
-  /** Causes the incidents; a real service cannot be broken. */
-  readonly incidents: Router | undefined;
-  /** Epoch milliseconds. */
-  readonly clock: () => number;
-}
-
 /** How often the parts are drawn anew, so that time passes on them. */
 const drawingMs = 1_000;
 /** How long entries that come one after the other are collected. */
@@ -34,8 +25,11 @@ const callingMs = 3_000;
 /**
  * Shows what happens to the tokens beside each page: a router to be used after `apiClient(strategy)`. `close` ends all streams,
  * which would keep the server from closing.
+ *
+ * @param incidents Causes them; a real service cannot be broken.
+ * @param clock In epoch milliseconds.
  */
-export function createPanel({ journal, incidents, clock }: PanelOptions) {
+export function createPanel(journal: Journal, incidents: Router | undefined, clock: () => number) {
   const streams = new Set<Response>();
   const router = Router();
   router.use((req, _res, next) => {
