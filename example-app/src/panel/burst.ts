@@ -5,20 +5,10 @@ import { place, type Span, scale } from './timeline.js';
 import { reasonWords } from './words.js';
 
 /** One call of a burst. In between its attempts it waited for the refresh. */
-interface Row extends Span {
-  readonly number: number;
-  readonly attempts: readonly (Span & { readonly outcome: string })[];
-  /** The final status, or why there was none. */
-  readonly outcome: string;
-  readonly pid: number;
-}
+type Row = ReturnType<typeof rowOf>;
 
 /** Calls that were made at once, and the refreshes that they waited for. */
-export interface Burst extends Span {
-  readonly rows: readonly Row[];
-  readonly refreshes: readonly Span[];
-  readonly lostLogins: number;
-}
+export type Burst = NonNullable<ReturnType<typeof latestBurst>>;
 
 /** Makes an API call for each cause, all at once. Resolves when all have ended, well or not. */
 export async function runBurst(client: ApiClient, all: readonly Cause[]): Promise<void> {
@@ -30,45 +20,48 @@ export async function runBurst(client: ApiClient, all: readonly Cause[]): Promis
 }
 
 /** Returns the latest burst among the entries of a grant. */
-export function latestBurst(entries: readonly Entry[]): Burst | undefined {
+export function latestBurst(entries: readonly Entry[]) {
   const burst = entries.findLast(({ cause }) => cause?.call)?.cause?.call?.burst;
   const own = entries.filter(({ kind, cause }) => kind === 'api' && cause?.call && cause.call.burst === burst);
   if (own.length === 0) return undefined;
   const numbers = [...new Set(own.map(numberOf))].sort((one, other) => one - other);
-  const ofCall = (number: number) => own.filter((entry) => numberOf(entry) === number);
-  const rows = numbers.map((number) => rowOf(number, ofCall(number)));
-  const [from, to] = [Math.min(...own.map(startOf)), Math.max(...own.map(({ at }) => at))];
+  const rows = numbers.map((number) => rowOf(own.filter((entry) => numberOf(entry) === number)));
+  const { from, to } = spanOf(own);
   const meanwhile = entries.filter(({ at }) => at >= from && at <= to);
   const refreshes = meanwhile
     .filter(({ kind, event }) => kind === 'refresh' && event.outcome === 'refreshed')
-    .map((entry) => ({ from: startOf(entry), to: entry.at }));
+    .map((entry) => spanOf([entry]));
   return { from, to, rows, refreshes, lostLogins: meanwhile.filter(({ kind }) => kind === 'grant-lost').length };
 }
 
 const numberOf = ({ cause }: Entry) => cause?.call?.number ?? 0;
 
-function rowOf(number: number, entries: readonly Entry[]): Row {
-  const last = entries.at(-1);
-  const [from, to] = [Math.min(...entries.map(startOf)), Math.max(...entries.map(({ at }) => at))];
+function spanOf(entries: readonly Entry[]): Span {
+  return { from: Math.min(...entries.map(startOf)), to: Math.max(...entries.map(({ at }) => at)) };
+}
+
+/** @param entries All of one call. */
+function rowOf(entries: readonly Entry[]) {
+  const { from, to } = spanOf(entries);
+  const [last] = entries.slice(-1);
   const requests = entries.flatMap((entry) => entry.requests);
+  // The final status, or why there was none.
   const outcome = last?.kind === 'api' ? String(last.event.status ?? reasonWords(last.event.reason)) : '';
   const attempts = requests.map((request, index) => ({
     from: index === 0 ? from : request.at - request.durationMs,
     to: index === requests.length - 1 ? to : request.at,
     outcome: request.outcome,
   }));
-  // A real service does not tell when a request arrived.
+  // A call that failed before any request has none.
   const seen = attempts.length > 0 ? attempts : [{ from, to, outcome }];
-  return { number, from, to, outcome, pid: last?.pid ?? 0, attempts: seen };
+  return { number: last ? numberOf(last) : 0, from, to, outcome, pid: last?.pid, attempts: seen };
 }
 
 /** Returns the outcomes of a burst in words: how many refreshes there were, and how often each status came. */
 export function outcomeWords({ rows, refreshes }: Burst): readonly string[] {
   const outcomes = [...new Set(rows.map(({ outcome }) => outcome))];
-  return [
-    `${refreshes.length} ${refreshes.length === 1 ? 'refresh' : 'refreshes'}`,
-    ...outcomes.map((one) => `${rows.filter(({ outcome }) => outcome === one).length} × ${one}`),
-  ];
+  const counts = outcomes.map((one) => `${rows.filter(({ outcome }) => outcome === one).length} × ${one}`);
+  return [counted(refreshes.length, 'refresh', 'refreshes'), ...counts];
 }
 
 /** Returns a burst in words, such as `12 waited, 1 refresh, 12 × 200, 0 lost logins`. */
@@ -76,13 +69,11 @@ export function burstSentence(burst: Burst): string {
   const { rows, refreshes, lostLogins } = burst;
   const waited = rows.filter((row) => refreshes.some((one) => row.from <= one.to && row.to >= one.from)).length;
   const processes = new Set(rows.map(({ pid }) => pid)).size;
-  const words = [
-    `${waited} waited`,
-    ...outcomeWords(burst),
-    `${lostLogins} lost ${lostLogins === 1 ? 'login' : 'logins'}`,
-  ];
-  return [...words, ...(processes > 1 ? [`${processes} processes`] : [])].join(', ');
+  const words = [`${waited} waited`, ...outcomeWords(burst), counted(lostLogins, 'lost login', 'lost logins')];
+  return (processes > 1 ? [...words, `${processes} processes`] : words).join(', ');
 }
+
+const counted = (count: number, one: string, many: string) => `${count} ${count === 1 ? one : many}`;
 
 /** Draws a burst as a waterfall: one row for the refresh, one for each call. */
 export function burstDrawing(burst: Burst): Html {

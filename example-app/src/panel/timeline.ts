@@ -100,23 +100,19 @@ function apiCall(entry: Entry): RequestSpan[] {
 /** Shown to visitors who have not logged in: two tokens, an outage, and the token after it. */
 export function sampleTimeline(): Timeline {
   const [from, to] = [62_000, 80_000];
-  const mark = (at: number, token?: number) => ({
-    from: at,
-    to: at,
-    good: token !== undefined,
-    title: 'Refresh',
-    token,
-  });
+  const request = (at: number, good: boolean, title: string) => ({ from: at, to: at, good, title });
+  const tokens = [
+    { number: 1, from: 3_000, to: 36_000 },
+    { number: 2, from: 36_000, to: from },
+    { number: 3, from: to, to: usualMs },
+  ];
+  const refreshes = tokens.map(({ number, from }) => ({ ...request(from, true, 'Refresh'), token: number }));
+  const failed = [from, 66_000, 73_000].map((at) => request(at, false, 'Refresh'));
   const calls = Array.from({ length: 24 }, (_, index) => 5_000 + index * 4_000);
   return {
-    ...{ from: 0, to: usualMs, hasToken: true, outages: [{ from, to }] },
-    tokens: [
-      { number: 1, from: 3_000, to: 36_000 },
-      { number: 2, from: 36_000, to: from },
-      { number: 3, from: to, to: usualMs },
-    ],
-    tokenRequests: [mark(3_000, 1), mark(36_000, 2), mark(from), mark(66_000), mark(73_000), mark(to, 3)],
-    apiCalls: calls.map((at) => ({ from: at, to: at, good: at < from || at >= to, title: 'GET /projects' })),
+    ...{ from: 0, to: usualMs, hasToken: true, tokens, outages: [{ from, to }] },
+    tokenRequests: [...refreshes, ...failed],
+    apiCalls: calls.map((at) => request(at, at < from || at >= to, 'GET /projects')),
   };
 }
 
