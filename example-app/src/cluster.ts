@@ -36,7 +36,7 @@ async function main(): Promise<void> {
     probe.close();
   }
   const redisUrl = process.env.REDIS_URL || (await startRedis());
-  const recorder = new Recorder(Date.now);
+  const recorder = new Recorder();
   const service = await startService(settings.port, recorder);
   const workers: Worker[] = [];
   const primary = createPrimary(workers, recorder, service);

@@ -29,7 +29,7 @@ export async function startExample(options: ExampleOptions) {
   // With the emulated service it is for this computer only.
   const port = await listen(server, options.port, realService ? undefined : '127.0.0.1');
   const url = `http://localhost:${port}`;
-  const recorder = new Recorder(clock);
+  const recorder = new Recorder();
   const service = realService ? undefined : await startService(port, recorder, options);
   const strategyOptions = { ...(service ? strategyOptionsFor(service) : realService), clock } as StrategyOptions;
   const embedded = service && embeddedPages(service, strategyOptions, url);

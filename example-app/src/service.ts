@@ -53,14 +53,14 @@ export function registrationAt(port: number): Registration {
  * @param recorder Notes each request.
  */
 export async function startService(port: number | undefined, recorder: Recorder, options: ServiceOptions = {}) {
-  const { tokenLifetime = 45, clock } = options;
+  const { tokenLifetime = 45, clock = Date.now } = options;
   const service: Emulator = await startEmulator({
     applications: [registrationAt(port || usualPort)],
     users,
     accessTokenLifetime: tokenLifetime,
     keepRequests: 1000,
     clock,
-    log: (entry) => recorder.note(entry, service.requests),
+    log: (entry) => recorder.note(entry, clock(), service.requests),
   });
   return service;
 }

@@ -49,8 +49,7 @@ async function walk(url: string, service: Emulator, expire: () => void, print: (
   const open = async (visitor: Visitor, address: string, method: 'get' | 'post' = 'get') => {
     const target = new URL(address, url);
     // Scripts are not redirected to a login, so it asks for a page.
-    const answer = await visitor[method](target.pathname + target.search).set('accept', 'text/html');
-    const { status, text, headers } = answer;
+    const { status, text, headers } = await visitor[method](target.pathname + target.search).accept('text/html');
     const location: string = headers.location ?? '';
     const leads = location && ` to ${shown(new URL(location, url))}`;
     print(`    ${method.toUpperCase()} ${shown(target)} -> ${status}${leads}`);
@@ -136,10 +135,8 @@ async function walk(url: string, service: Emulator, expire: () => void, print: (
   step('Twenty requests at once meet an expired token');
   expire();
   const pages = await Promise.all(Array.from({ length: 20 }, () => ada.get('/projects')));
-  check(
-    'all twenty succeed',
-    pages.every(({ status }) => status === 200),
-  );
+  const areGood = pages.every(({ status }) => status === 200);
+  check('all twenty succeed', areGood);
   checkRefresh(news().tokens);
 
   const ben = request.agent(url);

@@ -5,12 +5,10 @@ import { type Request, type Response, Router } from 'express';
 import type { SessionData } from 'express-session';
 import {
   type ApiClient,
-  ApiError,
   type ListedTokenStore,
   logout,
   OAuthAppError,
   type RefreshEvent,
-  ServiceUnavailableError,
   type Strategy,
   type StrategyOptions,
 } from 'passport-oauth-app';
@@ -158,8 +156,8 @@ async function callApi(client: ApiClient): Promise<{ readonly succeeded: boolean
     return { succeeded: true, words: `the call succeeded after ${Math.ceil(performance.now() - startedAt)} ms` };
   } catch (error) {
     if (!(error instanceof OAuthAppError)) throw error;
-    const isPassing = error instanceof ServiceUnavailableError || error instanceof ApiError;
-    const hint = isPassing && error.retryAfter !== undefined ? ` (try again in ${Math.ceil(error.retryAfter)} s)` : '';
+    const seconds = 'retryAfter' in error ? error.retryAfter : undefined;
+    const hint = seconds === undefined ? '' : ` (try again in ${seconds} s)`;
     return { succeeded: false, words: `the call failed with ${error.status}${hint}` };
   }
 }

@@ -32,17 +32,14 @@ const callingMs = 3_000;
 export function createPanel(journal: Journal, incidents: Router | undefined, clock: () => number) {
   const streams = new Set<Response>();
   const router = Router();
-  router.use((req, _res, next) => {
+  router.use((req, res, next) => {
+    // Made when the page is, so that it shows what the page itself has led to.
+    res.locals.panel = () => views(req);
     const { state } = req.query;
     causes.run({ userId: req.user?.id, state: typeof state === 'string' ? state : undefined }, next);
   });
   router.get('/panel/events', stream);
   if (incidents) router.use('/incidents', incidents);
-  router.use((req, res, next) => {
-    // Made when the page is, so that it shows what the page itself has led to.
-    res.locals.panel = () => views(req);
-    next();
-  });
   const close = () => {
     for (const res of streams) res.end();
   };

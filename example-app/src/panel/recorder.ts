@@ -9,24 +9,19 @@ const secrets = new Set(['client_secret', 'code', 'code_verifier', 'refresh_toke
 
 /** Makes journal entries of events: adds the requests that the emulated service received. One for all processes. */
 export class Recorder {
-  readonly #clock: () => number;
   readonly #known = new WeakSet<ServiceRequest>();
   /** The requests that no event has claimed, the oldest first. */
   readonly #open = new Map<ServiceRequest, SeenRequest>();
 
-  constructor(clock: () => number) {
-    this.#clock = clock;
-  }
-
   /** Notes the outcome of the oldest request that matches. The service calls this before it answers. */
-  note({ method, host, path, outcome, durationMs }: LogEntry, requests: readonly ServiceRequest[]): void {
+  note({ method, host, path, outcome, durationMs }: LogEntry, at: number, requests: readonly ServiceRequest[]): void {
     const request = requests.find(
       (one) => !this.#known.has(one) && one.method === method && one.path === path && (one.headers.host ?? '') === host,
     );
     if (!request) return;
     this.#known.add(request);
-    const [at, detail] = [this.#clock(), detailOf(request)];
-    this.#open.set(request, { method, host, path, outcome: String(outcome), at, durationMs, detail });
+    const seen = { method, host, path, outcome: String(outcome), at, durationMs };
+    this.#open.set(request, { ...seen, detail: detailOf(request) });
     const [oldest] = this.#open.keys();
     if (this.#open.size > maxOpenRequests && oldest) this.#open.delete(oldest);
   }

@@ -65,19 +65,17 @@ function tokenSpans(entries: readonly Entry[], { from, to }: Span): TokenSpan[] 
   return inUse ? [...spans, { ...current, to }] : spans;
 }
 
+/** An outage goes from a failed refresh to the next one that did not fail. The end of a grant ends it too. */
 function outageSpans(entries: readonly Entry[], now: number): Span[] {
-  const spans: Span[] = [];
-  let from: number | undefined;
-  for (const entry of entries) {
-    if (entry.kind !== 'refresh' && entry.kind !== 'grant-lost') continue;
-    const failed = entry.kind === 'refresh' && entry.event.outcome === 'failed';
-    if (failed && entry.event.reason !== 'ERR_NOT_AUTHORIZED') from ??= startOf(entry);
-    else if (from !== undefined) {
-      spans.push({ from, to: entry.at });
-      from = undefined;
-    }
-  }
-  return from === undefined ? spans : [...spans, { from, to: now }];
+  const changes = entries.filter(({ kind }) => kind === 'refresh' || kind === 'grant-lost');
+  const failed = ({ kind, event }: Entry) =>
+    kind === 'refresh' && event.outcome === 'failed' && event.reason !== 'ERR_NOT_AUTHORIZED';
+  return changes.flatMap((entry, index) => {
+    const goesOn = changes.slice(0, index).slice(-1).some(failed);
+    if (goesOn || !failed(entry)) return [];
+    const end = changes.slice(index).find((one) => !failed(one));
+    return [{ from: startOf(entry), to: end?.at ?? now }];
+  });
 }
 
 function tokenRequest(entry: Entry): RequestSpan[] {
