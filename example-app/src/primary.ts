@@ -2,16 +2,14 @@ import type { Emulator, Fault } from 'passport-oauth-app/emulator';
 import type { Cause, Entry, Happening } from './panel/journal.js';
 import type { Recorder } from './panel/recorder.js';
 
-/** The operations of a token store that fail. */
-export type Breakage = 'writes' | 'all';
-
 /** A fault of the token endpoint, of one request or for some seconds. */
 export type TokenFault = Fault & { readonly seconds?: number };
 
 /** What the primary process asks of one that answers requests. */
 export interface Worker {
   add(entry: Entry): Promise<void>;
-  breakStore(broken: Breakage, seconds: number): Promise<void>;
+  /** Lets the token store do only these of its operations for some seconds. */
+  breakStore(working: readonly string[], seconds: number): Promise<void>;
   /** Makes an API call for each cause, all at once. Resolves when they have ended, well or not. */
   burst(grantId: string, causes: readonly Cause[]): Promise<void>;
   /** Lets what is under way finish, and ends the server. */
@@ -47,11 +45,11 @@ export function createPrimary(workers: readonly Worker[], recorder: Recorder, se
       if (seconds > 0) setTimeout(end, seconds * 1000).unref();
     },
     /** Breaks the token store in all processes. */
-    breakStore: (broken: Breakage, seconds: number) => ofAll((worker) => worker.breakStore(broken, seconds)),
+    breakStore: (working: readonly string[], seconds: number) => ofAll((worker) => worker.breakStore(working, seconds)),
     /** Ends all faults, of the service and of the token store. */
     async mend(): Promise<void> {
       for (const end of faults) end();
-      await ofAll((worker) => worker.breakStore('all', 0));
+      await ofAll((worker) => worker.breakStore([], 0));
     },
     /** Makes calls at once, shared out among all processes. Resolves when the journals have them. */
     burst(grantId: string, causes: readonly Cause[]): Promise<void> {

@@ -34,13 +34,13 @@ export function startWorker(options: WorkerOptions): Worker {
   const stopHearing = hear(clock, (happening) => void primary.tell(happening));
   return {
     add: async (entry) => journal.add(entry),
-    breakStore: async (broken, seconds) => breaking?.breakStore(broken, seconds),
+    breakStore: async (working, seconds) => breaking?.breakStore(working, seconds),
     burst: (grantId, causes) => runBurst(strategy.client(grantId), causes),
     async end() {
       panel.close();
       await closeServer(server);
       // What is unsaved is saved when the strategy is closed.
-      breaking?.breakStore('all', 0);
+      breaking?.breakStore([], 0);
       await strategy.close();
       stopHearing();
     },

@@ -15,7 +15,7 @@ import {
 import { createStrategy } from '../app.js';
 import { latestBurst, outcomeWords } from '../panel/burst.js';
 import { hear, type Journal } from '../panel/journal.js';
-import type { Breakage, Primary, TokenFault } from '../primary.js';
+import type { Primary, TokenFault } from '../primary.js';
 
 declare module 'express-session' {
   interface SessionData {
@@ -34,16 +34,17 @@ declare module 'express-session' {
 
 type Verdict = NonNullable<SessionData['verdict']>;
 
-/** How the sentence of an incident begins, the fault of the next refreshes, and that of the token store for some seconds. */
+/** How the sentence of an incident begins, the fault of the next refreshes, and what the token store still does for some seconds. */
 interface Effect {
   readonly says: string;
   readonly fault?: TokenFault;
-  readonly store?: readonly [broken: Breakage, seconds: number];
+  readonly store?: readonly [working: readonly string[], seconds: number];
 }
 
 const slow: TokenFault = { delay: 3_000 };
 const outage: TokenFault = { status: 503, headers: { 'Retry-After': '2' }, seconds: 30 };
 const badSecret: TokenFault = { body: { error: 'invalid_client' }, seconds: 15 };
+const reads = ['get', 'lock', 'list'];
 
 /** By the names of the catalogue. */
 const effects: ReadonlyMap<string, Effect> = new Map<string, Effect>([
@@ -52,9 +53,9 @@ const effects: ReadonlyMap<string, Effect> = new Map<string, Effect>([
   ['refuse', { says: 'The service refused the token' }],
   ['slow', { says: 'The token endpoint was slow', fault: slow }],
   ['other-process', { says: 'Another process refreshed first' }],
-  ['unsaved', { says: 'The token store takes no writes', store: ['writes', 10] }],
+  ['unsaved', { says: 'The token store takes no writes', store: [reads, 10] }],
   ['outage', { says: 'The service is down', fault: outage }],
-  ['store-down', { says: 'The token store is down', store: ['all', 15] }],
+  ['store-down', { says: 'The token store is down', store: [[], 15] }],
   ['bad-secret', { says: 'The service refuses the client secret', fault: badSecret }],
   ['mend', { says: 'Everything is mended' }],
   ['revoke', { says: 'The service ended the permission' }],
@@ -162,21 +163,20 @@ async function callApi(client: ApiClient): Promise<{ readonly succeeded: boolean
   }
 }
 
-/** Returns a token store that passes on to one that works what it still takes, and a function that breaks it for some seconds. */
+/** Returns a token store that passes on what it does, and a function that lets it do only some of that for some seconds. */
 export function breakable(store: ListedTokenStore) {
-  let broken: Breakage = 'all';
+  let working: readonly string[] = [];
   let mendedAt = 0;
-  const breakStore = (operations: Breakage, seconds: number) => {
-    broken = operations;
+  const breakStore = (operations: readonly string[], seconds: number) => {
+    working = operations;
     mendedAt = performance.now() + seconds * 1000;
   };
-  const isTaken = (name: string) => broken === 'writes' && ['get', 'lock', 'list'].includes(name);
   const tokenStore = new Proxy(store, {
     get(_store, name) {
       const operation: unknown = Reflect.get(store, name);
       if (typeof operation !== 'function' || name === 'watch') return operation;
       return function operate(...args: unknown[]) {
-        if (performance.now() < mendedAt && !isTaken(String(name)))
+        if (performance.now() < mendedAt && !working.includes(String(name)))
           throw new Error('The token store is broken on purpose.');
         return operation.apply(store, args);
       };

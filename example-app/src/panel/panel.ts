@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Request, type Response, Router } from 'express';
-import { type ApiClient, OAuthAppError } from 'passport-oauth-app';
+import type { ApiClient } from 'passport-oauth-app';
 import { type Html, html } from '../html.js';
 import { incidentsView } from '../incidents/catalogue.js';
 import { causes, type Journal } from './journal.js';
@@ -99,9 +99,10 @@ export function createPanel(journal: Journal, incidents: Router | undefined, clo
       send('parts', Object.fromEntries(changed.map(([name, { source }]) => [name, source])));
       sent = parts;
       // As a page would, so that the lane of API calls shows what users notice. A real service is spared.
-      if (incidents && performance.now() - calledAt >= callingMs) {
+      if (incidents && apiClient.authorized && performance.now() - calledAt >= callingMs) {
         calledAt = performance.now();
-        void orNothing(apiClient, () => apiClient.projects());
+        // What comes of it is in the log.
+        apiClient.projects().catch(() => {});
       }
       hasEntry = await journal.changes(grantId, drawingMs);
       if (hasEntry) await pause(soonMs);
@@ -116,16 +117,8 @@ function shownGrant(req: Request): string | undefined {
 
 /** Returns the lifetime of the access token, refreshing it first if it is due; `undefined` if there is no valid token. */
 async function tokenOf(client: ApiClient): Promise<PanelContent['token']> {
-  const jwt = await orNothing(client, () => client.accessToken());
-  const { iat, exp } = claimsOf(jwt ?? '');
+  // Why there is none is in the log.
+  const jwt = client.authorized ? await client.accessToken().catch(() => '') : '';
+  const { iat, exp } = claimsOf(jwt);
   return exp === undefined ? undefined : { expiresAt: exp * 1000, issuedAt: (iat ?? exp) * 1000 };
-}
-
-/** Returns what `work` resolves to; nothing if it fails, or if the login has ended. */
-async function orNothing<T>({ authorized }: ApiClient, work: () => Promise<T>): Promise<T | undefined> {
-  if (!authorized) return undefined;
-  return work().catch((error: unknown) => {
-    if (error instanceof OAuthAppError) return undefined;
-    throw error;
-  });
 }
