@@ -28,7 +28,7 @@ export function createPrimary(workers: readonly Worker[], recorder: Recorder, se
   return {
     /** Adds an event of one process to the journals of all. */
     async tell(happening: Happening): Promise<void> {
-      const entry = recorder.record(happening);
+      const entry = recorder.record(happening, service?.requests ?? []);
       if (entry) await ofAll((worker) => worker.add(entry));
     },
     async refuseTokens(): Promise<void> {

@@ -80,15 +80,11 @@ export function createPanel(journal: Journal, incidents: Router | undefined, clo
     res.once('close', () => streams.delete(res));
     const send = (event: string, data: unknown) => res.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
     const wasAuthorized = apiClient.authorized;
-    let token: PanelContent['token'];
-    let refreshes: number | undefined;
     let sent: ReturnType<typeof panelParts> = {};
     let calledAt = performance.now();
-    let hasEntry = false;
     while (!res.writableEnded && !res.destroyed) {
-      // After any other entry the token is not read: reading it could fail as well, and so go round in circles.
-      if (!hasEntry || refreshes !== journal.of(grantId).refreshes) token = await tokenOf(apiClient);
-      refreshes = journal.of(grantId).refreshes;
+      // It makes no new entry soon after one that says that it failed, so this does not go round in circles.
+      const token = await tokenOf(apiClient);
       if (res.writableEnded || res.destroyed) return;
       if (wasAuthorized && !apiClient.authorized) {
         send('end', endedPanel().source);
@@ -104,8 +100,7 @@ export function createPanel(journal: Journal, incidents: Router | undefined, clo
         // What comes of it is in the log.
         apiClient.projects().catch(() => {});
       }
-      hasEntry = await journal.changes(grantId, drawingMs);
-      if (hasEntry) await pause(soonMs);
+      if (await journal.changes(grantId, drawingMs)) await pause(soonMs);
     }
   }
 }

@@ -4,36 +4,30 @@ import type { Entry, Happening, SeenRequest } from './journal.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const maxOpenRequests = 200;
 const secrets = new Set(['client_secret', 'code', 'code_verifier', 'refresh_token', 'access_token', 'state']);
 
 /** Makes journal entries of events: adds the requests that the emulated service received. One for all processes. */
 export class Recorder {
-  readonly #known = new WeakSet<ServiceRequest>();
-  /** The requests that no event has claimed, the oldest first. */
-  readonly #open = new Map<ServiceRequest, SeenRequest>();
+  /** What came of each request; nothing once an event has claimed it. */
+  readonly #seen = new WeakMap<ServiceRequest, SeenRequest | undefined>();
 
   /** Notes the outcome of the oldest request that matches. The service calls this before it answers. */
   note({ method, host, path, outcome, durationMs }: LogEntry, at: number, requests: readonly ServiceRequest[]): void {
     const request = requests.find(
-      (one) => !this.#known.has(one) && one.method === method && one.path === path && (one.headers.host ?? '') === host,
+      (one) => !this.#seen.has(one) && one.method === method && one.path === path && (one.headers.host ?? '') === host,
     );
-    if (!request) return;
-    this.#known.add(request);
     const seen = { method, host, path, outcome: String(outcome), at, durationMs };
-    this.#open.set(request, { ...seen, detail: detailOf(request) });
-    const [oldest] = this.#open.keys();
-    if (this.#open.size > maxOpenRequests && oldest) this.#open.delete(oldest);
+    if (request) this.#seen.set(request, { ...seen, detail: detailOf(request) });
   }
 
   /** Returns the entry; `undefined` for an event without a grant, such as a declined login. */
-  record(happening: Happening): Entry | undefined {
+  record(happening: Happening, received: readonly ServiceRequest[]): Entry | undefined {
     const { kind, event } = happening;
     // A login takes three requests, a refresh one, an API call one for each attempt.
     const most = kind === 'api' ? Math.max(1, event.attempts) : kind === 'refresh' ? 1 : 3;
-    const own = [...this.#open].filter(([request]) => belongs(request, happening)).slice(-most);
-    for (const [request] of own) this.#open.delete(request);
-    const requests = own.map(([, seen]) => seen);
+    const own = received.filter((one) => this.#seen.get(one) && belongs(one, happening)).slice(-most);
+    const requests = own.flatMap((one) => this.#seen.get(one) ?? []);
+    for (const one of own) this.#seen.set(one, undefined);
     return event.grantId === undefined ? undefined : { ...happening, grantId: event.grantId, requests };
   }
 }
