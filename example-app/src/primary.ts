@@ -2,13 +2,19 @@ import type { Emulator, Fault } from 'passport-oauth-app/emulator';
 import type { Cause, Entry, Happening } from './panel/journal.js';
 import type { Recorder } from './panel/recorder.js';
 
-/** A fault of the token endpoint, of one request or for some seconds. */
-export type TokenFault = Fault & { readonly seconds?: number };
+/** What goes wrong in an incident. Unless it is said otherwise, the service refuses all access tokens. */
+export interface Effect {
+  /** The service ends the grants of the user instead, or all faults end. */
+  readonly instead?: 'revoke' | 'mend';
+  /** What befalls the next refresh; or all of them for some seconds, unless they are mended before. */
+  readonly fault?: Fault & { readonly seconds?: number };
+  /** The operations that the token store still does for some seconds. */
+  readonly store?: readonly [working: readonly string[], seconds: number];
+}
 
 /** What the primary process asks of one that answers requests. */
 export interface Worker {
   add(entry: Entry): Promise<void>;
-  /** Lets the token store do only these of its operations for some seconds. */
   breakStore(working: readonly string[], seconds: number): Promise<void>;
   /** Makes an API call for each cause, all at once. Resolves when they have ended, well or not. */
   burst(grantId: string, causes: readonly Cause[]): Promise<void>;
@@ -21,7 +27,7 @@ export type Primary = ReturnType<typeof createPrimary>;
 
 /** Returns what all workers share. A real service is not broken. */
 export function createPrimary(workers: readonly Worker[], recorder: Recorder, service: Emulator | undefined) {
-  const faults = new Set<() => void>();
+  const mends = new Set<() => void>();
   const ofAll = async (call: (worker: Worker, index: number) => Promise<void>) => {
     await Promise.all(workers.map(call));
   };
@@ -31,25 +37,16 @@ export function createPrimary(workers: readonly Worker[], recorder: Recorder, se
       const entry = recorder.record(happening, service?.requests ?? []);
       if (entry) await ofAll((worker) => worker.add(entry));
     },
-    async refuseTokens(): Promise<void> {
-      service?.expireAccessTokens();
-    },
-    async revoke(userId: string): Promise<void> {
-      service?.revoke(userId);
-    },
-    /** Faults that last end by themselves, or with `mend`. */
-    async failRefreshes({ seconds = 0, ...fault }: TokenFault): Promise<void> {
-      const end = service?.fail('token', seconds > 0 ? { ...fault, times: Number.POSITIVE_INFINITY } : fault);
-      if (!end) return;
-      faults.add(end);
-      if (seconds > 0) setTimeout(end, seconds * 1000).unref();
-    },
-    /** Breaks the token store in all processes. */
-    breakStore: (working: readonly string[], seconds: number) => ofAll((worker) => worker.breakStore(working, seconds)),
-    /** Ends all faults, of the service and of the token store. */
-    async mend(): Promise<void> {
-      for (const end of faults) end();
-      await ofAll((worker) => worker.breakStore([], 0));
+    /** Breaks the service, and the token store in all processes. */
+    async cause({ instead, fault, store }: Effect, userId: string): Promise<void> {
+      if (instead === 'revoke') service?.revoke(userId);
+      else if (instead === 'mend') for (const mend of mends) mend();
+      else service?.expireAccessTokens();
+      const { seconds = 0, ...once } = fault ?? {};
+      const mend = fault && service?.fail('token', seconds > 0 ? { ...once, times: Number.POSITIVE_INFINITY } : once);
+      if (mend) mends.add(mend);
+      if (mend && seconds > 0) setTimeout(mend, seconds * 1000).unref();
+      if (store) await ofAll((worker) => worker.breakStore(...store));
     },
     /** Makes calls at once, shared out among all processes. Resolves when the journals have them. */
     burst(grantId: string, causes: readonly Cause[]): Promise<void> {

@@ -15,7 +15,7 @@ import {
 import { createStrategy } from '../app.js';
 import { latestBurst, outcomeWords } from '../panel/burst.js';
 import { hear, type Journal } from '../panel/journal.js';
-import type { Primary, TokenFault } from '../primary.js';
+import type { Effect, Primary } from '../primary.js';
 
 declare module 'express-session' {
   interface SessionData {
@@ -34,33 +34,26 @@ declare module 'express-session' {
 
 type Verdict = NonNullable<SessionData['verdict']>;
 
-/** How the sentence of an incident begins, the fault of the next refreshes, and what the token store still does for some seconds. */
-interface Effect {
-  readonly says: string;
-  readonly fault?: TokenFault;
-  readonly store?: readonly [working: readonly string[], seconds: number];
-}
-
-const slow: TokenFault = { delay: 3_000 };
-const outage: TokenFault = { status: 503, headers: { 'Retry-After': '2' }, seconds: 30 };
-const badSecret: TokenFault = { body: { error: 'invalid_client' }, seconds: 15 };
+const slow = { delay: 3_000 };
+const outage = { status: 503, headers: { 'Retry-After': '2' }, seconds: 30 };
+const badSecret = { body: { error: 'invalid_client' }, seconds: 15 };
 const reads = ['get', 'lock', 'list'];
 
-/** By the names of the catalogue. */
-const effects: ReadonlyMap<string, Effect> = new Map<string, Effect>([
+/** How the sentence of an incident begins, and what goes wrong, by the names of the catalogue. */
+const incidents: ReadonlyMap<string, readonly [says: string, effect: Effect]> = new Map([
   // As slow as over a network.
-  ['burst', { says: '12 calls met a refused token', fault: { delay: 300 } }],
-  ['refuse', { says: 'The service refused the token' }],
-  ['slow', { says: 'The token endpoint was slow', fault: slow }],
-  ['other-process', { says: 'Another process refreshed first' }],
-  ['unsaved', { says: 'The token store takes no writes', store: [reads, 10] }],
-  ['outage', { says: 'The service is down', fault: outage }],
-  ['store-down', { says: 'The token store is down', store: [[], 15] }],
-  ['bad-secret', { says: 'The service refuses the client secret', fault: badSecret }],
-  ['mend', { says: 'Everything is mended' }],
-  ['revoke', { says: 'The service ended the permission' }],
-  ['lost-answer', { says: 'The answer to the refresh was lost', fault: { afterEffect: true } }],
-  ['log-out', { says: 'You logged out during a refresh', fault: slow }],
+  ['burst', ['12 calls met a refused token', { fault: { delay: 300 } }]],
+  ['refuse', ['The service refused the token', {}]],
+  ['slow', ['The token endpoint was slow', { fault: slow }]],
+  ['other-process', ['Another process refreshed first', {}]],
+  ['unsaved', ['The token store takes no writes', { store: [reads, 10] }]],
+  ['outage', ['The service is down', { fault: outage }]],
+  ['store-down', ['The token store is down', { store: [[], 15] }]],
+  ['bad-secret', ['The service refuses the client secret', { fault: badSecret }]],
+  ['mend', ['Everything is mended', { instead: 'mend', store: [[], 0] }]],
+  ['revoke', ['The service ended the permission', { instead: 'revoke' }]],
+  ['lost-answer', ['The answer to the refresh was lost', { fault: { afterEffect: true } }]],
+  ['log-out', ['You logged out during a refresh', { fault: slow }]],
 ]);
 const callsOfBurst = 12;
 /** How long after its beginning a slow refresh meets the logout. */
@@ -76,22 +69,20 @@ const refreshWords: Readonly<Record<RefreshEvent['outcome'], string>> = {
 };
 
 /** Returns a router for `POST /incidents/{name}`, to be used after `apiClient(strategy)`. */
-export function createIncidents(
-  strategy: Strategy,
-  strategyOptions: StrategyOptions,
-  primary: Primary,
-  journal: Journal,
-): Router {
-  const { clock = Date.now } = strategyOptions;
+export function createIncidents(strategy: Strategy, options: StrategyOptions, primary: Primary, journal: Journal) {
+  const { clock = Date.now } = options;
   const router = Router();
   router.post('/:name', async (req, res, next) => {
     const { name } = req.params;
-    const effect = effects.get(name);
-    if (!effect) return next();
+    const [says, effect] = incidents.get(name) ?? [];
+    if (says === undefined || effect === undefined) return next();
     const { grantId } = req.apiClient;
     if (!req.apiClient.authorized || grantId === undefined) return res.redirect(303, '/');
     const incidentAt = clock();
-    const verdict = await cause(name, effect, grantId, req, res);
+    const userId = req.user?.id ?? '';
+    await primary.cause(effect, userId);
+    const verdict =
+      name === 'burst' ? await callAtOnce(says, grantId, userId) : await callOnce(name, says, grantId, req, res);
     // Written last: a logout has replaced the session.
     Object.assign(req.session, { verdict, incidentAt });
     // What came of it is still shown when the login has ended with it.
@@ -101,27 +92,21 @@ export function createIncidents(
   });
   return router;
 
-  async function cause(name: string, effect: Effect, grantId: string, req: Request, res: Response): Promise<Verdict> {
-    const { says, fault, store } = effect;
-    const userId = req.user?.id ?? '';
-    if (name === 'mend') await primary.mend();
-    else if (name === 'revoke') await primary.revoke(userId);
-    else await primary.refuseTokens();
-    if (fault) await primary.failRefreshes(fault);
-    if (store) await primary.breakStore(...store);
-    if (name === 'burst') {
-      const burst = randomUUID();
-      const numbers = Array.from({ length: callsOfBurst }, (_, index) => index + 1);
-      const causes = numbers.map((number) => ({ userId, call: { burst, number } }));
-      await primary.burst(grantId, causes);
-      const latest = latestBurst(journal.of(grantId).entries);
-      if (!latest) return { text: `${says}: none has ended.`, tone: 'kept' };
-      const isGood = latest.rows.every(({ outcome }) => outcome.startsWith('2'));
-      return verdictOf(says, outcomeWords(latest), isGood, latest.lostLogins === 0);
-    }
+  async function callAtOnce(says: string, grantId: string, userId: string): Promise<Verdict> {
+    const burst = randomUUID();
+    const numbers = Array.from({ length: callsOfBurst }, (_, index) => index + 1);
+    const causes = numbers.map((number) => ({ userId, call: { burst, number } }));
+    await primary.burst(grantId, causes);
+    const latest = latestBurst(journal.of(grantId).entries);
+    if (!latest) return { text: `${says}: none has ended.`, tone: 'kept' };
+    const isGood = latest.rows.every(({ outcome }) => outcome.startsWith('2'));
+    return verdictOf(says, outcomeWords(latest), isGood, latest.lostLogins === 0);
+  }
+
+  async function callOnce(name: string, says: string, grantId: string, req: Request, res: Response): Promise<Verdict> {
     if (name === 'other-process') {
       // With the same token store, and a cache of its own.
-      const other = createStrategy({ ...strategyOptions, cache: false });
+      const other = createStrategy({ ...options, cache: false });
       await callApi(other.client(grantId));
       await other.close();
     }
