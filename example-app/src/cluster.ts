@@ -28,21 +28,20 @@ const processes = 2;
 async function main(): Promise<void> {
   if (realService(process.env))
     throw new SettingsError('The cluster runs with the emulated service: unset AUTH_URL and the others.');
-  const settings = serverSettings(process.env);
-  if (settings.port) {
+  const { port: wanted, sessionSecret } = serverSettings(process.env);
+  if (wanted) {
     // Says once, and not in each worker, that the port is taken.
     const probe = createServer();
-    await listen(probe, settings.port, '127.0.0.1');
+    await listen(probe, wanted, '127.0.0.1');
     probe.close();
   }
   const redisUrl = process.env.REDIS_URL || (await startRedis());
   const recorder = new Recorder();
-  const service = await startService(settings.port, recorder);
+  const service = await startService(wanted, recorder);
   const workers: Worker[] = [];
   const primary = createPrimary(workers, recorder, service);
   // A worker is told by its environment, as if the service were a real one.
-  const told = { SESSION_SECRET: settings.sessionSecret, REDIS_URL: redisUrl };
-  const env = { ...environmentOf(strategyOptionsFor(service)), ...told };
+  const env = { ...environmentOf(strategyOptionsFor(service)), SESSION_SECRET: sessionSecret, REDIS_URL: redisUrl };
   const children = Array.from({ length: processes }, () => cluster.fork(env));
   workers.push(...children.map((child) => connect<Worker>(child, () => primary)));
   const ended = children.map((child) => once(child, 'exit'));

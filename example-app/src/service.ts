@@ -46,15 +46,11 @@ export function registrationAt(port: number): Registration {
   return { clientID: 'example-app', name: 'Example application', redirectUrls };
 }
 
-/**
- * Starts the emulated service, with this application registered and sample users.
- *
- * @param port That the application listens on: the usual one where it is not known yet.
- * @param recorder Notes each request.
- */
+/** Starts the emulated service, with this application registered and sample users. The recorder notes each request. */
 export async function startService(port: number | undefined, recorder: Recorder, options: ServiceOptions = {}) {
   const { tokenLifetime = 45, clock = Date.now } = options;
   const service: Emulator = await startEmulator({
+    // Where the port is not known yet, it is registered again later.
     applications: [registrationAt(port || usualPort)],
     users,
     accessTokenLifetime: tokenLifetime,
