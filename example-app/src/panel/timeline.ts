@@ -47,22 +47,24 @@ export function timelineOf({ entries }: Story, to: number, incidentAt = -usualMs
 /** A token is in use from the end of the request that brought it until the next one, or until it can be used no more. */
 function tokenSpans(entries: readonly Entry[], { from, to }: Span): TokenSpan[] {
   const spans: TokenSpan[] = [];
-  // With a token that lives for hours, the journal no longer has the entry that brought it.
-  const { token: first = 2 } = entries.find(({ token }) => token !== undefined) ?? {};
-  let current = { from, number: first - 1 };
-  let inUse = current.number > 0;
+  // With a token that lives for hours, the journal no longer has the entry that brought it: it is the one before the next.
+  const { token: next = 2 } = entries.find(({ token }) => token !== undefined) ?? {};
+  let number = next - 1;
+  let usedFrom = number > 0 ? from : undefined;
   for (const entry of entries) {
     const { kind, event, at, token } = entry;
     const adopted = kind === 'refresh' && event.outcome === 'adopted';
     // Ahead of its expiry a token is still used; after all other refreshes, requests have waited.
     const waited = kind === 'refresh' && event.trigger !== 'ahead' && !adopted && event.outcome !== 'saved';
     const ended = kind === 'grant-lost' || waited;
-    if (inUse && (token || ended)) spans.push({ ...current, to: ended ? startOf(entry) : at });
-    if (token) current = { from: at, number: token };
-    else if (adopted && !inUse) current = { ...current, from: at };
-    inUse = token !== undefined || adopted || (inUse && !ended);
+    if (usedFrom !== undefined && (token || ended)) {
+      spans.push({ number, from: usedFrom, to: ended ? startOf(entry) : at });
+      usedFrom = undefined;
+    }
+    number = token ?? number;
+    if (token || adopted) usedFrom ??= at;
   }
-  return inUse ? [...spans, { ...current, to }] : spans;
+  return usedFrom === undefined ? spans : [...spans, { number, from: usedFrom, to }];
 }
 
 /** An outage goes from a failed refresh to the next one that did not fail. The end of a grant ends it too. */
