@@ -23,14 +23,11 @@ export function connect<Theirs extends object>(channel: Worker | NodeJS.Process,
     waiting.get(id)?.(args[0]);
     waiting.delete(id);
   });
-  const call = async (name: string, args: readonly unknown[]) => {
-    count += 1;
-    if (send(count, name, args) !== false) return await new Promise((resolve) => waiting.set(count, resolve));
+  const named = (name: string) => {
+    return async function call(...args: unknown[]) {
+      count += 1;
+      if (send(count, name, args) !== false) return await new Promise((resolve) => waiting.set(count, resolve));
+    };
   };
-  return new Proxy({} as Theirs, {
-    get:
-      (_, name) =>
-      (...args: unknown[]) =>
-        call(String(name), args),
-  });
+  return new Proxy({} as Theirs, { get: (_, name) => named(String(name)) });
 }
