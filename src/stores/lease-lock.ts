@@ -66,8 +66,10 @@ export function leaseLock(lease: Lease, leaseMs: number): LeaseLock {
     const endTurn = await ownTurn(line, id, leaseMs + MARGIN_MS);
     try {
       const { owner, ageMs } = await takeLease(lease, id, leaseMs, deadline);
+      const endsAt = performance.now() - ageMs + leaseMs;
+      const isHeld = async (): Promise<boolean> => (await lease.isHeld?.(id, owner)) ?? performance.now() < endsAt;
       try {
-        return await work({ leaseMs, ageMs, isHeld: async () => (await lease.isHeld?.(id, owner)) ?? true });
+        return await work({ leaseMs, ageMs, isHeld });
       } finally {
         await releaseLease(lease, id, owner, leaseMs);
       }

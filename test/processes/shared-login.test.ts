@@ -54,7 +54,9 @@ async function startSharedPostgres(): Promise<SharedServer> {
   return {
     address: { postgres: postgres.connectionString },
     marks: async () => {
-      const { rows } = await pool.query('SELECT sid, extract(epoch FROM expire - now()) AS ttl FROM session');
+      // A day before the session store deletes them.
+      const ttl = "extract(epoch FROM expire - interval '1 day' - now())";
+      const { rows } = await pool.query(`SELECT sid, ${ttl} AS ttl FROM session`);
       return rows.filter(({ sid }) => MARK.test(sid)).map(({ ttl }) => Number(ttl));
     },
     clear: () => pool.query(`DROP SCHEMA public CASCADE; CREATE SCHEMA public; ${table}`),

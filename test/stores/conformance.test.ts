@@ -38,6 +38,8 @@ function broken(spoil: (right: FullStore) => Partial<FullStore>): () => TokenSto
   };
 }
 
+const hasExpired = (grant: StoredGrant | undefined): boolean => grant !== undefined && grant.expiresAt <= Date.now();
+
 /** Seconds of the leases below. */
 const LEASE = 2;
 
@@ -56,11 +58,12 @@ const rightLease = (leases: Leases): Lease => ({
 function sharing(
   spoil: (leases: Leases) => Partial<Lease> = () => ({}),
   leasesOf: (shared: Leases) => Leases = (shared) => shared,
+  longer = 1,
 ): () => TokenStore {
   const [grants, shared]: [FullStore, Leases] = [memoryTokenStore(), new Map()];
   return () => {
     const leases = leasesOf(shared);
-    return { ...grants, lock: leaseLock({ ...rightLease(leases), ...spoil(leases) }, LEASE * 1000) };
+    return { ...grants, lock: leaseLock({ ...rightLease(leases), ...spoil(leases) }, LEASE * 1000 * longer) };
   };
 }
 
@@ -246,6 +249,7 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
       'delete with the version of the grant removes it',
       'delete removes the grant and no other, and resolves also if there was none',
       'get reads what another store over the same storage has just written',
+      'update and delete of a version take a grant whose access token has expired',
       'update creates no grant where none was ever set',
       'update does not bring back a grant that was deleted',
       'an update undoes no deletion that comes at the same time',
@@ -290,7 +294,42 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
         return grant && grant.expiresAt > Date.now() ? grant : undefined;
       },
     })),
-    caughtBy: ['a grant stays after its access token has expired'],
+    caughtBy: [
+      'a grant stays after its access token has expired',
+      'update and delete of a version take a grant whose access token has expired',
+    ],
+  },
+  'updates no grant whose access token has expired': {
+    create: broken(({ get, update }) => ({
+      update: async (id, ...others) => !hasExpired(await get(id)) && update(id, ...others),
+    })),
+    caughtBy: ['update and delete of a version take a grant whose access token has expired'],
+  },
+  'deletes no grant whose access token has expired, if a version is given': {
+    create: broken(({ get, delete: remove }) => ({
+      delete: async (id, version) => {
+        if (version === undefined || !hasExpired(await get(id))) await remove(id, version);
+      },
+    })),
+    caughtBy: ['update and delete of a version take a grant whose access token has expired'],
+  },
+  'adds a grant over one whose access token has expired': {
+    create: broken(({ get, set, add }) => ({
+      add: async (id, grant) => {
+        if (!hasExpired(await get(id))) return add(id, grant);
+        await set(id, grant);
+        return true;
+      },
+    })),
+    caughtBy: ['add leaves a grant whose access token has expired'],
+  },
+  'lists no grant whose access token has expired': {
+    create: broken(({ get, list }) => ({
+      list: async function* () {
+        for await (const id of list()) if (!hasExpired(await get(id))) yield id;
+      },
+    })),
+    caughtBy: ['list yields a grant whose access token has expired'],
   },
   'folds the case of ids': {
     create: broken(({ get, set, delete: remove, update }) => ({
@@ -346,7 +385,10 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
         if (version === undefined) await remove(id);
       },
     })),
-    caughtBy: ['delete with the version of the grant removes it'],
+    caughtBy: [
+      'delete with the version of the grant removes it',
+      'update and delete of a version take a grant whose access token has expired',
+    ],
   },
   'refuses large grants': {
     create: broken(({ set }) => ({
@@ -490,6 +532,7 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
     create: broken(({ set }) => ({ add: async (id, grant) => set(id, grant).then(() => true) })),
     caughtBy: [
       'add leaves a grant as it is, and resolves to false',
+      'add leaves a grant whose access token has expired',
       'of 50 additions for one id at the same time, one resolves to true, and its grant is stored',
     ],
   },
@@ -619,7 +662,28 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
     caughtBy: [
       'lock excludes the work of other stores over the same storage, as of other processes',
       'lock keeps another store out while its work takes 1.5 s, or three quarters of the lease',
+      'a holder learns the length of its lease, and that the lease is not held once another one has it',
     ],
+  },
+  'never says that a lock is held': {
+    create: sharing(() => ({ isHeld: async () => false })),
+    lease: LEASE,
+    caughtBy: ['lock tells its work that it is held, if it hands over a lease'],
+  },
+  'says that every lock is held': {
+    create: sharing(() => ({ isHeld: async () => true })),
+    lease: LEASE,
+    caughtBy: ['a holder learns the length of its lease, and that the lease is not held once another one has it'],
+  },
+  'says that a lock is held, whoever holds it': {
+    create: sharing((leases) => ({ isHeld: async (id) => (leases.get(id)?.endsAt ?? 0) > Date.now() })),
+    lease: LEASE,
+    caughtBy: ['a holder learns the length of its lease, and that the lease is not held once another one has it'],
+  },
+  'says that its leases last longer than they do': {
+    create: sharing(undefined, undefined, 2),
+    lease: LEASE,
+    caughtBy: ['a holder learns the length of its lease, and that the lease is not held once another one has it'],
   },
   'has a lock without a lease': {
     create: sharing((leases) => ({
@@ -637,7 +701,10 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
       },
     })),
     lease: LEASE,
-    caughtBy: ['lock keeps another store out while its work takes 1.5 s, or three quarters of the lease'],
+    caughtBy: [
+      'lock keeps another store out while its work takes 1.5 s, or three quarters of the lease',
+      'a holder learns the length of its lease, and that the lease is not held once another one has it',
+    ],
   },
   'waits for a lock for 700 ms, and then works without it': {
     create: impatient(),
@@ -804,7 +871,7 @@ test('what needs the length of the lease is left out without it, and says so', (
   const checks = tokenStoreChecks(memoryTokenStore);
   expect(
     checks.filter(({ name }) => name.endsWith('(left out: tokenStoreChecks needs the option lease)')),
-  ).toHaveLength(2);
+  ).toHaveLength(3);
   // @ts-expect-error: misspelt
   expect(() => tokenStoreChecks(memoryTokenStore, { leese: 1 })).toThrow(
     /^leese: is not an option of tokenStoreChecks/,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { StoredGrant, TokenStore } from '../token-store.js';
-import { type Check, sampleGrant, type Trial } from './trial.js';
+import { type Check, EXPIRED, sampleGrant, type Trial } from './trial.js';
 
 /** All characters that an id may contain: printable ASCII without white space. */
 const ID_CHARACTERS: string = Array.from({ length: 94 }, (_, index) => String.fromCharCode(33 + index)).join('');
@@ -57,8 +57,8 @@ export const BASIC_CHECKS: readonly Check[] = [
     name: 'a grant stays after its access token has expired',
     run: async ({ store, newId }) => {
       const id = newId();
-      await store.set(id, sampleGrant(1, { expiresAt: 1 }));
-      assert.deepEqual(await store.get(id), sampleGrant(1, { expiresAt: 1 }));
+      await store.set(id, sampleGrant(1, EXPIRED));
+      assert.deepEqual(await store.get(id), sampleGrant(1, EXPIRED));
     },
   },
   {

@@ -19,7 +19,7 @@ export interface TokenStoreCheck {
 /** Options of {@link tokenStoreChecks}. */
 export interface TokenStoreCheckOptions {
   /**
-   * Seconds of the lease of the stores that `createStore` returns, 0.5 to 5. Two checks wait for its end.
+   * Seconds of the lease of the stores that `createStore` returns, 0.5 to 5. Three checks wait for its end.
    * Without it they are left out, which their names tell, and the lease has to be 2 s or more.
    */
   readonly lease?: number | undefined;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { pause, withTimeout } from '../../waiting.js';
-import type { TokenStore } from '../token-store.js';
+import type { HeldLease, TokenStore } from '../token-store.js';
 import { LONGER_THAN_A_POLL_MS } from './optional-checks.js';
 import type { LeaseCheck, Trial } from './trial.js';
 
@@ -11,7 +11,7 @@ const MARGIN_MS = 5000;
 const PAUSE_MS = 20;
 
 /** Ends the work of a lock. Resolves when the lock was released. */
-type End = () => Promise<unknown>;
+type End = (() => Promise<unknown>) & { readonly lease?: HeldLease | undefined };
 
 /** Checks of a lock that ends by itself. Each store stands for a process. */
 export const LEASE_CHECKS: readonly LeaseCheck[] = [
@@ -27,6 +27,25 @@ export const LEASE_CHECKS: readonly LeaseCheck[] = [
         await endNext();
       } finally {
         await endDead();
+      }
+    },
+  },
+  {
+    name: 'a holder learns the length of its lease, and that the lease is not held once another one has it',
+    run: async (trial, leaseMs) => {
+      const id = trial.newId();
+      const [late, next] = await processes(trial, 2);
+      const endLate = await hold(late, id);
+      const { lease } = endLate;
+      try {
+        if (!lease) return;
+        assert.equal(lease.leaseMs, leaseMs);
+        const endNext = await holdWithin(leaseMs + MARGIN_MS, next, id);
+        const isHeld = endNext !== undefined && (await lease.isHeld());
+        await endNext?.();
+        assert.equal(isHeld, false, 'another one has the lease');
+      } finally {
+        await endLate();
       }
     },
   },
@@ -77,12 +96,13 @@ async function processes(trial: Trial, count: number): Promise<readonly TokenSto
 /** Resolves once the lock is held. Rejects if it cannot be had. */
 function hold(store: TokenStore | undefined, id: string): Promise<End> {
   return new Promise((resolve, reject) => {
-    const work = (): Promise<void> =>
+    const work = (lease?: HeldLease): Promise<void> =>
       new Promise((end) => {
-        resolve(() => {
+        const endWork = (): Promise<unknown> => {
           end();
           return locked;
-        });
+        };
+        resolve(Object.assign(endWork, { lease }));
       });
     const locked = Promise.resolve(store?.lock?.(id, work));
     locked.catch(reject);

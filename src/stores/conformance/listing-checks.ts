@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { TokenStore } from '../token-store.js';
-import { type Check, sampleGrant } from './trial.js';
+import { type Check, EXPIRED, sampleGrant } from './trial.js';
 
 /** More than one page of the stores that page by hundreds. */
 const MANY = 520;
@@ -23,6 +23,15 @@ export const LIST_CHECKS: readonly Check[] = [
       await store.delete(deleted);
       assert.deepEqual(await listed(store, kept), [kept, ...alike].sort());
       assert.deepEqual(await listed(store, deleted), []);
+    },
+  },
+  {
+    name: 'list yields a grant whose access token has expired',
+    needs: 'list',
+    run: async ({ store, newId }) => {
+      const id = newId();
+      await store.set(id, sampleGrant(1, EXPIRED));
+      assert.deepEqual(await listed(store, id), [id]);
     },
   },
   {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { pause } from '../../waiting.js';
 import type { TokenStore } from '../token-store.js';
-import { type Check, sampleGrant } from './trial.js';
+import { type Check, EXPIRED, sampleGrant } from './trial.js';
 
 /** Longer than a waiting caller may pause before it asks again for the lock, in milliseconds. */
 export const LONGER_THAN_A_POLL_MS = 300;
@@ -49,6 +49,18 @@ export const UPDATE_CHECKS: readonly Check[] = [
       assert.equal(await store.update?.(id, sampleGrant(1), Number.MAX_SAFE_INTEGER - 1), false);
       assert.equal(await store.update?.(id, sampleGrant(0), Number.MAX_SAFE_INTEGER), true);
       assert.equal(await store.update?.(id, sampleGrant(1), 0), true);
+    },
+  },
+  {
+    name: 'update and delete of a version take a grant whose access token has expired',
+    needs: 'update',
+    run: async ({ store, newId }) => {
+      const id = newId();
+      await store.set(id, sampleGrant(1, EXPIRED));
+      assert.equal(await store.update?.(id, sampleGrant(2, EXPIRED), 1), true);
+      assert.deepEqual(await store.get(id), sampleGrant(2, EXPIRED));
+      await store.delete(id, 2);
+      assert.equal(await store.get(id), undefined);
     },
   },
   {
@@ -169,6 +181,15 @@ export const ADD_CHECKS: readonly Check[] = [
     },
   },
   {
+    name: 'add leaves a grant whose access token has expired',
+    needs: 'add',
+    run: async ({ store, newId }) => {
+      const id = newId();
+      await store.set(id, sampleGrant(1, EXPIRED));
+      assert.equal(await store.add?.(id, sampleGrant(2)), false);
+    },
+  },
+  {
     name: 'of 50 additions for one id at the same time, one resolves to true, and its grant is stored',
     needs: 'add',
     run: async ({ store, newId, stores }) => {
@@ -234,6 +255,15 @@ export const LOCK_CHECKS: readonly Check[] = [
         assert.equal(waiting.hasEntered, false, told);
       });
       await waiting.turn;
+    },
+  },
+  {
+    name: 'lock tells its work that it is held, if it hands over a lease',
+    needs: 'lock',
+    run: async ({ store, newId }) => {
+      await store.lock?.(newId(), async (lease) => {
+        if (lease) assert.equal(await lease.isHeld(), true);
+      });
     },
   },
   {
@@ -312,6 +342,8 @@ class Contender {
       this.hasEntered = true;
       return await work();
     });
+    // Whoever waits for it learns of its failure.
+    this.turn?.catch(() => undefined);
   }
 }
 
