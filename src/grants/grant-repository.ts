@@ -304,30 +304,32 @@ export class GrantRepository {
   }
 
   /**
-   * Ends a grant that the service has refused, with all older grants of its login. Returns false if the store has another one.
+   * Ends a grant that the service has refused, with all older grants of its login. Returns `gone` if the store has none, as after
+   * a logout, and `kept` if it has another one.
    *
    * Another process may hold the grant after it and be unable to save it. So a store that can compare versions keeps a
    * tombstone that the other process can replace, until a login replaces it or its time to live ends.
    */
-  end(id: string, refused: Grant): Promise<boolean> {
+  end(id: string, refused: Grant): Promise<'ended' | 'gone' | 'kept'> {
     return this.access.write(id, REMOVAL, async (store, signal) => {
       const storeId = this.storeId(id);
       this.#remember(id, undefined);
       for (let tries = 0; tries < MAX_TRIES; tries++) {
         const stored = await this.#load(store, id, storeId);
-        if (!stored || 'ended' in stored) return true;
-        if (!hasSameTokens(stored, refused) && !isOlder(stored, refused)) return false;
+        if (!stored) return 'gone';
+        if ('ended' in stored) return 'ended';
+        if (!hasSameTokens(stored, refused) && !isOlder(stored, refused)) return 'kept';
         const tombstone = await this.#options.codec.encode(storeId, endedGrant(stored));
         signal.throwIfAborted();
         if (store.update) {
-          if (await store.update(storeId, tombstone, stored.version)) return true;
+          if (await store.update(storeId, tombstone, stored.version)) return 'ended';
         } else {
           await store.delete(storeId, stored.version);
-          return true;
+          return 'ended';
         }
         signal.throwIfAborted();
       }
-      return false;
+      return 'kept';
     });
   }
 

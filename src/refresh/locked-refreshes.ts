@@ -285,14 +285,16 @@ export class LockedRefreshes {
   async #giveUp(run: LockedRun, grant: Grant, reason: LossReason): Promise<Grant> {
     const { repository, unsaved, backoff, onLost } = this.#options;
     const { id, overtaken } = run.refresh;
-    if (!(await repository.end(id, grant))) {
+    const end = await repository.end(id, grant);
+    if (end === 'kept') {
       unsaved.drop(id);
       const stored = await repository.readAnew(id);
       if (stored) return stored;
     } else if (!overtaken.aborted) {
       unsaved.drop(id);
       backoff.forget(id);
-      onLost(id, reason);
+      // One that is gone was deleted: by a logout, which is no loss.
+      if (end === 'ended') onLost(id, reason);
     }
     throw new NotAuthorizedError(NO_GRANT);
   }

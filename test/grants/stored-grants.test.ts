@@ -191,29 +191,39 @@ describe('remove', () => {
 
 describe('end', () => {
   test.for<
-    [what: string, found: Grant | EndedGrant | undefined, isEnded: boolean, left: Grant | EndedGrant | undefined]
+    [
+      what: string,
+      found: Grant | EndedGrant | undefined,
+      end: 'ended' | 'gone' | 'kept',
+      left: Grant | EndedGrant | undefined,
+    ]
   >([
-    ['that grant', refreshed, true, endedGrant(refreshed)],
-    ['that grant with another version', { ...refreshed, version: 7 }, true, endedGrant({ ...refreshed, version: 7 })],
-    ['an older grant', login, true, endedGrant(login)],
-    ['nothing', undefined, true, undefined],
-    ['its end', endedGrant(newer), true, endedGrant(newer)],
-    ['a newer grant', newer, false, newer],
-    ['another login', ofAnotherLogin, false, ofAnotherLogin],
-    ['the same access token with another refresh token', { ...refreshed, refreshToken: 'x' }, false, undefined],
-    ['the same refresh token with another access token', { ...refreshed, accessToken: 'x' }, false, undefined],
-  ])('where the store has %s', async ([, found, isEnded, left]) => {
+    ['that grant', refreshed, 'ended', endedGrant(refreshed)],
+    [
+      'that grant with another version',
+      { ...refreshed, version: 7 },
+      'ended',
+      endedGrant({ ...refreshed, version: 7 }),
+    ],
+    ['an older grant', login, 'ended', endedGrant(login)],
+    ['nothing', undefined, 'gone', undefined],
+    ['its end', endedGrant(newer), 'ended', endedGrant(newer)],
+    ['a newer grant', newer, 'kept', newer],
+    ['another login', ofAnotherLogin, 'kept', ofAnotherLogin],
+    ['the same access token with another refresh token', { ...refreshed, refreshToken: 'x' }, 'kept', undefined],
+    ['the same refresh token with another access token', { ...refreshed, accessToken: 'x' }, 'kept', undefined],
+  ])('where the store has %s', async ([, found, end, left]) => {
     await put(found);
     const grants = open();
     await grants.read('id');
-    expect(await grants.end('id', refreshed)).toBe(isEnded);
+    expect(await grants.end('id', refreshed)).toBe(end);
     expect(await stored()).toEqual(left ?? found);
     expect(grants.cached('id')).toBeUndefined();
   });
 
   test('deletes the grant in a store that compares no versions', async () => {
     await put(refreshed);
-    expect(await open({ store: withoutLock(store) }).end('id', refreshed)).toBe(true);
+    expect(await open({ store: withoutLock(store) }).end('id', refreshed)).toBe('ended');
     expect(await store.inner.get(RECORD_ID)).toBeUndefined();
   });
 
@@ -221,7 +231,7 @@ describe('end', () => {
     await put(refreshed);
     const update = vi.fn(async () => false);
     store.update = update;
-    expect(await open().end('id', refreshed)).toBe(false);
+    expect(await open().end('id', refreshed)).toBe('kept');
     expect(update).toHaveBeenCalledTimes(4);
   });
 });
