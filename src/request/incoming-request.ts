@@ -25,15 +25,17 @@ export function browserUrl(req: IncomingMessage): string {
 }
 
 /**
- * A path with one of the usual names of a page that logs out, for links: a form sends a POST request. Part of a longer name,
- * such as `ssologout` or `logoutAll`, too: a page that is taken for a logout is refreshed when it needs its token.
+ * The usual names of a page that logs out, for links: a form sends a POST request. Part of a longer name, such as `ssologout` or
+ * `logoutAll`, too: a page that is taken for a logout is refreshed when it needs its token.
  */
 const LOGOUT =
-  /^[^?]*(?:(?:log|sign)(?:out|off(?![a-z]))|(?<![a-z])(?:log|sign|signed)[-_](?:me[-_])?(?:out|off)(?![a-z])|end[-_]?session)/i;
+  /(?:log|sign)(?:out|off(?![a-z]))|(?<![a-z])(?:log|sign|signed)[-_](?:me[-_])?(?:out|off)(?![a-z])|end[-_]?session/i;
 
 /** Returns true if the path of a request names a logout: it must neither start a refresh nor wait for one. */
 export function namesLogout(req: IncomingMessage): boolean {
-  return LOGOUT.test(originalUrl(req));
+  const url = originalUrl(req);
+  // Hardly any URL has such a name: the path is not cut out of the others.
+  return LOGOUT.test(url) && LOGOUT.test(pathOf(url));
 }
 
 /** Returns the path of {@link originalUrl}. */
