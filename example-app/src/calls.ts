@@ -19,7 +19,7 @@ export function connect<Theirs extends object>(channel: Worker | NodeJS.Process,
     for (const resolve of waiting.values()) resolve(undefined);
   });
   channel.on('message', async ([id, name, args]: Message) => {
-    if (name !== '') return send(id, '', [await Reflect.get(own(), name)(...args)]);
+    if (name !== '') return send(id, '', [await Reflect.get(own(), name)?.(...args)]);
     waiting.get(id)?.(args[0]);
     waiting.delete(id);
   });
@@ -29,5 +29,6 @@ export function connect<Theirs extends object>(channel: Worker | NodeJS.Process,
       if (send(count, name, args) !== false) return await new Promise((resolve) => waiting.set(count, resolve));
     };
   };
-  return new Proxy({} as Theirs, { get: (_, name) => named(String(name)) });
+  // Who awaits it must not take it for a promise.
+  return new Proxy({} as Theirs, { get: (_, name) => (name === 'then' ? undefined : named(String(name))) });
 }

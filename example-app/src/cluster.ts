@@ -7,6 +7,7 @@
 import { spawn } from 'node:child_process';
 import cluster from 'node:cluster';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -93,18 +94,22 @@ async function work(): Promise<void> {
 
 /** Starts a Redis that keeps nothing, and ends with this process. @returns Its address. @throws {SettingsError} if it cannot */
 async function startRedis(): Promise<string> {
-  const path = join(tmpdir(), `example-app-${process.pid}.sock`);
-  const socket = ['--port', '0', '--unixsocket', path, '--unixsocketperm', '700'];
-  const args = [...socket, '--dir', tmpdir(), '--save', '', '--appendonly', 'no'];
+  // Its own, and empty: Redis loads a dump that lies in its folder.
+  const folder = mkdtempSync(join(tmpdir(), 'example-app-'));
+  const path = join(folder, 'redis.sock');
+  const args = ['--port', '0', '--unixsocket', path, '--dir', folder, '--save', '', '--appendonly', 'no'];
   // In a group of its own: Ctrl-C would end it before those who still save to it.
   const server = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'], detached: true });
+  process.once('exit', () => {
+    server.kill();
+    rmSync(folder, { recursive: true, force: true });
+  });
   await once(server, 'spawn').catch(() => {
     throw new SettingsError(
       'redis-server is not installed. Install it (apt-get install redis-server, brew install redis), ' +
         'or set REDIS_URL to one that runs, such as redis://localhost:6379.',
     );
   });
-  process.once('exit', () => server.kill());
   for await (const line of createInterface(server.stdout)) {
     if (!line.includes('ready to accept connections')) continue;
     // Neither of them keeps this process from ending.

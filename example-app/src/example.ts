@@ -30,7 +30,11 @@ export async function startExample(options: ExampleOptions) {
   const port = await listen(server, options.port, realService ? undefined : '127.0.0.1');
   const url = `http://localhost:${port}`;
   const recorder = new Recorder();
-  const service = realService ? undefined : await startService(port, recorder, options);
+  const starting = realService ? undefined : startService(port, recorder, options);
+  const service = await starting?.catch((error: unknown) => {
+    server.close();
+    throw error;
+  });
   const strategyOptions = { ...(service ? strategyOptionsFor(service) : realService), clock } as StrategyOptions;
   const embedded = service && embeddedPages(service, strategyOptions, url);
   const tokenStore = service && memoryTokenStore();

@@ -38,7 +38,7 @@ export function createPrimary(workers: readonly Worker[], recorder: Recorder, se
       if (entry) await ofAll((worker) => worker.add(entry));
     },
     /** Breaks the service, and the token store in all processes. */
-    async cause({ instead, fault, store }: Effect, userId: string): Promise<void> {
+    async breakParts({ instead, fault, store }: Effect, userId: string): Promise<void> {
       if (instead === 'revoke') service?.revoke(userId);
       else if (instead === 'mend') for (const mend of mends) mend();
       else service?.expireAccessTokens();

@@ -305,7 +305,7 @@ export class GrantRepository {
 
   /**
    * Ends a grant that the service has refused, with all older grants of its login. Returns `gone` if the store has none, as after
-   * a logout, and `kept` if it has another one.
+   * a logout or an eviction, and `kept` if it has another one.
    *
    * Another process may hold the grant after it and be unable to save it. So a store that can compare versions keeps a
    * tombstone that the other process can replace, until a login replaces it or its time to live ends.

@@ -293,8 +293,8 @@ export class LockedRefreshes {
     } else if (!overtaken.aborted) {
       unsaved.drop(id);
       backoff.forget(id);
-      // One that is gone was deleted: by a logout, which is no loss.
-      if (end === 'ended') onLost(id, reason);
+      // The service refuses the token of a grant that a logout elsewhere has deleted and revoked: no loss.
+      if (end === 'ended' || reason !== 'refused') onLost(id, reason);
     }
     throw new NotAuthorizedError(NO_GRANT);
   }

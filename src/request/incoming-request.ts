@@ -26,10 +26,10 @@ export function browserUrl(req: IncomingMessage): string {
 
 /**
  * The usual names of a page that logs out, for links: a form sends a POST request. Part of a longer name, such as `ssologout` or
- * `logoutAll`, too: a page that is taken for a logout is refreshed when it needs its token.
+ * `logoutAll`, too, but not of other words, such as `catalogOutput` or `designOffice`.
  */
 const LOGOUT =
-  /(?:log|sign)(?:out|off(?![a-z]))|(?<![a-z])(?:log|sign|signed)[-_](?:me[-_])?(?:out|off)(?![a-z])|end[-_]?session/i;
+  /(?:log|sign)(?:out(?!put|let|line|look)|off(?!er|ic|set|line|load))|(?<![a-z])(?:logged|signed|log|sign)[-_]?(?:me[-_]?)?(?:out|off)(?![a-z])|(?<![a-z])end[-_]?session(?![a-z])/i;
 
 /** Returns true if the path of a request names a logout: it must neither start a refresh nor wait for one. */
 export function namesLogout(req: IncomingMessage): boolean {

@@ -22,7 +22,7 @@ export type LeaseLock = <T>(id: string, work: (lease: HeldLease) => Promise<T>) 
 const MARGIN_MS = 5000;
 
 /** How long the store may take to answer who has a lease, in milliseconds. The package's own stores give up before. */
-const TAKE_MS = 6000;
+const TAKE_MS = 11_000;
 
 /** Pauses between two attempts to take a lease, in milliseconds: the bounds, and their growth. */
 const TAKE_PAUSE_MS = { first: 20, max: 100, growth: 1.5 } as const;
@@ -48,7 +48,7 @@ export const leaseSeconds: Optional<number> = withDefault(
 /**
  * Returns a lock over `lease`: it waits for the turn in this process, takes the lease, runs the work, and releases the
  * lease. A call tries for `leaseMs` and 5 s more, then rejects without running its work. It rejects at once if the
- * store of the lease fails.
+ * store of the lease fails, and after 11 s if that does not answer.
  *
  * The lease is not renewed while the work runs. A holder that takes longer, or is frozen, loses the lock; the versioned
  * `update` then refuses its late write. The work learns how old its lease is: it counts from the moment at which it was
@@ -66,8 +66,10 @@ export function leaseLock(lease: Lease, leaseMs: number): LeaseLock {
     const endTurn = await ownTurn(line, id, leaseMs + MARGIN_MS);
     try {
       const { owner, ageMs } = await takeLease(lease, id, leaseMs, deadline);
-      const endsAt = performance.now() - ageMs + leaseMs;
-      const isHeld = async (): Promise<boolean> => (await lease.isHeld?.(id, owner)) ?? performance.now() < endsAt;
+      const leftMs = leaseMs - ageMs;
+      const [endsAt, wallEndsAt] = [performance.now() + leftMs, Date.now() + leftMs];
+      const hasEnded = (): boolean => performance.now() >= endsAt || Date.now() >= wallEndsAt;
+      const isHeld = async (): Promise<boolean> => (await lease.isHeld?.(id, owner)) ?? !hasEnded();
       try {
         return await work({ leaseMs, ageMs, isHeld });
       } finally {

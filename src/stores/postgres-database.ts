@@ -52,13 +52,13 @@ export function postgresStoreOfSessions(
  * The column `expire` has no time zone: it depends on the setting `TimeZone` of a connection, and is ambiguous for an hour
  * a year where that has daylight saving time. So each record has its own end (`endsAt`, epoch milliseconds), and the column
  * serves the session store's clean-up, and records of earlier commits, which have no `endsAt`. The clean-up goes by the
- * clock and the time zone of each process: it comes a day later, so that it takes no lease that is held.
+ * clock and the time zone of each process: it comes two days later, so that it takes no lease that is held.
  */
 function sessionTable(database: SqlDatabase, table: string, prefix: string): SqlDatabase {
   const now = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
   const sid = (parameter: string): string => `'${prefix.replaceAll("'", "''")}' || ${parameter}`;
   const expire = (parameter: string): string =>
-    `clock_timestamp() + ${parameter} * interval '1 millisecond' + interval '1 day'`;
+    `clock_timestamp() + ${parameter} * interval '1 millisecond' + interval '2 days'`;
   const record = (endsIn: string, fields: string): string =>
     `json_build_object('cookie', json_build_object('path', '/'), 'endsAt', ${now} + ${endsIn}::bigint, ${fields})`;
   const grant = (version: string, stored: string, ttl: string): string =>

@@ -50,7 +50,7 @@ export interface HeldLease {
  * before leaves them to the time to live, which may be 12 minutes for such an id. Those that begin with `limit:` hold shares
  * of the option `concurrency`; a minute is enough for them.
  *
- * `tokenStoreChecks` of `passport-oauth-app/conformance` checks all of this but the time to live.
+ * `tokenStoreChecks` of `passport-oauth-app/conformance` checks most of this.
  */
 export interface TokenStore {
   /**

@@ -54,8 +54,8 @@ async function startSharedPostgres(): Promise<SharedServer> {
   return {
     address: { postgres: postgres.connectionString },
     marks: async () => {
-      // A day before the session store deletes them.
-      const ttl = "extract(epoch FROM expire - interval '1 day' - now())";
+      // Two days before the session store deletes them.
+      const ttl = "extract(epoch FROM expire - interval '2 days' - now())";
       const { rows } = await pool.query(`SELECT sid, ${ttl} AS ttl FROM session`);
       return rows.filter(({ sid }) => MARK.test(sid)).map(({ ttl }) => Number(ttl));
     },

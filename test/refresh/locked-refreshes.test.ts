@@ -428,6 +428,14 @@ describe('an answer', () => {
     expect(await refresh()).toMatchObject({ outcome: 'refreshed' });
   });
 
+  test('with the tokens of another user is reported, whether or not the store still has the grant', async () => {
+    await put({ ...old, subject: 'user' });
+    answer(pairOf('other', { access_token: jwt('other') }));
+    beforeRead(2, () => put(undefined));
+    expect(await refresh()).toMatchObject(NO_GRANT);
+    expect(lost).toEqual(['id other-subject']);
+  });
+
   test('with the tokens of another user leaves the login that has come since', async () => {
     await put({ ...old, subject: 'user' });
     answer(pairOf('other', { access_token: jwt('other') }));

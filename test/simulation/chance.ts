@@ -139,7 +139,7 @@ function work(
  */
 function rotateKeys(stage: Stage, machines: readonly string[], healMs: number): void {
   const encryptWithNext = (name: string): void => {
-    if (stage.haveKey(NEXT_KEY)) stage.deploy(name, [NEXT_KEY, FIRST_KEY]);
+    if (stage.hasKeyEverywhere(NEXT_KEY)) stage.deploy(name, [NEXT_KEY, FIRST_KEY]);
     else stage.at(stage.world.scheduler.now + 5 * SECOND, () => encryptWithNext(name));
   };
   for (const [place, name] of machines.entries()) {

@@ -49,8 +49,8 @@ export class Machine {
   #freeze: { readonly from: number; readonly clocks: Clocks } | undefined;
   /** By how much the wall clock has been set back, in all. */
   setBackMs = 0;
-  /** When the wall clock was set last. */
-  setAt = Number.NEGATIVE_INFINITY;
+  /** When the wall clock was set. */
+  readonly settings: number[] = [];
   /** Whether the wall clock has always told the time: what was saved by another one is still in the store. */
   isOnTime = true;
   #monotonicLag = 0;
@@ -86,7 +86,7 @@ export class Machine {
   /** Sets the wall clock. */
   jump(ms: number): void {
     this.#wallLead += ms;
-    this.setAt = this.#scheduler.now;
+    this.settings.push(this.#scheduler.now);
     this.isOnTime = false;
     this.setBackMs += Math.max(0, -ms);
   }

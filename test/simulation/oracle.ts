@@ -81,6 +81,8 @@ interface Rotation {
   isDamaged: boolean;
   /** When its process has had the pair; `undefined` before. */
   learnedAt: number | undefined;
+  /** Whether the store had another login of the user by then. */
+  isReplaced: boolean;
   /** When the store first had the pair. */
   savedAt: number;
   readonly refusedSaves: number[];
@@ -150,8 +152,8 @@ export class Oracle {
   readonly #storeFailedAt = new Map<Machine, number>();
   /** When processes have last asked who has a lock, and were answered. */
   readonly #lookedAt = new Map<Machine, number>();
-  /** When the store has last given a process an answer that it had waited for so long that the store passed for down. */
-  readonly #answeredLateAt = new Map<Machine, number>();
+  /** Answers that a process has waited for so long that the store passed for down. */
+  readonly #lateAnswers: { readonly machine: Machine; readonly since: number; readonly at: number }[] = [];
   /** Commands that the store has not answered. */
   readonly #storeAsked = new Set<{ readonly machine: Machine; readonly since: number }>();
   /** Logins that ended by themselves before the user logged in or out again. */
@@ -160,8 +162,6 @@ export class Oracle {
   readonly unseen = new Set<number>();
   /** When the token endpoint gave which pair. */
   readonly #givenAt = new Map<number, number>();
-  /** When the store was given which login. */
-  readonly #savedLogins: { readonly user: string; readonly time: number }[] = [];
   /** Used refresh tokens that were shown. */
   reuses = 0;
   /** Whether a user has logged out. */
@@ -255,7 +255,7 @@ export class Oracle {
     const earlier = pair.shown === undefined ? undefined : this.#rotations.get(pair.shown);
     const whyAgain =
       pair.shown !== undefined && earlier ? this.#whyReused({ serial: pair.shown }, request)[0] : undefined;
-    const seen = { isDamaged: false, learnedAt: undefined, savedAt, refusedSaves: [] };
+    const seen = { isDamaged: false, learnedAt: undefined, isReplaced: false, savedAt, refusedSaves: [] };
     const rotation: Rotation = { pair, request, time: scheduler.now, whyAgain, ...seen };
     if (earlier?.isDamaged && whyAgain) login.forked.set(pair.family.id, whyAgain);
     else login.forked.delete(pair.family.id);
@@ -269,7 +269,10 @@ export class Oracle {
     this.#onTheirWay.delete(pair.serial);
     this.#know(pair.serial, machine);
     const rotation = pair.shown === undefined ? undefined : this.#rotations.get(pair.shown);
-    if (rotation?.pair === pair) rotation.learnedAt = this.#world.scheduler.now;
+    if (rotation?.pair !== pair) return;
+    rotation.learnedAt = this.#world.scheduler.now;
+    const records = [...this.login(pair.family.user).ids].map((id) => this.#world.store.record(id));
+    rotation.isReplaced = records.some((record) => this.#familiesOf(record).some((id) => id !== pair.family.id));
   }
 
   /** Its process has the pair without the access token. */
@@ -333,12 +336,9 @@ export class Oracle {
     return [...(this.#knowers.get(serial) ?? [])].some(({ diedAt, isAlive }) => !isAlive && diedAt >= since);
   }
 
-  /** Whether the store had a new login of the user, begun after `since`, by the time at which its process got the pair and looked. */
-  hasLoginBefore(serial: number, user: string, since: number): boolean {
-    const learnedAt = [...this.#rotations.values()].find(({ pair }) => pair.serial === serial)?.learnedAt;
-    return this.#savedLogins.some(
-      (login) => login.user === user && login.time >= since && login.time <= (learnedAt ?? 0) + DOWN_MS,
-    );
+  /** Whether the store had another login of the user when the process of this pair got it. */
+  cameAfterLogin(serial: number): boolean {
+    return [...this.#rotations.values()].some(({ pair, isReplaced }) => pair.serial === serial && isReplaced);
   }
 
   /** The store has a record in place of another. */
@@ -361,7 +361,6 @@ export class Oracle {
       if (present.includes(familyId)) login.forgotten.delete(familyId);
       else if (forgotten) login.forgotten.set(familyId, forgotten);
       if (op === 'set' && tokens.some((token) => token.family === familyId)) {
-        this.#savedLogins.push({ user: login.user, time: scheduler.now });
         // The late save of a try that was given up has replaced the login: the store decides which one goes on.
         if (login.givenUp.has(familyId)) login.families.clear();
         login.families.add(familyId);
@@ -394,7 +393,7 @@ export class Oracle {
     return (performedAt = asked.since) => {
       this.#storeAsked.delete(asked);
       const { now } = this.#world.scheduler;
-      if (now - asked.since >= DOWN_MS) this.#answeredLateAt.set(machine, now);
+      if (now - asked.since >= DOWN_MS) this.#lateAnswers.push({ ...asked, at: now });
       if (op === 'take' || op === 'check') this.#lookedAt.set(machine, performedAt);
     };
   }
@@ -432,8 +431,11 @@ export class Oracle {
     // While its store fails, or does not answer for a second, a process goes on with the grants that it has seen last. A
     // read that is too late, because the process stood still, is such a failure.
     if ((this.#storeFailedAt.get(machine) ?? -Infinity) >= begun - DOWN_MS) return;
-    // The answer may have come since the request has decided to go on.
-    if ((this.#answeredLateAt.get(machine) ?? -Infinity) >= begun) return;
+    // The store may have answered since the request has begun.
+    const wasDown = this.#lateAnswers.some(
+      (late) => late.machine === machine && late.at >= begun && late.since <= begun - DOWN_MS,
+    );
+    if (wasDown) return;
     const { now } = this.#world.scheduler;
     for (const asked of this.#storeAsked) if (asked.machine === machine && now - asked.since >= DOWN_MS) return;
     this.violate('logged out', `${machine.name} goes on for ${user}, who has logged out`);
@@ -588,15 +590,24 @@ export class Oracle {
 
   /**
    * Whether the process stood still after its last look at the lock, and had lost the lock when it went on. It goes by the wall
-   * clock, which shows a suspension, unless that was set in the same refresh.
+   * clock, which shows a suspension, unless that was set in the same refresh: its third lock in a row goes by the other one.
    */
   isFrozenSending({ machine, issuedAt, lease }: Pick<TokenRequest, 'machine' | 'issuedAt' | 'lease'>): boolean {
     if (lease) return false;
     const lookedAt = this.#lookedAt.get(machine) ?? Number.POSITIVE_INFINITY;
     return machine.freezes.some(({ from, until, clocks }) => {
-      const isHidden = clocks === 'pause' || (clocks === 'suspend' && machine.setAt >= from - LEASE_MS);
+      const isSet = machine.settings.some((at) => at >= from - LEASE_MS && at <= issuedAt);
+      const isHidden = clocks === 'pause' || (clocks === 'suspend' && isSet && this.#hasThirdLock(machine, from));
       return from <= issuedAt && (until > issuedAt || (isHidden && until > lookedAt));
     });
+  }
+
+  /** Whether the process has taken the lock of a grant for the third time within the length of a lease, at that moment. */
+  #hasThirdLock(machine: Machine, at: number): boolean {
+    const taken = this.#world.store.takenLeases.filter(
+      (lease) => lease.machine === machine && lease.since >= at - LEASE_MS && lease.since <= at,
+    );
+    return taken.some(({ id }) => taken.filter((other) => other.id === id).length >= 3);
   }
 
   /** Whether the store has forgotten something about a login since then: its record, or what became of its lease. */

@@ -56,8 +56,8 @@ export class Revocations {
   }
 
   /**
-   * Whether no process could revoke the pair: none has it, the one that had it died, its user had logged in again before it
-   * came, whose new login might end with it, or the store has lost or misread the record.
+   * Whether no process could revoke the pair: none has it, the one that had it died, or the store has lost or misread the
+   * record. Or whether none may: the user had logged in again before it came, and that login might end with it.
    */
   #isExcused({ user, since }: Ended, serial: number): boolean {
     const { oracle, store } = this.#world;
@@ -66,7 +66,7 @@ export class Revocations {
       this.#failed.some((report) => report.user === user && report.time >= since) ||
       oracle.unseen.has(serial) ||
       oracle.hasDied(serial, since) ||
-      oracle.hasLoginBefore(serial, user, since) ||
+      oracle.cameAfterLogin(serial) ||
       undone !== undefined ||
       oracle.hasFailedOver(ids, since - 60_000) ||
       store.staleReads.some(({ id, time }) => ids.has(id) && time >= since - 60_000) ||

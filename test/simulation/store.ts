@@ -55,6 +55,8 @@ export class StoreServer {
   readonly #onWrite: (write: StoreWrite) => void;
   /** When failovers have forgotten what of which grants: a record, or what became of a lease. */
   readonly failovers: { readonly time: number; readonly ids: ReadonlySet<string> }[] = [];
+  /** Every lease that a process has taken, in order. */
+  readonly takenLeases: { readonly id: string; readonly machine: Machine; readonly since: number }[] = [];
   /** When leases were given back. */
   readonly releases = new Map<Lease, number>();
   /** How far the replica lags behind that a read is answered by; 0 for the server itself. */
@@ -132,8 +134,10 @@ export class StoreServer {
     put(this.#rows, key, row);
     this.#journal.push({ time: this.#now(), key, before, lease });
     if (!isLock(key)) this.#onWrite({ id, before: before?.value, after: row?.value, op, machine });
-    else if (row) this.#leases.set(id, { machine, since: this.#now(), until: endOf(row) });
-    else {
+    else if (row) {
+      this.#leases.set(id, { machine, since: this.#now(), until: endOf(row) });
+      this.takenLeases.push({ id, machine, since: this.#now() });
+    } else {
       this.#leases.delete(id);
       // One that has ended by itself was not given back.
       if (lease && lease.until > this.#now()) this.releases.set(lease, this.#now());

@@ -48,7 +48,7 @@ export interface Stage {
   /** Replaces a process by one of the next release: it is closed first. Its keys, or those of the one before. */
   deploy(name: string, encryptionKeys?: readonly string[]): void;
   /** Whether all processes that run can read what is encrypted with the key. */
-  haveKey(key: string): boolean;
+  hasKeyEverywhere(key: string): boolean;
 }
 
 /** How a trial is run. */
@@ -230,7 +230,7 @@ class Trial implements Stage {
     });
   }
 
-  haveKey(key: string): boolean {
+  hasKeyEverywhere(key: string): boolean {
     return [...this.#applications.values()].every(
       ({ machine, encryptionKeys }) => !machine.isAlive || encryptionKeys.includes(key),
     );

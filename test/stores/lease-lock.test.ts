@@ -76,11 +76,12 @@ test('gives up a store that does not answer, and releases a lease that it gives 
   const lock = leaseLock({ take, release }, LEASE_MS);
   const calls = [lock('id', forever), lock('id', forever)].map((call) => call.catch((error: unknown) => error));
   const late = { name: 'TokenStoreError', code: 'ERR_TOKEN_STORE_TIMEOUT' };
-  await vi.advanceTimersByTimeAsync(6000);
+  await vi.advanceTimersByTimeAsync(11_000);
   expect(await calls[0]).toMatchObject({
     ...late,
-    message: 'The token store did not lock a grant within 6000 ms.',
+    message: 'The token store did not lock a grant within 11000 ms.',
   });
+  // It has waited for its turn as long as it would for another process.
   expect(await calls[1]).toMatchObject({ code: 'ERR_TOKEN_STORE_LOCKED' });
   answers[0]?.();
   await vi.advanceTimersByTimeAsync(0);
@@ -166,9 +167,13 @@ test.for([
   ['once a second at last', 3000, Number.POSITIVE_INFINITY, [0, 50, 150, 350, 750, 1550, 2550, 3550]],
 ] as const)('goes on releasing a lease %s, which keeps no process alive', async ([, leaseMs, attempts, expected]) => {
   const { times, note } = timesOf(0);
-  const release = async () => {
+  // Throws at once, or rejects.
+  const release = (): Promise<void> => {
     note();
-    if (times.length < attempts) throw new Error('no connection');
+    if (times.length >= attempts) return Promise.resolve();
+    const error = new Error('no connection');
+    if (times.length % 2 === 0) throw error;
+    return Promise.reject(error);
   };
   const timers = await timersOf(async () => {
     await leaseLock({ take: async () => true, release }, leaseMs)('id', async () => undefined);
@@ -202,6 +207,17 @@ test('tells the work of its lease: the length, the age on the clock that shows m
   expect(isHeld).toHaveBeenCalledWith('id', expect.any(String));
   expect(await last.isHeld()).toBe(true);
   expect((await wallClockIs(-200)).ageMs).toBe(300);
+});
+
+test.for<[clock: string, pass: (ms: number) => unknown]>([
+  ['the monotonic clock', (ms) => vi.advanceTimersByTimeAsync(ms)],
+  ['the wall clock alone, as after a suspension', (ms) => vi.setSystemTime(Date.now() + ms)],
+])('takes a lease of a store that cannot tell for held until its end by %s', async ([, pass]) => {
+  const held = await leaseLock(memoryLease(), LEASE_MS)('id', async (lease) => lease);
+  await pass(LEASE_MS - 1);
+  expect(await held.isHeld()).toBe(true);
+  await pass(1);
+  expect(await held.isHeld()).toBe(false);
 });
 
 test('tells the length of the lease of its locks, and of no other function', () => {

@@ -80,7 +80,7 @@ export function createIncidents(strategy: Strategy, options: StrategyOptions, pr
     if (!req.apiClient.authorized || grantId === undefined) return res.redirect(303, '/');
     const incidentAt = clock();
     const userId = req.user?.id ?? '';
-    await primary.cause(effect, userId);
+    await primary.breakParts(effect, userId);
     const verdict =
       name === 'burst' ? await callAtOnce(says, grantId, userId) : await callOnce(name, says, grantId, req, res);
     // Written last: a logout has replaced the session.
@@ -107,8 +107,7 @@ export function createIncidents(strategy: Strategy, options: StrategyOptions, pr
     if (name === 'other-process') {
       // With the same token store, and a cache of its own.
       const other = createStrategy({ ...options, cache: false });
-      await callApi(other.client(grantId));
-      await other.close();
+      await callApi(other.client(grantId)).finally(() => other.close());
     }
     const refreshes = new Set<string>();
     const stopHearing = hear(clock, ({ kind, event }) => {

@@ -81,10 +81,18 @@ export function createPanel(journal: Journal, incidents: Router | undefined, clo
     const send = (event: string, data: unknown) => res.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
     const wasAuthorized = apiClient.authorized;
     let sent: ReturnType<typeof panelParts> = {};
+    let token: PanelContent['token'];
+    let readAt = Number.NEGATIVE_INFINITY;
+    let refreshesRead = 0;
     let calledAt = performance.now();
     while (!res.writableEnded && !res.destroyed) {
-      // It makes no new entry soon after one that says that it failed, so this does not go round in circles.
-      const token = await tokenOf(apiClient);
+      const { refreshes } = journal.of(grantId);
+      // Not after each entry: a read that fails is an entry itself, which wakes the other pages.
+      if (refreshes !== refreshesRead || performance.now() - readAt >= drawingMs) {
+        readAt = performance.now();
+        refreshesRead = refreshes;
+        token = await tokenOf(apiClient);
+      }
       if (res.writableEnded || res.destroyed) return;
       if (wasAuthorized && !apiClient.authorized) {
         send('end', endedPanel().source);
@@ -115,5 +123,6 @@ async function tokenOf(client: ApiClient): Promise<PanelContent['token']> {
   // Why there is none is in the log.
   const jwt = client.authorized ? await client.accessToken().catch(() => '') : '';
   const { iat, exp } = claimsOf(jwt);
-  return exp === undefined ? undefined : { expiresAt: exp * 1000, issuedAt: (iat ?? exp) * 1000 };
+  if (typeof exp !== 'number') return undefined;
+  return { expiresAt: exp * 1000, issuedAt: (typeof iat === 'number' ? iat : exp) * 1000 };
 }

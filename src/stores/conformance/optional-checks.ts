@@ -260,9 +260,12 @@ export const LOCK_CHECKS: readonly Check[] = [
   {
     name: 'lock tells its work that it is held, if it hands over a lease',
     needs: 'lock',
-    run: async ({ store, newId }) => {
+    run: async ({ store, newId, leaseMs = Infinity }) => {
+      const askedAt = performance.now();
       await store.lock?.(newId(), async (lease) => {
-        if (lease) assert.equal(await lease.isHeld(), true);
+        const isHeld = await lease?.isHeld();
+        // On a busy machine a short lease may have ended.
+        if (lease && performance.now() - askedAt < leaseMs) assert.equal(isHeld, true);
       });
     },
   },

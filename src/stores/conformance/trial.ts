@@ -70,8 +70,8 @@ export async function startTrial(createStore: CreateStore, leaseMs: number | und
 
 /** Returns a grant of the given version. A store has to keep all of its fields. */
 export function sampleGrant(version: number, more: object = {}): StoredGrant {
-  return { version, expiresAt: Date.UTC(2100, 0), sealed: `sealed ${version}`, ...more };
+  return { version, expiresAt: Date.UTC(2037, 0), sealed: `sealed ${version}`, ...more };
 }
 
 /** Fields of a grant whose access token has expired, as that of a user who was away. No method depends on that. */
-export const EXPIRED: object = { expiresAt: 1 };
+export const EXPIRED: Partial<StoredGrant> = { expiresAt: 1 };
