@@ -20,7 +20,7 @@ import { connect } from './calls.js';
 import { Recorder } from './panel/recorder.js';
 import { createPrimary, type Primary, type Worker } from './primary.js';
 import { environmentOf, listen, realService, run, SettingsError, serverSettings, untilAskedToEnd } from './server.js';
-import { registrationAt, startService, strategyOptionsFor } from './service.js';
+import { grantOfOrganization, registrationAt, startService, strategyOptionsFor } from './service.js';
 import { startWorker } from './worker.js';
 
 const processes = 2;
@@ -42,7 +42,11 @@ async function main(): Promise<void> {
   const workers: Worker[] = [];
   const primary = createPrimary(workers, recorder, service);
   // A worker is told by its environment, as if the service were a real one.
-  const env = { ...environmentOf(strategyOptionsFor(service)), SESSION_SECRET: sessionSecret, REDIS_URL: redisUrl };
+  const env = {
+    ...environmentOf(strategyOptionsFor(service)),
+    ...{ SESSION_SECRET: sessionSecret, REDIS_URL: redisUrl },
+    INSTALLATION: JSON.stringify(service.install({ userId: '2' })),
+  };
   const children = Array.from({ length: processes }, () => cluster.fork(env));
   workers.push(...children.map((child) => connect<Worker>(child, () => primary)));
   const ended = children.map((child) => once(child, 'exit'));
@@ -69,7 +73,8 @@ async function work(): Promise<void> {
   // Ctrl-C reaches all processes of a terminal; the primary process decides when to end.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {});
   const { port, sessionSecret } = serverSettings(process.env);
-  const { REDIS_URL = '' } = process.env;
+  const { REDIS_URL = '', INSTALLATION = '' } = process.env;
+  const applicationGrant = grantOfOrganization(JSON.parse(INSTALLATION));
   const client = await createClient({ url: REDIS_URL }).on('error', console.error).connect();
   const server = createServer();
   // A new connection for each request, so that a browser meets both processes.
@@ -78,7 +83,10 @@ async function work(): Promise<void> {
     server,
     primary: connect<Primary>(process, () => ({ ...worker, end })),
     // Without a cache, the panel shows the token that the other process has got at once.
-    strategyOptions: { ...realService(process.env), cache: false, encryptionKeys: sessionSecret } as StrategyOptions,
+    strategyOptions: {
+      ...(realService(process.env) as StrategyOptions),
+      ...{ applicationGrant, cache: false, encryptionKeys: sessionSecret },
+    },
     sessionSecret,
     sessionStore: new RedisStore({ client }),
     tokenStore: redisTokenStore(client),

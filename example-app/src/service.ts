@@ -1,5 +1,11 @@
 import type { StrategyOptions } from 'passport-oauth-app';
-import { type Emulator, type EmulatorUser, type Registration, startEmulator } from 'passport-oauth-app/emulator';
+import {
+  type Emulator,
+  type EmulatorUser,
+  type Installation,
+  type Registration,
+  startEmulator,
+} from 'passport-oauth-app/emulator';
 import { crowdinApp } from 'passport-oauth-app/providers';
 import { organizationGrant } from './app.js';
 import type { Recorder } from './panel/recorder.js';
@@ -63,9 +69,12 @@ export async function startService(port: number | undefined, recorder: Recorder,
 
 /** Returns the options of the strategy. The callback is relative, so that localhost and 127.0.0.1 both work. */
 export function strategyOptionsFor(service: Emulator): StrategyOptions {
-  // What the Installed event of the service brings: acme has installed the application.
-  const { appId, appSecret, domain = '', userId } = service.install({ userId: '2' });
-  const applicationGrant = (grantId: string) =>
-    grantId === organizationGrant ? crowdinApp({ appId, appSecret, domain, userId }) : undefined;
+  const applicationGrant = grantOfOrganization(service.install({ userId: '2' }));
   return { ...service.options, callbackURL: '/callback', scope: 'project tm', applicationGrant };
+}
+
+/** Returns the option `applicationGrant`. @param installation What the Installed event brings: acme has installed the application. */
+export function grantOfOrganization({ appId, appSecret, domain = '', userId }: Installation) {
+  return (grantId: string) =>
+    grantId === organizationGrant ? crowdinApp({ appId, appSecret, domain, userId }) : undefined;
 }

@@ -119,6 +119,8 @@ describe.skipIf(!hasRedis())('npm run start:cluster', () => {
     // The process that answers may hear a moment later what happened in the other one, and begin its calls later.
     const home = async () => (await browser.visit(`${url}/`)).text;
     await expect.poll(home).toMatch(/waited, 1 refresh, 12 × 200, 0 lost logins, 2 processes/);
+    const job = await browser.visit(`${url}/grants/job`, { method: 'POST' });
+    expect(job.text).toContain('Its job has seen 3 projects');
 
     const cookie = browser.cookieHeader(url);
     const panel = await fetch(`${url}/panel/events`, { headers: { cookie } });
