@@ -602,10 +602,10 @@ export class Oracle {
     });
   }
 
-  /** Whether the process has taken the lock of a grant for the third time within the length of a lease, at that moment. */
+  /** Whether the process has taken the lock of a grant for the third time by then, within the length of a lease in which it ran. */
   #hasThirdLock(machine: Machine, at: number): boolean {
     const taken = this.#world.store.takenLeases.filter(
-      (lease) => lease.machine === machine && lease.since >= at - LEASE_MS && lease.since <= at,
+      (lease) => lease.machine === machine && lease.since <= at && machine.runningBetween(lease.since, at) <= LEASE_MS,
     );
     return taken.some(({ id }) => taken.filter((other) => other.id === id).length >= 3);
   }
