@@ -112,12 +112,7 @@ export function sqlTokenStore(
   { ttl, lease }: { readonly ttl: number; readonly lease: number },
 ): ListedTokenStore {
   const { statements } = database;
-  const run = (
-    verb: string,
-    statement: string,
-    values: readonly (string | number)[],
-    onLate?: () => void,
-  ): Promise<SqlResult> => runStatement(database, verb, statement, values, onLate);
+  const run = runStatement.bind(undefined, database);
   // A grant id holds no white space, so it never equals the id of a lease.
   const leaseId = (id: string): string => `lock ${id}`;
   const leaseMs = Math.ceil(lease * 1000);

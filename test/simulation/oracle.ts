@@ -337,7 +337,7 @@ export class Oracle {
   }
 
   /** Whether the store had another login of the user when the process of this pair got it. */
-  cameAfterLogin(serial: number): boolean {
+  isAfterLogin(serial: number): boolean {
     return [...this.#rotations.values()].some(({ pair, isReplaced }) => pair.serial === serial && isReplaced);
   }
 

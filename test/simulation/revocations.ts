@@ -66,7 +66,7 @@ export class Revocations {
       this.#failed.some((report) => report.user === user && report.time >= since) ||
       oracle.unseen.has(serial) ||
       oracle.hasDied(serial, since) ||
-      oracle.cameAfterLogin(serial) ||
+      oracle.isAfterLogin(serial) ||
       undone !== undefined ||
       oracle.hasFailedOver(ids, since - 60_000) ||
       store.staleReads.some(({ id, time }) => ids.has(id) && time >= since - 60_000) ||

@@ -67,7 +67,7 @@ ${incidentGroups.map(
 <h3>${title}</h3>
 <p class="soft">${text}</p>
 <pre><code>${code}</code></pre>
-<p class="soft file">example-app/src/${file}</p>
+<p class="soft">example-app/src/${file}</p>
 <ul class="incidents">${incidents.map(
     ([name, title, text]) =>
       html`<li><form method="post" action="/incidents/${name}"><button class="small" aria-describedby="about-${name}">${title}</button></form><p class="soft" id="about-${name}">${text}</p></li>`,

@@ -88,7 +88,7 @@ export function burstDrawing(burst: Burst): Html {
       return bar(one, colour, y, 11, html`<title>Call ${number}: ${one.outcome}</title>`);
     };
     return html`${bar({ from, to }, 'waiting', y + 4, 3)}${attempts.map(attempt)}
-<text class="axis code" x="100%" y="${y + 10}" text-anchor="end">${/^\d+$/.test(outcome) ? outcome : '×'}</text>`;
+<text class="axis" x="100%" y="${y + 10}" text-anchor="end">${/^\d+$/.test(outcome) ? outcome : '×'}</text>`;
   };
   const key = (colour: string, text: string, height = 11) =>
     html`<span><svg width="14" height="${height}" aria-hidden="true"><rect fill="var(--${colour})" width="14" height="${height}"/></svg>${text}</span>`;
