@@ -80,7 +80,10 @@ export interface StrategyOptions<UserProfile extends object = object> {
   readonly passReqToCallback?: boolean | undefined;
   /** Stores grants. Default: the application's session store, under keys beside the sessions. */
   readonly tokenStore?: TokenStore | undefined;
-  /** Returns the id of a grant, such as the user's id in the application. Default: a random id that is kept in the session. */
+  /**
+   * Returns the id of a grant, such as the user's id in the application. Never a field of the request that proves nothing,
+   * such as a query parameter: anybody could name another user's. Default: a random id that is kept in the session.
+   */
   readonly grantId?: GrantIdReader | undefined;
   /**
    * Returns the parameters of the token request of a grant that belongs to the application and to no user, such as

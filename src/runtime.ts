@@ -4,6 +4,7 @@ import type { CredentialSource } from './api/api-context.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
 import { grantChannel, grantLostChannel, refreshChannel, warnOfShortLease, warnOfUnlockedRefresh } from './events.js';
 import { GrantCodec } from './grants/grant.js';
+import type { GrantSummary } from './grants/grant-summary.js';
 import { HttpClient } from './http/http-client.js';
 import type { LoginContext } from './login/authenticate.js';
 import {
@@ -132,13 +133,21 @@ export class Runtime implements LoginContext {
     const manager = this.managers.only();
     const { clock, organizationDomain } = this.settings;
     const tokenSet = readImportedTokens(tokens, clock(), organizationDomain);
-    return await manager.import(grantId, tokenSet, replace);
+    return (await manager.import(() => grantId, tokenSet, replace)) !== undefined;
   }
 
-  /** Redeems a code that has come without a callback, and stores the tokens. @throws ConfigurationError, TokenError, TokenResponseError, ServiceUnavailableError, TokenStoreError */
-  async importCode(grantId: string, code: string): Promise<void> {
+  /**
+   * Redeems a code that came without a callback, and stores the tokens under the id that `idOf` returns, if any.
+   *
+   * @throws ConfigurationError, TokenError, TokenResponseError, ServiceUnavailableError, TokenStoreError; what `idOf` throws
+   */
+  async importCode(
+    idOf: (grant: GrantSummary) => string | undefined,
+    code: string,
+    replace: boolean,
+  ): Promise<GrantSummary | undefined> {
     const manager = this.managers.only();
-    await manager.import(grantId, await this.endpoint.exchangeCode({ code }), true);
+    return await manager.import(idOf, await this.endpoint.exchangeCode({ code }), replace);
   }
 
   /** Deletes grants. Tries all of them before it throws. @throws ConfigurationError if no token store is known yet; TokenStoreError */

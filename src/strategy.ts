@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import OAuth2Strategy from 'passport-oauth2';
 import type { ApiClient } from './api/api-client.js';
-import { boolean, readOptions, text, withDefault } from './checks.js';
+import { boolean, readOptions, result, text, withDefault } from './checks.js';
 import { ConfigurationError, ofStrategy } from './errors.js';
 import { checkedGrantId, newGrantId } from './grants/grant.js';
 import type { GrantSummary } from './grants/grant-summary.js';
@@ -129,7 +129,8 @@ export class Strategy<UserProfile extends object = object> extends Base {
    * Stores tokens that were obtained elsewhere as a grant: from another library (its users need not log in again), or from
    * an installation event. Resolves to `true` if it stored them.
    *
-   * @param grantId The id that the option `grantId` returns for the user, or any id for `strategy.client(grantId)`.
+   * @param grantId The id that the option `grantId` returns for the user, or any id for `strategy.client(grantId)`. Never
+   *   a field of a request that proves nothing, such as the domain in an installation event: anybody could name another's.
    * @param options With `replace: false`, a grant that the id has, or had until the service ended it, stays as it is, and
    *   the result is `false`: for imports while requests run, in any number of processes. Default: `true`.
    * @throws ConfigurationError for an invalid id or token, or if no token store is known: see {@link client}
@@ -147,16 +148,35 @@ export class Strategy<UserProfile extends object = object> extends Base {
   }
 
   /**
-   * Redeems an authorization code that has come by another way than the browser, such as an installation event, and stores
-   * the grant as {@link importGrant} does. The token request has no `redirect_uri`.
+   * Redeems an authorization code that did not arrive through the browser, such as that of an installation event, and
+   * stores the grant as {@link importGrant} does. The token request has no `redirect_uri`. Resolves to what it stored, or
+   * to `undefined` if it stored nothing.
    *
-   * @param grantId The id that the option `grantId` returns for the user, or any id for `strategy.client(grantId)`.
+   * Anybody can send such an event, with a code of their own and somebody else's organization. So derive the id from the
+   * grant, which the service vouches for, and not from the event.
+   *
+   * @param grantId A function that returns the id for the new grant, whose own `grantId` is still empty; `undefined` if
+   *   the grant is not to be stored. Or the id itself, if it does not depend on the event.
+   * @param options With `replace: false`, a grant that the id has stays as it is: see {@link importGrant}. Default: `true`.
    * @throws TokenError if the service refuses the code, TokenResponseError, ServiceUnavailableError: nothing is stored
-   * @throws ConfigurationError for an invalid id or code, or if no token store is known: see {@link client}
+   * @throws ConfigurationError for an invalid id or code, in which case nothing is stored; or if no token store is known:
+   *   see {@link client}
    * @throws TokenStoreError if the grant could not be saved
    */
-  async importCode(grantId: string, code: string): Promise<void> {
-    await named(this.name, async () => runtimeOf(this).importCode(newGrantId(grantId), text('code', code)));
+  async importCode(
+    grantId: string | ((grant: GrantSummary) => string | undefined),
+    code: string,
+    options: { readonly replace?: boolean | undefined } = {},
+  ): Promise<GrantSummary | undefined> {
+    return await named(this.name, async () => {
+      const { replace } = readOptions('importCode', options, { replace: withDefault(true, boolean) });
+      const fixedId = typeof grantId === 'function' ? undefined : newGrantId(grantId);
+      const idOf = (grant: GrantSummary) => {
+        const id = typeof grantId === 'function' ? result('grantId', grantId(grant)) : fixedId;
+        return id === undefined ? undefined : newGrantId(id);
+      };
+      return await runtimeOf(this).importCode(idOf, text('code', code), replace);
+    });
   }
 
   /**

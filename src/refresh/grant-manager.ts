@@ -160,49 +160,52 @@ export class GrantManager {
    * @throws TokenStoreError if it was not saved in time; it may be saved later
    */
   async put(grantId: string, tokens: TokenSet, isNewId = false, formerId?: string): Promise<Grant> {
+    const now = this.#options.clock();
     if (tokens.refreshToken !== undefined || formerId === undefined)
-      return this.#create(grantId, tokens, isNewId, 'stored');
+      return await this.#create(grantId, newGrant(tokens, now), isNewId, 'stored');
     // A refresh that runs may be about to replace the former refresh token.
     const lock = await this.access.acquire(this.#repository.storeId(formerId));
     try {
       const former = this.#unsaved.byId.get(formerId)?.grant ?? (await this.#repository.readAnew(formerId));
       // An application that names its grants itself says by the id that the user is the same.
       const isSameUser = former?.subject === tokens.subject && (tokens.subject !== undefined || formerId === grantId);
-      const now = this.#options.clock();
       const isKept = isSameUser && former !== undefined && !isPastEnd(former, now);
       const known = isKept ? withRefreshTokenOf(former, tokens, now) : tokens;
-      return await this.#create(grantId, known, isNewId, 'stored');
+      return await this.#create(grantId, newGrant(known, now), isNewId, 'stored');
     } finally {
       await lock.release();
     }
   }
 
   /**
-   * Saves a grant of tokens that were obtained elsewhere. Returns whether it did.
+   * Saves a grant of tokens that were obtained elsewhere. Returns what it saved, or `undefined`.
    *
-   * @param replace False: not if the id has a grant, or had one that has ended.
+   * @param idOf Returns the id for the new grant, which has none yet; `undefined`: the grant is not saved.
+   * @param replace False: not if the id has a grant, or had one that the service ended.
    * @throws TokenStoreError if it was not saved in time; it may be saved later
    */
-  async import(grantId: string, tokens: TokenSet, replace: boolean): Promise<boolean> {
-    if (replace) {
-      await this.#create(grantId, tokens, false, 'imported');
-      return true;
-    }
-    const isImported = await this.#add(grantId, tokens);
-    if (isImported) this.#options.onGrant(grantId, 'imported');
-    return isImported;
+  async import(
+    idOf: (grant: GrantSummary) => string | undefined,
+    tokens: TokenSet,
+    replace: boolean,
+  ): Promise<GrantSummary | undefined> {
+    const grant = newGrant(tokens, this.#options.clock());
+    const grantId = idOf(this.#summaryOf('', grant));
+    if (grantId === undefined) return undefined;
+    if (replace) await this.#create(grantId, grant, false, 'imported');
+    else if (await this.#add(grantId, grant)) this.#options.onGrant(grantId, 'imported');
+    else return undefined;
+    return this.#summaryOf(grantId, grant);
   }
 
-  async #create(grantId: string, tokens: TokenSet, isNewId: boolean, action: 'stored' | 'imported'): Promise<Grant> {
-    const grant = newGrant(tokens, this.#options.clock());
+  async #create(grantId: string, grant: Grant, isNewId: boolean, action: 'stored' | 'imported'): Promise<Grant> {
     await this.#repository.create(grantId, grant, isNewId ? undefined : () => this.#forget(grantId, grant));
     this.#options.onGrant(grantId, action);
     return grant;
   }
 
-  async #add(grantId: string, tokens: TokenSet): Promise<boolean> {
+  async #add(grantId: string, grant: Grant): Promise<boolean> {
     const repository = this.#repository;
-    const grant = newGrant(tokens, this.#options.clock());
     const save = () => repository.add(grantId, grant, () => this.#forget(grantId, grant));
     // A store that cannot tell by itself whether it has a grant is asked under its lock: of several imports one wins.
     if (this.#options.store.add) return await save();

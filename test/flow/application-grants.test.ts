@@ -1,4 +1,4 @@
-import { memoryTokenStore, Strategy, type StrategyOptions } from 'passport-oauth-app';
+import { type GrantSummary, memoryTokenStore, Strategy, type StrategyOptions } from 'passport-oauth-app';
 import type { Emulator } from 'passport-oauth-app/emulator';
 import { crowdinAgent, crowdinApp } from 'passport-oauth-app/providers';
 import { describe, expect, onTestFinished, vi } from 'vitest';
@@ -378,7 +378,7 @@ describe('an application that is installed in an organization', threats(86), () 
     const { strategy, advance, tokenStore } = open(service, () => undefined);
     const log = new EventLog('grant');
     onTestFinished(() => log.stop());
-    await strategy.importCode('user', code);
+    expect(await strategy.importCode('user', code)).toEqual(await strategy.grant('user'));
     expect(log.events.map(({ event }) => event)).toMatchObject([{ grantId: 'user', action: 'imported' }]);
     const { clientID: client_id, clientSecret: client_secret } = service.options;
     expect(bodies(service)).toEqual([{ grant_type: 'authorization_code', client_id, client_secret, code }]);
@@ -389,9 +389,33 @@ describe('an application that is installed in an organization', threats(86), () 
     const refused = { name: 'TokenError', error: 'invalid_grant' };
     await expect(strategy.importCode('other', code)).rejects.toMatchObject(refused);
     expect(await tokenStore.get(storeId(service.options, 'other'))).toBeUndefined();
-    await expect(strategy.importCode('other', '')).rejects.toMatchObject({
-      name: 'ConfigurationError',
-      option: 'code',
-    });
+    const invalid = { name: 'ConfigurationError', option: 'code' };
+    await expect(strategy.importCode('other', '')).rejects.toMatchObject(invalid);
+  });
+
+  test('stores the code of a forged event under what the service says of it', threats(104), async ({ startWorld }) => {
+    const { service } = await startWorld();
+    const { strategy } = open(service, () => undefined);
+    const codeOf = (userId: string) => service.install({ userId, authentication: 'authorization_code' }).code ?? '';
+    const organization = ({ organizationDomain, subject }: GrantSummary) =>
+      `${organizationDomain ?? 'none'} ${subject}`;
+    const { domain } = service.install({ userId: '2' });
+    const genuine = await strategy.importCode(organization, codeOf('2'));
+    expect(genuine).toMatchObject({ grantId: `${domain} 2`, organizationDomain: domain, subject: '2', ended: false });
+    // The sender of this one is of no organization, whatever domain the event names.
+    expect(await strategy.importCode(organization, codeOf('1'))).toMatchObject({ grantId: 'none 1' });
+    expect(await strategy.importCode(organization, codeOf('2'), { replace: false })).toBeUndefined();
+    expect(await strategy.grant(`${domain} 2`)).toEqual(genuine);
+    expect(await strategy.importCode(() => undefined, codeOf('2'))).toBeUndefined();
+    for (const id of [null, 7, '', '[object Object]', Promise.resolve('async'), {}]) {
+      const idOf = (() => id) as unknown as () => string;
+      await expect(strategy.importCode(idOf, codeOf('2'))).rejects.toMatchObject({
+        name: 'ConfigurationError',
+        option: 'grantId',
+      });
+    }
+    const stored: string[] = [];
+    for await (const { grantId } of strategy.grants()) stored.push(grantId);
+    expect(stored.sort()).toEqual([`${domain} 2`, 'none 1'].sort());
   });
 });

@@ -74,14 +74,19 @@ function appOf(strategy, sessions = {}) {
 `;
 
 test('docs/jobs.md has an installed application, from the Installed event to the Uninstall event', () =>
-  visit('docs/jobs.md', ['installed.ts'])`
+  visit('docs/jobs.md', ['installed.ts', 'installed-by-user.ts'])`
 import { SignJWT } from 'jose';
-import { memoryTokenStore } from 'passport-oauth-app';
+import { memoryTokenStore, Strategy } from 'passport-oauth-app';
+import { installedByUser } from './installed-by-user.js';
 import { installedApplication } from './installed.js';
 // Express prints errors otherwise.
 process.env.NODE_ENV = 'test';
 const { service, options } = await start('/callback');
-server.on('request', installedApplication({ ...options, tokenStore: memoryTokenStore() }));
+const limiter = (_req, _res, next) => next();
+const strategy = new Strategy({ ...options, tokenStore: memoryTokenStore() });
+const app = express().use('/by-user', installedByUser(strategy, limiter));
+app.use(installedApplication({ ...options, tokenStore: memoryTokenStore() }, limiter));
+server.on('request', app);
 const post = async (path, event) => {
   const headers = { 'content-type': 'application/json' };
   return (await fetch(origin + path, { method: 'POST', headers, body: JSON.stringify(event) })).status;
@@ -108,6 +113,12 @@ assert.equal(await post('/uninstall', { ...event, appSecret: 'guessed' }), 403);
 assert.equal((await frame(options.clientSecret)).status, 200);
 assert.equal(await post('/uninstall', service.uninstall({ userId: '2' })), 204);
 assert.equal((await frame(options.clientSecret)).status, 401);
+// A code of Pocket Garden, sent as if it were of Acme.
+const { domain } = event;
+assert.equal(await post('/by-user/installed', { ...service.install({ userId: '1' }), domain }), 204);
+assert.equal(await post('/by-user/installed', { code: 'guessed', domain }), 403);
+assert.equal(await strategy.grant('installed ' + domain + ' 1'), undefined);
+assert.equal((await strategy.grant('installed  1')).subject, '1');
 `);
 
 describe('docs/single-page-apps.md', () => {

@@ -297,9 +297,9 @@ test('changes are logins and logouts that may have replaced or deleted a grant',
   const steps: (() => unknown)[] = [
     () => manager.put('new', tokens('new'), true),
     () => manager.put('id', tokens('first')),
-    () => manager.import('id', tokens('second'), true),
-    () => manager.import('id', tokens('third'), false),
-    () => manager.import('other', tokens('third'), false),
+    () => manager.import(() => 'id', tokens('second'), true),
+    () => manager.import(() => 'id', tokens('third'), false),
+    () => manager.import(() => 'other', tokens('third'), false),
   ];
   const changes: number[] = [];
   for (const step of steps) {
@@ -324,10 +324,10 @@ describe('an import', () => {
     ['with neither', (store) => withoutLock(store), 0],
   ])('replaces no grant unless it shall, in a store %s', async ([, open, locks], { grants }) => {
     const manager = grants.another({ store: open(grants.store) });
-    expect(await manager.import('id', tokens('first'), false)).toBe(true);
-    expect(await manager.import('id', tokens('second'), false)).toBe(false);
+    expect(await manager.import(() => 'id', tokens('first'), false)).toMatchObject({ grantId: 'id' });
+    expect(await manager.import(() => 'id', tokens('second'), false)).toBeUndefined();
     expect(manager.current('id')).toMatchObject({ accessToken: 'access-first' });
-    expect(await manager.import('id', tokens('third'), true)).toBe(true);
+    expect(await manager.import(() => 'id', tokens('third'), true)).toMatchObject({ grantId: 'id' });
     expect(manager.current('id')).toMatchObject({ accessToken: 'access-third' });
     expect(grants.actions).toEqual(['id imported', 'id imported']);
     expect([count(grants, 'lock'), grants.store.locks]).toEqual([locks, 0]);
@@ -336,7 +336,7 @@ describe('an import', () => {
   test('wins alone against others at once, in a store with locks alone', async ({ grants }) => {
     const managers = [1, 2, 3].map(() => grants.another({ store: withoutAdd(grants.store) }));
     const imported = await Promise.all(
-      managers.map((manager, index) => manager.import('id', tokens(`${index}`), false)),
+      managers.map((manager, index) => manager.import(() => 'id', tokens(`${index}`), false)),
     );
     expect(imported.filter(Boolean)).toHaveLength(1);
   });
@@ -344,7 +344,7 @@ describe('an import', () => {
   test('gives its lock back if the store fails', async ({ grants }) => {
     grants.store.fail('set');
     const manager = grants.another({ store: withoutAdd(grants.store) });
-    await expect(manager.import('id', tokens('first'), false)).rejects.toMatchObject({ name: 'TokenStoreError' });
+    await expect(manager.import(() => 'id', tokens('first'), false)).rejects.toMatchObject({ name: 'TokenStoreError' });
     expect(grants.store.locks).toBe(0);
   });
 });
