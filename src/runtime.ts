@@ -16,6 +16,7 @@ import {
 } from './login/begin-login.js';
 import type { CallbackOutcome } from './login/finish-login.js';
 import { FrameLogins } from './login/frame-logins.js';
+import { HandOvers } from './login/hand-overs.js';
 import { PendingLogins } from './login/pending-logins.js';
 import { UsedLogins } from './login/used-logins.js';
 import type { AnyVerify } from './login/verify.js';
@@ -110,9 +111,11 @@ export class Runtime implements LoginContext {
     this.managers = new GrantManagers(settings.tokenStore, create);
     this.#name = new StrategyName(strategyName, service);
     this.grants = new RequestGrants({ ...settings, strategyName: this.#name }, this.managers);
-    const { api, grants, managers, pendingLogins, returnCookie, rounds, stepUps, usedLogins } = this;
+    const { api, grants, managers, pendingLogins, returnCookie, rounds, stepUps } = this;
     const seal = new CookieSeal(`frame ${application}`, clientSecret);
-    this.frames = new FrameLogins({ name: strategyName, seal, grants, pendingLogins, usedLogins, clock });
+    const codec = new GrantCodec(settings.encryptionKeys);
+    const handOvers = new HandOvers({ strategy: strategyName, callbackURL, codec, clock });
+    this.frames = new FrameLogins({ name: strategyName, seal, grants, pendingLogins, handOvers, clock });
     this.clients = new RequestClients({ api, grants, managers, returnCookie, rounds, stepUps });
   }
 

@@ -271,27 +271,32 @@ export class GrantCodec {
   /** Returns the record for the grant. @param id The id in the store. The record decodes under this id only, also in a store that ignores case. */
   async encode(id: string, grant: Grant | EndedGrant): Promise<StoredGrant> {
     const { version, ...content } = grant;
-    const text = JSON.stringify({ id, ...content });
-    const [key] = this.#keys;
-    if (!key) return { version, expiresAt: grant.expiresAt, sealed: Buffer.from(text).toString('base64url') };
-    const [kid, secret] = key;
-    const { CompactEncrypt } = await import('jose/jwe/compact/encrypt');
-    const sealed = await new CompactEncrypt(Buffer.from(text))
-      .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid })
-      .encrypt(contentKey(secret, id));
-    return { version, expiresAt: grant.expiresAt, sealed };
+    return { version, expiresAt: grant.expiresAt, sealed: await this.seal(id, JSON.stringify({ id, ...content })) };
   }
 
   /** Returns the grant, or `undefined` if the record is damaged, moved, encrypted with an unknown key, or not encrypted although keys are set. */
   async decode(id: string, record: unknown): Promise<Grant | EndedGrant | undefined> {
     const { sealed, version } = Object(record) as Partial<Readonly<Record<string, unknown>>>;
     if (typeof sealed !== 'string' || typeof version !== 'number' || !Number.isSafeInteger(version)) return undefined;
-    if (this.#keys.size > 0) {
-      const text = await this.#decrypt(id, sealed);
-      return text === undefined ? undefined : parseGrant(id, text, version);
-    }
-    if (!/^[\w-]+$/.test(sealed)) return undefined;
-    return parseGrant(id, Buffer.from(sealed, 'base64url').toString(), version);
+    const text = await this.open(id, sealed);
+    return text === undefined ? undefined : parseGrant(id, text, version);
+  }
+
+  /** Returns a text as it is stored under an id. */
+  async seal(id: string, text: string): Promise<string> {
+    const [key] = this.#keys;
+    if (!key) return Buffer.from(text).toString('base64url');
+    const [kid, secret] = key;
+    const { CompactEncrypt } = await import('jose/jwe/compact/encrypt');
+    return await new CompactEncrypt(Buffer.from(text))
+      .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid })
+      .encrypt(contentKey(secret, id));
+  }
+
+  /** Returns a text that {@link seal} has returned for an id. Without keys, any id will do. */
+  async open(id: string, sealed: string): Promise<string | undefined> {
+    if (this.#keys.size > 0) return await this.#decrypt(id, sealed);
+    return /^[\w-]+$/.test(sealed) ? Buffer.from(sealed, 'base64url').toString() : undefined;
   }
 
   async #decrypt(id: string, sealed: string): Promise<string | undefined> {

@@ -1,15 +1,14 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { CLOCK_SKEW_MS, isRecent, remainingMs } from '../clock.js';
+import { isRecent } from '../clock.js';
 import { AuthorizationError } from '../errors.js';
 import { isRandomGrantId } from '../grants/grant.js';
-import type { GrantManager } from '../refresh/grant-manager.js';
 import type { CookieSeal } from '../request/cookie-seal.js';
 import type { RequestGrants } from '../request/grant-reference.js';
 import { originalUrl, queryOf } from '../request/incoming-request.js';
 import { emptySession, polyfillSessionMethods, regenerateSession, saveSession, sessionOf } from '../request/session.js';
+import { CODE_LIFETIME_MS, challengeOf, type HandOver, type HandOvers } from './hand-overs.js';
 import type { FrameTarget, PendingLogins } from './pending-logins.js';
-import type { UsedLogins } from './used-logins.js';
 
 /** A request of a popup. */
 export interface FramePopup {
@@ -18,13 +17,9 @@ export interface FramePopup {
   outcome: 'pending' | 'stored' | 'other' | 'declined';
   /** Scopes that its login has asked for, and the user has not granted. */
   refused: readonly string[];
+  /** Of the grant that its login has stored. */
+  grantId?: string;
 }
-
-/** What a session holds: JSON by name. */
-type Content = Readonly<Record<string, unknown>>;
-
-/** What a code holds, in this order. */
-type Sealed = readonly [id: string, challenge: string, expiresAt: number, content: Content];
 
 /** What logins of frames need of their strategy. */
 export interface FrameLoginsOptions {
@@ -33,18 +28,13 @@ export interface FrameLoginsOptions {
   readonly seal: CookieSeal;
   readonly grants: RequestGrants;
   readonly pendingLogins: PendingLogins;
-  readonly usedLogins: UsedLogins<unknown>;
+  readonly handOvers: HandOvers;
   /** Epoch milliseconds. */
   readonly clock: () => number;
 }
 
-const LIFETIME_MS = 60 * 1000;
-
 /** How long scopes count as refused in the frame, as they do in a tab. */
 const REFUSED_MS = 60 * 1000;
-
-/** How long it is known that a code was taken: well beyond the moment at which its issuer asks. */
-const MARK_LIFETIME_MS = 5 * LIFETIME_MS;
 
 /**
  * Logins that a popup does for a frame, whose consent page cannot be framed.
@@ -124,6 +114,7 @@ export class FrameLogins {
   admit(popup: FramePopup, grantId: string): void {
     const expected = popup.target.grantId;
     popup.outcome = expected === undefined || expected === grantId ? 'stored' : 'other';
+    popup.grantId = grantId;
     if (popup.outcome === 'stored') return;
     throw new AuthorizationError('Another user has logged in than the user of the frame. Nothing was stored.', {
       code: 'ERR_OTHER_ACCOUNT',
@@ -132,64 +123,56 @@ export class FrameLogins {
   }
 
   /**
-   * Returns a code for the session of a popup's request. Discards its grant after two minutes, if no frame has taken the
-   * code: nothing would refer to it. Without locks the token store cannot tell what other processes took, and its `ttl` ends
-   * the grant.
+   * Returns a code for a session. After a minute, deletes the session and discards its grant if no frame has taken them: nothing
+   * would refer to the grant. Without locks the token store cannot tell what other processes took, and its `ttl` ends the grant.
+   *
+   * @returns `undefined` if the session is larger than 1 MB
+   * @throws TokenStoreError if the session cannot be stored
    */
-  issue(req: IncomingMessage, { challenge }: FrameTarget): string {
-    const { seal, clock, name, grants } = this.#options;
-    const content = { ...sessionOf(req) };
-    const id = randomBytes(32).toString('base64url');
-    const expiresAt = clock() + LIFETIME_MS;
-    const sealed: Sealed = [id, challenge, expiresAt, content];
-    const grantId = content[name];
+  async issue(req: IncomingMessage, { challenge }: FrameTarget, session: HandOver): Promise<string | undefined> {
+    const { name, grants, handOvers } = this.#options;
     const manager = grants.managerFor(req);
-    if (isRandomGrantId(grantId) && manager.access.hasLock) {
-      const discardUntaken = async () => {
-        // After a pause of this process the mark of another one may be gone.
-        if (clock() >= expiresAt + 2 * CLOCK_SKEW_MS) return;
-        if (await this.#use(id, expiresAt, manager)) await manager.discard(grantId);
-      };
-      setTimeout(() => void discardUntaken().catch(() => {}), LIFETIME_MS + CLOCK_SKEW_MS).unref();
-    }
-    return seal.seal('code', JSON.stringify(sealed));
+    const code = await handOvers.put(manager.access, challenge, session);
+    if (code === undefined) return undefined;
+    const discardUntaken = async () => {
+      const untaken = await handOvers.take(manager.access, code, undefined);
+      const grantId = untaken?.content[name];
+      if (isRandomGrantId(grantId) && manager.access.hasLock) await manager.discard(grantId);
+    };
+    setTimeout(() => void discardUntaken().catch(() => {}), CODE_LIFETIME_MS).unref();
+    return code;
+  }
+
+  /** Discards the grant of a popup whose login the application has refused, unless the grant may be that of the user's tabs. */
+  discard(req: IncomingMessage, { grantId }: FramePopup, isOfFrame: boolean): void {
+    if (grantId === undefined || !(isOfFrame || isRandomGrantId(grantId))) return;
+    this.#options.grants
+      .managerFor(req)
+      .discard(grantId)
+      .catch(() => {});
   }
 
   /**
-   * Gives the request a new session, with what a code holds. A code that does not belong to the verifier, or is too old, is
-   * not used up.
+   * Gives the request a new session, with what a code names.
    *
    * @returns false if the code is refused
-   * @throws TokenStoreError if the session or the mark of the code cannot be saved
+   * @throws TokenStoreError if a store fails
    */
   async take(req: IncomingMessage, code: string, verifier: string): Promise<boolean> {
-    const { seal, clock, name, grants } = this.#options;
-    const text = seal.open('code', code);
+    const { name, grants, handOvers } = this.#options;
     const before = sessionOf(req);
-    if (text === undefined || !before) return false;
-    const [id, challenge, expiresAt, content] = JSON.parse(text) as Sealed;
-    const isAlive = remainingMs(expiresAt, clock(), LIFETIME_MS + CLOCK_SKEW_MS) > 0;
-    if (!isAlive || challenge !== challengeOf(verifier)) return false;
+    if (!before) return false;
     const manager = grants.managerFor(req);
-    if (!(await this.#use(id, expiresAt, manager))) return false;
+    const taken = await handOvers.take(manager.access, code, verifier);
+    if (!taken) return false;
     const former = grants.referenceOf(req);
     polyfillSessionMethods(before, false);
     emptySession(before);
-    const session = await regenerateSession(req, before);
-    await saveSession(Object.assign(session, content));
-    if (former !== undefined && former !== content[name]) manager.discard(former).catch(() => {});
+    const session = Object.assign(await regenerateSession(req, before), taken.content);
+    const { cookie } = session;
+    if ('maxAge' in taken && typeof cookie === 'object' && cookie !== null) Reflect.set(cookie, 'maxAge', taken.maxAge);
+    await saveSession(session);
+    if (former !== undefined && former !== taken.content[name]) manager.discard(former).catch(() => {});
     return true;
   }
-
-  /** Uses a code up. Returns false if that was done before, in any process where the token store has locks. */
-  async #use(id: string, expiresAt: number, { access }: GrantManager): Promise<boolean> {
-    const { usedLogins } = this.#options;
-    const { isFirst, callback } = await usedLogins.use(id, expiresAt + MARK_LIFETIME_MS, access);
-    if (isFirst) usedLogins.end(id, callback, undefined);
-    return isFirst;
-  }
-}
-
-function challengeOf(verifier: string): string {
-  return createHash('sha256').update(verifier).digest('base64url');
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { fn, LOOPBACK_HOST, type Reader, readOptions, requiredOption, withDefault, wrong } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
+import { type DetachedSession, detachSession } from '../request/detached-session.js';
 import {
   browserUrl,
   isInFrame,
@@ -11,13 +12,7 @@ import {
   refuseFramework,
   setUser,
 } from '../request/incoming-request.js';
-import {
-  detachSession,
-  lostCookieCause,
-  passportRecordOf,
-  refuseUnpartitionedSession,
-  sessionOf,
-} from '../request/session.js';
+import { lostCookieCause, passportRecordOf, refuseUnpartitionedSession, sessionOf } from '../request/session.js';
 import type { Runtime } from '../runtime.js';
 import { runtimeOf, type Strategy } from '../strategy.js';
 import type { Handler } from './api-client.js';
@@ -32,6 +27,7 @@ import {
   REFUSED,
   sendFramePage,
 } from './frame-pages.js';
+import { holdResponse, keepOpener } from './held-response.js';
 import { holdsToken, isLoginRoute, JWT, loginRoute } from './login-redirect.js';
 
 /** Options of {@link embedded}. */
@@ -58,8 +54,10 @@ type Settings = Required<Pick<EmbeddedOptions, 'path' | 'login' | 'hosts' | 'ide
 /** The parameter of the login route that names the frame which a popup logs in for. */
 const HANDLE = 'frame';
 
-/** Longest body that a frame sends, in characters: its session is in it. */
-const MAX_BODY = 64 * 1024;
+/** Longest body that a frame sends, in characters. */
+const MAX_BODY = 4 * 1024;
+
+type FramePopup = NonNullable<ReturnType<Runtime['frames']['popupOf']>>;
 
 /** By the middleware that `embedded` has created. */
 const frames = new WeakMap<object, Frame>();
@@ -136,11 +134,11 @@ export class Frame {
       return sendFramePage(req, res, messagePage(403, words, words.stale));
     }
     if (target) {
-      detachSession(req);
-      // Of helmet, for example: the popup would lose its opener.
-      res.removeHeader('Cross-Origin-Opener-Policy');
+      const session = detachSession(req);
       logins.note(req, target);
-      if (!isLogin) this.#endPopup(req, res);
+      const fail = (error: unknown) => next(ofStrategy(error, this.#runtime.settings.name));
+      if (isLogin) keepOpener(res);
+      else holdResponse(req, res, () => this.#endOf(req, res, session), fail);
       return next();
     }
     const user = identify && (await identified(identify, req));
@@ -200,46 +198,44 @@ export class Frame {
     return this.#runtime.frames.read(queryOf(browserUrl(req)).get(HANDLE) ?? '');
   }
 
-  /** Puts the end of the popup in place of what the callback's route answers, if the login has succeeded. */
-  #endPopup(req: IncomingMessage, res: ServerResponse): void {
-    const original = { writeHead: res.writeHead, write: res.write, end: res.end };
-    let head: unknown[] | undefined;
-    const answer = (method: 'write' | 'end', args: unknown[]): unknown => {
-      Object.assign(res, original);
-      const page = res.headersSent ? undefined : this.#endOf(req, res);
-      if (!page) {
-        if (head) Reflect.apply(original.writeHead, res, head);
-        return Reflect.apply(original[method], res, args);
-      }
-      sendFramePage(req, res, page);
-      // What the application goes on to write is not for the popup.
-      Object.assign(res, { write: () => true, end: () => res });
-      return method === 'end' ? res : true;
-    };
-    Object.assign(res, {
-      writeHead: (...args: unknown[]) => {
-        head = args;
-        res.statusCode = Number(args[0]);
-        return res;
-      },
-      write: (...args: unknown[]) => answer('write', args),
-      end: (...args: unknown[]) => answer('end', args),
-    });
-  }
-
-  /** Returns the page that ends a popup; `undefined` if its login has failed, as the application says. */
-  #endOf(req: IncomingMessage, { statusCode }: ServerResponse): FramePage | undefined {
+  /** Returns the page that ends a popup; `undefined` if its login has failed or was refused, as the application says. */
+  #endOf(
+    req: IncomingMessage,
+    { statusCode }: ServerResponse,
+    session: DetachedSession,
+  ): Promise<FramePage> | undefined {
     const { words } = this.#settings;
-    const { frames: logins } = this.#runtime;
+    const { frames: logins, grants } = this.#runtime;
     const popup = logins.popupOf(req);
     if (popup?.outcome === 'other')
-      return messagePage(403, words, words.otherAccount, '<small>ERR_OTHER_ACCOUNT</small>');
-    const refused = popup && logins.sealRefused(popup);
-    if (popup?.outcome === 'declined') return declinedPage(words, { refused });
-    if (popup?.outcome !== 'stored' || statusCode >= 400) return undefined;
+      return Promise.resolve(messagePage(403, words, words.otherAccount, '<small>ERR_OTHER_ACCOUNT</small>'));
+    if (popup?.outcome === 'declined')
+      return Promise.resolve(declinedPage(words, { refused: logins.sealRefused(popup) }));
+    if (popup?.outcome !== 'stored') return undefined;
+    const isInSession = passportRecordOf(req) !== undefined || (grants.idIsInSession && grants.idOf(req) !== undefined);
+    const isLoggedIn = this.#identifies ? !session.hasEnded : isInSession;
+    if (isLoggedIn && statusCode < 400) return this.#handOver(req, popup, session);
+    logins.discard(req, popup, this.#identifies);
+    return undefined;
+  }
+
+  /** Returns the page that brings a popup's session to its frame. @throws TokenStoreError if the session cannot be stored */
+  async #handOver(req: IncomingMessage, popup: FramePopup, { maxAge }: DetachedSession): Promise<FramePage> {
+    const { words } = this.#settings;
+    const { frames: logins } = this.#runtime;
+    const refused = logins.sealRefused(popup);
     if (this.#identifies) return endPage(words, { refused });
-    const isLoggedIn = Object.keys(sessionOf(req) ?? {}).length > 0;
-    return isLoggedIn ? endPage(words, { code: logins.issue(req, popup.target), refused }) : undefined;
+    const { cookie: _settings, ...content } = sessionOf(req) ?? {};
+    try {
+      const code = await logins.issue(req, popup.target, { content, ...(maxAge !== undefined && { maxAge }) });
+      if (code !== undefined) return endPage(words, { code, refused });
+    } catch (error) {
+      logins.discard(req, popup, false);
+      throw error;
+    }
+    logins.discard(req, popup, false);
+    const limit = '<small>For developers: at most 1 MB of req.session reaches the frame.</small>';
+    return messagePage(500, words, words.tooLarge, limit);
   }
 
   /** Takes the code that the popup has given the frame, or tells whether the session that came of it came back. */

@@ -18,6 +18,7 @@ const ENGLISH = {
   otherAccount:
     'This is another account than the one of the page that you came from. Nothing was saved. Close this window.',
   declined: 'You have not given the permission. Close this window.',
+  tooLarge: 'The login did not fit through to the page that you came from. Nobody was logged in. Close this window.',
   stale: 'The application has not opened this window, or too long ago. Close it, and load the application again.',
 };
 
@@ -127,29 +128,46 @@ export function messagePage(status: number, words: FrameWords, message: string, 
   return { status, words, main, ancestors: "'none'" };
 }
 
-/** Sends a page. Headers that the application has set for its own pages do not apply to it. */
-export function sendFramePage(
-  req: IncomingMessage,
-  res: ServerResponse,
-  { status, words, main, script, values, ancestors }: FramePage,
-): void {
+/** A page as it is sent. */
+export interface RenderedPage {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | number>>;
+  readonly body: string;
+}
+
+/** Returns a page as it is sent, with a new nonce. */
+export function renderFramePage({ status, words, main, script, values, ancestors }: FramePage): RenderedPage {
   const nonce = randomBytes(16).toString('base64');
   // A text such as "</script>" would end the script.
   const data = JSON.stringify(values)?.replaceAll('<', '\\u003c');
   const code = script === undefined ? '' : `<script nonce="${nonce}">{const d=${data};${script}}</script>`;
   const body = `<!doctype html><html lang="${escaped(words.lang)}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>${escaped(words.title)}</title><style nonce="${nonce}">${CSS}</style></head><body><main>${main}</main>${code}</body></html>`;
-  for (const name of ['X-Frame-Options', 'Cross-Origin-Opener-Policy', 'Location', 'ETag']) res.removeHeader(name);
+  const headers = {
+    'Content-Security-Policy': `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'nonce-${nonce}'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors ${ancestors}`,
+    'Cache-Control': 'no-store',
+    'Referrer-Policy': 'no-referrer',
+    'X-Content-Type-Options': 'nosniff',
+    'Content-Type': 'text/html; charset=utf-8',
+    'Content-Length': Buffer.byteLength(body),
+  };
+  return { status, headers, body };
+}
+
+/** Headers that an application has set for a page of its own. */
+const OF_OTHER_PAGES = ['X-Frame-Options', 'Cross-Origin-Opener-Policy', 'Location', 'ETag', 'Last-Modified'];
+
+/** Sets status and headers of a page, in place of those that the response has. */
+export function setFrameHead(res: ServerResponse, { status, headers }: RenderedPage): void {
+  for (const name of [...OF_OTHER_PAGES, 'Content-Encoding', 'Transfer-Encoding']) res.removeHeader(name);
   res.statusCode = status;
-  res.setHeader(
-    'Content-Security-Policy',
-    `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'nonce-${nonce}'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors ${ancestors}`,
-  );
-  res.setHeader('Cache-Control', 'no-store');
-  res.setHeader('Referrer-Policy', 'no-referrer');
-  res.setHeader('X-Content-Type-Options', 'nosniff');
-  res.setHeader('Content-Type', 'text/html; charset=utf-8');
-  res.setHeader('Content-Length', Buffer.byteLength(body));
-  res.end(req.method === 'HEAD' ? undefined : body);
+  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
+}
+
+/** Sends a page. */
+export function sendFramePage(req: IncomingMessage, res: ServerResponse, page: FramePage): void {
+  const rendered = renderFramePage(page);
+  setFrameHead(res, rendered);
+  res.end(req.method === 'HEAD' ? undefined : rendered.body);
 }
 
 function escaped(text: string): string {

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { parseCookie } from 'cookie';
 import { ConfigurationError, TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import { isInForeignFrame, isInFrame, isSecure, settle, setUser, userOf } from './incoming-request.js';
+import { isInForeignFrame, isInFrame, isSecure, settle, userOf } from './incoming-request.js';
 
 /** Node's callback: an error, or nothing. */
 export type Done = (error?: unknown) => void;
@@ -131,31 +131,6 @@ export async function regenerateSession(req: IncomingMessage, session: SessionLi
     throw sessionStoreFailed(error);
   });
   return Object.assign(sessionOf(req) ?? session, content);
-}
-
-/**
- * Replaces the request's session by one that no store and no cookie know, and that nobody is logged in with. The session of
- * the browser is neither read nor written from then on.
- */
-export function detachSession(req: IncomingMessage): void {
-  const cookie = cookieSettingsOf(req);
-  const attach = () => {
-    const session: SessionLike = {};
-    const end = (done?: Done) => done?.();
-    const regenerate = (done?: Done) => {
-      attach();
-      done?.();
-    };
-    const methods = { regenerate, save: end, reload: end, destroy: end, touch: () => session };
-    // Not enumerable: they are no content.
-    for (const [name, value] of Object.entries({ cookie, ...methods }))
-      Object.defineProperty(session, name, { value, configurable: true, writable: true });
-    Object.defineProperty(req, 'session', { value: session, configurable: true, enumerable: true, writable: true });
-  };
-  attach();
-  // Without an id express-session saves, touches and destroys nothing, and sets no cookie.
-  if ('sessionID' in req) req.sessionID = undefined;
-  setUser(req, undefined);
 }
 
 /** Deletes everything from a session except its cookie settings. */

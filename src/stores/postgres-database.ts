@@ -1,7 +1,7 @@
 import { TokenStoreError } from '../errors.js';
 import { DEFAULT_LEASE_SECONDS } from './lease-lock.js';
 import { once, PAGE_ROWS, type SqlDatabase, SWEEP_ROWS, sqlTokenStore } from './sql-token-store.js';
-import { MARK_PREFIX, SHARE_PREFIX, type TokenStore } from './token-store.js';
+import { HAND_OVER_PREFIX, MARK_PREFIX, SHARE_PREFIX, type TokenStore } from './token-store.js';
 
 /** The part of a pool of pg that is used: single queries. A client of pg, or of a proxy that pools transactions, works too. */
 export interface PostgresPoolLike {
@@ -104,9 +104,12 @@ export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]
   });
   const insert = `INSERT INTO ${table} (id, version, record, expires_at)
     VALUES ($1, $2, $3, clock_timestamp() + $4 * ${ms}) ON CONFLICT (id) DO NOTHING RETURNING id`;
+  const isGrant = [MARK_PREFIX, SHARE_PREFIX, HAND_OVER_PREFIX]
+    .map((prefix) => `id NOT LIKE '${prefix}%'`)
+    .join(' AND ');
   // Within the statement: it is told when that takes effect, and not otherwise. Marks of used logins concern nobody.
   const told = (message: string, condition = 'true'): string =>
-    `CASE WHEN ${condition} AND id NOT LIKE '${MARK_PREFIX}%' AND id NOT LIKE '${SHARE_PREFIX}%' THEN pg_notify('${channelOf(name)}', ${message}) END`;
+    `CASE WHEN ${condition} AND ${isGrant} THEN pg_notify('${channelOf(name)}', ${message}) END`;
   const withVersion = `id || ' ' || version`;
   return {
     product: 'PostgreSQL',
@@ -132,7 +135,7 @@ export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]
       release: `DELETE FROM ${table} WHERE id = $1 AND record = $2`,
       sweep: `DELETE FROM ${table} WHERE id IN
         (SELECT id FROM ${table} WHERE expires_at < now() LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED) RETURNING 1`,
-      list: `SELECT id FROM ${table} WHERE id > $1 AND id NOT LIKE 'lock %' AND id NOT LIKE '${MARK_PREFIX}%' AND id NOT LIKE '${SHARE_PREFIX}%'
+      list: `SELECT id FROM ${table} WHERE id > $1 AND id NOT LIKE 'lock %' AND ${isGrant}
         AND expires_at > now() ORDER BY id LIMIT ${PAGE_ROWS}`,
     },
     run: async (statement, values) => {

@@ -4,7 +4,7 @@ import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { postgresStoreOfSessions } from './postgres-database.js';
 import { redisStoreOfSessions } from './redis-records.js';
-import { asStoredGrant, type StoredGrant, type TokenStore, ttlSeconds } from './token-store.js';
+import { asStoredGrant, type StoredGrant, type TokenStore, ttlMsOf, ttlSeconds } from './token-store.js';
 
 /** The part of an express-session store that is used: three methods, in the callback form that all stores have. */
 export interface SessionStoreLike {
@@ -59,7 +59,7 @@ export function sessionTokenStore(store: SessionStoreLike, options: SessionToken
   return {
     get,
     set: async (id, grant) => {
-      const maxAge = ttl * 1000;
+      const maxAge = ttlMsOf(id, ttl);
       // Stores look for the expiry in one of these fields: session-file-store in `originalMaxAge`, memorystore and
       // connect-sqlite3 in `maxAge`, connect-redis, connect-mongo, and those for MySQL, Knex and Sequelize in `expires`.
       const expires = new Date(Date.now() + maxAge);

@@ -48,7 +48,8 @@ export interface HeldLease {
  *
  * Ids that begin with `login:` are marks of used logins. The package deletes them after some minutes; a process that ends
  * before leaves them to the time to live, which may be 12 minutes for such an id. Those that begin with `limit:` hold shares
- * of the option `concurrency`; a minute is enough for them.
+ * of the option `concurrency`; a minute is enough for them. Those that begin with `frame:` hold logins on their way from a
+ * popup to its frame, up to 2 MB each; two minutes are enough for them.
  *
  * `tokenStoreChecks` of `passport-oauth-app/conformance` checks most of this.
  */
@@ -92,7 +93,7 @@ export interface TokenStore {
    */
   lock?<T>(id: string, work: (lease?: HeldLease) => Promise<T>): Promise<T>;
   /**
-   * Yields the ids of all grants, in any order. Marks of used logins, shares and locks are no grants.
+   * Yields the ids of all grants, in any order. Ids that begin with `login:`, `limit:` or `frame:`, and locks, are no grants.
    *
    * Reads page by page: neither this process nor the store holds the whole list, and other calls are answered meanwhile. A
    * grant that is there from the beginning to the end is yielded, if the storage is reorganized meanwhile perhaps twice. One
@@ -127,21 +128,31 @@ export const MARK_PREFIX = 'login:';
 /** What ids of shares begin with. A record under one tells how many requests each process may run at once for an account. */
 export const SHARE_PREFIX = 'limit:';
 
-/** Returns true for the id of a mark or share, which is no grant. */
-export function isMark(id: string): boolean {
-  return id.startsWith(MARK_PREFIX) || id.startsWith(SHARE_PREFIX);
+/** What ids of hand-overs begin with. A record under one holds the session that a popup has for its frame. */
+export const HAND_OVER_PREFIX = 'frame:';
+
+/** How long a store keeps what is no grant, in seconds, by what its id begins with. */
+const TTL_SECONDS = {
+  // Its login expires after ten minutes, and clocks of several hosts differ a little.
+  [MARK_PREFIX]: 12 * 60,
+  // It is renewed each half second while it is in use.
+  [SHARE_PREFIX]: 60,
+  // Its process deletes it after one minute.
+  [HAND_OVER_PREFIX]: 2 * 60,
+} as const;
+
+function shortTtlOf(id: string): number | undefined {
+  return Object.entries(TTL_SECONDS).find(([prefix]) => id.startsWith(prefix))?.[1];
 }
 
-/** How long a mark is kept: its login expires after ten minutes, and clocks of several hosts differ a little. */
-const MARK_TTL_SECONDS = 12 * 60;
+/** Returns true for the id of a mark, share or hand-over, which is no grant. */
+export function isMark(id: string): boolean {
+  return shortTtlOf(id) !== undefined;
+}
 
-/** How long a share is kept after its last renewal, which is half a second old at the most while it is in use. */
-const SHARE_TTL_SECONDS = 60;
-
-/** Returns how long a store keeps what it has under an id, in milliseconds: marks of used logins for minutes, shares for one, grants for `ttl` seconds. */
+/** Returns how long a store keeps what it has under an id, in milliseconds: grants for `ttl` seconds, anything else for minutes. */
 export function ttlMsOf(id: string, ttl: number): number {
-  const shortest = id.startsWith(SHARE_PREFIX) ? SHARE_TTL_SECONDS : MARK_TTL_SECONDS;
-  return Math.ceil((isMark(id) ? Math.min(ttl, shortest) : ttl) * 1000);
+  return Math.ceil(Math.min(ttl, shortTtlOf(id) ?? ttl) * 1000);
 }
 
 /**

@@ -18,6 +18,7 @@ import {
 } from '../support/framed-page.js';
 import { world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
+import { sendJson, type WorldOptions } from '../support/world.js';
 
 inChromium('in a frame of the service, in Chromium with third-party cookies %s', {}, (mode) => {
   test('another user in the popup is told so there, and nothing is stored', threats(96), async () => {
@@ -32,6 +33,27 @@ inChromium('in a frame of the service, in Chromium with third-party cookies %s',
     await popup.close();
     await page.reload();
     await button().waitFor();
+  });
+
+  test('a user whom the callback route refuses stays logged out, and is shown its answer', threats(99), async () => {
+    const callback: WorldOptions['callback'] =
+      ({ passport }) =>
+      (req, res, next) =>
+        passport.authenticate('oauth-app')(req, res, (error?: unknown) => {
+          if (error) return next(error);
+          const refuse = () => sendJson(res, { text: 'not for you' });
+          Reflect.get(req, 'session').destroy(refuse);
+        });
+    for (const options of [inFrame({ callback }), identified({ callback })]) {
+      await openSite(options);
+      await show('/board', { userId: '1' });
+      const popup = await openPopup();
+      await approve(popup);
+      await popup.getByText('not for you').waitFor();
+      await page.reload();
+      await button().waitFor();
+      await popup.close();
+    }
   });
 
   test(

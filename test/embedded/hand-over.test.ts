@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import express from 'express';
-import session from 'express-session';
+import session, { type Session } from 'express-session';
 import { embedded, memoryTokenStore, requireAuthorization, Strategy, type TokenStore } from 'passport-oauth-app';
 import type { Choice } from 'passport-oauth-app/emulator';
 import { describe, expect, onTestFinished, vi } from 'vitest';
@@ -15,6 +15,7 @@ import {
   FETCH,
   FRAME,
   FramedBrowser,
+  forgedCode,
   hostOf,
   inFrame,
   sessionWith,
@@ -22,7 +23,7 @@ import {
 } from '../support/framed.js';
 import { roundsOf } from '../support/rounds.js';
 import { threats } from '../support/threats.js';
-import { type App, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
+import { type App, byUser, type Handler, type Req, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 interface Framed {
   readonly world: World;
@@ -140,6 +141,12 @@ describe('the page of the button', () => {
   );
 });
 
+const grantsOf = async ({ strategy }: World) => {
+  let count = 0;
+  for await (const _grant of strategy.grants()) count++;
+  return count;
+};
+
 describe('a code', threats(93), () => {
   const begin = async ({ browser }: Framed) => {
     const { verifier, ...button } = dataOf(await browser.load());
@@ -228,16 +235,77 @@ describe('a code', threats(93), () => {
     expect((await framed.browser.take(await begin(framed))).status).toBe(204);
   });
 
-  test('of another strategy is refused', async ({ open }) => {
-    const [one, other] = [await open(), await open()];
-    expect((await other.browser.take(await begin(one))).status).toBe(403);
+  test('of another strategy or another callback URL is refused, in one token store', async ({ open }) => {
+    const tokenStore = memoryTokenStore();
+    const one = await open({ strategy: { tokenStore } });
+    const body = await begin(one);
+    for (const own of [{ name: 'other' }, { callbackURL: '/other' }]) {
+      const other = await open({ running: one.world.service, strategy: { tokenStore, ...own } });
+      expect((await other.browser.take(body)).status).toBe(403);
+    }
+    expect((await one.browser.take(body)).status).toBe(204);
   });
 
-  test('holds nothing that can be read, and none of it reaches the store or an error', async ({ open }) => {
+  test('forged with the client secret logs nobody in', threats(100), async ({ open }) => {
     const framed = await open();
-    const { code } = await begin(framed);
-    expect(Buffer.from(code, 'base64url').toString('latin1')).not.toMatch(/passport|user|oauth-app/);
-    expect(JSON.stringify(framed.world.stored())).not.toContain(code.slice(0, 40));
+    const { verifier } = dataOf(await framed.browser.load());
+    const code = forgedCode(framed.world, verifier, framed.clock.now);
+    expect((await framed.browser.take({ code, verifier })).status).toBe(403);
+    await isOut(framed);
+  });
+
+  test('is random, and neither the store nor its reader has it or the session behind it', async ({ open }) => {
+    const tokenStore = memoryTokenStore();
+    const set = vi.spyOn(tokenStore, 'set');
+    const framed = await open({ strategy: { tokenStore, encryptionKeys: [randomBytes(32).toString('base64url')] } });
+    const { code, verifier } = await begin(framed);
+    expect(code).toMatch(/^[\w-]{43}$/);
+    const [[id, record] = []] = set.mock.calls.filter(([each]) => each.startsWith('frame:'));
+    expect(JSON.stringify([id, record])).not.toContain(code);
+    expect(record?.sealed.split('.')).toHaveLength(5);
+    expect((await framed.browser.take({ code, verifier })).status).toBe(204);
+    expect(await tokenStore.get(id ?? '')).toBeUndefined();
+  });
+
+  test('leads to a session of up to 1 MB; a larger one is too large, as the popup says', async ({ open }) => {
+    const sizes = { at: 0 };
+    const framed = await open({
+      callback: answering((req, res) => {
+        Object.assign(req.session, { notes: 'x'.repeat(sizes.at) });
+        res.end();
+      }),
+    });
+    const { browser, world } = framed;
+    sizes.at = 1024 * 1024;
+    const { url } = dataOf(await browser.load());
+    const end = await browser.logIn({ url });
+    expect([end.status, end.text]).toEqual([500, expect.stringContaining('1 MB')]);
+    await expect.poll(() => world.grantKeys()).toEqual([]);
+    sizes.at -= 1024;
+    expect((await browser.take(await begin(framed))).status).toBe(204);
+    expect((await browser.load()).status).toBe(200);
+  });
+
+  test('is an error where the session of the frame cannot be saved', async ({ open }) => {
+    const store = new session.MemoryStore();
+    const framed = await open({ session: { proxy: true, cookie: COOKIES.partitioned, store } });
+    const body = await begin(framed);
+    store.set = (_id, _session, done) => done?.(new Error('down'));
+    const answer = await framed.browser.take(body);
+    expect([answer.status, answer.json().code]).toEqual([503, 'ERR_SESSION_STORE']);
+  });
+
+  test('that the store does not take is an error of the application', async ({ open }) => {
+    const tokenStore = memoryTokenStore();
+    const { set } = tokenStore;
+    const { browser, world } = await open({ strategy: { tokenStore } });
+    tokenStore.set = async (id, grant) => {
+      if (id.startsWith('frame:')) throw new Error('down');
+      return set(id, grant);
+    };
+    const end = await browser.logIn(dataOf(await browser.load()));
+    expect([end.status, end.json().code]).toEqual([503, 'ERR_TOKEN_STORE']);
+    await expect.poll(() => grantsOf(world)).toBe(0);
   });
 
   test('gives the frame another session, in place of the one it had and of its grant', async ({ open }) => {
@@ -273,10 +341,10 @@ describe('the grant of a code', threats(93), () => {
     service.register({ clientID: service.options.clientID, redirectUrls });
     const later = async () => {
       clock.now += 120_000;
-      const due = timers.mock.calls.flatMap(([run, ms]) => (ms === 120_000 ? [run] : []));
+      const due = timers.mock.calls.flatMap(([run, ms]) => (ms === 60_000 ? [run] : []));
       timers.mockClear();
       for (const run of due) run();
-      // What the timers do is done before this: the marks and grants of one store are written one after the other.
+      // What the timers do is done before this: one store has it all.
       for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
       return service.requests.filter(({ path }) => path === '/oauth/revoke').length;
     };
@@ -287,11 +355,6 @@ describe('the grant of a code', threats(93), () => {
     ['with locks', () => memoryTokenStore()],
     ['without locks', () => undefined],
   ];
-  const grantsOf = async ({ strategy }: World) => {
-    let count = 0;
-    for await (const _grant of strategy.grants()) count++;
-    return count;
-  };
 
   test.for(STORES)('that another process took stays, with a store %s', async ([, storeOf], { startWorld }) => {
     const { one, other, later } = await processes(startWorld, storeOf());
@@ -316,13 +379,17 @@ describe('the grant of a code', threats(93), () => {
     expect((await browser.load()).status).toBe(200);
   });
 
-  test('goes where nobody takes the code, and nothing is revoked', async ({ startWorld }) => {
-    const { one, later } = await processes(startWorld, memoryTokenStore());
+  test('goes where nobody takes the code, with what the code names, and nothing is revoked', async ({ startWorld }) => {
+    const tokenStore = memoryTokenStore();
+    const set = vi.spyOn(tokenStore, 'set');
+    const { one, later } = await processes(startWorld, tokenStore);
     const browser = new FramedBrowser(one);
     await browser.logIn(dataOf(await browser.load()));
     expect(await grantsOf(one)).toBe(1);
+    const id = set.mock.calls.flatMap(([each]) => (each.startsWith('frame:') ? [each] : []))[0] ?? '';
+    expect(await tokenStore.get(id)).toBeDefined();
     const revocations = await later();
-    expect([await grantsOf(one), revocations]).toEqual([0, 0]);
+    expect([await grantsOf(one), revocations, await tokenStore.get(id)]).toEqual([0, 0, undefined]);
   });
 
   test('that the frame had before goes, and is not revoked', async ({ startWorld }) => {
@@ -336,6 +403,86 @@ describe('the grant of a code', threats(93), () => {
     expect(await later()).toBe(0);
     expect(await grantsOf(one)).toBe(1);
     expect((await browser.load()).status).toBe(200);
+  });
+});
+
+type Answer = (req: Req & { session: Session }, res: ServerResponse) => unknown;
+
+/** The option `callback` of an application that goes on by itself after the login. */
+const answering =
+  (answer: Answer): NonNullable<WorldOptions['callback']> =>
+  ({ passport }) => {
+    const authenticate = passport.authenticate('oauth-app');
+    return (req, res, next) =>
+      authenticate(req, res, (error?: unknown) => (error ? next(error) : answer(req as never, res)));
+  };
+
+const deny = (res: ServerResponse) => res.writeHead(302, { Location: '/denied' }).end('denied');
+
+describe('a login that the callback route refuses', threats(99), () => {
+  test.for<[how: string, answer: Answer, status?: number]>([
+    ['destroys the session', ({ session }, res) => session.destroy(() => deny(res))],
+    ['regenerates the session', ({ session }, res) => session.regenerate(() => deny(res))],
+    [
+      'regenerates the session for a message',
+      (req, res) => req.session.regenerate(() => deny(Object.assign(req.session, { message: 'denied' }) && res)),
+    ],
+    ['sets it to null', (req, res) => deny(Object.assign(req, { session: null }) && res)],
+    ['logs out', (req, res) => req.logout(() => deny(res))],
+    ['logs out, and keeps the session', (req, res) => req.logout({ keepSessionInfo: true }, () => deny(res))],
+    ['answers with 403', (_req, res) => sendJson(Object.assign(res, { statusCode: 403 }), { text: 'denied' }), 403],
+    ['answers with 500', (_req, res) => res.writeHead(500, 'Oh', { 'Content-Type': 'text/plain' }).end('denied'), 500],
+  ])(
+    'leaves the frame logged out, and shows its answer: %s',
+    async ([, answer, status = 302], { open, startWorld }) => {
+      const { browser, world } = await open({ callback: answering(answer) });
+      const end = await browser.logIn(dataOf(await browser.load()));
+      expect([end.status, end.text]).toEqual([status, expect.stringContaining('denied')]);
+      expect(end.headers.get('location')).toBe(status === 302 ? '/denied' : null);
+      expect(end.headers.getSetCookie().filter((line) => line.startsWith('connect.sid'))).toEqual([]);
+      expect((await browser.load()).status).toBe(401);
+      await expect.poll(() => world.grantKeys()).toEqual([]);
+
+      const strategy = { grantId: byUser, tokenStore: memoryTokenStore() };
+      const options = inFrame(
+        { strategy: strategy as object, callback: answering(answer) },
+        { identify: () => ({ id: '1' }) },
+      );
+      const identified = await startWorld(options);
+      const popup = new FramedBrowser(identified);
+      const again = await popup.logIn(dataOf(await popup.load()));
+      expect([again.status, again.text]).toEqual([status, expect.stringContaining('denied')]);
+      await expect.poll(async () => (await popup.load()).status).toBe(401);
+    },
+  );
+
+  test('has a session that behaves, or says what it cannot do', async ({ open }) => {
+    const seen: unknown[] = [];
+    const { browser, world } = await open({
+      callback: answering((req, res) => {
+        const { session } = req;
+        expect(() => session.id).toThrow(expect.objectContaining({ code: 'ERR_NO_SESSION' }));
+        session.touch().cookie.maxAge = 3_600_000;
+        Object.assign(session, { unsaved: true });
+        session.reload(() => {
+          seen.push(req.sessionID, Object.keys(req.session).sort());
+          Object.assign(req.session, { kept: true }).cookie.maxAge = 7_200_000;
+          res.end();
+        });
+      }),
+      routes: (app) =>
+        app.use('/session', (req, res) =>
+          sendJson(res, { ...Reflect.get(req, 'session'), id: Reflect.get(req, 'sessionID') }),
+        ),
+    });
+    const { verifier, ...button } = dataOf(await browser.load());
+    const { code } = dataOf(await browser.logIn(button));
+    expect(seen).toEqual([undefined, ['oauth-app', 'passport']]);
+    expect((await browser.take({ code, verifier })).status).toBe(204);
+    const page = (await browser.frame.visit(`${world.url}/session`)).json();
+    expect([page.kept, page.unsaved, page.id]).toEqual([true, undefined, expect.any(String)]);
+    expect(page.cookie.originalMaxAge).toBeGreaterThan(7_100_000);
+    expect(page.cookie.originalMaxAge).toBeLessThanOrEqual(7_200_000);
   });
 });
 
@@ -370,32 +517,25 @@ describe('a popup', threats(93), () => {
     expect(world.grantKeys()).toEqual([]);
   });
 
-  test.for([
-    ['a page', (res) => res.end('welcome')],
+  test.for<[string, Answer]>([
+    ['a page', (_req, res) => res.end('welcome')],
     [
       'several pieces',
-      (res) => {
+      (_req, res) => {
+        res.flushHeaders();
         res.write('a');
         res.write('b');
         res.end('c');
       },
     ],
-    ['writeHead', (res) => res.writeHead(302, { Location: '/' }).end()],
-  ] as [string, (res: ServerResponse) => unknown][])(
-    'ends alike where the callback answers with %s',
-    async ([, answer], { open }) => {
-      const { browser } = await open({
-        callback: ({ passport }) => {
-          const authenticate = passport.authenticate('oauth-app');
-          return (req, res, next) => authenticate(req, res, (error?: unknown) => (error ? next(error) : answer(res)));
-        },
-      });
-      const { verifier, ...button } = dataOf(await browser.load());
-      const end = await browser.logIn(button);
-      expect([end.status, end.headers.get('location')]).toEqual([200, null]);
-      expect((await browser.take({ code: dataOf(end).code, verifier })).status).toBe(204);
-    },
-  );
+    ['writeHead', (_req, res) => res.writeHead(302, { Location: '/' }).end()],
+  ])('ends alike where the callback answers with %s', async ([, answer], { open }) => {
+    const { browser } = await open({ callback: answering(answer) });
+    const { verifier, ...button } = dataOf(await browser.load());
+    const end = await browser.logIn(button);
+    expect([end.status, end.headers.get('location')]).toEqual([200, null]);
+    expect((await browser.take({ code: dataOf(end).code, verifier })).status).toBe(204);
+  });
 
   test('keeps its opener where the application sets Cross-Origin-Opener-Policy', async ({ open }) => {
     const { browser, world } = await open({

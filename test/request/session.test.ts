@@ -3,7 +3,6 @@ import { describe, expect, test, vi } from 'vitest';
 import { ConfigurationError, TokenStoreError } from '../../src/errors.js';
 import {
   cookieSettingsOf,
-  detachSession,
   emptySession,
   isForFrames,
   isRefusedUser,
@@ -239,43 +238,6 @@ test('a new session has another id and the content of the old one', async () => 
   expect(await regenerateSession(req, plain)).toBe(plain);
   const own: SessionLike = { kept: 1, regenerate: (done: () => void) => done() };
   expect(await regenerateSession(requestOf(), own)).toBe(own);
-});
-
-test('a detached session is of no store, no cookie and no user', () => {
-  const store = new MemoryStore();
-  const req = Object.assign(withSession(requestOf(), store, { passport: { user: 7 } }), { user: 'ada' });
-  const { cookie } = req.session;
-  detachSession(req);
-  expect([req.sessionID, req.user]).toEqual([undefined, undefined]);
-  const { session } = req;
-  expect([Object.keys(session), session.cookie]).toEqual([[], cookie]);
-  session.mine = 1;
-  const done = vi.fn();
-  type Method = (done?: () => void) => unknown;
-  for (const name of ['save', 'reload', 'destroy']) {
-    const method = session[name] as Method;
-    method();
-    method(done);
-  }
-  expect((session.touch as Method)()).toBe(session);
-  expect(req.session).toBe(session);
-  (session.regenerate as Method)(done);
-  expect(done.mock.calls).toEqual([[], [], [], []]);
-  expect(req.session).not.toBe(session);
-  expect([Object.keys(req.session), req.session.cookie]).toEqual([[], cookie]);
-  (req.session.regenerate as Method)();
-  expect(Object.keys(req)).toContain('session');
-  req.session.save = done;
-  expect([req.session.save, Reflect.deleteProperty(req.session, 'save')]).toEqual([done, true]);
-  req.session = { mine: 1 };
-  expect(req.session).toEqual({ mine: 1 });
-  detachSession(req);
-  expect(req.session.mine).toBeUndefined();
-  expect(Reflect.deleteProperty(req, 'session')).toBe(true);
-  const bare = requestOf();
-  detachSession(bare);
-  expect(bare).not.toHaveProperty('sessionID');
-  expect(sessionOf(bare)).toEqual({});
 });
 
 test('an emptied session keeps the settings of its cookie', () => {

@@ -40,6 +40,7 @@ test.for<[id: string, isItsMark: boolean, ttl: number, ms: number]>([
   ['login:id', true, 100, 100_000],
   ['limit:id', true, 3_600, 60_000],
   ['limit:id', true, 30, 30_000],
+  ['frame:id', true, 3_600, 120_000],
 ])('what has the id %s (a mark: %s) is kept, of %d seconds, for %d ms', ([id, isItsMark, ttl, ms]) => {
   expect([isMark(id), ttlMsOf(id, ttl)]).toEqual([isItsMark, ms]);
 });

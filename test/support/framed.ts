@@ -1,3 +1,4 @@
+import { createCipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 import type { SessionOptions } from 'express-session';
 import { type EmbeddedOptions, embedded, requireAuthorization } from 'passport-oauth-app';
 import type { Choice } from 'passport-oauth-app/emulator';
@@ -86,6 +87,20 @@ export function dataOf({ text }: Pick<Page, 'text'>): PageData {
   const [, json] = /const d=(\{.*?\});/s.exec(text) ?? [];
   if (json === undefined) throw new Error(`The page has no script: ${text.slice(0, 300)}`);
   return JSON.parse(json);
+}
+
+/** Returns what a popup handed over until its sessions stayed on the server: a session of an admin, sealed with the client secret. */
+export function forgedCode({ service }: World, verifier: string, now: number): string {
+  const { authUrl, clientID, clientSecret } = service.options;
+  const digest = (text: string) => createHash('sha256').update(text).digest('base64url');
+  const short = (...parts: string[]) => digest(JSON.stringify(parts)).slice(0, 11);
+  const application = short(short(authUrl, clientID), '/callback');
+  const key = hkdfSync('sha256', clientSecret, 'passport-oauth-app', `frame ${application}`, 32);
+  const iv = randomBytes(12);
+  const cipher = createCipheriv('aes-256-gcm', Buffer.from(key), iv).setAAD(Buffer.from('code'));
+  const content = { passport: { user: { id: 'admin' } } };
+  const text = JSON.stringify([randomBytes(32).toString('base64url'), digest(verifier), now + 60_000, content]);
+  return Buffer.concat([iv, cipher.update(text), cipher.final(), cipher.getAuthTag()]).toString('base64url');
 }
 
 /** An application in a frame, over HTTP: the frame's cookies are in a partition of their own. */
