@@ -14,6 +14,8 @@ export type { RequestBodyInit } from './api/request-body.js';
 export type { RequestHeaders } from './api/request-headers.js';
 export type { Query, QueryValue } from './api/request-target.js';
 export type { ApiResponse, ApiStream } from './api/response.js';
+export { type EmbeddedOptions, embedded } from './embedded/embedded.js';
+export type { FrameWords } from './embedded/frame-pages.js';
 export {
   AuthorizationError,
   ConfigurationError,
@@ -26,8 +28,10 @@ export {
   TokenStoreError,
 } from './errors.js';
 export type { ApiEvent, GrantEvent, GrantLostEvent, LoginEvent, RefreshEvent } from './events.js';
-export type { GrantSummary } from './grants/grant-summary.js';
+export { type ForwardOptions, forward } from './forward/forward.js';
 export type { HttpHeaders } from './http/message.js';
+export type { GrantSummary } from './jobs/grant-summary.js';
+export type { KeepAliveOptions, KeepAliveResult } from './jobs/keep-alive.js';
 export type {
   Profile,
   Verify,
@@ -39,9 +43,6 @@ export type {
   VerifyWithRequestOfEitherArity,
 } from './login/verify.js';
 export { type ApiClientOptions, apiClient, type Handler } from './middleware/api-client.js';
-export { type EmbeddedOptions, embedded } from './middleware/embedded.js';
-export { type ForwardOptions, forward } from './middleware/forward.js';
-export type { FrameWords } from './middleware/frame-pages.js';
 export { logout } from './middleware/logout.js';
 export { type ErrorHandler, type OAuthErrorsOptions, oauthErrors } from './middleware/oauth-errors.js';
 export { type RequireAuthorizationOptions, requireAuthorization } from './middleware/require-authorization.js';
@@ -49,7 +50,6 @@ export type { Claims, TokenResponseFields } from './oauth/claims.js';
 export type { ImportedTokens } from './oauth/imported-tokens.js';
 export type { ApplicationGrant, TokenParameters } from './oauth/token-endpoint.js';
 export type { AuthorizationParams, GrantIdReader, IncomingRequest, StrategyOptions } from './options.js';
-export type { KeepAliveOptions, KeepAliveResult } from './refresh/keep-alive.js';
 export {
   type SessionStoreLike,
   type SessionTokenStoreOptions,

@@ -1,11 +1,15 @@
 import { createHash } from 'node:crypto';
+import { LoginRounds } from './advice/login-rounds.js';
 import { type ApiClient, createApiClient } from './api/api-client.js';
 import type { CredentialSource } from './api/api-context.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
+import { FrameLogins } from './embedded/frame-logins.js';
+import { HandOvers } from './embedded/hand-overs.js';
 import { grantChannel, grantLostChannel, refreshChannel, warnOfShortLease, warnOfUnlockedRefresh } from './events.js';
 import { GrantCodec } from './grants/grant.js';
-import type { GrantSummary } from './grants/grant-summary.js';
 import { HttpClient } from './http/http-client.js';
+import type { GrantSummary } from './jobs/grant-summary.js';
+import { SharedPlaces } from './limits/shared-places.js';
 import type { LoginContext } from './login/authenticate.js';
 import {
   type AuthorizationRequest,
@@ -15,8 +19,6 @@ import {
   HostMismatches,
 } from './login/begin-login.js';
 import type { CallbackOutcome } from './login/finish-login.js';
-import { FrameLogins } from './login/frame-logins.js';
-import { HandOvers } from './login/hand-overs.js';
 import { PendingLogins } from './login/pending-logins.js';
 import { UsedLogins } from './login/used-logins.js';
 import type { AnyVerify } from './login/verify.js';
@@ -27,18 +29,16 @@ import type { Settings } from './options.js';
 import { askForParameters } from './refresh/application-grants.js';
 import { GrantCredentials } from './refresh/grant-credentials.js';
 import { GrantManager } from './refresh/grant-manager.js';
-import { cookieToken } from './request/browser-cookie.js';
-import { CookieSeal } from './request/cookie-seal.js';
-import { GrantManagers } from './request/grant-managers.js';
-import { RequestGrants, StrategyName } from './request/grant-reference.js';
-import { ABSOLUTE_URL, asRouted } from './request/incoming-request.js';
-import { LoginRounds } from './request/login-rounds.js';
-import { RequestClients } from './request/request-clients.js';
-import { ReturnCookie } from './request/return-cookie.js';
-import { StepUps } from './request/step-ups.js';
+import { cookieToken } from './session/browser-cookie.js';
+import { CookieSeal } from './session/cookie-seal.js';
+import { GrantManagers } from './session/grant-managers.js';
+import { RequestGrants, StrategyName } from './session/grant-reference.js';
+import { ABSOLUTE_URL, asRouted } from './session/incoming-request.js';
+import { RequestClients } from './session/request-clients.js';
+import { ReturnCookie } from './session/return-cookie.js';
+import { StepUps } from './step-up/step-ups.js';
 import { shortestLeaseMs } from './stores/held-lock.js';
 import { leaseMsOf } from './stores/lease-lock.js';
-import { SharedPlaces } from './stores/shared-places.js';
 import type { TokenStore } from './stores/token-store.js';
 
 /** Grants that are deleted at a time: a long list must not flood the token store. */

@@ -4,18 +4,13 @@ import type { ApiClient } from './api/api-client.js';
 import { boolean, readOptions, result, text, withDefault } from './checks.js';
 import { ConfigurationError, ofStrategy } from './errors.js';
 import { checkedGrantId, newGrantId } from './grants/grant.js';
-import type { GrantSummary } from './grants/grant-summary.js';
+import type { GrantSummary } from './jobs/grant-summary.js';
+import { abortSignal, type KeepAliveOptions, type KeepAliveResult, readKeepAliveOptions } from './jobs/keep-alive.js';
 import { type AuthenticateOptions, authenticate } from './login/authenticate.js';
 import type { PassportActions } from './login/passport-actions.js';
 import type { AnyVerify, VerifyOfEitherArity, VerifyWithRequestOfEitherArity } from './login/verify.js';
 import type { ImportedTokens } from './oauth/imported-tokens.js';
 import { checkVerify, resolveOptions, type Settings, type StrategyOptions } from './options.js';
-import {
-  abortSignal,
-  type KeepAliveOptions,
-  type KeepAliveResult,
-  readKeepAliveOptions,
-} from './refresh/keep-alive.js';
 import { Runtime } from './runtime.js';
 
 /** The base class, without the types of Express that its own declarations bring along. */

@@ -9,8 +9,8 @@ import {
   pathOf,
   redirect,
   routedPathOf,
-} from '../request/incoming-request.js';
-import { refuseUnpartitionedSession, refuseUnsetSession } from '../request/session.js';
+} from '../session/incoming-request.js';
+import { refuseUnpartitionedSession, refuseUnsetSession } from '../session/session.js';
 import { type BeginLoginContext, beginLogin, type LoginOptions } from './begin-login.js';
 import { type CallbackContext, handleCallback } from './callback.js';
 import { type CallbackRoute, hasCallbackParameters, refuseOwnerless } from './callback-request.js';

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
+import type { FrameLogins } from '../embedded/frame-logins.js';
 import { endpointUrl } from '../oauth/addresses.js';
-import type { RequestGrants } from '../request/grant-reference.js';
-import { hostOf, isSecure, originalUrl, queryOf, redirectUriFor } from '../request/incoming-request.js';
-import { type ReturnCookie, safeReturnTo } from '../request/return-cookie.js';
-import type { StepUps } from '../request/step-ups.js';
-import type { FrameLogins } from './frame-logins.js';
+import type { RequestGrants } from '../session/grant-reference.js';
+import { hostOf, isSecure, originalUrl, queryOf, redirectUriFor } from '../session/incoming-request.js';
+import { type ReturnCookie, safeReturnTo } from '../session/return-cookie.js';
+import type { StepUps } from '../step-up/step-ups.js';
 import type { PendingLogins } from './pending-logins.js';
 
 /** Options of `passport.authenticate` that an application may set for one route. */

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { FramePopup } from '../embedded/frame-logins.js';
 import { AuthorizationError, ConfigurationError } from '../errors.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
-import type { RequestGrants } from '../request/grant-reference.js';
+import type { RequestGrants } from '../session/grant-reference.js';
 import {
   ABSOLUTE_URL,
   asRouted,
@@ -12,10 +13,9 @@ import {
   parametersOf,
   routedPathOf,
   userOf,
-} from '../request/incoming-request.js';
-import { lostCookieCause, type SessionContent } from '../request/session.js';
+} from '../session/incoming-request.js';
+import { lostCookieCause, type SessionContent } from '../session/session.js';
 import type { HostMismatches } from './begin-login.js';
-import type { FramePopup } from './frame-logins.js';
 import type { LoginReport } from './login-report.js';
 import type { PendingLogin, PendingLogins } from './pending-logins.js';
 

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type LoginRounds, NO_ACCOUNT } from '../advice/login-rounds.js';
 import { NotAuthorizedError } from '../errors.js';
-import { locationOf, userIdOf, userOf } from '../request/incoming-request.js';
-import { type LoginRounds, NO_ACCOUNT } from '../request/login-rounds.js';
-import { refuseStrictSession, sessionContent } from '../request/session.js';
+import { connectAccount } from '../session/connect-account.js';
+import { locationOf, userIdOf, userOf } from '../session/incoming-request.js';
+import { refuseStrictSession, sessionContent } from '../session/session.js';
 import {
   type CallbackFailure,
   type CallbackRequest,
@@ -11,7 +12,6 @@ import {
   type CheckCallbackContext,
   checkCallback,
 } from './callback-request.js';
-import { connectAccount } from './connect-account.js';
 import { type EstablishSessionContext, establishSession } from './establish-session.js';
 import { type FinishedLogin, type FinishLoginContext, finishLogin } from './finish-login.js';
 import { LoginReport } from './login-report.js';

@@ -1,9 +1,9 @@
-import type { RequestGrants } from '../request/grant-reference.js';
-import type { RequestClients } from '../request/request-clients.js';
+import type { FrameLogins } from '../embedded/frame-logins.js';
+import { GrantHandoff, sentResponseError } from '../session/grant-handoff.js';
+import type { RequestGrants } from '../session/grant-reference.js';
+import type { RequestClients } from '../session/request-clients.js';
 import type { CallbackRequest } from './callback-request.js';
 import type { FinishedLogin } from './finish-login.js';
-import type { FrameLogins } from './frame-logins.js';
-import { GrantHandoff, sentResponseError } from './grant-handoff.js';
 
 /** What a session is established with. */
 export interface EstablishSessionContext {

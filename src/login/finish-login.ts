@@ -6,12 +6,12 @@ import type { TokenResponseFields } from '../oauth/claims.js';
 import { scopeNames } from '../oauth/scope.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
-import { fixedSource } from '../request/credential-sources.js';
-import { userIdOf } from '../request/incoming-request.js';
-import type { ReturnCookie } from '../request/return-cookie.js';
-import type { StepUps } from '../request/step-ups.js';
+import { fixedSource } from '../session/credential-sources.js';
+import { sentResponseError } from '../session/grant-handoff.js';
+import { userIdOf } from '../session/incoming-request.js';
+import type { ReturnCookie } from '../session/return-cookie.js';
+import type { StepUps } from '../step-up/step-ups.js';
 import { type CallbackFailure, type CallbackRequest, type CheckedCallback, REPLAYED } from './callback-request.js';
-import { sentResponseError } from './grant-handoff.js';
 import type { PendingLogin } from './pending-logins.js';
 import type { RunningCallback, UsedLogins } from './used-logins.js';
 import {

@@ -10,8 +10,8 @@ import {
   MAX_COOKIE_HEADER,
   MAX_RESPONSE_HEADERS,
   SET_COOKIE_LENGTH,
-} from '../request/browser-cookie.js';
-import { CookieSeal } from '../request/cookie-seal.js';
+} from '../session/browser-cookie.js';
+import { CookieSeal } from '../session/cookie-seal.js';
 
 /** For which frame a popup logs in. */
 export interface FrameTarget {

@@ -3,7 +3,7 @@ import { kindOf } from '../checks.js';
 import { ConfigurationError } from '../errors.js';
 import type { Claims } from '../oauth/claims.js';
 import type { TokenSet } from '../oauth/token-response.js';
-import { userIdOf } from '../request/incoming-request.js';
+import { userIdOf } from '../session/incoming-request.js';
 
 /** The user who logged in, as described by the access token and `userProfile`. */
 export interface Profile {

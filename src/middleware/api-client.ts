@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Optional, readOptions, withDefault, wrong } from '../checks.js';
-import { refuseFramework } from '../request/incoming-request.js';
+import { refuseFramework } from '../session/incoming-request.js';
 import { runtimeOf, type Strategy } from '../strategy.js';
 
 /** A handler that Express 4, Express 5 and Connect all accept. */

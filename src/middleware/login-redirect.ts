@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient } from '../api/api-client.js';
 import { type Optional, withDefault, wrong } from '../checks.js';
-import { cookieLines, MAX_RESPONSE_HEADERS } from '../request/browser-cookie.js';
+import { cookieLines, MAX_RESPONSE_HEADERS } from '../session/browser-cookie.js';
 import {
   asRouted,
   browserUrl,
@@ -10,9 +10,9 @@ import {
   pathOf,
   queryOf,
   redirect,
-} from '../request/incoming-request.js';
-import { loginHelpOf } from '../request/request-clients.js';
-import { safeReturnTo } from '../request/return-cookie.js';
+} from '../session/incoming-request.js';
+import { loginHelpOf } from '../session/request-clients.js';
+import { safeReturnTo } from '../session/return-cookie.js';
 
 /** Longest address of a redirect, with the cookies of its response, in characters. */
 const MAX_LOCATION = MAX_RESPONSE_HEADERS - 300;

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { readOptions } from '../checks.js';
 import { ofStrategy } from '../errors.js';
-import { refuseFramework, settle } from '../request/incoming-request.js';
-import { polyfillSessionMethods, sessionOf, sessionStoreFailed } from '../request/session.js';
 import type { Runtime } from '../runtime.js';
+import { refuseFramework, settle } from '../session/incoming-request.js';
+import { polyfillSessionMethods, sessionOf, sessionStoreFailed } from '../session/session.js';
 import { runtimeOf, type Strategy } from '../strategy.js';
 import type { Handler } from './api-client.js';
 

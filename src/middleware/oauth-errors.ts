@@ -3,7 +3,7 @@ import { ApiClient, contextOf } from '../api/api-client.js';
 import { ApiError } from '../api/api-error.js';
 import { readOptions } from '../checks.js';
 import { AuthorizationError, NotAuthorizedError, OAuthAppError, TokenError, TokenResponseError } from '../errors.js';
-import { isInFrame, isPageRequest } from '../request/incoming-request.js';
+import { isInFrame, isPageRequest } from '../session/incoming-request.js';
 import { holdsToken, isCallback, isLoginRoute, loginRoute, redirectToLogin } from './login-redirect.js';
 
 /** An error handler that Express 4, Express 5 and Connect all accept. */

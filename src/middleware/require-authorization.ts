@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, contextOf, sourceOf } from '../api/api-client.js';
 import { type Readers, readOptions, scope, withDefault } from '../checks.js';
+import { type Frame, frameOption } from '../embedded/embedded.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
-import { isPageRequest, isPrefetch, namesLogout, refuseFramework } from '../request/incoming-request.js';
-import { loginHelpOf } from '../request/request-clients.js';
+import { isPageRequest, isPrefetch, namesLogout, refuseFramework } from '../session/incoming-request.js';
+import { loginHelpOf } from '../session/request-clients.js';
 import { clientProperty, type Handler, strategyNameFor } from './api-client.js';
-import { type Frame, frameOption } from './embedded.js';
 import { isCallback, isLoginRoute, loginRoute, pageOf, redirectToLogin } from './login-redirect.js';
 
 /** Options of {@link requireAuthorization}. */

@@ -13,13 +13,13 @@ import {
   withRefreshTokenOf,
 } from '../grants/grant.js';
 import { GrantRepository, type GrantRepositoryOptions } from '../grants/grant-repository.js';
-import { type GrantSummary, summaryOf } from '../grants/grant-summary.js';
+import { type GrantSummary, summaryOf } from '../jobs/grant-summary.js';
+import { type KeepAliveResult, type KeepAliveSettings, keepAlive } from '../jobs/keep-alive.js';
 import type { RevocationEndpoint } from '../oauth/revocation-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { StoreAccess } from '../stores/store-access.js';
 import { BackgroundRefreshes } from './background-refreshes.js';
 import { Backoffs } from './backoff.js';
-import { type KeepAliveResult, type KeepAliveSettings, keepAlive } from './keep-alive.js';
 import { NO_GRANT } from './locked-refreshes.js';
 import { Refresher, type RefresherOptions } from './refresher.js';
 import { Revocations } from './revocations.js';

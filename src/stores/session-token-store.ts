@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import { keyPrefix, readOptions, withDefault, withMethods } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
+import { postgresStoreOfSessions } from '../postgres/postgres-database.js';
 import { safeCause } from '../redaction.js';
-import { postgresStoreOfSessions } from './postgres-database.js';
-import { redisStoreOfSessions } from './redis-records.js';
+import { redisStoreOfSessions } from '../redis/redis-records.js';
 import { asStoredGrant, type StoredGrant, type TokenStore, ttlMsOf, ttlSeconds } from './token-store.js';
 
 /** The part of an express-session store that is used: three methods, in the callback form that all stores have. */

@@ -4,7 +4,7 @@ import { Agent, type Dispatcher } from 'undici';
 import { describe, expect, test, vi } from 'vitest';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';
-import { SharedPlaces } from '../../src/stores/shared-places.js';
+import { SharedPlaces } from '../../src/limits/shared-places.js';
 import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
 import { orSample } from '../support/sample.js';

@@ -27,7 +27,7 @@ const { values, positionals } = parseArgs({
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const here = fileURLToPath(new URL('.', import.meta.url));
-const FOLDERS = ['src/refresh', 'src/grants', 'src/stores', 'src/login', 'src/request', 'src/oauth'];
+const FOLDERS = ['src/refresh', 'src/grants', 'src/stores', 'src/login', 'src/session', 'src/oauth'];
 
 /** Options and whole flows: they find what a folder's own tests leave, and take most of the time. The quickest is first. */
 const FLOWS = ['test/options.test.ts', 'test/refresh', 'test/flow', 'test/embedded'];

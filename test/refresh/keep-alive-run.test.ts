@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { type EndedGrant, endedGrant, type Grant } from '../../src/grants/grant.js';
-import { type KeepAliveSettings, keepAlive, readKeepAliveOptions } from '../../src/refresh/keep-alive.js';
+import { type KeepAliveSettings, keepAlive, readKeepAliveOptions } from '../../src/jobs/keep-alive.js';
 import type { Refresher } from '../../src/refresh/refresher.js';
 import { stopTime } from '../support/stop-time.js';
 import { TestClock } from '../support/test-clock.js';

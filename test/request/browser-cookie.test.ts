@@ -10,7 +10,7 @@ import {
   readCookie,
   SET_COOKIE_LENGTH,
   setCookie,
-} from '../../src/request/browser-cookie.js';
+} from '../../src/session/browser-cookie.js';
 import { threats } from '../support/threats.js';
 import { overTls, requestOf } from './fixture.js';
 

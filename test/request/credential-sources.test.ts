@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ConfigurationError } from '../../src/errors.js';
-import { FailedSource, fixedSource, NoGrantSource } from '../../src/request/credential-sources.js';
+import { FailedSource, fixedSource, NoGrantSource } from '../../src/session/credential-sources.js';
 
 test('a request without a grant is not authorized', async () => {
   const source = new NoGrantSource();

@@ -2,7 +2,7 @@ import { MemoryStore } from 'express-session';
 import { memoryTokenStore } from 'passport-oauth-app';
 import { expect } from 'vitest';
 import type { GrantManager } from '../../src/refresh/grant-manager.js';
-import { GrantManagers } from '../../src/request/grant-managers.js';
+import { GrantManagers } from '../../src/session/grant-managers.js';
 import type { TokenStore } from '../../src/stores/token-store.js';
 import { test as base, tokens } from '../refresh/fixture.js';
 import { requestOf, turns } from './fixture.js';

@@ -5,8 +5,8 @@ import { ConfigurationError } from '../../src/errors.js';
 import { randomGrantId } from '../../src/grants/grant.js';
 import { memoryTokenStore } from '../../src/index.js';
 import type { GrantManager } from '../../src/refresh/grant-manager.js';
-import { GrantManagers } from '../../src/request/grant-managers.js';
-import { ANONYMOUS, connectionKey, RequestGrants, StrategyName } from '../../src/request/grant-reference.js';
+import { GrantManagers } from '../../src/session/grant-managers.js';
+import { ANONYMOUS, connectionKey, RequestGrants, StrategyName } from '../../src/session/grant-reference.js';
 import { threats } from '../support/threats.js';
 import { requestOf } from './fixture.js';
 

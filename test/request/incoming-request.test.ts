@@ -29,7 +29,7 @@ import {
   setUser,
   userIdOf,
   userOf,
-} from '../../src/request/incoming-request.js';
+} from '../../src/session/incoming-request.js';
 import { overTls, requestOf, throughProxy, turns } from './fixture.js';
 
 test('reads the parameters of any URL as URLSearchParams does', () => {

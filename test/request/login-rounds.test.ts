@@ -1,9 +1,9 @@
 import { ServerResponse } from 'node:http';
 import { describe, expect } from 'vitest';
+import { LoginRounds, NO_ACCOUNT } from '../../src/advice/login-rounds.js';
 import { Secret } from '../../src/redaction.js';
 import type { GrantManager } from '../../src/refresh/grant-manager.js';
-import { CookieSeal } from '../../src/request/cookie-seal.js';
-import { LoginRounds, NO_ACCOUNT } from '../../src/request/login-rounds.js';
+import { CookieSeal } from '../../src/session/cookie-seal.js';
 import { test as base, tokens } from '../refresh/fixture.js';
 import { TestClock } from '../support/test-clock.js';
 import { Jar, overTls, requestOf, setCookies, turns } from './fixture.js';

@@ -1,26 +1,26 @@
 import { type IncomingHttpHeaders, type IncomingMessage, ServerResponse } from 'node:http';
 import { MemoryStore } from 'express-session';
 import { describe, expect, vi } from 'vitest';
+import { LoginRounds } from '../../src/advice/login-rounds.js';
 import { type ApiClient, createApiClient, sourceOf } from '../../src/api/api-client.js';
 import { createApiContext } from '../../src/api/api-context.js';
 import { ConfigurationError, NotAuthorizedError } from '../../src/errors.js';
 import { randomGrantId } from '../../src/grants/grant.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { Secret } from '../../src/redaction.js';
-import { CookieSeal } from '../../src/request/cookie-seal.js';
-import { NoGrantSource } from '../../src/request/credential-sources.js';
-import { GrantManagers } from '../../src/request/grant-managers.js';
+import { CookieSeal } from '../../src/session/cookie-seal.js';
+import { NoGrantSource } from '../../src/session/credential-sources.js';
+import { GrantManagers } from '../../src/session/grant-managers.js';
 import {
   ANONYMOUS,
   connectionKey,
   RequestGrants,
   type RequestGrantsOptions,
   StrategyName,
-} from '../../src/request/grant-reference.js';
-import { LoginRounds } from '../../src/request/login-rounds.js';
-import { loginHelpOf, RequestClients } from '../../src/request/request-clients.js';
-import { ReturnCookie } from '../../src/request/return-cookie.js';
-import { StepUps } from '../../src/request/step-ups.js';
+} from '../../src/session/grant-reference.js';
+import { loginHelpOf, RequestClients } from '../../src/session/request-clients.js';
+import { ReturnCookie } from '../../src/session/return-cookie.js';
+import { StepUps } from '../../src/step-up/step-ups.js';
 import { test as base, type Grants, LIFETIME_S, tokens } from '../refresh/fixture.js';
 import { Jar, requestOf, setCookies, turns } from './fixture.js';
 

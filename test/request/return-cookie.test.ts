@@ -1,6 +1,6 @@
 import { ServerResponse } from 'node:http';
 import { beforeEach, expect, test } from 'vitest';
-import { ReturnCookie, safeReturnTo } from '../../src/request/return-cookie.js';
+import { ReturnCookie, safeReturnTo } from '../../src/session/return-cookie.js';
 import { Jar, requestOf, setCookies } from './fixture.js';
 
 const longest = `/${'a'.repeat(2_047)}`;

@@ -20,7 +20,7 @@ import {
   sessionChanges,
   sessionContent,
   sessionOf,
-} from '../../src/request/session.js';
+} from '../../src/session/session.js';
 import { overTls, requestOf, turns, withSession } from './fixture.js';
 
 const down = new Error('The store is down');

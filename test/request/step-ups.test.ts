@@ -1,8 +1,8 @@
 import { ServerResponse } from 'node:http';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Secret } from '../../src/redaction.js';
-import { CookieSeal } from '../../src/request/cookie-seal.js';
-import { StepUps } from '../../src/request/step-ups.js';
+import { CookieSeal } from '../../src/session/cookie-seal.js';
+import { StepUps } from '../../src/step-up/step-ups.js';
 import { TestClock } from '../support/test-clock.js';
 import { Jar, overTls, requestOf, setCookies } from './fixture.js';
 

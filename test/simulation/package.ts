@@ -1,3 +1,3 @@
 export * from '../../src/index.js';
-export { redisTokenStore } from '../../src/stores/redis-token-store.js';
-export { sqliteTokenStore } from '../../src/stores/sqlite-token-store.js';
+export { redisTokenStore } from '../../src/redis/redis-token-store.js';
+export { sqliteTokenStore } from '../../src/sqlite/sqlite-token-store.js';

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { redisTokenStore } from '../../src/stores/redis-token-store.js';
+import { redisTokenStore } from '../../src/redis/redis-token-store.js';
 import { connectForSuite, hasRedis, type RedisClient } from '../support/redis-server.js';
 import { bundleSimulation, installSimulation } from './bundle.mjs';
 import { Random } from './random.js';

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { connectionOf, type RedisClientLike } from '../../src/stores/redis-connection.js';
+import { connectionOf, type RedisClientLike } from '../../src/redis/redis-connection.js';
 
 type Call = readonly [method: string, ...args: unknown[]];
 type Method = (...args: never[]) => unknown;

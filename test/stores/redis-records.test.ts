@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { RedisConnection } from '../../src/stores/redis-connection.js';
+import type { RedisConnection } from '../../src/redis/redis-connection.js';
 import {
   grantIdsIn,
   type RedisRecordsSettings,
   redisRecords,
   redisStoreOfSessions,
-} from '../../src/stores/redis-records.js';
-import { redisTokenStore } from '../../src/stores/redis-token-store.js';
+} from '../../src/redis/redis-records.js';
+import { redisTokenStore } from '../../src/redis/redis-token-store.js';
 import type { HeldLease } from '../../src/stores/token-store.js';
 import { installSimulation } from '../simulation/bundle.mjs';
 

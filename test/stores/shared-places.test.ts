@@ -1,6 +1,6 @@
 import { memoryTokenStore, type TokenStore } from 'passport-oauth-app';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { fairShares, SharedPlaces } from '../../src/stores/shared-places.js';
+import { fairShares, SharedPlaces } from '../../src/limits/shared-places.js';
 import { stopTime } from '../support/stop-time.js';
 import { TroubledStore } from '../support/troubled-store.js';
 

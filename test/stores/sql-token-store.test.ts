@@ -7,7 +7,7 @@ import {
   SWEEP_ROWS,
   sqlTokenStore,
   tableName,
-} from '../../src/stores/sql-token-store.js';
+} from '../../src/sql/sql-token-store.js';
 import { stopTime } from '../support/stop-time.js';
 import { timersOf } from './fixture.js';
 

@@ -1,5 +1,6 @@
 // Each entry point once, with no types of any framework or database around.
 import { createServer } from 'node:http';
+import { tokenStoreChecks } from '../../../src/conformance/index.js';
 import { startEmulator } from '../../../src/emulator/index.js';
 import {
   ApiError,
@@ -17,12 +18,11 @@ import {
   type TokenStore,
 } from '../../../src/index.js';
 import { leaseLock } from '../../../src/lease-lock.js';
+import { mysqlTokenStore } from '../../../src/mysql/mysql-token-store.js';
+import { postgresTokenStore } from '../../../src/postgres/postgres-token-store.js';
 import { crowdin } from '../../../src/providers/index.js';
-import { tokenStoreChecks } from '../../../src/stores/conformance/index.js';
-import { mysqlTokenStore } from '../../../src/stores/mysql-token-store.js';
-import { postgresTokenStore } from '../../../src/stores/postgres-token-store.js';
-import { redisTokenStore } from '../../../src/stores/redis-token-store.js';
-import { sqliteTokenStore } from '../../../src/stores/sqlite-token-store.js';
+import { redisTokenStore } from '../../../src/redis/redis-token-store.js';
+import { sqliteTokenStore } from '../../../src/sqlite/sqlite-token-store.js';
 
 type RedisClient = Parameters<typeof redisTokenStore>[0];
 type PostgresPool = Parameters<typeof postgresTokenStore>[0];

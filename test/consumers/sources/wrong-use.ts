@@ -7,7 +7,7 @@ import {
   type StrategyOptions,
   type TokenStore,
 } from '../../../src/index.js';
-import { redisTokenStore } from '../../../src/stores/redis-token-store.js';
+import { redisTokenStore } from '../../../src/redis/redis-token-store.js';
 
 declare const options: StrategyOptions;
 declare const strategy: Strategy;

@@ -1,0 +1,82 @@
+import type { IncomingMessage } from 'node:http';
+import { ConfigurationError } from '../errors.js';
+import { setUser, userOf } from '../session/incoming-request.js';
+import { cookieSettingsOf, type Done, passportRecordOf, type SessionLike, sessionOf } from '../session/session.js';
+
+/** A session of one request, which no store and no cookie know. */
+export interface DetachedSession {
+  /** True once the application has ended the login of the request, as it would that of a stored session. */
+  readonly hasEnded: boolean;
+  /** `cookie.originalMaxAge` as the application has set it, in milliseconds; `undefined` if it has not. */
+  readonly maxAge: unknown;
+}
+
+/**
+ * Replaces the request's session by a detached one with the methods of express-session, in which nobody is logged in. The
+ * session of the browser is neither read nor written from then on.
+ */
+export function detachSession(req: IncomingMessage): DetachedSession {
+  const settings = cookieSettingsOf(req);
+  let saved: string | undefined;
+  let wasLoggedIn = false;
+
+  const attach = (content: object = {}) => {
+    // A copy: the browser's own session keeps its settings.
+    const cookie: object = Object.create(Object.getPrototypeOf(settings), Object.getOwnPropertyDescriptors(settings));
+    const session: SessionLike = { ...content };
+    const members = {
+      cookie,
+      regenerate: (done?: Done) => {
+        attach();
+        done?.();
+      },
+      save: (done?: Done) => {
+        saved = JSON.stringify(session);
+        wasLoggedIn ||= passportRecordOf(req) !== undefined;
+        done?.();
+      },
+      reload: (done?: Done) => {
+        if (saved === undefined) return done?.(new Error('failed to load session'));
+        attach(JSON.parse(saved));
+        done?.();
+      },
+      destroy: (done?: Done) => {
+        Reflect.set(req, 'session', undefined);
+        done?.();
+      },
+      touch: () => session,
+      resetMaxAge: () => session,
+    };
+    // Not enumerable: they are no content.
+    for (const [name, value] of Object.entries(members))
+      Object.defineProperty(session, name, { value, configurable: true, writable: true });
+    Object.defineProperty(session, 'id', { get: refuseId, configurable: true });
+    Object.defineProperty(req, 'session', { value: session, configurable: true, enumerable: true, writable: true });
+  };
+
+  attach();
+  // Without an id express-session saves, touches and destroys nothing, and sets no cookie.
+  if ('sessionID' in req) req.sessionID = undefined;
+  setUser(req, undefined);
+  return {
+    get hasEnded() {
+      const isLoggedIn = passportRecordOf(req) !== undefined;
+      // Passport's `logOut` sets the user to null.
+      return !sessionOf(req) || userOf(req) === null || (wasLoggedIn && !isLoggedIn);
+    },
+    get maxAge() {
+      const cookie = sessionOf(req)?.cookie;
+      if (typeof cookie !== 'object' || cookie === null) return undefined;
+      // A setting that was made, even to the same value, is another date.
+      const isSet = Reflect.get(cookie, 'expires') !== Reflect.get(settings, 'expires');
+      return isSet ? Reflect.get(cookie, 'originalMaxAge') : undefined;
+    },
+  };
+}
+
+function refuseId(): never {
+  throw new ConfigurationError(
+    'The session of a popup has no id: the frame gets a session with an id when it takes the login. Read session.id in requests of the frame.',
+    { code: 'ERR_NO_SESSION' },
+  );
+}

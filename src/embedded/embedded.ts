@@ -1,0 +1,330 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { fn, LOOPBACK_HOST, type Reader, readOptions, requiredOption, withDefault, wrong } from '../checks.js';
+import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
+import type { Handler } from '../middleware/api-client.js';
+import { holdsToken, isLoginRoute, JWT, loginRoute } from '../middleware/login-redirect.js';
+import type { Runtime } from '../runtime.js';
+import {
+  browserUrl,
+  isInFrame,
+  isOfOwnPage,
+  isPrefetch,
+  pathOf,
+  queryOf,
+  refuseFramework,
+  setUser,
+} from '../session/incoming-request.js';
+import { lostCookieCause, passportRecordOf, refuseUnpartitionedSession, sessionOf } from '../session/session.js';
+import { runtimeOf, type Strategy } from '../strategy.js';
+import { type DetachedSession, detachSession } from './detached-session.js';
+import {
+  buttonPage,
+  declinedPage,
+  endPage,
+  type FramePage,
+  type FrameWords,
+  frameWords,
+  messagePage,
+  REFUSED,
+  sendFramePage,
+} from './frame-pages.js';
+import { holdResponse, keepOpener } from './held-response.js';
+
+/** Options of {@link embedded}. */
+export interface EmbeddedOptions {
+  /** A path of its own, such as `/login/frame`: the frame sends to it what the popup brings. */
+  readonly path: string;
+  /** Path of the login route, which the popup opens. */
+  readonly login: string;
+  /** Origins of the service whose pages may show the application in a frame: https, or http on a loopback host. */
+  readonly hosts: readonly string[];
+  /**
+   * Returns the user whom a request of the frame names by a signed token of the service; `undefined` if it names none. The
+   * frame then needs no session. Requires the strategy's option `grantId`.
+   */
+  readonly identify?: ((req: IncomingMessage & Express.Request) => unknown) | undefined;
+  /** Words of the pages. Default: English. */
+  readonly words?: Partial<FrameWords> | undefined;
+}
+
+type Settings = Required<Pick<EmbeddedOptions, 'path' | 'login' | 'hosts' | 'identify'>> & {
+  readonly words: FrameWords;
+};
+
+/** The parameter of the login route that names the frame which a popup logs in for. */
+const HANDLE = 'frame';
+
+/** Longest body that a frame sends, in characters. */
+const MAX_BODY = 4 * 1024;
+
+type FramePopup = NonNullable<ReturnType<Runtime['frames']['popupOf']>>;
+
+/** By the middleware that `embedded` has created. */
+const frames = new WeakMap<object, Frame>();
+
+/** Requests that `embedded` has seen, and whether they name a user. */
+const seen = new WeakMap<IncomingMessage, { readonly hadSession: boolean; readonly user: unknown }>();
+
+/**
+ * Creates middleware for an application in a frame of the service, whose consent page cannot be framed: the frame has a
+ * button that opens the login in a popup. Give it to `requireAuthorization({ frame })` as well.
+ *
+ * Mount it after the session, and before `apiClient(strategy)` and the routes.
+ *
+ * @throws ConfigurationError that names the wrong, unknown or missing option
+ * @example
+ * ```ts
+ * const frame = embedded(strategy, { path: '/login/frame', login: '/login', hosts: ['https://cad.example.com'] });
+ * app.use(frame, apiClient(strategy));
+ * app.get('/board', requireAuthorization({ login: '/login', frame }), showBoard);
+ * ```
+ */
+export function embedded(strategy: Strategy, options: EmbeddedOptions): Handler {
+  const runtime = runtimeOf(strategy);
+  const settings = readOptions<Settings>('embedded(strategy, options)', options, {
+    path: requiredOption(ownPath),
+    login: requiredOption(loginRoute.read as Reader<string>),
+    hosts: requiredOption(origins),
+    identify: withDefault(undefined, fn<EmbeddedOptions['identify']>),
+    words: frameWords,
+  });
+  if (settings.identify && runtime.grants.idIsInSession)
+    throw wrong('identify', "expected a strategy with the option grantId: the frame's grants are found by its user");
+  const frame = new Frame(runtime, settings);
+  const handler: Handler = function serveFrame(req, res, next) {
+    if (refuseFramework(req, res, next, runtime.settings.name)) return;
+    frame.serve(req, res, next).catch((error: unknown) => next(ofStrategy(error, runtime.settings.name)));
+  };
+  frames.set(handler, frame);
+  return handler;
+}
+
+/** Reads the option `frame` of `requireAuthorization`. */
+export function frameOption(option: string, value: unknown): Frame {
+  const frame = typeof value === 'function' ? frames.get(value) : undefined;
+  if (frame) return frame;
+  throw wrong(option, 'expected what embedded(strategy, …) has returned');
+}
+
+/** What `embedded` does for one strategy. */
+export class Frame {
+  readonly #runtime: Runtime;
+  readonly #settings: Settings;
+
+  constructor(runtime: Runtime, settings: Settings) {
+    this.#runtime = runtime;
+    this.#settings = settings;
+  }
+
+  /** True if the frame's requests name their user. */
+  get #identifies(): boolean {
+    return this.#settings.identify !== undefined;
+  }
+
+  /** Serves the requests of popups, and what the frame sends; finds out whom other requests name. */
+  async serve(req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): Promise<void> {
+    const { path, login, identify } = this.#settings;
+    const { frames: logins, clients } = this.#runtime;
+    if (clients.isAttached(req)) throw misplaced('before apiClient(strategy)');
+    if (isLoginRoute(req, path)) return this.#take(req, res);
+    const isLogin = isLoginRoute(req, login) && queryOf(browserUrl(req)).has(HANDLE);
+    const target = isLogin ? this.#opened(req) : logins.targetOf(req);
+    if (isLogin && !target) {
+      const { words } = this.#settings;
+      return sendFramePage(req, res, messagePage(403, words, words.stale));
+    }
+    if (target) {
+      const session = detachSession(req);
+      logins.note(req, target);
+      const fail = (error: unknown) => next(ofStrategy(error, this.#runtime.settings.name));
+      if (isLogin) keepOpener(res);
+      else holdResponse(req, res, () => this.#endOf(req, res, session), fail);
+      return next();
+    }
+    const user = identify && (await identified(identify, req));
+    // A bad token may count as none. Addresses of ordinary pages hold hashes and slugs, which are no tokens.
+    const isOfFrame = this.#identifies && isInFrame(req);
+    const isSuspect = isOfFrame || (this.#identifies && JWT.test(browserUrl(req)));
+    if (user !== undefined || isSuspect) holdsToken.add(req);
+    seen.set(req, { hadSession: sessionOf(req) !== undefined, user });
+    // A frame whose token is nobody's is nobody's as well, whoever the browser's session belongs to.
+    if (user || isOfFrame) {
+      if (sessionOf(req)) detachSession(req);
+      setUser(req, user || undefined);
+    }
+    next();
+  }
+
+  /** Throws if the middleware does not stand where it has to. @throws ConfigurationError */
+  requireOrder(req: IncomingMessage): void {
+    const known = seen.get(req);
+    if (!known && !this.#runtime.frames.popupOf(req)) throw misplaced('before the routes, by app.use()');
+    if (known && !known.user && !known.hadSession && sessionOf(req)) throw misplaced('after the session');
+  }
+
+  /** Returns true if the button is the answer to a page request without a grant. */
+  isFor(req: IncomingMessage): boolean {
+    return isInFrame(req) || Boolean(seen.get(req)?.user);
+  }
+
+  /** Returns true if the user has refused one of the scopes a moment ago, in the popup that this frame had opened. */
+  isRefused(req: IncomingMessage, scope: readonly string[]): boolean {
+    const refused = this.#runtime.frames.readRefused(queryOf(browserUrl(req)).get(REFUSED) ?? '');
+    return scope.some((name) => refused.includes(name));
+  }
+
+  /**
+   * Answers a page request of the frame with the button.
+   *
+   * @param scope Scopes that the popup asks for. Default: those of every login.
+   * @param isStepUp True if the frame is logged in, and lacks scopes.
+   * @throws NotAuthorizedError if the request names no user, where it should; ConfigurationError if the frame would lose its session
+   */
+  answer(req: IncomingMessage, res: ServerResponse, scope: string | undefined, isStepUp: boolean): void {
+    const { hosts, login, path, words } = this.#settings;
+    const { frames: logins, grants } = this.#runtime;
+    const user = seen.get(req)?.user;
+    if (this.#identifies && !user) throw new NotAuthorizedError('The token of this frame names no user.');
+    if (!this.#identifies) refuseUnpartitionedSession(req);
+    const { handle, verifier } = logins.create(user ? grants.newId(req, user) : undefined, scope, isStepUp);
+    const url = `${login}${login.includes('?') ? '&' : '?'}${HANDLE}=${handle}`;
+    sendFramePage(req, res, buttonPage(words, hosts, { url, path, verifier }));
+  }
+
+  /** Returns the frame that a popup logs in for: none, unless a page of the own origin has opened it as a window. */
+  #opened(req: IncomingMessage): ReturnType<Runtime['frames']['read']> {
+    const { 'sec-fetch-dest': dest = 'document', 'sec-fetch-site': site = 'same-origin' } = req.headers;
+    if (dest !== 'document' || site !== 'same-origin' || isPrefetch(req) || req.method !== 'GET') return undefined;
+    return this.#runtime.frames.read(queryOf(browserUrl(req)).get(HANDLE) ?? '');
+  }
+
+  /** Returns the page that ends a popup; `undefined` if its login has failed or was refused, as the application says. */
+  #endOf(
+    req: IncomingMessage,
+    { statusCode }: ServerResponse,
+    session: DetachedSession,
+  ): Promise<FramePage> | undefined {
+    const { words } = this.#settings;
+    const { frames: logins, grants } = this.#runtime;
+    const popup = logins.popupOf(req);
+    if (popup?.outcome === 'other')
+      return Promise.resolve(messagePage(403, words, words.otherAccount, '<small>ERR_OTHER_ACCOUNT</small>'));
+    if (popup?.outcome === 'declined')
+      return Promise.resolve(declinedPage(words, { refused: logins.sealRefused(popup) }));
+    if (popup?.outcome !== 'stored') return undefined;
+    const isInSession = passportRecordOf(req) !== undefined || (grants.idIsInSession && grants.idOf(req) !== undefined);
+    const isLoggedIn = this.#identifies ? !session.hasEnded : isInSession;
+    if (isLoggedIn && statusCode < 400) return this.#handOver(req, popup, session);
+    logins.discard(req, popup, this.#identifies);
+    return undefined;
+  }
+
+  /** Returns the page that brings a popup's session to its frame. @throws TokenStoreError if the session cannot be stored */
+  async #handOver(req: IncomingMessage, popup: FramePopup, { maxAge }: DetachedSession): Promise<FramePage> {
+    const { words } = this.#settings;
+    const { frames: logins } = this.#runtime;
+    const refused = logins.sealRefused(popup);
+    if (this.#identifies) return endPage(words, { refused });
+    const { cookie: _settings, ...content } = sessionOf(req) ?? {};
+    try {
+      const code = await logins.issue(req, popup.target, { content, ...(maxAge !== undefined && { maxAge }) });
+      if (code !== undefined) return endPage(words, { code, refused });
+    } catch (error) {
+      logins.discard(req, popup, false);
+      throw error;
+    }
+    logins.discard(req, popup, false);
+    const limit = '<small>For developers: at most 1 MB of req.session reaches the frame.</small>';
+    return messagePage(500, words, words.tooLarge, limit);
+  }
+
+  /** Takes the code that the popup has given the frame, or tells whether the session that came of it came back. */
+  async #take(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    res.setHeader('Cache-Control', 'no-store');
+    const isFrame = isOfOwnPage(req);
+    if (req.method === 'GET' && isFrame) {
+      if (passportRecordOf(req) !== undefined || this.#runtime.grants.referenceOf(req)) return sendStatus(res, 204);
+      const cause = lostCookieCause(req) ?? 'The application may be in a frame whose cookies the browser blocks.';
+      const message = `The frame was logged in, but its session cookie did not come back. ${cause}`;
+      throw new ConfigurationError(message, { code: 'ERR_SESSION_COOKIE' });
+    }
+    if (req.method !== 'POST') {
+      res.setHeader('Allow', 'POST');
+      return sendStatus(res, 405);
+    }
+    if (!isFrame) return sendStatus(res, 403);
+    if (!sessionOf(req)) throw misplaced('after the session');
+    const body = await readBody(req);
+    if (body === TOO_LONG) return sendStatus(res, 413);
+    const { code, verifier } = typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {};
+    if (typeof code !== 'string' || typeof verifier !== 'string') return sendStatus(res, 400);
+    sendStatus(res, (await this.#runtime.frames.take(req, code, verifier)) ? 204 : 403);
+  }
+}
+
+function sendStatus(res: ServerResponse, status: number): void {
+  res.statusCode = status;
+  res.end();
+}
+
+function misplaced(where: string): ConfigurationError {
+  return new ConfigurationError(
+    `embedded(strategy, …) has to be mounted ${where}: mount express-session, then this, then apiClient(strategy), then the routes.`,
+    { code: 'ERR_MIDDLEWARE_ORDER' },
+  );
+}
+
+/** Errors of jose and jsonwebtoken for a token that is expired, forged or no token. */
+const TOKEN_ERROR = /^ERR_J(?:WT|WS|WE|WK|WKS|OSE)_|^(?:JsonWebToken|TokenExpired|NotBefore)Error$/;
+
+/** Returns the user whom a request names; `undefined` if it names nobody, and false if its token is refused. */
+async function identified(identify: NonNullable<Settings['identify']>, req: IncomingMessage): Promise<unknown> {
+  try {
+    return (await identify(req as IncomingMessage & Express.Request)) || undefined;
+  } catch (error) {
+    const { code, name }: { readonly code?: unknown; readonly name?: unknown } = Object(error);
+    if (TOKEN_ERROR.test(String(code)) || TOKEN_ERROR.test(String(name))) return false;
+    throw error;
+  }
+}
+
+/** Stands for a body that is too long. */
+const TOO_LONG = Symbol('too long');
+
+/** Reads the JSON body of a request, unless a parser of the application has done so. Returns `undefined` if it is none. */
+async function readBody(req: IncomingMessage & { readonly body?: unknown }): Promise<unknown> {
+  const { body = '' } = req;
+  const isParsed = typeof body === 'object' && body !== null && !Buffer.isBuffer(body);
+  // Parsers of Express 4 leave an empty object of a body that they do not read.
+  if (isParsed && Object.keys(body).length > 0) return body;
+  let text = isParsed ? '' : String(body);
+  if (!req.readableEnded && text === '') {
+    req.setEncoding('utf8');
+    // Reads to the end: a loop that is left destroys the connection, before the answer. Node's requestTimeout ends one without end.
+    for await (const chunk of req) if (text.length <= MAX_BODY) text += chunk;
+    if (text.length > MAX_BODY) return TOO_LONG;
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Reads a path of the application. */
+function ownPath(option: string, value: unknown): string {
+  if (typeof value === 'string' && /^\/(?!\/)[\x21-\x7e]*$/.test(value) && pathOf(value) === value) return value;
+  throw wrong(option, 'expected a path of its own, such as /login/frame');
+}
+
+/** Reads origins: https, or http of a loopback host. */
+function origins(option: string, value: unknown): readonly string[] {
+  const all: unknown[] = Array.isArray(value) ? value : [];
+  const isOrigin = (one: unknown): boolean => {
+    if (typeof one !== 'string' || one.includes('*') || !URL.canParse(one)) return false;
+    const { origin, protocol, hostname } = new URL(one);
+    return one === origin && (protocol === 'https:' || (protocol === 'http:' && LOOPBACK_HOST.test(hostname)));
+  };
+  if (all.length > 0 && all.every(isOrigin)) return all.map(String);
+  throw wrong(option, "expected origins of the service, such as ['https://cad.example.com']: no path, and no *");
+}

@@ -1,0 +1,101 @@
+import { number, type Reader, readOptions, withDefault, withMethods } from '../checks.js';
+import type { EndedGrant, Grant } from '../grants/grant.js';
+import type { Refresher } from '../refresh/refresher.js';
+import { abortable, pause } from '../waiting.js';
+import { hasEnded } from './grant-summary.js';
+
+/** Options of `strategy.keepAlive`. */
+export interface KeepAliveOptions {
+  /** Age from which on tokens are refreshed, in seconds since the service issued them, 0 to ten years. */
+  readonly olderThan: number;
+  /** Most refreshes that begin within a second, 0.01 to 1,000. Default: 10. */
+  readonly rate?: number | undefined;
+  /** Ends it: it then rejects with the signal's reason. Refreshes that run go on to their end. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What became of the grants: their numbers. */
+export interface KeepAliveResult {
+  /** Grants that were there and had not ended. */
+  readonly seen: number;
+  /** Grants that this process has refreshed. Those that another one has refreshed meanwhile are not among them. */
+  readonly refreshed: number;
+  /** Grants whose refresh token the service has refused: their users have to log in again. */
+  readonly ended: number;
+  /** Grants whose refresh failed. They are kept; the next run tries them again. */
+  readonly failed: number;
+}
+
+const MAX_AGE_SECONDS = 10 * 365 * 24 * 60 * 60;
+
+/** Most refreshes that run at once: a slow endpoint slows the whole down. */
+const MAX_RUNNING = 32;
+
+/** How often a refresh waits before it is tried: the clock may be behind the timer, or stand still in a test. */
+const MAX_WAITS = 3;
+
+/** Reads an AbortSignal. */
+export const abortSignal: Reader<AbortSignal> = withMethods('an AbortSignal', ['throwIfAborted', 'addEventListener']);
+
+/** The options, read. */
+export interface KeepAliveSettings {
+  /** Seconds. */
+  readonly olderThan: number;
+  readonly rate: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Reads the options. @throws ConfigurationError that names the wrong one */
+export function readKeepAliveOptions(options: unknown): KeepAliveSettings {
+  return readOptions<KeepAliveSettings>('keepAlive', options, {
+    olderThan: number(0, MAX_AGE_SECONDS, 'seconds'),
+    rate: withDefault(10, number(0.01, 1000, 'refreshes a second')),
+    signal: withDefault(undefined, abortSignal),
+  });
+}
+
+/**
+ * Refreshes the grants whose tokens are older than some seconds, evenly spaced. The lock of each grant, and the read under it,
+ * keep several processes from refreshing one twice. While the token endpoint is down, or asks for a pause, it waits.
+ *
+ * @param grants The grants to look at; ended ones are skipped.
+ * @param clock Epoch milliseconds.
+ * @param isAskedAgain See {@link hasEnded}. What has no refresh token is not refreshed: the application's is asked for at its use.
+ * @throws the signal's reason, and whatever the iteration throws
+ */
+export async function keepAlive(
+  grants: AsyncIterable<readonly [grantId: string, grant: Grant | EndedGrant]>,
+  refresher: Refresher,
+  clock: () => number,
+  isAskedAgain: boolean,
+  { olderThan, rate, signal }: Omit<KeepAliveSettings, 'signal'> & { readonly signal: AbortSignal },
+): Promise<KeepAliveResult> {
+  const counts = { seen: 0, refreshed: 0, ended: 0, failed: 0 };
+  const running = new Set<Promise<void>>();
+  const startedAt = clock();
+  // On the monotonic clock.
+  let nextAt = 0;
+  for await (const [id, grant] of grants) {
+    signal.throwIfAborted();
+    if ('ended' in grant || hasEnded(grant, clock(), isAskedAgain)) continue;
+    counts.seen += 1;
+    // The time at which the tokens were issued: records of all versions have it.
+    const issuedAt = grant.expiresAt - grant.lifetimeMs;
+    // Another process that keeps the grants alive may be far ahead.
+    const isNew = clock() - issuedAt < olderThan * 1000 || issuedAt > startedAt;
+    if (grant.refreshToken === undefined || isNew) continue;
+    for (let waits = 0; waits < MAX_WAITS; waits += 1) {
+      const waitMs = Math.max(nextAt - performance.now(), refresher.pauseMs());
+      if (waitMs > 0) await pause(waitMs, { signal });
+    }
+    if (running.size >= MAX_RUNNING) await abortable(Promise.race(running), signal);
+    const refresh = refresher.keepAlive(id, grant).then((outcome) => {
+      if (outcome) counts[outcome] += 1;
+      running.delete(refresh);
+    });
+    running.add(refresh);
+    nextAt = performance.now() + 1000 / rate;
+  }
+  await abortable(Promise.all(running), signal);
+  return counts;
+}

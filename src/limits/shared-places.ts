@@ -1,0 +1,195 @@
+import { createHash, randomInt, randomUUID } from 'node:crypto';
+import { SHARE_PREFIX, type StoredGrant, type TokenStore } from '../stores/token-store.js';
+import { withTimeout } from '../waiting.js';
+
+/** What one process has of an account's places, as it has written it. */
+export interface Holding {
+  /** New with each renewal. One that stays the same for a while is of a process that has ended. */
+  readonly beat: number;
+  readonly places: number;
+  /** Requests of the process that ran or waited. */
+  readonly wanted: number;
+  /** Higher than those of all others when it came, and with each renewal that finds it with a place: the lowest has waited longest. */
+  readonly turn: number;
+}
+
+/** The holdings of an account, by process. */
+export type Holdings = Readonly<Record<string, Holding>>;
+
+/** Options of {@link SharedPlaces}. */
+export interface SharedPlacesOptions {
+  /** Places of each account. */
+  readonly max: number;
+  /** Of the strategy and its service, escaped: stands in the ids of the token store. */
+  readonly namespace: string;
+  /** Returns the store to share over, once one with a lock is known. */
+  readonly store: () => TokenStore | undefined;
+}
+
+/** How long a holding counts that is not renewed, in milliseconds. */
+const LEASE_MS = 3_000;
+
+/** How long one operation of the store may take, in milliseconds. */
+const STORE_LIMIT_MS = 1_000;
+
+/** Tries to replace a record that other processes change too, and the longest pause between them in milliseconds. */
+const MAX_TRIES = 20;
+const MAX_PAUSE_MS = 20;
+
+/**
+ * Shares the places of accounts out over the processes that have a token store in common: one record for each account in
+ * use, which every process renews as long as it uses its share. So a busy process pays no round trip for each request.
+ *
+ * Processes have no clock in common: each one tells by its own when another has stopped renewing.
+ */
+export class SharedPlaces {
+  readonly #options: SharedPlacesOptions;
+  readonly #owner = randomUUID();
+  /** By account and process: the last renewal that was seen, and when on the monotonic clock. */
+  readonly #seen = new Map<string, Map<string, { readonly beat: number; readonly at: number }>>();
+
+  constructor(options: SharedPlacesOptions) {
+    this.#options = options;
+  }
+
+  /** True if there is a store whose changes exclude each other. */
+  get isAvailable(): boolean {
+    return this.#options.store()?.lock !== undefined;
+  }
+
+  /**
+   * Renews the share of this process, or takes one.
+   *
+   * @param wanted Requests that run or wait
+   * @param running Requests that run, or may begin before the answer: their places cannot be given back yet
+   * @returns how many requests it may run, and false if it or others have yet to give back what is not theirs any more
+   * @throws if the store fails
+   */
+  async renew(
+    account: string,
+    wanted: number,
+    running: number,
+  ): Promise<{ readonly places: number; readonly isSettled: boolean }> {
+    const { max } = this.#options;
+    let share = { places: 0, isSettled: false };
+    await this.#change(account, (holdings) => {
+      const others = this.#alive(account, holdings);
+      const mine = holdings[this.#owner];
+      const last = Math.max(0, ...Object.values(others).map(({ turn }) => turn));
+      const turn = mine === undefined || mine.places > 0 ? last + 1 : mine.turn;
+      const due = fairShares({ ...others, [this.#owner]: { beat: 0, places: 0, wanted, turn } }, max)[this.#owner] ?? 0;
+      const taken = Object.values(others).reduce((sum, { places }) => sum + places, 0);
+      const held = Math.max(Math.min(due, Math.max(0, max - taken)), Math.min(running, mine?.places ?? 0));
+      // With more processes than places, one without any asks again soon: its turn comes with the next renewal of another.
+      share = { places: Math.min(due, held), isSettled: held === due && due > 0 };
+      return { ...others, [this.#owner]: { beat: (mine?.beat ?? 0) + 1, places: held, wanted, turn } };
+    });
+    return share;
+  }
+
+  /** Gives the share of this process back. @throws if the store fails */
+  async giveBack(account: string): Promise<void> {
+    await this.#change(account, (holdings) => {
+      const { [this.#owner]: mine, ...others } = holdings;
+      return mine === undefined ? undefined : this.#alive(account, others);
+    });
+    this.#seen.delete(account);
+  }
+
+  /** Returns the holdings of the other processes that have renewed them lately. */
+  #alive(account: string, holdings: Holdings): Holdings {
+    const before = this.#seen.get(account);
+    const now = performance.now();
+    const seen = new Map<string, { beat: number; at: number }>();
+    const alive = Object.entries(holdings).filter(([owner, { beat }]) => {
+      if (owner === this.#owner) return false;
+      const known = before?.get(owner);
+      const at = known?.beat === beat ? known.at : now;
+      if (now - at > LEASE_MS) return false;
+      seen.set(owner, { beat, at });
+      return true;
+    });
+    this.#seen.set(account, seen);
+    return Object.fromEntries(alive);
+  }
+
+  /** Replaces the holdings of an account, however many processes do so at once. @param edit Returns `undefined` for no change */
+  async #change(account: string, edit: (holdings: Holdings) => Holdings | undefined): Promise<void> {
+    const store = this.#options.store();
+    if (store === undefined) return;
+    const id = `${SHARE_PREFIX}${this.#options.namespace}+${createHash('sha256').update(account).digest('base64url')}`;
+    const replace = async () => {
+      const before = await store.get(id);
+      const after = edit(holdingsOf(before));
+      return after === undefined || (await replaceRecord(store, id, before, after));
+    };
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      if (await withTimeout(replace(), STORE_LIMIT_MS, () => new Error('The token store did not answer in time')))
+        return;
+      await new Promise((resolve) => setTimeout(resolve, randomInt(1, MAX_PAUSE_MS)));
+    }
+    throw new Error('Other processes have changed the record all the time');
+  }
+}
+
+/** Replaces a record that nobody else has changed meanwhile. Returns whether it did. */
+async function replaceRecord(
+  store: TokenStore,
+  id: string,
+  before: StoredGrant | undefined,
+  holdings: Holdings,
+): Promise<boolean> {
+  const after = { version: randomInt(1, 2 ** 47), expiresAt: 0, sealed: JSON.stringify(holdings) };
+  if (before !== undefined && store.update) {
+    if (Object.keys(holdings).length > 0) return await store.update(id, after, before.version);
+    await store.delete(id, before.version);
+    return true;
+  }
+  if (before === undefined && store.add) return await store.add(id, after);
+  // Others compare under the lock as well.
+  const replaced = await store.lock?.(id, async () => {
+    const isSame = (await store.get(id))?.version === before?.version;
+    if (isSame) await store.set(id, after);
+    return isSame;
+  });
+  return replaced ?? true;
+}
+
+/** Returns the holdings in a record. A record that is none counts as empty: it is replaced. */
+function holdingsOf(record: StoredGrant | undefined): Holdings {
+  try {
+    const value: unknown = JSON.parse(record?.sealed ?? '{}');
+    const entries = Object.entries(typeof value === 'object' && value !== null ? value : {});
+    return Object.fromEntries(entries.filter((entry): entry is [string, Holding] => isHolding(entry[1])));
+  } catch {
+    return {};
+  }
+}
+
+function isHolding(value: unknown): value is Holding {
+  if (typeof value !== 'object' || value === null) return false;
+  return ['beat', 'places', 'wanted', 'turn'].every((name) => Number.isSafeInteger(Reflect.get(value, name)));
+}
+
+/**
+ * Returns how many places each process is due: what it wants, as far as all can have it, and an equal part of what nobody
+ * wants. With more processes than places, each of those that have waited longest is due one. Each process computes the same.
+ */
+export function fairShares(holdings: Holdings, max: number): Readonly<Record<string, number>> {
+  const all = Object.entries(holdings);
+  const rank = ({ wanted, turn }: Holding) => (all.length > max ? turn : wanted);
+  const byNeed = all.sort(([owner, one], [other, two]) => rank(one) - rank(two) || (owner < other ? -1 : 1));
+  let left = max;
+  const shares = byNeed.map(([owner, { wanted }], index) => {
+    const share = Math.min(wanted, Math.ceil(left / (byNeed.length - index)));
+    left -= share;
+    return [owner, share] as const;
+  });
+  return Object.fromEntries(
+    shares.map(([owner, share], index) => {
+      const extra = Math.ceil(left / (shares.length - index));
+      left -= extra;
+      return [owner, share + extra];
+    }),
+  );
+}

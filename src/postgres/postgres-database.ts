@@ -1,0 +1,188 @@
+import { TokenStoreError } from '../errors.js';
+import { once, PAGE_ROWS, type SqlDatabase, SWEEP_ROWS, sqlTokenStore } from '../sql/sql-token-store.js';
+import { DEFAULT_LEASE_SECONDS } from '../stores/lease-lock.js';
+import { HAND_OVER_PREFIX, MARK_PREFIX, SHARE_PREFIX, type TokenStore } from '../stores/token-store.js';
+
+/** The part of a pool of pg that is used: single queries. A client of pg, or of a proxy that pools transactions, works too. */
+export interface PostgresPoolLike {
+  query(text: string, values?: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
+}
+
+/** serialization_failure, deadlock_detected: the statement lost against a concurrent one. */
+const LOST: readonly unknown[] = ['40001', '40P01'];
+
+/** read_only_sql_transaction */
+const READ_ONLY = '25006';
+
+/**
+ * undefined_table; and, where another process creates the table at the same moment (IF NOT EXISTS does not prevent it),
+ * unique_violation of the catalogue, duplicate_table and duplicate_object.
+ */
+const TABLE_MISSING_OR_MADE: readonly unknown[] = ['42P01', '23505', '42P07', '42710'];
+
+/**
+ * Returns the token store of a session store that is connect-pg-simple: in its table, with `update` and `lock`.
+ * Returns `undefined` for any other store.
+ */
+export function postgresStoreOfSessions(
+  store: object,
+  { prefix, ttl }: { readonly prefix: string; readonly ttl: number },
+): TokenStore | undefined {
+  const method = (name: string): unknown => Reflect.get(store, name);
+  const query = method('query');
+  const quotedTable = method('quotedTable');
+  if (typeof method('pruneSessions') !== 'function' || typeof query !== 'function') return undefined;
+  if (typeof quotedTable !== 'function') return undefined;
+  // Calls back with the first row; it creates the table if the application has told it to.
+  const run = (text: string, values?: unknown[]): Promise<{ readonly rows: readonly unknown[] }> =>
+    new Promise((resolve, reject) => {
+      query.call(store, text, values, (error: unknown, row?: unknown) => {
+        if (error) reject(error);
+        else resolve({ rows: row === undefined || row === null ? [] : [row] });
+      });
+    });
+  const database = sessionTable(postgresDatabase({ query: run }, []), String(quotedTable.call(store)), prefix);
+  const { list: _, ...tokenStore } = sqlTokenStore(database, { ttl, lease: DEFAULT_LEASE_SECONDS });
+  return tokenStore;
+}
+
+/**
+ * Returns the database with the statements for a table of sessions. Its rows look like sessions, and expire as they do.
+ *
+ * The column `expire` has no time zone: it depends on the setting `TimeZone` of a connection, and is ambiguous for an hour
+ * a year where that has daylight saving time. So each record has its own end (`endsAt`, epoch milliseconds), and the column
+ * serves the session store's clean-up, and records of earlier commits, which have no `endsAt`. The clean-up goes by the
+ * clock and the time zone of each process: it comes two days later, so that it takes no lease that is held.
+ */
+function sessionTable(database: SqlDatabase, table: string, prefix: string): SqlDatabase {
+  const now = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+  const sid = (parameter: string): string => `'${prefix.replaceAll("'", "''")}' || ${parameter}`;
+  const expire = (parameter: string): string =>
+    `clock_timestamp() + ${parameter} * interval '1 millisecond' + interval '2 days'`;
+  const record = (endsIn: string, fields: string): string =>
+    `json_build_object('cookie', json_build_object('path', '/'), 'endsAt', ${now} + ${endsIn}::bigint, ${fields})`;
+  const grant = (version: string, stored: string, ttl: string): string =>
+    record(ttl, `'version', ${version}::bigint, 'grant', ${stored}::json`);
+  const lease = (ms: string, owner: string): string => record(ms, `'lease', ${ms}::bigint, 'owner', ${owner}::text`);
+  const version = `(sess->>'version')::bigint`;
+  const endsAt = `(sess->>'endsAt')::bigint`;
+  const isAlive = `coalesce(${endsAt} > ${now}, expire > clock_timestamp())`;
+  return {
+    ...database,
+    createTable: [],
+    statements: {
+      get: `SELECT (sess->'grant')::text AS record FROM ${table} WHERE sid = ${sid('$1')} AND ${isAlive}`,
+      set: `INSERT INTO ${table} (sid, sess, expire) VALUES (${sid('$1')}, ${grant('$2', '$3', '$4')}, ${expire('$4')})
+        ON CONFLICT (sid) DO UPDATE SET sess = excluded.sess, expire = excluded.expire`,
+      add: `INSERT INTO ${table} (sid, sess, expire) VALUES (${sid('$1')}, ${grant('$2', '$3', '$4')}, ${expire('$4')})
+        ON CONFLICT (sid) DO NOTHING RETURNING sid`,
+      deleteExpired: `DELETE FROM ${table} WHERE sid = ${sid('$1')} AND NOT ${isAlive}`,
+      update: `UPDATE ${table} SET sess = ${grant('$1', '$2', '$3')}, expire = ${expire('$3')}
+        WHERE sid = ${sid('$4')} AND ${version} = $5 AND ${isAlive} RETURNING sid`,
+      delete: `DELETE FROM ${table} WHERE sid = ${sid('$1')}`,
+      deleteVersion: `DELETE FROM ${table} WHERE sid = ${sid('$1')} AND ${version} = $2`,
+      insertLease: `INSERT INTO ${table} (sid, sess, expire) VALUES (${sid('$1')}, ${lease('$2', '$3')}, ${expire('$4')})
+        ON CONFLICT (sid) DO NOTHING RETURNING sid`,
+      replaceLease: `UPDATE ${table} SET sess = ${lease('$1', '$2')}, expire = ${expire('$3')}
+        WHERE sid = ${sid('$4')} AND (NOT ${isAlive} OR ${endsAt} > ${now} + 2 * (sess->>'lease')::bigint) RETURNING sid`,
+      findLease: `SELECT 1 FROM ${table} WHERE sid = ${sid('$1')} AND sess->>'owner' = $2 AND ${isAlive}`,
+      release: `DELETE FROM ${table} WHERE sid = ${sid('$1')} AND sess->>'owner' = $2`,
+      // The session store itself deletes expired rows.
+      sweep: `SELECT 1`,
+      list: `SELECT 1`,
+    },
+  };
+}
+
+/** Returns PostgreSQL with the statements for a table of grants. */
+export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]): SqlDatabase {
+  const table = quoted(name);
+  const ms = `interval '1 millisecond'`;
+  const checkSettings = once(async () => {
+    const [row] = (await pool.query(`SELECT current_setting('transaction_read_only') AS setting`, [])).rows;
+    if ((row as { readonly setting?: unknown } | undefined)?.setting === 'on') throw readOnly();
+  });
+  const insert = `INSERT INTO ${table} (id, version, record, expires_at)
+    VALUES ($1, $2, $3, clock_timestamp() + $4 * ${ms}) ON CONFLICT (id) DO NOTHING RETURNING id`;
+  const isGrant = [MARK_PREFIX, SHARE_PREFIX, HAND_OVER_PREFIX]
+    .map((prefix) => `id NOT LIKE '${prefix}%'`)
+    .join(' AND ');
+  // Within the statement: it is told when that takes effect, and not otherwise. Marks of used logins concern nobody.
+  const told = (message: string, condition = 'true'): string =>
+    `CASE WHEN ${condition} AND ${isGrant} THEN pg_notify('${channelOf(name)}', ${message}) END`;
+  const withVersion = `id || ' ' || version`;
+  return {
+    product: 'PostgreSQL',
+    createTable: createTable(name),
+    statements: {
+      get: `SELECT record FROM ${table} WHERE id = $1 AND expires_at > now()`,
+      set: `INSERT INTO ${table} (id, version, record, expires_at) VALUES ($1, $2, $3, now() + $4 * ${ms})
+        ON CONFLICT (id) DO UPDATE
+        SET version = excluded.version, record = excluded.record, expires_at = excluded.expires_at
+        RETURNING ${told(withVersion)}`,
+      add: `${insert}, ${told(withVersion)}`,
+      deleteExpired: `DELETE FROM ${table} WHERE id = $1 AND expires_at <= now()`,
+      update: `UPDATE ${table} SET version = $1, record = $2, expires_at = now() + $3 * ${ms}
+        WHERE id = $4 AND version = $5 AND expires_at > now() RETURNING id, ${told('id', 'version = $5')}`,
+      delete: `DELETE FROM ${table} WHERE id = $1 RETURNING ${told('id')}`,
+      deleteVersion: `DELETE FROM ${table} WHERE id = $1 AND version = $2 RETURNING ${told('id')}`,
+      insertLease: insert,
+      // The statement may wait for another one on the same row, and now() is the time when it began to wait.
+      replaceLease: `UPDATE ${table} SET version = $1, record = $2, expires_at = clock_timestamp() + $3 * ${ms}
+        WHERE id = $4 AND (expires_at <= clock_timestamp() OR expires_at > clock_timestamp() + 2 * version * ${ms})
+        RETURNING id`,
+      findLease: `SELECT 1 FROM ${table} WHERE id = $1 AND record = $2 AND expires_at > clock_timestamp()`,
+      release: `DELETE FROM ${table} WHERE id = $1 AND record = $2`,
+      sweep: `DELETE FROM ${table} WHERE id IN
+        (SELECT id FROM ${table} WHERE expires_at < now() LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED) RETURNING 1`,
+      list: `SELECT id FROM ${table} WHERE id > $1 AND id NOT LIKE 'lock %' AND ${isGrant}
+        AND expires_at > now() ORDER BY id LIMIT ${PAGE_ROWS}`,
+    },
+    run: async (statement, values) => {
+      await checkSettings();
+      const { rows } = await pool.query(statement, [...values]).catch((error: unknown) => {
+        throw codeOf(error) === READ_ONLY ? readOnly() : error;
+      });
+      return { rows, changed: rows.length };
+    },
+    remedyFor: (error) => {
+      const code = codeOf(error);
+      if (TABLE_MISSING_OR_MADE.includes(code)) return 'create';
+      return LOST.includes(code) ? 'retry' : undefined;
+    },
+  };
+}
+
+function codeOf(error: unknown): unknown {
+  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+}
+
+function readOnly(): TokenStoreError {
+  return new TokenStoreError(
+    'The connections to PostgreSQL are read-only: no grant can be saved. Connect to the primary, with default_transaction_read_only = off.',
+  );
+}
+
+/** Returns the channel of a table of grants, which tells of changes. Tables of one name share it: they hold grants of other ids. */
+export function channelOf(name: readonly string[]): string {
+  return name.at(-1) ?? '';
+}
+
+/** Returns the statements that create a table of grants. */
+export function createTable(name: readonly string[]): readonly string[] {
+  return [
+    `CREATE TABLE IF NOT EXISTS ${quoted(name)} (
+  id text PRIMARY KEY,
+  version bigint NOT NULL,
+  record text NOT NULL,
+  expires_at timestamptz NOT NULL
+);
+`,
+    `CREATE INDEX IF NOT EXISTS "${name.at(-1)}_expires_at" ON ${quoted(name)} (expires_at);
+`,
+  ];
+}
+
+function quoted(name: readonly string[]): string {
+  return name.map((part) => `"${part}"`).join('.');
+}

@@ -1,0 +1,182 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ConfigurationError, NotAuthorizedError } from '../errors.js';
+import type { Grant } from '../grants/grant.js';
+import type { CallbackFailure, CallbackRequest } from '../login/callback-request.js';
+import type { EstablishSessionContext } from '../login/establish-session.js';
+import type { FinishedLogin } from '../login/finish-login.js';
+import type { TokenSet } from '../oauth/token-response.js';
+import type { GrantManager } from '../refresh/grant-manager.js';
+import { KeyedQueue } from '../waiting.js';
+import { GrantHandoff, sentResponseError } from './grant-handoff.js';
+import { ANONYMOUS, connectionKey, type RequestGrants } from './grant-reference.js';
+import { userOf } from './incoming-request.js';
+import { safeReturnTo } from './return-cookie.js';
+import {
+  regenerateSession,
+  reloadSession,
+  type SessionChanges,
+  saveSession,
+  sessionChanges,
+  sessionOf,
+} from './session.js';
+
+/** The session was lost, or got another user, while the account was being connected. */
+const OTHER_SESSION: CallbackFailure = {
+  kind: 'fail',
+  reason: 'refused',
+  info: {
+    message:
+      'The user has logged out, or logged in again, while this account was being connected. Please connect it again.',
+  },
+  status: 403,
+};
+
+/** Connections by the session's id: those of one session write it one after the other, since each saves the whole session. */
+const connectionsOfSession = new KeyedQueue();
+
+/** Begins the ids of locks of sessions in the token store, which no grant has. */
+const SESSION_PREFIX = 'session:';
+
+/**
+ * Connects an account to the user who is logged in, for `passport.authorize`: stores its grant, and writes the reference into
+ * the session at once.
+ *
+ * @returns the handoff, or the failure of a connection whose user has left meanwhile
+ * @throws ConfigurationError if somebody else has sent the response, or if the user has logged in with another account
+ * @throws TokenStoreError if the grant or the session cannot be saved
+ */
+export async function connectAccount(
+  { settings, grants, clients }: EstablishSessionContext,
+  request: CallbackRequest,
+  { tokens, returnTo }: FinishedLogin,
+): Promise<GrantHandoff | CallbackFailure> {
+  const { req, res, manager, sessionAtStart } = request;
+  const sent = sentResponseError(res);
+  if (sent) throw sent;
+  // The grant belongs to the user who is logged in. `verify` returns the connected account, whose id may be another user's here.
+  const grantId = grants.newId(req, userOf(req));
+  await refuseOtherAccount(grants, settings.name, manager, req, tokens);
+  const { idIsInSession } = grants;
+  const handoff = new GrantHandoff(request, { key: settings.name, grantId, idIsInSession, scope: tokens.scope });
+  let grant: Grant | undefined;
+  const store = async () => {
+    grant = await handoff.store(tokens, idIsInSession ? grants.idOf(req) : grantId);
+  };
+  // A grant under the user's own id replaces another one: not before it is known that the user is still there.
+  if (idIsInSession) await store();
+  const changes = sessionChanges(req, sessionAtStart);
+  let isConnected: boolean;
+  try {
+    isConnected = await inTurn(manager, req, () =>
+      connect(req, res, handoff, returnTo, changes, idIsInSession ? undefined : store),
+    );
+  } catch (error) {
+    handoff.discard();
+    throw error;
+  }
+  if (!isConnected) return OTHER_SESSION;
+  handoff.source = clients.switchTo(req, manager, grantId, grant);
+  return handoff;
+}
+
+/**
+ * Throws if the user has logged in with this strategy and another account: connecting an account would replace the grant
+ * of the login.
+ */
+async function refuseOtherAccount(
+  grants: RequestGrants,
+  key: string,
+  manager: GrantManager,
+  req: IncomingMessage,
+  { subject }: TokenSet,
+): Promise<void> {
+  const connected = sessionOf(req)?.[connectionKey(key)];
+  const isOfLogin = grants.idIsInSession ? !connected : connected === false;
+  const reference = userOf(req) && isOfLogin ? grants.idOf(req) : undefined;
+  if (reference === undefined) return;
+  const current = await Promise.resolve(manager.current(reference)).catch((error: unknown) => {
+    if (error instanceof NotAuthorizedError) return undefined;
+    throw error;
+  });
+  if (!current || (subject !== undefined && subject === current.subject)) return;
+  throw new ConfigurationError(
+    'passport.authorize: the user has logged in with this strategy and another account, and a session holds one grant for each strategy. Connect accounts with a second Strategy that has a name of its own.',
+    { code: 'ERR_OTHER_ACCOUNT' },
+  );
+}
+
+/**
+ * Runs the end of a connection when no other one of its session runs: in this process, and in all others where the token store
+ * has locks. A session without an id (cookie-session) is the request's own.
+ *
+ * @throws TokenStoreError if the lock cannot be had
+ */
+async function inTurn(
+  { access }: GrantManager,
+  req: IncomingMessage,
+  connect: () => Promise<boolean>,
+): Promise<boolean> {
+  const sessionId: unknown = 'sessionID' in req ? req.sessionID : undefined;
+  if (typeof sessionId !== 'string') return await connect();
+  return await connectionsOfSession.run(sessionId, async () => {
+    const lock = await access.acquire(SESSION_PREFIX + createHash('sha256').update(sessionId).digest('base64url'));
+    try {
+      return await connect();
+    } finally {
+      await lock.release();
+    }
+  });
+}
+
+/**
+ * Writes the reference into the session, as it is now, and saves it.
+ *
+ * A session of a user who is not logged in gets a new id: somebody else may have planted it in this browser.
+ *
+ * @param store Stores the grant, if that was not done before.
+ * @returns false if the session is gone, or belongs to another user now
+ */
+async function connect(
+  req: IncomingMessage,
+  res: ServerResponse,
+  handoff: GrantHandoff,
+  returnTo: string | undefined,
+  changes: SessionChanges,
+  store: (() => Promise<void>) | undefined,
+): Promise<boolean> {
+  const isGone = async () => sessionOf(req) !== undefined && (await reloadSession(req, changes)) === undefined;
+  if (await isGone()) {
+    handoff.discard();
+    return false;
+  }
+  await store?.();
+  // A save takes its time: the user may have logged out meanwhile.
+  if (store && (await isGone())) {
+    handoff.withdraw();
+    return false;
+  }
+  const before = sessionOf(req);
+  // Without a session there is nothing to write.
+  if (!before) return true;
+  handoff.begin(before);
+  try {
+    const isAnonymous = !userOf(req);
+    const session = isAnonymous ? await regenerateSession(req, before) : before;
+    handoff.write(session, isAnonymous ? ANONYMOUS : true);
+    const target = returnTo ?? session.returnTo;
+    if (target !== undefined) session.returnTo = safeReturnTo(target);
+    await saveSession(session);
+    const sent = sentResponseError(res);
+    if (sent) throw sent;
+  } catch (error) {
+    const session = sessionOf(req) ?? before;
+    handoff.restore(session);
+    // express-session saves at the end of the response, which may have been sent.
+    if (res.headersSent) await saveSession(session).catch(() => {});
+    handoff.failed(error);
+    throw error;
+  }
+  handoff.saved();
+  return true;
+}

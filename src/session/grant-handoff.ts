@@ -1,0 +1,262 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ConfigurationError } from '../errors.js';
+import { type Grant, isRandomGrantId } from '../grants/grant.js';
+import type { CallbackRequest } from '../login/callback-request.js';
+import type { TokenSet } from '../oauth/token-response.js';
+import type { GrantCredentials } from '../refresh/grant-credentials.js';
+import { type ANONYMOUS, connectionKey } from './grant-reference.js';
+import { callOnce } from './incoming-request.js';
+import { safeReturnTo } from './return-cookie.js';
+import {
+  type Done,
+  emptySession,
+  polyfillSessionMethods,
+  type SessionLike,
+  sessionOf,
+  sessionStoreFailed,
+} from './session.js';
+
+/** Which grant is handed over, and how the session refers to it. */
+export interface HandedGrant {
+  /** Key of the reference in the session. */
+  readonly key: string;
+  readonly grantId: string;
+  /** False if the application finds the grant by an id of its own: the session then holds no reference. */
+  readonly idIsInSession: boolean;
+  /** The scopes that the service has granted. */
+  readonly scope: readonly string[] | undefined;
+}
+
+type LogIn = (this: IncomingMessage, user: unknown, options: unknown, done?: Done) => unknown;
+
+/** Options of `req.logIn` that Passport reads. */
+interface LogInOptions {
+  readonly session?: unknown;
+  readonly keepSessionInfo?: unknown;
+  readonly successReturnToOrRedirect?: unknown;
+  readonly successRedirect?: unknown;
+}
+
+/** `idle`: no session was written yet. `writing`: the session of that moment, and what it said of this strategy before. */
+type State =
+  | { readonly is: 'idle' | 'saved' | 'failed' }
+  | { readonly is: 'writing'; readonly session: SessionLike | undefined; readonly former: SessionLike };
+
+/**
+ * Hands the grant of a login over to the session that will refer to it.
+ *
+ * Passport gives a login a new session: it regenerates the old one, adds the user, and saves it. The reference is written in
+ * between, so it needs neither a save of its own nor `keepSessionInfo`. For that, three hooks stand in front of the methods
+ * that Passport calls: `req.logIn`, then `regenerate` of the old session, then `save` of the new one.
+ */
+export class GrantHandoff {
+  readonly grantId: string;
+  /** The source of the request's clients: ended if the login fails later on. */
+  source: GrantCredentials | undefined;
+  readonly #request: CallbackRequest;
+  readonly #grant: HandedGrant;
+  readonly #connectionKey: string;
+  #state: State = { is: 'idle' };
+
+  constructor(request: CallbackRequest, grant: HandedGrant) {
+    this.grantId = grant.grantId;
+    this.#request = request;
+    this.#grant = grant;
+    this.#connectionKey = connectionKey(grant.key);
+  }
+
+  /**
+   * Stores the grant.
+   *
+   * @param formerId Id of the grant that it replaces.
+   * @throws TokenStoreError; ConfigurationError if the response was sent meanwhile
+   */
+  async store(tokens: TokenSet, formerId: string | undefined): Promise<Grant> {
+    const { manager, res } = this.#request;
+    try {
+      const grant = await manager.put(this.grantId, tokens, this.#grant.idIsInSession, formerId);
+      const sent = sentResponseError(res);
+      if (sent) throw sent;
+      return grant;
+    } catch (error) {
+      // A slow store may save the grant after all.
+      this.discard();
+      throw error;
+    }
+  }
+
+  /**
+   * Hooks `req.logIn`, so that each call that writes a session makes it refer to the grant. Passport calls it, or the
+   * application after `session: false` or in a callback of its own.
+   *
+   * @param returnTo The page to return to; `undefined` for what the session says.
+   */
+  hookLogIn(returnTo: string | undefined): void {
+    const req: IncomingMessage & { logIn?: LogIn; login?: LogIn } = this.#request.req;
+    const { logIn } = req;
+    if (!logIn) return;
+    const handoff = this;
+    const logInWithGrant: LogIn = function logInWithGrant(user, given, callback) {
+      const [options, done] = typeof given === 'function' ? [undefined, given as Done] : [given, callback];
+      const { session: saves, keepSessionInfo, ...redirects }: LogInOptions = Object(options);
+      const writes = saves !== false;
+      const session = sessionOf(req);
+      const page = returnTo ?? session?.returnTo;
+      if (writes) {
+        polyfillSessionMethods(session, keepSessionInfo === true);
+        handoff.begin(session);
+        if (session) handoff.#hookRegenerate(session);
+      }
+      const end: Done = (failure) => {
+        const error = failure || (writes ? sentResponseError(handoff.#request.res) : undefined);
+        if (writes && error) handoff.#undo(error);
+        else if (writes) handoff.saved();
+        // After the save: Passport reads and deletes it for its redirect, so the session need not be saved once more.
+        // Nobody reads it before a fixed successRedirect: the next login would lead there.
+        const isRead = redirects.successReturnToOrRedirect || (writes && !redirects.successRedirect);
+        if (!error && isRead && page !== undefined) (sessionOf(req) ?? noSession(req)).returnTo = safeReturnTo(page);
+        done?.(error);
+      };
+      try {
+        return callOnce((once) => logIn.call(this, user, options, once), end);
+      } catch (error) {
+        if (writes) handoff.#undo(error);
+        throw error;
+      }
+    };
+    req.logIn = logInWithGrant;
+    req.login = logInWithGrant;
+  }
+
+  #hookRegenerate(session: SessionLike): void {
+    hook(session, 'regenerate', () => {
+      const next = sessionOf(this.#request.req);
+      if (!next) return;
+      this.write(next);
+      // To turn the store's error into ours.
+      hook(next, 'save');
+    });
+    // With keepSessionInfo Passport copies the old session over the new one.
+    this.write(session);
+  }
+
+  /** Begins to write a session: `saved` or `failed` follows. */
+  begin(session: SessionLike | undefined): void {
+    const { key } = this.#grant;
+    const former = { [key]: session?.[key], [this.#connectionKey]: session?.[this.#connectionKey] };
+    this.#state = { is: 'writing', session, former };
+  }
+
+  /**
+   * Writes the reference into a session, and whether the account is connected. Where the application finds the grant by an
+   * id of its own, the session learns alone that its user has logged in with this strategy.
+   *
+   * @param owner Who the session of a connection belongs to.
+   */
+  write(session: SessionLike, owner: typeof ANONYMOUS | true = true): void {
+    const { key, grantId, idIsInSession } = this.#grant;
+    const { isConnection } = this.#request.route;
+    if (idIsInSession) session[key] = grantId;
+    if (idIsInSession && isConnection) session[this.#connectionKey] = owner;
+    else if (idIsInSession) delete session[this.#connectionKey];
+    else if (!isConnection) session[this.#connectionKey] = false;
+  }
+
+  /** Puts back what the session said of this strategy before it was written. */
+  restore(session: SessionLike): void {
+    if (this.#state.is !== 'writing') return;
+    for (const [name, value] of Object.entries(this.#state.former)) {
+      if (value === undefined) delete session[name];
+      else session[name] = value;
+    }
+  }
+
+  /** The session refers to the grant: the login has succeeded, and the grant that the session had before can go. */
+  saved(): void {
+    const former = this.#state.is === 'writing' ? this.#state.former[this.#grant.key] : undefined;
+    this.#state = { is: 'saved' };
+    this.#report();
+    if (!this.#grant.idIsInSession || former === this.grantId || !isRandomGrantId(former)) return;
+    this.#request.manager.discard(former).catch(() => {});
+  }
+
+  /** No session refers to the grant: the login has failed. */
+  failed(error: unknown): void {
+    this.#state = { is: 'failed' };
+    this.#request.report.publishError(error);
+    this.source?.end();
+    this.discard();
+  }
+
+  /** Reports a login whose session nobody has written. One that is being written reports by itself. */
+  reportUnwritten(): void {
+    if (this.#state.is === 'idle') this.#report();
+  }
+
+  #report(): void {
+    const { grantId, scope = [] } = this.#grant;
+    this.#request.report.publish('success', { grantId, scope });
+  }
+
+  /** Removes the grant, unless its id is the application's own and leads back to it. */
+  discard(): void {
+    if (this.#grant.idIsInSession) this.withdraw();
+  }
+
+  /** Removes the grant, whatever its id. */
+  withdraw(): void {
+    this.#request.manager.discard(this.grantId).catch(() => {});
+  }
+
+  #undo(error: unknown): void {
+    if (this.#state.is !== 'writing') return;
+    const { req, res } = this.#request;
+    const session = sessionOf(req);
+    // express-session saves what is left at the end of the response. Its store may work again by then, and would log
+    // in a user who was told otherwise.
+    if (session && session !== this.#state.session) {
+      emptySession(session);
+      // The response was sent, so express-session will not overwrite the saved session: destroy it.
+      if (res.headersSent && typeof session.destroy === 'function') session.destroy(() => {});
+    } else if (session) {
+      this.restore(session);
+    }
+    this.failed(error);
+  }
+}
+
+/** Stands in front of a session's callback method once: calls `then` if it succeeds, and replaces its error by one of ours. */
+function hook(session: SessionLike, method: 'regenerate' | 'save', then?: () => void): void {
+  const original = session[method];
+  if (typeof original !== 'function') return;
+  const own = Object.getOwnPropertyDescriptor(session, method);
+  const hooked = function (this: unknown, done?: Done, ...others: unknown[]) {
+    delete session[method];
+    if (own) Object.defineProperty(session, method, own);
+    return callOnce(
+      (once) => original.call(this, once, ...others),
+      (error) => {
+        if (!error) then?.();
+        done?.(error ? sessionStoreFailed(error) : undefined);
+      },
+    );
+  };
+  // Not enumerable: Passport would copy it along with the session.
+  Object.defineProperty(session, method, { value: hooked, configurable: true, enumerable: false, writable: true });
+}
+
+/** Adds an object from which Passport reads the page to return to, where the application has no sessions. */
+function noSession(req: IncomingMessage): SessionLike {
+  const value: SessionLike = {};
+  Object.defineProperty(req, 'session', { value, configurable: true, writable: true });
+  return value;
+}
+
+/** Returns the error for a response that somebody else has sent: the browser would never learn of its session. */
+export function sentResponseError(res: ServerResponse): ConfigurationError | undefined {
+  if (!res.headersSent && !res.writableEnded) return undefined;
+  return new ConfigurationError(
+    'The response was sent before the login ended, most likely by a time-out middleware: nobody was logged in. Give the callback route more time than the option timeout.',
+    { code: 'ERR_RESPONSE_SENT' },
+  );
+}

@@ -1,0 +1,256 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import type { LoginRounds } from '../advice/login-rounds.js';
+import { ApiClient, contextOf, createApiClient, sourceOf } from '../api/api-client.js';
+import type { ApiContext, CredentialSource } from '../api/api-context.js';
+import { ConfigurationError, OAuthAppError } from '../errors.js';
+import type { Grant } from '../grants/grant.js';
+import { safeCause } from '../redaction.js';
+import { GrantCredentials } from '../refresh/grant-credentials.js';
+import type { GrantManager } from '../refresh/grant-manager.js';
+import type { StepUps } from '../step-up/step-ups.js';
+import { FailedSource, NoGrantSource } from './credential-sources.js';
+import type { GrantManagers } from './grant-managers.js';
+import type { RequestGrants } from './grant-reference.js';
+import { frameworkError, isPageRequest, namesLogout, userOf } from './incoming-request.js';
+import type { ReturnCookie } from './return-cookie.js';
+import { type Done, isRefusedUser, passportRecordOf, polyfillSessionMethods, sessionOf } from './session.js';
+
+/** What clients are created with. */
+export interface RequestClientsOptions {
+  readonly managers: GrantManagers;
+  readonly grants: RequestGrants;
+  readonly api: ApiContext;
+  /** Holds the page to return to, for browsers that are sent to log in. */
+  readonly returnCookie: ReturnCookie;
+  readonly rounds: LoginRounds;
+  readonly stepUps: StepUps;
+}
+
+/** What sends a browser to the login of a strategy. */
+type LoginHelp = Pick<RequestClientsOptions, 'returnCookie' | 'stepUps'>;
+
+/** By the context that all clients of a strategy share. */
+const loginHelps = new WeakMap<ApiContext, LoginHelp>();
+
+/** Returns the return cookie and the step-ups of a client's strategy; `undefined` for a client outside of requests. */
+export function loginHelpOf(client: ApiClient): LoginHelp | undefined {
+  return loginHelps.get(contextOf(client));
+}
+
+type LogIn = (this: IncomingMessage, user: unknown, options: unknown, done?: Done) => unknown;
+
+type LogOut = (this: IncomingMessage, options: unknown, done?: Done) => unknown;
+
+/** What Passport adds to a request. */
+interface WithLogOut {
+  logOut?: LogOut;
+  logout?: LogOut;
+  logIn?: LogIn;
+  login?: LogIn;
+}
+
+/** A request, as an object with properties of any name. */
+type WithClients = IncomingMessage & Record<string, unknown>;
+
+/** Attaches API clients to requests, and finds the responses of requests. */
+export class RequestClients {
+  readonly #options: RequestClientsOptions;
+  readonly #responses = new WeakMap<IncomingMessage, ServerResponse>();
+  /** Names of the request properties that hold a client of this strategy: most often one. */
+  readonly #properties: string[] = [];
+  readonly #noGrant = new NoGrantSource();
+  /** Passport's `req.logOut`, or that of another strategy, and what replaces it. */
+  readonly #logOuts = new WeakMap<LogOut, LogOut>();
+  /** Requests that had neither session nor user when {@link attach} ran. */
+  readonly #early = new WeakSet<IncomingMessage>();
+
+  constructor(options: RequestClientsOptions) {
+    this.#options = options;
+    loginHelps.set(options.api, options);
+  }
+
+  /**
+   * Finds the request's grant and attaches a client for it. For a page the grant is refreshed if it is due; for any other
+   * request, which may be a logout, not before the client is used.
+   *
+   * @returns `undefined` if the grant was cached; else a promise that never rejects
+   */
+  attach(req: IncomingMessage & WithLogOut, res: ServerResponse, property: string): Promise<void> | undefined {
+    const { api, grants, rounds } = this.#options;
+    if (!this.#properties.includes(property)) this.#properties.push(property);
+    // For the strategy, which receives the request alone. Express links the two, Connect does not.
+    if (!('res' in req)) this.#responses.set(req, res);
+    const session = sessionOf(req);
+    let source: CredentialSource = this.#noGrant;
+    try {
+      const grantId = grants.idOf(req, session);
+      if (grantId !== undefined) {
+        const manager = grants.managerFor(req);
+        // A client under one property alone is that of a request that passes for the second time.
+        const mayHaveSource = this.#properties.length > 1 || (req as WithClients)[property] !== undefined;
+        const known = mayHaveSource ? this.#sourceOf(req, manager, grantId) : undefined;
+        // Mounted before passport.session(), which may refuse the user.
+        const mayBeRefused = !userOf(req) && passportRecordOf(req) !== undefined && !grants.isAnonymous(session);
+        const isRefused = mayBeRefused ? () => isRefusedUser(req, sessionOf(req) ?? {}) : undefined;
+        source = known ?? new GrantCredentials(manager, grantId, isRefused);
+      }
+    } catch (error) {
+      source = failedSource(error);
+    }
+    (req as WithClients)[property] = createApiClient(source, api);
+    if (!(source instanceof GrantCredentials)) {
+      if (!grants.canFindGrant(req)) this.#early.add(req);
+      if (source === this.#noGrant && rounds.isIn(req) && isPageRequest(req)) rounds.noteReturn(req, res, 'none');
+      return undefined;
+    }
+    const { logOut } = req;
+    if (grants.idIsInSession && typeof logOut === 'function') {
+      // The application's own `req.logout()` deletes the grant as well: no session would refer to it any more.
+      const wrapped = this.#logOuts.get(logOut) ?? this.#wrapLogOut(logOut);
+      req.logOut = wrapped;
+      req.logout = wrapped;
+    }
+    if (grants.isAnonymous(session)) this.#wrapLogIn(req);
+    // A logout must neither start a refresh nor wait for one, and what the request is for is known to its handler alone.
+    const isPage = (req.method === 'GET' || req.method === 'HEAD') && !namesLogout(req);
+    const pending = source.prepare(isPage);
+    if (!rounds.isIn(req)) return pending;
+    // No closure here: it would cost memory in each request that needs none.
+    if (pending) return this.#attachedAfter(pending, req, res, source);
+    rounds.noteReturn(req, res, 'grant');
+    return undefined;
+  }
+
+  async #attachedAfter(
+    pending: Promise<void>,
+    req: IncomingMessage,
+    res: ServerResponse,
+    source: GrantCredentials,
+  ): Promise<void> {
+    await pending;
+    this.#options.rounds.noteReturn(req, res, source.authorized ? 'grant' : 'lost');
+  }
+
+  #wrapLogOut(logOut: LogOut): LogOut {
+    const { grants } = this.#options;
+    const wrapped: LogOut = function logOutAndDeleteGrant(given, callback) {
+      const [options, done] = typeof given === 'function' ? [{}, given as Done] : [given, callback];
+      // Sessions without a store (cookie-session) lack the methods that Passport calls.
+      polyfillSessionMethods(sessionOf(this), Object(options).keepSessionInfo === true);
+      const grantId = typeof done === 'function' ? grants.takeReference(this) : undefined;
+      if (grantId === undefined) return logOut.call(this, options, done);
+      return logOut.call(this, options, (error) => {
+        if (error) {
+          grants.restoreReference(this, grantId);
+          return done?.(error);
+        }
+        grants
+          .managerFor(this)
+          .remove(grantId)
+          .then(() => done?.(), done);
+      });
+    };
+    this.#logOuts.set(logOut, wrapped);
+    // A second client of the request finds it wrapped already.
+    this.#logOuts.set(wrapped, wrapped);
+    return wrapped;
+  }
+
+  /**
+   * Has a login of the application delete the grant that was connected before it. Passport gives the user a new session,
+   * which does not refer to it: somebody else may have planted the old one in this browser.
+   */
+  #wrapLogIn(req: IncomingMessage & WithLogOut): void {
+    const { grants } = this.#options;
+    const { logIn } = req;
+    if (typeof logIn !== 'function') return;
+    const wrapped: LogIn = function logInAndDeleteGrant(user, given, callback) {
+      const [options, done] = typeof given === 'function' ? [{}, given as Done] : [given, callback];
+      const former = grants.referenceOf(req);
+      return logIn.call(this, user, options, (error) => {
+        const isLost = !error && former !== undefined && grants.referenceOf(req) !== former;
+        if (isLost)
+          void grants
+            .managerFor(req)
+            .discard(former)
+            .catch(() => {});
+        done?.(error);
+      });
+    };
+    req.logIn = wrapped;
+    req.login = wrapped;
+  }
+
+  /** Returns true if {@link attach} has run for a request. */
+  isAttached(req: IncomingMessage): boolean {
+    return this.#properties.some((property) => {
+      const client = (req as WithClients)[property];
+      return client instanceof ApiClient && contextOf(client).strategyName === this.#options.api.strategyName;
+    });
+  }
+
+  /** Throws if {@link attach} ran too early to find a grant. @throws ConfigurationError */
+  requireOrder(req: IncomingMessage): void {
+    if (!this.#early.has(req) || !this.#options.grants.canFindGrant(req)) return;
+    throw new ConfigurationError(
+      'apiClient(strategy) is mounted before the session and Passport, so it finds no grant: mount express-session, then passport.session(), then apiClient(strategy).',
+      { code: 'ERR_MIDDLEWARE_ORDER' },
+    );
+  }
+
+  /** Replaces the clients attached to this request with clients of the new grant, for the handlers that run after login. */
+  switchTo(req: IncomingMessage, manager: GrantManager, grantId: string, grant: Grant | undefined): GrantCredentials {
+    const source = this.#sourceOf(req, manager, grantId) ?? new GrantCredentials(manager, grantId);
+    if (grant) source.take(grant);
+    for (const property of this.#properties) {
+      if ((req as WithClients)[property] instanceof ApiClient)
+        (req as WithClients)[property] = createApiClient(source, this.#options.api);
+    }
+    return source;
+  }
+
+  /** Ends the clients of this request: the user logs out. @returns the id of the grant that they had */
+  end(req: IncomingMessage): string | undefined {
+    const manager = this.#options.managers.for(req);
+    const source = manager && this.#sourceOf(req, manager);
+    source?.end();
+    return source?.grantId;
+  }
+
+  /** Returns the response of a request. @throws ConfigurationError if neither the framework nor {@link attach} has linked it */
+  responseOf(req: IncomingMessage): ServerResponse {
+    const linked = 'res' in req ? (req.res as ServerResponse | undefined) : undefined;
+    const res = linked ?? this.#responses.get(req);
+    if (res instanceof ServerResponse && req instanceof IncomingMessage) return res;
+    const error = res || 'raw' in req ? frameworkError(req, res) : undefined;
+    if (error) throw error;
+    if (res) return res;
+    throw new ConfigurationError(
+      'The strategy cannot find the response of this request: under Connect, mount apiClient(strategy) before the routes of login and callback.',
+      { code: 'ERR_NO_RESPONSE' },
+    );
+  }
+
+  /**
+   * Returns the source of this strategy's clients, which all clients of a request share: each learns what the others
+   * learn, such as a logout. Another strategy may have put its own client under the same property.
+   *
+   * @param grantId Left out for a source of any grant.
+   */
+  #sourceOf(req: IncomingMessage, manager: GrantManager, grantId?: string): GrantCredentials | undefined {
+    for (const property of this.#properties) {
+      const client = (req as WithClients)[property];
+      const source = client instanceof ApiClient ? sourceOf(client) : undefined;
+      const isOurs = source instanceof GrantCredentials && source.isAliveIn(manager);
+      if (isOurs && (grantId === undefined || source.grantId === grantId)) return source;
+    }
+    return undefined;
+  }
+}
+
+/** Returns the source of a request whose grant cannot be found. */
+function failedSource(error: unknown): FailedSource {
+  if (error instanceof OAuthAppError) return new FailedSource(error);
+  const details = { option: 'grantId', cause: safeCause(error) };
+  return new FailedSource(new ConfigurationError('grantId: the function threw instead of returning an id', details));
+}
