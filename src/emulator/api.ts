@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { isRecord } from './checks.js';
-import type { EmulatorUser } from './directory.js';
+import type { Clients, EmulatorUser } from './directory.js';
 import type { Bearer, Grants } from './grants.js';
 import { addressedOrganization } from './hosts.js';
 import {
@@ -161,7 +161,9 @@ export interface ApiSetting {
   readonly routes: ApiRoutes;
   readonly limits: Limits;
   readonly allowRemote: boolean;
-  readonly profile: Pick<Profile, 'apiPath' | 'plainHostForOrganizations'>;
+  /** Returns the applications that the host of a request knows. */
+  readonly clientsAt: (incoming: IncomingRequest) => Clients;
+  readonly profile: Pick<Profile, 'apiPath' | 'plainHostForOrganizations' | 'accessTokenHeader'>;
 }
 
 /** An admitted request. It counts against the concurrency of its account until it is released. */
@@ -202,13 +204,14 @@ export class Api {
     return { serve: () => this.#serve(incoming, bearer), release };
   }
 
-  #authenticate({ headers }: IncomingRequest): Exclude<Bearer, { readonly refusal: string }> | Reply {
-    const [, token] = /^bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? [];
+  #authenticate(incoming: IncomingRequest): Exclude<Bearer, { readonly refusal: string }> | Reply {
+    const { grants, clientsAt, profile } = this.#setting;
+    const token = accessToken(incoming.headers, profile.accessTokenHeader);
     if (token === undefined) {
-      const message = 'The header Authorization: Bearer <access token> is missing.';
-      return apiRefusal(401, message, { 'www-authenticate': 'Bearer realm="api"' });
+      const header = profile.accessTokenHeader ?? 'Authorization: Bearer <access token>';
+      return apiRefusal(401, `The header ${header} is missing.`, { 'www-authenticate': 'Bearer realm="api"' });
     }
-    const bearer = this.#setting.grants.bearer(token);
+    const bearer = grants.bearer(token, clientsAt(incoming));
     if (!('refusal' in bearer)) return bearer;
     const challenge = `Bearer realm="api", error="invalid_token", error_description="${bearer.refusal}"`;
     return apiRefusal(401, bearer.refusal, { 'www-authenticate': challenge });
@@ -234,6 +237,12 @@ export class Api {
     const body = parseBody(incoming);
     return replyOf(await route.handler({ ...bearer, organization, params, query, headers, body, bytes, formData }));
   }
+}
+
+function accessToken(headers: IncomingHttpHeaders, header: string | undefined): string | undefined {
+  if (header === undefined) return /^bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
+  const value = headers[header.toLowerCase()];
+  return typeof value === 'string' ? value : undefined;
 }
 
 // service.md does not say if a member of an organization may use the plain host, so that is an option. Only an organization's own host is

@@ -1,6 +1,6 @@
 import type { Codes } from './codes.js';
 import type { Consents } from './consents.js';
-import type { Application, Applications, Users } from './directory.js';
+import { type Application, type Clients, isRedirectUrl, type Users } from './directory.js';
 import {
   bodyText,
   type IncomingRequest,
@@ -11,7 +11,7 @@ import {
   type Reply,
   single,
 } from './messages.js';
-import { consentPage, errorPage } from './page.js';
+import { consentPage, errorPage, unregisteredPage } from './page.js';
 import type { Profile } from './profiles.js';
 
 /** A valid authorization request. @see service.md section 4.1 */
@@ -32,11 +32,13 @@ export interface AuthorizationError {
   /** The redirect URL that gets the error; `undefined` if the request cannot be trusted to name the application's own URL. */
   readonly redirectUri?: string;
   readonly state?: string | undefined;
+  /** The redirect URL that its application has not registered. */
+  readonly unregistered?: { readonly application: Application; readonly redirectUri: string };
 }
 
 /** Rules of the service for authorization requests. */
 export interface AuthorizationRules {
-  readonly applications: Applications;
+  readonly clients: Clients;
   /** The scopes that exist. `undefined` accepts every well-formed name, as service.md does not list them. */
   readonly scopes: Scopes | undefined;
   readonly profile: Pick<Profile, 'scopeSeparator' | 'scopeRequired' | 'authorizationParams'>;
@@ -68,16 +70,15 @@ export function validateAuthorizationRequest(
   query: Query | undefined,
   rules: AuthorizationRules,
 ): AuthorizationRequest | AuthorizationError {
-  const { applications, profile } = rules;
+  const { clients, profile } = rules;
   if (query === undefined) return invalid('The percent-encoding of the query is invalid.');
-  const application = applications.byId.get(single(query, 'client_id') ?? '');
+  const application = clients.get(single(query, 'client_id') ?? '');
   if (application === undefined)
     return invalid(about(query, 'client_id', 'is not the client ID of a registered application'));
   const redirectUri = single(query, 'redirect_uri');
   if (redirectUri === undefined || !application.redirectUrls.includes(redirectUri)) {
-    return invalid(
-      about(query, 'redirect_uri', 'is not one of the redirect URLs that are registered with the application'),
-    );
+    const error = invalid(about(query, 'redirect_uri', 'is not registered with the application'));
+    return redirectUri === undefined ? error : { ...error, unregistered: { application, redirectUri } };
   }
   const state = single(query, 'state');
   const error = parameterError(query, rules);
@@ -159,6 +160,8 @@ export interface AuthorizationSetting extends AuthorizationRules {
   readonly consents: Consents;
   /** True: a user who has approved the same scopes before is redirected at once. */
   readonly remembers: boolean;
+  /** Address of the page, for the command that registers a redirect URL. */
+  readonly origin: string;
 }
 
 /** Has the consent page shown although the user has approved before: for `approve()`, which chooses a user each time. */
@@ -201,7 +204,11 @@ function validated(
 ): Reply {
   const result = validateAuthorizationRequest(query, setting);
   if (!('error' in result)) return serve(result);
-  const { error, description, redirectUri, state } = result;
+  const { error, description, redirectUri, state, unregistered } = result;
+  if (unregistered !== undefined) {
+    const { application, redirectUri: url } = unregistered;
+    return unregisteredPage(description, application, isRedirectUrl(url) ? url : undefined, setting.origin);
+  }
   if (redirectUri === undefined) return errorPage(400, error, description);
   return redirect(redirectUri, { error, error_description: description, state });
 }

@@ -3,7 +3,6 @@ import { EmulatorError } from './checks.js';
 import { optionsOf, packageVersion, readArguments, withFlagNames } from './command-line.js';
 import { sampleApplication } from './directory.js';
 import { type Emulator, type ServiceOptions, startEmulator } from './emulator.js';
-import { addressedOrganization } from './hosts.js';
 import type { LogEntry } from './server.js';
 
 const usage = `Usage: passport-oauth-app emulator [options]
@@ -24,9 +23,12 @@ Options:
   --client-secret SECRET   its client secret (${sampleApplication.clientSecret})
   --redirect-url URL       a redirect URL of the application; may be repeated
                            (${sampleApplication.redirectUrls[0]})
+  --tenant NAME            a customer with a host and an application of its own:
+                           http://NAME.localhost; may be repeated
   --token-lifetime SECONDS lifetime of access tokens (7200)
   --refresh-token-reuse HOW  treatment of a used refresh token:
-                           refuse, revoke, grace or until-used (refuse)
+                           refuse, revoke, grace, until-used or
+                           until-refreshed (that of the profile, or refuse)
   --concurrency NUMBER     most API requests of one account at once (no limit)
   --latency MS             what each request takes: 50, or 50-200 (none)
   --routes FILE            OpenAPI 3 file with further resources of the API
@@ -60,7 +62,7 @@ async function run(args: readonly string[]): Promise<number> {
     const log = flags.quiet ? undefined : (entry: LogEntry) => void process.stdout.write(logLine(entry));
     const options = await optionsOf(flags);
     const service = await startEmulator({ log, ...options });
-    process.stdout.write(banner(service, options.allowRemote === true));
+    process.stdout.write(banner(service, options.allowRemote === true, flags.tenant ?? []));
     await new Promise<void>((resolve) => {
       for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => resolve());
     });
@@ -78,7 +80,11 @@ function fail(exitCode: number, message: string): number {
   return exitCode;
 }
 
-function banner({ options, applications, users }: Emulator, allowsRemote: boolean): string {
+function banner(
+  { options, optionsOf, applications, users }: Emulator,
+  allowsRemote: boolean,
+  tenants: readonly string[],
+): string {
   const { redirectUrls = [] } = applications[0] ?? {};
   const settings = Object.entries({ ...options, callbackURL: redirectUrls[0] ?? '' }).map(([name, value]) => {
     const literal = typeof value === 'string' ? `'${value.replace(/[\\']/g, '\\$&')}'` : JSON.stringify(value);
@@ -87,6 +93,10 @@ function banner({ options, applications, users }: Emulator, allowsRemote: boolea
   const accounts = users.map(
     ({ id, name, domain }) => `  ${id}  ${name}${domain === undefined ? '' : `, organization ${domain}`}`,
   );
+  const customers = tenants
+    .map((tenant) => optionsOf(tenant))
+    .map(({ authUrl, clientID, clientSecret }) => `  ${authUrl}  ${clientID}  ${clientSecret}`)
+    .join('\n');
   const clients = allowsRemote ? 'for every computer that reaches it' : 'for this computer only';
   return `The emulator listens on ${options.authUrl}, ${clients}.
 Open this address in a browser to see requests and to control the service.
@@ -106,7 +116,7 @@ Redirect URLs:
 ${redirectUrls.map((url) => `  ${url}`).join('\n')}
 Users:
 ${accounts.join('\n')}
-
+${customers === '' ? '' : `Tenants, with the client ID and secret of each:\n${customers}\n`}
 Ctrl-C ends it.
 `;
 }
@@ -134,7 +144,6 @@ function quoted(value: string): string {
 // A path may hold any character. Only those that are visible and harmless in a terminal are printed.
 function logLine({ method, host, path, outcome, durationMs }: LogEntry): string {
   const time = new Date().toTimeString().slice(0, 8);
-  const { organization } = addressedOrganization({ path: '', host }, { allowRemote: false });
-  const target = organization === undefined ? path : `${host}${path}`;
+  const target = /\.localhost(:\d+)?$/.test(host) ? `${host}${path}` : path;
   return `${time} ${method} ${target.replace(/[^\x21-\x7e]/g, '?')} ${outcome} ${Math.round(durationMs)} ms\n`;
 }

@@ -1,5 +1,5 @@
 import { isRecord } from './checks.js';
-import type { Application, Applications } from './directory.js';
+import type { Application, Clients } from './directory.js';
 import { bodyText, type IncomingRequest, mediaType, parseJson, parseQuery, type Reply, refusal } from './messages.js';
 import type { Profile } from './profiles.js';
 
@@ -35,16 +35,13 @@ function formFields(incoming: IncomingRequest): { readonly fields: Fields } | Re
 export function authenticated(
   fields: Fields,
   incoming: IncomingRequest,
-  {
-    applications,
-    profile,
-  }: { readonly applications: Applications; readonly profile: Pick<Profile, 'clientAuthentication'> },
+  { clients, profile }: { readonly clients: Clients; readonly profile: Pick<Profile, 'clientAuthentication'> },
 ): Application | Reply {
   const { clientAuthentication } = profile;
   const isBasic = clientAuthentication !== 'body';
   const application = isBasic
-    ? basicClient(fields, incoming, applications, clientAuthentication === 'basic')
-    : knownClient(String(fields.client_id), String(fields.client_secret), applications);
+    ? basicClient(fields, incoming, clients, clientAuthentication === 'basic')
+    : knownClient(String(fields.client_id), String(fields.client_secret), clients);
   if (application !== undefined) return application;
   // Credentials in the body are not an HTTP authentication scheme, so only Basic has a WWW-Authenticate.
   if (!isBasic)
@@ -76,26 +73,26 @@ export function fieldError(
 function basicClient(
   fields: Fields,
   { headers }: IncomingRequest,
-  applications: Applications,
+  clients: Clients,
   isFormEncoded: boolean,
 ): Application | undefined {
   const [, encoded] = /^basic +([\w+/-]+=*)$/i.exec(headers.authorization ?? '') ?? [];
   if (encoded === undefined || Object.hasOwn(fields, 'client_secret')) return undefined;
   const credentials = Buffer.from(encoded, 'base64');
   const [id = '', ...secret] = credentials.toString(isFormEncoded ? 'latin1' : 'utf8').split(':');
-  if (!isFormEncoded) return knownClient(id, secret.join(':'), applications);
+  if (!isFormEncoded) return knownClient(id, secret.join(':'), clients);
   try {
     const [clientID = '', clientSecret = ''] = [id, secret.join(':')].map((part) =>
       decodeURIComponent(part.replaceAll('+', ' ')),
     );
-    return knownClient(clientID, clientSecret, applications);
+    return knownClient(clientID, clientSecret, clients);
   } catch {
     return undefined;
   }
 }
 
-function knownClient(clientID: string, clientSecret: string, applications: Applications): Application | undefined {
-  const application = applications.byId.get(clientID);
+function knownClient(clientID: string, clientSecret: string, clients: Clients): Application | undefined {
+  const application = clients.get(clientID);
   return application?.clientSecret === clientSecret ? application : undefined;
 }
 

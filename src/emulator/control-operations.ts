@@ -69,6 +69,7 @@ export const schemas: Readonly<Record<string, Schema>> = {
       afterEffect: { type: 'boolean' },
       times: { description: 'Default 1; null for every request.', type: ['integer', 'null'] },
       rate: { type: 'number', exclusiveMinimum: 0, maximum: 1 },
+      tenant: { description: 'Affects requests to the host of this tenant only.', type: 'string' },
     },
     ['endpoint'],
   ),
@@ -79,9 +80,10 @@ export const schemas: Readonly<Record<string, Schema>> = {
     { id: string, name: string, domain: string, projects: listOf(object), claims: object, tokenFields: object },
     ['id', 'name'],
   ),
-  Application: fields({ clientID: string, clientSecret: string, name: string, redirectUrls: listOf(string) }, [
-    'redirectUrls',
-  ]),
+  Application: fields(
+    { clientID: string, clientSecret: string, name: string, redirectUrls: listOf(string), tenant: string },
+    ['redirectUrls'],
+  ),
   Installation: fields(
     {
       ...{ appId: string, appSecret: string, clientId: string, userId: string, agentId: string },
@@ -180,6 +182,14 @@ export const operations: readonly ControlOperation[] = [
     body: ref('Application'),
     answer: ref('Application'),
     handle: (controls, registration): Application => controls.register(registration),
+  },
+  {
+    method: 'GET',
+    path: '/tenants',
+    summary: 'Lists the tenants, with the options of a strategy for each',
+    status: 200,
+    answer: listOf(fields({ tenant: string, options: object })),
+    handle: (controls) => controls.tenants(),
   },
   {
     method: 'POST',

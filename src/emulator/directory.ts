@@ -1,4 +1,4 @@
-import { integer, isRecord, list, record, refuse, text } from './checks.js';
+import { choice, integer, isRecord, list, record, refuse, text } from './checks.js';
 import type { Secrets } from './sources.js';
 
 /**
@@ -13,6 +13,13 @@ export interface Application {
   readonly name: string;
   /** Compared character by character with `redirect_uri`. */
   readonly redirectUrls: readonly string[];
+  /** The tenant at whose host it is known. Default: none, it is known at the host of the service. */
+  readonly tenant?: string;
+}
+
+/** The applications that one host knows. */
+export interface Clients {
+  get(clientID: string): Application | undefined;
 }
 
 /** Data that registers an application. Everything but the redirect URLs is generated if left out. */
@@ -22,6 +29,8 @@ export interface Registration {
   readonly name?: string | undefined;
   /** Absolute, without a fragment. At least one. */
   readonly redirectUrls: readonly string[];
+  /** One of the option `tenants`. Default: none. */
+  readonly tenant?: string | undefined;
 }
 
 /** Default application. */
@@ -38,14 +47,31 @@ export class Applications {
   /** By client ID, in the order of their registration. */
   readonly byId: ReadonlyMap<string, Application> = this.#byId;
   readonly #secrets: Secrets;
+  readonly #tenants: readonly string[];
 
-  constructor(secrets: Secrets) {
+  constructor(secrets: Secrets, tenants: readonly string[]) {
     this.#secrets = secrets;
+    this.#tenants = tenants;
+  }
+
+  /** Returns the applications of a tenant, or those of the service itself. */
+  at(tenant: string | undefined): Clients {
+    return {
+      get: (clientID) => {
+        const application = this.#byId.get(clientID);
+        return application?.tenant === tenant ? application : undefined;
+      },
+    };
+  }
+
+  /** Returns the first application of a tenant. */
+  firstAt(tenant: string): Application | undefined {
+    return [...this.#byId.values()].find((application) => application.tenant === tenant);
   }
 
   /** Adds the redirect URLs of an application from an earlier start. Its secret does not replace one that is set now. */
   restore(application: unknown): void {
-    const { clientSecret, ...registration } = checkedRegistration(application, 'state');
+    const { clientSecret, ...registration } = checkedRegistration(application, 'state', this.#tenants);
     const isKnown = registration.clientID !== undefined && this.#byId.has(registration.clientID);
     this.register(isKnown ? registration : { ...registration, clientSecret }, 'state');
   }
@@ -56,7 +82,7 @@ export class Applications {
    * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the registration is malformed, or contradicts a known application's secret.
    */
   register(registration: unknown, option = 'register()'): Application {
-    const given = checkedRegistration(registration, option);
+    const given = checkedRegistration(registration, option, this.#tenants);
     const known = given.clientID === undefined ? undefined : this.#byId.get(given.clientID);
     const application = known === undefined ? this.#generated(given) : extended(known, given, option);
     this.#byId.set(application.clientID, application);
@@ -70,6 +96,7 @@ export class Applications {
       clientSecret: given.clientSecret ?? this.#secrets.make(),
       name: given.name ?? clientID,
       redirectUrls: Object.freeze([...new Set(given.redirectUrls)]),
+      ...(given.tenant === undefined ? {} : { tenant: given.tenant }),
     });
   }
 }
@@ -78,6 +105,9 @@ function extended(known: Application, given: Registration, option: string): Appl
   if (given.clientSecret !== undefined && given.clientSecret !== known.clientSecret) {
     refuse(`${option}.clientSecret`, 'left out or the one that this client ID has already', given.clientSecret);
   }
+  if (given.tenant !== undefined && given.tenant !== known.tenant) {
+    refuse(`${option}.tenant`, 'left out or the one that this client ID has already', given.tenant);
+  }
   return Object.freeze({
     ...known,
     name: given.name ?? known.name,
@@ -85,14 +115,15 @@ function extended(known: Application, given: Registration, option: string): Appl
   });
 }
 
-function checkedRegistration(registration: unknown, option: string): Registration {
-  const given = record(option, registration, ['clientID', 'clientSecret', 'name', 'redirectUrls']);
+function checkedRegistration(registration: unknown, option: string, tenants: readonly string[]): Registration {
+  const given = record(option, registration, ['clientID', 'clientSecret', 'name', 'redirectUrls', 'tenant']);
   const optional = (key: string) => (given[key] === undefined ? undefined : text(`${option}.${key}`, given[key]));
   const urls = list(`${option}.redirectUrls`, given.redirectUrls, { min: 1 });
   return {
     clientID: optional('clientID'),
     clientSecret: optional('clientSecret'),
     name: optional('name'),
+    tenant: given.tenant === undefined ? undefined : choice(`${option}.tenant`, given.tenant, tenants),
     redirectUrls: urls.map((url, index) => redirectUrl(`${option}.redirectUrls[${index}]`, url)),
   };
 }
@@ -100,14 +131,16 @@ function checkedRegistration(registration: unknown, option: string): Registratio
 // RFC 6749, 3.1.2, forbids a fragment. A Location header allows ASCII only. A script or data URL would run in the service's page.
 function redirectUrl(option: string, value: unknown): string {
   const url = text(option, value);
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  const harmful = /^(javascript|data|vbscript|blob|about|file):$/;
-  const isAscii = /^[\x21-\x7e]+$/.test(url);
-  if (parsed === undefined || !isAscii || url.includes('#') || harmful.test(parsed.protocol)) {
+  if (!isRedirectUrl(url))
     refuse(option, 'an absolute URL in ASCII without a fragment, such as http://localhost:3000/callback', value);
-  }
   integer(`${option} (length)`, url.length, 1, 2000);
   return url;
+}
+
+/** Returns true for a URL that can be registered as a redirect URL. */
+export function isRedirectUrl(url: string): boolean {
+  const harmful = /^(javascript|data|vbscript|blob|about|file):$/;
+  return /^[\x21-\x7e]+$/.test(url) && !url.includes('#') && URL.canParse(url) && !harmful.test(new URL(url).protocol);
 }
 
 /** A project as `/api/v2/projects` returns it: any JSON object. */
@@ -182,17 +215,21 @@ export class Users {
   }
 }
 
+/** Returns true for one DNS label in lower case. */
+export function isLabel(text: string): boolean {
+  return /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(text);
+}
+
 function checkedUser(value: unknown, option: string): EmulatorUser {
   const user = record(option, value, ['id', 'name', 'domain', 'projects', 'claims', 'tokenFields']);
   const object = (key: string, given: unknown) =>
     isRecord(given) ? given : refuse(`${option}.${key}`, 'an object', given);
   const { domain } = user;
-  const isLabel = typeof domain === 'string' && /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(domain);
   return Object.freeze({
     id: text(`${option}.id`, user.id),
     name: text(`${option}.name`, user.name),
     domain:
-      domain === undefined || isLabel
+      domain === undefined || (typeof domain === 'string' && isLabel(domain))
         ? domain
         : refuse(`${option}.domain`, 'one DNS label in lower case, such as acme', domain),
     projects: list(`${option}.projects`, user.projects ?? []).map((project, index) =>

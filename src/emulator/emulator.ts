@@ -1,5 +1,6 @@
 import { Api, ApiRoutes, type EmulatorRoute } from './api.js';
 import { serveAuthorization } from './authorization-endpoint.js';
+import { refuse } from './checks.js';
 import { Codes } from './codes.js';
 import { Consents } from './consents.js';
 import { controlEndpoint, EMBED_PATH, foreignHost } from './control-endpoint.js';
@@ -7,13 +8,15 @@ import { type Application, Applications, type EmulatorUser, type Registration, U
 import { Embedding, type EmbedOptions } from './embedding.js';
 import { type Endpoint, type Fault, Faults } from './faults.js';
 import { Grants } from './grants.js';
-import { addressedOrganization, isOwnHost, type Listener, listen } from './hosts.js';
+import { addressedOrganization, addressedTenant, isOwnHost, type Listener, listen } from './hosts.js';
 import { type Identity, identityOf } from './identities.js';
 import { type Installation, Installations, type InstallOptions, type Uninstallation } from './installations.js';
 import { createVisits, type Visits } from './log-in.js';
+import { type IncomingRequest, refusal } from './messages.js';
 import { openApiRoutes } from './openapi-routes.js';
 import { type EmulatorOptions, type ResolvedOptions, resolveOptions } from './options.js';
 import { type ProfileOptions, profileOptions } from './profiles.js';
+
 import { serveRevocation } from './revocation-endpoint.js';
 import { RequestLog, requestListener, type ServerSetting, type ServiceRequest } from './server.js';
 import { Clock, Secrets } from './sources.js';
@@ -33,6 +36,9 @@ export interface ServiceOptions extends ProfileOptions {
   readonly clientSecret: string;
 }
 
+/** Addresses and credentials of a tenant, and the options of the service's profile. */
+export type TenantOptions = Omit<ServiceOptions, 'enterpriseBaseUrl'>;
+
 /** A running emulator of the service. */
 export interface Emulator extends Visits {
   /** Base address of the authorization server. */
@@ -43,6 +49,12 @@ export interface Emulator extends Visits {
   readonly enterpriseBaseUrl: string;
   /** The addresses, and the credentials of the first application. */
   readonly options: ServiceOptions;
+  /**
+   * Returns the options of a strategy for a tenant: its addresses, and the credentials of its application.
+   *
+   * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if it is none of the option `tenants`.
+   */
+  optionsOf(tenant: string): TenantOptions;
   /** Every request received, oldest first, including refused and failed ones. Empty it with `requests.length = 0`. */
   readonly requests: ServiceRequest[];
 
@@ -141,14 +153,28 @@ interface Service {
 }
 
 function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[], identity: Identity): Service {
-  const { profile, allowRemote, codeReuse, refreshTokenReuse, refreshTokenLifetime, scopes } = options;
+  const { profile, allowRemote, codeReuse, scopes } = options;
+  const tenants = new Set(options.tenants);
   const { crossOriginOpenerPolicy: openerPolicy, consent } = options;
   const { accessTokenLifetime = profile.accessTokenLifetime } = options;
+  const { refreshTokenReuse = profile.refreshTokenReuse } = options;
+  const { refreshTokenLifetime = profile.refreshTokenLifetime } = options;
   const { plainHostForOrganizations = profile.plainHostForOrganizations } = options;
   const clock = new Clock(options.clock);
   const secrets = new Secrets(options.seed);
-  const applications = new Applications(secrets);
+  const applications = new Applications(secrets, options.tenants);
   const registered = options.applications.map((one, index) => applications.register(one, `applications[${index}]`));
+  for (const tenant of tenants) {
+    const redirectUrls = registered[0]?.redirectUrls.map((url) => url.replaceAll(/%7Btenant%7D|\{tenant\}/gi, tenant));
+    if (applications.firstAt(tenant) === undefined)
+      applications.register({
+        clientID: `${tenant}-client-id`,
+        clientSecret: `${tenant}-client-secret`,
+        name: tenant,
+        redirectUrls,
+        tenant,
+      });
+  }
   const users = new Users();
   for (const [index, user] of options.users.entries()) users.put(user, `users[${index}]`);
   const codes = new Codes(secrets, clock, options.codeLifetime);
@@ -161,13 +187,14 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
     refreshTokenReuse,
     profile,
     tokenFields: identity.tokenFields,
+    originOf: (clientID) => controls.originOf(applications.byId.get(clientID)?.tenant),
   });
-  const faults = new Faults(() => secrets.random(), options.latency);
+  const faults = new Faults(() => secrets.random(), options.latency, options.tenants);
   const requests = new RequestLog(options.keepRequests, options.keepBodyBytes);
   const consents = new Consents();
   const installations = new Installations({ applications, users, codes, secrets });
   const limits = { concurrency: options.concurrency };
-  const controls = new Controls({
+  const controls: Controls = new Controls({
     limits,
     applications,
     users,
@@ -179,6 +206,12 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
     clock,
     requests,
   });
+  const hosts = { host: options.host, tenants };
+  const tenantOf = (request: IncomingRequest) => {
+    const addressed = addressedTenant(request, hosts);
+    return typeof addressed === 'object' ? addressed.tenant : undefined;
+  };
+  const clientsAt = (request: IncomingRequest) => applications.at(tenantOf(request));
   const application = () => applications.byId.get(registered[0]?.clientID ?? '');
   const embedding = new Embedding({ users, consents, clock, secrets, application });
   const api = new Api({
@@ -186,10 +219,12 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
     routes: new ApiRoutes([...routes, ...(identity.routes ?? [])]),
     limits,
     allowRemote,
-    profile: { apiPath: profile.apiPath, plainHostForOrganizations },
+    clientsAt,
+    profile: { ...profile, plainHostForOrganizations },
   });
   const server: ServerSetting = {
     route: (request) => {
+      if (addressedTenant(request, hosts) === 'unknown') return refusal(404, 'not_found', 'There is no such tenant.');
       const endpoint = endpointOf(request, options);
       // Other hosts are for clients. Pages are for browsers, which could be lured there.
       const isAllowed = isOwnHost(request, options) || (allowRemote && endpoint !== 'authorize');
@@ -199,16 +234,21 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
       authorize: (request) => ({
         serve: async () => {
           const remembers = consent === 'remember';
-          const setting = { applications, users, codes, consents, remembers, scopes, profile };
+          const clients = clientsAt(request);
+          const origin = controls.originOf(undefined);
+          const setting = { clients, users, codes, consents, remembers, scopes, profile, origin };
           const reply = serveAuthorization(request, setting);
           const policy = openerPolicy === undefined ? {} : { 'cross-origin-opener-policy': openerPolicy };
           return { ...reply, headers: { ...reply.headers, ...policy } };
         },
       }),
       token: (request) => ({
-        serve: async () => serveToken(request, { applications, codes, grants, installations, codeReuse, profile }),
+        serve: async () =>
+          serveToken(request, { clients: clientsAt(request), codes, grants, installations, codeReuse, profile }),
       }),
-      revoke: (request) => ({ serve: async () => serveRevocation(request, { applications, grants, profile }) }),
+      revoke: (request) => ({
+        serve: async () => serveRevocation(request, { clients: clientsAt(request), grants, profile }),
+      }),
       api: (request) => api.admit(request),
     },
     control: controlEndpoint({
@@ -218,6 +258,7 @@ function createService(options: ResolvedOptions, routes: readonly EmulatorRoute[
       embedding: (id) => embedding.page(id),
     }),
     faults,
+    tenantOf,
     requests,
     bodyLimit: options.bodyLimit,
     finished: (entry) => {
@@ -243,21 +284,26 @@ function endpointOf(
   return root === undefined || path.startsWith(`/${root}/`) ? 'api' : undefined;
 }
 
-type Addresses = Pick<ServiceOptions, 'authUrl' | 'baseUrl' | 'enterpriseBaseUrl'>;
+interface Place {
+  readonly addresses: Pick<ServiceOptions, 'authUrl' | 'baseUrl' | 'enterpriseBaseUrl'>;
+  /** Returns the origin of a tenant, or of the service itself. */
+  readonly originOf: (tenant: string | undefined) => string;
+}
 
 // Not `localhost` by default: browsers ignore the port when they send cookies, so an application on localhost:3000 would send its session
 // cookie to a service on localhost:4000, although the two are different sites in production.
-function addressesOf({ host, https, domainHosts }: ResolvedOptions, listener: Listener): Addresses {
+function addressesOf({ host, https, domainHosts }: ResolvedOptions, listener: Listener): Place {
   const scheme = https === undefined ? 'http' : 'https';
   const named = /^(0\.0\.0\.0|::)$/.test(host) ? '127.0.0.1' : host;
   const { origin, hostname, port } = new URL(
     `${scheme}://${named.includes(':') ? `[${named}]` : named}:${listener.port}`,
   );
-  if (domainHosts === 'path')
-    return { authUrl: origin, baseUrl: origin, enterpriseBaseUrl: `${origin}/organizations/{domain}` };
   const parent = /^[\d.]+$|^\[/.test(hostname) ? 'localhost' : hostname;
-  const enterpriseBaseUrl = `${scheme}://{domain}.api.${parent}${port === '' ? '' : `:${port}`}`;
-  return { authUrl: origin, baseUrl: origin, enterpriseBaseUrl };
+  const suffix = `${parent}${port === '' ? '' : `:${port}`}`;
+  const enterpriseBaseUrl =
+    domainHosts === 'path' ? `${origin}/organizations/{domain}` : `${scheme}://{domain}.api.${suffix}`;
+  const originOf = (tenant: string | undefined) => (tenant === undefined ? origin : `${scheme}://${tenant}.${suffix}`);
+  return { addresses: { authUrl: origin, baseUrl: origin, enterpriseBaseUrl }, originOf };
 }
 
 // Another site than localhost and 127.0.0.1, where applications under test are, and one where browsers keep `Secure` cookies without TLS.
@@ -275,7 +321,16 @@ function createEmulator(
   const { applications, users, faults, requests } = controls.state;
   const { clientID = '', clientSecret = '' } = first ?? {};
   const { profile } = options;
-  const addresses = addressesOf(options, listener);
+  const { addresses, originOf } = addressesOf(options, listener);
+  const optionsOf = (tenant: string): TenantOptions => {
+    const application = applications.firstAt(tenant) ?? refuse('optionsOf(): the tenant', 'one of tenants', tenant);
+    const origin = originOf(tenant);
+    const { clientID, clientSecret } = application;
+    const own = { authUrl: origin, baseUrl: origin, clientID, clientSecret };
+    return Object.freeze({ ...own, ...profileOptions(profile), [EMULATOR]: origin });
+  };
+  controls.originOf = originOf;
+  controls.tenants = () => options.tenants.map((tenant) => ({ tenant, options: optionsOf(tenant) }));
   controls.baseUrlOf = (domain) =>
     domain === undefined ? addresses.baseUrl : addresses.enterpriseBaseUrl.replace('{domain}', domain);
   let closed: Promise<void> | undefined;
@@ -288,6 +343,7 @@ function createEmulator(
       ...profileOptions(profile),
       [EMULATOR]: addresses.authUrl,
     }),
+    optionsOf,
     requests: requests.requests,
     get applications() {
       return [...applications.byId.values()];

@@ -2,7 +2,7 @@ import { validateHeaderName, validateHeaderValue } from 'node:http';
 // Not the global timers: a test that fakes those must still get its responses.
 import { clearTimeout, setTimeout } from 'node:timers';
 import { choice, integer, isRecord, record, refuse } from './checks.js';
-import { apiRefusal, json, lowerCased, type Reply, refusal, verbatim } from './messages.js';
+import { apiRefusal, form, json, lowerCased, type Reply, refusal, verbatim } from './messages.js';
 
 /** Part of the service that a fault affects: `/oauth/authorize`, `/oauth/token`, `/oauth/revoke`, or everything below `/api/`. */
 export type Endpoint = 'authorize' | 'token' | 'revoke' | 'api';
@@ -16,7 +16,10 @@ export interface Fault {
   readonly status?: number | undefined;
   /** Added to the response. They replace its own. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Text is sent as HTML if it begins with `<`, else as plain text; bytes are sent unchanged; anything else as JSON. */
+  /**
+   * Text is sent as HTML if it begins with `<`, else as plain text; `URLSearchParams` as a form; bytes are sent unchanged; anything
+   * else as JSON. `''` is an empty body.
+   */
   readonly body?: unknown;
   /** Never responds. */
   readonly hang?: boolean | undefined;
@@ -30,6 +33,8 @@ export interface Fault {
   readonly times?: number | undefined;
   /** Share of the requests that it affects, above 0 and up to 1. Default: 1, which is every request. */
   readonly rate?: number | undefined;
+  /** Affects requests to the host of this tenant only. Default: requests to every host. */
+  readonly tenant?: string | undefined;
 }
 
 /** Result of a request: a response, or none. */
@@ -45,13 +50,14 @@ export interface QueuedFault {
 }
 
 const endpoints: readonly Endpoint[] = ['authorize', 'token', 'revoke', 'api'];
-const keys = ['status', 'headers', 'body', 'hang', 'reset', 'delay', 'afterEffect', 'times', 'rate'];
+const keys = ['status', 'headers', 'body', 'hang', 'reset', 'delay', 'afterEffect', 'times', 'rate', 'tenant'];
 const maxDelayMs = 2 ** 31 - 1;
 
 /** Queues the faults of each endpoint and applies them in order. */
 export class Faults {
   readonly #random: () => number;
   readonly #latency: Delay | undefined;
+  readonly #tenants: readonly string[];
   readonly #delays = new Map<NodeJS.Timeout, () => void>();
   /** The faults that still affect requests, in order. A change replaces the list. */
   queue: readonly QueuedFault[] = [];
@@ -60,10 +66,12 @@ export class Faults {
   /**
    * @param random - Returns a number from 0 up to 1.
    * @param latency - Delays every request.
+   * @param tenants - Names that a fault may have.
    */
-  constructor(random: () => number, latency: Delay | undefined) {
+  constructor(random: () => number, latency: Delay | undefined, tenants: readonly string[]) {
     this.#random = random;
     this.#latency = latency;
+    this.#tenants = tenants;
   }
 
   /**
@@ -72,7 +80,7 @@ export class Faults {
    * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the endpoint or the fault is malformed.
    */
   add(endpoint: unknown, fault: unknown = {}): number {
-    const checked = checkedFault(fault);
+    const checked = checkedFault(fault, this.#tenants);
     this.#count += 1;
     const { times = checked.rate === undefined ? 1 : Number.POSITIVE_INFINITY } = checked;
     const queued = { endpoint: choice('fail(): the endpoint', endpoint, endpoints), fault: checked, left: times };
@@ -94,10 +102,11 @@ export class Faults {
   /**
    * Serves a request, or applies the next fault of its endpoint to it.
    *
+   * @param tenant - The tenant whose host the request is for, if any.
    * @param serve - Gives the request its effect and returns its usual response.
    */
-  async apply(endpoint: Endpoint, serve: () => Promise<Reply>): Promise<Outcome> {
-    const fault = this.#take(endpoint);
+  async apply(endpoint: Endpoint, tenant: string | undefined, serve: () => Promise<Reply>): Promise<Outcome> {
+    const fault = this.#take(endpoint, tenant);
     if (this.#latency !== undefined) await this.#wait(this.#latency);
     if (fault === undefined) return serve();
     if (fault.afterEffect) await serve();
@@ -119,9 +128,10 @@ export class Faults {
     this.#delays.clear();
   }
 
-  #take(endpoint: Endpoint): Fault | undefined {
+  #take(endpoint: Endpoint, tenant: string | undefined): Fault | undefined {
     const taken = this.queue.find(
-      ({ endpoint: its, fault: { rate = 1 } }) => its === endpoint && (rate >= 1 || this.#random() < rate),
+      ({ endpoint: its, fault: { rate = 1, tenant: only = tenant } }) =>
+        its === endpoint && only === tenant && (rate >= 1 || this.#random() < rate),
     );
     if (taken === undefined) return undefined;
     const left = taken.left - 1;
@@ -155,6 +165,7 @@ function replacement(endpoint: Endpoint, { status, headers, body }: Fault): Repl
   }
   const error = isRecord(body) && typeof body.error === 'string' ? body.error : undefined;
   const usual = error === undefined ? 200 : error === 'invalid_client' ? 401 : 400;
+  if (body instanceof URLSearchParams) return form(status ?? (body.has('error') ? 400 : 200), body, own);
   return typeof body === 'string' || body instanceof Uint8Array
     ? verbatim(status ?? usual, body, own)
     : json(status ?? usual, body, own);
@@ -173,19 +184,20 @@ export function checkedDelay(option: string, value: unknown): Delay {
   return [min, max];
 }
 
-function checkedFault(value: unknown): Fault {
+function checkedFault(value: unknown, tenants: readonly string[]): Fault {
   const fault = record('fail(): the fault', value, keys);
   for (const key of ['hang', 'reset', 'afterEffect']) {
     const given = fault[key];
     if (given !== undefined && typeof given !== 'boolean') refuse(key, 'true or false', given);
   }
-  const { status, delay, times, rate, headers } = fault;
+  const { status, delay, times, rate, headers, tenant } = fault;
   if (status !== undefined) integer('status', status, 200, 599);
   if (delay !== undefined) checkedDelay('delay', delay);
   if (times !== undefined && times !== Number.POSITIVE_INFINITY) integer('times', times, 1, Number.MAX_SAFE_INTEGER);
   const isRate = typeof rate === 'number' && rate > 0 && rate <= 1;
   if (rate !== undefined && !isRate) refuse('rate', 'a number above 0 and up to 1', rate);
   if (headers !== undefined) checkHeaders(headers);
+  if (tenant !== undefined) choice('tenant', tenant, tenants);
   return { ...fault };
 }
 

@@ -1,10 +1,7 @@
 import type { Approval } from './codes.js';
-import type { EmulatorUser, Users } from './directory.js';
-import type { Profile } from './profiles.js';
+import type { Clients, EmulatorUser, Users } from './directory.js';
+import type { Profile, RefreshTokenReuse } from './profiles.js';
 import type { Clock, Secrets } from './sources.js';
-
-/** Treatment of a refresh token that was used before. */
-export type RefreshTokenReuse = 'refuse' | 'revoke' | 'grace' | 'until-used';
 
 /** Body of a successful response of the token endpoint. @see service.md section 2, Token response */
 export interface TokenResponse {
@@ -32,9 +29,11 @@ export interface GrantsSetting {
   /** Seconds; `undefined`: refresh tokens do not expire. */
   readonly refreshTokenLifetime: number | undefined;
   readonly refreshTokenReuse: RefreshTokenReuse;
-  readonly profile: Pick<Profile, 'rotation' | 'accessToken' | 'expiresIn'>;
-  /** Fields of the token response that the service's form adds. */
-  readonly tokenFields: ((user: EmulatorUser) => Readonly<Record<string, unknown>>) | undefined;
+  readonly profile: Pick<Profile, 'rotation' | 'accessToken' | 'expiresIn' | 'endsFormerAccessToken' | 'singleGrant'>;
+  /** Fields that the service adds to its token responses, given the origin that serves the application. */
+  readonly tokenFields: ((user: EmulatorUser, origin: string) => Readonly<Record<string, unknown>>) | undefined;
+  /** Returns the origin that serves an application. */
+  readonly originOf: (clientID: string) => string;
 }
 
 /** A live grant. */
@@ -63,6 +62,8 @@ export interface Grant {
   refreshExpiresAt?: number | undefined;
   /** The account of an application that acts for itself (RFC 6749, 4.4). */
   readonly account?: EmulatorUser | undefined;
+  /** True if its access token does not expire. */
+  readonly isPermanent?: boolean;
 }
 
 // Beyond this, the grant whose last refresh is oldest is dropped: a soak of millions of logins keeps its memory.
@@ -87,10 +88,19 @@ export class Grants {
     this.#setting = setting;
   }
 
-  /** Starts a grant and returns its id and first tokens. */
-  start({ clientID, userId, scopes, isReduced }: Approval): { readonly id: number; readonly response: TokenResponse } {
-    const grant = this.#create({ clientID, userId, scopes });
-    const response = this.#issue(grant, this.#refreshToken(grant.id, grant.current));
+  /**
+   * Starts a grant and returns its id and first tokens.
+   *
+   * @param expires - False for an access token that lives as long as its grant and has no refresh token.
+   */
+  start(
+    { clientID, userId, scopes, isReduced }: Approval,
+    expires = true,
+  ): { readonly id: number; readonly response: TokenResponse } {
+    if (this.#setting.profile.singleGrant)
+      for (const former of [...this.#grants.values()]) if (former.clientID === clientID) this.#grants.delete(former.id);
+    const grant = this.#create({ clientID, userId, scopes, ...(expires ? {} : { isPermanent: true }) });
+    const response = this.#issue(grant, expires ? this.#refreshToken(grant.id, grant.current) : undefined);
     return { id: grant.id, response: isReduced ? { ...response, scope: scopes.join(' ') } : response };
   }
 
@@ -103,7 +113,7 @@ export class Grants {
     return this.#issue(this.#create(grant), undefined);
   }
 
-  #create(given: Pick<Grant, 'clientID' | 'userId' | 'scopes' | 'account'>): Grant {
+  #create(given: Pick<Grant, 'clientID' | 'userId' | 'scopes' | 'account' | 'isPermanent'>): Grant {
     this.#grantSerial += 1;
     const oldest = this.#grants.keys().next().value;
     if (this.#grants.size >= maxGrants && oldest !== undefined) this.#grants.delete(oldest);
@@ -133,8 +143,12 @@ export class Grants {
     if (Number(serial) === grant.current || Number(serial) === grant.previous) {
       if (profile.rotation === 'omit') return this.#issue(grant, undefined);
       if (profile.rotation === 'rotate') {
-        const previous = { refuse: undefined, revoke: undefined, grace: grant.current, 'until-used': Number(serial) };
-        grant.previous = previous[refreshTokenReuse];
+        const kept: Partial<Record<RefreshTokenReuse, number>> = {
+          grace: grant.current,
+          'until-used': Number(serial),
+          'until-refreshed': Number(serial),
+        };
+        grant.previous = kept[refreshTokenReuse];
         grant.current = this.#nextRefreshSerial();
         grant.refreshExpiresAt = this.#refreshExpiry();
       }
@@ -150,7 +164,7 @@ export class Grants {
    *
    * Under `until-used`, the use of the newest access token ends the older refresh token.
    */
-  bearer(token: string): Bearer {
+  bearer(token: string, clients: Clients): Bearer {
     const { secrets, clock, users } = this.#setting;
     // An opaque token is a signed token in base64url, so that no client can mistake it for a JWT.
     const signed = token.includes('.') ? token : Buffer.from(token, 'base64url').toString('latin1');
@@ -167,6 +181,9 @@ export class Grants {
     const grant = this.#grants.get(grantId);
     const user = grant && (grant.account ?? users.byId.get(grant.userId));
     if (grant === undefined || user === undefined) return { refusal: 'The access token was revoked.' };
+    if (clients.get(grant.clientID) === undefined) return { refusal: 'The access token belongs to another tenant.' };
+    if (this.#setting.profile.endsFormerAccessToken && serial !== grant.access.serial)
+      return { refusal: 'A refresh has ended the access token.' };
     if (this.#setting.refreshTokenReuse === 'until-used' && serial === grant.access.serial) grant.previous = undefined;
     return { user, scopes: grant.scopes, grantId };
   }
@@ -176,10 +193,10 @@ export class Grants {
    *
    * @see RFC 7009, 2.1 and 2.2
    */
-  revoke(token: string, clientID: string): void {
+  revoke(token: string, clientID: string, clients: Clients): void {
     const refreshed = this.#grantOfRefreshToken(token);
     const isCurrent = refreshed !== undefined && Number(token.split('.')[1]) === refreshed.current;
-    const bearer = refreshed === undefined ? this.bearer(token) : undefined;
+    const bearer = refreshed === undefined ? this.bearer(token, clients) : undefined;
     const grant = isCurrent ? refreshed : bearer && 'user' in bearer ? this.#grants.get(bearer.grantId) : undefined;
     if (grant?.clientID === clientID) this.#grants.delete(grant.id);
   }
@@ -252,7 +269,7 @@ export class Grants {
   }
 
   #issue(grant: Grant, refreshToken: string | undefined): TokenResponse {
-    const { accessTokenLifetime, profile, tokenFields, users, clock } = this.#setting;
+    const { accessTokenLifetime, profile, tokenFields, originOf, users, clock } = this.#setting;
     const user = users.byId.get(grant.userId);
     // Deleted first, so that the map stays in the order of the last refresh.
     this.#grants.delete(grant.id);
@@ -260,12 +277,12 @@ export class Grants {
     return {
       access_token: this.#accessToken(grant),
       token_type: 'bearer',
-      ...(profile.expiresIn ? { expires_in: accessTokenLifetime } : {}),
+      ...(profile.expiresIn && !grant.isPermanent ? { expires_in: accessTokenLifetime } : {}),
       ...(refreshToken === undefined ? {} : { refresh_token: refreshToken }),
       ...(refreshToken === undefined || grant.refreshExpiresAt === undefined
         ? {}
         : { refresh_token_expires_in: Math.ceil((grant.refreshExpiresAt - clock.now()) / 1000) }),
-      ...(user && tokenFields?.(user)),
+      ...(user && tokenFields?.(user, originOf(grant.clientID))),
       ...user?.tokenFields,
     };
   }
@@ -278,7 +295,8 @@ export class Grants {
     const user = users.byId.get(grant.userId);
     const iat = Math.floor(now / 1000);
     this.#accessSerial += 1;
-    grant.access = { serial: this.#accessSerial, expiresAt: now + accessTokenLifetime * 1000 };
+    const lifetimeMs = grant.isPermanent ? Number.MAX_SAFE_INTEGER - now : accessTokenLifetime * 1000;
+    grant.access = { serial: this.#accessSerial, expiresAt: now + lifetimeMs };
     const jti = `${grant.id}.${this.#accessSerial}.${grant.access.expiresAt}`;
     const usual = { sub: grant.userId, domain: user?.domain, iat, exp: iat + accessTokenLifetime };
     const claims = profile.accessToken === 'jwt' ? { ...usual, ...user?.claims, jti } : { jti };

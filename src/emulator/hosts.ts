@@ -47,6 +47,21 @@ export function addressedOrganization(
   return { organization: pattern.exec(hostname(host))?.[1], path };
 }
 
+/**
+ * Returns the tenant whose host a request is for: `undefined` for the host of the service itself, and `'unknown'` for another name below
+ * `localhost` or the service's host.
+ */
+export function addressedTenant(
+  { host }: Pick<IncomingRequest, 'host'>,
+  { host: own, tenants }: Pick<HostsSetting, 'host'> & { readonly tenants: ReadonlySet<string> },
+): { readonly tenant: string } | 'unknown' | undefined {
+  if (tenants.size === 0) return undefined;
+  const [, label] = /^([^.]+)\.(.+)$/.exec(hostname(host)) ?? [];
+  const parent = hostname(host).slice((label?.length ?? 0) + 1);
+  if (label === undefined || (parent !== 'localhost' && parent !== own.toLowerCase())) return undefined;
+  return tenants.has(label) ? { tenant: label } : 'unknown';
+}
+
 /** Returns the host in lower case, without port and final dot. */
 function hostname(host: string): string {
   return host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '');

@@ -7,7 +7,7 @@ export interface Identity {
   /** The resource of the user, below the path of the API. */
   readonly routes?: readonly EmulatorRoute[];
   /** Further fields of the token response. */
-  readonly tokenFields?: (user: EmulatorUser) => Readonly<Record<string, unknown>>;
+  readonly tokenFields?: (user: EmulatorUser, origin: string) => Readonly<Record<string, unknown>>;
 }
 
 /** Returns the resource of the user. */
@@ -38,6 +38,30 @@ const identities: Readonly<Partial<Record<ProfileName, Identity>>> = {
   twitch: resource('/users', ({ id, name }) => ({ data: [{ id, login: name, display_name: name }] })),
   spotify: resource('/me', ({ id, name }) => ({ id, display_name: name })),
   quickbooks: { tokenFields: ({ id }) => ({ id_token: unsignedToken({ sub: id }) }) },
+  salesforce: {
+    tokenFields: ({ id }, origin) => ({
+      token_type: 'Bearer',
+      instance_url: origin,
+      id: `https://login.salesforce.com/id/00D000000000001EAA/${id}`,
+    }),
+  },
+  zendesk: resource('/users/me.json', ({ id, name }) => ({ user: { id, name } })),
+  // Its answers have no token_type. Tokens belong to the shop, whichever member has approved.
+  shopify: {
+    routes: [
+      {
+        method: 'POST',
+        path: '/{version}/graphql.json',
+        handler: ({ headers: { host = '' } }) => {
+          const [name = ''] = host.split('.');
+          return {
+            data: { shop: { id: `gid://shopify/Shop/${name}`, name, myshopifyDomain: `${name}.myshopify.com` } },
+          };
+        },
+      },
+    ],
+    tokenFields: () => ({ token_type: undefined, scope: undefined }),
+  },
 };
 
 /** Returns how the service of a profile says whose a token is; nothing for profiles of one's own. */

@@ -3,6 +3,7 @@ import { request as tlsRequest } from 'node:https';
 import { ASK_HEADER } from './authorization-endpoint.js';
 import { EmulatorError, isRecord, list, record, refuse } from './checks.js';
 import type { Users } from './directory.js';
+import { lookup } from './hosts.js';
 
 /** The part of a supertest agent that a login uses. It keeps cookies, and does not follow redirects itself. */
 export interface Agent<Answer extends AgentAnswer> {
@@ -104,7 +105,9 @@ export function createVisits(users: Users, authorizationUrl: string): Visits {
     const jar = new CookieJar();
     const fetch = cookieFetch(browser, jar);
     const visit = async (url: URL) => {
-      const answer = await fetch(url, { redirect: 'manual', headers: pageHeaders });
+      const answer = await fetch(url, { redirect: 'manual', headers: pageHeaders }).catch((cause: unknown) => {
+        throw notLoggedIn(unreachable(url, login), cause);
+      });
       return { answer, status: answer.status, location: answer.headers.get('location') ?? undefined };
     };
     const response = await followRedirects(new URL(login), visit, approveAt);
@@ -125,7 +128,7 @@ export function createVisits(users: Users, authorizationUrl: string): Visits {
 // An application may use another loopback name of the service than its address does.
 function isAuthorizationUrl({ protocol, hostname, port, pathname }: URL, authorizationUrl: string): boolean {
   const service = new URL(authorizationUrl);
-  const isLoopback = hostname === service.hostname || /^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname);
+  const isLoopback = hostname === service.hostname || /^((.+\.)?localhost|127\.0\.0\.1|\[::1\])$/.test(hostname);
   return isLoopback && protocol === service.protocol && port === service.port && pathname === service.pathname;
 }
 
@@ -156,8 +159,18 @@ async function followRedirects<Answer>(
   throw notLoggedIn(`it redirected more than ${maxRedirects} times, at last to ${url.pathname}`);
 }
 
-function notLoggedIn(reason: string): EmulatorError {
-  return new EmulatorError(`The application did not finish its login: ${reason}.`, { code: 'ERR_EMULATOR_APPROVAL' });
+function unreachable({ origin, pathname }: URL, login: string): string {
+  const began = new URL(login).origin;
+  if (origin === began) return `${origin} cannot be reached. Does it listen there?`;
+  return (
+    `the login began at ${began} and leads to ${origin}${pathname}, which cannot be reached. Set callbackURL to an address at ` +
+    `${began}, and register it with service.register()`
+  );
+}
+
+function notLoggedIn(reason: string, cause?: unknown): EmulatorError {
+  const message = `The application did not finish its login: ${reason}${/[.?]$/.test(reason) ? '' : '.'}`;
+  return new EmulatorError(message, { code: 'ERR_EMULATOR_APPROVAL', cause });
 }
 
 /** A user's decision on the consent page. */
@@ -209,6 +222,7 @@ function send(
     method,
     headers,
     agent: false,
+    lookup,
     rejectUnauthorized: false,
   };
   return new Promise((resolve, reject) => {

@@ -169,6 +169,12 @@ export function verbatim(status: number, body: string | Uint8Array, headers: Out
   return { status, headers: { 'content-type': type, 'cache-control': 'no-store', ...headers }, body };
 }
 
+/** Returns a response in the format of a form. */
+export function form(status: number, body: URLSearchParams, headers: OutgoingHttpHeaders): Reply {
+  const own = { 'content-type': 'application/x-www-form-urlencoded', 'cache-control': 'no-store', ...headers };
+  return { status, headers: own, body: body.toString() };
+}
+
 /** Returns the same headers with their names in lower case, as `Reply` has them. */
 export function lowerCased(headers: OutgoingHttpHeaders): OutgoingHttpHeaders {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));

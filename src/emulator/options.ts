@@ -2,11 +2,10 @@ import type { TlsOptions } from 'node:tls';
 import type { EmulatorRoute } from './api.js';
 import type { Scopes } from './authorization-endpoint.js';
 import { choice, EmulatorError, integer, isRecord, list, record, refuse, text } from './checks.js';
-import { type EmulatorUser, type Registration, sampleApplication, sampleUsers } from './directory.js';
+import { type EmulatorUser, isLabel, type Registration, sampleApplication, sampleUsers } from './directory.js';
 import { checkedDelay, type Delay } from './faults.js';
-import type { RefreshTokenReuse } from './grants.js';
 import type { DomainHosts } from './hosts.js';
-import { type Profile, type ProfileName, resolveProfile } from './profiles.js';
+import { type Profile, type ProfileName, type RefreshTokenReuse, resolveProfile, reuses } from './profiles.js';
 import type { LogEntry } from './server.js';
 
 /** Options of the emulated service, all optional. */
@@ -25,19 +24,25 @@ export interface EmulatorOptions {
   readonly profile?: ProfileName | Partial<Profile> | undefined;
   /** Registered applications, at least one. Default: a sample one with the redirect URL `http://localhost:3000/callback`. */
   readonly applications?: readonly Registration[] | undefined;
+  /**
+   * Customers with a host of their own, `http://{tenant}.localhost:{port}`, and an application each: see `optionsOf`. One DNS label
+   * each. Default: none.
+   */
+  readonly tenants?: readonly string[] | undefined;
   /** Accounts, at least one. Default: two sample ones, the second in the organization `acme`. */
   readonly users?: readonly EmulatorUser[] | undefined;
   /** Scopes that exist, with descriptions for users. Default: every well-formed name is accepted. */
   readonly scopes?: Scopes | undefined;
   /** Seconds. Default: that of the profile, 7200 without one. */
   readonly accessTokenLifetime?: number | undefined;
-  /** Seconds until a refresh token expires. Token responses state it as `refresh_token_expires_in`. Default: it does not expire. */
+  /** Seconds until a refresh token expires, which token responses state as `refresh_token_expires_in`. Default: that of the profile, or never. */
   readonly refreshTokenLifetime?: number | undefined;
   /** Seconds; default 60. */
   readonly codeLifetime?: number | undefined;
   /**
-   * Treatment of a used refresh token: `refuse` it (the default), `revoke` the grant too, `grace`: the last one works once more, or
-   * `until-used`: it works until the first use of the tokens that replaced it, as with Doorkeeper's `previous_refresh_token`.
+   * What becomes of a used refresh token: `refuse` it, `revoke` the grant too, `grace`: the last one works once more, `until-used`: it
+   * works until the first use of the tokens that replaced it, as with Doorkeeper's `previous_refresh_token`, or `until-refreshed`: until
+   * the first use of the refresh token that replaced it. Default: that of the profile, `refuse` without one.
    */
   readonly refreshTokenReuse?: RefreshTokenReuse | undefined;
   /** Treatment of a used code: `refuse` it (the default), or also `revoke` the grant that it gave. */
@@ -89,6 +94,7 @@ const readers = {
   https: (value: unknown): Pick<TlsOptions, 'key' | 'cert'> | undefined => optional(value, certificate),
   profile: (value: unknown): Profile => resolveProfile(value),
   applications: (value: unknown = [sampleApplication]): readonly unknown[] => list('applications', value, { min: 1 }),
+  tenants: (value: unknown = []): readonly string[] => [...new Set(list('tenants', value).map(tenantName))],
   users: (value: unknown = sampleUsers): readonly unknown[] => list('users', value, { min: 1 }),
   scopes: (value: unknown): Scopes | undefined => optional(value, scopes),
   accessTokenLifetime: (value: unknown): number | undefined =>
@@ -96,8 +102,8 @@ const readers = {
   refreshTokenLifetime: (value: unknown): number | undefined =>
     optional(value, (given) => integer('refreshTokenLifetime', given, 1, maxSeconds)),
   codeLifetime: (value: unknown = 60): number => integer('codeLifetime', value, 1, maxSeconds),
-  refreshTokenReuse: (value: unknown = 'refuse'): RefreshTokenReuse =>
-    choice('refreshTokenReuse', value, ['refuse', 'revoke', 'grace', 'until-used']),
+  refreshTokenReuse: (value: unknown): RefreshTokenReuse | undefined =>
+    optional(value, (given) => choice('refreshTokenReuse', given, reuses)),
   codeReuse: (value: unknown = 'refuse'): 'refuse' | 'revoke' => choice('codeReuse', value, ['refuse', 'revoke']),
   plainHostForOrganizations: (value: unknown): boolean | undefined =>
     optional(value, (given) => boolean('plainHostForOrganizations', given)),
@@ -171,6 +177,11 @@ function checkedRoute(value: unknown, option: string): EmulatorRoute {
   }
   if (typeof handler !== 'function') refuse(`${option}.handler`, 'a function', handler);
   return { method, path, handler: handler as EmulatorRoute['handler'] };
+}
+
+function tenantName(value: unknown, index: number): string {
+  const isName = typeof value === 'string' && isLabel(value) && value !== 'api' && value !== 'service';
+  return isName ? value : refuse(`tenants[${index}]`, 'one DNS label in lower case, such as acme', value);
 }
 
 function scopes(value: unknown): Scopes {

@@ -46,6 +46,10 @@ code {
   flex: none; max-width: 60%; padding: 1px 6px; border-radius: 5px; background: var(--code); color: var(--soft);
   font: .8125rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace;
 }
+pre {
+  margin: 0 0 16px; padding: 10px 12px; border-radius: 8px; background: var(--code); white-space: pre-wrap;
+  overflow-wrap: anywhere; font: .8125rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace;
+}
 .choice { display: grid; grid-template-columns: 1fr 1fr; gap: 12px; margin-bottom: 16px; }
 button {
   font: inherit; font-weight: 600; padding: 11px 16px; border-radius: 10px; border: 1px solid var(--line);
@@ -130,10 +134,7 @@ summary .soft { font-variant-numeric: tabular-nums; }
 .badge.good { background: var(--good-tint); color: var(--good); }
 .badge.bad { background: var(--bad-tint); color: var(--bad); }
 .badge.warn { background: var(--warn-tint); color: var(--warn); }
-pre {
-  margin: 0 14px 12px; padding: 10px 12px; border-radius: 8px; background: var(--code); white-space: pre-wrap;
-  overflow-wrap: anywhere; font: .8125rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace;
-}
+pre { margin: 0 14px 12px; }
 time.life { font-variant-numeric: tabular-nums; }
 [role=status]:not(:empty) { margin: 0 4px 20px; padding: 10px 14px; border-radius: 10px; background: var(--bad-tint); color: var(--bad); }
 @media (max-width: 420px) {

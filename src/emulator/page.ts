@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { EmulatorUser } from './directory.js';
+import type { Application, EmulatorUser } from './directory.js';
 import type { Reply } from './messages.js';
 import { css } from './page-assets.js';
 
@@ -162,6 +162,36 @@ export function errorPage(status: number, error: string, description: string): R
     html`<h1>This request cannot be answered</h1>
 <p>${description}</p>
 <p class="soft">So you cannot be sent back to the application. Start again from there. <code>${error}</code></p>`,
+  );
+}
+
+/**
+ * Returns the page for a redirect URL that is not registered.
+ *
+ * @param url - The redirect URL, if it can be registered.
+ * @param origin - Address of the control.
+ */
+export function unregisteredPage(
+  description: string,
+  { name, clientID, redirectUrls }: Application,
+  url: string | undefined,
+  origin: string,
+): Reply {
+  const body = JSON.stringify({ clientID, redirectUrls: [url] }).replaceAll("'", "'\\''");
+  const title = 'Unregistered redirect URL';
+  return page(
+    400,
+    title,
+    html`<h1>${title}</h1>
+<p>${description} ${redirectUrls.length === 1 ? 'Only this one is' : 'Only these are'}: ${redirectUrls.join(', ')}.</p>
+${
+  url === undefined
+    ? html``
+    : html`<p class="soft">To let ${name} use <code>${url}</code>, run this and start the login again:</p>
+<pre>curl ${origin}/_emulator/applications -d '${body}'</pre>
+<p class="soft">Or start the emulator with <code>--redirect-url ${url}</code>.</p>`
+}
+<p class="soft"><code>invalid_request</code></p>`,
   );
 }
 

@@ -1,4 +1,7 @@
-import { choice, isRecord, record, refuse, text } from './checks.js';
+import { choice, integer, isRecord, record, refuse, text } from './checks.js';
+
+/** What becomes of a refresh token that was used before. */
+export type RefreshTokenReuse = 'refuse' | 'revoke' | 'grace' | 'until-used' | 'until-refreshed';
 
 /** The differences between services. The defaults: JSON token requests, credentials in the body, an API below `/api/v2`. */
 export interface Profile {
@@ -25,6 +28,18 @@ export interface Profile {
   readonly authorizationParams: Readonly<Record<string, string>>;
   /** Refresh token of a refresh response: `rotate` (the default) issues a new one, `same` repeats it, `omit` leaves it out. */
   readonly rotation: 'rotate' | 'same' | 'omit';
+  /** What becomes of a used refresh token. Default `refuse`. The option `refreshTokenReuse` takes precedence. */
+  readonly refreshTokenReuse: RefreshTokenReuse;
+  /** Seconds until a refresh token expires. Default: never. The option `refreshTokenLifetime` takes precedence. */
+  readonly refreshTokenLifetime: number | undefined;
+  /** A refresh ends the former access token too. Default false. */
+  readonly endsFormerAccessToken: boolean;
+  /** An application has one grant at a time: a new one ends the former. Default false. */
+  readonly singleGrant: boolean;
+  /** Tokens expire, and come with a refresh token, only if the code exchange asks for it with `expiring=1`. Default false. */
+  readonly expiringOnRequest: boolean;
+  /** Header of API requests that carries the bare access token. Default: `Authorization` with `Bearer`. */
+  readonly accessTokenHeader: string | undefined;
   /** Format of access tokens: `jwt` (the default) or `opaque`. */
   readonly accessToken: 'jwt' | 'opaque';
   /** Token responses have `expires_in`. Default true. */
@@ -39,6 +54,9 @@ export interface Profile {
   readonly plainHostForOrganizations: boolean;
 }
 
+/** All treatments of a used refresh token. */
+export const reuses: readonly RefreshTokenReuse[] = ['refuse', 'revoke', 'grace', 'until-used', 'until-refreshed'];
+
 const standard: Profile = Object.freeze({
   authorizationPath: '/oauth/authorize',
   tokenPath: '/oauth/token',
@@ -50,6 +68,12 @@ const standard: Profile = Object.freeze({
   scopeRequired: true,
   authorizationParams: {},
   rotation: 'rotate',
+  refreshTokenReuse: 'refuse',
+  refreshTokenLifetime: undefined,
+  endsFormerAccessToken: false,
+  singleGrant: false,
+  expiringOnRequest: false,
+  accessTokenHeader: undefined,
   accessToken: 'jwt',
   expiresIn: true,
   accessTokenLifetime: 7200,
@@ -176,6 +200,38 @@ const profiles = {
     scopeRequired: true,
     accessTokenLifetime: 3600,
   },
+  salesforce: {
+    ...form,
+    ...opaque,
+    authorizationPath: '/services/oauth2/authorize',
+    tokenPath: '/services/oauth2/token',
+    revocationPath: '/services/oauth2/revoke',
+    apiPath: '/services/data',
+    expiresIn: false,
+    refreshTokenReuse: 'revoke',
+  },
+  zendesk: {
+    ...opaque,
+    authorizationPath: '/oauth/authorizations/new',
+    tokenPath: '/oauth/tokens',
+    accessTokenLifetime: 1800,
+    refreshTokenLifetime: 2_592_000,
+    endsFormerAccessToken: true,
+  },
+  shopify: {
+    ...opaque,
+    authorizationPath: '/admin/oauth/authorize',
+    tokenPath: '/admin/oauth/access_token',
+    apiPath: '/admin/api',
+    scopeSeparator: ',',
+    scopeRequired: false,
+    accessTokenLifetime: 3600,
+    refreshTokenLifetime: 7_776_000,
+    refreshTokenReuse: 'until-refreshed',
+    singleGrant: true,
+    expiringOnRequest: true,
+    accessTokenHeader: 'X-Shopify-Access-Token',
+  },
 } as const satisfies Readonly<Record<string, Partial<Profile>>>;
 
 /** Name of a built-in profile. */
@@ -198,7 +254,10 @@ export type ProfileName =
   | 'discord'
   | 'twitch'
   | 'spotify'
-  | 'quickbooks';
+  | 'quickbooks'
+  | 'salesforce'
+  | 'zendesk'
+  | 'shopify';
 
 const names = Object.keys(profiles) as readonly (keyof typeof profiles & ProfileName)[];
 
@@ -224,6 +283,9 @@ function checkMember(name: string, value: unknown): void {
   else if (name === 'clientAuthentication') choice(option, value, ['body', 'basic', 'basic-raw']);
   else if (name === 'rotation') choice(option, value, ['rotate', 'same', 'omit']);
   else if (name === 'accessToken') choice(option, value, ['jwt', 'opaque']);
+  else if (name === 'refreshTokenReuse') choice(option, value, reuses);
+  else if (name === 'refreshTokenLifetime') integer(option, value, 1, Number.MAX_SAFE_INTEGER);
+  else if (name === 'accessTokenHeader') text(option, value);
   else if (name === 'refreshRefusal') {
     if (!isRecord(value)) refuse(option, 'an object: the body of the refusal', value);
   } else if (name === 'authorizationParams') {
@@ -247,7 +309,8 @@ export type ProfileOptions = Pick<
   | 'clientAuthentication'
   | 'scopeSeparator'
   | 'authorizationParams'
->;
+> &
+  Partial<Pick<Profile, 'accessTokenHeader'>>;
 
 /** Returns all options of a strategy that decide about addresses and formats, so that none of a provider's remains below them. */
 export function profileOptions({
@@ -259,7 +322,9 @@ export function profileOptions({
   clientAuthentication,
   scopeSeparator,
   authorizationParams,
+  accessTokenHeader,
 }: Profile): ProfileOptions {
   const paths = { authorizationPath, tokenPath, revocationPath, apiPath };
-  return { ...paths, tokenRequest, clientAuthentication, scopeSeparator, authorizationParams };
+  const header = accessTokenHeader === undefined ? {} : { accessTokenHeader };
+  return { ...paths, tokenRequest, clientAuthentication, scopeSeparator, authorizationParams, ...header };
 }

@@ -1,12 +1,12 @@
 import { authenticated, fieldError, fieldsIn, invalid } from './client-fields.js';
-import type { Applications } from './directory.js';
+import type { Clients } from './directory.js';
 import type { Grants } from './grants.js';
 import { type IncomingRequest, json, methodNotAllowed, type Reply } from './messages.js';
 import type { Profile } from './profiles.js';
 
 /** Dependencies of the revocation endpoint. */
 export interface RevocationSetting {
-  readonly applications: Applications;
+  readonly clients: Clients;
   readonly grants: Grants;
   readonly profile: Pick<Profile, 'tokenRequest' | 'clientAuthentication'>;
 }
@@ -26,6 +26,6 @@ export function serveRevocation(incoming: IncomingRequest, setting: RevocationSe
   if (error !== undefined) return invalid(error);
   const application = authenticated(fields, incoming, setting);
   if ('status' in application) return application;
-  setting.grants.revoke(String(fields.token), application.clientID);
+  setting.grants.revoke(String(fields.token), application.clientID, setting.clients);
   return json(200, {});
 }

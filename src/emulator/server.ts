@@ -159,6 +159,8 @@ export interface ServerSetting {
   /** Serves control requests and the status page, which are neither recorded nor failed. Returns false for any other request. */
   readonly control: (incoming: IncomingRequest, response: ServerResponse) => boolean;
   readonly faults: Faults;
+  /** Returns the tenant whose host a request is for. */
+  readonly tenantOf: (incoming: IncomingRequest) => string | undefined;
   readonly requests: RequestLog;
   /** Bytes. */
   readonly bodyLimit: number;
@@ -215,7 +217,9 @@ async function serve(incoming: IncomingRequest, setting: ServerSetting): Promise
   const admitted = endpoints[endpoint](incoming);
   if ('status' in admitted) return admitted;
   try {
-    return await faults.apply(endpoint, () => admitted.serve().catch((error) => handlerFailed(endpoint, error)));
+    return await faults.apply(endpoint, setting.tenantOf(incoming), () =>
+      admitted.serve().catch((error) => handlerFailed(endpoint, error)),
+    );
   } finally {
     admitted.release?.();
   }

@@ -32,6 +32,10 @@ export class Controls {
   readonly state: ControlledState;
   /** Returns the base address of the API of an organization, once the service listens. */
   baseUrlOf: (domain: string | undefined) => string = () => '';
+  /** Returns the origin of a tenant, or of the service itself, once the service listens. */
+  originOf: (tenant: string | undefined) => string = () => '';
+  /** Returns the tenants, once the service listens. */
+  tenants: () => readonly { readonly tenant: string; readonly options: unknown }[] = () => [];
   readonly #firstUsers: readonly EmulatorUser[];
   readonly #firstLimits: Limits;
   readonly #listeners = new Set<() => void>();

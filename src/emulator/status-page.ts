@@ -144,7 +144,7 @@ function requestList(requests: readonly ServiceRequest[], log: Controls['state']
   const items = requests.map((request) => {
     const { id = 0, host = '', result } = log.records.get(request) ?? {};
     const { method, path, query, body } = request;
-    const place = shortened(/\.api\./.test(host) ? `${host}${path}` : path);
+    const place = shortened(/\.(api|localhost)\b/.test(host) ? `${host}${path}` : path);
     const { outcome, at = 0, durationMs = 0 } = result ?? {};
     const time =
       result === undefined ? '' : `${new Date(at).toTimeString().slice(0, 8)} · ${Math.round(durationMs)} ms`;

@@ -1,6 +1,6 @@
 import { authenticated, type Fields, fieldError, fieldsIn, invalid } from './client-fields.js';
 import type { Codes } from './codes.js';
-import type { Application, Applications } from './directory.js';
+import type { Application, Clients } from './directory.js';
 import type { Grants } from './grants.js';
 import type { Installations } from './installations.js';
 import { type IncomingRequest, json, methodNotAllowed, type Reply, refusal } from './messages.js';
@@ -8,13 +8,16 @@ import type { Profile } from './profiles.js';
 
 /** Dependencies of the token endpoint. */
 export interface TokenSetting {
-  readonly applications: Applications;
+  readonly clients: Clients;
   readonly codes: Codes;
   readonly grants: Grants;
   readonly installations: Installations;
   /** `revoke`: a second use of a code also ends the grant that the first one gave (RFC 6749, 4.1.2). */
   readonly codeReuse: 'refuse' | 'revoke';
-  readonly profile: Pick<Profile, 'tokenRequest' | 'clientAuthentication' | 'refusalStatus' | 'refreshRefusal'>;
+  readonly profile: Pick<
+    Profile,
+    'tokenRequest' | 'clientAuthentication' | 'refusalStatus' | 'refreshRefusal' | 'expiringOnRequest'
+  >;
 }
 
 /**
@@ -77,7 +80,11 @@ function applicationTokens(fields: Fields, application: Application, { grants, i
   return json(200, grants.startForApplication({ clientID, userId: actor.userId, scopes }), { pragma: 'no-cache' });
 }
 
-function exchange(fields: Fields, { clientID }: Application, { codes, grants, codeReuse }: TokenSetting): Reply {
+function exchange(
+  fields: Fields,
+  { clientID }: Application,
+  { codes, grants, codeReuse, profile }: TokenSetting,
+): Reply {
   const error = codes.needsRedirectUri(String(fields.code)) ? fieldError(fields, ['redirect_uri']) : undefined;
   if (error !== undefined) return invalid(error);
   const verifier = fields.code_verifier;
@@ -91,7 +98,10 @@ function exchange(fields: Fields, { clientID }: Application, { codes, grants, co
     if (codeReuse === 'revoke' && redeemed.grantId !== undefined) grants.end(redeemed.grantId);
     return refusal(400, 'invalid_grant', redeemed.refusal);
   }
-  const { id, response } = grants.start(redeemed.approval);
+  const { id, response } = grants.start(
+    redeemed.approval,
+    !profile.expiringOnRequest || String(fields.expiring) === '1',
+  );
   redeemed.markUsed(id);
   return json(200, response, { pragma: 'no-cache' });
 }

@@ -207,7 +207,12 @@ describe('the OpenAPI document', () => {
     expect(described).toEqual([
       ...['get /_emulator/requests', 'delete /_emulator/requests', 'get /_emulator/faults', 'post /_emulator/faults'],
       ...['delete /_emulator/faults', 'delete /_emulator/faults/{id}', 'get /_emulator/users', 'post /_emulator/users'],
-      ...['post /_emulator/applications', 'post /_emulator/installations', 'delete /_emulator/installations'],
+      ...[
+        'post /_emulator/applications',
+        'get /_emulator/tenants',
+        'post /_emulator/installations',
+        'delete /_emulator/installations',
+      ],
       ...['post /_emulator/revoke', 'post /_emulator/expire-access-tokens'],
       ...['post /_emulator/limit', 'post /_emulator/advance', 'post /_emulator/reset'],
     ]);

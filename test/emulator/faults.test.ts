@@ -65,6 +65,7 @@ describe('a fault that replaces the answer', () => {
     [{ error: 'invalid_grant' }, 400, 'application/json', '{"error":"invalid_grant"}'],
     [{ error: 'invalid_client' }, 401, 'application/json', '{"error":"invalid_client"}'],
     [Buffer.from('bytes'), 200, 'application/octet-stream', 'bytes'],
+    [new URLSearchParams({ error: 'bad_token' }), 400, 'application/x-www-form-urlencoded', 'error=bad_token'],
   ])('the body %j is sent with the status and type that suit it', async (sent, status, type, text) => {
     service.fail('token', { body: sent });
     const response = await exchange('any');

@@ -1,4 +1,6 @@
+import { exec } from 'node:child_process';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { promisify } from 'node:util';
 import express from 'express';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
@@ -57,8 +59,12 @@ describe('approve()', () => {
   });
 
   test('reports why the service does not redirect', async () => {
+    const page = await (await fetch(authorizeUrl({ redirect_uri: "http://localhost:8080/it's" }))).text();
+    const [, command = ''] = /<pre>([^<]*)<\/pre>/.exec(page.replaceAll('&quot;', '"').replaceAll('&#39;', "'")) ?? [];
+    expect((await promisify(exec)(command)).stdout).toContain("http://localhost:8080/it's");
+    expect(await service.approve(authorizeUrl({ redirect_uri: "http://localhost:8080/it's" }))).toContain("it's?code=");
     await expect(service.approve(authorizeUrl({ redirect_uri: 'http://evil.example/' }))).rejects.toThrow(
-      /answered the authorization request with 400 instead of a redirect\. The parameter redirect_uri is not one of/,
+      /answered the authorization request with 400 instead of a redirect\. The parameter redirect_uri is not registered/,
     );
   });
 
@@ -154,6 +160,18 @@ describe('logIn() with fetch', () => {
     expect(await (await fetch(origin, { headers: { cookie: ben.cookie } })).text()).toContain('Acme Storefront');
     expect(await (await ben.fetch(origin)).text()).toContain('Acme Storefront');
     expect(await (await ben.fetch(`${origin}/out`)).text()).toBe('anonymous at /');
+    const elsewhere = 'http://127.0.0.1:1/callback';
+    service.register({ clientID: service.options.clientID, redirectUrls: [elsewhere] });
+    const real = origin;
+    origin = 'http://127.0.0.1:1';
+    await expect(service.logIn(fetch, { login: `${real}/login` })).rejects.toThrow(
+      expect.objectContaining({
+        code: 'ERR_EMULATOR_APPROVAL',
+        message: expect.stringContaining(
+          `began at ${real} and leads to ${elsewhere}, which cannot be reached. Set callbackURL`,
+        ),
+      }),
+    );
     server.close();
   });
 

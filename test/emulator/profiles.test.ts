@@ -1,5 +1,6 @@
 import type { EmulatorOptions, ProfileName } from 'passport-oauth-app/emulator';
 import { describe, expect, test } from 'vitest';
+import { type RawOptions, rawRequest } from '../support/raw-request.js';
 import { callback, service, startService } from './plain-client.js';
 
 const awkwardSecret = 'a:b%c+d ü';
@@ -51,23 +52,30 @@ async function token(
 }
 
 const exchange = async (headers = {}) =>
-  token({ grant_type: 'authorization_code', redirect_uri: callback, code: await code() }, headers);
+  token({ grant_type: 'authorization_code', redirect_uri: callback, code: await code(), expiring: '1' }, headers);
 const refresh = (refreshToken: unknown) => token({ grant_type: 'refresh_token', refresh_token: String(refreshToken) });
 
 function api(accessToken: unknown, path = '/user'): Promise<Response> {
   const { apiPath = '/api/v2' } = service.options;
-  return fetch(`${service.baseUrl}${apiPath}${path}`, { headers: { authorization: `Bearer ${accessToken}` } });
+  const { accessTokenHeader } = service.options;
+  const headers = accessTokenHeader
+    ? { [accessTokenHeader]: String(accessToken) }
+    : { authorization: `Bearer ${accessToken}` };
+  return fetch(`${service.baseUrl}${apiPath}${path}`, { headers });
 }
 
 const names = [
   ...['crowdin', 'form', 'basic', 'gitlab', 'atlassian', 'linear', 'notion', 'hubspot', 'zoom', 'box', 'miro'],
-  ...['calendly', 'github', 'google', 'microsoft', 'discord', 'twitch', 'spotify', 'quickbooks'],
+  ...['calendly', 'github', 'google', 'microsoft', 'discord', 'twitch', 'spotify', 'quickbooks', 'salesforce'],
+  ...['zendesk', 'shopify'],
 ] as const satisfies readonly ProfileName[];
 
 test.each(names)('the profile %s logs in, calls, expires, refreshes and refuses', async (name) => {
   await start(name);
   const first = await exchange();
-  expect(first).toMatchObject({ status: 200, body: { token_type: 'bearer' } });
+  const types: Partial<Record<ProfileName, string | undefined>> = { salesforce: 'Bearer', shopify: undefined };
+  expect(first).toMatchObject({ status: 200 });
+  expect(first.body.token_type).toBe(name in types ? types[name] : 'bearer');
   expect((await api(first.body.access_token)).status).toBe(200);
   service.expireAccessTokens();
   expect((await api(first.body.access_token)).status).toBe(401);
@@ -156,6 +164,117 @@ describe('tokens', () => {
     const { body } = await exchange();
     expect(body.workspace).toEqual({ id: 'w' });
     expect((await refresh(body.refresh_token)).body.workspace).toEqual({ id: 'w' });
+  });
+});
+
+describe('the rules of services', () => {
+  test('salesforce ends the grant when a used refresh token comes again, and names the API, but no lifetime', async () => {
+    await start('salesforce');
+    const first = await exchange();
+    expect(first.body).toMatchObject({ instance_url: service.baseUrl });
+    expect(first.body).not.toHaveProperty('expires_in');
+    const second = await refresh(first.body.refresh_token);
+    expect((await refresh(first.body.refresh_token)).body.error).toBe('invalid_grant');
+    expect((await refresh(second.body.refresh_token)).body.error).toBe('invalid_grant');
+    expect((await api(second.body.access_token)).status).toBe(401);
+  });
+
+  test('zendesk ends both former tokens at a refresh', async () => {
+    await start('zendesk');
+    const first = await exchange();
+    expect(first.body).toMatchObject({ expires_in: 1800, refresh_token_expires_in: 2_592_000 });
+    const second = await refresh(first.body.refresh_token);
+    expect((await api(first.body.access_token)).status).toBe(401);
+    expect((await refresh(first.body.refresh_token)).body.error).toBe('invalid_grant');
+    expect((await api(second.body.access_token)).status).toBe(200);
+  });
+
+  test('shopify accepts the former refresh token until its replacement is used', async () => {
+    await start('shopify');
+    const first = await exchange();
+    expect(first.body).toMatchObject({ expires_in: 3600, refresh_token_expires_in: 7_776_000 });
+    await refresh(first.body.refresh_token);
+    const second = await refresh(first.body.refresh_token);
+    expect((await api(second.body.access_token)).status).toBe(200);
+    const third = await refresh(second.body.refresh_token);
+    expect(third.status).toBe(200);
+    expect((await refresh(first.body.refresh_token)).body.error).toBe('invalid_grant');
+    expect((await refresh(second.body.refresh_token)).status).toBe(200);
+  });
+
+  test('shopify has one grant of an application, and tokens expire only on request', async () => {
+    await start('shopify');
+    const [first, second] = [await exchange(), await exchange()];
+    expect((await refresh(first.body.refresh_token)).body.error).toBe('invalid_grant');
+    expect((await api(second.body.access_token)).status).toBe(200);
+    const permanent = await token({ grant_type: 'authorization_code', redirect_uri: callback, code: await code() });
+    expect(Object.keys(permanent.body)).toEqual(['access_token']);
+    service.advance(86_400 * 365);
+    expect((await api(permanent.body.access_token)).status).toBe(200);
+  });
+});
+
+describe('tenants', () => {
+  const at =
+    (host: string) =>
+    (path: string, options: RawOptions = {}) => {
+      const { port } = new URL(service.baseUrl);
+      const headers = { ...options.headers, host: `${host}:${port}` };
+      return rawRequest(service.baseUrl, path, { ...options, headers });
+    };
+
+  test('each has a host and an application, and neither its codes nor its tokens work at another', async () => {
+    await start('zendesk', { tenants: ['acme', 'globex'] });
+    const { authUrl, baseUrl, clientID, clientSecret } = service.optionsOf('acme');
+    expect(authUrl).toBe(baseUrl);
+    expect(new URL(authUrl).hostname).toBe('acme.localhost');
+    const query = new URLSearchParams({
+      client_id: clientID,
+      redirect_uri: callback,
+      response_type: 'code',
+      scope: 'read',
+    });
+    const approved = new URL(await service.approve(`${authUrl}/oauth/authorizations/new?${query}`));
+    const request = (host: string, credentials: object) =>
+      at(host)('/oauth/tokens', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({
+          ...{ grant_type: 'authorization_code', redirect_uri: callback, code: approved.searchParams.get('code') },
+          ...{ client_id: clientID, client_secret: clientSecret, ...credentials },
+        }),
+      });
+    const other = service.optionsOf('globex');
+    const others = { client_id: other.clientID, client_secret: other.clientSecret };
+    expect((await request('globex.localhost', {})).status).toBe(401);
+    expect((await request('globex.localhost', others)).status).toBe(400);
+    expect((await request('127.0.0.1', {})).status).toBe(401);
+    const { access_token } = JSON.parse((await request('acme.localhost', {})).text);
+    const headers = { authorization: `Bearer ${access_token}` };
+    expect((await at('acme.localhost')('/api/v2/user', { headers })).status).toBe(200);
+    for (const host of ['globex.localhost', 'localhost'])
+      expect((await at(host)('/api/v2/user', { headers })).status).toBe(401);
+    expect((await at('initech.localhost')('/api/v2/user', { headers })).status).toBe(404);
+    expect(() => service.optionsOf('initech')).toThrow(/^optionsOf\(\): the tenant must be one of tenants/);
+  });
+
+  test('a fault may be of one tenant, and both are controlled over HTTP', async () => {
+    await start('zendesk', { tenants: ['acme', 'globex'] });
+    const control = await fetch(`${service.baseUrl}/_emulator/tenants`);
+    expect(await control.json()).toMatchObject([
+      { tenant: 'acme', options: { authUrl: service.optionsOf('acme').authUrl, clientSecret: 'acme-client-secret' } },
+      { tenant: 'globex' },
+    ]);
+    const fault = JSON.stringify({ endpoint: 'api', status: 503, tenant: 'acme' });
+    const headers = { 'content-type': 'application/json' };
+    await fetch(`${service.baseUrl}/_emulator/faults`, { method: 'POST', headers, body: fault });
+    for (const [host, status] of [
+      ['globex', 401],
+      ['acme', 503],
+      ['acme', 401],
+    ] as const)
+      expect((await at(`${host}.localhost`)('/api/v2/user')).status).toBe(status);
+    expect(() => service.fail('api', { tenant: 'initech' })).toThrow(/^tenant must be one of 'acme', 'globex'/);
   });
 });
 

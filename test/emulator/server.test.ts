@@ -226,7 +226,10 @@ describe('options', () => {
     [{ accessTokenLifetime: 0 }, /^accessTokenLifetime must be/],
     [{ accessTokenLifetime: 1.5 }, /^accessTokenLifetime must be/],
     [{ codeLifetime: -1 }, /^codeLifetime must be/],
-    [{ refreshTokenReuse: 'never' }, /^refreshTokenReuse must be one of 'refuse', .*'until-used', but it is 'never'/],
+    [
+      { refreshTokenReuse: 'never' },
+      /^refreshTokenReuse must be one of 'refuse', .*'until-refreshed', but it is 'never'/,
+    ],
     [{ codeReuse: 'grace' }, /^codeReuse must be one of/],
     [{ concurrency: 0 }, /^concurrency must be/],
     [{ clock: 5 }, /^clock must be a function/],

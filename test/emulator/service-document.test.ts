@@ -143,6 +143,7 @@ describe('service.md 4.1: request authorization code', () => {
       const asked = await fetch(authorizeUrl({ redirect_uri: url }), { redirect: 'manual' });
       expect(asked.status).toBe(400);
       expect(asked.headers.get('location')).toBeNull();
+      expect(await asked.text()).toContain('is not registered with the application. Only this one is: http');
       const fields = new URLSearchParams(new URL(authorizeUrl({ redirect_uri: url })).search);
       fields.set('user', '1');
       fields.set('decision', button.toLowerCase());
