@@ -149,7 +149,7 @@ function user({ user: { id, name, domain } }: ApiRequest): unknown {
   return { data: { id, fullName: name, organization: domain ?? null } };
 }
 
-/** What the API takes. A control may change it. */
+/** Limits of the API, which a control can change. */
 export interface Limits {
   /** Most requests of one account at once; `undefined` sets no limit. */
   concurrency: number | undefined;
@@ -193,7 +193,7 @@ export class Api {
     const { id } = bearer.user;
     const running = this.#running.get(id) ?? 0;
     if (running >= concurrency) {
-      return apiRefusal(429, 'This account has as many requests at once as it may have.', { 'retry-after': '1' });
+      return apiRefusal(429, 'This account has too many concurrent requests.', { 'retry-after': '1' });
     }
     this.#running.set(id, running + 1);
     const release = () => {
@@ -227,7 +227,7 @@ export class Api {
     const below = path.startsWith(`${profile.apiPath}/`) ? path.slice(profile.apiPath.length) : undefined;
     const found = below === undefined ? [] : routes.find(method, below);
     if (!('route' in found)) {
-      if (found.length === 0) return apiRefusal(404, 'There is nothing at this path.');
+      if (found.length === 0) return apiRefusal(404, 'Nothing exists at this path.');
       const allow = found.join(', ');
       return apiRefusal(405, `Only ${allow} is supported here.`, { allow });
     }

@@ -29,7 +29,7 @@ export interface AuthorizationRequest {
 export interface AuthorizationError {
   readonly error: string;
   readonly description: string;
-  /** The redirect URL that gets the error; `undefined` if the request cannot be trusted to name the application's own URL. */
+  /** The redirect URL that receives the error; `undefined` if the request does not name one of the application's own. */
   readonly redirectUri?: string;
   readonly state?: string | undefined;
   /** The redirect URL that its application has not registered. */
@@ -60,8 +60,8 @@ const names = [
 /**
  * Validates an authorization request.
  *
- * service.md shows no error but `access_denied`. All others follow RFC 6749, 4.1.2.1: with a wrong client or redirect URL nobody is
- * redirected; any other error is sent to the redirect URL.
+ * service.md shows no error but `access_denied`. All others follow RFC 6749, 4.1.2.1: a wrong client or redirect URL
+ * gets an error page; any other error is sent to the redirect URL.
  *
  * @param query - `undefined` if its encoding is invalid.
  * @see service.md sections 4.1 and 7
@@ -158,13 +158,13 @@ export interface AuthorizationSetting extends AuthorizationRules {
   readonly users: Users;
   readonly codes: Codes;
   readonly consents: Consents;
-  /** True: a user who has approved the same scopes before is redirected at once. */
+  /** If true, a user who approved the same scopes before is redirected immediately. */
   readonly remembers: boolean;
   /** Address of the page, for the command that registers a redirect URL. */
   readonly origin: string;
 }
 
-/** Has the consent page shown although the user has approved before: for `approve()`, which chooses a user each time. */
+/** Forces the consent page even for a remembered user: `approve()` picks a user each time. */
 export const ASK_HEADER = 'emulator-ask';
 
 /**
@@ -220,11 +220,11 @@ function decided(request: AuthorizationRequest, form: Query, setting: Authorizat
   if (decision === 'decline') return redirect(redirectUri, { error: 'access_denied', state });
   if (decision !== 'approve')
     return errorPage(400, 'invalid_request', 'The field decision must be approve or decline.');
-  // The page preselects the first user, so that is the user of a form without the field.
+  // The page preselects the first user, so a form without the field means that user.
   const [first] = users.byId.values();
   const user = Object.hasOwn(form, 'user') ? users.byId.get(single(form, 'user') ?? '') : first;
   if (user === undefined) return errorPage(400, 'invalid_request', 'The field user must be the id of a user.');
-  // A form without the choice, as tests send it that fill in the hidden fields alone, grants all.
+  // A test may post only the hidden fields. Such a form has no choice of scopes and grants all of them.
   const ticked = new Set([form.granted ?? []].flat());
   const isChosen = single(form, 'choice') === 'scopes';
   const granted = isChosen ? request.scopes.filter((scope) => ticked.has(scope)) : request.scopes;
@@ -244,7 +244,7 @@ function approved(
   return redirect(redirectUri, { code: codes.issue(approval), state });
 }
 
-// Keeps a query that the redirect URL has already (RFC 6749, 3.1.2).
+// Keeps the redirect URL's own query (RFC 6749, 3.1.2).
 function redirect(redirectUri: string, parameters: Readonly<Record<string, string | undefined>>): Reply {
   const added = Object.entries(parameters).flatMap(([name, value]) =>
     value === undefined ? [] : [`${name}=${encodeURIComponent(value)}`],

@@ -10,9 +10,9 @@ export type EmulatorErrorCode =
 /** The emulator was misused or could not start. The message says what was expected, what came, and what to do. */
 export class EmulatorError extends Error {
   override readonly name = 'EmulatorError';
-  /** Stable identifier, for code that must tell errors apart. */
+  /** Stable identifier. */
   readonly code: EmulatorErrorCode;
-  /** Name of the wrong option or argument, if one is to blame. */
+  /** Name of the invalid option or argument, if there is one. */
   readonly option: string | undefined;
 
   constructor(
@@ -58,7 +58,7 @@ export function record(option: string, value: unknown, keys: readonly string[]):
   });
 }
 
-/** Tells if the value is an object with keys: not an array, a function or null. */
+/** Returns true for an object with keys: not an array, a function or null. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

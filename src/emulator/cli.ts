@@ -7,8 +7,8 @@ import type { LogEntry } from './server.js';
 
 const usage = `Usage: passport-oauth-app emulator [options]
 
-Runs an emulator of the OAuth application service on this computer, to develop and
-test against. Open its address in a browser to see and control it. Ctrl-C ends it.
+Runs an emulator of the OAuth service on this computer, to develop and test against.
+Open its address in a browser to watch and control it. Ctrl-C stops it.
 
 Options:
   --port NUMBER            port to listen on, 0 for a free one (4000)
@@ -23,24 +23,24 @@ Options:
   --client-secret SECRET   its client secret (${sampleApplication.clientSecret})
   --redirect-url URL       a redirect URL of the application; may be repeated
                            (${sampleApplication.redirectUrls[0]})
-  --tenant NAME            a customer with a host and an application of its own:
-                           http://NAME.localhost; may be repeated
+  --tenant NAME            a customer with its own host, http://NAME.localhost,
+                           and its own application; may be repeated
   --token-lifetime SECONDS lifetime of access tokens (7200)
   --refresh-token-reuse HOW  treatment of a used refresh token:
                            refuse, revoke, grace, until-used or
                            until-refreshed (that of the profile, or refuse)
   --concurrency NUMBER     most API requests of one account at once (no limit)
-  --latency MS             what each request takes: 50, or 50-200 (none)
+  --latency MS             delay of each request: 50, or 50-200 (none)
   --routes FILE            OpenAPI 3 file with further resources of the API
   --body-limit BYTES       most bytes of a request body (1048576)
-  --seed TEXT              the same tokens at each start
+  --seed TEXT              issues the same tokens at each start
   --state FILE             keeps users, grants and time across restarts in a file
   --config FILE            options of startEmulator() in a JSON file, or as the
                            default export of a .js or .mjs file; the options
                            above take precedence over it
-  --quiet                  no line for each request
-  --version                the version of this package
-  --help                   this text
+  --quiet                  does not log requests
+  --version                prints the version of this package
+  --help                   prints this text
 `;
 
 // A reader such as `head` may close the pipe early; that is not an error.
@@ -67,7 +67,7 @@ async function run(args: readonly string[]): Promise<number> {
       for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => resolve());
     });
     await service.close();
-    process.stdout.write('The emulator has ended.\n');
+    process.stdout.write('The emulator has stopped.\n');
     return 0;
   } catch (error) {
     if (error instanceof EmulatorError) return fail(1, `${withFlagNames(error, flags)}\n`);
@@ -97,7 +97,7 @@ function banner(
     .map((tenant) => optionsOf(tenant))
     .map(({ authUrl, clientID, clientSecret }) => `  ${authUrl}  ${clientID}  ${clientSecret}`)
     .join('\n');
-  const clients = allowsRemote ? 'for every computer that reaches it' : 'for this computer only';
+  const clients = allowsRemote ? 'reachable from other computers' : 'reachable from this computer only';
   return `The emulator listens on ${options.authUrl}, ${clients}.
 Open this address in a browser to see requests and to control the service.
 
@@ -117,7 +117,7 @@ ${redirectUrls.map((url) => `  ${url}`).join('\n')}
 Users:
 ${accounts.join('\n')}
 ${customers === '' ? '' : `Tenants, with the client ID and secret of each:\n${customers}\n`}
-Ctrl-C ends it.
+Ctrl-C stops it.
 `;
 }
 

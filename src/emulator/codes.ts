@@ -36,7 +36,7 @@ export interface IssuedCode {
   grantId: number | undefined;
 }
 
-// Bounds the memory of a soak, even if the clock stands still.
+// Bounds the memory of a long test, even if the clock stands still.
 const maxCodes = 100_000;
 
 /**

@@ -30,10 +30,10 @@ const known = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-/** The command runs for days, and under load: it keeps less than a test does. */
+/** The command may run for days, so it keeps fewer requests than a test does. */
 const commandDefaults = { port: 4000, keepRequests: 1000, keepBodyBytes: 16 * 1024 * 1024 };
 
-/** The flag of each option that has one of another name, or that stands for a part of an option. */
+/** Maps options to their flags, where one sets an option or a part of it. */
 const flagOfOption: Readonly<Record<string, keyof typeof known>> = {
   port: 'port',
   host: 'host',
@@ -71,7 +71,7 @@ export function readArguments(args: readonly string[]): Arguments {
 }
 
 /**
- * Returns the options of the emulator: those of the command line, before those of the config file, before the default port.
+ * Returns the options of the emulator. The command line takes precedence over the config file, which takes precedence over the defaults.
  *
  * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the config file cannot be used. `startEmulator` checks the options themselves.
  */

@@ -1,10 +1,10 @@
 /**
- * Remembers who has approved what, for one browser: the service knows its user as the one who decided last, or for whom it
- * has shown a page last.
+ * Remembers which scopes each user approved. There is one browser: its user is the one who decided last, or who opened an
+ * embedded page last.
  */
 export class Consents {
   readonly #approved = new Set<string>();
-  /** Id of the user whom the service takes the browser for. */
+  /** Id of the user who is logged in at the service with this browser. */
   userId: string | undefined;
 
   /** Remembers that the user has approved these scopes for an application. */
@@ -13,7 +13,7 @@ export class Consents {
     this.#approved.add(keyOf(userId, clientID, scopes));
   }
 
-  /** Returns the id of the browser's user, if that user has approved these very scopes for the application. */
+  /** Returns the id of the browser's user, if that user approved exactly these scopes for the application. */
   approver(clientID: string, scopes: readonly string[]): string | undefined {
     const { userId } = this;
     return userId !== undefined && this.#approved.has(keyOf(userId, clientID, scopes)) ? userId : undefined;

@@ -67,15 +67,15 @@ export function foreignHost({ host }: IncomingRequest): Reply {
   const shown = host.replace(/[^\w.:[\]-]/g, '?').slice(0, 100);
   return error(
     421,
-    `The emulator does not serve the host ${shown}. Use a loopback name. Started with allowRemote, it serves its own host and ` +
-      'IP addresses too, and the token endpoint and the API for every host.',
+    `The emulator does not serve the host ${shown}. Use a loopback name. With allowRemote, it also serves its own host and ` +
+      'IP addresses, and the token endpoint and the API at every host.',
   );
 }
 
 function answer(incoming: IncomingRequest, controls: Controls): Reply {
   const below = incoming.path.slice(prefix.length);
   if (below === '/openapi.json') return json(200, openApiDocument(), { 'cache-control': 'no-cache' });
-  // curl and Python's urllib send JSON with the content type of a form unless they are told otherwise.
+  // curl and Python's urllib send JSON with the content type of a form by default.
   const isForm =
     mediaType(incoming.headers) === 'application/x-www-form-urlencoded' && !bodyText(incoming).startsWith('{');
   // A form of the status page can only POST, so it names another method in the query.

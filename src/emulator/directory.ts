@@ -155,13 +155,13 @@ export interface EmulatorUser {
   readonly domain?: string | undefined;
   /** Projects that `/api/v2/projects` lists for this user; none by default. */
   readonly projects?: readonly Project[] | undefined;
-  /** Further claims of this user's access tokens. They override the usual ones, so a test can send hostile values. */
+  /** Further claims of this user's access tokens. They override the default ones, so a test can send hostile values. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined;
   /** Further members of this user's token responses, as some services have them (a workspace, an instance URL). */
   readonly tokenFields?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Default accounts: one without an organization, one in an enterprise organization. */
+/** Default accounts: one personal, one in an organization. */
 export const sampleUsers: readonly EmulatorUser[] = [
   {
     id: '1',
@@ -205,7 +205,7 @@ export class Users {
   }
 
   /**
-   * Adds an account, or replaces the one with the same id. The change shows in tokens that are issued from now on.
+   * Adds an account, or replaces the one with the same id. The change applies to tokens issued from then on.
    *
    * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the account is malformed.
    */

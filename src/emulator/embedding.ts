@@ -10,7 +10,7 @@ import type { Clock, Secrets } from './sources.js';
 export interface EmbedOptions {
   /** Id of the user who looks at the page. Default: the first one. */
   readonly userId?: string | undefined;
-  /** Name of the parameter that brings the signed token into the frame. Default `jwtToken`. */
+  /** Name of the query parameter that brings the signed token into the frame. Default `jwtToken`. */
   readonly parameter?: string | undefined;
 }
 

@@ -70,7 +70,7 @@ export interface Emulator extends Visits {
    */
   register(registration: Registration): Application;
   /**
-   * Adds an account, or replaces the one with the same id. The change shows in tokens that are issued from then on.
+   * Adds an account, or replaces the one with the same id. The change applies to tokens issued from then on.
    *
    * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the account is malformed.
    */
@@ -82,10 +82,10 @@ export interface Emulator extends Visits {
    * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if the endpoint or the fault is malformed.
    */
   fail(endpoint: Endpoint, fault?: Fault): () => void;
-  /** Refuses all access tokens issued so far from now on, although their `exp` is in the future. */
+  /** Expires all access tokens issued so far, whatever their `exp`. */
   expireAccessTokens(): void;
   /**
-   * Ends all grants of a user: access and refresh tokens are refused from now on.
+   * Ends all grants of a user, with their access and refresh tokens.
    *
    * @throws {EmulatorError} `ERR_EMULATOR_OPTION` if no user has the id.
    */
@@ -120,7 +120,7 @@ export interface Emulator extends Visits {
    * Applications stay registered.
    */
   reset(): void;
-  /** Stops at once and ends all connections and delays. Later calls have no effect. */
+  /** Stops immediately and closes all connections. Further calls have no effect. */
   close(): Promise<void>;
 }
 

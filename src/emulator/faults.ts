@@ -158,7 +158,7 @@ export class Faults {
 function replacement(endpoint: Endpoint, { status, headers, body }: Fault): Reply {
   const own = lowerCased(headers ?? {});
   if (body === undefined) {
-    const message = 'The test asked for this fault.';
+    const message = 'This fault was injected by a test.';
     return endpoint === 'api'
       ? apiRefusal(status ?? 500, message, own)
       : refusal(status ?? 500, 'server_error', message, own);

@@ -60,13 +60,13 @@ export interface Grant {
   previous: number | undefined;
   /** When the refresh tokens expire, in epoch milliseconds; `undefined` if they do not. */
   refreshExpiresAt?: number | undefined;
-  /** The account of an application that acts for itself (RFC 6749, 4.4). */
+  /** The account of an application that acts as itself (RFC 6749, 4.4). */
   readonly account?: EmulatorUser | undefined;
   /** True if its access token does not expire. */
   readonly isPermanent?: boolean;
 }
 
-// Beyond this, the grant whose last refresh is oldest is dropped: a soak of millions of logins keeps its memory.
+// Beyond this, the least recently refreshed grant is dropped, to bound the memory of a long test.
 const maxGrants = 100_000;
 
 const header = Buffer.from(JSON.stringify({ alg: 'HS256', typ: 'JWT' })).toString('base64url');
@@ -74,7 +74,7 @@ const header = Buffer.from(JSON.stringify({ alg: 'HS256', typ: 'JWT' })).toStrin
 /**
  * The grants of all users, and the tokens that belong to them.
  *
- * Tokens are signed and carry their grant and serial number, so a grant that was refreshed a million times takes no more memory than a new one.
+ * Tokens are signed and carry their grant and serial number, so a grant takes the same memory however often it is refreshed.
  */
 export class Grants {
   readonly #grants = new Map<number, Grant>();
@@ -183,13 +183,13 @@ export class Grants {
     if (grant === undefined || user === undefined) return { refusal: 'The access token was revoked.' };
     if (clients.get(grant.clientID) === undefined) return { refusal: 'The access token belongs to another tenant.' };
     if (this.#setting.profile.endsFormerAccessToken && serial !== grant.access.serial)
-      return { refusal: 'A refresh has ended the access token.' };
+      return { refusal: 'The access token was replaced by a refresh.' };
     if (this.#setting.refreshTokenReuse === 'until-used' && serial === grant.access.serial) grant.previous = undefined;
     return { user, scopes: grant.scopes, grantId };
   }
 
   /**
-   * Ends the grant of a valid refresh token or access token of this client. A token that is not valid (any more) changes nothing.
+   * Ends the grant of a valid refresh token or access token of this client. A token that is not valid changes nothing.
    *
    * @see RFC 7009, 2.1 and 2.2
    */
@@ -207,12 +207,12 @@ export class Grants {
     return isGenuine ? this.#grants.get(Number(id)) : undefined;
   }
 
-  /** Makes every access token that was issued so far count as expired, regardless of its `exp`. */
+  /** Expires all access tokens issued so far, whatever their `exp`. */
   expireAccessTokens(): void {
     this.#accessTokensExpiredUpTo = this.#accessSerial;
   }
 
-  /** Ends one grant: its access and refresh tokens are refused from now on. */
+  /** Ends a grant, with its access and refresh tokens. */
   end(id: number): void {
     this.#grants.delete(id);
   }

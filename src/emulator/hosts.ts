@@ -19,7 +19,7 @@ export interface HostsSetting {
 const loopback = /^(localhost|.+\.localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
 /**
- * Tells if a request is for a host that no other site can have: a loopback name, the host that the service listens on or, with
+ * Returns true for a host that no other site can have: a loopback name, the host that the service listens on or, with
  * `allowRemote`, an IP address.
  *
  * Without this check, a page of another site could reach the service by a host name that it resolves to 127.0.0.1 (DNS rebinding).
@@ -103,7 +103,7 @@ export interface ListenerSetting {
 /** Servers that listen on one port. */
 export interface Listener {
   readonly port: number;
-  /** Ends all connections at once and frees the port. */
+  /** Closes all connections and frees the port. */
   readonly close: () => Promise<void>;
 }
 
@@ -173,7 +173,7 @@ function bind(server: Server, host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', (cause) => {
       const message = isTaken(cause)
-        ? `Port ${port} is taken. End what listens there, or choose another port (0 takes a free one).`
+        ? `Port ${port} is in use. Stop the other program, or choose another port (0 picks a free one).`
         : `The emulator cannot listen on port ${port}: ${cause.message}.`;
       reject(new EmulatorError(message, { code: 'ERR_EMULATOR_PORT', option: 'port', cause }));
     });

@@ -2,7 +2,7 @@ import type { EmulatorRoute } from './api.js';
 import type { EmulatorUser } from './directory.js';
 import type { ProfileName } from './profiles.js';
 
-/** How a service with opaque access tokens says whose a token is. */
+/** How a service with opaque access tokens names the user of a token. */
 export interface Identity {
   /** The resource of the user, below the path of the API. */
   readonly routes?: readonly EmulatorRoute[];
@@ -15,13 +15,13 @@ function resource(path: string, body: (user: EmulatorUser) => unknown, method = 
   return { routes: [{ method, path, handler: ({ user }) => body(user) }] };
 }
 
-/** Returns an ID token whose signature is no signature: clients that take it from the token endpoint need not verify it. */
+/** Returns an ID token with a fake signature: clients need not verify a token that comes from the token endpoint. */
 function unsignedToken(claims: Readonly<Record<string, unknown>>): string {
   const parts = [{ alg: 'RS256', typ: 'JWT' }, claims].map((part) => Buffer.from(JSON.stringify(part)));
   return [...parts, Buffer.from('no signature')].map((part) => part.toString('base64url')).join('.');
 }
 
-/** The services' own forms, by their public documentation of November 2026. */
+/** As the services documented it in November 2026. */
 const identities: Readonly<Partial<Record<ProfileName, Identity>>> = {
   gitlab: resource('/user', ({ id, name }) => ({ id, username: name, name })),
   atlassian: resource('/me', ({ id, name }) => ({ account_id: id, name, nickname: name })),
@@ -64,7 +64,7 @@ const identities: Readonly<Partial<Record<ProfileName, Identity>>> = {
   },
 };
 
-/** Returns how the service of a profile says whose a token is; nothing for profiles of one's own. */
+/** Returns how the service of a profile names the user of a token. Custom profiles have no such thing. */
 export function identityOf(profile: unknown): Identity {
   return (typeof profile === 'string' && new Map(Object.entries(identities)).get(profile)) || {};
 }

@@ -32,7 +32,7 @@ export interface LoggedIn {
   readonly cookie: string;
 }
 
-/** Members that act in a person's place, on the consent page and in an application. */
+/** Members that act as a user, on the consent page and in an application. */
 export interface Visits {
   /**
    * Opens the consent page over HTTP, chooses a user, presses Approve or Decline.
@@ -62,7 +62,7 @@ export interface Visits {
 
 const maxRedirects = 10;
 
-/** Checks what a visit is told, before anything is requested. @throws {EmulatorError} `ERR_EMULATOR_OPTION` */
+/** Checks the options of a visit before any request is made. @throws {EmulatorError} `ERR_EMULATOR_OPTION` */
 function checked<T extends Choice>(option: string, given: T, ...more: readonly string[]): T {
   record(option, given, [...more, 'user', 'decline', 'scope']);
   if (given.scope !== undefined) list('scope', given.scope);
@@ -92,7 +92,7 @@ export function createVisits(users: Users, authorizationUrl: string): Visits {
     if ('get' in browser) {
       const visit = async ({ pathname, search }: URL) => {
         const request = browser.get(pathname + search);
-        // An application has a `get` too.
+        // An Express application has a `get` too.
         if (!isRecord(request) || !('then' in request)) refuseBrowser();
         if ('set' in request && typeof request.set === 'function') request.set(pageHeaders);
         const answer = await request;
@@ -217,7 +217,7 @@ function send(
   form?: string,
   headers: Readonly<Record<string, string>> = { 'content-type': 'application/x-www-form-urlencoded' },
 ): Promise<PageResponse> {
-  // The certificate is the test's own, and the request never leaves this computer.
+  // The certificate is the test's, and the request never leaves this computer.
   const options: RequestOptions & { readonly rejectUnauthorized: boolean } = {
     method,
     headers,
@@ -247,7 +247,7 @@ function notApproved({ status, text }: PageResponse): EmulatorError {
   );
 }
 
-/** Stores cookies by host, as far as a test needs it: names, values and removal. Paths and ports make no difference. */
+/** Stores cookies by host, as far as a test needs it: names, values and removal. Paths and ports are ignored. */
 export class CookieJar {
   readonly #byHost = new Map<string, Map<string, string>>();
 

@@ -20,7 +20,7 @@ export interface IncomingRequest {
 /**
  * Reads a request completely.
  *
- * @param bodyLimit - Bytes. The rest of a larger body is read and dropped: whoever sends it would lose the response with the connection.
+ * @param bodyLimit - Bytes. The rest of a larger body is read and dropped: closing the connection would lose the response.
  * @returns `undefined` if the client disconnects first.
  */
 export async function readRequest(request: IncomingMessage, bodyLimit: number): Promise<IncomingRequest | undefined> {
@@ -52,13 +52,13 @@ export function mediaType(headers: IncomingHttpHeaders): string {
   return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
-/** JSON that is nested deeper is not taken: what walks through its value calls itself once for each level. */
+/** Deeper JSON is rejected, because the code that walks a value is recursive. */
 const maxJsonDepth = 200;
 
 /** Parses JSON. Returns `undefined` if it is invalid or nested more than 200 levels deep. */
 export function parseJson(text: string): { readonly value: unknown } | undefined {
   let depth = 0;
-  // Texts are passed over, so that a bracket in one is none.
+  // Skips strings, which may contain brackets.
   for (const [mark] of text.matchAll(/"(?:[^"\\]|\\.)*"?|[[{]|[\]}]/gs)) {
     if (mark === '[' || mark === '{') depth += 1;
     else if (mark === ']' || mark === '}') depth -= 1;
@@ -145,7 +145,7 @@ function readBody(request: IncomingMessage, limit: number): Promise<Buffer | 'to
   });
 }
 
-/** A response before it is written, so that a fault can still drop or replace it. */
+/** A response that is not written yet, so that a fault can still drop or replace it. */
 export interface Reply {
   readonly status: number;
   /** Names in lower case. */

@@ -14,7 +14,7 @@ export interface EmulatorOptions {
   readonly port?: number | undefined;
   /** Host in the addresses: `127.0.0.1` (the default), another one of 127.0.0.0/8, `::1` or `localhost`; any other with `allowRemote`. */
   readonly host?: string | undefined;
-  /** Allows hosts other than loopback, for containers: whoever reaches the port can then log in as anyone. Default false. */
+  /** Allows hosts other than loopback, for containers: anyone who can reach the port can log in as anyone. Default false. */
   readonly allowRemote?: boolean | undefined;
   /** Place of the organization in `enterpriseBaseUrl`: `subdomain` (the default), or `path` for clients that cannot resolve `*.localhost`. */
   readonly domainHosts?: DomainHosts | undefined;
@@ -51,7 +51,7 @@ export interface EmulatorOptions {
   readonly plainHostForOrganizations?: boolean | undefined;
   /** Most API requests of one account at once. One more gets 429. Default: no limit. */
   readonly concurrency?: number | undefined;
-  /** `ask` the user each time (the default), or `remember`: who has approved the same scopes before is redirected at once. */
+  /** `ask` the user each time (the default), or `remember`: redirect immediately if the user approved the same scopes before. */
   readonly consent?: 'ask' | 'remember' | undefined;
   /** Header `Cross-Origin-Opener-Policy` of the consent page, such as `same-origin`: a popup there loses its opener. Default: none. */
   readonly crossOriginOpenerPolicy?: OpenerPolicy | undefined;
@@ -67,11 +67,11 @@ export interface EmulatorOptions {
   readonly seed?: string | undefined;
   /** File that keeps applications, users, grants and time across restarts. Default: none. */
   readonly state?: string | undefined;
-  /** Number of requests that `requests` keeps, the newest; default 100,000. A smaller number saves memory in a long soak. */
+  /** Number of requests that `requests` keeps, the newest; default 100,000. A smaller number saves memory in a long test. */
   readonly keepRequests?: number | undefined;
   /** Bytes of all bodies in `requests` together; the oldest bodies are dropped first. Default 256 MiB. */
   readonly keepBodyBytes?: number | undefined;
-  /** Called with each request when it has its outcome. */
+  /** Called with the outcome of each request. */
   readonly log?: ((entry: LogEntry) => void) | undefined;
 }
 

@@ -37,7 +37,7 @@ export interface PageContent {
   readonly css: string;
   /** Inline script, which may connect to the service itself. Default: the page has no script. */
   readonly script?: string;
-  /** True if the page has a frame, which may go where a login leads it. Default: it has none. */
+  /** True if the page has a frame, which a login may navigate to any page. Default false. */
   readonly hasFrame?: boolean;
   readonly body: Html;
 }
@@ -136,7 +136,7 @@ export function consentPage(
     200,
     `Allow ${name} to use your account?`,
     html`<h1>Allow ${name} to use your account?</h1>
-<p class="soft">You return to ${host === '' ? `the application (${protocol})` : host}, whatever you choose.</p>
+<p class="soft">Either way, you return to ${host === '' ? `the application (${protocol})` : host}.</p>
 <form method="post" action="${request.action}">
 ${Object.entries(request.parameters).map(hiddenInput)}
 <fieldset>
@@ -158,10 +158,10 @@ ${requestedScopes(request, scopes)}<div class="choice">
 export function errorPage(status: number, error: string, description: string): Reply {
   return page(
     status,
-    'This request cannot be answered',
-    html`<h1>This request cannot be answered</h1>
+    'Invalid request',
+    html`<h1>Invalid request</h1>
 <p>${description}</p>
-<p class="soft">So you cannot be sent back to the application. Start again from there. <code>${error}</code></p>`,
+<p class="soft">You cannot be sent back to the application. Start again there. <code>${error}</code></p>`,
   );
 }
 

@@ -14,7 +14,7 @@ export interface RevocationSetting {
 /**
  * Serves the revocation endpoint: ends the grant of a refresh token or of an access token.
  *
- * service.md has no such endpoint, so this is that of RFC 7009. A token that is not known (any more) is no error there.
+ * service.md has no such endpoint, so this is that of RFC 7009, where an unknown token is not an error.
  */
 export function serveRevocation(incoming: IncomingRequest, setting: RevocationSetting): Reply {
   if (incoming.method !== 'POST') return methodNotAllowed('POST');

@@ -32,7 +32,7 @@ export interface RequestResult {
   readonly durationMs: number;
 }
 
-/** Data of a recorded request that the request itself does not have. */
+/** Data of a recorded request that `ServiceRequest` does not have. */
 export interface RequestRecord {
   readonly id: number;
   readonly host: string;
@@ -49,7 +49,7 @@ interface KeptBody {
 export class RequestLog {
   /** Never replaced, so a test can hold on to it or empty it with `requests.length = 0`. */
   readonly requests: ServiceRequest[] = [];
-  /** What is known of a request beside the request itself. */
+  /** The result and host of each recorded request. */
   readonly records: WeakMap<ServiceRequest, RequestRecord> = new WeakMap();
   #count = 0;
   readonly #maxRequests: number;
@@ -164,14 +164,14 @@ export interface ServerSetting {
   readonly requests: RequestLog;
   /** Bytes. */
   readonly bodyLimit: number;
-  /** Called when a request has its outcome. */
+  /** Called with the outcome of each request. */
   readonly finished: (entry: LogEntry) => void;
 }
 
-/** Returns the request listener: it reads, records, serves or applies a fault, and writes the response. It never throws. */
+/** Returns the request listener, which reads and records a request, serves it or applies a fault, and writes the response. It never throws. */
 export function requestListener(setting: ServerSetting): (request: IncomingMessage, response: ServerResponse) => void {
   return function serveRequest(request, response) {
-    // A client that disconnects early is not an error of the service.
+    // A client may disconnect early.
     response.on('error', () => {});
     void exchange(request, response, setting).catch(() => response.destroy());
   };
@@ -188,7 +188,7 @@ async function exchange(request: IncomingMessage, response: ServerResponse, sett
   record({ outcome, durationMs, at: Date.now() });
   const { socket } = response;
   if (typeof result === 'object') writeSafely(response, result, incoming.method === 'HEAD');
-  // A socket under TLS cannot send a reset itself; there the connection just ends.
+  // A TLS socket cannot send a reset, so the connection is closed instead.
   else if (result === 'reset' && socket instanceof TLSSocket) socket.destroy();
   else if (result === 'reset') socket?.resetAndDestroy();
   const { method, path, host } = incoming;
@@ -213,7 +213,7 @@ async function serve(incoming: IncomingRequest, setting: ServerSetting): Promise
     const message = `The body is larger than ${bodyLimit === 1024 * 1024 ? '1 MiB' : `${bodyLimit} bytes`}.`;
     return endpoint === 'api' ? apiRefusal(413, message) : refusal(413, 'invalid_request', message);
   }
-  if (endpoint === undefined) return refusal(404, 'not_found', 'There is nothing at this path.');
+  if (endpoint === undefined) return refusal(404, 'not_found', 'Nothing exists at this path.');
   const admitted = endpoints[endpoint](incoming);
   if ('status' in admitted) return admitted;
   try {

@@ -147,7 +147,7 @@ export class Controls {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Reports a change that did not come from here: a request has its outcome. */
+  /** Reports a change made elsewhere, such as the outcome of a request. */
   changed(): void {
     for (const listener of this.#listeners) listener();
   }
@@ -159,7 +159,7 @@ export class Controls {
   }
 }
 
-/** Delay between a change and its save. Changes in between are saved together. */
+/** Changes within this time are saved together. */
 const saveDelayMs = 200;
 
 /** The state that survives a restart. It holds the key that signs tokens, so the file is readable by its owner only. */
@@ -198,7 +198,7 @@ export class StateFile {
     });
   }
 
-  /** Saves outstanding changes now. A failure is a warning of the process: the service itself goes on. */
+  /** Saves outstanding changes now. A failure becomes a process warning: the service keeps running. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -230,7 +230,7 @@ export class StateFile {
       this.#secrets.restore(saved.secrets);
     } catch {
       // The message of JSON.parse would quote the file, which holds secrets.
-      throw unusable(this.#path, 'it is not a state file of this version. Delete it to start anew');
+      throw unusable(this.#path, 'it is not a state file of this version. Delete it to start over');
     }
   }
 
@@ -249,7 +249,7 @@ export class StateFile {
     const text = JSON.stringify(state);
     if (text === this.#saved) return;
     try {
-      // Written beside and renamed, so that the file is never half written.
+      // Written to a temporary file and renamed, so that the file is never half written.
       writeFileSync(`${this.#path}.tmp`, text, { mode: 0o600 });
       renameSync(`${this.#path}.tmp`, this.#path);
       this.#saved = text;

@@ -128,7 +128,7 @@ function applicationItem({ name, clientID, clientSecret, redirectUrls }: Applica
 
 function grantList(grants: readonly GrantSummary[], { applications, users }: Controls['state'], now: number): Html {
   if (grants.length === 0)
-    return html`<p class="empty">No application has a grant yet. Log in through one to see it here.</p>`;
+    return html`<p class="empty">No grants yet. Log in through an application to see one here.</p>`;
   const item = ({ clientID, userId, scopes, expiresAt }: GrantSummary) => {
     const left = Math.ceil((expiresAt - now) / 1000);
     return html`<li><span><b>${users.byId.get(userId)?.name ?? userId}</b>
@@ -139,8 +139,8 @@ function grantList(grants: readonly GrantSummary[], { applications, users }: Con
 }
 
 function requestList(requests: readonly ServiceRequest[], log: Controls['state']['requests']): Html {
-  if (!log.isOn) return html`<p class="empty">keepRequests is 0, so no request is recorded.</p>`;
-  if (requests.length === 0) return html`<p class="empty">No request yet. They appear here as they arrive.</p>`;
+  if (!log.isOn) return html`<p class="empty">keepRequests is 0, so no requests are recorded.</p>`;
+  if (requests.length === 0) return html`<p class="empty">No requests yet. They appear here as they arrive.</p>`;
   const items = requests.map((request) => {
     const { id = 0, host = '', result } = log.records.get(request) ?? {};
     const { method, path, query, body } = request;

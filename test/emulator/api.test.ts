@@ -52,7 +52,7 @@ describe('what is not there', () => {
     const unknown = await api(token, '/nothing');
     expect([unknown.status, await unknown.json()]).toEqual([
       404,
-      { error: { message: 'There is nothing at this path.', code: 404 } },
+      { error: { message: 'Nothing exists at this path.', code: 404 } },
     ]);
     const method = await api(token, '/projects', { method: 'DELETE' });
     expect([method.status, method.headers.get('allow')]).toEqual([405, 'GET']);

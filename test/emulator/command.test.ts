@@ -24,12 +24,12 @@ function run(...args: readonly string[]): Program {
 }
 
 describe('passport-oauth-app emulator', () => {
-  test('prints what to paste, logs each request without secrets, and Ctrl-C ends it cleanly', async () => {
+  test('prints what to paste, logs each request without secrets, and Ctrl-C stops it cleanly', async () => {
     const { child, says, ended } = run(
       ...['emulator', '--port', '0', '--client-id', 'my-id', '--client-secret', "it's", '--redirect-url'],
       ...['http://localhost:1/a', '--redirect-url', 'http://localhost:1/b'],
     );
-    const text = await says(/Ctrl-C ends it/);
+    const text = await says(/Ctrl-C stops it/);
     const origin = /authUrl: '(http:\/\/127\.0\.0\.1:\d+)'/.exec(text)?.[1] ?? '';
     for (const line of [
       ...[`baseUrl: '${origin}'`, "clientID: 'my-id'", "clientSecret: 'it\\'s'", 'Ben Okafor, organization acme'],
@@ -114,7 +114,7 @@ describe('passport-oauth-app emulator', () => {
 
   test('--allow-remote is printed, and opens other hosts', async () => {
     const text = await run('emulator', '--port', '0', '--allow-remote', '--host', '0.0.0.0', '--quiet').says(/Ctrl-C/);
-    expect(text).toContain('for every computer that reaches it');
+    expect(text).toContain('reachable from other computers');
     expect(text).toMatch(/authUrl: 'http:\/\/127\.0\.0\.1:\d+'/);
   });
 
@@ -132,7 +132,7 @@ describe('passport-oauth-app emulator', () => {
     expect(await run('emulator', '--port', port).ended).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: `Port ${port} is taken. End what listens there, or choose another port (0 takes a free one).\n`,
+      stderr: `Port ${port} is in use. Stop the other program, or choose another port (0 picks a free one).\n`,
     });
   });
 

@@ -52,7 +52,7 @@ describe('a fault that replaces the answer', () => {
     expect(response.status).toBe(503);
     expect(response.headers.get('retry-after')).toBe('7');
     expect(response.headers.get('content-type')).toBe('application/json');
-    expect(await response.json()).toEqual({ error: { message: 'The test asked for this fault.', code: 503 } });
+    expect(await response.json()).toEqual({ error: { message: 'This fault was injected by a test.', code: 503 } });
   });
 
   test.each<[unknown, number, string, string]>([

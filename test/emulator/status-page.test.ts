@@ -62,7 +62,7 @@ describe('the status page over HTTP', () => {
     expect((await projects('x')).status).toBe(401);
     await tokensFor('1');
     await post('revoke', { userId: '1' });
-    expect(await html()).toContain('No application has a grant yet');
+    expect(await html()).toContain('No grants yet');
     await post('advance', { seconds: '3600' });
     expect(await html()).toContain('time moved by 1 h 0 min');
   });
@@ -79,7 +79,7 @@ describe('the status page over HTTP', () => {
 
   test('keepRequests: 0 is said in place of the requests', async () => {
     await startService({ keepRequests: 0 });
-    expect(await html()).toContain('no request is recorded');
+    expect(await html()).toContain('no requests are recorded');
   });
 });
 
@@ -107,7 +107,7 @@ describe.skipIf(!hasChromium())('the status page in Chromium', () => {
 
   test('shows requests and grants as they come', async () => {
     await open();
-    await page.getByText('No request yet').waitFor();
+    await page.getByText('No requests yet').waitFor();
     await tokensFor('2');
     await page.locator('summary', { hasText: '/oauth/token' }).waitFor();
     await page.locator('#grant-list').getByText('Ben Okafor').waitFor();
@@ -148,7 +148,7 @@ describe.skipIf(!hasChromium())('the status page in Chromium', () => {
     await page.locator('#grant-list').getByText('expired').waitFor();
     expect((await projects(access_token)).status).toBe(401);
     await button('Revoke the grants of Ada Ferrant').click();
-    await page.getByText('No application has a grant yet').waitFor();
+    await page.getByText('No grants yet').waitFor();
   });
 
   test('the keyboard alone queues a fault', async () => {

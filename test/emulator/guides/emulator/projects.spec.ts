@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { test as base, expect } from 'passport-oauth-app/emulator/playwright';
 import { createApp } from '../testing/app.js';
 
-// Starts the application once for each worker, at a port of its own.
+// Starts the application once per worker, on a free port.
 const test = base.extend<object, { application: { url: string } }>({
   application: [
     async ({ startedService }, use) => {

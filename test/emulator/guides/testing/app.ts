@@ -3,7 +3,7 @@ import session from 'express-session';
 import passport from 'passport';
 import { apiClient, requireAuthorization, Strategy, type StrategyOptions } from 'passport-oauth-app';
 
-/** Creates the application. Its options come from outside, so that a test can use the emulator. */
+/** Creates the application. The caller passes the options, so that a test can use the emulator. */
 export function createApp(options: StrategyOptions): Express {
   const strategy = new Strategy(options, (_accessToken, _refreshToken, profile, done) =>
     done(null, { id: profile.id }),

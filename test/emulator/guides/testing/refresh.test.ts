@@ -17,14 +17,14 @@ afterEach(() => service.close());
 
 const refreshes = () => service.requests.filter(({ path }) => path === '/oauth/token').length;
 
-test('many requests with a token that is refused make one refresh, and all succeed', async () => {
+test('many requests with an expired token make one refresh, and all succeed', async () => {
   service.expireAccessTokens();
   const responses = await Promise.all(Array.from({ length: 20 }, () => agent.get('/projects')));
   expect(responses.map(({ status }) => status)).toEqual(Array(20).fill(200));
   expect(refreshes()).toBe(1);
 });
 
-test('an outage of the service is a 503, and afterwards the application continues without a new login', async () => {
+test('an outage is a 503, and afterwards the application continues without a new login', async () => {
   service.expireAccessTokens();
   service.fail('token', { status: 503, headers: { 'retry-after': '1' } });
   expect((await agent.get('/projects')).status).toBe(503);
