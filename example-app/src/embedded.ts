@@ -37,7 +37,7 @@ export function embeddedPages(service: Emulator, strategyOptions: StrategyOption
   const frame = embedded(strategy, {
     path: `${root}/login/frame`,
     login: `${root}/login`,
-    hosts: [host],
+    frameAncestors: [host],
     identify: async (req) => {
       const token = new URL(req.url ?? '/', url).searchParams.get('jwtToken');
       if (token === null) return undefined;

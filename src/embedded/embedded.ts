@@ -37,7 +37,7 @@ export interface EmbeddedOptions {
   /** Path of the login route, which the popup opens. */
   readonly login: string;
   /** Origins of the service whose pages may show the application in a frame: https, or http on a loopback host. */
-  readonly hosts: readonly string[];
+  readonly frameAncestors: readonly string[];
   /**
    * Returns the user whom a request of the frame names by a signed token of the service; `undefined` if it names none. The
    * frame then needs no session. Requires the strategy's option `grantId`.
@@ -47,7 +47,7 @@ export interface EmbeddedOptions {
   readonly words?: Partial<FrameWords> | undefined;
 }
 
-type Settings = Required<Pick<EmbeddedOptions, 'path' | 'login' | 'hosts' | 'identify'>> & {
+type Settings = Required<Pick<EmbeddedOptions, 'path' | 'login' | 'frameAncestors' | 'identify'>> & {
   readonly words: FrameWords;
 };
 
@@ -74,7 +74,7 @@ const seen = new WeakMap<IncomingMessage, { readonly hadSession: boolean; readon
  * @throws ConfigurationError that names the wrong, unknown or missing option
  * @example
  * ```ts
- * const frame = embedded(strategy, { path: '/login/frame', login: '/login', hosts: ['https://cad.example.com'] });
+ * const frame = embedded(strategy, { path: '/login/frame', login: '/login', frameAncestors: ['https://cad.example.com'] });
  * app.use(frame, apiClient(strategy));
  * app.get('/board', requireAuthorization({ login: '/login', frame }), showBoard);
  * ```
@@ -84,7 +84,7 @@ export function embedded(strategy: Strategy, options: EmbeddedOptions): Handler 
   const settings = readOptions<Settings>('embedded(strategy, options)', options, {
     path: requiredOption(ownPath),
     login: requiredOption(loginRoute.read as Reader<string>),
-    hosts: requiredOption(origins),
+    frameAncestors: requiredOption(origins),
     identify: withDefault(undefined, fn<EmbeddedOptions['identify']>),
     words: frameWords,
   });
@@ -181,14 +181,14 @@ export class Frame {
    * @throws NotAuthorizedError if the request names no user, where it should; ConfigurationError if the frame would lose its session
    */
   answer(req: IncomingMessage, res: ServerResponse, scope: string | undefined, isStepUp: boolean): void {
-    const { hosts, login, path, words } = this.#settings;
+    const { frameAncestors, login, path, words } = this.#settings;
     const { frames: logins, grants } = this.#runtime;
     const user = seen.get(req)?.user;
     if (this.#identifies && !user) throw new NotAuthorizedError('The token of this frame names no user.');
     if (!this.#identifies) refuseUnpartitionedSession(req);
     const { handle, verifier } = logins.create(user ? grants.newId(req, user) : undefined, scope, isStepUp);
     const url = `${login}${login.includes('?') ? '&' : '?'}${HANDLE}=${handle}`;
-    sendFramePage(req, res, buttonPage(words, hosts, { url, path, verifier }));
+    sendFramePage(req, res, buttonPage(words, frameAncestors, { url, path, verifier }));
   }
 
   /** Returns the frame that a popup logs in for: none, unless a page of the own origin has opened it as a window. */

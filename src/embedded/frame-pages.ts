@@ -83,7 +83,7 @@ export interface FramePage {
 /** Returns the page of the frame: a button that opens the login in a popup. */
 export function buttonPage(
   words: FrameWords,
-  hosts: readonly string[],
+  frameAncestors: readonly string[],
   values: { readonly url: string; readonly path: string; readonly verifier: string },
 ): FramePage {
   const { waiting, blocked, failed } = words;
@@ -93,7 +93,7 @@ export function buttonPage(
     main: `<h1>${escaped(words.title)}</h1><p>${escaped(words.help)}</p><button type="button">${escaped(words.button)}</button><p role="status"></p>`,
     script: BUTTON_SCRIPT,
     values: { ...values, type: MESSAGE, refused: REFUSED, waiting, blocked, failed },
-    ancestors: hosts.join(' '),
+    ancestors: frameAncestors.join(' '),
   };
 }
 

@@ -206,7 +206,9 @@ inChromium('attacks on a frame of the service, in Chromium with third-party cook
   );
 
   test('a frame of its own site works with a session that is Strict', async () => {
-    await openSite(inFrame(sessionWith({ sameSite: 'strict' }), (own) => ({ hosts: [siblingOf(originOf(own))] })));
+    await openSite(
+      inFrame(sessionWith({ sameSite: 'strict' }), (own) => ({ frameAncestors: [siblingOf(originOf(own))] })),
+    );
     await page.goto(`${siblingOf(origin)}/whoami`);
     await page.setContent(`<iframe src="${origin}/board?x=1"></iframe>`);
     await logInByPopup();

@@ -75,7 +75,7 @@ describe.for(['express', 'connect'] as const)('a login for a frame, with %s', (f
 });
 
 describe('the page of the button', () => {
-  test('is a small page of its own, which the hosts alone may frame', async ({ open }) => {
+  test('is a small page of its own, which the frame ancestors alone may frame', async ({ open }) => {
     const { world, browser } = await open(
       {
         before: (app) =>
@@ -679,7 +679,11 @@ describe('embedded()', () => {
     expect(await messageOf({ ...usual, routes: late })).toMatchObject(order('before apiClient'));
     let mounted: Handler | undefined;
     const guarded = (app: App, { strategy }: World) => {
-      const frame = embedded(strategy, { path: '/f', login: '/login', hosts: ['http://service.localhost'] }) as Handler;
+      const frame = embedded(strategy, {
+        path: '/f',
+        login: '/login',
+        frameAncestors: ['http://service.localhost'],
+      }) as Handler;
       mounted = frame;
       app.use('/board', requireAuthorization({ frame } as object) as Handler);
     };
@@ -700,7 +704,7 @@ describe('embedded()', () => {
   test('refuses options that it cannot work with, by name', async ({ open }) => {
     const { world } = await open();
     const strategy = strategyOf(world);
-    const usual = { path: '/login/frame', login: '/login', hosts: ['https://cad.example.com'] };
+    const usual = { path: '/login/frame', login: '/login', frameAncestors: ['https://cad.example.com'] };
     for (const [option, value] of [
       ['path', 'login'],
       ['path', '//evil'],
@@ -708,19 +712,19 @@ describe('embedded()', () => {
       ['path', undefined],
       ['login', ''],
       ['login', undefined],
-      ['hosts', []],
-      ['hosts', undefined],
-      ['hosts', 'https://cad.example.com'],
-      ['hosts', ['http://cad.example.com']],
-      ['hosts', ['https://cad.example.com/']],
-      ['hosts', ['https://cad.example.com/path']],
-      ['hosts', ['https://*.example.com']],
-      ['hosts', ['*']],
-      ['hosts', ["https://a.com; script-src 'unsafe-inline'"]],
+      ['frameAncestors', []],
+      ['frameAncestors', undefined],
+      ['frameAncestors', 'https://cad.example.com'],
+      ['frameAncestors', ['http://cad.example.com']],
+      ['frameAncestors', ['https://cad.example.com/']],
+      ['frameAncestors', ['https://cad.example.com/path']],
+      ['frameAncestors', ['https://*.example.com']],
+      ['frameAncestors', ['*']],
+      ['frameAncestors', ["https://a.com; script-src 'unsafe-inline'"]],
       ['identify', 'user'],
       ['identify', () => undefined],
       ['words', { buton: 'x' }],
-      ['host', 'x'],
+      ['hosts', ['https://cad.example.com']],
     ] as const)
       expect(() => embedded(strategy, { ...usual, [option]: value } as never), `${option} ${value}`).toThrow(
         new RegExp(`^${option}`),
@@ -728,7 +732,7 @@ describe('embedded()', () => {
     expect(() => requireAuthorization({ frame: () => {} })).toThrow(/^frame/);
     embedded(strategy, {
       ...usual,
-      hosts: ['http://service.localhost:4000', 'http://127.0.0.1:1', 'https://a.b:8443'],
+      frameAncestors: ['http://service.localhost:4000', 'http://127.0.0.1:1', 'https://a.b:8443'],
     });
     embedded(strategyOf(world, { grantId: () => 'one' }), { ...usual, identify: () => undefined });
   });

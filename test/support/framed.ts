@@ -42,7 +42,7 @@ export function inFrame(
       frame = embedded(world.strategy, {
         path: '/login/frame',
         login: '/login',
-        hosts: [hostOf(world)],
+        frameAncestors: [hostOf(world)],
         ...(typeof options === 'function' ? options(world) : options),
       }) as Handler;
       app.use(frame);

@@ -57,7 +57,11 @@ const app = express();
 const store = grants === 'store' && !connections ? undefined : await sharedSessions();
 app.use(session({ secret: 'session secret', resave: false, saveUninitialized: false, store }));
 app.use(passport.session());
-const frame = embedded(strategy, { path: '/login/frame', login: '/login', hosts: ['http://service.localhost'] });
+const frame = embedded(strategy, {
+  path: '/login/frame',
+  login: '/login',
+  frameAncestors: ['http://service.localhost'],
+});
 app.use(frame);
 app.use(apiClient(strategy));
 app.get('/login', passport.authenticate('oauth-app'));
