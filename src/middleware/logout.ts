@@ -2,13 +2,14 @@ import type { IncomingMessage } from 'node:http';
 import { readOptions } from '../checks.js';
 import { ofStrategy } from '../errors.js';
 import type { Runtime } from '../runtime.js';
-import { refuseFramework, settle } from '../session/incoming-request.js';
-import { polyfillSessionMethods, sessionOf, sessionStoreFailed } from '../session/session.js';
+import { refuseFramework, settle, userOf } from '../session/incoming-request.js';
+import { passportRecordOf, polyfillSessionMethods, sessionOf, sessionStoreFailed } from '../session/session.js';
 import { runtimeOf, type Strategy } from '../strategy.js';
 import type { Handler } from './api-client.js';
 
 /**
- * Creates middleware that deletes the request's grant, ends the Passport login, and calls the next handler.
+ * Creates middleware that deletes the request's grant, ends the Passport login, and calls the next handler. For a
+ * request without either it does nothing.
  *
  * If the grant cannot be deleted, the login ends all the same, and the error goes to `next`.
  *
@@ -33,18 +34,24 @@ export function logout(strategy: Strategy, options?: unknown): Handler {
 async function endLogin(runtime: Runtime, req: IncomingMessage): Promise<void> {
   // The login ends even if the grant cannot be deleted.
   const [removal] = await Promise.allSettled([removeGrant(runtime, req)]);
-  await endPassportLogin(req);
+  const isLoggedIn = Boolean(userOf(req)) || passportRecordOf(req) !== undefined;
+  // Passport would give a visitor without a login a new session, and its cookie would replace the one that a form of another
+  // site has left out.
+  if (isLoggedIn || removal.status === 'rejected' || removal.value) await endPassportLogin(req);
   if (removal.status === 'rejected') throw removal.reason;
 }
 
-async function removeGrant({ settings, managers, grants, clients }: Runtime, req: IncomingMessage): Promise<void> {
+/** Returns false if there is no grant to remove. */
+async function removeGrant({ settings, managers, grants, clients }: Runtime, req: IncomingMessage): Promise<boolean> {
   const current = grants.referenceOf(req) ?? grants.idOf(req);
   const session = sessionOf(req);
   if (session) delete session[settings.name];
   // The logout of another strategy may have emptied the session: the client still knows the grant.
   const attached = clients.end(req);
   const grantId = current ?? attached;
-  if (grantId !== undefined) await managers.for(req)?.remove(grantId);
+  if (grantId === undefined) return false;
+  await managers.for(req)?.remove(grantId);
+  return true;
 }
 
 async function endPassportLogin(req: IncomingMessage): Promise<void> {

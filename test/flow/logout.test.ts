@@ -25,9 +25,17 @@ describe.each<Framework>(['express', 'connect'])('logout under %s', (framework) 
     await expect(world.strategy.client(grantId).projects()).rejects.toMatchObject({ name: 'NotAuthorizedError' });
   });
 
-  test('of a user who is not logged in calls the next handler too', async () => {
+  test('of a user who is not logged in, or of a form of another site, changes no session', threats(127), async () => {
     await open({ framework });
-    expect((await logOut(new Browser())).status).toBe(200);
+    await logIn();
+    const [before, stranger] = [world.stored(), new Browser()];
+    // A form of another site comes without the cookie, and its answer could set another one.
+    for (const headers of [{}, { 'sec-fetch-site': 'cross-site' }] as const) {
+      const answer = await stranger.visit(`${world.url}/logout`, { method: 'POST', headers });
+      expect([answer.status, answer.headers.getSetCookie()]).toEqual([200, []]);
+    }
+    expect(world.stored()).toEqual(before);
+    expect((await whoami(browser)).authorized).toBe(true);
   });
 });
 
