@@ -59,36 +59,49 @@ function requireFromOneFile(): Plugin {
   };
 }
 
+/** Entry points of the emulator, or of the package without it. They share no code. */
+function entriesOf(isEmulator: boolean): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(entryPoints).filter(([, source]) => source.startsWith('src/emulator/') === isEmulator),
+  );
+}
+
+const files = { dir: 'dist', chunkFileNames: 'chunks/[name].js' } as const;
+
+// Hover texts come from the declarations. Code without comments loads faster, and so does ASCII, which V8 holds in half the
+// memory. Names and lines stay, for stack traces.
+const code = {
+  ...files,
+  comments: { jsdoc: false },
+  minify: { compress: false, mangle: false, codegen: { removeWhitespace: false, asciiOnly: true } },
+} as const;
+
 // The main entry point is one chunk, from which the other ones take what they share with it, so that `instanceof` works across
-// entry points. Source maps hold the text of src/, which is not published.
+// entry points. Its source maps lead a stack trace to a file and line of src/, which is not published.
 export default defineConfig([
   {
-    input: entryPoints,
+    input: entriesOf(false),
     external,
     checks,
     platform: 'node',
     plugins: [requireFromOneFile()],
     output: {
-      dir: 'dist',
+      ...code,
       cleanDir: true,
       sourcemap: true,
-      chunkFileNames: 'chunks/[name].js',
-      // Hover texts come from the declarations. Code without comments loads faster, and so does ASCII, which V8 holds in half
-      // the memory. Names and lines stay, for stack traces.
-      comments: { jsdoc: false },
-      minify: { compress: false, mangle: false, codegen: { removeWhitespace: false, asciiOnly: true } },
+      sourcemapExcludeSources: true,
       codeSplitting: { groups: [{ name: 'main', test: /src.index\.ts$/ }] },
     },
   },
+  { input: entriesOf(true), external, checks, platform: 'node', output: code },
   {
     input: entryPoints,
     external,
     checks,
     plugins: [dts({ oxc: true, emitDtsOnly: true, sourcemap: false })],
     output: {
-      dir: 'dist',
+      ...files,
       entryFileNames: (chunk) => (chunk.name.endsWith('.d') ? declarationFileName(chunk) : '[name].js'),
-      chunkFileNames: 'chunks/[name].js',
     },
   },
 ]);
