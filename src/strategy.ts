@@ -5,7 +5,7 @@ import { boolean, readOptions, result, text, withDefault } from './checks.js';
 import { ConfigurationError, ofStrategy } from './errors.js';
 import { checkedGrantId, newGrantId } from './grants/grant.js';
 import type { GrantSummary } from './jobs/grant-summary.js';
-import { abortSignal, type KeepAliveOptions, type KeepAliveResult, readKeepAliveOptions } from './jobs/keep-alive.js';
+import type { KeepAliveOptions, KeepAliveResult } from './jobs/keep-alive.js';
 import { type AuthenticateOptions, authenticate } from './login/authenticate.js';
 import type { PassportActions } from './login/passport-actions.js';
 import type { AnyVerify, VerifyOfEitherArity, VerifyWithRequestOfEitherArity } from './login/verify.js';
@@ -195,7 +195,10 @@ export class Strategy<UserProfile extends object = object> extends Base {
    * @throws TokenStoreError if the token store fails
    */
   async grant(grantId: string): Promise<GrantSummary | undefined> {
-    return await named(this.name, () => runtimeOf(this).managers.only().summary(checkedGrantId(grantId)));
+    return await named(this.name, async () => {
+      const { summaryOf } = await import('./jobs/grant-summary.js');
+      return await summaryOf(runtimeOf(this).managers.only(), checkedGrantId(grantId));
+    });
   }
 
   /**
@@ -209,8 +212,9 @@ export class Strategy<UserProfile extends object = object> extends Base {
    */
   async *grants(options: { readonly signal?: AbortSignal | undefined } = {}): AsyncGenerator<GrantSummary, void> {
     try {
-      const { signal } = readOptions('grants', options, { signal: withDefault(undefined, abortSignal) });
-      yield* runtimeOf(this).managers.only().summaries(signal);
+      const { readListOptions, summariesOf } = await import('./jobs/grant-summary.js');
+      const { signal } = readListOptions(options);
+      yield* summariesOf(runtimeOf(this).managers.only(), signal);
     } catch (error) {
       throw ofStrategy(error, this.name);
     }
@@ -226,7 +230,10 @@ export class Strategy<UserProfile extends object = object> extends Base {
    * @throws ServiceUnavailableError if the strategy is closed meanwhile; the reason of `signal`, as it is
    */
   async keepAlive(options: KeepAliveOptions): Promise<KeepAliveResult> {
-    return await named(this.name, async () => runtimeOf(this).managers.only().keepAlive(readKeepAliveOptions(options)));
+    return await named(this.name, async () => {
+      const { keepAlive, readKeepAliveOptions } = await import('./jobs/keep-alive.js');
+      return await keepAlive(runtimeOf(this).managers.only(), readKeepAliveOptions(options));
+    });
   }
 
   /** Waits for running refreshes and saves, then frees the connections. Await it before the process ends. */

@@ -1,8 +1,7 @@
-import { number, type Reader, readOptions, withDefault, withMethods } from '../checks.js';
-import type { EndedGrant, Grant } from '../grants/grant.js';
+import { number, readOptions, withDefault } from '../checks.js';
 import type { Refresher } from '../refresh/refresher.js';
 import { abortable, pause } from '../waiting.js';
-import { hasEnded } from './grant-summary.js';
+import { abortSignal, type Grants, hasEnded } from './grant-summary.js';
 
 /** Options of `strategy.keepAlive`. */
 export interface KeepAliveOptions {
@@ -34,9 +33,6 @@ const MAX_RUNNING = 32;
 /** How often a refresh waits before it is tried: the clock may be behind the timer, or stand still in a test. */
 const MAX_WAITS = 3;
 
-/** Reads an AbortSignal. */
-export const abortSignal: Reader<AbortSignal> = withMethods('an AbortSignal', ['throwIfAborted', 'addEventListener']);
-
 /** The options, read. */
 export interface KeepAliveSettings {
   /** Seconds. */
@@ -50,7 +46,7 @@ export function readKeepAliveOptions(options: unknown): KeepAliveSettings {
   return readOptions<KeepAliveSettings>('keepAlive', options, {
     olderThan: number(0, MAX_AGE_SECONDS, 'seconds'),
     rate: withDefault(10, number(0.01, 1000, 'refreshes a second')),
-    signal: withDefault(undefined, abortSignal),
+    signal: abortSignal,
   });
 }
 
@@ -58,26 +54,26 @@ export function readKeepAliveOptions(options: unknown): KeepAliveSettings {
  * Refreshes the grants whose tokens are older than some seconds, evenly spaced. The lock of each grant, and the read under it,
  * keep several processes from refreshing one twice. While the token endpoint is down, or asks for a pause, it waits.
  *
- * @param grants The grants to look at; ended ones are skipped.
- * @param clock Epoch milliseconds.
- * @param isAskedAgain See {@link hasEnded}. What has no refresh token is not refreshed: the application's is asked for at its use.
- * @throws the signal's reason, and whatever the iteration throws
+ * What has no refresh token is left alone: the application's is asked for at its use. Ended grants are skipped.
+ *
+ * @throws the signal's reason, and whatever the iteration throws; ServiceUnavailableError once the strategy is closed
  */
 export async function keepAlive(
-  grants: AsyncIterable<readonly [grantId: string, grant: Grant | EndedGrant]>,
-  refresher: Refresher,
-  clock: () => number,
-  isAskedAgain: boolean,
-  { olderThan, rate, signal }: Omit<KeepAliveSettings, 'signal'> & { readonly signal: AbortSignal },
+  grants: Pick<Grants, 'all' | 'clock' | 'canReissue'> & {
+    readonly refresher: Pick<Refresher, 'keepAlive' | 'pauseMs' | 'untilClosed'>;
+  },
+  { olderThan, rate, signal: given }: KeepAliveSettings,
 ): Promise<KeepAliveResult> {
+  const { clock, canReissue, refresher } = grants;
+  const signal = refresher.untilClosed(given);
   const counts = { seen: 0, refreshed: 0, ended: 0, failed: 0 };
   const running = new Set<Promise<void>>();
   const startedAt = clock();
   // On the monotonic clock.
   let nextAt = 0;
-  for await (const [id, grant] of grants) {
+  for await (const [id, grant] of grants.all(signal)) {
     signal.throwIfAborted();
-    if ('ended' in grant || hasEnded(grant, clock(), isAskedAgain)) continue;
+    if ('ended' in grant || hasEnded(grant, clock(), canReissue)) continue;
     counts.seen += 1;
     // The time at which the tokens were issued: records of all versions have it.
     const issuedAt = grant.expiresAt - grant.lifetimeMs;

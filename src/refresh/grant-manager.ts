@@ -13,8 +13,6 @@ import {
   withRefreshTokenOf,
 } from '../grants/grant.js';
 import { GrantRepository, type GrantRepositoryOptions } from '../grants/grant-repository.js';
-import { type GrantSummary, summaryOf } from '../jobs/grant-summary.js';
-import { type KeepAliveResult, type KeepAliveSettings, keepAlive } from '../jobs/keep-alive.js';
 import type { RevocationEndpoint } from '../oauth/revocation-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { StoreAccess } from '../stores/store-access.js';
@@ -273,38 +271,29 @@ export class GrantManager {
     }
   }
 
-  /** Returns what is known of a grant, an ended one included; `undefined` if there is none. @throws TokenStoreError */
-  async summary(grantId: string): Promise<GrantSummary | undefined> {
-    const grant = this.#unsaved.byId.get(grantId)?.grant ?? (await this.#repository.peek(grantId));
-    return grant && this.#summaryOf(grantId, grant);
+  /** Returns a grant as it is, an ended one included; `undefined` if there is none. @throws TokenStoreError */
+  async peek(grantId: string): Promise<Grant | EndedGrant | undefined> {
+    return this.#unsaved.byId.get(grantId)?.grant ?? (await this.#repository.peek(grantId));
   }
 
-  /** Yields what is known of each grant of the strategy. @throws like {@link GrantRepository.all} */
-  async *summaries(signal?: AbortSignal): AsyncGenerator<GrantSummary> {
-    for await (const [grantId, grant] of this.#all(signal)) yield this.#summaryOf(grantId, grant);
-  }
-
-  /** Refreshes the grants whose tokens are old. @throws like {@link keepAlive} */
-  keepAlive(options: KeepAliveSettings): Promise<KeepAliveResult> {
-    const signal = this.#refresher.untilClosed(options.signal);
-    return keepAlive(this.#all(signal), this.#refresher, this.#options.clock, this.#isAskedAgain, {
-      ...options,
-      signal,
-    });
-  }
-
-  #summaryOf(grantId: string, grant: Grant | EndedGrant): GrantSummary {
-    return summaryOf(grantId, grant, this.#options.clock(), this.#isAskedAgain);
-  }
-
-  /** True if a token may be asked for without a refresh token. */
-  get #isAskedAgain(): boolean {
-    return this.#options.parametersOf !== undefined;
-  }
-
-  async *#all(signal?: AbortSignal): AsyncGenerator<readonly [grantId: string, grant: Grant | EndedGrant]> {
+  /** Yields each grant of the strategy, ended ones included. @throws like {@link GrantRepository.all} */
+  async *all(signal?: AbortSignal): AsyncGenerator<readonly [grantId: string, grant: Grant | EndedGrant]> {
     for await (const [id, grant] of this.#repository.all(signal))
       yield [id, this.#unsaved.byId.get(id)?.grant ?? grant];
+  }
+
+  /** Epoch milliseconds. */
+  get clock(): () => number {
+    return this.#options.clock;
+  }
+
+  get refresher(): Refresher {
+    return this.#refresher;
+  }
+
+  /** True if a token may be asked for without a refresh token: a grant may be the application's. */
+  get canReissue(): boolean {
+    return this.#options.parametersOf !== undefined;
   }
 
   /** Resolves when all running refreshes and saves have ended, or exceeded their time limit. Later calls join the first. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { endedGrant } from '../../src/grants/grant.js';
-import { hasEnded, summaryOf } from '../../src/jobs/grant-summary.js';
+import { hasEnded } from '../../src/jobs/grant-summary.js';
 import { grantOf } from '../refresh/fixture.js';
 
 const ENDS = 1_000;
@@ -26,18 +26,4 @@ test('a grant whose token can be asked for again ends with a refresh token that 
 test('a grant that the service has ended has ended, whatever its dates say', () => {
   const ended = endedGrant(dated);
   expect(hasEnded(ended, 0)).toBe(true);
-  expect(summaryOf('id', ended, 0, false)).toMatchObject({ grantId: 'id', ended: true });
-});
-
-test('a summary has the facts of a grant, and no token', () => {
-  const grant = grantOf('secret', {
-    subject: '7',
-    organizationDomain: 'acme',
-    scope: ['a'],
-    createdAt: 1,
-    refreshedAt: 2,
-  });
-  const { subject, organizationDomain, scope, createdAt, refreshedAt, expiresAt, refreshTokenExpiresAt } = grant;
-  const facts = { subject, organizationDomain, scope, createdAt, refreshedAt, expiresAt, refreshTokenExpiresAt };
-  expect(summaryOf('id', grant, expiresAt + 1, false)).toEqual({ grantId: 'id', ...facts, ended: false });
 });

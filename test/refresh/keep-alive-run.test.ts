@@ -30,8 +30,8 @@ const login = (changes: Partial<Grant> = {}) =>
   grantOf('any', { expiresAt: clock.now() + LIFETIME_S * 1000, ...changes });
 
 function run(
-  grants: Iterable<[string, Grant | EndedGrant]> | AsyncIterable<[string, Grant | EndedGrant]>,
-  { isAskedAgain = false, ...settings }: Partial<KeepAliveSettings> & { readonly isAskedAgain?: boolean } = {},
+  listed: Iterable<[string, Grant | EndedGrant]> | AsyncIterable<[string, Grant | EndedGrant]>,
+  { canReissue = false, ...settings }: Partial<KeepAliveSettings> & { readonly canReissue?: boolean } = {},
 ) {
   const startedAt = performance.now();
   const refresher = {
@@ -40,12 +40,13 @@ function run(
       return refresh(id);
     },
     pauseMs: () => pauseMs(),
-  } as unknown as Refresher;
+    untilClosed: () => aborter.signal,
+  };
   async function* all() {
-    yield* grants;
+    yield* listed;
   }
-  const { signal } = aborter;
-  return keepAlive(all(), refresher, clock.now, isAskedAgain, { olderThan: 0, rate: 1_000_000, ...settings, signal });
+  const grants = { all, refresher, clock: clock.now, canReissue };
+  return keepAlive(grants, { olderThan: 0, rate: 1_000_000, signal: undefined, ...settings });
 }
 
 const ids = () => begun.map(([id]) => id);
@@ -71,7 +72,7 @@ test.for<[what: string, grant: () => Grant | EndedGrant, ageS: number, seen: boo
 test('an application’s grant has not ended with its token, and is not refreshed', async () => {
   const grants: [string, Grant][] = [['id', login({ refreshToken: undefined })]];
   clock.advance(LIFETIME_S);
-  expect(await run(grants, { isAskedAgain: true })).toEqual({ ...NOTHING, seen: 1 });
+  expect(await run(grants, { canReissue: true })).toEqual({ ...NOTHING, seen: 1 });
   expect(ids()).toEqual([]);
 });
 

@@ -1,5 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, vi } from 'vitest';
+import { summariesOf, summaryOf } from '../../src/jobs/grant-summary.js';
+import { keepAlive } from '../../src/jobs/keep-alive.js';
 import type { TokenSet } from '../../src/oauth/token-response.js';
 import { json } from '../support/faulty-server.js';
 import { stopTime } from '../support/stop-time.js';
@@ -531,7 +533,7 @@ async function collect<T>(iteration: AsyncIterable<T>): Promise<T[]> {
 describe('what is known', () => {
   test('of a grant: whether it has ended, and what could not be saved', async ({ expired: grants }) => {
     const { manager, store, service } = grants;
-    expect(await manager.summary('unknown')).toBeUndefined();
+    expect(await summaryOf(manager, 'unknown')).toBeUndefined();
     await manager.put('single', tokens('single', { refreshToken: undefined, lifetimeMs: 0 }));
     await manager.put('ended', tokens('ended', { lifetimeMs: 0 }));
     service.next(REFUSAL);
@@ -544,13 +546,13 @@ describe('what is known', () => {
       { grantId: 'id', ended: false, refreshedAt },
       { grantId: 'single', ended: true },
     ];
-    for (const summary of expected) expect(await manager.summary(summary.grantId)).toMatchObject(summary);
-    const summaries = await collect(manager.summaries());
+    for (const summary of expected) expect(await summaryOf(manager, summary.grantId)).toMatchObject(summary);
+    const summaries = await collect(summariesOf(manager));
     expect(summaries.sort((one, other) => one.grantId.localeCompare(other.grantId))).toMatchObject(expected);
     const machines = grants.another({ parametersOf });
-    expect(await machines.summary('single')).toMatchObject({ ended: false });
+    expect(await summaryOf(machines, 'single')).toMatchObject({ ended: false });
     const reason = new Error('enough');
-    await expect(collect(manager.summaries(AbortSignal.abort(reason)))).rejects.toBe(reason);
+    await expect(collect(summariesOf(manager, AbortSignal.abort(reason)))).rejects.toBe(reason);
     store.recover();
   });
 });
@@ -564,12 +566,12 @@ test('keepAlive refreshes the pair that could not be saved, and ends with the ma
   store.before = (method) => {
     if (method === 'update') throw new Error('still');
   };
-  expect(await manager.keepAlive(settings)).toEqual({ seen: 1, refreshed: 0, ended: 0, failed: 0 });
+  expect(await keepAlive(manager, settings)).toEqual({ seen: 1, refreshed: 0, ended: 0, failed: 0 });
   store.recover();
   const reason = new Error('enough');
-  await expect(manager.keepAlive({ ...settings, signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+  await expect(keepAlive(manager, { ...settings, signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
   await manager.close();
-  await expect(manager.keepAlive(settings)).rejects.toMatchObject({ name: 'ServiceUnavailableError' });
+  await expect(keepAlive(manager, settings)).rejects.toMatchObject({ name: 'ServiceUnavailableError' });
 });
 
 test('close() waits for the refreshes that run, the writes and the revocations, and each call joins the first', async ({
