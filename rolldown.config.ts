@@ -90,7 +90,12 @@ export default defineConfig([
       cleanDir: true,
       sourcemap: true,
       sourcemapExcludeSources: true,
-      codeSplitting: { groups: [{ name: 'main', test: /src.index\.ts$/ }] },
+      codeSplitting: {
+        groups: [
+          { name: 'main', test: /src.index\.ts$/ },
+          { name: 'jobs', test: /src.jobs/ },
+        ],
+      },
     },
   },
   { input: entriesOf(true), external, checks, platform: 'node', output: code },

@@ -1,7 +1,6 @@
 import { TokenStoreError } from '../errors.js';
-import { once, PAGE_ROWS, type SqlDatabase, SWEEP_ROWS, sqlTokenStore } from '../sql/sql-token-store.js';
-import { DEFAULT_LEASE_SECONDS } from '../stores/lease-lock.js';
-import { HAND_OVER_PREFIX, MARK_PREFIX, SHARE_PREFIX, type TokenStore } from '../stores/token-store.js';
+import { once, PAGE_ROWS, type SqlDatabase, SWEEP_ROWS } from '../sql/sql-token-store.js';
+import { HAND_OVER_PREFIX, MARK_PREFIX, SHARE_PREFIX } from '../stores/token-store.js';
 
 /** The part of a pool of pg that is used: single queries. A client of pg, or of a proxy that pools transactions, works too. */
 export interface PostgresPoolLike {
@@ -19,80 +18,6 @@ const READ_ONLY = '25006';
  * unique_violation of the catalogue, duplicate_table and duplicate_object.
  */
 const TABLE_MISSING_OR_MADE: readonly unknown[] = ['42P01', '23505', '42P07', '42710'];
-
-/**
- * Returns the token store of a session store that is connect-pg-simple: in its table, with `update` and `lock`.
- * Returns `undefined` for any other store.
- */
-export function postgresStoreOfSessions(
-  store: object,
-  { prefix, ttl }: { readonly prefix: string; readonly ttl: number },
-): TokenStore | undefined {
-  const method = (name: string): unknown => Reflect.get(store, name);
-  const query = method('query');
-  const quotedTable = method('quotedTable');
-  if (typeof method('pruneSessions') !== 'function' || typeof query !== 'function') return undefined;
-  if (typeof quotedTable !== 'function') return undefined;
-  // Calls back with the first row; it creates the table if the application has told it to.
-  const run = (text: string, values?: unknown[]): Promise<{ readonly rows: readonly unknown[] }> =>
-    new Promise((resolve, reject) => {
-      query.call(store, text, values, (error: unknown, row?: unknown) => {
-        if (error) reject(error);
-        else resolve({ rows: row === undefined || row === null ? [] : [row] });
-      });
-    });
-  const database = sessionTable(postgresDatabase({ query: run }, []), String(quotedTable.call(store)), prefix);
-  const { list: _, ...tokenStore } = sqlTokenStore(database, { ttl, lease: DEFAULT_LEASE_SECONDS });
-  return tokenStore;
-}
-
-/**
- * Returns the database with the statements for a table of sessions. Its rows look like sessions, and expire as they do.
- *
- * The column `expire` has no time zone: it depends on the setting `TimeZone` of a connection, and is ambiguous for an hour
- * a year where that has daylight saving time. So each record has its own end (`endsAt`, epoch milliseconds), and the column
- * serves the session store's clean-up, and records of earlier commits, which have no `endsAt`. The clean-up goes by the
- * clock and the time zone of each process: it comes two days later, so that it takes no lease that is held.
- */
-function sessionTable(database: SqlDatabase, table: string, prefix: string): SqlDatabase {
-  const now = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
-  const sid = (parameter: string): string => `'${prefix.replaceAll("'", "''")}' || ${parameter}`;
-  const expire = (parameter: string): string =>
-    `clock_timestamp() + ${parameter} * interval '1 millisecond' + interval '2 days'`;
-  const record = (endsIn: string, fields: string): string =>
-    `json_build_object('cookie', json_build_object('path', '/'), 'endsAt', ${now} + ${endsIn}::bigint, ${fields})`;
-  const grant = (version: string, stored: string, ttl: string): string =>
-    record(ttl, `'version', ${version}::bigint, 'grant', ${stored}::json`);
-  const lease = (ms: string, owner: string): string => record(ms, `'lease', ${ms}::bigint, 'owner', ${owner}::text`);
-  const version = `(sess->>'version')::bigint`;
-  const endsAt = `(sess->>'endsAt')::bigint`;
-  const isAlive = `coalesce(${endsAt} > ${now}, expire > clock_timestamp())`;
-  return {
-    ...database,
-    createTable: [],
-    statements: {
-      get: `SELECT (sess->'grant')::text AS record FROM ${table} WHERE sid = ${sid('$1')} AND ${isAlive}`,
-      set: `INSERT INTO ${table} (sid, sess, expire) VALUES (${sid('$1')}, ${grant('$2', '$3', '$4')}, ${expire('$4')})
-        ON CONFLICT (sid) DO UPDATE SET sess = excluded.sess, expire = excluded.expire`,
-      add: `INSERT INTO ${table} (sid, sess, expire) VALUES (${sid('$1')}, ${grant('$2', '$3', '$4')}, ${expire('$4')})
-        ON CONFLICT (sid) DO NOTHING RETURNING sid`,
-      deleteExpired: `DELETE FROM ${table} WHERE sid = ${sid('$1')} AND NOT ${isAlive}`,
-      update: `UPDATE ${table} SET sess = ${grant('$1', '$2', '$3')}, expire = ${expire('$3')}
-        WHERE sid = ${sid('$4')} AND ${version} = $5 AND ${isAlive} RETURNING sid`,
-      delete: `DELETE FROM ${table} WHERE sid = ${sid('$1')}`,
-      deleteVersion: `DELETE FROM ${table} WHERE sid = ${sid('$1')} AND ${version} = $2`,
-      insertLease: `INSERT INTO ${table} (sid, sess, expire) VALUES (${sid('$1')}, ${lease('$2', '$3')}, ${expire('$4')})
-        ON CONFLICT (sid) DO NOTHING RETURNING sid`,
-      replaceLease: `UPDATE ${table} SET sess = ${lease('$1', '$2')}, expire = ${expire('$3')}
-        WHERE sid = ${sid('$4')} AND (NOT ${isAlive} OR ${endsAt} > ${now} + 2 * (sess->>'lease')::bigint) RETURNING sid`,
-      findLease: `SELECT 1 FROM ${table} WHERE sid = ${sid('$1')} AND sess->>'owner' = $2 AND ${isAlive}`,
-      release: `DELETE FROM ${table} WHERE sid = ${sid('$1')} AND sess->>'owner' = $2`,
-      // The session store itself deletes expired rows.
-      sweep: `SELECT 1`,
-      list: `SELECT 1`,
-    },
-  };
-}
 
 /** Returns PostgreSQL with the statements for a table of grants. */
 export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]): SqlDatabase {

@@ -1,10 +1,11 @@
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { changeMessage, updateMessage } from '../stores/change-feed.js';
-import { DEFAULT_LEASE_SECONDS, type Lease, leaseLock } from '../stores/lease-lock.js';
-import { isMark, parseGrant, type TokenStore, ttlMsOf } from '../stores/token-store.js';
+import { type Lease, leaseLock } from '../stores/lease-lock.js';
+import type { LockingStore, LockingStoreSettings } from '../stores/session-databases.js';
+import { isMark, parseGrant, ttlMsOf } from '../stores/token-store.js';
 import { withTimeout } from '../waiting.js';
-import { connectionOf, type RedisClientLike, type RedisConnection } from './redis-connection.js';
+import type { RedisConnection } from './redis-connection.js';
 
 /** How long one command may take, in milliseconds. Shorter than the patience of a browser's user. */
 const COMMAND_MS = 5000;
@@ -82,27 +83,8 @@ const RELEASE = `${LEASE}
 if not lease or lease.owner ~= ARGV[1] then return 0 end
 return redis.call('del', KEYS[1])`;
 
-/**
- * Returns the token store of a session store that is connect-redis over node-redis: under its keys, with `update` and
- * `lock`. Returns `undefined` for any other store, and where a serializer of the application's own writes the sessions.
- */
-export function redisStoreOfSessions(
-  store: object,
-  { prefix, ttl }: { readonly prefix: string; readonly ttl: number },
-): TokenStore | undefined {
-  if (!('client' in store && 'prefix' in store && 'scanCount' in store && 'serializer' in store)) return undefined;
-  const { client, serializer } = store;
-  if (serializer !== JSON || typeof client !== 'object' || client === null || !('isOpen' in client)) return undefined;
-  const connection = connectionOf(client as RedisClientLike);
-  const settings = { prefix: `${store.prefix}${prefix}`, ttl, lease: DEFAULT_LEASE_SECONDS, replicas: 0 };
-  return redisRecords(connection, { ...settings, channel: undefined });
-}
-
-/** Settings of {@link redisRecords}. Times in seconds. */
-export interface RedisRecordsSettings {
-  readonly prefix: string;
-  readonly ttl: number;
-  readonly lease: number;
+/** Settings of {@link redisRecords}. */
+export interface RedisRecordsSettings extends LockingStoreSettings {
   /** Number of replicas that have to confirm a write. */
   readonly replicas: number;
   /** Channel that tells of changes; `undefined` if nobody listens. */
@@ -113,7 +95,7 @@ export interface RedisRecordsSettings {
 export function redisRecords(
   connection: RedisConnection,
   { prefix, ttl, lease, replicas, channel }: RedisRecordsSettings,
-): Required<Omit<TokenStore, 'list' | 'watch'>> {
+): LockingStore {
   const [ttlMs, leaseMs] = [ttlMsOf('', ttl), Math.ceil(lease * 1000)];
   const wait = replicas > 0 ? [['WAIT', String(replicas), String(REPLICA_MS)]] : [];
   const script = (text: string, key: string, args: readonly (string | number)[]): readonly string[] => [

@@ -79,12 +79,17 @@ export function leaseLock(lease: Lease, leaseMs: number): LeaseLock {
       endTurn();
     }
   };
-  lengths.set(lock, leaseMs);
-  return lock;
+  return ofLength(leaseMs, lock);
 }
 
 /** Lengths of the leases of locks, in milliseconds. */
 const lengths = new WeakMap<object, number>();
+
+/** Records the length of a lock's lease, in milliseconds. */
+export function ofLength<Lock extends object>(leaseMs: number, lock: Lock): Lock {
+  lengths.set(lock, leaseMs);
+  return lock;
+}
 
 /** Returns the length of the lease of a token store's lock, in milliseconds; `undefined` for a lock of other making. */
 export function leaseMsOf(lock: object | undefined): number | undefined {

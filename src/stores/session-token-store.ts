@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import { keyPrefix, readOptions, withDefault, withMethods } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
-import { postgresStoreOfSessions } from '../postgres/postgres-database.js';
 import { safeCause } from '../redaction.js';
-import { redisStoreOfSessions } from '../redis/redis-records.js';
+import { DEFAULT_LEASE_SECONDS, ofLength } from './lease-lock.js';
+import { isPostgresStore, isRedisStore, type LockingStore, type LockingStoreSettings } from './session-databases.js';
 import { asStoredGrant, type StoredGrant, type TokenStore, ttlMsOf, ttlSeconds } from './token-store.js';
 
 /** The part of an express-session store that is used: three methods, in the callback form that all stores have. */
@@ -47,8 +47,8 @@ export function sessionTokenStore(store: SessionStoreLike, options: SessionToken
     ttl: ttlSeconds,
     prefix: withDefault('oauth-app-grant.', keyPrefix),
   });
-  const locking = redisStoreOfSessions(store, { prefix, ttl }) ?? postgresStoreOfSessions(store, { prefix, ttl });
-  if (locking) return locking;
+  const locking = loadLockingStore(store, { prefix, ttl, lease: DEFAULT_LEASE_SECONDS });
+  if (locking) return lockingStore(locking);
   const get = async (id: string): Promise<StoredGrant | undefined> => {
     const session = await call(store, 'get', prefix, id);
     if (typeof session !== 'object' || session === null || !('grant' in session && 'id' in session)) return undefined;
@@ -71,6 +71,33 @@ export function sessionTokenStore(store: SessionStoreLike, options: SessionToken
       if (version !== undefined && (await get(id))?.version !== version) return;
       await call(store, 'destroy', prefix, id);
     },
+  };
+}
+
+/** Loads the code for the database of a session store; `undefined` if it is none of those that have locks. */
+function loadLockingStore(store: object, settings: LockingStoreSettings): Promise<LockingStore> | undefined {
+  if (isRedisStore(store))
+    return import('../redis/redis-session-store.js').then(({ redisStoreOfSessions }) =>
+      redisStoreOfSessions(store, settings),
+    );
+  if (isPostgresStore(store))
+    return import('../postgres/postgres-session-store.js').then(({ postgresStoreOfSessions }) =>
+      postgresStoreOfSessions(store, settings),
+    );
+  return undefined;
+}
+
+/** Returns a store that can be used while its code is loading. */
+function lockingStore(loading: Promise<LockingStore>): LockingStore {
+  // Each call that waits for it rejects.
+  loading.catch(() => undefined);
+  return {
+    get: async (id) => (await loading).get(id),
+    set: async (id, grant) => (await loading).set(id, grant),
+    delete: async (id, version) => (await loading).delete(id, version),
+    update: async (id, grant, version) => (await loading).update(id, grant, version),
+    add: async (id, grant) => (await loading).add(id, grant),
+    lock: ofLength(DEFAULT_LEASE_SECONDS * 1000, async (id, work) => (await loading).lock(id, work)),
   };
 }
 

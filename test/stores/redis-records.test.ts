@@ -1,12 +1,9 @@
+import { sessionTokenStore } from 'passport-oauth-app';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { RedisConnection } from '../../src/redis/redis-connection.js';
-import {
-  grantIdsIn,
-  type RedisRecordsSettings,
-  redisRecords,
-  redisStoreOfSessions,
-} from '../../src/redis/redis-records.js';
+import { grantIdsIn, type RedisRecordsSettings, redisRecords } from '../../src/redis/redis-records.js';
 import { redisTokenStore } from '../../src/redis/redis-token-store.js';
+import { leaseMsOf } from '../../src/stores/lease-lock.js';
 import type { HeldLease } from '../../src/stores/token-store.js';
 import { installSimulation } from '../simulation/bundle.mjs';
 
@@ -355,20 +352,25 @@ describe('a token store', () => {
 
 describe('a session store', () => {
   const client = { isOpen: true, sendCommand: async (command: readonly string[]) => execute(command) };
-  const sessions = { client, prefix: 'sess:', scanCount: 100, serializer: JSON };
+  const methods = { get: () => undefined, set: () => undefined, destroy: () => undefined };
+  const sessions = { ...methods, client, prefix: 'sess:', scanCount: 100, serializer: JSON };
   const settings = { prefix: 'grant.', ttl: 100 };
 
   test('that is connect-redis over node-redis keeps grants and locks beside its sessions, and tells nobody', async () => {
-    const store = redisStoreOfSessions(sessions, settings);
-    await store?.set('id', grant);
+    const store = sessionTokenStore(sessions, settings);
+    expect(leaseMsOf(store.lock)).toBe(30_000);
+    await store.set('id', grant);
     expect(leftMs('sess:grant.id')).toBe(100_000);
-    expect(await store?.update?.('id', grant, 1)).toBe(true);
-    const lease = await store?.lock?.('id', async (held) => {
+    expect(await store.update?.('id', grant, 1)).toBe(true);
+    const lease = await store.lock?.('id', async (held) => {
       expect(redis.read('sess:grant.lock id')).toBeDefined();
       return held;
     });
     expect(lease?.leaseMs).toBe(30_000);
     expect(published).toEqual([]);
+    expect([await store.get('id'), await store.add?.('id', grant)]).toEqual([grant, false]);
+    await store.delete('id');
+    expect(await store.get('id')).toBeUndefined();
   });
 
   test.for<[what: string, changes: object]>([
@@ -378,11 +380,11 @@ describe('a session store', () => {
     ['has a client of ioredis', { client: { status: 'ready', call: async () => null } }],
     ['writes sessions in a way of its own', { serializer: { stringify: String, parse: JSON.parse } }],
   ])('that %s is left to its three methods', ([, changes]) => {
-    expect(redisStoreOfSessions({ ...sessions, ...changes }, settings)).toBeUndefined();
+    expect(sessionTokenStore({ ...sessions, ...changes }, settings)).not.toHaveProperty('lock');
   });
 
   test.for(['client', 'prefix', 'scanCount', 'serializer'])('without the property %s is another one', (name) => {
     const { [name]: _, ...others }: Record<string, unknown> = sessions;
-    expect(redisStoreOfSessions(others, settings)).toBeUndefined();
+    expect(sessionTokenStore({ ...methods, ...others }, settings)).not.toHaveProperty('lock');
   });
 });
