@@ -29,8 +29,8 @@ export {
 } from './errors.js';
 export type { ApiEvent, GrantEvent, GrantLostEvent, LoginEvent, RefreshEvent } from './events.js';
 export { type ForwardOptions, forward } from './forward/forward.js';
+export type { GrantSummary } from './grants/grant-summary.js';
 export type { HttpHeaders } from './http/message.js';
-export type { GrantSummary } from './jobs/grant-summary.js';
 export type { KeepAliveOptions, KeepAliveResult } from './jobs/keep-alive.js';
 export type {
   Profile,

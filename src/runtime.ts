@@ -7,8 +7,8 @@ import { FrameLogins } from './embedded/frame-logins.js';
 import { HandOvers } from './embedded/hand-overs.js';
 import { grantChannel, grantLostChannel, refreshChannel, warnOfShortLease, warnOfUnlockedRefresh } from './events.js';
 import { GrantCodec } from './grants/grant.js';
+import type { GrantSummary } from './grants/grant-summary.js';
 import { HttpClient } from './http/http-client.js';
-import type { GrantSummary } from './jobs/grant-summary.js';
 import { SharedPlaces } from './limits/shared-places.js';
 import type { LoginContext } from './login/authenticate.js';
 import {

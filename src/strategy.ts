@@ -4,7 +4,7 @@ import type { ApiClient } from './api/api-client.js';
 import { boolean, readOptions, result, text, withDefault } from './checks.js';
 import { ConfigurationError, ofStrategy } from './errors.js';
 import { checkedGrantId, newGrantId } from './grants/grant.js';
-import type { GrantSummary } from './jobs/grant-summary.js';
+import type { GrantSummary } from './grants/grant-summary.js';
 import type { KeepAliveOptions, KeepAliveResult } from './jobs/keep-alive.js';
 import { type AuthenticateOptions, authenticate } from './login/authenticate.js';
 import type { PassportActions } from './login/passport-actions.js';
@@ -195,10 +195,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
    * @throws TokenStoreError if the token store fails
    */
   async grant(grantId: string): Promise<GrantSummary | undefined> {
-    return await named(this.name, async () => {
-      const { summaryOf } = await import('./jobs/grant-summary.js');
-      return await summaryOf(runtimeOf(this).managers.only(), checkedGrantId(grantId));
-    });
+    return await named(this.name, () => runtimeOf(this).managers.only().summary(checkedGrantId(grantId)));
   }
 
   /**
@@ -212,9 +209,9 @@ export class Strategy<UserProfile extends object = object> extends Base {
    */
   async *grants(options: { readonly signal?: AbortSignal | undefined } = {}): AsyncGenerator<GrantSummary, void> {
     try {
-      const { readListOptions, summariesOf } = await import('./jobs/grant-summary.js');
+      const { grantList, readListOptions } = await import('./jobs/grant-list.js');
       const { signal } = readListOptions(options);
-      yield* summariesOf(runtimeOf(this).managers.only(), signal);
+      yield* grantList(runtimeOf(this).managers.only(), signal);
     } catch (error) {
       throw ofStrategy(error, this.name);
     }

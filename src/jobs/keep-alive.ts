@@ -1,7 +1,9 @@
 import { number, readOptions, withDefault } from '../checks.js';
+import { hasEnded } from '../grants/grant-summary.js';
+import type { GrantManager } from '../refresh/grant-manager.js';
 import type { Refresher } from '../refresh/refresher.js';
 import { abortable, pause } from '../waiting.js';
-import { abortSignal, type Grants, hasEnded } from './grant-summary.js';
+import { abortSignal } from './grant-list.js';
 
 /** Options of `strategy.keepAlive`. */
 export interface KeepAliveOptions {
@@ -59,7 +61,7 @@ export function readKeepAliveOptions(options: unknown): KeepAliveSettings {
  * @throws the signal's reason, and whatever the iteration throws; ServiceUnavailableError once the strategy is closed
  */
 export async function keepAlive(
-  grants: Pick<Grants, 'all' | 'clock' | 'canReissue'> & {
+  grants: Pick<GrantManager, 'all' | 'clock' | 'canReissue'> & {
     readonly refresher: Pick<Refresher, 'keepAlive' | 'pauseMs' | 'untilClosed'>;
   },
   { olderThan, rate, signal: given }: KeepAliveSettings,

@@ -13,6 +13,7 @@ import {
   withRefreshTokenOf,
 } from '../grants/grant.js';
 import { GrantRepository, type GrantRepositoryOptions } from '../grants/grant-repository.js';
+import { type GrantSummary, summaryOf } from '../grants/grant-summary.js';
 import type { RevocationEndpoint } from '../oauth/revocation-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { StoreAccess } from '../stores/store-access.js';
@@ -188,12 +189,12 @@ export class GrantManager {
     replace: boolean,
   ): Promise<GrantSummary | undefined> {
     const grant = newGrant(tokens, this.#options.clock());
-    const grantId = idOf(this.#summaryOf('', grant));
+    const grantId = idOf(this.summaryOf('', grant));
     if (grantId === undefined) return undefined;
     if (replace) await this.#create(grantId, grant, false, 'imported');
     else if (await this.#add(grantId, grant)) this.#options.onGrant(grantId, 'imported');
     else return undefined;
-    return this.#summaryOf(grantId, grant);
+    return this.summaryOf(grantId, grant);
   }
 
   async #create(grantId: string, grant: Grant, isNewId: boolean, action: 'stored' | 'imported'): Promise<Grant> {
@@ -271,9 +272,14 @@ export class GrantManager {
     }
   }
 
-  /** Returns a grant as it is, an ended one included; `undefined` if there is none. @throws TokenStoreError */
-  async peek(grantId: string): Promise<Grant | EndedGrant | undefined> {
-    return this.#unsaved.byId.get(grantId)?.grant ?? (await this.#repository.peek(grantId));
+  /** Returns what is known of a grant, an ended one included; `undefined` if there is none. @throws TokenStoreError */
+  async summary(grantId: string): Promise<GrantSummary | undefined> {
+    const grant = this.#unsaved.byId.get(grantId)?.grant ?? (await this.#repository.peek(grantId));
+    return grant && this.summaryOf(grantId, grant);
+  }
+
+  summaryOf(grantId: string, grant: Grant | EndedGrant): GrantSummary {
+    return summaryOf(grantId, grant, this.clock(), this.canReissue);
   }
 
   /** Yields each grant of the strategy, ended ones included. @throws like {@link GrantRepository.all} */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { endedGrant } from '../../src/grants/grant.js';
-import { hasEnded } from '../../src/jobs/grant-summary.js';
+import { hasEnded } from '../../src/grants/grant-summary.js';
 import { grantOf } from '../refresh/fixture.js';
 
 const ENDS = 1_000;

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, vi } from 'vitest';
-import { summariesOf, summaryOf } from '../../src/jobs/grant-summary.js';
+import { grantList } from '../../src/jobs/grant-list.js';
 import { keepAlive } from '../../src/jobs/keep-alive.js';
 import type { TokenSet } from '../../src/oauth/token-response.js';
 import { json } from '../support/faulty-server.js';
@@ -533,7 +533,7 @@ async function collect<T>(iteration: AsyncIterable<T>): Promise<T[]> {
 describe('what is known', () => {
   test('of a grant: whether it has ended, and what could not be saved', async ({ expired: grants }) => {
     const { manager, store, service } = grants;
-    expect(await summaryOf(manager, 'unknown')).toBeUndefined();
+    expect(await manager.summary('unknown')).toBeUndefined();
     await manager.put('single', tokens('single', { refreshToken: undefined, lifetimeMs: 0 }));
     await manager.put('ended', tokens('ended', { lifetimeMs: 0 }));
     service.next(REFUSAL);
@@ -546,13 +546,13 @@ describe('what is known', () => {
       { grantId: 'id', ended: false, refreshedAt },
       { grantId: 'single', ended: true },
     ];
-    for (const summary of expected) expect(await summaryOf(manager, summary.grantId)).toMatchObject(summary);
-    const summaries = await collect(summariesOf(manager));
+    for (const summary of expected) expect(await manager.summary(summary.grantId)).toMatchObject(summary);
+    const summaries = await collect(grantList(manager));
     expect(summaries.sort((one, other) => one.grantId.localeCompare(other.grantId))).toMatchObject(expected);
     const machines = grants.another({ parametersOf });
-    expect(await summaryOf(machines, 'single')).toMatchObject({ ended: false });
+    expect(await machines.summary('single')).toMatchObject({ ended: false });
     const reason = new Error('enough');
-    await expect(collect(summariesOf(manager, AbortSignal.abort(reason)))).rejects.toBe(reason);
+    await expect(collect(grantList(manager, AbortSignal.abort(reason)))).rejects.toBe(reason);
     store.recover();
   });
 });
