@@ -16,7 +16,7 @@ export const entryPoints: Readonly<Record<string, string>> = {
   emulator: 'src/emulator/index.ts',
   'emulator/vitest': 'src/emulator/vitest.ts',
   'emulator/playwright': 'src/emulator/playwright.ts',
-  cli: 'src/emulator/cli.ts',
+  cli: 'src/cli/cli.ts',
 };
 
 /** The build prints what is wrong with it alone: on a slow machine the bundler would advise on the time that plugins take. */

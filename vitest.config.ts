@@ -16,7 +16,9 @@ const EXPECTED_WARNINGS = [
 ];
 
 /** Files of tests of the package as the registry would have it. */
-const packed = ['consumers/{runtime,types}', 'house/{guides,package,readme}'].map((names) => `test/${names}.test.ts`);
+const packed = ['consumers/{command,runtime,types}', 'house/{guides,package,readme}'].map(
+  (names) => `test/${names}.test.ts`,
+);
 
 /** Files that read the heap, each in a process that holds nothing of others. */
 const heap = ['test/perf/*.perf.ts', 'test/refresh/memory.test.ts', 'test/waiting.test.ts'];

@@ -18,8 +18,10 @@ export function buildCommand(): BuiltCommand {
   const folder = mkdtempSync(join(tmpdir(), 'emulator-command-'));
   const tsc = join(project, 'node_modules/typescript/bin/tsc');
   const options = ['--rootDir', 'src/emulator', '--module', 'nodenext', '--target', 'es2023', '--types', 'node'];
-  const args = [tsc, '--ignoreConfig', '--outDir', folder, ...options, 'src/emulator/cli.ts'];
+  const args = [tsc, '--ignoreConfig', '--outDir', folder, ...options, 'src/emulator/emulator-command.ts'];
   execFileSync(process.execPath, args, { cwd: project });
+  const run = 'process.exitCode = await emulatorCommand(process.argv.slice(2));';
+  writeFileSync(join(folder, 'cli.js'), `import { emulatorCommand } from './emulator-command.js';\n${run}\n`);
   writeFileSync(join(folder, 'package.json'), '{"type":"module","version":"1.2.3"}');
   return { folder, path: join(folder, 'cli.js'), remove: () => rmSync(folder, { recursive: true }) };
 }

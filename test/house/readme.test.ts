@@ -7,9 +7,7 @@ import { type Packed, pack, repository } from '../consumers/packed.js';
 import { createProject, type Project } from '../consumers/project.js';
 import { Reader } from '../consumers/reader.js';
 import { documents, snippetsOf } from '../consumers/snippets.js';
-import { startApplication, startEmulatorCommand } from '../consumers/stranger.js';
 import { walk } from '../consumers/tutorial.js';
-import { freePort } from '../support/service-process.js';
 
 let packed: Packed;
 const projects: Project[] = [];
@@ -101,34 +99,6 @@ describe('docs/errors.md', () => {
 const OF_NODE = new Set(['ERR_BUFFER_TOO_LARGE']);
 /** Errors that never leave the package but as a `cause`. */
 const INNER_ERRORS = new Set(['TransportError']);
-
-describe('the first snippet of README.md', () => {
-  const [snippet] = snippetsOf('README.md').filter(({ language }) => language === 'js');
-
-  test('stands in five steps that end before line 40', () => {
-    expect(snippet?.line).toBeLessThan(40);
-    const steps = [...read('README.md').matchAll(/^\d\. /gm)].slice(0, 5);
-    const lines = steps.map(({ index }) => read('README.md').slice(0, index).split('\n').length);
-    expect(Math.max(...lines)).toBeLessThan(40);
-  });
-
-  test('logs in as it stands, its port aside, with what the command of the emulator prints', async () => {
-    const project = await projectWith(['express', 'express-session', 'passport']);
-    const port = await freePort();
-    const settings = ['--port', '0', '--redirect-url', `http://localhost:${port}/callback`];
-    const emulator = await startEmulatorCommand(project.folder, settings);
-    const app = snippet?.text.replaceAll('3000', String(port)) ?? '';
-    await project.write({ 'app.js': app, 'package.json': '{ "type": "module" }' });
-    const application = await startApplication(project.folder, 'app.js', emulator.variables, port);
-    try {
-      expect(JSON.parse(await application.logIn('/projects'))).toHaveProperty('data');
-      expect(application.stderr()).toBe('');
-    } finally {
-      await application.stop();
-      await emulator.stop();
-    }
-  });
-});
 
 describe('docs/tutorial.md', () => {
   test('leads a reader who does what it says from an empty folder to the page with the logout button', async () => {

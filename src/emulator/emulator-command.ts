@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { EmulatorError } from './checks.js';
 import { optionsOf, packageVersion, readArguments, withFlagNames } from './command-line.js';
 import { sampleApplication } from './directory.js';
@@ -43,13 +42,8 @@ Options:
   --help                   prints this text
 `;
 
-// A reader such as `head` may close the pipe early; that is not an error.
-process.stdout.on('error', () => {});
-
-process.exitCode = await run(process.argv.slice(2));
-
 /** Runs the command until Ctrl-C. Returns the exit code: 0, 1 if it could not start, 2 if the command line is wrong. */
-async function run(args: readonly string[]): Promise<number> {
+export async function emulatorCommand(args: readonly string[]): Promise<number> {
   const commandLine = readArguments(args);
   if ('error' in commandLine) return fail(2, `${commandLine.error}\nSee passport-oauth-app emulator --help.\n`);
   const { flags, words } = commandLine;

@@ -1,0 +1,123 @@
+import { parseArgs } from 'node:util';
+import { ConfigurationError } from '../errors.js';
+import { endpointAddress, serviceAddress } from '../oauth/addresses.js';
+import { Secret } from '../redaction.js';
+import { type Finding, ServiceProbe, type ServiceSettings } from './service-probe.js';
+
+const usage = `Usage: passport-oauth-app doctor [options]
+
+Checks the settings of a real service, without a login: addresses, metadata, the
+format of token requests, the client secret, the clock and the callback URL.
+Prints what to do, and the options to paste. Exits with 0 if a login can succeed.
+
+Options, each with the environment variable that it replaces:
+  --auth-url URL            AUTH_URL
+  --base-url URL            BASE_URL
+  --client-id ID            CLIENT_ID
+  --client-secret SECRET    CLIENT_SECRET (others on this computer see arguments)
+  --callback-url URL        CALLBACK_URL
+  --authorization-path PATH authorization endpoint, below the auth URL or a whole URL
+  --token-path PATH         token endpoint, likewise
+  --help                    prints this text
+
+The secret is sent to the token endpoint alone, and never printed.
+`;
+
+const flags = {
+  'auth-url': { type: 'string' },
+  'base-url': { type: 'string' },
+  'client-id': { type: 'string' },
+  'client-secret': { type: 'string' },
+  'callback-url': { type: 'string' },
+  'authorization-path': { type: 'string' },
+  'token-path': { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+/** Checks a service and prints what it found. Returns the exit code: 0 if a login can succeed, 1 if not, 2 for wrong usage. */
+export async function doctor(args: readonly string[]): Promise<number> {
+  let values: ReturnType<typeof parseArgs<{ options: typeof flags }>>['values'];
+  try {
+    ({ values } = parseArgs({ args: [...args], options: flags }));
+  } catch {
+    process.stderr.write(usage);
+    return 2;
+  }
+  if (values.help) {
+    process.stdout.write(usage);
+    return 0;
+  }
+  let settings: ServiceSettings;
+  try {
+    settings = readSettings(values);
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    return 2;
+  }
+  const findings: Finding[] = [];
+  const probe = new ServiceProbe(settings, (finding) => {
+    findings.push(finding);
+    process.stdout.write(`${finding.result.padEnd(5)} ${finding.check}: ${finding.text}\n`);
+  });
+  try {
+    const options = await probe.run();
+    process.stdout.write(optionsText(settings, options));
+  } finally {
+    await probe.close();
+  }
+  const failed = findings.filter(({ result }) => result === 'fail').length;
+  process.stdout.write(failed === 0 ? '\nA login can succeed.\n' : `\nFix what failed (${failed}), then run again.\n`);
+  return failed === 0 ? 0 : 1;
+}
+
+/** Reads the settings from flags and the environment. @throws ConfigurationError that names all that are missing, or the first wrong one */
+function readSettings(values: Readonly<Record<string, string | boolean | undefined>>): ServiceSettings {
+  const names = ['auth-url', 'base-url', 'client-id', 'client-secret', 'callback-url'] as const;
+  const variableOf = (flag: string): string => flag.toUpperCase().replace('-', '_');
+  const given = (flag: string): string => String(values[flag] ?? process.env[variableOf(flag)] ?? '');
+  const missing = names.filter((flag) => given(flag) === '');
+  if (missing.length > 0) {
+    const list = missing.map((flag) => `${variableOf(flag)} (or --${flag})`).join(', ');
+    throw new ConfigurationError(`Missing settings: ${list}`);
+  }
+  const callbackURL = given('callback-url');
+  if (!URL.canParse(callbackURL) || !/^https?:$/.test(new URL(callbackURL).protocol))
+    throw new ConfigurationError('CALLBACK_URL: expected an absolute http or https URL');
+  const path = (flag: string): string | undefined =>
+    values[flag] === undefined ? undefined : endpointAddress(`--${flag}`, values[flag]);
+  return {
+    authUrl: serviceAddress('AUTH_URL', given('auth-url')),
+    baseUrl: serviceAddress('BASE_URL', given('base-url')),
+    clientID: given('client-id'),
+    clientSecret: new Secret(given('client-secret')),
+    callbackURL: new URL(callbackURL),
+    authorizationPath: path('authorization-path'),
+    tokenPath: path('token-path'),
+  };
+}
+
+function optionsText(settings: ServiceSettings, options: Readonly<Record<string, unknown>>): string {
+  const known = {
+    authUrl: settings.authUrl,
+    baseUrl: settings.baseUrl,
+    ...Object.fromEntries(Object.entries(options).filter(([name, value]) => !isDefault(name, value))),
+  };
+  const lines = Object.entries(known).map(([name, value]) => {
+    const literal = typeof value === 'string' ? `'${value.replace(/[\\']/g, '\\$&')}'` : String(value);
+    return `  ${name}: ${literal},\n`;
+  });
+  return `\nnew Strategy({\n${lines.join('')}  clientID: process.env.CLIENT_ID,\n  clientSecret: process.env.CLIENT_SECRET,\n  callbackURL: process.env.CALLBACK_URL,\n  scope: [/* what your application needs */],\n})\n`;
+}
+
+const DEFAULTS: Readonly<Record<string, unknown>> = {
+  authorizationPath: '/oauth/authorize',
+  tokenPath: '/oauth/token',
+  tokenRequest: 'json',
+  clientAuthentication: 'body',
+  pkce: false,
+};
+
+function isDefault(name: string, value: unknown): boolean {
+  return value === undefined || DEFAULTS[name] === value;
+}
