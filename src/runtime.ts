@@ -71,14 +71,16 @@ export class Runtime implements LoginContext {
   /** True once a request has come to a route of login or callback. */
   isInUse = false;
   readonly #name: StrategyName;
-  readonly #http: HttpClient;
+  readonly #http: readonly HttpClient[];
 
   constructor(settings: Settings, verify: AnyVerify | undefined) {
     const { authUrl, clientID, clientSecret, callbackURL, clock, name: strategyName } = settings;
     // Keeps strategies of one name for two services apart: in the token store, in cookies, in a session.
     const service = shortHash(authUrl, clientID);
-    const http = new HttpClient({ dispatcher: settings.dispatcher });
-    this.#http = http;
+    const http = new HttpClient(settings);
+    // Whatever fills the connections to the API, logins and refreshes have their own.
+    const authorizationHttp = new HttpClient(settings);
+    this.#http = [http, authorizationHttp];
     this.settings = settings;
     this.verify = verify;
     this.usualRequest = authorizationRequest(settings, callbackURL, settings.scope);
@@ -101,12 +103,17 @@ export class Runtime implements LoginContext {
     this.rounds = new LoginRounds(cookieName('rounds'), new CookieSeal('login rounds', clientSecret), clock);
     const stepUpSeal = new CookieSeal('step-ups', clientSecret);
     this.stepUps = new StepUps(cookieName('step-up'), stepUpSeal, settings.scope, clock);
-    this.endpoint = new TokenEndpoint({ ...settings, clientSecret: clientSecret[0], http });
+    this.endpoint = new TokenEndpoint({ ...settings, clientSecret: clientSecret[0], http: authorizationHttp });
     const { revocationPath } = settings;
     const revocation =
       revocationPath === undefined
         ? undefined
-        : new RevocationEndpoint({ ...settings, revocationPath, clientSecret: clientSecret[0], http });
+        : new RevocationEndpoint({
+            ...settings,
+            revocationPath,
+            clientSecret: clientSecret[0],
+            http: authorizationHttp,
+          });
     const create = managerFactory(settings, service, this.endpoint, revocation);
     this.managers = new GrantManagers(settings.tokenStore, create);
     this.#name = new StrategyName(strategyName, service);
@@ -170,7 +177,7 @@ export class Runtime implements LoginContext {
   async close(): Promise<void> {
     this.#name.release();
     await Promise.all([this.managers.close(), this.usedLogins.close(), this.api.limiter.close()]);
-    await this.#http.close();
+    await Promise.all(this.#http.map((http) => http.close()));
   }
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { PassThrough, pipeline, Readable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { ApiCall } from '../api/api-call.js';
 import { ApiClient, contextOf, sourceOf } from '../api/api-client.js';
 import type { ApiContext } from '../api/api-context.js';
@@ -8,12 +9,14 @@ import { CallLimit } from '../api/call-limits.js';
 import { methodOf, requestTo } from '../api/call-options.js';
 import { apiPath } from '../api/request-target.js';
 import { readOptions } from '../checks.js';
-import { ConfigurationError, ForwardError, ofStrategy } from '../errors.js';
+import { ConfigurationError, ForwardError, ofStrategy, ServiceUnavailableError } from '../errors.js';
+import { FetchedExchange } from '../http/streamed-exchange.js';
 import { clientProperty, type Handler } from '../middleware/api-client.js';
 import { isOfOwnPage, pathOf, refuseFramework } from '../session/incoming-request.js';
 import { runtimeOf, type Strategy } from '../strategy.js';
 import { abortable } from '../waiting.js';
 import { AllowList } from './allow-list.js';
+import { MAX_STREAMS, OpenStreams, type StreamPermit } from './open-streams.js';
 
 /** Options of {@link forward}. */
 export interface ForwardOptions {
@@ -26,10 +29,10 @@ export interface ForwardOptions {
   readonly property?: string | undefined;
 }
 
-/** Sent to the API. None of them says who the browser is, or how its connection is kept. */
-const SENT = /^(?:accept|accept-language|content-type|range|if-[a-z-]+)$/;
+/** Sent to the API. None of them identifies the browser or controls its connection. */
+const SENT = /^(?:accept|accept-language|content-encoding|content-type|range|if-[a-z-]+)$/;
 
-/** Sent to the browser: what describes the representation (RFC 9110, 8), and when and where to go on. */
+/** Sent to the browser: what describes the representation (RFC 9110, 8), and when and where to continue. */
 const RETURNED: ReadonlySet<string> = new Set([
   ...['content-type', 'content-length', 'content-encoding', 'content-language', 'content-range', 'content-disposition'],
   ...['accept-ranges', 'etag', 'last-modified', 'retry-after', 'link'],
@@ -38,17 +41,32 @@ const RETURNED: ReadonlySet<string> = new Set([
 /** RFC 9110, 9.2.1. */
 const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** A body of this length is received before it is sent on, so that it can be sent again with a newer token. */
-const MAX_REPLAYABLE_BYTES = 64 * 1024;
+/** What a page loads as data or media. A script, style, worker, frame or document would run with the rights of this origin. */
+const DESTINATIONS: ReadonlySet<unknown> = new Set(['empty', 'image', 'audio', 'video', 'font', 'track', undefined]);
+
+/** Larger bodies are streamed. Smaller ones are received first, so that they can be sent again with a newer token. */
+const MAX_BUFFERED_BYTES = 64 * 1024;
+
+/** Passes a body on in its content encoding. */
+class UndecodedExchange extends FetchedExchange {
+  protected override begin(): void {
+    this.encoding = 'identity';
+    super.begin();
+  }
+}
+
+const FORWARDED: typeof FETCHED = { ...FETCHED, exchange: UndecodedExchange };
+
+/** Of each strategy, however often it is mounted. */
+const openStreams = new WeakMap<ApiContext, OpenStreams>();
 
 /**
- * Creates middleware that passes requests of a page on to the API, with the access token of the user, and streams both
- * bodies. Mount it below a path, after `requireAuthorization()` and before any body parser: a request goes to the same path
- * below `apiPath`.
+ * Creates middleware that forwards requests of a page to the API with the user's access token, and streams both bodies. Mount it
+ * below a path, after `requireAuthorization()` and before any body parser: a request goes to the same path below `apiPath`.
  *
- * It passes on what `allow` names, and from pages of this origin alone if the method is unsafe. Anything else is a
- * `ForwardError` (404 or 403), and nothing is sent. Neither cookies nor headers of the connection pass in any direction. A
- * browser that goes away aborts the call. Errors go to `next`.
+ * It forwards what `allow` names, and unsafe methods only from pages of this origin. Anything else is a `ForwardError` (404 or
+ * 403), and nothing is sent. Cookies and connection headers pass in neither direction. The call ends when the browser
+ * disconnects. Errors go to `next`.
  *
  * @throws ConfigurationError that names the wrong or unknown option
  * @example
@@ -62,6 +80,8 @@ export function forward(strategy: Strategy, options: ForwardOptions): Handler {
     allow: AllowList.read,
     property: clientProperty,
   });
+  const streams = openStreams.get(api) ?? new OpenStreams();
+  openStreams.set(api, streams);
   return function forwardRequest(req, res, next) {
     if (refuseFramework(req, res, next, settings.name)) return;
     const gone = new AbortController();
@@ -69,11 +89,11 @@ export function forward(strategy: Strategy, options: ForwardOptions): Handler {
     res.once('close', abort);
     forwardCall(req, res, gone.signal)
       .catch((error: unknown) => {
-        // Nobody waits for an answer any more.
+        // The browser has disconnected otherwise.
         if (!gone.signal.aborted) next(ofStrategy(error, settings.name));
       })
       .finally(() => {
-        // Every response is closed at last, and the error of an abort takes longer than the rest of it.
+        // Each response closes eventually, and building the error of an abort is slow.
         res.off('close', abort);
         limitRest(req, api);
       });
@@ -88,25 +108,54 @@ export function forward(strategy: Strategy, options: ForwardOptions): Handler {
     const target = targetOf(req);
     if (target === undefined || !allow.names(target.method, target.path))
       throw new ForwardError(NOT_ALLOWED, { code: 'ERR_NOT_ALLOWED', status: 404 });
+    if (!DESTINATIONS.has(req.headers['sec-fetch-dest']))
+      throw new ForwardError(NO_DATA, { code: 'ERR_REQUEST_DESTINATION', status: 403 });
     if (!SAFE.has(target.method) && !isOfOwnPage(req))
       throw new ForwardError(FOREIGN_PAGE, { code: 'ERR_FOREIGN_PAGE', status: 403 });
-    const hasBody = target.method !== 'GET' && target.method !== 'HEAD';
-    const body = hasBody ? await bodyOf(req, api) : undefined;
-    const options = { headers: sentHeaders(req, body), body, signal };
-    const request = requestTo(target, target.method, options, api.headers.streamed);
-    const call = new ApiCall(sourceOf(client), api, { ...request, redirect: 'manual' }, FETCHED);
-    await answer(res, await call.run((response) => response));
+    const permit = streams.permitFor(client.grantId ?? '');
+    try {
+      const hasBody = target.method !== 'GET' && target.method !== 'HEAD';
+      const body = hasBody ? await bodyOf(req, api, permit) : undefined;
+      const options = { headers: sentHeaders(req, body), body, signal };
+      const request = requestTo(target, target.method, options, api.headers.streamed);
+      const call = new ApiCall(sourceOf(client), api, { ...request, redirect: 'manual' }, FORWARDED);
+      const response = await call
+        .run((received) => received)
+        .catch((error: unknown) => {
+          throw isStalled(req, body, error) ? slowBody() : error;
+        });
+      await answer(res, response, permit);
+    } finally {
+      permit.release();
+    }
   }
 }
 
 const NOT_ALLOWED = 'The option `allow` of forward(strategy, options) does not name this request.';
 
+const NO_DATA =
+  'Expected a request for data or media, such as that of fetch() or an image: forward(strategy) serves no scripts, styles, frames or documents. Save a download with fetch() and a Blob.';
+
 const FOREIGN_PAGE =
-  'Expected a request of a page of this origin: browsers send Sec-Fetch-Site: same-origin with it. One that sends no such header needs X-Requested-With.';
+  'Expected a request from a page of this origin, for which browsers send Sec-Fetch-Site: same-origin. Where they send no such header, add X-Requested-With.';
 
-const SLOW_BODY = 'The body of the request did not arrive in time.';
+function tooManyStreams(): ForwardError {
+  const message = `Expected at most ${MAX_STREAMS} streamed uploads and downloads at once for this login: wait until one has finished.`;
+  return new ForwardError(message, { code: 'ERR_TOO_MANY_STREAMS', status: 429 });
+}
 
-/** Returns method, path and query of the API request; `undefined` for a method or path that no API call has. */
+function slowBody(): ForwardError {
+  const message = 'Timed out waiting for the request body.';
+  return new ForwardError(message, { code: 'ERR_REQUEST_TIMEOUT', status: 408 });
+}
+
+/** Returns true if an upload has failed because the browser sent no more of it. What the API does not take fills the buffer. */
+function isStalled(req: IncomingMessage, body: Uint8Array | Readable | undefined, error: unknown): boolean {
+  const isTimeout = error instanceof ServiceUnavailableError && error.code === 'ERR_SERVICE_TIMEOUT';
+  return isTimeout && body instanceof Readable && body.readableLength === 0 && !req.complete;
+}
+
+/** Returns method, path and query of the API request; `undefined` for a method or path that no API call can have. */
 function targetOf(req: IncomingMessage): { method: string; path: string; query: string } | undefined {
   const { url = '' } = req;
   const path = pathOf(url);
@@ -125,23 +174,28 @@ function sentHeaders({ headers }: IncomingMessage, body: Uint8Array | Readable |
   return Object.entries(headers).flatMap(([name, value]) => (isSent(name) ? [[name, String(value)]] : []));
 }
 
-/** Returns the body of a request: its bytes if they are few, else a stream. Destroying that leaves the connection to the browser open. */
-async function bodyOf(req: IncomingMessage, api: ApiContext): Promise<Buffer | Readable | undefined> {
+/** Returns the body of a request: its bytes if they are few, else a stream that can be destroyed without closing the connection. */
+async function bodyOf(
+  req: IncomingMessage,
+  api: ApiContext,
+  permit: StreamPermit,
+): Promise<Buffer | Readable | undefined> {
   const length = Number(req.headers['content-length'] ?? Infinity);
   if (length === 0 || (length === Infinity && req.headers['transfer-encoding'] === undefined)) return undefined;
   if (req.readableDidRead) {
-    const message = 'The body of the request was read already: mount forward(strategy) before body parsers.';
+    const message = 'The request body was read already: mount forward(strategy) before body parsers.';
     throw new ConfigurationError(message, { code: 'ERR_MIDDLEWARE_ORDER' });
   }
-  if (length > MAX_REPLAYABLE_BYTES) {
-    // The API may answer before it has everything. Browsers read an answer once they have sent all, so the rest is read too.
+  if (length > MAX_BUFFERED_BYTES) {
+    if (!permit.take()) throw tooManyStreams();
+    // The API may answer early. Browsers read an answer once they have sent all, so the rest is read too.
     return req.pipe(new PassThrough()).once('close', () => req.resume());
   }
   const limit = new CallLimit(api.deadlines, api.timeoutMs, undefined);
   try {
     return await abortable(buffered(req.iterator({ destroyOnReturn: false })), limit.signal);
   } catch (error) {
-    throw limit.expired ? new ForwardError(SLOW_BODY, { code: 'ERR_REQUEST_TIMEOUT', status: 408 }) : error;
+    throw limit.expired ? slowBody() : error;
   } finally {
     limit.end();
   }
@@ -153,12 +207,18 @@ async function buffered(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
   return Buffer.concat(all);
 }
 
-/** Passes a response on. Resolves when it is sent. */
-async function answer(res: ServerResponse, { status, headers, body }: FetchedResponse): Promise<void> {
-  if (res.headersSent) {
-    // By a time-out of the application.
-    if (body instanceof Readable) body.destroy();
-    return;
+/** Sends the API's response to the browser. Resolves once it is sent. @throws ForwardError for a stream too many */
+async function answer(
+  res: ServerResponse,
+  { status, headers, body }: FetchedResponse,
+  permit: StreamPermit,
+): Promise<void> {
+  const stream = body instanceof Readable ? body : undefined;
+  // By a timeout middleware of the application.
+  if (res.headersSent) return void stream?.destroy();
+  if (stream && !(Number(headers['content-length']) <= MAX_BUFFERED_BYTES) && !permit.take()) {
+    stream.destroy();
+    throw tooManyStreams();
   }
   res.statusCode = status;
   for (const [name, value] of Object.entries(headers)) {
@@ -166,23 +226,22 @@ async function answer(res: ServerResponse, { status, headers, body }: FetchedRes
   }
   res.setHeader('Cache-Control', privately(headers['cache-control']));
   for (const vary of [headers.vary ?? [], 'Cookie'].flat()) res.appendHeader('Vary', vary);
-  // The content is of users, and a document of this origin could use the session.
+  // Users wrote the content, and a document of this origin could use the session. Other sites must not include it either.
   res.setHeader('X-Content-Type-Options', 'nosniff');
   res.setHeader('Content-Security-Policy', "default-src 'none'; sandbox");
-  if (!(body instanceof Readable)) return void res.end(body);
-  await new Promise<void>((resolve, reject) => {
-    pipeline(body, res, (error) => (error ? reject(error) : resolve()));
-  });
+  res.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
+  if (stream) await pipeline(stream, res);
+  else res.end(body);
 }
 
-/** Returns a `Cache-Control` for the cache of one user's browser alone: without a word of the API, it asks again each time. */
+/** Returns a `Cache-Control` for the browser's cache alone. Without one of the API, the browser revalidates each time. */
 function privately(given: string | readonly string[] = 'no-cache'): string {
   const directives = String(given).match(/[\w-]+(?:="[^"]*"|=[^\s,;"]*)?/g) ?? [];
   const kept = directives.filter((each) => !/^(?:public|private|s-maxage|proxy-revalidate)\b/i.test(each));
   return ['private', ...kept].join(', ');
 }
 
-/** Bounds the time for the rest of an upload that nobody takes any more: it is read to its end, minutes long. */
+/** Limits how long the rest of an unused upload is read. */
 function limitRest(req: IncomingMessage, { deadlines, timeoutMs }: ApiContext): void {
   if (req.complete) return;
   const limit = new CallLimit(deadlines, timeoutMs, undefined);

@@ -48,7 +48,7 @@ export abstract class Exchange<R> implements Expiring {
   #reject: (error: unknown) => void;
   /** Set once there is a connection: from then on, something may have been sent. */
   #abort: ((reason: Error) => void) | undefined;
-  /** Where the request waits for a connection. */
+  /** Has the request's connection. */
   #pool: Agent | undefined;
   #received = 0;
   #isOver = false;
@@ -101,9 +101,13 @@ export abstract class Exchange<R> implements Expiring {
   }
 
   expire(_now: number): void {
-    const waitsIn = this.#abort === undefined ? this.#pool?.stats[this.request.origin] : undefined;
-    const isFull = waitsIn !== undefined && 'queued' in waitsIn && waitsIn.queued > 0 && waitsIn.running > 0;
-    this.fail(isFull ? 'pool' : 'timeout');
+    this.fail(this.#abort === undefined && this.isPoolFull ? 'pool' : 'timeout');
+  }
+
+  /** True if requests wait for a connection to the same origin. */
+  protected get isPoolFull(): boolean {
+    const stats = this.#pool?.stats[this.request.origin];
+    return stats !== undefined && 'queued' in stats && stats.queued > 0 && stats.running > 0;
   }
 
   /** Called once there is a connection, before anything is sent. */

@@ -4,13 +4,16 @@ import { createDecoder, decodedHeaders } from './decoding.js';
 import { Exchange } from './exchange.js';
 import { decodeHeaders, type HttpResponse, type HttpStream, type HttpStreamRequest, headerValue } from './message.js';
 
-/** Bytes that wait for their reader before the service has to pause. */
+/** Bytes that are queued for the reader before the service has to pause. */
 const MAX_QUEUED_BYTES = 64 * 1024;
 
-/** How long a reader may pause. A response that nobody reads must not keep its connection for ever. */
+/** How long a reader may pause. An unread response must not keep its connection forever. */
 const MAX_PAUSE_MS = 5 * 60_000;
 
-/** Ends the requests whose bodies nobody can read any more, because they were collected. */
+/** How often a pause beyond the time limit is weighed against requests that wait for a connection. */
+const CHECK_MS = 1_000;
+
+/** Ends the requests whose bodies were garbage collected unread. */
 const unreachable = new FinalizationRegistry<{ handleEvent(): void }>((exchange) => exchange.handleEvent());
 
 /** Receives a response as soon as its headers are there, and passes the body on as fast as it is read and no faster. */
@@ -115,10 +118,10 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
 
   override expire(now: number): void {
     if (this.status === 0 || this.#waiting !== undefined || now >= this.#endsAt) super.expire(now);
-    else if (now >= this.#pauseEndsAt) this.fail('unread');
+    else if (now >= this.#pauseEndsAt || this.isPoolFull) this.fail('unread');
     else {
       this.request.onEnd?.();
-      this.deadlines.add(this, this.#pauseEndsAt - now);
+      this.deadlines.add(this, Math.min(CHECK_MS, this.#pauseEndsAt - now));
     }
   }
 
@@ -140,8 +143,8 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
   }
 
   /**
-   * The service has done its part, as far as is known. After the time that the service would have, the reader loses the
-   * place of the request among those of its account, and after some minutes the connection.
+   * The service has done its part, as far as is known. After the time limit, a paused reader loses the slot of its account, and
+   * its connection if other requests wait for one. After some minutes it loses the connection in any case.
    */
   #readerPauses(): void {
     this.#pauseEndsAt = performance.now() + MAX_PAUSE_MS;
@@ -207,7 +210,7 @@ export class FetchedExchange extends StreamedExchange<HttpResponse> {
   }
 }
 
-/** Keeps the failure of a stream that nobody reads, yet or any more, from ending the process. Readers still get the error. */
+/** Keeps the failure of an unread stream from ending the process. Readers still get the error. */
 function keepFailuresLocal<S extends Readable>(stream: S): S {
   return stream.on('error', () => {});
 }

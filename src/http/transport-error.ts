@@ -38,7 +38,7 @@ const MESSAGES: Readonly<Record<TransportFault, string>> = {
   protocol: 'the response is not valid HTTP',
   'too-large': 'the response is larger than allowed',
   encoding: 'the content encoding of the response is damaged',
-  unread: 'the body was not read for five minutes, so the request was ended',
+  unread: 'the body was not read for too long',
   aborted: 'aborted by the caller',
   closed: 'the HTTP client is closed',
   request: 'the dispatcher does not accept such a request',

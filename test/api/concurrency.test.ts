@@ -60,23 +60,29 @@ describe('concurrency', () => {
     expect(targets()).toEqual(['GET /api/v2/1', 'GET /api/v2/other', 'GET /api/v2/4']);
   });
 
-  test('a stream keeps its place until it is read or destroyed; failures give theirs back', async () => {
-    const { client, source } = createFixture(server.origin, { concurrency: 1 });
-    const { body } = await client.stream('GET', '/download');
-    const waiting = client.get('/next');
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(server.requests).toHaveLength(1);
-    await text(body);
-    await waiting;
-    (await client.stream('GET', '/download')).body.destroy();
-    server.next(faulty.reset());
-    await expect(client.post('/x')).rejects.toThrow();
-    const current = source.current;
-    source.current = undefined;
-    await expect(client.get('/x')).rejects.toBeInstanceOf(NotAuthorizedError);
-    source.current = current;
-    await client.get('/last');
-  });
+  test(
+    'a stream keeps its slot until it is read or destroyed; failures, refused credentials too, give theirs back',
+    threats(130),
+    async () => {
+      const { client, source } = createFixture(server.origin, { concurrency: 1 });
+      server.next(faulty.huge(1e6));
+      const { body } = await client.stream('GET', '/download');
+      const waiting = client.get('/next');
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(server.requests).toHaveLength(1);
+      // The credential is gone when its slot is there.
+      const refused = expect(waiting).rejects.toBeInstanceOf(NotAuthorizedError);
+      const { current } = source;
+      source.current = undefined;
+      await text(body);
+      await refused;
+      source.current = current;
+      (await client.stream('GET', '/download')).body.destroy();
+      server.next(faulty.reset());
+      await expect(client.post('/x')).rejects.toThrow();
+      await client.get('/last');
+    },
+  );
 });
 
 /** Returns a source of a grant of its own for one user. */

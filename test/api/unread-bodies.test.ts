@@ -134,17 +134,34 @@ describe('the reader of a body that somebody still has pauses', threats(80), () 
     expect(length).toBeGreaterThanOrEqual(3e6);
   });
 
-  test('or is one of so many that no connection is free: the error says so, and does not blame the service', async () => {
+  test('or is one of so many that no connection is free: after the time limit it ends for a call that waits', async () => {
+    const { client, http } = createFixture(server.origin, { timeoutMs: TIMEOUT_MS });
+    server.next(openEvents(), 256);
+    const taken = await Promise.all(Array.from({ length: 256 }, () => client.fetch('/events')));
+    // Pauses are as long as they like while no call waits.
+    vi.advanceTimersByTime(3 * TIMEOUT_MS);
+    expect(http.pending).toBe(256);
+    const next = client.get('/next');
+    await new Promise(setImmediate);
+    vi.advanceTimersByTime(TIMEOUT_MS / 2);
+    expect(await next).toEqual({});
+    await expect(taken[0]?.text()).rejects.toMatchObject({ code: 'ERR_UNREAD_BODY' });
+  });
+
+  test('never, and no connection is free: the error says so, and does not blame the service', async () => {
     const { client } = createFixture(server.origin, { timeoutMs: TIMEOUT_MS });
     server.next(openEvents(), 256);
     const taken = await Promise.all(Array.from({ length: 256 }, () => client.fetch('/events')));
+    const readers = taken.map(({ body }) => body?.getReader());
+    for (let reads = 0; reads < 2; reads++) readers.forEach((reader) => void reader?.read().catch(() => {}));
+    await new Promise(setImmediate);
     const message = expect.stringMatching(/all connections .* in use.* Read the bodies/);
     const error = { code: 'ERR_CONCURRENCY', sent: false, message };
     const refused = expect(client.get('/next')).rejects.toMatchObject(error);
     vi.advanceTimersByTime(TIMEOUT_MS + LATE_MS);
     await refused;
-    await taken.pop()?.body?.cancel();
+    await readers.pop()?.cancel();
     expect(await client.get('/next')).toEqual({});
-    await Promise.all(taken.map(({ body }) => body?.cancel()));
+    await Promise.all(readers.map((reader) => reader?.cancel()));
   });
 });

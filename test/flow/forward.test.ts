@@ -2,11 +2,14 @@ import { once } from 'node:events';
 import { type ClientRequest, createServer, type IncomingMessage, request } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { text } from 'node:stream/consumers';
+import { buffer, text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
+import { gzipSync } from 'node:zlib';
 import express from 'express';
 import { ConfigurationError, forward, requireAuthorization, Strategy } from 'passport-oauth-app';
-import { describe, expect, onTestFinished } from 'vitest';
+import { startEmulator } from 'passport-oauth-app/emulator';
+import { describe, expect, onTestFinished, vi } from 'vitest';
+import { Browser } from '../support/browser.js';
 import { fastForward } from '../support/fast-forward.js';
 import {
   answer,
@@ -42,14 +45,15 @@ interface Forwarded extends LoggedIn {
 
 type LogInto = (options?: WorldOptions) => Promise<LoggedIn>;
 
+const mount = (app: App, world: World) => {
+  app.use('/api', requireAuthorization() as Handler);
+  app.use('/api', forward(world.strategy, { allow: ALLOW }) as Handler);
+};
+
 /** Logs a user in to an application that forwards to an API of the test. */
 async function start(logInto: LogInto, { strategy, ...options }: WorldOptions = {}): Promise<Forwarded> {
   const api = await startFaultyServer();
   onTestFinished(() => api.close());
-  const mount = (app: App, world: World) => {
-    app.use('/api', requireAuthorization() as Handler);
-    app.use('/api', forward(world.strategy, { allow: ALLOW }) as Handler);
-  };
   const flow = await logInto({ routes: mount, ...options, strategy: { baseUrl: api.origin, ...strategy } });
   const cookie = flow.browser.cookieHeader(flow.world.url);
   const { hostname, port } = new URL(flow.world.url);
@@ -121,12 +125,20 @@ const HOSTILE: readonly [title: string, method: string, path: string, headers?: 
   ],
   ['a foreign Origin', 'POST', '/api/projects', { origin: 'https://evil.example', 'x-requested-with': 'fetch' }],
   ['an opaque Origin', 'PUT', '/api/projects/7/files/1', { origin: 'null', 'x-requested-with': 'fetch' }],
+  ...['script', 'style', 'document', 'iframe', 'worker', 'manifest', 'xslt', 'Image', 'image, script'].map(
+    (destination): (typeof HOSTILE)[number] => [
+      `what a page loads as ${destination}`,
+      'GET',
+      '/api/projects',
+      { ...OWN, 'sec-fetch-dest': destination },
+    ],
+  ),
   ['two words on its origin', 'POST', '/api/projects', { 'sec-fetch-site': 'same-origin, cross-site' }],
   ['a forged token and no login', 'GET', '/api/projects', { cookie: '', authorization: 'Bearer forged' }],
 ];
 
 describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) under %s', (framework) => {
-  test('sends nothing for any of the hostile requests', threats(85), async ({ logInto }) => {
+  test('sends nothing for any of the hostile requests', threats(85, 128), async ({ logInto }) => {
     const { world, cookie, sent } = await start(logInto, { framework });
     const answers: Record<string, number> = {};
     for (const [title, method, path, headers = {}] of HOSTILE) {
@@ -136,6 +148,7 @@ describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) u
     }
     const expected = HOSTILE.map(([title, method, , headers]) => {
       if (title.startsWith('a forged token')) return [title, 401];
+      if (title.startsWith('what a page loads')) return [title, 403];
       return [title, method === 'GET' || headers === undefined || title.startsWith('another method') ? 404 : 403];
     });
     expect(answers).toEqual(Object.fromEntries(expected));
@@ -226,6 +239,7 @@ describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) u
         // A document of the API does not run in the origin of the application.
         'x-content-type-options': 'nosniff',
         'content-security-policy': "default-src 'none'; sandbox",
+        'cross-origin-resource-policy': 'same-origin',
       });
     },
   );
@@ -233,7 +247,7 @@ describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) u
   test('sends bodies on with their type and length, from pages of this origin', async ({ logInto }) => {
     const { send, sent, world } = await start(logInto, { framework });
     const large = Buffer.alloc(300_000, 'x');
-    const json = { 'content-type': 'application/json' };
+    const json = { 'content-type': 'application/json', 'content-encoding': 'gzip', 'sec-fetch-dest': 'empty' };
     const old = { 'sec-fetch-site': [], 'x-requested-with': 'fetch' };
     await responseTo(send('POST', '/api/projects', json, Buffer.from('{"name":"Site"}')));
     await responseTo(send('PUT', '/api/projects/7/files/1/2', { 'content-length': '300000' }, large));
@@ -250,6 +264,13 @@ describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) u
       ['POST', undefined, 1],
     ]);
     expect(sent[1]?.headers['content-length']).toBe('300000');
+    expect(sent.map(({ headers }) => headers['content-encoding'])).toEqual([
+      'gzip',
+      undefined,
+      'gzip',
+      undefined,
+      undefined,
+    ]);
   });
 
   test(
@@ -289,11 +310,12 @@ describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) u
         ),
       );
       long.write('begun');
-      expect((await responseTo(short)).answered.statusCode).toBe(408);
+      const answers = await Promise.all([responseTo(short), responseTo(long)]);
+      expect(answers.map(({ answered }) => answered.statusCode)).toEqual([408, 408]);
       await Promise.all(ends);
     };
     await fastForward(uploads, () => begun.length === 2);
-    expect(world.errors.map(({ code }) => code).sort()).toEqual(['ERR_REQUEST_TIMEOUT', 'ERR_SERVICE_TIMEOUT']);
+    expect(world.errors.map(({ code }) => code).sort()).toEqual(['ERR_REQUEST_TIMEOUT', 'ERR_REQUEST_TIMEOUT']);
     await until(() => expect(api.open).toBe(0));
     expect(api.requests).toEqual([]);
   });
@@ -372,6 +394,86 @@ describe('forward(strategy, { allow })', () => {
     const { answered } = await responseTo(send('GET', '/api/projects').end());
     expect(answered.headers['cache-control']).toBe(expected);
   });
+
+  test('does not decode what the API has compressed unasked', async ({ logInto }) => {
+    const { api, send } = await start(logInto);
+    const zipped = gzipSync('{"data":[]}');
+    api.next(answer(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }, zipped));
+    const [answered] = await once(send('GET', '/api/projects').end(), 'response');
+    const { 'content-encoding': encoding, 'content-length': length } = answered.headers;
+    expect([encoding, length, await buffer(answered)]).toEqual(['gzip', String(zipped.length), zipped]);
+  });
+
+  test(
+    'leaves connections to others when 16 browsers of a user each hold 16 downloads and uploads open',
+    threats(101),
+    async ({ logInto }) => {
+      const service = await startEmulator();
+      const api = await startFaultyServer();
+      onTestFinished(() => service.close());
+      onTestFinished(() => api.close());
+      // All but files comes from the service: its API and its token endpoint have one origin.
+      api.always((socket, request) => {
+        if (request.target.includes('/files/')) return huge(1e12)(socket, request);
+        const { authorization = '' } = request.headers;
+        const headers = { authorization, 'content-type': 'application/json' };
+        const body = request.method === 'POST' ? { body: String(request.body) } : {};
+        fetch(service.authUrl + request.target, { method: request.method, headers, ...body }).then(async (answered) =>
+          json(await answered.json(), answered.status)(socket, request),
+        );
+      });
+      const strategy = { baseUrl: api.origin, tokenPath: `${api.origin}/oauth/token` };
+      const { world, clock } = await logInto({ running: service, routes: mount, strategy });
+      const logIn = async () => {
+        const browser = new Browser();
+        await world.logIn(browser);
+        return browser;
+      };
+      const [attackers, others] = [[], []] as Browser[][];
+      for (let count = 0; count < 16; count++) attackers?.push(await logIn());
+      for (let count = 0; count < 5; count++) others?.push(await logIn());
+      service.requests.length = 0;
+      const { hostname, port } = new URL(world.url);
+      const begin = (browser: Browser, method: string) => {
+        const headers = { ...OWN, cookie: browser.cookieHeader(world.url), 'content-length': '1000000' };
+        const path = '/api/projects/7/files/1';
+        const outgoing = request({ hostname, port, method, path, headers }).on('error', () => {});
+        onTestFinished(() => void outgoing.destroy());
+        outgoing.flushHeaders();
+        // An upload goes on, byte by byte.
+        const timer = setInterval(() => method === 'PUT' && outgoing.write('x'), 10);
+        outgoing.once('close', () => clearInterval(timer));
+        return once(outgoing, 'response').then(([answered]) => answered.statusCode);
+      };
+      let isDue = false;
+      const attacked = async () => {
+        const times = (count: number, ...call: Parameters<typeof begin>) =>
+          Array.from({ length: count }, () => begin(...call));
+        const [first, second, ...more] = attackers as [Browser, Browser];
+        expect(await Promise.race(times(17, first, 'PUT'))).toBe(429);
+        const statuses = await Promise.all(times(17, second, 'GET'));
+        expect(statuses.sort()).toEqual([...Array(16).fill(200), 429]);
+        await Promise.all(more.flatMap((browser) => times(16, browser, 'GET')));
+        while (api.open < 256) await new Promise(setImmediate);
+        clock.advance(7_190);
+        vi.advanceTimersByTime(5_000);
+        const calls = others?.flatMap((browser) =>
+          Array.from({ length: 4 }, () => browser.visit(`${world.url}/projects`)),
+        );
+        // Logins, and the refreshes that the calls need, take no time.
+        const latest = await Promise.all(Array.from({ length: 5 }, logIn));
+        while (world.tokenRequests().length < 10) await new Promise(setImmediate);
+        isDue = true;
+        const pages = await Promise.all(calls ?? []);
+        expect(pages.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
+        const ready = await Promise.all(latest.map((browser) => browser.visit(`${world.url}/projects`)));
+        expect(ready.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+      };
+      await fastForward(attacked, () => isDue);
+      const granted = world.tokenRequests().map(({ body }) => Reflect.get(Object(body), 'grant_type'));
+      expect(granted.sort()).toEqual([...Array(5).fill('authorization_code'), ...Array(5).fill('refresh_token')]);
+    },
+  );
 
   test('has no body for HEAD, 204 and 304, and keeps the length of HEAD', async ({ logInto }) => {
     const { api, send } = await start(logInto);
