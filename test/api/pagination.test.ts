@@ -354,7 +354,7 @@ describe('`next`', () => {
     ]);
   });
 
-  test.each([null, '', undefined])('ends the list with %j', async (end) => {
+  test.each([null, '', undefined, false])('ends the list with %j', async (end) => {
     server.always(faulty.json({ results: [1] }));
     // @ts-expect-error null is what JSON gives
     expect(await read(client.paginate('/search', { items, next: () => end }))).toEqual([1]);
