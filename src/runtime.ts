@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { LoginRounds } from './advice/login-rounds.js';
+import type { PermitSharing } from './api/account-share.js';
 import { type ApiClient, createApiClient } from './api/api-client.js';
 import type { CredentialSource } from './api/api-context.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
@@ -9,7 +10,7 @@ import { grantChannel, grantLostChannel, refreshChannel, warnOfShortLease, warnO
 import { GrantCodec } from './grants/grant.js';
 import type { GrantSummary } from './grants/grant-summary.js';
 import { HttpClient } from './http/http-client.js';
-import { SharedPlaces } from './limits/shared-places.js';
+import type { SharedPermits, SharedPermitsOptions } from './limits/shared-permits.js';
 import type { LoginContext } from './login/authenticate.js';
 import {
   type AuthorizationRequest,
@@ -94,7 +95,7 @@ export class Runtime implements LoginContext {
     this.usedLogins = new UsedLogins({ namespace, clock });
     const { concurrency: max } = settings;
     const store = () => this.managers.onlyStore;
-    const sharing = max === undefined ? undefined : new SharedPlaces({ max, namespace, store });
+    const sharing = max === undefined ? undefined : permitSharing({ max, namespace, store });
     this.api = createApiContext({ ...settings, http, strategyName, now: clock, sharing });
     // Several applications of a host may be clients of one service: their callback URLs differ.
     const application = shortHash(service, callbackURL);
@@ -179,6 +180,22 @@ export class Runtime implements LoginContext {
     await Promise.all([this.managers.close(), this.usedLogins.close(), this.api.limiter.close()]);
     await Promise.all(this.#http.map((http) => http.close()));
   }
+}
+
+/** Shares the slots of accounts between processes by a guest that is loaded when it is first needed. */
+function permitSharing(options: SharedPermitsOptions): PermitSharing {
+  let loaded: Promise<SharedPermits> | undefined;
+  const load = () => {
+    loaded ??= import('./limits/shared-permits.js').then(({ SharedPermits: Guest }) => new Guest(options));
+    return loaded;
+  };
+  return {
+    get isAvailable() {
+      return options.store()?.lock !== undefined;
+    },
+    renew: async (...demand) => (await load()).renew(...demand),
+    giveBack: async (account) => (await load()).giveBack(account),
+  };
 }
 
 function shortHash(...parts: readonly string[]): string {

@@ -4,19 +4,14 @@ import { type HttpStreamRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import { abortable } from '../waiting.js';
 import type { ApiContext, Credential, CredentialSource } from './api-context.js';
-import { callError, noPlaceError, refusedResponse } from './api-error.js';
+import { callError, isTokenRefused, noSlotError, refusedResponse } from './api-error.js';
+import { type Attempt, afterAttempt, type CallState, decide, isReplayable, START } from './call-decision.js';
 import { CallLimit } from './call-limits.js';
 import type { CallRequest } from './call-options.js';
-import { type Attempt, afterAttempt, type Progress, START } from './call-progress.js';
-import { NoPlace, type Place } from './concurrency-limiter.js';
-import { addressOf, redirectTarget } from './request-target.js';
+import type { Permit } from './concurrency-limiter.js';
+import { addressOf } from './request-target.js';
 import { parseBody, type ResponseHead, type ResponseMode } from './response.js';
-import { DEFAULT_RETRY, retryDelay, THROTTLED_RETRY, type TryFailure } from './retry-policy.js';
-
-const MAX_REDIRECTS = 5;
-
-/** Two, since the first may have brought a token that another process had got before, and that the API refuses too. */
-const MAX_RENEWALS = 2;
+import { NoSlot } from './slots.js';
 
 /** The last headers of each credential, without and with it: nearly all requests have the same. */
 const authorizedHeaders = new WeakMap<
@@ -47,14 +42,14 @@ export class ApiCall<A extends ResponseHead> {
   }
 
   /**
-   * Makes the call and returns what `finish` returns for the response: a success (2xx, or 304 to a conditional request),
-   * or any response if the mode says so.
+   * Makes the call and returns what `finish` returns for the response: a success (2xx, or 304 to a conditional request), or
+   * any response if the mode says so.
    *
    * @throws ApiError, ServiceUnavailableError, anything that the credential source throws, the signal's reason
    */
   async run<R>(finish: Finish<A, R>): Promise<R> {
     const { http, limiter } = this.#context;
-    let progress = START;
+    let state = START;
     try {
       for (;;) {
         const startedAt = apiChannel.hasSubscribers ? performance.now() : undefined;
@@ -62,49 +57,81 @@ export class ApiCall<A extends ResponseHead> {
         let fault: unknown;
         try {
           this.#signal?.throwIfAborted();
-          const ready = progress.renewed ?? this.#source.credential();
+          const ready = state.renewed ?? this.#source.credential();
           // Awaited only if need be: each promise on the way costs a share of the throughput.
           const isReady = !limiter.isActive && !(ready instanceof Promise);
-          attempt = isReady ? this.#attempt(ready, progress) : await this.#attemptLater(ready, progress);
+          attempt = isReady ? this.#attempt(ready, state) : await this.#attemptLater(ready, state);
           attempt.answer = await http.send(attempt.request, this.#mode.exchange);
         } catch (error) {
           fault = error;
-          // Of a request that was refused before it began.
+          // A request that was refused before it began has not ended by itself.
           attempt?.request.onEnd?.();
         }
-        if (startedAt !== undefined && (attempt !== undefined || progress.requests === 0)) {
-          this.#publish(attempt === undefined ? 0 : progress.requests + 1, startedAt, attempt?.answer, fault);
-        }
+        if (startedAt !== undefined && (attempt !== undefined || state.requests === 0))
+          this.#publish(attempt === undefined ? 0 : state.requests + 1, startedAt, attempt?.answer, fault);
         if (attempt === undefined) throw fault;
+        attempt.fault = fault;
         const { answer } = attempt;
-        if (progress.renewed !== undefined && answer !== undefined) {
-          this.#source.reportOutcome?.(progress.renewed, answer.status !== 401);
-        }
-        if (answer !== undefined && (attempt.place || answer.status === 429)) this.#learn(answer.status, attempt);
+        if (answer !== undefined) this.#report(answer, attempt, state);
         if (answer !== undefined && ((answer.status >= 200 && answer.status < 300) || answer.status === 304)) {
           const result = finish(answer, this.#request, attempt);
           if (!(result instanceof Promise)) return result;
           // A schema may take its time too.
-          progress = { ...progress, sent: true };
+          state = { ...state, sent: true };
           return await abortable(result, this.#signal);
         }
-        attempt.fault = fault;
-        progress = afterAttempt(progress, attempt);
-        const next = await this.#next(progress, attempt);
-        if (answer !== undefined && next === undefined) return finish(answer, this.#request, attempt);
-        if (answer !== undefined) this.#mode.discard(answer);
-        progress = next ?? progress;
+        state = afterAttempt(state, attempt);
+        const next = await this.#next(state, attempt);
+        if (next !== undefined) state = next;
+        else if (answer === undefined) throw fault;
+        else if (this.#mode.read === undefined) return finish(answer, this.#request, attempt);
+        else throw this.#refusal(answer, attempt, await this.#mode.read(answer));
       }
     } catch (error) {
       this.#request.body?.discard?.();
-      throw this.#seen(error, progress.sent);
+      throw this.#seen(error, state.sent);
     } finally {
       this.#limit?.end();
     }
   }
 
+  /** Returns the state for another try, after the wait for it; `undefined` if there is none. */
+  async #next(state: CallState, attempt: Attempt<A>): Promise<CallState | undefined> {
+    const { now, random, wait } = this.#context;
+    const remainingMs = this.#limit?.remainingMs ?? Infinity;
+    const decision = decide(state, attempt, this.#request, { now: now(), random: random(), remainingMs });
+    if (decision.next === 'end') return undefined;
+    if (decision.next === 'renew') return await this.#renew(state, attempt);
+    this.#drop(attempt);
+    if (decision.delayMs > 0) await wait(decision.delayMs, this.#signal);
+    return decision.state;
+  }
+
+  /** Returns the state with a newer credential; `undefined` if there is none, or the request cannot be sent again. */
+  async #renew(state: CallState, attempt: Attempt<A>): Promise<CallState | undefined> {
+    const { credential } = attempt;
+    let renewed: Credential;
+    try {
+      renewed = await abortable(this.#source.renew?.(credential) ?? Promise.resolve(credential), this.#signal);
+    } catch (error) {
+      this.#drop(attempt);
+      throw error;
+    }
+    if (renewed === credential) return undefined;
+    // A body that cannot be sent again was still refused for its token: the next call has a newer one.
+    attempt.isTokenRenewed = true;
+    if (!isReplayable(this.#request)) return undefined;
+    this.#drop(attempt);
+    return { ...state, renewals: state.renewals + 1, renewed };
+  }
+
+  /** Gives up the response, which another one replaces. */
+  #drop({ answer }: Attempt<A>): void {
+    if (answer !== undefined) this.#mode.discard(answer);
+  }
+
   /** Returns the next attempt, not sent yet. @throws TypeError for a URL of another origin */
-  #attempt(credential: Credential, { redirectedTo }: Progress, place?: Place): Attempt<A> {
+  #attempt(credential: Credential, { redirectedTo }: CallState, permit?: Permit): Attempt<A> {
     const { bases, timeoutMs, maxResponseBytes } = this.#context;
     const { method, headers, body, signal, silenceMs } = this.#request;
     const { isBuffered } = this.#mode;
@@ -124,39 +151,40 @@ export class ApiCall<A extends ResponseHead> {
       timeoutMs: this.#limit?.remainingMs ?? silenceMs ?? timeoutMs,
       signal,
       maxBytes: isBuffered ? maxResponseBytes : Infinity,
-      onEnd: place?.release,
+      onEnd: permit?.release,
       timeoutCovers: this.#limit !== undefined ? 'total' : silenceMs === undefined ? 'silence' : 'any-silence',
       bodyError: isBuffered ? undefined : (error: unknown) => this.#seen(error, true),
     };
     const isRedirected = redirectedTo !== undefined;
-    return { credential, base, path, isRedirected, request, place, answer: undefined, fault: undefined };
+    const outcome = { answer: undefined, fault: undefined, isTokenRenewed: false };
+    return { credential, base, path, isRedirected, request, permit, ...outcome };
   }
 
-  /** Returns the next attempt once there are a credential and a place for it. */
-  async #attemptLater(ready: Credential | Promise<Credential>, progress: Progress): Promise<Attempt<A>> {
+  /** Returns the next attempt once there are a credential and a slot for it. */
+  async #attemptLater(ready: Credential | Promise<Credential>, state: CallState): Promise<Attempt<A>> {
     const credential = ready instanceof Promise ? await abortable(ready, this.#signal) : ready;
-    const place = await this.#place(credential, progress);
-    if (place === undefined) return this.#attempt(credential, progress);
+    const permit = await this.#permit(credential, state);
+    if (permit === undefined) return this.#attempt(credential, state);
     try {
       // The wait may have outlived the credential.
-      const current = progress.renewed ?? (await abortable(Promise.resolve(this.#source.credential()), this.#signal));
-      return this.#attempt(current, progress, place);
+      const current = state.renewed ?? (await abortable(Promise.resolve(this.#source.credential()), this.#signal));
+      return this.#attempt(current, state, permit);
     } catch (error) {
-      place.release();
+      permit.release();
       throw error;
     }
   }
 
-  /** Waits for a place among the requests of the account, if these are limited. */
-  async #place(credential: Credential, { sent }: Progress): Promise<Place | undefined> {
+  /** Waits for a slot among the requests of the account, if these are limited. */
+  async #permit(credential: Credential, { sent }: CallState): Promise<Permit | undefined> {
     const { limiter } = this.#context;
     const account = this.#accountOf(credential);
     if (!limiter.isActive || account === undefined) return undefined;
     try {
       return await limiter.acquire(account, this.#signal);
     } catch (error) {
-      if (!(error instanceof NoPlace) && !this.#limit?.expired) throw error;
-      throw noPlaceError(this.#request.method, this.#request.path, limiter.max, sent);
+      if (!(error instanceof NoSlot) && !this.#limit?.expired) throw error;
+      throw noSlotError(this.#request.method, this.#request.path, limiter.max, sent);
     }
   }
 
@@ -165,94 +193,23 @@ export class ApiCall<A extends ResponseHead> {
     return subject === undefined ? this.#source.grantId : `${organizationDomain}/${subject}`;
   }
 
-  /** Returns the state for another try, after the wait for it; `undefined` if the response is the result. Otherwise throws. */
-  async #next(progress: Progress, attempt: Attempt<A>): Promise<Progress | undefined> {
-    const { method } = this.#request;
-    const { answer, base, path, fault } = attempt;
-    if (answer === undefined) {
-      const next = fault instanceof TransportError ? await this.#retry(progress, fault) : undefined;
-      if (next === undefined) throw fault;
-      return next;
-    }
-    const { status, headers } = answer;
-    let state = progress;
-    if (status === 401 && progress.renewals < MAX_RENEWALS) {
-      state = await this.#renew(progress, attempt, answer);
-      if (state.renewed !== undefined) return state;
-    }
-    const target = redirectTarget(this.#request, answer, { origin: attempt.request.origin, prefix: base.prefix }, path);
-    if (target !== undefined && progress.redirects < MAX_REDIRECTS) {
-      return { ...state, redirects: progress.redirects + 1, redirectedTo: target };
-    }
-    const askedMs = retryAfterMs(headers, this.#context.now());
-    const next = await this.#retry(state, { status, retryAfterMs: askedMs });
-    if (next !== undefined || this.#mode.read === undefined) return next;
-    const { data } = parseBody(await this.#mode.read(answer), headers);
-    throw refusedResponse({
-      status,
-      data,
-      headers,
-      method,
-      path: this.#request.path,
-      retryAfterMs: askedMs,
-      accessToken: attempt.credential.accessToken,
-      isTokenRenewed: state.isRenewedInVain,
-    });
-  }
-
-  /** Adapts how many requests of the account run at once to what the service takes. */
-  #learn(status: number, { credential, place }: Attempt<A>): void {
+  /** Reports to the source whether the API accepts a renewed credential, and to the limiter whether it takes so many requests. */
+  #report(answer: A, { credential, permit }: Attempt<A>, { renewed }: CallState): void {
     const { limiter, http } = this.#context;
-    const account = place === undefined && status === 429 ? this.#accountOf(credential) : undefined;
-    if (account !== undefined) limiter.begin(account, http.pending + 1);
-    else if (status === 429) place?.refused();
-    else place?.accepted();
+    if (renewed !== undefined) this.#source.reportOutcome?.(renewed, !isTokenRefused(answer));
+    const account = permit === undefined ? this.#accountOf(credential) : undefined;
+    if (answer.status !== 429) permit?.accepted();
+    else if (account === undefined) permit?.refused();
+    else limiter.begin(account, http.pending + 1);
   }
 
-  /** Returns the state with a newer credential, if there is one and the request can be sent again. */
-  async #renew(progress: Progress, { credential }: Attempt<A>, answer: A): Promise<Progress> {
-    const state = { ...progress, renewals: progress.renewals + 1 };
-    if (this.#source.renew === undefined) return state;
-    try {
-      const renewed = await abortable(this.#source.renew(credential), this.#signal);
-      if (renewed === credential) return state;
-      // A body that cannot be sent again was still refused for its token: the next call has a newer one.
-      return this.#isReplayable ? { ...state, renewed } : { ...state, isRenewedInVain: true };
-    } catch (error) {
-      this.#mode.discard(answer);
-      throw error;
-    }
-  }
-
-  async #retry(progress: Progress, failure: TryFailure): Promise<Progress | undefined> {
-    const { method, retry } = this.#request;
-    const failures = progress.failures + 1;
-    const { waitedMs, throttledMs } = progress;
-    const remainingMs = this.#limit?.remainingMs ?? Infinity;
-    const failed = { method, isReplayable: this.#isReplayable, failures, waitedMs, remainingMs, failure };
-    if (retry === DEFAULT_RETRY && 'status' in failure && failure.status === 429) {
-      const throttles = progress.throttles + 1;
-      const limits =
-        this.#limit === undefined
-          ? THROTTLED_RETRY
-          : { ...THROTTLED_RETRY, maxTotalMs: Infinity, maxDelayMs: Infinity };
-      const delayMs = retryDelay(
-        { ...failed, failures: throttles, waitedMs: throttledMs },
-        limits,
-        this.#context.random(),
-      );
-      if (delayMs === undefined) return undefined;
-      await this.#context.wait(delayMs, this.#signal);
-      return { ...progress, throttles, throttledMs: throttledMs + delayMs };
-    }
-    const delayMs = retryDelay(failed, retry, this.#context.random());
-    if (delayMs === undefined) return undefined;
-    await this.#context.wait(delayMs, this.#signal);
-    return { ...progress, failures, waitedMs: waitedMs + delayMs };
-  }
-
-  get #isReplayable(): boolean {
-    return this.#request.body?.isReplayable !== false;
+  /** Returns the error for a response that is no success. */
+  #refusal({ status, headers }: A, { credential, isTokenRenewed }: Attempt<A>, body: Buffer): unknown {
+    const { method, path } = this.#request;
+    const askedMs = retryAfterMs(headers, this.#context.now());
+    const { data } = parseBody(body, headers);
+    const { accessToken } = credential;
+    return refusedResponse({ status, data, headers, method, path, retryAfterMs: askedMs, accessToken, isTokenRenewed });
   }
 
   /** Returns what the caller sees of an error that ends the call. */

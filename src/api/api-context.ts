@@ -3,7 +3,8 @@ import { ConfigurationError, TokenResponseError } from '../errors.js';
 import { Deadlines } from '../http/deadlines.js';
 import type { HttpClient } from '../http/http-client.js';
 import { pause } from '../waiting.js';
-import { ConcurrencyLimiter, type PlaceSharing } from './concurrency-limiter.js';
+import type { PermitSharing } from './account-share.js';
+import { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type DefaultHeaders, defaultHeaders, type RequestHeaders } from './request-headers.js';
 
 /** Credential of one API request. Immutable: a refresh creates a new one. */
@@ -143,8 +144,8 @@ export interface ApiContextOptions {
   readonly timeoutMs: number;
   /** Maximum of requests at once for each account. Default: no limit. */
   readonly concurrency?: number | undefined;
-  /** Shares the places of each account out over processes. Default: they are those of this process. */
-  readonly sharing?: PlaceSharing | undefined;
+  /** Shares the slots of each account between processes. Default: each process has them all. */
+  readonly sharing?: PermitSharing | undefined;
   /** Sent with each request. */
   readonly headers?: RequestHeaders | undefined;
   /** For events. */
@@ -175,7 +176,7 @@ export interface ApiContext {
   readonly wait: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
 }
 
-const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
+const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;
 
 /** Creates the context of a strategy's API clients: its limits hold for all of them together. */
 export function createApiContext(options: ApiContextOptions): ApiContext {
@@ -188,7 +189,7 @@ export function createApiContext(options: ApiContextOptions): ApiContext {
     limiter: new ConcurrencyLimiter({ max: concurrency, deadlines, patienceMs: timeoutMs, sharing: options.sharing }),
     headers: defaultHeaders(options.headers),
     strategyName,
-    maxResponseBytes: options.maxResponseBytes ?? MAX_RESPONSE_BYTES,
+    maxResponseBytes: options.maxResponseBytes ?? DEFAULT_MAX_BYTES,
     deadlines,
     now: options.now ?? Date.now,
     random: options.random ?? Math.random,

@@ -84,20 +84,20 @@ const MAX_CHALLENGE = 4_096;
 const MAX_ENTRIES = 3;
 
 const HINTS: Readonly<Record<number, string>> = {
-  401: 'The access token is refused: the user has to authorize the application again.',
-  403: 'The scopes of the authorization, or the rights of the user, do not suffice.',
-  404: 'It does not exist, or not for this user and organization.',
-  429: 'Too many requests: the option `concurrency` keeps each account within the limit of the service.',
+  401: 'The access token is current, so the user may lack a permission that this request needs.',
+  403: 'The granted scopes or the permissions of the user do not suffice.',
+  404: 'It does not exist, or this user and organization cannot see it.',
+  429: 'Too many requests: set the option `concurrency` to what the service allows each account.',
 };
 
 const RENEWED_HINT =
-  'The access token was refused and has been renewed, but the body of this call is a stream, which cannot be sent again: make the call anew.';
+  'The access token was refused and is now renewed, but the body of this call is a stream, which cannot be sent again. Repeat the call.';
 
 /** A response that is not a success, and what its message depends on. */
 export interface RefusedResponse extends Omit<ApiErrorDetails, 'code' | 'cause' | 'issues'> {
   /** Kept out of the message, even if the service repeats it. */
   readonly accessToken: string;
-  /** True if a newer token is at hand, and the request could not be sent again. */
+  /** True if a newer token is available, and the request could not be sent again. */
   readonly isTokenRenewed: boolean;
 }
 
@@ -108,24 +108,37 @@ export function refusedResponse({ accessToken, isTokenRenewed, ...details }: Ref
   const parts = [
     `${method} ${shown(path)}: status ${status}.`,
     said === undefined ? '' : `${said}.`,
-    (isTokenRenewed ? RENEWED_HINT : HINTS[status]) ?? '',
+    (isTokenRenewed ? RENEWED_HINT : HINTS[isTokenRefused(details) ? 401 : status]) ?? '',
   ];
   return new ApiError(parts.filter((part) => part !== '').join(' '), { ...details, ...insufficientScope(details) });
 }
 
-/**
- * Returns code and scopes of a refusal for lack of scopes.
- *
- * @see RFC 6750, 3 and 3.1
- */
-function insufficientScope({
-  status,
-  headers,
-}: RefusedResponse | Omit<RefusedResponse, 'accessToken' | 'isTokenRenewed'>): Pick<ApiErrorDetails, 'code' | 'scope'> {
-  const challenge = status === 403 ? String(headers['www-authenticate'] ?? '').slice(0, MAX_CHALLENGE) : '';
-  if (!/\berror\s*=\s*"?insufficient_scope\b/i.test(challenge)) return {};
-  const [, scope] = /[\s,]scope\s*=\s*"([^"]*)"/i.exec(challenge) ?? [];
+/** Returns the code and scopes of a refusal that names missing scopes. @see RFC 6750, 3 and 3.1 */
+function insufficientScope(
+  response: Pick<ApiErrorDetails, 'status' | 'headers'>,
+): Pick<ApiErrorDetails, 'code' | 'scope'> {
+  const challenge = challengeOf(response);
+  if (response.status !== 403 || challenge.error !== 'insufficient_scope') return {};
+  const { scope } = challenge;
   return { code: 'ERR_INSUFFICIENT_SCOPE', scope: scope === undefined ? undefined : grantedScope(scope) };
+}
+
+/** Returns true if a response refuses the access token: a 401, or a 400 or 403 that says so. @see RFC 6750, 3.1 */
+export function isTokenRefused(response: Pick<ApiErrorDetails, 'status' | 'headers'>): boolean {
+  const { status } = response;
+  if (status === 401) return true;
+  return (status === 400 || status === 403) && challengeOf(response).error === 'invalid_token';
+}
+
+/** Returns the parameters of a Bearer challenge. @see RFC 6750, 3 */
+function challengeOf({ headers }: Pick<ApiErrorDetails, 'headers'>): {
+  readonly error?: string;
+  readonly scope?: string;
+} {
+  const challenge = String(headers['www-authenticate'] ?? '').slice(0, MAX_CHALLENGE);
+  const [, error] = /\berror\s*=\s*"?([\w.-]+)/i.exec(challenge) ?? [];
+  const [, scope] = /[\s,]scope\s*=\s*"([^"]*)"/i.exec(challenge) ?? [];
+  return { ...(error && { error: error.toLowerCase() }), ...(scope !== undefined && { scope }) };
 }
 
 /** Creates the error for a success that cannot be used. */
@@ -173,17 +186,12 @@ export function callError(
   return new ServiceUnavailableError(`${method} ${shown(path)}: ${fault.message}.`, { code, cause: fault, sent });
 }
 
-/** Creates the error for a call that got no place in time. @param concurrency `Infinity` if only the refusals of the service limit the account */
-export function noPlaceError(
-  method: string,
-  path: string,
-  concurrency: number,
-  sent: boolean,
-): ServiceUnavailableError {
+/** Creates the error for a call that got no slot in time. @param concurrency `Infinity` if only the refusals of the service limit the account */
+export function noSlotError(method: string, path: string, concurrency: number, sent: boolean): ServiceUnavailableError {
   const late =
     concurrency === Infinity
-      ? 'no request of the account ended in time, and the service has refused more at once with 429.'
-      : `none of the ${concurrency} places of the option \`concurrency\` became free in time.`;
+      ? 'timed out waiting for other requests of the account: the service refuses more at once with 429.'
+      : `timed out waiting for one of the ${concurrency} slots of the option \`concurrency\`.`;
   const message = `${method} ${shown(path)}: ${late} Read the bodies of streams to their end or destroy them, or raise \`timeout\`.`;
   return new ServiceUnavailableError(message, { code: 'ERR_CONCURRENCY', sent });
 }

@@ -3,8 +3,8 @@ import { BufferedExchange, type ExchangeKind } from '../http/exchange.js';
 import { type HttpHeaders, type HttpResponse, type HttpStream, headerValue } from '../http/message.js';
 import { StreamedExchange } from '../http/streamed-exchange.js';
 import { mismatch, unusableResponse } from './api-error.js';
+import type { Attempt } from './call-decision.js';
 import type { CallRequest } from './call-options.js';
-import type { Attempt } from './call-progress.js';
 
 /** A response of the API. */
 export interface ApiResponse<T = unknown> {

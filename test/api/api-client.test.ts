@@ -197,13 +197,13 @@ describe('an answer that is no success is an ApiError', () => {
     expect(error.data).toEqual({ error: { message: 'Project Not Found', code: 404 } });
     expect(error.headers['x-request-id']).toBe('r-1');
     expect(error.message).toBe(
-      'GET /projects/7: status 404. Project Not Found (404). It does not exist, or not for this user and organization.',
+      'GET /projects/7: status 404. Project Not Found (404). It does not exist, or this user and organization cannot see it.',
     );
   });
 
   test.each([
     [400, /status 400\.$/],
-    [401, /authorize the application again/],
+    [401, /may lack a permission/],
     [403, /scopes/],
     [429, /concurrency/],
     [500, /status 500\.$/],
@@ -257,13 +257,21 @@ test('neither inspection nor JSON shows more of a client than may be logged', th
 });
 
 describe('a token that the API refuses', () => {
-  const refuseFirst: faulty.Behaviour = (socket, received) => {
-    const isFirst = received.headers.authorization === `Bearer ${tokenOf('first')}`;
-    (isFirst ? faulty.json({}, 401) : faulty.json({ ok: true }))(socket, received);
-  };
+  const refuseFirstWith =
+    (status: number, challenge = 'Bearer'): faulty.Behaviour =>
+    (socket, received) => {
+      const isFirst = received.headers.authorization === `Bearer ${tokenOf('first')}`;
+      const headers = { 'www-authenticate': challenge };
+      (isFirst ? faulty.json({}, status, headers) : faulty.json({ ok: true }))(socket, received);
+    };
+  const refuseFirst = refuseFirstWith(401);
 
-  test('is renewed, and the call is tried once more, POST too', async () => {
-    server.always(refuseFirst);
+  test.for<[number, string?]>([
+    [401],
+    [400, 'Bearer realm="api", error="invalid_token", error_description="expired"'],
+    [403, 'Bearer error=Invalid_Token'],
+  ])('by %i %s is renewed, and the call is tried once more, POST too', async ([status, challenge]) => {
+    server.always(refuseFirstWith(status, challenge));
     expect(await client.post('/projects', { json: {} })).toEqual({ ok: true });
     expect(targets()).toEqual(['POST /api/v2/projects', 'POST /api/v2/projects']);
     expect(source).toMatchObject({ refreshes: 1, settledWith: [true] });

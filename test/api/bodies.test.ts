@@ -95,7 +95,7 @@ describe('a body that is sent once', () => {
     server.next(faulty.json({}, 401));
     const error = await client.post('/storages', { body: Readable.from(['a']) }).catch((reason: Error) => reason);
     expect(error).toMatchObject({ name: 'ApiError', status: 401 });
-    expect((error as Error).message).toContain('make the call anew');
+    expect((error as Error).message).toContain('Repeat the call');
     expect((error as Error).message).not.toContain('authorize');
     await client.post('/storages', { body: Readable.from(['a']) });
     expect(lastRequest()?.headers.authorization).toBe(`Bearer ${tokenOf('refresh-1')}`);

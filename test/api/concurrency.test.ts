@@ -4,7 +4,7 @@ import { Agent, type Dispatcher } from 'undici';
 import { describe, expect, test, vi } from 'vitest';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';
-import { SharedPlaces } from '../../src/limits/shared-places.js';
+import { SharedPermits } from '../../src/limits/shared-permits.js';
 import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
 import { orSample } from '../support/sample.js';
@@ -264,7 +264,9 @@ describe('a refusal with 429', () => {
     await server.received(4);
     const refused = fastForward(() => client.get('/4', { timeout: 1_000 }));
     await expect(refused).rejects.toMatchObject({ code: 'ERR_CONCURRENCY', sent: false });
-    await expect(refused).rejects.toThrow('no request of the account ended in time, and the service has refused more');
+    await expect(refused).rejects.toThrow(
+      'timed out waiting for other requests of the account: the service refuses more',
+    );
   });
 
   test('counts once for all requests that were sent before it, and each success adds a little', async () => {
@@ -290,7 +292,7 @@ describe('a refusal with 429', () => {
 });
 
 describe('over a store that several processes share', () => {
-  const share = { places: 1, isSettled: true };
+  const share = { slots: 1, isSettled: true };
 
   test('a busy account asks the store once, and gives back when it is closed', async () => {
     stopTime();
@@ -299,7 +301,7 @@ describe('over a store that several processes share', () => {
       isAvailable: true,
       renew: async (account: string) => {
         asked.push(account);
-        return { places: 20, isSettled: true };
+        return { slots: 20, isSettled: true };
       },
       giveBack: async (account: string) => void asked.push(`back ${account}`),
     };
@@ -354,7 +356,8 @@ describe('over a store that several processes share', () => {
       });
       const tokenStore = memoryTokenStore();
       const processes = Array.from({ length: count }, () => {
-        const sharing = new SharedPlaces({ max, namespace: 'oauth-app.service', store: () => tokenStore });
+        const permits = new SharedPermits({ max, namespace: 'oauth-app.service', store: () => tokenStore });
+        const sharing = Object.assign(permits, { isAvailable: true });
         return createFixture(server.origin, { concurrency: max, sharing });
       });
       const twelve = ({ client }: Fixture) => Array.from({ length: 12 }, () => client.get('/x'));

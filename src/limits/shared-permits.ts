@@ -2,87 +2,83 @@ import { createHash, randomInt, randomUUID } from 'node:crypto';
 import { SHARE_PREFIX, type StoredGrant, type TokenStore } from '../stores/token-store.js';
 import { withTimeout } from '../waiting.js';
 
-/** What one process has of an account's places, as it has written it. */
+/** What one process holds of an account's slots. */
 export interface Holding {
-  /** New with each renewal. One that stays the same for a while is of a process that has ended. */
-  readonly beat: number;
-  readonly places: number;
-  /** Requests of the process that ran or waited. */
+  /** New with each renewal. One that stays the same for a while is of a dead process. */
+  readonly heartbeat: number;
+  readonly slots: number;
+  /** Calls of the process that ran or waited. */
   readonly wanted: number;
-  /** Higher than those of all others when it came, and with each renewal that finds it with a place: the lowest has waited longest. */
+  /** Higher than those of all others at its start, and at each renewal while it has a slot: the lowest has waited longest. */
   readonly turn: number;
 }
 
 /** The holdings of an account, by process. */
 export type Holdings = Readonly<Record<string, Holding>>;
 
-/** Options of {@link SharedPlaces}. */
-export interface SharedPlacesOptions {
-  /** Places of each account. */
+/** Options of {@link SharedPermits}. */
+export interface SharedPermitsOptions {
+  /** Slots of each account. */
   readonly max: number;
-  /** Of the strategy and its service, escaped: stands in the ids of the token store. */
+  /** Of the strategy and its service, escaped: part of the ids in the token store. */
   readonly namespace: string;
   /** Returns the store to share over, once one with a lock is known. */
   readonly store: () => TokenStore | undefined;
 }
 
-/** How long a holding counts that is not renewed, in milliseconds. */
+/** How long a holding counts without a renewal, in milliseconds. */
 const LEASE_MS = 3_000;
 
 /** How long one operation of the store may take, in milliseconds. */
 const STORE_LIMIT_MS = 1_000;
 
-/** Tries to replace a record that other processes change too, and the longest pause between them in milliseconds. */
+/** Tries to replace a record that other processes change too, and the longest pause between two, in milliseconds. */
 const MAX_TRIES = 20;
 const MAX_PAUSE_MS = 20;
 
 /**
- * Shares the places of accounts out over the processes that have a token store in common: one record for each account in
- * use, which every process renews as long as it uses its share. So a busy process pays no round trip for each request.
+ * Shares the slots of accounts between the processes that have a token store in common: one record for each account in use, which
+ * every process renews as long as it uses its share. So a busy process needs no round trip for each request.
  *
- * Processes have no clock in common: each one tells by its own when another has stopped renewing.
+ * Processes have no clock in common: each one detects by its own that another has stopped renewing.
  */
-export class SharedPlaces {
-  readonly #options: SharedPlacesOptions;
+export class SharedPermits {
+  readonly #options: SharedPermitsOptions;
   readonly #owner = randomUUID();
   /** By account and process: the last renewal that was seen, and when on the monotonic clock. */
-  readonly #seen = new Map<string, Map<string, { readonly beat: number; readonly at: number }>>();
+  readonly #seen = new Map<string, Map<string, { readonly heartbeat: number; readonly at: number }>>();
 
-  constructor(options: SharedPlacesOptions) {
+  constructor(options: SharedPermitsOptions) {
     this.#options = options;
-  }
-
-  /** True if there is a store whose changes exclude each other. */
-  get isAvailable(): boolean {
-    return this.#options.store()?.lock !== undefined;
   }
 
   /**
    * Renews the share of this process, or takes one.
    *
-   * @param wanted Requests that run or wait
-   * @param running Requests that run, or may begin before the answer: their places cannot be given back yet
-   * @returns how many requests it may run, and false if it or others have yet to give back what is not theirs any more
+   * @param wanted Calls that run or wait
+   * @param running Calls that run, or may begin before the answer: their slots cannot be given back yet
+   * @returns how many calls it may run, and false while it or others still hold slots that are due to others
    * @throws if the store fails
    */
   async renew(
     account: string,
     wanted: number,
     running: number,
-  ): Promise<{ readonly places: number; readonly isSettled: boolean }> {
+  ): Promise<{ readonly slots: number; readonly isSettled: boolean }> {
     const { max } = this.#options;
-    let share = { places: 0, isSettled: false };
+    let share = { slots: 0, isSettled: false };
     await this.#change(account, (holdings) => {
       const others = this.#alive(account, holdings);
       const mine = holdings[this.#owner];
       const last = Math.max(0, ...Object.values(others).map(({ turn }) => turn));
-      const turn = mine === undefined || mine.places > 0 ? last + 1 : mine.turn;
-      const due = fairShares({ ...others, [this.#owner]: { beat: 0, places: 0, wanted, turn } }, max)[this.#owner] ?? 0;
-      const taken = Object.values(others).reduce((sum, { places }) => sum + places, 0);
-      const held = Math.max(Math.min(due, Math.max(0, max - taken)), Math.min(running, mine?.places ?? 0));
-      // With more processes than places, one without any asks again soon: its turn comes with the next renewal of another.
-      share = { places: Math.min(due, held), isSettled: held === due && due > 0 };
-      return { ...others, [this.#owner]: { beat: (mine?.beat ?? 0) + 1, places: held, wanted, turn } };
+      const turn = mine === undefined || mine.slots > 0 ? last + 1 : mine.turn;
+      const due =
+        fairShares({ ...others, [this.#owner]: { heartbeat: 0, slots: 0, wanted, turn } }, max)[this.#owner] ?? 0;
+      const taken = Object.values(others).reduce((sum, { slots }) => sum + slots, 0);
+      const held = Math.max(Math.min(due, Math.max(0, max - taken)), Math.min(running, mine?.slots ?? 0));
+      // With more processes than slots, one without any asks again soon: another's next renewal may free one.
+      share = { slots: Math.min(due, held), isSettled: held === due && due > 0 };
+      return { ...others, [this.#owner]: { heartbeat: (mine?.heartbeat ?? 0) + 1, slots: held, wanted, turn } };
     });
     return share;
   }
@@ -96,17 +92,17 @@ export class SharedPlaces {
     this.#seen.delete(account);
   }
 
-  /** Returns the holdings of the other processes that have renewed them lately. */
+  /** Returns the holdings that other processes have renewed recently. */
   #alive(account: string, holdings: Holdings): Holdings {
     const before = this.#seen.get(account);
     const now = performance.now();
-    const seen = new Map<string, { beat: number; at: number }>();
-    const alive = Object.entries(holdings).filter(([owner, { beat }]) => {
+    const seen = new Map<string, { heartbeat: number; at: number }>();
+    const alive = Object.entries(holdings).filter(([owner, { heartbeat }]) => {
       if (owner === this.#owner) return false;
       const known = before?.get(owner);
-      const at = known?.beat === beat ? known.at : now;
+      const at = known?.heartbeat === heartbeat ? known.at : now;
       if (now - at > LEASE_MS) return false;
-      seen.set(owner, { beat, at });
+      seen.set(owner, { heartbeat, at });
       return true;
     });
     this.#seen.set(account, seen);
@@ -128,11 +124,11 @@ export class SharedPlaces {
         return;
       await new Promise((resolve) => setTimeout(resolve, randomInt(1, MAX_PAUSE_MS)));
     }
-    throw new Error('Other processes have changed the record all the time');
+    throw new Error('Other processes kept changing the record');
   }
 }
 
-/** Replaces a record that nobody else has changed meanwhile. Returns whether it did. */
+/** Replaces a record unless another process has changed it. Returns whether it did. */
 async function replaceRecord(
   store: TokenStore,
   id: string,
@@ -146,7 +142,7 @@ async function replaceRecord(
     return true;
   }
   if (before === undefined && store.add) return await store.add(id, after);
-  // Others compare under the lock as well.
+  // Others compare under the lock too.
   const replaced = await store.lock?.(id, async () => {
     const isSame = (await store.get(id))?.version === before?.version;
     if (isSame) await store.set(id, after);
@@ -155,7 +151,7 @@ async function replaceRecord(
   return replaced ?? true;
 }
 
-/** Returns the holdings in a record. A record that is none counts as empty: it is replaced. */
+/** Returns the holdings in a record. Anything else counts as empty, and is replaced. */
 function holdingsOf(record: StoredGrant | undefined): Holdings {
   try {
     const value: unknown = JSON.parse(record?.sealed ?? '{}');
@@ -168,12 +164,12 @@ function holdingsOf(record: StoredGrant | undefined): Holdings {
 
 function isHolding(value: unknown): value is Holding {
   if (typeof value !== 'object' || value === null) return false;
-  return ['beat', 'places', 'wanted', 'turn'].every((name) => Number.isSafeInteger(Reflect.get(value, name)));
+  return ['heartbeat', 'slots', 'wanted', 'turn'].every((name) => Number.isSafeInteger(Reflect.get(value, name)));
 }
 
 /**
- * Returns how many places each process is due: what it wants, as far as all can have it, and an equal part of what nobody
- * wants. With more processes than places, each of those that have waited longest is due one. Each process computes the same.
+ * Returns how many slots each process is due: what it wants, as far as all can have it, and an equal part of the rest. With more
+ * processes than slots, those that have waited longest get one each. Each process computes the same.
  */
 export function fairShares(holdings: Holdings, max: number): Readonly<Record<string, number>> {
   const all = Object.entries(holdings);

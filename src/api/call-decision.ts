@@ -1,0 +1,139 @@
+import { type HttpHeaders, type HttpStreamRequest, retryAfterMs } from '../http/message.js';
+import { TransportError } from '../http/transport-error.js';
+import type { ApiBase, Credential } from './api-context.js';
+import { isTokenRefused } from './api-error.js';
+import type { CallRequest } from './call-options.js';
+import type { Permit } from './concurrency-limiter.js';
+import { redirectTarget } from './request-target.js';
+import { DEFAULT_RETRY, retryDelay, THROTTLED_RETRY, type TryFailure } from './retry-policy.js';
+
+const MAX_REDIRECTS = 5;
+
+/** Two, since the first may have returned a token that another process obtained earlier, and that the API refuses too. */
+const MAX_RENEWALS = 2;
+
+/** Failed tries of one kind, and the milliseconds waited after them. */
+interface Tries {
+  readonly count: number;
+  readonly waitedMs: number;
+}
+
+/** State of a call between two tries. Replaced, never changed. */
+export interface CallState {
+  readonly requests: number;
+  /** True once a request may have reached the service. */
+  readonly sent: boolean;
+  readonly failed: Tries;
+  /** Refusals with 429, which `THROTTLED_RETRY` limits. */
+  readonly throttled: Tries;
+  readonly redirects: number;
+  /** Path and query of the redirect that is followed. */
+  readonly redirectedTo: string | undefined;
+  /** How often a newer credential was requested. */
+  readonly renewals: number;
+  /** Credential of a renewal, until a response shows whether the API accepts it. */
+  readonly renewed: Credential | undefined;
+}
+
+const NONE: Tries = { count: 0, waitedMs: 0 };
+
+/** State of a call before its first try. */
+export const START: CallState = Object.freeze({
+  requests: 0,
+  sent: false,
+  failed: NONE,
+  throttled: NONE,
+  redirects: 0,
+  redirectedTo: undefined,
+  renewals: 0,
+  renewed: undefined,
+});
+
+/** A request of a call, with its response or, once it was sent, its fault. */
+export interface Attempt<A> {
+  readonly credential: Credential;
+  readonly base: ApiBase;
+  readonly path: string;
+  /** True if a redirect has led to this path. */
+  readonly isRedirected: boolean;
+  readonly request: HttpStreamRequest;
+  /** Its permit among the requests of the account, if these are limited. */
+  readonly permit: Permit | undefined;
+  answer: A | undefined;
+  fault: unknown;
+  /** True if a newer token is available, whether or not the call can use it. */
+  isTokenRenewed: boolean;
+}
+
+/** Returns the state after a request that was no success. */
+export function afterAttempt<A>(state: CallState, { answer, fault }: Attempt<A>): CallState {
+  const sent = state.sent || !(fault instanceof TransportError) || fault.sent;
+  const renewed = answer === undefined ? state.renewed : undefined;
+  return { ...state, requests: state.requests + 1, sent, renewed };
+}
+
+/** What a call does after a request that was no success. */
+export type Decision =
+  /** The response, or the fault, ends the call. */
+  | { readonly next: 'end' }
+  /** It asks for a newer credential. */
+  | { readonly next: 'renew' }
+  /** It sends another request. */
+  | { readonly next: 'send'; readonly state: CallState; readonly delayMs: number };
+
+/** What a decision depends on, beside the call. */
+export interface Circumstances {
+  /** Epoch milliseconds. */
+  readonly now: number;
+  /** Milliseconds left to the whole call; `Infinity` for no limit. */
+  readonly remainingMs: number;
+  /** From 0 up to 1. */
+  readonly random: number;
+}
+
+const END: Decision = { next: 'end' };
+
+/** Decides what follows a request that was no success. */
+export function decide(
+  state: CallState,
+  {
+    answer,
+    fault,
+    base,
+    path,
+    request: { origin },
+  }: Attempt<{ readonly status: number; readonly headers: HttpHeaders }>,
+  call: CallRequest,
+  circumstances: Circumstances,
+): Decision {
+  if (answer === undefined) return fault instanceof TransportError ? retry(state, fault, call, circumstances) : END;
+  if (isTokenRefused(answer) && state.renewals < MAX_RENEWALS) return { next: 'renew' };
+  const target = redirectTarget(call, answer, { origin, prefix: base.prefix }, path);
+  if (target !== undefined && state.redirects < MAX_REDIRECTS)
+    return { next: 'send', delayMs: 0, state: { ...state, redirects: state.redirects + 1, redirectedTo: target } };
+  const { status, headers } = answer;
+  return retry(state, { status, retryAfterMs: retryAfterMs(headers, circumstances.now) }, call, circumstances);
+}
+
+function retry(
+  state: CallState,
+  failure: TryFailure,
+  call: CallRequest,
+  { remainingMs, random }: Circumstances,
+): Decision {
+  const isThrottled = call.retry === DEFAULT_RETRY && 'status' in failure && failure.status === 429;
+  const kind = isThrottled ? 'throttled' : 'failed';
+  const unlimited = { maxTotalMs: Infinity, maxDelayMs: Infinity };
+  const throttle = call.timeoutMs === undefined ? THROTTLED_RETRY : { ...THROTTLED_RETRY, ...unlimited };
+  const { count, waitedMs } = state[kind];
+  const failures = count + 1;
+  const failed = { method: call.method, isReplayable: isReplayable(call), failures, waitedMs, remainingMs, failure };
+  const delayMs = retryDelay(failed, isThrottled ? throttle : call.retry, random);
+  if (delayMs === undefined) return END;
+  return { next: 'send', delayMs, state: { ...state, [kind]: { count: failures, waitedMs: waitedMs + delayMs } } };
+}
+
+/** Returns true if the body of a call can be sent again, or it has none. */
+export function isReplayable({ body }: CallRequest): boolean {
+  return body?.isReplayable !== false;
+}
