@@ -3,7 +3,7 @@ import { describeFault, type Fault, faultsOf, freezes, type Target } from './fau
 import type { Mutation } from './mutations.js';
 import { SCENARIO_OF_CROWD, SCENARIO_OF_PAIRS, SCENARIOS } from './scenarios.js';
 import type { Mode } from './service.js';
-import type { Lack, StoreKind } from './store-client.js';
+import type { Lack } from './store-client.js';
 import { count, emptyTally, type Tally } from './tally.js';
 import { runTrial, type TrialOptions, type TrialResult } from './trial.js';
 
@@ -12,8 +12,6 @@ export interface Exploration {
   readonly load: TrialOptions['load'];
   readonly modes: readonly Mode[];
   readonly mutation?: Mutation | undefined;
-  /** Which of the package's stores the processes have. Default: `redis`. */
-  readonly store?: StoreKind | undefined;
   /** What the token store lacks. */
   readonly lacks?: Lack | undefined;
   /** Of all that is to be done, every `shares`-th, from `share` on. */
@@ -156,7 +154,7 @@ async function* playsOfMutation(exploration: Exploration, { shownBy }: Mutation,
 
 /** Plays a scenario with these faults. */
 export function playPlaced(
-  { load, store, mutation, lacks }: Pick<Exploration, 'load' | 'store' | 'mutation' | 'lacks'>,
+  { load, mutation, lacks }: Pick<Exploration, 'load' | 'mutation' | 'lacks'>,
   name: string,
   mode: Mode,
   placed: readonly Placed[],
@@ -165,7 +163,7 @@ export function playPlaced(
   const scenario = SCENARIOS[name];
   if (!scenario) throw new Error(`scenario: expected ${Object.keys(SCENARIOS).join(' or ')}, got ${name}`);
   const faultAt: TrialOptions['faultAt'] = ({ index }) => placed.find((place) => place.index === index)?.fault;
-  return runTrial({ scenario: { ...scenario, lacks }, mode, seed: 1, load, store, mutation, faultAt, isTraced });
+  return runTrial({ scenario: { ...scenario, lacks }, mode, seed: 1, load, mutation, faultAt, isTraced });
 }
 
 /**
@@ -192,9 +190,8 @@ function modeOfSeed({ modes }: Exploration, seed: number): Mode {
 
 function playOfSeed(exploration: Exploration, seed: number): Play {
   const mode = modeOfSeed(exploration, seed);
-  const { load, store, lacks } = exploration;
-  const run = (mutation: Mutation | undefined) =>
-    runTrial({ ...trialOfSeed(seed, mode, lacks), load, store, mutation });
+  const { load, lacks } = exploration;
+  const run = (mutation: Mutation | undefined) => runTrial({ ...trialOfSeed(seed, mode, lacks), load, mutation });
   return { example: `--seed ${seed} --mode ${mode}`, run };
 }
 

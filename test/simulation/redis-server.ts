@@ -1,6 +1,6 @@
 import { LuaScripts } from './lua.js';
 import { EPOCH } from './machine.js';
-import type { Keyspace, Row } from './store.js';
+import type { Row } from './store.js';
 
 /** A reply of Redis: a bulk string, an integer, nil, or a list of them. */
 export type Reply = string | number | null | readonly Reply[];
@@ -12,7 +12,7 @@ const SCRIPTS = new LuaScripts();
  * Redis, as far as the package's scripts ask for it: strings that expire, and scripts that run atomically. A command that it does
  * not know is an error, so that a new one is noticed.
  */
-export class RedisServer implements Keyspace {
+export class RedisServer {
   readonly #rows = new Map<string, Row>();
   readonly #now: () => number;
 

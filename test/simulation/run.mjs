@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { bundleSimulation, filesOf } from './bundle.mjs';
 
-const USAGE = `npm run simulate              checks the model and the package at full length, by tests
+const USAGE = `npm run simulate              checks the package at full length, by tests
 npm run simulate -- [options]
   --seeds N            plays N random seeds (default 2,000)
   --from N             the first of them (default 1)
@@ -23,7 +23,6 @@ npm run simulate -- [options]
   --source FOLDER      the source of the package (default: src)
   --bundle FOLDER      what was bundled before, in place of a source
   --beside REVISION    gives every other process the package of that commit or tag
-  --store STORE        redis (default) or sqlite
   --lacks METHOD       plays with a token store that has no lock, or no update
   --part K/N           only every N-th trial, from the K-th on; of pairs, every N-th first fault
   --jobs N             threads (default: one for each processor)
@@ -32,10 +31,7 @@ npm run simulate -- [options]
 const optionsOf = (type, names) => Object.fromEntries(names.split(' ').map((name) => [name, { type }]));
 const { values } = parseArgs({
   options: {
-    ...optionsOf(
-      'string',
-      'seeds from seed exhaustive scenario mode mutation source bundle beside store lacks part jobs',
-    ),
+    ...optionsOf('string', 'seeds from seed exhaustive scenario mode mutation source bundle beside lacks part jobs'),
     ...optionsOf('boolean', 'freezes mutations each-mode list json help'),
     fault: { type: 'string', multiple: true },
   },
@@ -106,7 +102,6 @@ function taskOf(share) {
     scenario,
     mutation,
     isFrozen: values.freezes ?? false,
-    store: values.store,
     lacks: values.lacks && `no ${values.lacks}`,
     isMutated: values.mutations ?? false,
     isEachMode: values['each-mode'] ?? false,

@@ -54,17 +54,6 @@ describe('several processes in simulated time', { timeout: TIMEOUT_MS }, () => {
     );
   });
 
-  it(`keep every invariant over one file of SQLite, by its own engine (part ${PART})`, async () => {
-    const some = ['--store', 'sqlite', '--seeds', isWhole ? '400' : '100', '--part', PART, '--json'];
-    const tally: Tally = JSON.parse(await simulate(...some));
-    expect(tally.violations).toEqual({});
-    const places = ['--store', 'sqlite', '--exhaustive', '1', '--scenario', 'brief', '--mode', 'revoke'];
-    const brief: Tally = JSON.parse(await simulate(...places, '--part', isWhole ? '1/1' : '1/64', '--json'));
-    expect(brief.violations).toEqual({});
-    expect(total(tally) + total(brief)).toBeGreaterThan(isWhole ? 1_000 : 10);
-    expect(Object.keys(brief.losses).join()).toMatch(/answer lost|crash|record dropped/);
-  });
-
   it('give all of 200 users their page when the tokens of all have ended, within 1.3 of what the token endpoint needs', async () => {
     const lines = (await simulate('--scenario', 'morning', '--mode', 'revoke')).split('\n');
     const ends = lines.flatMap((line) => {
@@ -75,12 +64,6 @@ describe('several processes in simulated time', { timeout: TIMEOUT_MS }, () => {
     expect(ends).toHaveLength(400);
     expect(Math.max(...ends.map(({ ms }) => ms)) - 300_000).toBeLessThan((200 / 5) * 400 * 1.3);
     expect(lines.filter((line) => line.startsWith('violation'))).toEqual([]);
-  });
-
-  it('find a lock that is given back before the refresh, also over SQLite', async () => {
-    const mutation = ['--mutation', 'the lock is given back before the refresh'];
-    const tally: Tally = JSON.parse(await simulate('--store', 'sqlite', '--seeds', '6', ...mutation, '--json'));
-    expect(Object.keys(tally.violations).join()).toContain('one request');
   });
 
   it('do the very same again for the same seed', async () => {

@@ -14,7 +14,7 @@ import {
 import { MUTATIONS, type Mutation } from './mutations.js';
 import { SCENARIO_OF_PAIRS } from './scenarios.js';
 import { MODES, type Mode } from './service.js';
-import type { Lack, StoreKind } from './store-client.js';
+import type { Lack } from './store-client.js';
 import { describe, emptyTally, merge, type Tally } from './tally.js';
 import { runTrial, type TrialResult } from './trial.js';
 
@@ -23,7 +23,6 @@ export interface Task {
   readonly packageFile: string;
   /** An earlier commit, that every other process has. */
   readonly besideFile: string | undefined;
-  readonly store: StoreKind | undefined;
   readonly lacks: Lack | undefined;
   readonly share: number;
   readonly shares: number;
@@ -60,10 +59,10 @@ export async function perform(task: Task): Promise<Answer> {
   const load: Load = (machine, place) => (place % 2 === 0 ? own : beside)(machine, place);
   const mutation = task.mutation === undefined ? undefined : mutationOf(task.mutation);
   const modes = task.mode === undefined ? MODES : [task.mode];
-  const { share, shares, isEachMode, store, lacks } = task;
-  const exploration: Exploration = { load, modes, mutation, share, shares, isEachMode, store, lacks };
+  const { share, shares, isEachMode, lacks } = task;
+  const exploration: Exploration = { load, modes, mutation, share, shares, isEachMode, lacks };
   if (task.seed !== undefined)
-    return show(await runTrial({ ...trialOfSeed(task.seed, task.mode, lacks), load, store, mutation, isTraced: true }));
+    return show(await runTrial({ ...trialOfSeed(task.seed, task.mode, lacks), load, mutation, isTraced: true }));
   if (task.isFrozen) return { tally: await exploreFreezes(exploration, task.scenario ?? SCENARIO_OF_PAIRS) };
   if (task.faults.length > 0 || (task.scenario !== undefined && task.depth === 0)) {
     const placed = task.faults.map(parsePlaced);

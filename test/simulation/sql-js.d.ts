@@ -1,4 +1,4 @@
-/** The part of SQLite's engine, compiled to WebAssembly, that the simulation uses. */
+/** The part of SQLite's engine, compiled to WebAssembly, that tests use. */
 declare module 'sql.js/dist/sql-wasm-inline.js' {
   type Value = string | number | null;
   interface Statement {
@@ -8,10 +8,8 @@ declare module 'sql.js/dist/sql-wasm-inline.js' {
     reset(): void;
   }
   interface Database {
-    exec(sql: string): unknown;
     prepare(sql: string): Statement;
     getRowsModified(): number;
-    close(): void;
   }
   export default function initSqlJs(): Promise<{ readonly Database: new () => Database }>;
 }

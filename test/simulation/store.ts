@@ -1,15 +1,10 @@
 import { EPOCH, type Machine } from './machine.js';
+import type { RedisServer } from './redis-server.js';
 
 /** What a store's server has under a key, and until when, in milliseconds of simulated time. */
 export interface Row {
   readonly value: string;
   readonly until: number;
-}
-
-/** The keys of a store's server. Rows that have expired count as absent. */
-export interface Keyspace {
-  read(key: string): Row | undefined;
-  write(key: string, row: Row | undefined): void;
 }
 
 /** Who has the lock of a grant. */
@@ -47,7 +42,7 @@ const LOCK_PREFIX = 'lock ';
  * takes no part in what the commands do.
  */
 export class StoreServer {
-  readonly #keyspace: Keyspace;
+  readonly #keyspace: RedisServer;
   readonly #rows = new Map<string, Row>();
   readonly #leases = new Map<string, Lease>();
   readonly #journal: Change[] = [];
@@ -69,7 +64,7 @@ export class StoreServer {
   readonly evictedRecords: { readonly time: number; readonly id: string }[] = [];
   #lastKey = '';
 
-  constructor(keyspace: Keyspace, now: () => number, onWrite: (write: StoreWrite) => void) {
+  constructor(keyspace: RedisServer, now: () => number, onWrite: (write: StoreWrite) => void) {
     this.#keyspace = keyspace;
     this.#now = now;
     this.#onWrite = onWrite;

@@ -9,7 +9,7 @@ import type { Loss, Violation } from './oracle.js';
 import type { Random } from './random.js';
 import type { GrantEvent } from './revocations.js';
 import type { Mode } from './service.js';
-import type { Lack, StoreKind } from './store-client.js';
+import type { Lack } from './store-client.js';
 import { type TokenWork, World } from './world.js';
 
 /** What users do, and what goes wrong by itself, in a world. */
@@ -58,8 +58,6 @@ export interface TrialOptions {
   readonly seed: number;
   readonly load: Load;
   readonly faultAt: (step: Step, world: World) => Fault | undefined;
-  /** Which of the package's stores the processes have. Default: `redis`. */
-  readonly store?: StoreKind | undefined;
   readonly mutation?: Mutation | undefined;
   readonly isTraced?: boolean;
 }
@@ -139,7 +137,6 @@ class Trial implements Stage {
       latency: scenario.latency,
       tokenWork: scenario.tokenWork,
       isTraced: options.isTraced ?? false,
-      store: options.store ?? 'redis',
       lacks: scenario.lacks,
       revokes: scenario.revokes ?? false,
       organizations: scenario.organizations ?? [],

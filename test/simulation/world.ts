@@ -9,9 +9,8 @@ import { RedisServer } from './redis-server.js';
 import { Revocations } from './revocations.js';
 import { Scheduler } from './scheduler.js';
 import { type Mode, Service } from './service.js';
-import { SqliteFile } from './sqlite-file.js';
 import { StoreServer } from './store.js';
-import type { Lack, StoreKind } from './store-client.js';
+import type { Lack } from './store-client.js';
 
 /** A token endpoint that takes its time: so many requests at once, so many milliseconds each, in the order in which they come. */
 export interface TokenWork {
@@ -31,8 +30,6 @@ export interface WorldOptions {
   readonly latency: (random: Random) => number;
   /** How many token requests the service works on at once, and for how long. Default: any number, in no time. */
   readonly tokenWork?: TokenWork | undefined;
-  /** Which store of the package all processes have. */
-  readonly store: StoreKind;
   /** What the token store lacks. */
   readonly lacks: Lack | undefined;
   /** Whether the service has a revocation endpoint. */
@@ -52,7 +49,6 @@ export class World {
   readonly options: WorldOptions;
   readonly service: Service;
   readonly redis: RedisServer;
-  readonly sqlite: SqliteFile;
   /** What an observer sees of the store's server. */
   readonly store: StoreServer;
   readonly oracle: Oracle;
@@ -82,9 +78,7 @@ export class World {
     const now = () => this.scheduler.now;
     this.service = new Service(options.mode, options.lifetimeS, now);
     this.redis = new RedisServer(now);
-    this.sqlite = new SqliteFile(now);
-    const keyspace = options.store === 'sqlite' ? this.sqlite : this.redis;
-    this.store = new StoreServer(keyspace, now, (write) => {
+    this.store = new StoreServer(this.redis, now, (write) => {
       this.oracle.stored(write);
       this.organizations.stored(write);
     });
@@ -165,29 +159,6 @@ export class World {
     const exchange = new Exchange(this, step, fault, effect, ends);
     machine.send(() => exchange.leave(this.#cutOf(machine, target)));
     return exchange;
-  }
-
-  /**
-   * Does at once what takes no message: a statement of a database in the same machine. A fault that keeps it from its effect, and a
-   * connection that is cut, stand for a file that another process has locked.
-   *
-   * @throws Error with the code of SQLite for a locked file, also where the process does not run any more
-   */
-  perform<T>(machine: Machine, op: string, effect: () => T): T {
-    const busy = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' });
-    if (!machine.isAlive || machine.isFrozen) throw busy;
-    const { step, fault } = this.#begin(machine, 'store', op);
-    const isCut = this.#cutOf(machine, 'store') !== undefined;
-    const isRefused = fault?.kind === 'refuse' || (fault !== undefined && 'effect' in fault && fault.effect !== 'done');
-    if (!machine.isAlive || machine.isFrozen || isCut || isRefused) throw busy;
-    this.running = undefined;
-    const result = effect();
-    this.running = machine;
-    this.note(machine, `#${step.index} ${op} is done`);
-    if (fault?.kind === 'evict') this.evict(fault.what);
-    if (fault) this.#befall(machine, 'store', fault, 'answer');
-    if (!machine.isAlive) throw busy;
-    return result;
   }
 
   /** Has the service do what was asked: at once, but a token request when it is its turn, while faults last. */
