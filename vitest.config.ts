@@ -21,7 +21,7 @@ const packed = ['consumers/{command,runtime,types}', 'house/{guides,package,read
 );
 
 /** Files that read the heap, each in a process that holds nothing of others. */
-const heap = ['test/perf/*.perf.ts', 'test/refresh/memory.test.ts', 'test/waiting.test.ts'];
+const heap = ['test/perf/*.perf.ts', 'test/refresh/memory.test.ts', 'test/waiting.unit.test.ts'];
 
 export default defineConfig({
   resolve: { alias },

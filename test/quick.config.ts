@@ -8,7 +8,7 @@ const OUTSIDE =
   /^(?:import|}) .*'.*(?:child_process|chromium|framed-page|heap|mariadb|open-store|playwright|postgres|processes|program|redis|sqlite).*';$/m;
 
 /** Folders of tests of the core: what it does over HTTP. */
-const CORE = ['api', 'flow', 'grants', 'http', 'login', 'oauth', 'refresh', 'request'];
+const CORE = ['api', 'flow', 'grants', 'http', 'login', 'oauth', 'refresh', 'session'];
 
 /** The test files of these folders that stay within their process. */
 const files = CORE.flatMap((folder) =>

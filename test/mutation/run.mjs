@@ -132,8 +132,8 @@ function optionsOf(mutate, directory, report) {
 function ownTestsOf(targets) {
   const own = targets.flatMap((target) => {
     const [, folder, file = ''] = target.split(/[/\\]/);
-    const name = file.replace(/\.ts.*$/, '.test.ts');
-    const files = readdirSync(join(root, 'test')).map((each) => `test/${each}/${name}`);
+    const names = ['.test.ts', '.unit.test.ts'].map((ending) => file.replace(/\.ts.*$/, ending));
+    const files = readdirSync(join(root, 'test')).flatMap((each) => names.map((name) => `test/${each}/${name}`));
     const found = file === '' ? [] : files.filter((path) => existsSync(join(root, path)));
     return found.length > 0 ? found : [`test/${folder}`].filter((path) => existsSync(join(root, path)));
   });

@@ -45,7 +45,9 @@ export function testsOfThreats(): ReadonlyMap<number, readonly string[]> {
 export function threatsTable(): string {
   const tests = testsOfThreats();
   const lines = rows.map(({ number, threat, outcome }) => {
-    const files = tests.get(number)?.map((file) => `\`${file.slice('test/'.length).replace(/\.test\.ts$/, '')}\``);
+    const files = tests
+      .get(number)
+      ?.map((file) => `\`${file.slice('test/'.length).replace(/(?:\.unit)?\.test\.ts$/, '')}\``);
     return `| ${number} | ${threat} | ${outcome} | ${files?.join(', ')} |`;
   });
   return ['| | what may come | what comes of it | shown in `test/` |', '|---|---|---|---|', ...lines].join('\n');

@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest';
+import { hasCallbackParameters, readCallbackQuery } from '../../src/login/callback-request.js';
+import { threats } from '../support/threats.js';
+
+const malformed = { kind: 'malformed' };
+
+test('reads code and state, in any order, among parameters of other kinds', () => {
+  const expected = { kind: 'code', code: 'c d', state: 's' };
+  expect(readCallbackQuery('/callback?code=c+d&state=s')).toEqual(expected);
+  expect(readCallbackQuery('/callback?x=1&state=s&iss=https%3A%2F%2Fa&code=c%20d&session_state=y')).toEqual(expected);
+});
+
+test('reads an error and state, and nothing of descriptions', () => {
+  const read = readCallbackQuery('/callback?error=e&state=s&error_description=%FF&error_uri=[');
+  expect(read).toEqual({ kind: 'error', error: 'e', state: 's' });
+});
+
+test('takes the query alone, and all of it', () => {
+  expect(readCallbackQuery('/callback?code=a?b&state=s')).toEqual({ kind: 'code', code: 'a?b', state: 's' });
+  expect(readCallbackQuery('/code=a&state=s')).toEqual(malformed);
+  expect(readCallbackQuery('')).toEqual(malformed);
+});
+
+test.each([
+  ['4096 characters of code', `code=${'a'.repeat(4096)}&state=s`, true],
+  ['one more', `code=${'a'.repeat(4097)}&state=s`, false],
+  ['512 characters of state', `code=c&state=${'a'.repeat(512)}`, true],
+  ['one more of state', `code=c&state=${'a'.repeat(513)}`, false],
+  ['2048 characters of error', `error=${'a'.repeat(2048)}&state=s`, true],
+  ['one more of error', `error=${'a'.repeat(2049)}&state=s`, false],
+])('%s: well formed is %s', threats(2), (_what, query, fits) => {
+  expect(readCallbackQuery(`/callback?${query}`).kind !== 'malformed').toBe(fits);
+});
+
+test.each([
+  ...['/x?code=', '/x?state=a', '/x?error=a', '/x?code[]=a', '/x?a=b&state[x]=y'].map((url) => [url, true] as const),
+  ...['/x', '/x?', '/x?returnTo=/code', '/code?x=code', '/x?codex=1', '/x?constructor=1'].map(
+    (url) => [url, false] as const,
+  ),
+])('%s has something of a callback: %s', (url, expected) => expect(hasCallbackParameters(url)).toBe(expected));
+
+test.each([
+  ...['code=a&code=b&state=s', 'error=a&error=b', 'code=c&state=s&state=t', 'code=c&error=e&state=s', 'state=s'],
+  ...['code=&state=s', 'error=', 'code=c&state=', 'code[]=c&state=s', 'code[x]=c&code=c&state=s', 'code=c&state[=s'],
+  ...['__proto__=x&code=c&state=s', 'x[__proto__]=y&code=c', 'x=__proto__&code=c&state=s'],
+  ...['code=%C3%A9&state=s', 'code=c&state=%0A', 'error=%00&state=s', 'error=a%FFb'],
+])('the query %s is malformed', threats(2), (query) => {
+  expect(readCallbackQuery(`/callback?${query}`)).toEqual(malformed);
+});
+
+test('an error of other characters than ASCII is one that nobody has registered', () => {
+  const expected = { kind: 'error', error: 'unregistered_error', state: 's' };
+  expect(readCallbackQuery('/callback?error=refus%C3%A9&state=s')).toEqual(expected);
+});
