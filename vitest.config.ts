@@ -49,6 +49,7 @@ export default defineConfig({
           name: 'all others',
           include: ['test/**/*.test.ts'],
           exclude: ['**/node_modules/**', ...packed, ...heap],
+          setupFiles: ['test/support/leftovers.ts'],
         },
       },
     ],

@@ -27,5 +27,6 @@ export default defineConfig({
     maxWorkers: 2,
     env: { SAMPLE: '1' },
     include: files,
+    setupFiles: ['test/support/leftovers.ts'],
   },
 });

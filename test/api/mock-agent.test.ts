@@ -5,8 +5,11 @@ import { apiClient, requireAuthorization, Strategy } from 'passport-oauth-app';
 import request from 'supertest';
 import { MockAgent } from 'undici';
 import { expect, test } from 'vitest';
+import { mayLeave } from '../support/leftovers.js';
 
 test('a MockAgent of undici takes the place of the service: a logged-in user sees how many projects there are', async () => {
+  // The strategy lives as long as the application.
+  mayLeave(/strategiesOfName/);
   const service = new MockAgent();
   service.disableNetConnect();
   const token = { access_token: 'any', token_type: 'bearer', expires_in: 7200, refresh_token: 'other' };

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { type GrantSummary, memoryTokenStore, type StoredGrant, type TokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { fastForward } from '../support/fast-forward.js';
+import { mayLeave } from '../support/leftovers.js';
 import { browser, clock, loggedIn, open, projects, refused, whoami, world } from '../support/one-world.js';
 import { storeId } from '../support/store-id.js';
 import { TroubledStore } from '../support/troubled-store.js';
@@ -197,6 +198,8 @@ describe('the grants of a strategy', () => {
   });
 
   test('listen once to the signal of whoever lists them, however many reads fail', async () => {
+    // The pauses before its next reads.
+    mayLeave(/pause|const timer/);
     const tokenStore = new TroubledStore();
     const { strategy } = await open({ strategy: { tokenStore } });
     for (const id of Array(20).keys()) await strategy.importGrant(`${id}`, { accessToken: 'a', refreshToken: 'r' });

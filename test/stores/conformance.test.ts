@@ -4,6 +4,7 @@ import { type TokenStoreCheckOptions, tokenStoreChecks } from 'passport-oauth-ap
 import { type Lease, leaseLock } from 'passport-oauth-app/lease-lock';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { pause } from '../../src/waiting.js';
+import { mayLeave } from '../support/leftovers.js';
 
 type FullStore = Required<TokenStore>;
 
@@ -829,6 +830,7 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
 describe('a store is caught that', () => {
   for (const [mistake, { create, lease, caughtBy }] of Object.entries(mistakes)) {
     test(mistake, async () => {
+      mayLeave(/#tails/);
       expect(await failures(create, { lease })).toEqual(caughtBy);
     });
   }

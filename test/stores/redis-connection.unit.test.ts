@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { connectionOf, type RedisClientLike } from '../../src/redis/redis-connection.js';
+import { mayLeave } from '../support/leftovers.js';
 
 type Call = readonly [method: string, ...args: unknown[]];
 type Method = (...args: never[]) => unknown;
@@ -212,6 +213,8 @@ describe('the primaries', () => {
 });
 
 describe('a connection that hears of changes', () => {
+  // Watchers that are not stopped.
+  beforeEach(() => mayLeave(/listener of .*redis-connection/));
   const CLOSING = { destroy: () => undefined };
   const hearing = (methods: Readonly<Record<string, Method>> = CLOSING, fields: object = {}) =>
     fake({ connect: ok, subscribe: ok, ping: async () => 'PONG', ...methods }, fields);

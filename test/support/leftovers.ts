@@ -1,0 +1,170 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as startTimer } from 'node:timers';
+import { fileURLToPath } from 'node:url';
+import { beforeEach, expect, onTestFinished } from 'vitest';
+
+/** Tests after which nothing of the package may be left: it would be paid for until the process ends. */
+const CHECKED = /\/test\/(?:api|embedded|flow|grants|http|login|oauth|refresh|session|stores)\//;
+
+/** Fields and constants that keep their entries on purpose: caches, settings, and what was learned of a service or a developer's mistake. */
+const KEPT =
+  /src\/emulator|byStore|cache|enterprise|failed|grants|loginPaths|messages|refused|seen|serviceOfSession|statements|strategyNames|told|used|warnings/i;
+
+/** How long work that goes on behind a test may take. */
+const PATIENCE_MS = 5_000;
+
+type Collection = Map<unknown, unknown> | Set<unknown>;
+
+/** What was installed by the first file of this process, before it loaded the package. Files share what is loaded. */
+interface Watch {
+  /** Collections that outlive a call, with where they are declared. */
+  readonly collections: [WeakRef<Collection>, string][];
+  readonly timers: Map<NodeJS.Timeout, string>;
+  readonly listeners: Map<AbortSignal, Map<unknown, string>>;
+}
+
+/** Something that is there: an entry of a collection, a timer, or a listener of a signal. */
+interface Thing {
+  readonly owner: object;
+  readonly key: unknown;
+  readonly what: string;
+}
+
+const WATCH = Symbol.for('what the package leaves behind');
+const watch: Watch = (Reflect.get(globalThis, WATCH) as Watch | undefined) ?? install();
+
+/** What the running test may leave: see {@link mayLeave}. */
+let allowed: RegExp | undefined;
+
+/** Says of the running test that something never ends there, such as a store that gives no lock back. @param what As the finding names it. */
+export function mayLeave(what: RegExp): void {
+  allowed = what;
+}
+
+beforeEach(({ task }) => {
+  allowed = undefined;
+  if (!CHECKED.test(expect.getState().testPath ?? '')) return;
+  watch.collections.splice(0, Infinity, ...watch.collections.filter(([reference]) => reference.deref()));
+  const before = new Map<object, Set<unknown>>();
+  for (const { owner, key } of things()) before.set(owner, (before.get(owner) ?? new Set()).add(key));
+  // Runs after all other hooks: what they close is closed then.
+  onTestFinished(async () => {
+    if (task.result?.state === 'fail') return;
+    const until = performance.now() + PATIENCE_MS;
+    const left = () =>
+      things().flatMap(({ owner, key, what }) => (before.get(owner)?.has(key) || allowed?.test(what) ? [] : what));
+    while (left().length > 0 && performance.now() < until) await new Promise((resolve) => startTimer(resolve, 5));
+    expect(left(), 'what the package has left behind').toEqual([]);
+  });
+});
+
+function things(): Thing[] {
+  const entries = watch.collections.flatMap(([reference, place]) => {
+    const owner = reference.deref();
+    if (!owner?.size) return [];
+    return [...owner.entries()].flatMap(([key, entry]) =>
+      isInUse(entry) ? { owner, key, what: `entry of ${place}` } : [],
+    );
+  });
+  const timers = [...watch.timers].flatMap(([owner, place]) =>
+    owner.hasRef() ? { owner, key: undefined, what: `timer of ${place}` } : [],
+  );
+  const listeners = [...watch.listeners].flatMap(([owner, places]) =>
+    owner.aborted ? [] : [...places].map(([key, place]) => ({ owner, key, what: `listener of ${place}` })),
+  );
+  return [...entries, ...timers, ...listeners];
+}
+
+/** Returns false for the requests of an account of which none runs: they are kept for their limit. */
+function isInUse(entry: unknown): boolean {
+  const running: unknown = typeof entry === 'object' && entry !== null ? Reflect.get(entry, 'running') : undefined;
+  return typeof running !== 'number' || running > 0;
+}
+
+function install(): Watch {
+  const installed: Watch = { collections: [], timers: new Map(), listeners: new Map() };
+  Object.assign(globalThis, {
+    [WATCH]: installed,
+    Map: watchCollections(Map, installed),
+    Set: watchCollections(Set, installed),
+    setTimeout: watchTimers(installed),
+  });
+  watchListeners(installed);
+  return installed;
+}
+
+function watchCollections<C extends MapConstructor | SetConstructor>(Collection: C, { collections }: Watch): C {
+  return new Proxy(Collection, {
+    construct: function construct(target, given, newTarget): Collection {
+      const collection: Collection = Reflect.construct(target, given, newTarget);
+      if (given.length > 0) return collection;
+      const place = placeOf(construct, (name) => name === null || /^new |initializer/.test(name));
+      if (place && !KEPT.test(place)) collections.push([new WeakRef(collection), place]);
+      return collection;
+    },
+  });
+}
+
+function watchTimers({ timers }: Watch): typeof setTimeout {
+  const { setTimeout: start, clearTimeout: clear } = globalThis;
+  globalThis.clearTimeout = (timer) => {
+    timers.delete(timer as NodeJS.Timeout);
+    clear(timer);
+  };
+  const startWatched = (run: (...given: unknown[]) => void, ms?: number, ...given: unknown[]) => {
+    const timer = start(() => {
+      timers.delete(timer);
+      run(...given);
+    }, ms);
+    const place = placeOf(startWatched);
+    if (place) timers.set(timer, place);
+    return timer;
+  };
+  return Object.assign(startWatched, start);
+}
+
+function watchListeners({ listeners }: Watch): void {
+  const { addEventListener, removeEventListener } = EventTarget.prototype;
+  EventTarget.prototype.addEventListener = function add(type, listener, options) {
+    addEventListener.call(this, type, listener, options);
+    const place = this instanceof AbortSignal ? placeOf(add) : undefined;
+    if (!place) return;
+    const ofSignal = listeners.get(this as AbortSignal) ?? new Map<unknown, string>();
+    listeners.set(this as AbortSignal, ofSignal.set(listener, place));
+  };
+  EventTarget.prototype.removeEventListener = function remove(type, listener, options) {
+    removeEventListener.call(this, type, listener, options);
+    const ofSignal = listeners.get(this as AbortSignal);
+    if (ofSignal?.delete(listener) && ofSignal.size === 0) listeners.delete(this as AbortSignal);
+  };
+}
+
+const places = new Map<string, string>();
+
+/** Returns file and text of the line of the package that has called a function; `undefined` if it is another's, or in another function. */
+function placeOf(called: object, isWanted: (name: string | null) => boolean = () => true): string | undefined {
+  const { prepareStackTrace, stackTraceLimit } = Error;
+  const trace: { stack?: NodeJS.CallSite[] | string } = {};
+  Error.stackTraceLimit = 1;
+  Error.prepareStackTrace = (_, sites) => sites;
+  Error.captureStackTrace(trace, called as () => void);
+  const [site] = trace.stack as NodeJS.CallSite[];
+  Error.prepareStackTrace = prepareStackTrace;
+  const file = site?.getFileName()?.replace(/^file:\/\//, '');
+  if (!site || !file?.includes('/src/') || file.includes('/node_modules/') || !isWanted(site.getFunctionName())) {
+    Error.stackTraceLimit = stackTraceLimit;
+    return undefined;
+  }
+  const key = `${file}:${site.getLineNumber()}:${site.getColumnNumber()}`;
+  let place = places.get(key);
+  if (place === undefined) {
+    // Formatted by Vitest, it is the place in the source.
+    const { stack = '' } = Error.captureStackTrace(trace, called as () => void) ?? (trace as { stack?: string });
+    const line = Number(/:(\d+):\d+\)?$/.exec(stack.trim())?.[1]);
+    const text = readFileSync(file.startsWith('/') ? file : fileURLToPath(file), 'utf8').split('\n')[line - 1];
+    place = `${file.replace(/^.*\/src\//, 'src/')}:${line} ${text?.trim()}`;
+    places.set(key, place);
+  }
+  Error.stackTraceLimit = stackTraceLimit;
+  return place;
+}
