@@ -256,7 +256,7 @@ console.warn = (warning) => warnings.push(warning);
 known.set('1', { id: '1', refreshToken: 'two\\nlines' });
 for (const _ of [1, 2]) assert.equal((await one(origin + '/projects')).status, 200);
 assert.equal(warnings.length, 1);
-assert.match(warnings[0], /user 1 were not taken over.*refreshToken/);
+assert.match(warnings[0], /tokens of user 1\. .*refreshToken/);
 await two(origin + '/logout', { method: 'POST' });
 assert.equal((await two(origin + '/projects')).status, 401);
 assert.equal((await one(origin + '/projects')).status, 200);
